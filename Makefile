@@ -1,0 +1,44 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Neither needs root.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+JOBS   ?= 2
+
+.PHONY: demo test lint check-all bench clean
+
+demo: $(STAMP)
+	@mkdir -p out
+	@$(BIN)/edgewright sample resnet8_int8 -o out
+	@$(BIN)/edgewright inspect out/resnet8_int8.onnx
+	@$(BIN)/edgewright plan out/resnet8_int8.onnx --board nucleo-f446re -o out/plan.json --page out/plan.html
+	@echo
+	@echo "Open the memory map in a browser:  file://$(CURDIR)/out/plan.html"
+
+test: $(STAMP) lint
+	$(BIN)/pytest -n $(JOBS) -m "not slow"
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Everything, also what takes long: the largest networks, long fuzzing, more random networks.
+check-all: $(STAMP) lint
+	EDGEWRIGHT_THOROUGH=1 $(BIN)/pytest -n $(JOBS)
+
+bench: $(STAMP)
+	$(BIN)/pip install --quiet -e ".[benchmark]"
+	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/layout.py
+	$(BIN)/python benchmarks/ordering.py
+	$(BIN)/python benchmarks/scaling.py
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "edgewright needs Python 3.11 or newer"'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet -e ".[test]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

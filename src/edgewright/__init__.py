@@ -1,0 +1,1 @@
+"""edgewright: runs trained CNNs on small hardware in the least memory, with proof."""

@@ -1,0 +1,35 @@
+"""Everything this package raises on purpose.
+
+EdgewrightError
+├── ModelError        the model breaks a rule we can name
+│   └── Unsupported   the model is fine; we do not handle it (yet)
+├── BoardError        a board file breaks a rule, or names a board we do not know
+├── InputError        a file or value given by the user that is neither model nor board
+└── Infeasible        no plan fits the target; the message carries what to relax
+
+Each message says what is wrong, where, and what to try. Our own bugs are assertions and keep their trace.
+"""
+
+
+class EdgewrightError(Exception):
+    """Base class, so that a caller can catch all of ours and nothing else."""
+
+
+class ModelError(EdgewrightError):
+    """The model breaks a rule we can name."""
+
+
+class Unsupported(ModelError):
+    """The model is valid, but uses something we do not handle."""
+
+
+class BoardError(EdgewrightError):
+    """A board description breaks a rule, or names an unknown board."""
+
+
+class InputError(EdgewrightError):
+    """A file or a value given by the user cannot be used."""
+
+
+class Infeasible(EdgewrightError):
+    """No plan fits the target."""

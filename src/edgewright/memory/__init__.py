@@ -1,0 +1,1 @@
+"""Order of steps, lifetimes, addresses, in-place and overlapping buffers."""

@@ -1,0 +1,132 @@
+"""The problem as a walk: sets of executed steps as bit masks, what is held between steps, what a step needs.
+
+An order is a path through the lattice of executed sets from none to all; its peak is the dearest edge. Choosing
+the path is left to `search`, `greedy` and `model`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from edgewright.memory.ordering.problem import OrderProblem
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The indices of the ones in a mask, lowest first."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """What running one step does to the memory, ready for mask arithmetic."""
+
+    always: int  # scratch and stores that no other step can have started
+    born: int  # of these, the bytes that the step starts (without scratch)
+    joins: tuple[tuple[int, int], ...]  # (other writers, size): started here unless one of them ran
+    frees: tuple[tuple[int, int], ...]  # (other steps that touch it, size): freed here once all of them ran
+    shares: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]  # for each y: (size y, ((others of x, saved), ...))
+
+
+class Lattice:
+    """Masks for all steps; `held` and `run` are all that a search needs to know of the memory."""
+
+    def __init__(self, problem: OrderProblem) -> None:
+        self.count = len(problem.steps)
+        self.full = (1 << self.count) - 1
+        self.pred = [sum(1 << p for p in set(before)) for before in problem.before]
+        self.succ = [0] * self.count
+        for step, before in enumerate(problem.before):
+            for p in before:
+                self.succ[p] |= 1 << step
+        stores = problem.stores
+        self.writers = [_mask(store.writers) for store in stores]
+        self.touch = [_mask(store.writers + store.readers) for store in stores]
+        self.size = [store.size for store in stores]
+        self.is_input = [store.is_input for store in stores]
+        self.is_output = [store.is_output for store in stores]
+        self.touched: list[list[int]] = [[] for _ in range(self.count)]
+        for x, touch in enumerate(self.touch):
+            for step in bits(touch):
+                self.touched[step].append(x)
+        self.moves = [self._moves(problem, step) for step in range(self.count)]
+        # Steps whose sharing hopes that this one runs earlier: it must not be put off behind them for free.
+        self.hopes = [0] * self.count
+        for (step, x, _), _ in problem.savings.items():
+            for other in bits(self.touch[x] & ~(1 << step)):
+                self.hopes[other] |= 1 << step
+
+    def _moves(self, problem: OrderProblem, step: int) -> Moves:
+        me = 1 << step
+        born = 0
+        joins: list[tuple[int, int]] = []
+        frees: list[tuple[int, int]] = []
+        for x in self.touched[step]:
+            others, size = self.touch[x] & ~me, self.size[x]
+            if not self.is_input[x] and self.writers[x] == me:
+                born += size
+            elif not self.is_input[x] and self.writers[x] & me:
+                joins.append((self.writers[x] & ~me, size))
+            if not self.is_output[x]:
+                frees.append((others, size))
+        shares: dict[int, list[tuple[int, int]]] = {}
+        for (at, x, y), saved in problem.savings.items():
+            if at == step and self.writers[y] == me and not self.is_output[x]:
+                shares.setdefault(y, []).append((self.touch[x] & ~me, saved))
+        return Moves(
+            always=problem.scratch[step] + born,
+            born=born,
+            joins=tuple(joins),
+            frees=tuple(frees),
+            shares=tuple((self.size[y], tuple(parts)) for y, parts in sorted(shares.items())),
+        )
+
+    def held(self, done: int) -> int:
+        """Bytes of the stores that are started and still needed when exactly `done` has run."""
+        return sum(
+            size
+            for size, writers, touch, is_input, is_output in zip(
+                self.size, self.writers, self.touch, self.is_input, self.is_output, strict=True
+            )
+            if (is_input or writers & done) and (is_output or touch & ~done)
+        )
+
+    def run(self, done: int, held: int, step: int) -> tuple[int, int]:
+        """(bytes while the step runs, bytes held after it), when it runs directly after `done`."""
+        move = self.moves[step]
+        need = held + move.always
+        after = held + move.born
+        for others, size in move.joins:
+            if not others & done:
+                need += size
+                after += size
+        for others, size in move.frees:
+            if not others & ~done:
+                after -= size
+        for size, parts in move.shares:
+            saved = 0
+            for others, part in parts:
+                if not others & ~done:
+                    saved += part
+            need -= saved if saved < size else size
+        return need, after
+
+    def ready(self, done: int) -> int:
+        """The steps not in `done` of which all predecessors are."""
+        return sum(1 << s for s in range(self.count) if not done >> s & 1 and not self.pred[s] & ~done)
+
+    def ready_after(self, ready: int, done: int, step: int) -> int:
+        """`ready` brought up to date: `step` was the last to enter `done`."""
+        ready &= ~(1 << step)
+        for s in bits(self.succ[step]):
+            if not self.pred[s] & ~done:
+                ready |= 1 << s
+        return ready
+
+
+def _mask(steps: tuple[int, ...]) -> int:
+    mask = 0
+    for step in steps:
+        mask |= 1 << step
+    return mask

@@ -1,0 +1,261 @@
+"""From a network to a Plan: which tensors share memory, in which order layers run, where every buffer lies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..errors import Infeasible
+from ..network import Network, Region
+from ..network.operators import Concat, Slice
+from ..platform import Board
+from ..program import Buffer, Plan, Program, Saving, Stage, Step, Sweep, View, check
+from .layout import (
+    LayoutProblem,
+    MemoryPlacement,
+    Placement,
+    conflicts,
+    place_greedy_by_size,
+    place_in_memories,
+    place_optimal,
+)
+from .ordering import Order, order
+from .problems import PLAIN, Techniques, Work, relaxed_problem, scratch_name
+from .views import Views, find_views, no_views, with_planes
+
+MOST_TRIALS = 24  # of deciding otherwise about a concat or slice that stands in the way
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One way to run a network: what shares memory, the order, the addresses."""
+
+    work: Work
+    order: Order
+    placement: Placement
+
+    @property
+    def peak(self) -> int:
+        return self.placement.peak
+
+
+def plan(
+    network: Network,
+    board: Board | None = None,
+    *,
+    plain: bool = False,
+    techniques: Techniques | None = None,
+    alignment: int | None = None,
+    explain: bool = True,
+) -> Plan:
+    """The plan that needs the least RAM, with a bound that no other plan can beat.
+
+    `plain` switches everything off but order and layout (S 4.3.1, 4.3.2). `explain` adds what each technique saved.
+
+    >>> from edgewright import samples, read_model
+    >>> net = read_model(samples.build("stahl_running_example"))
+    >>> plan(net, plain=True).peak_bytes  # S fig. 4.9
+    24576
+    """
+    chosen = PLAIN if plain else techniques or Techniques()
+    unit = _alignment(network, board, alignment)
+    bound = order(relaxed_problem(network, chosen, unit)).bound if chosen.views else 0
+    best = _solve(network, chosen, unit, bound)
+    bound = min(best.peak, bound or best.order.bound)
+    if board is not None and best.peak > max((memory.usable for memory in board.ram), default=0):
+        memories, best = _spread(best, board)
+    else:
+        memories = {item: _home(board, best.peak) for item in best.placement.offsets}
+    return _assemble(
+        best,
+        memories,
+        bound=bound,
+        savings=_savings(network, chosen, unit, best.peak) if explain else (),
+        board=board.name if board else None,
+        plain=chosen == PLAIN,
+    )
+
+
+def _alignment(network: Network, board: Board | None, wanted: int | None) -> int:
+    """What every offset is a multiple of: the target's word, and no less than the largest element."""
+    widest = max(
+        (t.dtype.bytes for t in network.tensors.values() if t.name not in network.constants), default=1
+    )
+    return max(wanted or (board.alignment if board else 4), widest)
+
+
+def _solve(network: Network, techniques: Techniques, alignment: int, bound: int) -> Solution:
+    """The best solution found over what may be a view and what is copied; `bound` ends the search early."""
+    if not techniques.views:
+        return _solve_views(network, no_views(network), techniques, alignment)
+    best = _solve_views(network, find_views(network), techniques, alignment)
+    movers = [layer.name for layer in network.layers if isinstance(layer.op, Concat | Slice)]
+    copied: frozenset[str] = frozenset()
+    while movers and best.peak > bound:
+        trials = [copied ^ {name} for name in _in_the_way(best, movers)][:MOST_TRIALS]
+        if not copied:
+            trials.append(frozenset(movers))
+        found = [_solve_views(network, find_views(network, trial), techniques, alignment) for trial in trials]
+        peak, index = min((solution.peak, i) for i, solution in enumerate(found))
+        if peak >= best.peak:
+            break
+        best, copied = found[index], trials[index]
+    return best
+
+
+def _in_the_way(solution: Solution, movers: Sequence[str]) -> list[str]:
+    """Concats and slices whose tensors lie in buffers that are alive at the fullest stage."""
+    work = solution.work
+    spans = work.lifetimes(solution.order.steps)
+    sizes = {root: store.size for root, store in work.stores.items()}
+    stages = range(len(solution.order.steps))
+    alive = {t: [r for r, (a, b) in spans.items() if a <= t <= b] for t in stages}
+    fullest = max(stages, key=lambda t: sum(sizes[r] for r in alive[t]), default=0)
+    roots = set(alive.get(fullest, ()))
+    found = []
+    for name in movers:
+        layer = work.network.by_name[name]
+        names = (layer.output, *work.network.activations(layer))
+        if any(work.views.places[n].root in roots for n in names):
+            found.append(name)
+    return found
+
+
+def _solve_views(network: Network, views: Views, techniques: Techniques, alignment: int) -> Solution:
+    if techniques.planes:
+        views = with_planes(network, views)
+    work = Work(network, views, techniques, alignment)
+    best = order(work.order_problem())
+    problem = work.layout_problem(best.steps)
+    placement = place_optimal(problem)
+    _judge(problem, placement)
+    return Solution(work, best, placement)
+
+
+def _judge(problem: LayoutProblem, placement: Placement) -> None:
+    """The independent check runs in production too: a plan that fails it is our bug and must not leave the house."""
+    found = conflicts(problem, placement)
+    assert not found, f"buffers overlap: {found[:3]}"
+
+
+def _home(board: Board | None, peak: int) -> str:
+    """The fastest memory that holds everything."""
+    if board is None:
+        return "ram"
+    return next((memory.name for memory in board.ram if memory.usable >= peak), board.ram[0].name)
+
+
+def _spread(solution: Solution, board: Board) -> tuple[Mapping[str, str], Solution]:
+    """Buffers over several memories, when none holds them all; if all together do not, as if one memory grew."""
+    problem = solution.work.layout_problem(solution.order.steps)
+    memories = [(memory.name, memory.usable) for memory in board.ram]
+    try:
+        spread: MemoryPlacement = place_in_memories(problem, memories, _traffic(solution))
+    except Infeasible:
+        return dict.fromkeys(solution.placement.offsets, board.ram[0].name), solution
+    offsets = {name: at for part in spread.placements.values() for name, at in part.offsets.items()}
+    peak = sum(part.peak for part in spread.placements.values())
+    placement = replace(solution.placement, offsets=offsets, peak=peak)
+    return spread.memory, replace(solution, placement=placement)
+
+
+def _traffic(solution: Solution) -> Mapping[str, int]:
+    """Bytes written to and read from each buffer: what it gains from a fast memory."""
+    stores = solution.work.stores.values()
+    return {store.name: store.size * (len(store.writers) + len(store.readers)) for store in stores}
+
+
+def _savings(network: Network, techniques: Techniques, alignment: int, peak: int) -> tuple[Saving, ...]:
+    """The peak as techniques are added one after the other, from what an interpreter does to the whole."""
+    as_trained = Work(network, no_views(network), PLAIN, alignment)
+    greedy = place_greedy_by_size(as_trained.layout_problem(range(len(as_trained.layers))))
+    result = [Saving("layers as trained, greedy layout", greedy.peak)]
+    if techniques == PLAIN:
+        return (*result, Saving("best order and layout", peak))
+    added = {
+        "best order and layout": PLAIN,
+        "concat, split and reshape for free": replace(PLAIN, views=True),
+        "element-wise layers in place": replace(PLAIN, views=True, in_place=True),
+        "output trails its input": replace(techniques, planes=False),
+    }
+    allowed = {
+        name: Techniques(
+            *(getattr(step, f) and getattr(techniques, f) for f in ("views", "in_place", "overlap", "planes"))
+        )
+        for name, step in added.items()
+    }
+    for name, step in allowed.items():
+        result.append(Saving(name, _solve(network, step, alignment, peak).peak))
+    return (*result, Saving("depthwise in place by channel", peak))
+
+
+def _assemble(
+    solution: Solution,
+    memories: Mapping[str, str],
+    *,
+    bound: int,
+    savings: tuple[Saving, ...],
+    board: str | None,
+    plain: bool,
+) -> Plan:
+    work, network = solution.work, solution.work.network
+    offsets = solution.placement.offsets
+    spans = dict(work.lifetimes(solution.order.steps))
+    sizes = {root: store.size for root, store in work.stores.items()}
+    for position, step in enumerate(solution.order.steps):
+        layer = work.layers[step]
+        if scratch := work.views.planes.get(layer.name):
+            spans[scratch_name(layer)], sizes[scratch_name(layer)] = (position, position), scratch
+    buffers = tuple(
+        Buffer(name, sizes[name], offsets[name], *spans[name], memory=memories[name]) for name in sizes
+    )
+    sweeps = _sweeps(solution, memories)
+    stages = tuple(Stage(work.layers[s].name, _body(work, s, sweeps[s])) for s in solution.order.steps)
+    program = check(Program(network, stages), [*work.views.free, *work.views.in_place])
+    places = work.views.places
+    return Plan(
+        program=program,
+        free=tuple(layer.name for layer in network.layers if layer.name in work.views.free),
+        buffers=tuple(sorted(buffers, key=lambda b: (b.first, b.offset, b.name))),
+        views={name: View(place.root, place.offset, place.strides) for name, place in places.items()},
+        alignment=work.alignment,
+        peak_bytes=solution.peak,
+        bound_bytes=bound,
+        flash_bytes=network.weight_bytes,
+        macs_plain=network.total_macs,
+        method=f"order: {solution.order.method}; layout: {solution.placement.method}",
+        savings=savings,
+        board=board,
+        plain=plain,
+    )
+
+
+def _body(work: Work, step: int, sweep: Sweep) -> tuple[Step, ...]:
+    """The steps of one stage: the whole layer, or those parts of a concat that do not lie in place yet."""
+    layer = work.layers[step]
+    whole = Region.whole(work.network.tensors[layer.output].shape)
+    if layer.name not in work.views.in_place:
+        return (Step(layer.name, whole, sweep),)
+    assert isinstance(layer.op, Concat)
+    axis = layer.op.axis % len(whole.bounds)
+    steps, start = [], 0
+    for position, shape in enumerate(work.network.shapes(layer)):
+        if position not in work.views.in_place[layer.name]:
+            steps.append(Step(layer.name, whole.with_axis(axis, (start, start + shape[axis]))))
+        start += shape[axis]
+    return tuple(steps)
+
+
+def _sweeps(solution: Solution, memories: Mapping[str, str]) -> Mapping[int, Sweep]:
+    """For each step: forwards, unless the output lies so that only the other direction is safe."""
+    work = solution.work
+    at, shared = solution.placement.offsets, work.gaps(solution.order.steps)
+    sweeps = {
+        step: Sweep.CHANNELS if layer.name in work.views.planes else Sweep.FORWARD
+        for step, layer in enumerate(work.layers)
+    }
+    for (step, x, y), safe in work.pairs.items():
+        delta = at[y] - at[x]
+        if (x, y) in shared and memories[x] == memories[y] and -safe.below < delta < work.stores[x].size:
+            sweeps[step] = Sweep.BACKWARD
+    return sweeps

@@ -1,0 +1,282 @@
+"""Puts the questions: a network with its views becomes an order problem, and with an order a layout problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+from ..network import Layer, Network
+from ..network.operators import Concat, Grain, Reshape, Slice
+from .layout.problem import Item, LayoutProblem
+from .ordering.problem import OrderProblem, Store
+from .overlap import Distance, distance, most_shared, plane_scratch
+from .views import Views, is_dense
+
+
+@dataclass(frozen=True, slots=True)
+class Techniques:
+    """What a plan may do beyond order and layout. All off is what the papers do (`plain`)."""
+
+    views: bool = True  # concat, split, slice and reshape for free
+    in_place: bool = True  # element-wise layers overwrite a dying input; a residual add its operand
+    overlap: bool = True  # other layers trail their dying input in the same memory
+    planes: bool = True  # depthwise layers in place, channel by channel, with a small scratch
+
+    def allows(self, grain: Grain) -> bool:
+        return self.in_place if grain is Grain.ELEMENT else self.overlap
+
+
+PLAIN = Techniques(views=False, in_place=False, overlap=False, planes=False)
+
+
+@dataclass(frozen=True)
+class Work:
+    """The layers that execute something, and the buffers they touch."""
+
+    network: Network
+    views: Views
+    techniques: Techniques = field(default_factory=Techniques)
+    alignment: int = 1
+
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        return tuple(layer for layer in self.network.layers if layer.name not in self.views.free)
+
+    @cached_property
+    def before(self) -> tuple[tuple[int, ...], ...]:
+        return _dependencies(self.network, self.layers)
+
+    @cached_property
+    def stores(self) -> Mapping[str, Store]:
+        """The buffers by the name of their root, with the steps that touch them."""
+        writers: dict[str, list[int]] = {}
+        readers: dict[str, list[int]] = {}
+        places = self.views.places
+        for step, layer in enumerate(self.layers):
+            writers.setdefault(places[layer.output].root, []).append(step)
+            for root in dict.fromkeys(places[name].root for name in self.network.activations(layer)):
+                readers.setdefault(root, []).append(step)
+        inputs = {places[name].root for name in self.network.inputs}
+        outputs = {places[name].root for name in self.network.outputs}
+        return {
+            root: Store(
+                root,
+                self.network.tensors[root].bytes,
+                tuple(writers.get(root, ())),
+                tuple(readers.get(root, ())),
+                root in inputs,
+                root in outputs,
+            )
+            for root in dict.fromkeys(place.root for place in places.values())
+        }
+
+    @cached_property
+    def pairs(self) -> Mapping[tuple[int, str, str], Distance]:
+        """(step, X, Y): how Y may lie against X, should X die there. Only where they really can share."""
+        found = {}
+        for step, layer in enumerate(self.layers):
+            if not self.techniques.allows(layer.op.grain) or layer.name in self.views.planes:
+                continue
+            target = self._whole(layer.output)
+            if target is None or self.stores[target].writers != (step,):
+                continue
+            for source in self.network.activations(layer):
+                root = self._whole(source)
+                read = [n for n in self.network.activations(layer) if self.views.places[n].root == root]
+                if root is None or root == target or len(read) != 1:
+                    continue
+                safe = distance(self.network, layer, source)
+                x, y = self.network.tensors[source].bytes, self.network.tensors[layer.output].bytes
+                if most_shared(x, y, safe, self.alignment) > 0:
+                    found[step, root, target] = safe
+        return found
+
+    def order_problem(self) -> OrderProblem:
+        index = {root: i for i, root in enumerate(self.stores)}
+        savings = {
+            (step, index[x], index[y]): most_shared(
+                self.stores[x].size, self.stores[y].size, safe, self.alignment
+            )
+            for (step, x, y), safe in self.pairs.items()
+        }
+        scratch = tuple(self.views.planes.get(layer.name, 0) for layer in self.layers)
+        names = tuple(layer.name for layer in self.layers)
+        return OrderProblem(names, self.before, tuple(self.stores.values()), savings, scratch)
+
+    def lifetimes(self, order: Sequence[int]) -> Mapping[str, tuple[int, int]]:
+        """First and last position in the order at which each buffer is needed, both included."""
+        at = {step: position for position, step in enumerate(order)}
+        end = max(0, len(order) - 1)
+        spans = {}
+        for root, store in self.stores.items():
+            touched = [at[step] for step in (*store.writers, *store.readers)]
+            first = 0 if store.is_input or not touched else min(touched)
+            last = end if store.is_output or not touched else max(touched)
+            spans[root] = (first, last)
+        return spans
+
+    def layout_problem(self, order: Sequence[int]) -> LayoutProblem:
+        """Buffers with their lifetimes, and the pairs that may overlap since one dies where the other is born."""
+        spans = self.lifetimes(order)
+        items = [Item(root, first, last + 1, self.stores[root].size) for root, (first, last) in spans.items()]
+        for position, step in enumerate(order):
+            if scratch := self.views.planes.get(self.layers[step].name):
+                items.append(Item(scratch_name(self.layers[step]), position, position + 1, scratch))
+        return LayoutProblem(tuple(items), self.gaps(order), self.alignment)
+
+    def gaps(self, order: Sequence[int]) -> Mapping[tuple[str, str], tuple[int, int]]:
+        """(X, Y): bytes from X's start to Y's, or from Y's to X's, for the pairs that share memory in this order.
+
+        When two inputs die at once only forward sweeps are offered, so that one sweep suits both.
+        """
+        spans = self.lifetimes(order)
+        at = {step: position for position, step in enumerate(order)}
+        dying: dict[int, list[tuple[str, str, Distance]]] = {}
+        for (step, x, y), safe in self.pairs.items():
+            if spans[x][1] == at[step] == spans[y][0] and not self.stores[x].is_output:
+                dying.setdefault(step, []).append((x, y, safe))
+        found = {}
+        for pairs in dying.values():
+            for x, y, safe in pairs:
+                above = safe.above if len(pairs) == 1 else self.stores[x].size
+                found[x, y] = (above, safe.below)
+        return found
+
+    def _whole(self, name: str) -> str | None:
+        """The root that the tensor fills from end to end, if it does."""
+        place, tensor = self.views.places[name], self.network.tensors[name]
+        fills = place.offset == 0 and self.network.tensors[place.root].bytes == tensor.bytes
+        return place.root if fills and is_dense(tensor, place.strides) else None
+
+
+def scratch_name(layer: Layer) -> str:
+    return f"{layer.name}:scratch"
+
+
+def _dependencies(network: Network, layers: Sequence[Layer]) -> tuple[tuple[int, ...], ...]:
+    """For each executing layer, the executing layers whose output it reads, found through those that are free."""
+    steps = {layer.output: step for step, layer in enumerate(layers)}
+    sources: dict[str, tuple[int, ...]] = dict.fromkeys((*network.inputs, *network.constants), ())
+    for layer in network.layers:
+        if layer.output in steps:
+            sources[layer.output] = (steps[layer.output],)
+        else:
+            sources[layer.output] = tuple(
+                dict.fromkeys(s for name in network.activations(layer) for s in sources[name])
+            )
+    return tuple(
+        tuple(dict.fromkeys(s for name in network.activations(layer) for s in sources[name]))
+        for layer in layers
+    )
+
+
+def relaxed_problem(network: Network, techniques: Techniques, alignment: int) -> OrderProblem:
+    """An order problem that no plan can beat, whatever it decides about concats, slices and working in place.
+
+    Tensors are pieces: a concat's output is the pieces of its inputs, a slice's output the pieces it selects, and a
+    piece is counted once, from its computation to the last time anything made of it is read. A copy would hold
+    it twice, a view would hold its surroundings too; both need at least this much.
+    """
+    moving = {layer.name for layer in network.layers if _moves_data(network, layer)}
+    layers = [layer for layer in network.layers if layer.name not in moving]
+    pieces = _pieces(network, moving)
+    touched: dict[str, tuple[list[int], list[int]]] = {}
+    sizes: dict[str, int] = {}
+    for names in pieces.values():
+        for name, size in names:
+            sizes[name] = size
+            touched.setdefault(name, ([], []))
+    for step, layer in enumerate(layers):
+        for name, _ in pieces[layer.output]:
+            touched[name][0].append(step)
+        for name in dict.fromkeys(n for t in network.activations(layer) for n, _ in pieces[t]):
+            touched[name][1].append(step)
+    given = {n for t in network.inputs for n, _ in pieces[t]}
+    wanted = {n for t in network.outputs for n, _ in pieces[t]}
+    index = {name: i for i, name in enumerate(sizes)}
+    stores = tuple(
+        Store(name, size, tuple(touched[name][0]), tuple(touched[name][1]), name in given, name in wanted)
+        for name, size in sizes.items()
+    )
+    savings = {}
+    for step, layer in enumerate(layers):
+        for source in network.activations(layer):
+            shared = _best_sharing(network, layer, source, techniques, alignment)
+            for x, x_size in pieces[source]:
+                for y, y_size in pieces[layer.output]:
+                    if shared and x not in wanted:
+                        savings[step, index[x], index[y]] = min(shared, x_size, y_size)
+    return OrderProblem(tuple(x.name for x in layers), _dependencies(network, layers), stores, savings)
+
+
+def _moves_data(network: Network, layer: Layer) -> bool:
+    """Whether the layer could be free: it moves elements and changes none."""
+    y = network.tensors[layer.output]
+    alike = all(
+        name not in network.constants
+        and network.tensors[name].quant == y.quant
+        and network.tensors[name].dtype is y.dtype
+        for name in layer.inputs
+    )
+    return isinstance(layer.op, Reshape | Slice | Concat) and alike
+
+
+def _pieces(network: Network, moving: set[str]) -> Mapping[str, tuple[tuple[str, int], ...]]:
+    """For each computed tensor its pieces (name, bytes): cut where slices cut it, joined where concats join them."""
+    found: dict[str, tuple[tuple[str, int], ...]] = {}
+    for name in network.inputs:
+        found[name] = _cut(network, name, moving)
+    for layer in network.layers:
+        if layer.name not in moving:
+            found[layer.output] = _cut(network, layer.output, moving)
+        elif isinstance(layer.op, Slice):
+            found[layer.output] = _selected(network, layer, found[layer.inputs[0]])
+        else:
+            parts = (piece for name in dict.fromkeys(layer.inputs) for piece in found[name])
+            found[layer.output] = tuple(dict.fromkeys(parts))
+    return found
+
+
+def _cut(network: Network, name: str, moving: set[str]) -> tuple[tuple[str, int], ...]:
+    """The tensor in the parts that its slices take along one axis; in one piece when they are not as simple."""
+    tensor = network.tensors[name]
+    slices = [r.op for r in network.readers[name] if r.name in moving and isinstance(r.op, Slice)]
+    axes = {axis for op in slices for axis, n in enumerate(op.sizes) if n != tensor.shape[axis]}
+    if not slices or len(axes) != 1 or any(step != 1 for op in slices for step in op.steps):
+        return ((name, tensor.bytes),)
+    axis = axes.pop()
+    ends = {0, tensor.shape[axis]}
+    for op in slices:
+        ends |= {op.starts[axis], op.starts[axis] + op.sizes[axis]}
+    marks = sorted(ends)
+    unit = tensor.bytes // tensor.shape[axis]
+    return tuple((f"{name}[{a}:{b}]", (b - a) * unit) for a, b in pairwise(marks))
+
+
+def _selected(
+    network: Network, layer: Layer, pieces: tuple[tuple[str, int], ...]
+) -> tuple[tuple[str, int], ...]:
+    """The pieces that a slice takes; none when it cuts through one (nothing is claimed of it then)."""
+    assert isinstance(layer.op, Slice)
+    source = layer.inputs[0]
+    shape = network.tensors[source].shape
+    axes = [axis for axis, n in enumerate(layer.op.sizes) if n != shape[axis]]
+    if not axes:
+        return pieces
+    if len(axes) > 1 or not all(name.startswith(f"{source}[") for name, _ in pieces):
+        return ()
+    start, stop = layer.op.starts[axes[0]], layer.op.starts[axes[0]] + layer.op.sizes[axes[0]]
+    marks = [tuple(map(int, name[len(source) + 1 : -1].split(":"))) for name, _ in pieces]
+    return tuple(p for p, (a, b) in zip(pieces, marks, strict=True) if start <= a and b <= stop)
+
+
+def _best_sharing(network: Network, layer: Layer, source: str, techniques: Techniques, alignment: int) -> int:
+    """The most bytes that the layer's output can share with a dying input by any technique that is on."""
+    x, y = network.tensors[source].bytes, network.tensors[layer.output].bytes
+    shared = 0
+    if techniques.allows(layer.op.grain):
+        shared = most_shared(x, y, distance(network, layer, source), alignment)
+    scratch = plane_scratch(network, layer, source) if techniques.planes else None
+    return shared if scratch is None else max(shared, y - scratch)

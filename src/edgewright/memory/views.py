@@ -1,0 +1,264 @@
+"""Which tensors share a buffer because one is a part of the other: reshape, slice, split and concat for free.
+
+A concat costs nothing when its parts are written where they end up; a slice costs nothing when its readers look
+into the whole. Each tensor is a view (offset and strides) of a root tensor, and views nest: in a DenseNet every
+partial concat is a view of the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ..network import Array, Layer, Network, Tensor
+from ..network.operators import Concat, Reshape, Slice
+from .overlap import distance, plane_scratch
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A tensor inside its root: bytes from the root's start, and bytes from index to index."""
+
+    root: str
+    offset: int
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Views:
+    places: Mapping[str, Place]  # for each tensor that is not a constant
+    free: frozenset[str]  # layers with nothing left to do
+    in_place: Mapping[str, tuple[int, ...]]  # for a concat that still copies: the inputs that need no copy
+    planes: Mapping[str, int] = field(
+        default_factory=dict
+    )  # layers that work in place by channel: their scratch
+
+    def members(self) -> Mapping[str, tuple[str, ...]]:
+        """The tensors in each root's buffer."""
+        found: dict[str, list[str]] = {}
+        for name, place in self.places.items():
+            found.setdefault(place.root, []).append(name)
+        return {root: tuple(names) for root, names in found.items()}
+
+
+def no_views(network: Network) -> Views:
+    """Every tensor in a buffer of its own; reshapes and concats copy."""
+    names = [name for name in network.tensors if name not in network.constants]
+    return Views({name: Place(name, 0, network.tensors[name].strides) for name in names}, frozenset(), {})
+
+
+def find_views(network: Network, copied: Collection[str] = ()) -> Views:
+    """Views wherever the data already lies right, except for the layers in `copied`.
+
+    Concats are met last to first, so that the largest one takes the parts and earlier ones find them in place.
+    """
+    finder = _Finder(network)
+    for layer in network.layers:
+        if layer.name not in copied and isinstance(layer.op, Reshape | Slice):
+            finder.look_into(layer)
+    for layer in reversed(network.layers):
+        if layer.name not in copied and isinstance(layer.op, Concat):
+            finder.take_parts(layer)
+    return finder.views()
+
+
+def with_planes(network: Network, views: Views) -> Views:
+    """The views with depthwise layers that work in place, one channel plane after the other.
+
+    Worth it where a plane of scratch is smaller than the distance at which the output could trail the input.
+    """
+    places = dict(views.places)
+    planes: dict[str, int] = {}
+    interface = {*network.inputs, *network.outputs}
+    members = {root: set(names) for root, names in views.members().items()}
+    for layer in network.layers:
+        source, target = layer.inputs[0], layer.output
+        scratch = None if source in network.constants else plane_scratch(network, layer, source)
+        if scratch is None or network.sole_reader(source) is not layer:
+            continue
+        root = places[source].root
+        if members.get(root) != {source} or target not in members:
+            continue  # others look into the input's memory, or the output lies in another's
+        if source in interface and interface & members[target]:
+            continue
+        safe = distance(network, layer, source)
+        if scratch >= min(safe.below, safe.above):
+            continue
+        planes[layer.name] = scratch
+        for name in members.pop(target):
+            places[name] = replace(places[name], root=root)
+            members[root].add(name)
+    return replace(views, places=places, planes=planes)
+
+
+class _Finder:
+    """Views in the making. Memory is drawn as numpy arrays that are never touched: numpy does the stride arithmetic."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.parents: dict[str, str] = {}
+        self.drawn: dict[str, Array] = {}
+        self.free: set[str] = set()
+        self.in_place: dict[str, tuple[int, ...]] = {}
+
+    def look_into(self, layer: Layer) -> None:
+        """A reshape or slice whose output is a view of its input."""
+        source = layer.inputs[0]
+        if source in self.network.constants or not self._same_numbers(source, layer.output):
+            return
+        array = _look(layer, self._drawing(source))
+        if array is not None and self._may_join(layer.output, source, array):
+            self.parents[layer.output], self.drawn[layer.output] = source, array
+            self.free.add(layer.name)
+
+    def take_parts(self, layer: Layer) -> None:
+        """A concat whose inputs are written (or already lie) in its output."""
+        assert isinstance(layer.op, Concat)
+        target, axis = layer.output, layer.op.axis
+        if self._lies_in_order(layer):
+            first = layer.inputs[0]
+            root = self.root(first)
+            array = self._shaped_like(target, first)
+            if self._may_join(target, root, array) and target not in self.parents:
+                self.parents[target], self.drawn[target] = root, array
+                self.free.add(layer.name)
+                return
+        taken, start = [], 0
+        whole = self._drawing(target)
+        for position, source in enumerate(layer.inputs):
+            extent = self.network.tensors[source].shape[axis]
+            index = [slice(None)] * whole.ndim
+            index[axis] = slice(start, start + extent)
+            start += extent
+            if layer.inputs.count(source) == 1 and self._may_move(source, target, whole[tuple(index)]):
+                taken.append(position)
+        if len(taken) == len(layer.inputs):
+            self.free.add(layer.name)
+        elif taken:
+            self.in_place[layer.name] = tuple(taken)
+
+    def root(self, name: str) -> str:
+        while name in self.parents:
+            name = self.parents[name]
+        return name
+
+    def views(self) -> Views:
+        places = {}
+        for name in self.network.tensors:
+            if name not in self.network.constants:
+                array = self._drawing(name)
+                places[name] = Place(self.root(name), _address(array) - _BASE, array.strides)
+        return Views(places, frozenset(self.free), self.in_place)
+
+    def _drawing(self, name: str) -> Array:
+        if name not in self.drawn:
+            self.drawn[name] = _draw(self.network.tensors[name])
+        return self.drawn[name]
+
+    def _same_numbers(self, a: str, b: str) -> bool:
+        x, y = self.network.tensors[a], self.network.tensors[b]
+        return x.dtype is y.dtype and x.quant == y.quant
+
+    def _may_join(self, name: str, source: str, array: Array) -> bool:
+        """Whether `name` may live in `source`'s buffer: inputs and outputs are seen from outside, so must be dense."""
+        interface = {*self.network.inputs, *self.network.outputs}
+        if name in interface and not is_dense(self.network.tensors[name], array.strides):
+            return False
+        root = self.root(source)
+        together = [n for n in self.network.tensors if self.root(n) == root] if name in interface else []
+        return not any(n in interface for n in together)
+
+    def _may_move(self, source: str, target: str, array: Array) -> bool:
+        """Moves a tensor, with all views of it, into `target`; False when something stands against it."""
+        network = self.network
+        if source in self.parents or source in network.constants or source in network.inputs:
+            return False
+        if not self._same_numbers(source, target) or self.root(target) == source:
+            return False
+        moved = {source: array}
+        for layer in network.layers:  # views of the tensor move along, if numpy can still draw them
+            if layer.name in self.free and layer.output in self.parents and layer.inputs[0] in moved:
+                seen = _look(layer, moved[layer.inputs[0]])
+                if seen is None:
+                    return False
+                moved[layer.output] = seen
+        children = {n for n in self.parents if self.root(n) == source}
+        if children - set(moved):
+            return False
+        for name, drawn in moved.items():
+            outside = name in network.inputs or name in network.outputs
+            if outside and not is_dense(network.tensors[name], drawn.strides):
+                return False
+        self.parents[source] = target
+        self.drawn.update(moved)
+        return True
+
+    def _lies_in_order(self, layer: Layer) -> bool:
+        """Whether the inputs already lie in one buffer just as the output wants them."""
+        network = self.network
+        if any(
+            name in network.constants or not self._same_numbers(name, layer.output) for name in layer.inputs
+        ):
+            return False
+        if len(layer.inputs) < 2 or len({self.root(name) for name in layer.inputs}) != 1:
+            return False
+        assert isinstance(layer.op, Concat)
+        axis, first = layer.op.axis, self._drawing(layer.inputs[0])
+        address = _address(first)
+        for name in layer.inputs:
+            array = self._drawing(name)
+            if array.strides != first.strides or _address(array) != address:
+                return False
+            address += array.shape[axis] * array.strides[axis]
+        return True
+
+    def _shaped_like(self, target: str, first: str) -> Array:
+        """The output drawn where its first input begins."""
+        tensor, array = self.network.tensors[target], self._drawing(first)
+        return _draw(tensor, _address(array) - _BASE, array.strides)
+
+
+def is_dense(tensor: Tensor, strides: tuple[int, ...]) -> bool:
+    """Whether the strides are those of a tensor without gaps; axes of size 1 do not matter."""
+    pairs = zip(tensor.shape, strides, tensor.strides, strict=True)
+    return all(n == 1 or a == b for n, a, b in pairs)
+
+
+_CANVAS = np.zeros(1, dtype=np.uint8)
+_BASE: int = _CANVAS.__array_interface__["data"][0]
+
+
+def _draw(tensor: Tensor, offset: int = 0, strides: tuple[int, ...] | None = None) -> Array:
+    """An array of the tensor's shape, for its address and strides only: it must never be read or written."""
+    interface = {
+        "shape": tensor.shape,
+        "typestr": tensor.dtype.numpy.str,
+        "data": (_BASE + offset, True),
+        "strides": strides or tensor.strides,
+        "version": 3,
+    }
+    holder = type("Drawing", (), {"__array_interface__": interface})()
+    return np.asarray(holder)
+
+
+def _address(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _look(layer: Layer, source: Array) -> Array | None:
+    """The layer's output as a view of the drawn input, or None when that takes a copy."""
+    match layer.op:
+        case Slice(starts=starts, sizes=sizes, steps=steps) if min(steps) > 0:
+            index = tuple(
+                slice(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, sizes, steps, strict=True)
+            )
+            return source[index]
+        case Reshape(shape=shape):
+            try:
+                return source.reshape(shape, copy=False)
+            except ValueError:
+                return None
+        case _:
+            return None

@@ -1,0 +1,134 @@
+"""Builds a network layer by layer, working out shapes on the way: what readers and tests use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ..errors import ModelError
+from .network import Arithmetic, Layer, Network, check
+from .operators import Op
+from .region import Shape
+from .tensor import Array, DType, Quant, Tensor
+
+
+class Builder:
+    """A network in the making.
+
+    >>> b = Builder("tiny")
+    >>> x = b.input("x", (1, 4, 4, 3))
+    >>> from edgewright.network.operators import Clamp
+    >>> net = b.build([b.layer(Clamp(0.0), [x], "relu")])
+    >>> net.tensors["relu"].shape
+    (1, 4, 4, 3)
+    """
+
+    def __init__(self, name: str, arithmetic: Arithmetic = Arithmetic.ONNX) -> None:
+        self.name = name
+        self.arithmetic = arithmetic
+        self.tensors: dict[str, Tensor] = {}
+        self.constants: dict[str, Array] = {}
+        self.inputs: list[str] = []
+        self.layers: list[Layer] = []
+        self.notes: list[str] = []
+        self.layouts: dict[str, tuple[int, ...]] = {}
+        self._layer_names: set[str] = set()
+
+    def fresh(self, name: str) -> str:
+        """The name, or the name with a number when a tensor has it already."""
+        return _unused(name, self.tensors)
+
+    def input(self, name: str, shape: Shape, dtype: DType = DType.FLOAT32, quant: Quant | None = None) -> str:
+        self._add(Tensor(name, tuple(shape), dtype, quant))
+        self.inputs.append(name)
+        return name
+
+    def constant(self, name: str, value: Array, quant: Quant | None = None) -> str:
+        name = self.fresh(name)
+        self._add(Tensor(name, tuple(value.shape), DType(value.dtype.name), quant))
+        self.constants[name] = value
+        return name
+
+    def layer(
+        self,
+        op: Op,
+        inputs: Sequence[str],
+        name: str,
+        *,
+        output: str | None = None,
+        dtype: DType | None = None,
+        quant: Quant | None = None,
+    ) -> str:
+        """Adds a layer; gives the name of its output (`output`, or the layer's own name).
+
+        Element type and quantisation are those of the first input unless given.
+        """
+        first = self.tensors[inputs[0]]
+        try:
+            shape = op.output_shape([self.tensors[i].shape for i in inputs])
+        except (ValueError, IndexError, TypeError) as error:
+            raise ModelError(f"layer '{name}' ({type(op).__name__}): {error}") from error
+        name = _unused(name, self._layer_names)
+        self._layer_names.add(name)
+        output = self.fresh(output or name)
+        if dtype is None:
+            dtype, quant = first.dtype, quant or first.quant
+        self._add(Tensor(output, shape, dtype, quant))
+        self.layers.append(Layer(name, op, tuple(inputs), output))
+        return output
+
+    def shape(self, tensor: str) -> Shape:
+        return self.tensors[tensor].shape
+
+    def build(self, outputs: Sequence[str], layouts: Mapping[str, tuple[int, ...]] | None = None) -> Network:
+        """The finished network, checked; layers that lead to no output are dropped."""
+        wanted, kept = set(outputs), []
+        for layer in reversed(self.layers):
+            if layer.output in wanted:
+                wanted.update(layer.inputs)
+                kept.append(layer)
+        network = Network(
+            name=self.name,
+            inputs=tuple(self.inputs),
+            outputs=tuple(outputs),
+            layers=(),
+            tensors=self.tensors,
+            constants=self.constants,
+            arithmetic=self.arithmetic,
+            layouts={**self.layouts, **(layouts or {})},
+            notes=tuple(self.notes),
+        )
+        return check(network.with_layers(reversed(kept)))
+
+    def _add(self, tensor: Tensor) -> None:
+        if tensor.name in self.tensors:
+            raise ModelError(f"tensor '{tensor.name}' is defined twice")
+        self.tensors[tensor.name] = tensor
+
+
+def _unused(name: str, taken: Mapping[str, object] | set[str]) -> str:
+    if name not in taken:
+        return name
+    return next(f"{name}_{i}" for i in range(1, 10**9) if f"{name}_{i}" not in taken)
+
+
+def random_inputs(network: Network, seed: int = 0) -> dict[str, Array]:
+    """Seeded values for the network's inputs: normal for floats, the whole range for small integers.
+
+    Indices (int32, int64) are kept small, since they may address an embedding.
+    """
+    rng = np.random.default_rng(seed)
+    values: dict[str, Array] = {}
+    for name in network.inputs:
+        tensor = network.tensors[name]
+        if tensor.dtype.is_float:
+            values[name] = rng.standard_normal(tensor.shape).astype(tensor.dtype.numpy)
+        elif tensor.dtype is DType.BOOL:
+            values[name] = rng.integers(0, 2, tensor.shape).astype(bool)
+        elif tensor.dtype in (DType.INT32, DType.INT64):
+            values[name] = rng.integers(0, 10, tensor.shape).astype(tensor.dtype.numpy)
+        else:
+            info = np.iinfo(tensor.dtype.numpy)
+            values[name] = rng.integers(info.min, info.max + 1, tensor.shape).astype(tensor.dtype.numpy)
+    return values

@@ -1,0 +1,89 @@
+"""Runs operators: picks the kernel by arithmetic and operator, for one region or for whole networks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from ...errors import InputError
+from ..network import Arithmetic, Layer, Network
+from ..operators import Op
+from ..region import Region
+from ..tensor import Array, Tensor
+from .operand import Operand
+
+
+def compute(
+    op: Op, out: Region, operands: Sequence[Operand], result: Tensor, arithmetic: Arithmetic
+) -> Array:
+    """The values of region `out` of the output, from exactly the regions that `op.needs(out)` names."""
+    for operand in operands:
+        assert operand.data.shape == operand.region.shape, f"{operand.tensor}: {operand.data.shape}"
+    if out.is_empty:
+        return np.empty(out.shape, result.dtype.numpy)
+    if not is_quantised(operands, result):
+        from .table import KERNELS
+
+        values = KERNELS[type(op)](op, out, operands, result)
+    elif arithmetic is Arithmetic.TFLITE:
+        from .tflite import compute_tflite
+
+        values = compute_tflite(op, out, operands, result)
+    else:
+        from .onnx_quant import compute_onnx
+
+        values = compute_onnx(op, out, operands, result)
+    assert values.shape == out.shape, f"{op}: {values.shape} for {out}"
+    return values.astype(result.dtype.numpy, copy=False)
+
+
+def is_quantised(operands: Sequence[Operand], result: Tensor) -> bool:
+    """Whether stored integers stand for real numbers, so that somebody's rounding rules apply."""
+    return any(
+        tensor.quant is not None and not tensor.dtype.is_float
+        for tensor in (result, *(operand.tensor for operand in operands))
+    )
+
+
+def execute(network: Network, inputs: Mapping[str, Array], keep: Iterable[str] = ()) -> dict[str, Array]:
+    """The outputs of the network, and the tensors to `keep`; layer by layer, each value dropped after its last use."""
+    wanted = {*network.outputs, *keep}
+    values: dict[str, Array] = dict(network.constants)
+    for name in network.inputs:
+        values[name] = _checked(network.tensors[name], inputs)
+    last_use = {name: i for i, layer in enumerate(network.layers) for name in layer.inputs}
+    for i, layer in enumerate(network.layers):
+        values[layer.output] = _run(network, layer, values)
+        for name in {*layer.inputs, layer.output} - wanted:
+            if last_use.get(name, i) == i and name not in network.constants:
+                del values[name]
+    return {name: values[name] for name in values if name in wanted}
+
+
+def _run(network: Network, layer: Layer, values: Mapping[str, Array]) -> Array:
+    tensors = [network.tensors[name] for name in layer.inputs]
+    result = network.tensors[layer.output]
+    whole = Region.whole(result.shape)
+    needs = layer.op.needs(whole, [t.shape for t in tensors])
+    operands = [
+        Operand(values[tensor.name][region.slices], region, tensor)
+        for tensor, region in zip(tensors, needs, strict=True)
+    ]
+    try:
+        return compute(layer.op, whole, operands, result, network.arithmetic)
+    except Exception as error:
+        error.add_note(f"in layer '{layer.name}' of network '{network.name}'")
+        raise
+
+
+def _checked(tensor: Tensor, inputs: Mapping[str, Array]) -> Array:
+    if tensor.name not in inputs:
+        raise InputError(f"no value for input '{tensor.name}'; given are {sorted(inputs)}")
+    value = np.asarray(inputs[tensor.name])
+    if value.shape != tensor.shape or value.dtype != tensor.dtype.numpy:
+        raise InputError(
+            f"input '{tensor.name}' must be {tensor.dtype.value} of shape {tensor.shape}, "
+            f"got {value.dtype} of shape {value.shape}"
+        )
+    return value

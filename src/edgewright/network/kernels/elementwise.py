@@ -1,0 +1,69 @@
+"""Element by element: activations, arithmetic, casts. Operands come cut so that numpy's broadcasting fits them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from ..operators import Activation, BatchNorm, Binary, BinaryKind, Cast, PRelu
+from ..region import Region
+from ..tensor import Array, Tensor
+from .activations import activate
+from .operand import Operand
+
+
+def widened(x: Array) -> Array:
+    """x, with float16 widened to float32: what is computed is computed in float32."""
+    return x.astype(np.float32) if x.dtype == np.float16 else x
+
+
+def activation(op: Activation, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    return activate(op, widened(operands[0].data))
+
+
+def prelu(op: PRelu, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x, slope = widened(operands[0].data), operands[1].data
+    return np.where(x >= 0, x, x * slope)
+
+
+def batch_norm(op: BatchNorm, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x, scale, shift = (widened(operand.data) for operand in operands)
+    return activate(op.activation, x * scale + shift)
+
+
+def binary(op: Binary, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    a, b = (widened(operand.data) for operand in operands)
+    with np.errstate(all="ignore"):  # division by zero gives infinity or NaN, as IEEE says
+        return activate(op.activation, BINARY[op.kind](a, b))
+
+
+def cast(op: Cast, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    with np.errstate(invalid="ignore"):
+        return operands[0].data.astype(result.dtype.numpy)
+
+
+def _divide(a: Array, b: Array) -> Array:
+    """a / b; integers are cut towards zero, as in C."""
+    if not np.issubdtype(np.result_type(a, b), np.integer):
+        return a / b
+    quotient = np.abs(a) // np.where(b == 0, 1, np.abs(b))
+    return np.where((a < 0) != (b < 0), -quotient, quotient)
+
+
+def _power(a: Array, b: Array) -> Array:
+    if np.issubdtype(a.dtype, np.integer):
+        a = a.astype(np.float64)
+    return np.power(a, b)
+
+
+BINARY: Mapping[BinaryKind, Callable[[Array, Array], Array]] = {
+    BinaryKind.ADD: np.add,
+    BinaryKind.SUB: np.subtract,
+    BinaryKind.MUL: np.multiply,
+    BinaryKind.DIV: _divide,
+    BinaryKind.MIN: np.minimum,
+    BinaryKind.MAX: np.maximum,
+    BinaryKind.POW: _power,
+    BinaryKind.SQUARED_DIFFERENCE: lambda a, b: np.square(a - b),
+}

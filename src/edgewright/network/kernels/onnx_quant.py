@@ -1,0 +1,255 @@
+"""Quantised layers with onnxruntime's arithmetic: integer sums, float32 scales, round half to even.
+
+Each formula is that of the CPU kernel of the same name, down to whether the zero point is added before or after
+rounding, which decides ties. Layers without such a kernel run in float32 between the scales, as they do there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..operators import (
+    Activation,
+    ArgMax,
+    AvgPool2d,
+    Binary,
+    BinaryKind,
+    Cast,
+    Clamp,
+    Concat,
+    Conv2d,
+    ConvTranspose2d,
+    Dense,
+    DepthToSpace,
+    Expand,
+    Gather,
+    MatMul,
+    MaxPool2d,
+    Op,
+    Pad,
+    Reduce,
+    ReduceKind,
+    Reshape,
+    Resize,
+    ResizeMode,
+    Slice,
+    SpaceToDepth,
+    Tile,
+    Transpose,
+)
+from ..region import Region
+from ..tensor import Array, DType, Tensor
+from .linear import matrix_product
+from .operand import Kernel, Operand
+from .products import dense_accumulate, work_type
+from .rearrange import padded
+from .scales import centred, number, real, saturated, scale_of, stored, zero_of
+from .table import KERNELS
+from .windows import conv_accumulate, tap_counts, taps, transpose_conv_accumulate, window_input
+
+
+def compute_onnx(op: Op, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    """The region of the output, as onnxruntime's CPU kernels give it."""
+    activation: Activation | None = getattr(op, "activation", None)
+    if isinstance(activation, Clamp):
+        bare: Op = replace(op, activation=None)  # type: ignore[arg-type]
+        return _clamped(activation, compute_onnx(bare, out, operands, result), result)
+    if activation is None and has_integer_kernel(op, operands, result):
+        return QUANTISED[type(op)](op, out, operands, result)
+    if activation is None and _only_moves(op, operands, result):
+        return KERNELS[type(op)](op, out, operands, result)
+    return _in_float(op, out, operands, result)
+
+
+def has_integer_kernel(op: Op, operands: Sequence[Operand], result: Tensor) -> bool:
+    """Whether the layer is computed on stored integers: a formula of ours exists, and the tensors fit it."""
+    tensors = [operand.tensor for operand in operands]
+    if type(op) not in QUANTISED or any(tensor.dtype.is_float for tensor in tensors):
+        return False
+    match op:
+        case Conv2d() | ConvTranspose2d() | Dense() | MatMul():
+            return all(tensor.quant is not None for tensor in tensors[:2])
+        case Binary(kind):
+            kernel = kind in (BinaryKind.ADD, BinaryKind.MUL)
+            return kernel and all(_is_plain(tensor) for tensor in (*tensors, result))
+        case Reduce(axes=axes, kind=kind):
+            pooled = (
+                kind is ReduceKind.MEAN and len(tensors[0].shape) == 4 and {a % 4 for a in axes} == {1, 2}
+            )
+            return pooled and _is_plain(tensors[0]) and _is_plain(result)
+        case Clamp() | Pad():
+            return tensors[0].quant == result.quant and _is_plain(result)
+        case _:
+            return all(_is_plain(tensor) for tensor in (*tensors, result))
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Eight bits with one scale."""
+    return tensor.dtype.bytes == 1 and tensor.quant is not None and not tensor.quant.is_per_channel
+
+
+def conv2d(op: Conv2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x, w, *bias = operands
+    image = window_input(op, out, replace(x, data=centred(x)), 0, (w.shape[1], w.shape[2]))
+    total = conv_accumulate(op, image, centred(w), out, result.shape[3], np.int64)
+    return _requantised(total, x, w, bias, out, result)
+
+
+def conv_transpose2d(op: ConvTranspose2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    """onnxruntime has no such kernel and works in float32; integer sums differ from it at ties at most."""
+    x, w, *bias = operands
+    total = transpose_conv_accumulate(op, x, centred(x), centred(w), out, result.shape[3], np.int64)
+    return _requantised(total, x, w, bias, out, result)
+
+
+def dense(op: Dense, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    """The zero points of the weights are taken off the sums, so that big weights are not copied."""
+    x, w, *bias = operands
+    values = centred(x)
+    total = dense_accumulate(values, w.data, np.int64)
+    zero = zero_of(w.tensor, w.region).reshape(-1).astype(np.int64)
+    if zero.any():
+        total -= values.sum(axis=-1, keepdims=True, dtype=np.int64) * zero
+    return _requantised(total, x, w, bias, out, result)
+
+
+def matmul(op: MatMul, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    a, b = operands
+    left, right = centred(a), centred(b)
+    depth = left.shape[-2 if op.transpose_a else -1]
+    work = work_type(left.reshape(-1, 1), right.reshape(-1, 1), np.int64, depth)
+    total = matrix_product(op, left.astype(work), right.astype(work))
+    return _requantised(total, a, b, (), out, result)
+
+
+def _requantised(
+    total: Array, x: Operand, w: Operand, bias: Sequence[Operand], out: Region, result: Tensor
+) -> Array:
+    """Integer sums in steps of the output: one float32 multiplication (QLinearConv, QLinearMatMul, QGemm)."""
+    if bias:
+        total = total + bias[0].data
+    scale = scale_of(x.tensor, x.region) * scale_of(w.tensor, w.region).reshape(-1)
+    if result.quant is None:
+        return total.astype(np.float32) * scale
+    return saturated(total.astype(np.float32) * (scale / scale_of(result, out)), out, result)
+
+
+def binary(op: Binary, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    """QLinearAdd and QLinearMul: the zero point is part of the number that is rounded."""
+    a, b = (operand.data.astype(np.float32) for operand in operands)
+    (sa, za), (sb, zb), (sc, zc) = (
+        (scale_of(t, out), zero_of(t, out).astype(np.float32))
+        for t in (*(o.tensor for o in operands), result)
+    )
+    if op.kind is BinaryKind.MUL:
+        steps = (a - za) * (b - zb) * (sa * sb / sc) + zc
+    else:
+        ra, rb = sa / sc, sb / sc
+        steps = _fma(a, ra, _fma(b, rb, zc - _fma(za, ra, zb * rb)))
+    return _saturated_whole(steps, result)
+
+
+def _fma(a: Array, b: Array, c: Array) -> Array:
+    """a * b + c, rounded once to float32: float64 holds the product exactly."""
+    return (a.astype(np.float64) * b + c).astype(np.float32)
+
+
+def _saturated_whole(steps: Array, result: Tensor) -> Array:
+    """Steps that contain the zero point already."""
+    info = np.iinfo(result.dtype.numpy)
+    return np.clip(np.rint(steps), info.min, info.max).astype(result.dtype.numpy)
+
+
+def avg_pool2d(op: AvgPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    """QLinearAveragePool: a float32 mean, tap by tap; the zero point is part of the number that is rounded."""
+    x = operands[0]
+    image = window_input(op, out, replace(x, data=real(x)), 0.0)
+    total = np.zeros(out.shape, np.float32)
+    for _, _, view in taps(op, op.kernel, image, out.shape[1:3]):
+        total += view
+    mean = total / tap_counts(op, out, x.shape[1:3]).astype(np.float32)
+    return _saturated_whole(mean / scale_of(result, out) + zero_of(result, out).astype(np.float32), result)
+
+
+def mean(op: Reduce, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    """QLinearGlobalAveragePool: an integer sum, scaled once."""
+    x = operands[0]
+    total = centred(x).sum(axis=op.axes, keepdims=op.keep, dtype=np.int64)
+    scale = scale_of(x.tensor, x.region) / (scale_of(result, out) * np.float32(x.data.size // total.size))
+    return saturated(total.astype(np.float32) * scale, out, result)
+
+
+def concat(op: Concat, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    """QLinearConcat: what is stored to another scale is stored anew."""
+    parts = [
+        x.data if x.tensor.quant == result.quant else stored(real(x), x.region, result) for x in operands
+    ]
+    return np.concatenate(parts, axis=op.axis)
+
+
+def clamp(op: Clamp, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    return _clamped(op, operands[0].data, result)
+
+
+def pad(op: Pad, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    return padded(op, out, operands[0], number(op.value, result))
+
+
+QUANTISED: Mapping[type, Kernel] = {
+    Conv2d: conv2d,
+    ConvTranspose2d: conv_transpose2d,
+    Dense: dense,
+    MatMul: matmul,
+    Binary: binary,
+    AvgPool2d: avg_pool2d,
+    Reduce: mean,
+    Concat: concat,
+    Clamp: clamp,
+    Pad: pad,
+}
+
+
+def _clamped(activation: Clamp, values: Array, result: Tensor) -> Array:
+    """A clamp on what is stored: rounding keeps order, so that it may come before the clamp or after it."""
+    if result.quant is None:
+        return np.clip(values, np.float32(activation.low), np.float32(activation.high))
+    return np.clip(values, number(activation.low, result), number(activation.high, result))
+
+
+def _only_moves(op: Op, operands: Sequence[Operand], result: Tensor) -> bool:
+    """Whether stored integers pass through unchanged, or are all that matters."""
+    match op:
+        case ArgMax() | Cast():
+            return True
+        case Reduce(kind=kind) if kind not in (ReduceKind.MAX, ReduceKind.MIN):
+            return False
+        case Resize(mode=mode) if mode is not ResizeMode.NEAREST:
+            return False
+        case (
+            DepthToSpace() | Expand() | Gather() | MaxPool2d() | Reduce() | Reshape() | Resize() | Slice()
+            | SpaceToDepth() | Tile() | Transpose()
+        ):  # fmt: skip
+            return operands[0].tensor.quant == result.quant
+        case _:
+            return False
+
+
+def _in_float(op: Op, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    """Dequantised, computed in float32, quantised again."""
+    reals = [_as_real(i, operands) for i in range(len(operands))]
+    target = replace(result, dtype=DType.FLOAT32, quant=None) if result.quant else result
+    return stored(KERNELS[type(op)](op, out, reals, target), out, result)
+
+
+def _as_real(index: int, operands: Sequence[Operand]) -> Operand:
+    """An operand as real numbers; a bias without a scale of its own has that of the products it is added to."""
+    x = operands[index]
+    if x.tensor.quant is not None:
+        return replace(x, data=real(x), tensor=replace(x.tensor, dtype=DType.FLOAT32, quant=None))
+    if index == 2 and x.tensor.dtype is DType.INT32:
+        scales = [scale_of(o.tensor, o.region).reshape(-1) for o in operands[:2]]
+        return replace(x, data=x.data.astype(np.float32) * scales[0] * scales[1])
+    return x

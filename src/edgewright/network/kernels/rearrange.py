@@ -1,0 +1,135 @@
+"""Operators that move elements: nothing is computed, so every element type will do. Results may be views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from ...errors import InputError
+from ..operators import (
+    Concat,
+    DepthToSpace,
+    Expand,
+    Gather,
+    Pad,
+    PadMode,
+    Reshape,
+    Slice,
+    SpaceToDepth,
+    Tile,
+    Transpose,
+)
+from ..operators.base import normal_axis
+from ..region import Region, Shape
+from ..tensor import Array, Tensor
+from .operand import Operand
+
+
+def reshape(op: Reshape, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    """The operand is a run of consecutive elements (whole trailing axes); `out` is a strided view of it."""
+    x = operands[0]
+    if out == Region.whole(op.shape):
+        return x.data.reshape(op.shape)
+    flat = np.ascontiguousarray(x.data).reshape(-1)
+    steps = _steps(op.shape)
+    known = sum(a * step for a, step in zip(x.origin, _steps(x.shape), strict=True))
+    first = sum(a * step for (a, _), step in zip(out.bounds, steps, strict=True)) - known
+    last = first + sum((n - 1) * step for n, step in zip(out.shape, steps, strict=True))
+    assert 0 <= first <= last < flat.size, f"{op}: {out} needs more than {x.region}"
+    return as_strided(flat[first:], out.shape, [step * flat.itemsize for step in steps], writeable=False)
+
+
+def _steps(shape: Shape) -> list[int]:
+    """Elements from one index to the next along each axis."""
+    return [prod(shape[i + 1 :]) for i in range(len(shape))]
+
+
+def transpose(op: Transpose, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    return operands[0].data.transpose(op.perm)
+
+
+def concat(op: Concat, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    return np.concatenate([operand.data for operand in operands], axis=op.axis)
+
+
+def slice_(op: Slice, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    """The operand spans exactly from one end to the other, so that every step, negative ones too, starts right."""
+    return operands[0].data[tuple(slice(None, None, step) for step in op.steps)]
+
+
+def pad(op: Pad, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    return padded(op, out, operands[0], op.value)
+
+
+def padded(op: Pad, out: Region, x: Operand, value: float) -> Array:
+    """The region of x with its pads; `value` is as stored, not as meant, when x is quantised."""
+    if op.mode is PadMode.CONSTANT:
+        filled = np.full(out.shape, value, x.data.dtype)
+        if not x.region.is_empty:
+            start = [a - b for a, (b, _) in zip(op.before, out.bounds, strict=True)]
+            filled[x.region.moved(start).slices] = x.data
+        return filled
+    places = [
+        _mirrored(op.mode, np.arange(*bound), x.shape[i], op.before[i], op.after[i]) - x.origin[i]
+        for i, bound in enumerate(out.bounds)
+    ]
+    return x.data[np.ix_(*places)]
+
+
+def _mirrored(mode: PadMode, index: Array, size: int, before: int, after: int) -> Array:
+    """Which element of an axis each output index shows. Negative pads crop first."""
+    low, size = max(0, -before), size + min(0, before) + min(0, after)
+    index = index - max(0, before)
+    match mode:
+        case PadMode.EDGE:
+            index = np.clip(index, 0, size - 1)
+        case PadMode.REFLECT:
+            period = max(1, 2 * (size - 1))
+            index = np.minimum(index % period, period - index % period) if size > 1 else index * 0
+        case _:
+            index = np.minimum(index % (2 * size), 2 * size - 1 - index % (2 * size))
+    return index + low
+
+
+def expand(op: Expand, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    return np.broadcast_to(operands[0].data, out.shape)
+
+
+def tile(op: Tile, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x = operands[0]
+    places = [np.arange(*bound) % size for bound, size in zip(out.bounds, x.shape, strict=True)]
+    return x.data[np.ix_(*places)]
+
+
+def space_to_depth(op: SpaceToDepth, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    (n, rows, cols, _), k = out.shape, op.block
+    blocks = operands[0].data.reshape(n, rows, k, cols, k, -1).transpose(0, 1, 3, 2, 4, 5)
+    return blocks.reshape(n, rows, cols, -1)[..., slice(*out.bounds[3])]
+
+
+def depth_to_space(op: DepthToSpace, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x, k = operands[0], op.block
+    n, rows, cols, _ = x.data.shape
+    if op.channel_major:
+        blocks = x.data.reshape(n, rows, cols, -1, k, k).transpose(0, 1, 4, 2, 5, 3)
+    else:
+        blocks = x.data.reshape(n, rows, cols, k, k, -1).transpose(0, 1, 3, 2, 4, 5)
+    image = blocks.reshape(n, rows * k, cols * k, -1)
+    top, left = out.bounds[1][0] - x.origin[1] * k, out.bounds[2][0] - x.origin[2] * k
+    return image[:, top : top + out.shape[1], left : left + out.shape[2], slice(*out.bounds[3])]
+
+
+def gather(op: Gather, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    data, indices = operands
+    axis = normal_axis(op.axis, len(data.shape))
+    size = data.shape[axis]
+    chosen = indices.data.astype(np.int64)
+    if chosen.min() < -size or chosen.max() >= size:
+        raise InputError(
+            f"indices '{indices.tensor.name}' reach from {chosen.min()} to {chosen.max()}, "
+            f"but axis {axis} of '{data.tensor.name}' has {size} elements"
+        )
+    return np.take(data.data, chosen % size, axis=axis)

@@ -1,0 +1,85 @@
+"""Which kernel computes which operator on real numbers and plain integers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..operators import (
+    ArgMax,
+    AvgPool2d,
+    BatchNorm,
+    Binary,
+    Cast,
+    Clamp,
+    Concat,
+    Conv2d,
+    ConvTranspose2d,
+    Dense,
+    DepthToSpace,
+    Dequantize,
+    Elu,
+    Expand,
+    Gather,
+    HardSigmoid,
+    L2Normalize,
+    LeakyRelu,
+    LogSoftmax,
+    Lrn,
+    MatMul,
+    MaxPool2d,
+    Pad,
+    PRelu,
+    Quantize,
+    Reduce,
+    Reshape,
+    Resize,
+    Slice,
+    Softmax,
+    SpaceToDepth,
+    Tile,
+    Transpose,
+    Unary,
+)
+from . import elementwise, linear, normalise, pool, rearrange, reduce, resize, scales
+from .operand import Kernel
+
+KERNELS: Mapping[type, Kernel] = {
+    # windows and products
+    Conv2d: linear.conv2d,
+    ConvTranspose2d: linear.conv_transpose2d,
+    Dense: linear.dense,
+    MatMul: linear.matmul,
+    MaxPool2d: pool.max_pool2d,
+    AvgPool2d: pool.avg_pool2d,
+    # element by element
+    Clamp: elementwise.activation,
+    LeakyRelu: elementwise.activation,
+    Elu: elementwise.activation,
+    HardSigmoid: elementwise.activation,
+    Unary: elementwise.activation,
+    PRelu: elementwise.prelu,
+    Binary: elementwise.binary,
+    BatchNorm: elementwise.batch_norm,
+    Cast: elementwise.cast,
+    Quantize: scales.quantize,
+    Dequantize: scales.dequantize,
+    # along an axis
+    Softmax: normalise.softmax,
+    LogSoftmax: normalise.log_softmax,
+    L2Normalize: normalise.l2_normalize,
+    Lrn: normalise.lrn,
+    Reduce: reduce.reduce,
+    ArgMax: reduce.arg_max,
+    # moving elements
+    Reshape: rearrange.reshape,
+    Transpose: rearrange.transpose,
+    Concat: rearrange.concat,
+    Slice: rearrange.slice_,
+    Pad: rearrange.pad,
+    Expand: rearrange.expand,
+    Tile: rearrange.tile,
+    SpaceToDepth: rearrange.space_to_depth,
+    DepthToSpace: rearrange.depth_to_space,
+    Gather: rearrange.gather,
+    Resize: resize.resize,
+}

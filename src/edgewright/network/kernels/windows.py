@@ -1,0 +1,186 @@
+"""Sliding windows as arrays: padding, taps, and sums of products. Rounding and activations are left to the kernels.
+
+Every function works on the region `out` of the output. A *span* is the part of the padded image that the windows
+of `out` cover, from the first tap of the first window to the last tap of the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ..operators import AvgPool2d, Conv2d, ConvTranspose2d, MaxPool2d, Pair
+from ..region import Interval, Region
+from ..tensor import Array
+from .operand import Operand
+from .products import SCRATCH_BYTES, work_type
+
+Windowed = Conv2d | AvgPool2d | MaxPool2d
+
+
+def span(out: Interval, kernel: int, stride: int, dilation: int, pad: int) -> Interval:
+    """What the windows of `out` cover along one axis, padding included (may start below 0)."""
+    start, stop = out
+    return start * stride - pad, (stop - 1) * stride - pad + (kernel - 1) * dilation + 1
+
+
+def window_input(
+    op: Windowed, out: Region, x: Operand, fill: float | int, kernel: Pair | None = None
+) -> Array:
+    """The span of `out` in the padded image, `fill` where it leaves the image. A view when it never does.
+
+    Pooling knows its kernel; a convolution's is the (kh, kw) of its weights and must be given.
+    """
+    kernel = kernel or getattr(op, "kernel", None)
+    assert kernel is not None, "a convolution's kernel size must be given"
+    spans = [span(out.bounds[1 + i], kernel[i], op.stride[i], op.dilation[i], op.pads[i]) for i in range(2)]
+    wanted = Region((x.region.bounds[0], *spans, x.region.bounds[3]))
+    if wanted == x.region:
+        return x.data
+    padded = np.full(wanted.shape, fill, x.data.dtype)
+    if not x.region.is_empty:
+        inside = x.region.moved([-start for start, _ in wanted.bounds])
+        padded[inside.slices] = x.data
+    return padded
+
+
+def taps(op: Windowed, kernel: Pair, x: Array, size: Pair) -> Iterator[tuple[int, int, Array]]:
+    """(ky, kx, the element under that tap for each of `size` windows) for every tap; x is the span."""
+    (sy, sx), (dy, dx) = op.stride, op.dilation
+    for ky, kx in product(range(kernel[0]), range(kernel[1])):
+        top, left = ky * dy, kx * dx
+        rows = slice(top, top + (size[0] - 1) * sy + 1, sy)
+        yield ky, kx, x[:, rows, left : left + (size[1] - 1) * sx + 1 : sx, :]
+
+
+def tap_counts(op: AvgPool2d, out: Region, image: Pair) -> Array:
+    """(rows, columns, 1): by how many taps the average of each window of `out` is divided."""
+    counts = []
+    for i in range(2):
+        inside = (0, image[i])
+        if op.count_pads:
+            inside = (-op.pads[i], image[i] + op.pads[2 + i] - op.uncounted[i])
+        first = np.arange(*out.bounds[1 + i]) * op.stride[i] - op.pads[i]
+        place = first[:, None] + np.arange(op.kernel[i]) * op.dilation[i]
+        counts.append(((place >= inside[0]) & (place < inside[1])).sum(axis=1))
+    return np.maximum(counts[0][:, None, None] * counts[1][None, :, None], 1)
+
+
+def conv_accumulate(op: Conv2d, x: Array, w: Array, out: Region, channels: int, dtype: DTypeLike) -> Array:
+    """Sums of products for `out`, as `dtype`: x is the span (see `window_input`), w the kernels of `out`.
+
+    `channels` is the number of output channels of the whole layer, which says how groups are cut. Integers are
+    multiplied as floats wide enough to be exact, since BLAS knows no integers. Rows are done in bands: an image of
+    columns (im2col) exists for one band at a time.
+    """
+    work = work_type(x, w, dtype)
+    _, kh, kw, _ = w.shape
+    batch, rows, cols, depth = out.shape
+    result = np.empty((batch, rows, cols, depth), dtype)
+    w = np.ascontiguousarray(w, work)
+    is_depthwise = w.shape[3] == 1 and op.groups > 1
+    per_row = batch * cols * (max(depth, x.shape[3]) * 2 if is_depthwise else x.shape[3] * kh * kw + depth)
+    band = max(1, SCRATCH_BYTES // (per_row * np.dtype(work).itemsize))
+    multiply = _depthwise if is_depthwise else _grouped if op.groups > 1 else _dense
+    for top in range(0, rows, band):
+        bottom = min(top + band, rows)
+        first, last = top * op.stride[0], (bottom - 1) * op.stride[0] + (kh - 1) * op.dilation[0] + 1
+        part = x[:, first:last].astype(work, copy=False)
+        result[:, top:bottom] = multiply(op, part, w, out, (bottom - top, cols), channels)
+    return result
+
+
+def _dense(op: Conv2d, x: Array, w: Array, out: Region, size: Pair, channels: int) -> Array:
+    matrix = columns(op, x, (w.shape[1], w.shape[2]), size) @ w.reshape(w.shape[0], -1).T
+    return matrix.reshape(x.shape[0], *size, w.shape[0])
+
+
+def _depthwise(op: Conv2d, x: Array, w: Array, out: Region, size: Pair, channels: int) -> Array:
+    """One input channel for each output channel: taps times weights, no matrix."""
+    per_group = channels // op.groups
+    start, stop = out.bounds[3]
+    if per_group > 1:  # depth multiplier: each input channel is read by several neighbours
+        x = x[..., np.arange(start, stop) // per_group - start // per_group]
+    total = np.zeros((x.shape[0], *size, stop - start), x.dtype)
+    product_ = np.empty_like(total)
+    for ky, kx, tap in taps(op, (w.shape[1], w.shape[2]), x, size):
+        np.multiply(tap, w[:, ky, kx, 0], out=product_)
+        total += product_
+    return total
+
+
+def _grouped(op: Conv2d, x: Array, w: Array, out: Region, size: Pair, channels: int) -> Array:
+    """One product per group. Groups that `out` cuts are completed with zero weights, and cut again afterwards."""
+    per_group = channels // op.groups
+    start, stop = out.bounds[3]
+    lead, groups = start % per_group, x.shape[3] // w.shape[3]
+    whole = np.zeros((groups * per_group, *w.shape[1:]), w.dtype)
+    whole[lead : lead + stop - start] = w
+    matrices = whole.reshape(groups, per_group, -1).transpose(0, 2, 1)
+    parts = [
+        columns(op, x[..., g * w.shape[3] : (g + 1) * w.shape[3]], (w.shape[1], w.shape[2]), size)
+        @ matrices[g]
+        for g in range(groups)
+    ]
+    joined = np.concatenate(parts, axis=-1)[:, lead : lead + stop - start]
+    return joined.reshape(x.shape[0], *size, stop - start)
+
+
+def columns(op: Conv2d, x: Array, kernel: Pair, size: Pair) -> Array:
+    """(windows, kh * kw * C): what each window reads, side by side (im2col). A view where it can be."""
+    depth = x.shape[3]
+    if kernel == (1, 1):
+        return next(taps(op, kernel, x, size))[2].reshape(-1, depth)
+    result = np.empty((x.shape[0], *size, *kernel, depth), x.dtype)
+    for ky, kx, tap in taps(op, kernel, x, size):
+        result[:, :, :, ky, kx] = tap
+    return result.reshape(-1, kernel[0] * kernel[1] * depth)
+
+
+def transpose_conv_accumulate(
+    op: ConvTranspose2d, x: Operand, values: Array, w: Array, out: Region, channels: int, dtype: DTypeLike
+) -> Array:
+    """Sums of products for `out`, as `dtype`: x says where `values` lie (they may be x.data less its zero point).
+
+    Input i under tap k adds to output i * stride + k * dilation - pad: one matrix product per tap.
+    """
+    work = work_type(values, w, dtype)
+    values, w = values.astype(work, copy=False), w.astype(work, copy=False)
+    per_group, depth = channels // op.groups, w.shape[3]
+    total = np.zeros(out.shape, work)
+    for ky, kx in product(range(w.shape[1]), range(w.shape[2])):
+        places = [_meeting(op, i, k, out, x.region.bounds[1 + i]) for i, k in ((0, ky), (1, kx))]
+        if any(read.start >= read.stop for read, _ in places):
+            continue
+        tap = values[:, places[0][0], places[1][0], :]
+        target = total[:, places[0][1], places[1][1], :]
+        start = out.bounds[3][0]
+        for first, last in _group_cuts(out.bounds[3], per_group):
+            group = first // per_group - start // per_group
+            target[..., first - start : last - start] += (
+                tap[..., group * depth : (group + 1) * depth] @ w[first - start : last - start, ky, kx].T
+            )
+    return total.astype(dtype, copy=False)
+
+
+def _meeting(op: ConvTranspose2d, axis: int, k: int, out: Region, known: Interval) -> tuple[slice, slice]:
+    """The inputs (within `known`) that tap k sends into `out`, and the outputs (within `out`) that they meet."""
+    start, stop = out.bounds[1 + axis]
+    stride, shift = op.stride[axis], k * op.dilation[axis] - op.pads[axis]
+    first = max(-(-(start - shift) // stride), known[0])
+    last = min((stop - 1 - shift) // stride, known[1] - 1)  # inclusive
+    begin = first * stride + shift - start
+    read = slice(first - known[0], max(first, last + 1) - known[0])
+    return read, slice(begin, begin + (last - first) * stride + 1, stride)
+
+
+def _group_cuts(channels: Interval, per_group: int) -> Iterator[Interval]:
+    """The channel range cut where groups meet."""
+    start = channels[0]
+    while start < channels[1]:
+        stop = min((start // per_group + 1) * per_group, channels[1])
+        yield start, stop
+        start = stop

@@ -1,0 +1,157 @@
+"""The CNN as trained: layers joined by tensors, CNN(L, E) of M 2.1. Nothing here knows of memory or hardware.
+
+Everything is frozen; a pass never edits a network, it returns a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
+
+from ..errors import ModelError
+from .operators import Op
+from .region import Region, Shape
+from .tensor import Array, Tensor
+
+
+class Arithmetic(Enum):
+    """Whose rounding quantised layers follow."""
+
+    TFLITE = "tflite"  # fixed-point multipliers, as LiteRT's reference kernels
+    ONNX = "onnx"  # float scales, round half to even, as onnxruntime
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One operator applied to tensors. The wiring is the same for every operator; what differs is in `op`."""
+
+    name: str
+    op: Op
+    inputs: tuple[str, ...]  # activations and constants, in the order the operator's docstring names them
+    output: str
+
+
+@dataclass(frozen=True)
+class Network:
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    layers: tuple[Layer, ...]  # in an order in which they can run
+    tensors: Mapping[str, Tensor]  # every tensor, constants included
+    constants: Mapping[str, Array]  # values; views of the file where possible, never written to
+    arithmetic: Arithmetic = Arithmetic.ONNX
+    # Axes of inputs and outputs that were reordered when read: our tensor = the file's tensor, transposed by this.
+    layouts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()  # what was assumed when read, for people
+
+    @cached_property
+    def producers(self) -> Mapping[str, Layer]:
+        """The layer that writes each computed tensor."""
+        return {layer.output: layer for layer in self.layers}
+
+    @cached_property
+    def readers(self) -> Mapping[str, tuple[Layer, ...]]:
+        """The layers that read each tensor, in order, each once."""
+        found: dict[str, list[Layer]] = {name: [] for name in self.tensors}
+        for layer in self.layers:
+            for name in dict.fromkeys(layer.inputs):
+                found[name].append(layer)
+        return {name: tuple(layers) for name, layers in found.items()}
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Layer]:
+        return {layer.name: layer for layer in self.layers}
+
+    def shapes(self, layer: Layer) -> tuple[Shape, ...]:
+        """The shapes of a layer's inputs, as its operator wants them."""
+        return tuple(self.tensors[name].shape for name in layer.inputs)
+
+    def activations(self, layer: Layer) -> tuple[str, ...]:
+        """The layer's inputs that are computed or given at run time: each once."""
+        return tuple(dict.fromkeys(name for name in layer.inputs if name not in self.constants))
+
+    def sole_reader(self, tensor: str) -> Layer | None:
+        """The one layer that reads `tensor`; None if several do, or if it is an output."""
+        readers = self.readers[tensor]
+        return readers[0] if len(readers) == 1 and tensor not in self.outputs else None
+
+    def macs(self, layer: Layer) -> int:
+        return layer.op.macs(Region.whole(self.tensors[layer.output].shape), self.shapes(layer))
+
+    @property
+    def total_macs(self) -> int:
+        return sum(self.macs(layer) for layer in self.layers)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of all constants that a layer reads at run time."""
+        used = {name for layer in self.layers for name in layer.inputs if name in self.constants}
+        return sum(self.tensors[name].bytes for name in used)
+
+    def with_layers(
+        self,
+        layers: Iterable[Layer],
+        tensors: Iterable[Tensor] = (),
+        constants: Mapping[str, Array] | None = None,
+    ) -> Network:
+        """This network with other layers; `tensors` and `constants` are added, and what nobody uses is dropped."""
+        kept = tuple(layers)
+        pool = {**self.tensors, **{tensor.name: tensor for tensor in tensors}}
+        values = {**self.constants, **(constants or {})}
+        used = {*self.inputs, *self.outputs}
+        for layer in kept:
+            used.update(layer.inputs)
+            used.add(layer.output)
+        return replace(
+            self,
+            layers=kept,
+            tensors={name: tensor for name, tensor in pool.items() if name in used},
+            constants={name: value for name, value in values.items() if name in used},
+        )
+
+    def subnetwork(self, names: Iterable[str]) -> Network:
+        """These layers alone: what they read from outside becomes input, what is read outside becomes output."""
+        chosen = set(names)
+        if unknown := chosen - set(self.by_name):
+            raise ModelError(f"network '{self.name}' has no layer {sorted(unknown)}")
+        layers = tuple(layer for layer in self.layers if layer.name in chosen)
+        made = {layer.output for layer in layers}
+        read = dict.fromkeys(name for layer in layers for name in self.activations(layer))
+        inputs = tuple(name for name in read if name not in made)
+        outputs = tuple(
+            layer.output
+            for layer in layers
+            if layer.output in self.outputs
+            or any(reader.name not in chosen for reader in self.readers[layer.output])
+            or not self.readers[layer.output]
+        )
+        layouts = {name: perm for name, perm in self.layouts.items() if name in (*inputs, *outputs)}
+        part = replace(self, name=f"{self.name}-part", inputs=inputs, outputs=outputs, layouts=layouts)
+        return part.with_layers(layers)
+
+
+def check(network: Network) -> Network:
+    """The network itself, when every tensor is written once, before it is read, with the shape it is said to have."""
+    ready = {*network.inputs, *network.constants}
+    if len({layer.name for layer in network.layers}) != len(network.layers):
+        raise ModelError(f"network '{network.name}' has two layers of the same name")
+    for layer in network.layers:
+        if missing := [name for name in layer.inputs if name not in ready]:
+            raise ModelError(f"layer '{layer.name}' reads {missing} before it is written")
+        if layer.output in ready:
+            raise ModelError(f"layer '{layer.name}' writes '{layer.output}' a second time")
+        ready.add(layer.output)
+        try:
+            shape = layer.op.output_shape(network.shapes(layer))
+        except ValueError as error:
+            raise ModelError(f"layer '{layer.name}' ({type(layer.op).__name__}): {error}") from error
+        declared = network.tensors[layer.output].shape
+        if shape != declared:
+            raise ModelError(
+                f"layer '{layer.name}' gives shape {shape}, but '{layer.output}' is said to be {declared}"
+            )
+    if missing := [name for name in network.outputs if name not in ready]:
+        raise ModelError(f"outputs {missing} are never written")
+    return network

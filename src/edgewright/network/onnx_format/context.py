@@ -1,0 +1,191 @@
+"""The network in the making while an ONNX graph is read: layers, names, and constants that become operands.
+
+Which layers stand for an ONNX operator is left to the importers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+
+from ...errors import ModelError, Unsupported
+from ..builder import Builder
+from ..network import Layer
+from ..operators import (
+    Dequantize,
+    DepthToSpace,
+    Expand,
+    MaxPool2d,
+    Op,
+    Reshape,
+    Slice,
+    SpaceToDepth,
+    Tile,
+    Transpose,
+)
+from ..region import Shape
+from ..tensor import Array, DType, Quant, Tensor
+from .tensors import Source, check_shape, is_finite
+from .values import Absent, Computed, Constant, Dequantized, Value
+
+# Layers that keep stored values as they are, so that a quantisation known behind them holds before them too.
+_MOVES = (DepthToSpace, Expand, MaxPool2d, Reshape, Slice, SpaceToDepth, Tile, Transpose)
+
+
+class AbsentInput(Exception):
+    """A node cannot be read because one before it was not; that one is reported."""
+
+
+class Context:
+    """What importers add layers to. Names of the file are kept; helper tensors never take them."""
+
+    def __init__(self, builder: Builder, source: Source, reserved: set[str]) -> None:
+        self.builder = builder
+        self.source = source
+        self.reserved = reserved  # tensor names of the file's main graph
+        self._operands: dict[tuple[object, ...], str] = {}
+        self._derived: dict[tuple[object, ...], Value] = {}
+        self._alive: list[Value] = []  # what the keys of both refer to by id
+
+    # What a value looks like
+
+    def tensor(self, value: Value) -> Tensor:
+        """Shape, element type and quantisation; for a constant those it would have as an operand."""
+        match value:
+            case Computed(name):
+                return self.builder.tensors[name]
+            case Constant(name, data):
+                return Tensor(name, data.shape, plain_dtype(data, name))
+            case Dequantized(name, data):
+                return Tensor(name, data.shape, DType.FLOAT32)
+            case Absent(reason):
+                raise AbsentInput(reason)
+
+    def shape(self, value: Value) -> Shape:
+        if isinstance(value, Constant | Dequantized):
+            return tuple(value.data.shape)
+        return self.tensor(value).shape
+
+    # Layers
+
+    def layer(
+        self,
+        op: Op,
+        inputs: Sequence[Value],
+        name: str,
+        *,
+        dtype: DType | None = None,
+        quant: Quant | None = None,
+    ) -> Computed:
+        """The output of a new layer, checked to be of a sane size."""
+        operands = [self.operand(value) for value in inputs]
+        for operand in operands:
+            self._check_quant(op, operand, name)
+        try:
+            shape = op.output_shape([self.builder.tensors[operand].shape for operand in operands])
+        except (ValueError, IndexError, TypeError, ArithmeticError) as error:
+            raise ModelError(f"{type(op).__name__} layer '{name}': {error}") from error
+        check_shape(shape, f"layer '{name}'")
+        if prod(shape) == 0:
+            raise Unsupported(f"layer '{name}' gives an empty tensor {list(shape)}")
+        output = self.unused_name(name)
+        return Computed(self.builder.layer(op, operands, name, output=output, dtype=dtype, quant=quant))
+
+    def _check_quant(self, op: Op, operand: str, name: str) -> None:
+        quant = self.builder.tensors[operand].quant
+        if quant is not None and quant.axis is not None and isinstance(op, Reshape | Slice | Expand | Tile):
+            raise Unsupported(f"layer '{name}' moves elements of '{operand}', quantised along axis {quant.axis}")
+
+    def operand(self, value: Value) -> str:
+        """The network's tensor for a value; constants are added when first used."""
+        match value:
+            case Computed(name):
+                return name
+            case Absent(reason):
+                raise AbsentInput(reason)
+            case Constant(name, data):
+                return self.constant(name, data, None, (id(value),), value)
+            case Dequantized(name, data, quant):
+                stored = self.constant(name, data, quant, (id(value), "stored"), value)
+                key = (id(value), "real")
+                if key not in self._operands:
+                    real = f"{name}/dequantized"
+                    self._operands[key] = self.builder.layer(
+                        Dequantize(), [stored], real, output=self.unused_name(real), dtype=DType.FLOAT32
+                    )
+                return self._operands[key]
+
+    def constant(
+        self, name: str, data: Array, quant: Quant | None, key: tuple[object, ...], owner: Value
+    ) -> str:
+        """The network's tensor for these values, added once for each key (which starts with the owner's id)."""
+        if key not in self._operands:
+            if not is_finite(data, self.source):
+                raise ModelError(f"tensor '{name}' holds NaN or infinite values; export the model again")
+            plain_dtype(data, name)
+            spare = name if name not in self.builder.tensors else self.unused_name(name)
+            self._operands[key] = self.builder.constant(spare, data, quant)
+            self._alive.append(owner)
+        return self._operands[key]
+
+    def derived(self, value: Value, key: tuple[object, ...], make: Callable[[], Value]) -> Value:
+        """What was made of a constant under this key: made once, so that layers share it."""
+        key = (id(value), *key)
+        if key not in self._derived:
+            self._derived[key] = make()
+            self._alive.append(value)
+        return self._derived[key]
+
+    # Names
+
+    def unused_name(self, name: str) -> str:
+        """The name, or one like it that neither the network nor the file's main graph has."""
+        if name not in self.builder.tensors and name not in self.reserved:
+            return name
+        numbered = (f"{name}_{i}" for i in range(1, 10**9))
+        return next(n for n in numbered if n not in self.builder.tensors and n not in self.reserved)
+
+    def rename(self, old: str, new: str, first_layer: int) -> None:
+        """Gives a tensor written at or after `first_layer` the name that the file has for it."""
+        builder = self.builder
+        builder.tensors[new] = replace(builder.tensors.pop(old), name=new)
+        for i, layer in enumerate(builder.layers[first_layer:], first_layer):
+            inputs = tuple(new if name == old else name for name in layer.inputs)
+            output = new if layer.output == old else layer.output
+            builder.layers[i] = Layer(layer.name, layer.op, inputs, output)
+
+    # Quantisation
+
+    def assume_quant(self, value: Computed, quant: Quant) -> bool:
+        """Whether the tensor may be taken as quantised so; notes it there and in what it was moved from.
+
+        ONNX states the scale where a tensor is read, not where it is written: an integer input of the
+        network, or what was moved from it, has none until its first reader is met.
+        """
+        if self.builder.tensors[value.tensor].quant == quant:
+            return True
+        producers = {layer.output: layer for layer in self.builder.layers}
+        chain, name = [], value.tensor
+        while self.builder.tensors[name].quant is None:
+            chain.append(name)
+            if name in self.builder.inputs:
+                break
+            producer = producers[name]
+            if not isinstance(producer.op, _MOVES) or quant.axis is not None:
+                return False
+            name = producer.inputs[0]
+        else:
+            if self.builder.tensors[name].quant != quant:
+                return False
+        for name in chain:
+            self.builder.tensors[name] = replace(self.builder.tensors[name], quant=quant)
+        return True
+
+
+def plain_dtype(data: Array, name: str) -> DType:
+    """The element type of a constant, when it is one that a network can hold."""
+    try:
+        return DType(data.dtype.name)
+    except ValueError:
+        raise Unsupported(f"tensor '{name}': element type {data.dtype.name} is not supported") from None

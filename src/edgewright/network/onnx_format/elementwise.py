@@ -1,0 +1,235 @@
+"""Importers of operators that work element by element: activations, arithmetic, casts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import inf
+
+import numpy as np
+import onnx
+
+from ..operators import (
+    Binary,
+    BinaryKind,
+    Cast,
+    Clamp,
+    Elu,
+    HardSigmoid,
+    LeakyRelu,
+    Op,
+    PRelu,
+    Unary,
+    UnaryKind,
+)
+from ..operators.base import broadcast_shape
+from ..tensor import DType
+from .node import FOLD_LIMIT, Node
+from .tensors import WIDENED, dtype_of, element_type_name
+from .values import Constant, Value
+
+Importer = Callable[[Node], Value | tuple[Value, ...]]
+
+FLOAT_MAX = float(np.finfo(np.float32).max)
+
+
+def _require_real(node: Node, *values: Value) -> None:
+    """Refuses arithmetic on the stored integers of quantised tensors, which our layers would take as real numbers."""
+    for value in values:
+        tensor = node.tensor(value)
+        if tensor.quant is not None:
+            raise node.unsupported(f"arithmetic on the stored integers of the quantised tensor '{tensor.name}'")
+        if tensor.dtype not in (DType.FLOAT32, DType.INT32, DType.INT64):
+            raise node.unsupported(f"arithmetic on {tensor.dtype.value}")
+
+
+def activation(node: Node, op: Op) -> Value:
+    """An activation on floats; most are defined for nothing else."""
+    _require_real(node, node.input(0))
+    if not node.tensor(node.input(0)).dtype.is_float:
+        raise node.unsupported(f"works on floats, not on {node.tensor(node.input(0)).dtype.value}")
+    return node.layer(op, [node.input(0)])
+
+
+def _unary(kind: UnaryKind, node: Node) -> Value:
+    x = node.input(0)
+    if kind in (UnaryKind.ABS, UnaryKind.NEG, UnaryKind.SIGN):  # defined for integers too
+        _require_real(node, x)
+        return node.layer(Unary(kind), [x])
+    return activation(node, Unary(kind))
+
+
+def unary(kind: UnaryKind) -> Importer:
+    return partial(_unary, kind)
+
+
+def relu(node: Node) -> Value:
+    return _clamp(node, 0.0, inf)
+
+
+def clip(node: Node) -> Value:
+    """Bounds are attributes before opset 11, then inputs; the largest float stands for no bound."""
+    if node.opset < 11:
+        low, high = node.real("min", -FLOAT_MAX), node.real("max", FLOAT_MAX)
+    else:
+        minimum, maximum = node.optional(1), node.optional(2)
+        low = -inf if minimum is None else node.scalar(minimum, "min")
+        high = inf if maximum is None else node.scalar(maximum, "max")
+    if low != low or high != high:
+        raise node.error("a bound is NaN")
+    return _clamp(node, -inf if low <= -FLOAT_MAX else low, inf if high >= FLOAT_MAX else high)
+
+
+def _clamp(node: Node, low: float, high: float) -> Value:
+    x = node.input(0)
+    tensor = node.tensor(x)
+    if tensor.quant is not None:  # ONNX clamps what is stored, our layer what it stands for
+        if tensor.quant.axis is not None:
+            raise node.unsupported("clamping a tensor quantised along an axis")
+        scale, zero = tensor.quant.scale[0], tensor.quant.zero[0]
+        low, high = scale * (low - zero), scale * (high - zero)
+    elif tensor.dtype not in (DType.FLOAT32, DType.INT32, DType.INT64):
+        raise node.unsupported(f"clamping {tensor.dtype.value}")
+    return node.layer(Clamp(min(low, high), high), [x])
+
+
+def leaky_relu(node: Node) -> Value:
+    return activation(node, LeakyRelu(node.real("alpha", 0.01)))
+
+
+def elu(node: Node) -> Value:
+    return activation(node, Elu(node.real("alpha", 1.0)))
+
+
+def selu(node: Node) -> Value:
+    old = node.opset < 6
+    alpha = node.real("alpha", 1.6732 if old else 1.67326319217681884765625)
+    return activation(node, Elu(alpha, node.real("gamma", 1.0507 if old else 1.05070102214813232421875)))
+
+
+def hard_sigmoid(node: Node) -> Value:
+    return activation(node, HardSigmoid(node.real("alpha", 0.2), node.real("beta", 0.5)))
+
+
+def gelu(node: Node) -> Value:
+    approximate = node.text("approximate", "none")
+    if approximate not in ("none", "tanh"):
+        raise node.error(f"approximate '{approximate}' is neither 'none' nor 'tanh'")
+    return activation(node, Unary(UnaryKind.GELU if approximate == "none" else UnaryKind.GELU_TANH))
+
+
+def prelu(node: Node) -> Value:
+    x, slope = node.input(0), node.input(1)
+    _require_real(node, x, slope)
+    if node.opset < 7 and len(node.shape(slope)) == 1 and len(node.shape(x)) > 2:
+        slope = node.reshaped(slope, (*node.shape(slope), *(1,) * (len(node.shape(x)) - 2)), "slope")
+    if not node.tensor(x).dtype.is_float:
+        raise node.unsupported(f"works on floats, not on {node.tensor(x).dtype.value}")
+    if broadcast_shape([node.shape(x), node.shape(slope)]) != node.shape(x):
+        raise node.error(f"slope {list(node.shape(slope))} does not fit {list(node.shape(x))}")
+    return node.layer(PRelu(), [x, slope])
+
+
+def _aligned(node: Node, a: Value, b: Value) -> Value:
+    """b as opset 7 would broadcast it; before, attribute 'axis' said where its first axis stands in a."""
+    if node.opset >= 7 or not node.flag("broadcast"):
+        return b
+    x, y = node.shape(a), node.shape(b)
+    axis = node.integer("axis", len(x) - len(y))
+    axis += len(x) if axis < 0 else 0
+    if not 0 <= axis <= len(x) - len(y):
+        raise node.error(f"axis {axis} does not place {list(y)} in {list(x)}")
+    return node.reshaped(b, (*y, *(1,) * (len(x) - len(y) - axis)), "aligned")
+
+
+def _binary(kind: BinaryKind, node: Node) -> Value:
+    a = node.input(0)
+    return pairwise(node, kind, a, _aligned(node, a, node.input(1)))
+
+
+def pairwise(node: Node, kind: BinaryKind, a: Value, b: Value, tag: str = "") -> Value:
+    _require_real(node, a, b)
+    types = node.tensor(a).dtype, node.tensor(b).dtype
+    if types[0] is not types[1]:
+        raise node.unsupported(f"operands of different types, {types[0].value} and {types[1].value}")
+    return node.layer(Binary(kind), [a, b], tag)
+
+
+def binary(kind: BinaryKind) -> Importer:
+    return partial(_binary, kind)
+
+
+def _chain(kind: BinaryKind, node: Node) -> Value:
+    """n-ary Min, Max and Sum: one pair after the other."""
+    result, *rest = node.all_inputs()
+    if not rest:
+        return result
+    for i, value in enumerate(rest, 1):
+        result = pairwise(node, kind, result, value, "" if i == len(rest) else str(i))
+    return result
+
+
+def chain(kind: BinaryKind) -> Importer:
+    return partial(_chain, kind)
+
+
+def mean(node: Node) -> Value:
+    count = len(node.all_inputs())
+    total = _chain(BinaryKind.ADD, node)
+    return pairwise(node, BinaryKind.MUL, total, node.number("share", 1.0 / count), "mean") if count > 1 else total
+
+
+def cast(node: Node) -> Value:
+    """Element types that we do not have are computed as float32; casts between those are none."""
+    x = node.input(0)
+    to = node.integer("to", 0) if node.opset >= 6 else _named_type(node)
+    return _cast(node, x, to)
+
+
+def cast_like(node: Node) -> Value:
+    like = {dtype.value: to for to, dtype in _ELEMENT_TYPES.items()}
+    return _cast(node, node.input(0), like[node.tensor(node.input(1)).dtype.value])
+
+
+_ELEMENT_TYPES = {
+    kind: dtype_of(kind, "")
+    for kind in (
+        onnx.TensorProto.FLOAT,
+        onnx.TensorProto.INT8,
+        onnx.TensorProto.UINT8,
+        onnx.TensorProto.INT16,
+        onnx.TensorProto.INT32,
+        onnx.TensorProto.INT64,
+        onnx.TensorProto.BOOL,
+    )
+}
+
+
+def _named_type(node: Node) -> int:
+    name = node.text("to", "")
+    if name not in onnx.TensorProto.DataType.keys():  # noqa: SIM118 (an enum wrapper, not a dict)
+        raise node.error(f"'{name}' is no element type")
+    return int(onnx.TensorProto.DataType.Value(name))
+
+
+def _cast(node: Node, x: Value, to: int) -> Value:
+    dtype = dtype_of(to, "target of Cast")
+    if isinstance(x, Constant) and (x.data.size <= FOLD_LIMIT or x.data.dtype == dtype.numpy):
+        return Constant(x.name, _converted(x, dtype, to))
+    tensor = node.tensor(x)
+    if tensor.quant is not None:
+        raise node.unsupported(f"casting the stored integers of the quantised tensor '{tensor.name}'")
+    if to in WIDENED:
+        note = f"{element_type_name(to).lower()} is computed as float32"
+        if note not in node.context.builder.notes:
+            node.context.builder.notes.append(note)
+    return x if tensor.dtype is dtype else node.layer(Cast(dtype), [x], dtype=dtype)
+
+
+def _converted(x: Constant, dtype: DType, to: int) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+    if x.data.dtype == dtype.numpy and to not in WIDENED:
+        return x.data
+    with np.errstate(invalid="ignore", over="ignore"):
+        if to == onnx.TensorProto.FLOAT16:
+            return x.data.astype(np.float16).astype(np.float32)
+        return x.data.astype(dtype.numpy)

@@ -1,0 +1,71 @@
+"""Importers of Gemm and MatMul: Dense where the right side is constant."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from ..operators import Binary, BinaryKind, Dense, MatMul
+from .node import Node
+from .values import Computed, Constant, Dequantized, Value
+
+
+def gemm(node: Node) -> Value:
+    """alpha * A' * B' + beta * C, as Dense with a bias when alpha is 1 and C is one row."""
+    a, b, c = node.input(0), node.input(1), node.optional(2)
+    if len(node.shape(a)) != 2 or len(node.shape(b)) != 2:
+        raise node.error(f"needs matrices, not {list(node.shape(a))} and {list(node.shape(b))}")
+    alpha, beta = node.real("alpha", 1.0), node.real("beta", 1.0)
+    if node.flag("transA"):
+        a = node.transposed(a, (1, 0), "a")
+    if isinstance(b, Computed):
+        y: Value = node.layer(MatMul(transpose_b=node.flag("transB")), [a, b])
+        bias = None
+    else:
+        w = b if node.flag("transB") else node.transposed(b, (1, 0), "w")
+        bias = None if c is None or alpha != 1.0 else _row(node, c, beta, node.shape(w)[0])
+        y = node.layer(Dense(), [a, w] if bias is None else [a, w, bias])
+    if alpha != 1.0:
+        y = node.layer(Binary(BinaryKind.MUL), [y, node.number("alpha", alpha)], "alpha")
+    if c is None or bias is not None or beta == 0.0:
+        return y
+    if beta != 1.0:
+        c = node.layer(Binary(BinaryKind.MUL), [c, node.number("beta", beta)], "beta")
+    total = node.layer(Binary(BinaryKind.ADD), [y, c], "bias")
+    if node.shape(total) != node.shape(y):
+        raise node.error(f"C of shape {list(node.shape(c))} does not fit the product {list(node.shape(y))}")
+    return total
+
+
+def _row(node: Node, c: Value, beta: float, outputs: int) -> Value | None:
+    """beta * C as a bias of one number for each output; None when C is computed or has several rows."""
+    shape = node.shape(c)
+    if beta == 0.0 or isinstance(c, Computed) or prod(shape[:-1]) != 1 or len(shape) > 2:
+        return None
+    if shape and shape[-1] == outputs and beta == 1.0:
+        return node.reshaped(c, (outputs,), "bias")
+    if isinstance(c, Dequantized) or prod(shape) not in (1, outputs):
+        return None
+    data = np.broadcast_to(node.array(c, "C").reshape(-1), (outputs,))
+    return node.constant("bias", (data * np.float32(beta)).astype(data.dtype) if beta != 1.0 else data)
+
+
+def matmul(node: Node) -> Value:
+    """Dense for a constant matrix on the right; MatMul otherwise. Vectors become matrices of one row or column."""
+    a, b = node.input(0), node.input(1)
+    if not node.shape(a) or not node.shape(b):
+        raise node.error("cannot multiply numbers; use Mul")
+    if isinstance(b, Constant | Dequantized) and len(node.shape(b)) == 2:
+        return node.layer(Dense(), [a, node.transposed(b, (1, 0), "w")])
+    rows, cols = len(node.shape(a)) == 1, len(node.shape(b)) == 1
+    if rows:
+        a = node.reshaped(a, (1, *node.shape(a)), "row")
+    if cols:
+        b = node.reshaped(b, (*node.shape(b), 1), "column")
+    y: Value = node.layer(MatMul(), [a, b])
+    shape = node.shape(y)
+    if rows or cols:
+        kept = shape[:-2] + (() if rows else shape[-2:-1]) + (() if cols else shape[-1:])
+        y = node.reshaped(y, kept, "vector")
+    return y

@@ -1,0 +1,219 @@
+"""One ONNX node as its importer sees it: checked attributes, inputs as values, and a way to add layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import onnx
+
+from ...errors import ModelError, Unsupported
+from ..operators import Op, Reshape, Transpose
+from ..region import Shape
+from ..tensor import Array, DType, Quant, Tensor
+from .context import Context
+from .values import Computed, Constant, Dequantized, Value
+
+# Most elements that reading works out by itself; beyond it, constants pass through layers like other tensors.
+FOLD_LIMIT = 1 << 22
+
+_A = onnx.AttributeProto
+NHWC, NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    op_type: str
+    name: str
+    opset: int  # of the operator's domain
+    inputs: tuple[Value | None, ...]  # None where an optional input is left out
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, onnx.AttributeProto]
+    context: Context
+
+    def __str__(self) -> str:
+        return f"{self.op_type} '{self.name}'"
+
+    def error(self, message: str) -> ModelError:
+        return ModelError(f"{self}: {message}")
+
+    def unsupported(self, message: str) -> Unsupported:
+        return Unsupported(message)
+
+    # Attributes
+
+    def _attribute(self, name: str, kind: int) -> onnx.AttributeProto | None:
+        attribute = self.attributes.get(name)
+        if attribute is not None and attribute.type not in (kind, _A.UNDEFINED):
+            raise self.error(f"attribute '{name}' is not of type {_A.AttributeType.Name(kind)}")
+        return attribute
+
+    def integer(self, name: str, default: int) -> int:
+        attribute = self._attribute(name, _A.INT)
+        return default if attribute is None else int(attribute.i)
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        return self.integer(name, int(default)) != 0
+
+    def real(self, name: str, default: float) -> float:
+        attribute = self._attribute(name, _A.FLOAT)
+        value = default if attribute is None else float(attribute.f)
+        if not np.isfinite(value):
+            raise self.error(f"attribute '{name}' is {value}")
+        return value
+
+    def text(self, name: str, default: str) -> str:
+        attribute = self._attribute(name, _A.STRING)
+        return default if attribute is None else attribute.s.decode("utf-8", "replace")
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        attribute = self._attribute(name, _A.INTS)
+        return None if attribute is None else tuple(attribute.ints)
+
+    def reals(self, name: str) -> tuple[float, ...] | None:
+        attribute = self._attribute(name, _A.FLOATS)
+        return None if attribute is None else tuple(attribute.floats)
+
+    # Inputs
+
+    def optional(self, index: int) -> Value | None:
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    def input(self, index: int) -> Value:
+        value = self.optional(index)
+        if value is None:
+            raise self.error(f"input {index + 1} is missing")
+        return value
+
+    def all_inputs(self) -> tuple[Value, ...]:
+        if not self.inputs:
+            raise self.error("has no inputs")
+        return tuple(self.input(i) for i in range(len(self.inputs)))
+
+    def array(self, value: Value, what: str) -> Array:
+        """The values of an input that must be known now."""
+        match value:
+            case Constant(_, data) if data.size <= FOLD_LIMIT:
+                return data
+            case Dequantized(_, data, quant) if data.size <= FOLD_LIMIT:
+                return dequantized(data, quant)
+            case _:
+                self.context.tensor(value)  # absent ones say so
+                raise self.unsupported(f"{what} must be constant")
+
+    def array_ints(self, value: Value, what: str) -> tuple[int, ...]:
+        data = self.array(value, what)
+        if data.ndim > 1 or not np.issubdtype(data.dtype, np.integer):
+            raise self.error(f"{what} must be a list of integers, not {data.dtype.name}{list(data.shape)}")
+        return tuple(int(i) for i in data.reshape(-1))
+
+    def scalar(self, value: Value, what: str) -> float:
+        data = self.array(value, what)
+        if data.size != 1:
+            raise self.error(f"{what} must be one number, not {data.dtype.name}{list(data.shape)}")
+        return float(data.reshape(-1)[0])
+
+    def ints_from(self, name: str, index: int, since: int) -> tuple[int, ...] | None:
+        """Integers that are an attribute in opsets before `since` and an optional input from then on."""
+        if self.opset < since:
+            return self.integers(name)
+        value = self.optional(index)
+        return None if value is None else self.array_ints(value, f"input '{name}'")
+
+    def tensor(self, value: Value) -> Tensor:
+        return self.context.tensor(value)
+
+    def shape(self, value: Value) -> Shape:
+        return self.context.shape(value)
+
+    def axis(self, axis: int, rank: int) -> int:
+        if not -rank <= axis < rank:
+            raise self.error(f"axis {axis} does not exist in a tensor of rank {rank}")
+        return axis % rank
+
+    def axes(self, axes: Sequence[int], rank: int) -> tuple[int, ...]:
+        result = tuple(self.axis(axis, rank) for axis in axes)
+        if len(set(result)) < len(result):
+            raise self.error(f"axes {list(axes)} name one twice")
+        return result
+
+    # Layers
+
+    def layer(
+        self,
+        op: Op,
+        inputs: Sequence[Value],
+        tag: str = "",
+        *,
+        dtype: DType | None = None,
+        quant: Quant | None = None,
+    ) -> Computed:
+        name = f"{self.name}/{tag}" if tag else self.name
+        return self.context.layer(op, inputs, name, dtype=dtype, quant=quant)
+
+    def constant(self, tag: str, data: Array) -> Constant:
+        """A constant that the file does not have, named after the node."""
+        return Constant(f"{self.name}/{tag}", data)
+
+    def number(self, tag: str, value: float) -> Constant:
+        return self.constant(tag, np.array(value, np.float32))
+
+    def transposed(self, value: Value, perm: tuple[int, ...], tag: str = "transposed") -> Value:
+        """The value with its axes in another order: a view of a constant, or a layer."""
+        rank = len(self.shape(value))
+        if sorted(perm) != list(range(rank)):
+            raise self.error(f"perm {list(perm)} does not fit a tensor of rank {rank}")
+        if perm == tuple(range(rank)):
+            return value
+        match value:
+            case Constant(name, data):
+                return self.context.derived(value, perm, lambda: Constant(name, data.transpose(perm)))
+            case Dequantized(name, data, quant):
+                moved = transposed_quant(quant, perm)
+                return self.context.derived(value, perm, lambda: Dequantized(name, data.transpose(perm), moved))
+            case _:
+                old = self.tensor(value).quant
+                return self.layer(Transpose(perm), [value], tag, quant=old and transposed_quant(old, perm))
+
+    def reshaped(self, value: Value, shape: Shape, tag: str = "reshaped") -> Value:
+        """The value under another shape: a view of a constant, or a layer."""
+        if shape == self.shape(value):
+            return value
+        if prod(shape) != prod(self.shape(value)):
+            raise self.error(f"cannot reshape {list(self.shape(value))} to {list(shape)}")
+        key = ("shape", *shape)
+        match value:
+            case Constant(name, data) if _reshapes(data):
+                return self.context.derived(value, key, lambda: Constant(name, _reshape(data, shape)))
+            case Dequantized(name, data, quant) if quant.axis is None and _reshapes(data):
+                return self.context.derived(value, key, lambda: Dequantized(name, _reshape(data, shape), quant))
+        return self.layer(Reshape(shape), [value], tag)
+
+
+def transposed_quant(quant: Quant, perm: Sequence[int]) -> Quant:
+    return quant if quant.axis is None else Quant(quant.scale, quant.zero, list(perm).index(quant.axis))
+
+
+def dequantized(data: Array, quant: Quant) -> Array:
+    """The real values of a quantised constant, as ONNX's DequantizeLinear computes them in float32."""
+    shape = [1] * data.ndim
+    if quant.axis is not None:
+        shape[quant.axis] = -1
+    scale = np.array(quant.scale, np.float32).reshape(shape)
+    zero = np.array(quant.zero, np.int64).reshape(shape)
+    return ((data.astype(np.int64) - zero).astype(np.float32) * scale).reshape(data.shape)
+
+
+def _is_repeated(data: Array) -> bool:
+    """Whether one value fills the array without taking memory (np.broadcast_to)."""
+    return data.size > 1 and not any(s for s, n in zip(data.strides, data.shape, strict=True) if n > 1)
+
+
+def _reshapes(data: Array) -> bool:
+    return data.flags.c_contiguous or data.size <= FOLD_LIMIT or _is_repeated(data)
+
+
+def _reshape(data: Array, shape: Shape) -> Array:
+    return np.broadcast_to(data[(0,) * data.ndim], shape) if _is_repeated(data) else data.reshape(shape)

@@ -1,0 +1,166 @@
+"""Importers of normalisations: batch, instance, layer and group norm, LRN, softmax."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from ..operators import (
+    BatchNorm,
+    Binary,
+    BinaryKind,
+    LogSoftmax,
+    Lrn,
+    Reduce,
+    ReduceKind,
+    Softmax,
+    Unary,
+    UnaryKind,
+)
+from ..tensor import Array, DType
+from .node import Node
+from .values import Value
+
+
+def _channels_last(node: Node, x: Value) -> Value:
+    rank = len(node.shape(x))
+    return node.transposed(x, (0, *range(2, rank), 1), "nhwc") if rank > 2 else x
+
+
+def _channels_second(node: Node, y: Value) -> Value:
+    rank = len(node.shape(y))
+    return node.transposed(y, (0, rank - 1, *range(1, rank - 1)), "nchw") if rank > 2 else y
+
+
+def _require_float(node: Node, x: Value, rank: int = 1) -> None:
+    if node.tensor(x).dtype is not DType.FLOAT32 or node.tensor(x).quant is not None:
+        raise node.unsupported(f"works on floats, not on {node.tensor(x).dtype.value}")
+    if len(node.shape(x)) < rank:
+        raise node.error(f"needs a tensor of rank {rank} or more, not {list(node.shape(x))}")
+
+
+def batch_norm(node: Node) -> Value:
+    """x * scale + shift for each channel; mean, variance and epsilon folded into the two in double precision."""
+    x = node.input(0)
+    _require_float(node, x, 2)
+    if node.flag("training_mode"):
+        raise node.unsupported("training mode; export the model for inference")
+    if not node.flag("spatial", True):
+        raise node.unsupported("spatial=0 is not supported")
+    channels = node.shape(x)[1]
+    gamma, beta, mean, variance = (
+        _per_channel(node, node.input(i + 1), name, channels)
+        for i, name in enumerate(("scale", "bias", "mean", "variance"))
+    )
+    if (variance < 0).any():
+        raise node.error("the variance is negative")
+    root = np.sqrt(variance + node.real("epsilon", 1e-5))
+    if (root == 0).any():
+        raise node.error("the variance and epsilon are zero")
+    scale = gamma / root
+    shift = beta - mean * scale
+    operands = [
+        node.constant("scale", scale.astype(np.float32)),
+        node.constant("shift", shift.astype(np.float32)),
+    ]
+    return _channels_second(node, node.layer(BatchNorm(), [_channels_last(node, x), *operands]))
+
+
+def _per_channel(node: Node, value: Value, name: str, channels: int) -> Array:
+    data = node.array(value, name)
+    if data.shape != (channels,):
+        raise node.error(f"{name} has shape {list(data.shape)} for {channels} channels")
+    return data.astype(np.float64)
+
+
+def lrn(node: Node) -> Value:
+    x = node.input(0)
+    _require_float(node, x, 2)
+    size = node.integer("size", 0)
+    if not 1 <= size < 2**31:
+        raise node.error(f"attribute 'size' is {size}")
+    op = Lrn(size, node.real("alpha", 1e-4), node.real("beta", 0.75), node.real("bias", 1.0))
+    return _channels_second(node, node.layer(op, [_channels_last(node, x)]))
+
+
+def _normalised(node: Node, x: Value, axes: tuple[int, ...], epsilon: float) -> Value:
+    """(x - mean) / sqrt(variance + epsilon) along the axes, layer by layer."""
+    mean = node.layer(Reduce(axes, True, ReduceKind.MEAN), [x], "mean")
+    centred = node.layer(Binary(BinaryKind.SUB), [x, mean], "centred")
+    square = node.layer(Unary(UnaryKind.SQUARE), [centred], "square")
+    variance = node.layer(Reduce(axes, True, ReduceKind.MEAN), [square], "variance")
+    shifted = node.layer(Binary(BinaryKind.ADD), [variance, node.number("epsilon", epsilon)], "shifted")
+    factor = node.layer(Unary(UnaryKind.RSQRT), [shifted], "factor")
+    return node.layer(Binary(BinaryKind.MUL), [centred, factor])
+
+
+def _scaled(node: Node, y: Value, scale: Value, bias: Value | None) -> Value:
+    y = node.layer(Binary(BinaryKind.MUL), [y, scale], "scaled")
+    return y if bias is None else node.layer(Binary(BinaryKind.ADD), [y, bias], "biased")
+
+
+def instance_norm(node: Node) -> Value:
+    x, scale, bias = (node.input(i) for i in range(3))
+    _require_float(node, x, 3)
+    rank, channels = len(node.shape(x)), node.shape(x)[1]
+    column = (channels, *(1,) * (rank - 2))
+    y = _normalised(node, x, tuple(range(2, rank)), node.real("epsilon", 1e-5))
+    return _scaled(node, y, node.reshaped(scale, column, "scale"), node.reshaped(bias, column, "bias"))
+
+
+def layer_norm(node: Node) -> Value:
+    x = node.input(0)
+    _require_float(node, x)
+    rank = len(node.shape(x))
+    axes = tuple(range(node.axis(node.integer("axis", -1), rank), rank))
+    y = _normalised(node, x, axes, node.real("epsilon", 1e-5))
+    result = _scaled(node, y, node.input(1), node.optional(2))
+    if node.shape(result) != node.shape(x):
+        raise node.error(f"scale or bias do not fit {list(node.shape(x))}")
+    return result
+
+
+def group_norm(node: Node) -> Value:
+    """Normalised in groups of channels; scale and bias are per channel from opset 21, per group before."""
+    x, scale, bias = (node.input(i) for i in range(3))
+    _require_float(node, x, 3)
+    n, channels, *image = node.shape(x)
+    groups = node.integer("num_groups", 0)
+    if groups < 1 or channels % groups:
+        raise node.error(f"{channels} channels do not divide into {groups} groups")
+    y = node.reshaped(x, (n, groups, channels // groups * prod(image)), "groups")
+    y = _normalised(node, y, (2,), node.real("epsilon", 1e-5))
+    if node.opset < 21:
+        column: tuple[int, ...] = (groups, 1)
+        y = _scaled(node, y, node.reshaped(scale, column, "scale"), node.reshaped(bias, column, "bias"))
+        return node.reshaped(y, node.shape(x), "channels")
+    column = (channels, *(1 for _ in image))
+    y = node.reshaped(y, node.shape(x), "channels")
+    return _scaled(node, y, node.reshaped(scale, column, "scale"), node.reshaped(bias, column, "bias"))
+
+
+def softmax(node: Node) -> Value:
+    return _softmax(node, log=False)
+
+
+def log_softmax(node: Node) -> Value:
+    return _softmax(node, log=True)
+
+
+def _softmax(node: Node, log: bool) -> Value:
+    x = node.input(0)
+    _require_float(node, x)
+    rank = len(node.shape(x))
+    axis = node.axis(node.integer("axis", 1 if node.opset < 13 else -1), rank)
+    return along(node, x, axis, flatten=node.opset < 13, log=log)
+
+
+def along(node: Node, x: Value, axis: int, *, flatten: bool, log: bool) -> Value:
+    """Softmax along one axis, or, before opset 13, along all axes from `axis` on taken as one."""
+    shape = node.shape(x)
+    if not flatten or prod(shape[axis + 1 :]) == 1:
+        return node.layer(LogSoftmax(axis) if log else Softmax(axis), [x])
+    matrix = node.reshaped(x, (prod(shape[:axis]), prod(shape[axis:])), "matrix")
+    y = node.layer(LogSoftmax(1) if log else Softmax(1), [matrix])
+    return node.reshaped(y, shape, "shaped")

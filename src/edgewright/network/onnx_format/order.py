@@ -1,0 +1,77 @@
+"""Puts the nodes of an ONNX graph into an order in which they can run; names what keeps them from it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+
+import onnx
+
+from ...errors import ModelError
+
+
+def sorted_nodes(nodes: Sequence[onnx.NodeProto], known: Collection[str]) -> list[tuple[int, onnx.NodeProto]]:
+    """The nodes with their places in the file, each after those that write what it reads.
+
+    Files must be sorted already, and stay as they are; some are not. `known` are names defined elsewhere.
+    """
+    writer: dict[str, int] = {}
+    for i, node in enumerate(nodes):
+        for name in filter(None, node.output):
+            if name in writer or name in known:
+                raise ModelError(f"tensor '{name}' is written twice, the second time by {title(node, i)}")
+            writer[name] = i
+    waits: list[int] = []
+    readers: list[list[int]] = [[] for _ in nodes]
+    for i, node in enumerate(nodes):
+        read = {name for name in names_read(node) if name}
+        if missing := sorted(name for name in read if name not in writer and name not in known):
+            raise ModelError(f"{title(node, i)} reads '{missing[0]}', which nothing writes")
+        before = {writer[name] for name in read if name in writer}
+        waits.append(len(before))
+        for j in before:
+            readers[j].append(i)
+    if all(j < i for j in range(len(nodes)) for i in readers[j]):
+        return list(enumerate(nodes))
+    ready = deque(i for i, count in enumerate(waits) if count == 0)
+    order: list[int] = []
+    while ready:
+        i = ready.popleft()
+        order.append(i)
+        for j in readers[i]:
+            waits[j] -= 1
+            if waits[j] == 0:
+                ready.append(j)
+    if len(order) < len(nodes):
+        raise ModelError(f"the graph has a cycle through {_cycle(nodes, waits, readers)}")
+    return [(i, nodes[i]) for i in order]
+
+
+def title(node: onnx.NodeProto, index: int) -> str:
+    """How messages name a node."""
+    return f"{node.op_type or 'node'} '{node.name or f'#{index}'}'"
+
+
+def names_read(node: onnx.NodeProto) -> Iterator[str]:
+    """What a node reads, names that its sub-graphs take from around them included."""
+    yield from node.input
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            inside = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+            inside.update(name for inner in graph.node for name in inner.output)
+            for inner in graph.node:
+                yield from (name for name in names_read(inner) if name not in inside)
+            yield from (value.name for value in graph.output if value.name not in inside)
+
+
+def _cycle(nodes: Sequence[onnx.NodeProto], waits: Sequence[int], readers: Sequence[Sequence[int]]) -> str:
+    """The nodes of one cycle, in order. Every node left waits for another one that is left."""
+    left = {i for i, count in enumerate(waits) if count}
+    before = {j: i for i in left for j in readers[i] if j in left}
+    at, seen = min(left), dict[int, int]()  # place on the way back from the first node
+    while at not in seen:
+        seen[at] = len(seen)
+        at = before[at]
+    cycle = [*reversed(list(seen)[seen[at] :])]
+    shown = [title(nodes[i], i) for i in cycle[:8]]
+    return " -> ".join([*shown, "..."] if len(cycle) > 8 else [*shown, shown[0]])

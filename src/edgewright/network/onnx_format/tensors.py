@@ -1,0 +1,216 @@
+"""Tensors of an ONNX file as numpy arrays: views of the mapped file wherever the format allows it.
+
+Where large ones lie is said by `wire`; what nodes do with them is left to the importers.
+"""
+
+from __future__ import annotations
+
+import mmap
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from ...errors import ModelError, Unsupported
+from ..region import Shape
+from ..tensor import Array, DType
+from .wire import Extent
+
+MOST_ELEMENTS = 2**40  # of one tensor; a file that claims more is damaged or hostile
+
+_T = onnx.TensorProto
+
+# Element types as they lie in `raw_data`. float16, bfloat16 and double are read as float32.
+_RAW: dict[int, str] = {
+    _T.FLOAT: "<f4",
+    _T.FLOAT16: "<f2",
+    _T.BFLOAT16: "<u2",
+    _T.DOUBLE: "<f8",
+    _T.INT8: "i1",
+    _T.UINT8: "u1",
+    _T.INT16: "<i2",
+    _T.UINT16: "<u2",
+    _T.INT32: "<i4",
+    _T.UINT32: "<u4",
+    _T.INT64: "<i8",
+    _T.UINT64: "<u8",
+    _T.BOOL: "?",
+}
+_DTYPES: dict[int, DType] = {
+    _T.FLOAT: DType.FLOAT32,
+    _T.FLOAT16: DType.FLOAT32,
+    _T.BFLOAT16: DType.FLOAT32,
+    _T.DOUBLE: DType.FLOAT32,
+    _T.INT8: DType.INT8,
+    _T.UINT8: DType.UINT8,
+    _T.INT16: DType.INT16,
+    _T.INT32: DType.INT32,
+    _T.INT64: DType.INT64,
+    _T.BOOL: DType.BOOL,
+}
+WIDENED = (_T.FLOAT16, _T.BFLOAT16, _T.DOUBLE)
+
+
+def element_type_name(element_type: int) -> str:
+    return _T.DataType.Name(element_type) if element_type in _T.DataType.values() else f"type {element_type}"
+
+
+def dtype_of(element_type: int, where: str) -> DType:
+    """Our element type for ONNX's; the floats we do not have are computed as float32."""
+    if element_type not in _DTYPES:
+        raise Unsupported(f"{where}: element type {element_type_name(element_type)} is not supported")
+    return _DTYPES[element_type]
+
+
+def check_shape(dims: tuple[int, ...], where: str) -> Shape:
+    """The dims themselves, when no tensor of that shape is absurd."""
+    if any(size < 0 for size in dims):
+        raise ModelError(f"{where}: shape {list(dims)} has a negative size")
+    if len(dims) > 32 or prod(dims) > MOST_ELEMENTS or max(dims, default=0) > MOST_ELEMENTS:
+        raise ModelError(f"{where}: shape {list(dims)} has more than 2^40 elements; the file is damaged")
+    return dims
+
+
+class Source:
+    """Bytes of a model file and of the files with external data beside it, mapped and never copied."""
+
+    def __init__(self, path: Path | None, data: bytes | None = None) -> None:
+        self.folder = None if path is None else path.parent
+        self._maps: dict[Path, memoryview] = {}
+        self._released: list[mmap.mmap] = []
+        self.model = memoryview(data) if data is not None else self.map(path) if path else memoryview(b"")
+
+    def map(self, path: Path) -> memoryview:
+        """The file as bytes; an empty one cannot be mapped and gives none."""
+        if path not in self._maps:
+            with path.open("rb") as file:
+                if path.stat().st_size == 0:
+                    return memoryview(b"")
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._released.append(mapped)
+            self._maps[path] = memoryview(mapped)
+        return self._maps[path]
+
+    def release(self) -> None:
+        """Gives pages back that were read once; they are read again from the file when needed."""
+        for mapped in self._released:
+            if hasattr(mmap, "MADV_DONTNEED"):
+                mapped.madvise(mmap.MADV_DONTNEED)
+
+    def external(self, tensor: onnx.TensorProto, where: str) -> memoryview:
+        """The bytes of a tensor kept in another file, which must lie inside the model's folder."""
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        location = entries.get("location", "")
+        if self.folder is None:
+            raise ModelError(f"{where} is kept in the file '{location}'; read the model by its path, not as bytes")
+        folder = self.folder.resolve()
+        try:
+            path = (folder / location).resolve()
+            is_inside = bool(location) and path.is_relative_to(folder) and path != folder
+            is_file = path.is_file()
+        except (OSError, ValueError, RuntimeError) as error:
+            raise ModelError(f"{where}: cannot use the external file '{location}': {error}") from error
+        if not is_inside:
+            raise ModelError(f"{where}: the external file '{location}' lies outside the model's folder")
+        if not is_file:
+            raise ModelError(f"{where} is kept in the file '{location}', which is not beside the model")
+        try:
+            data = self.map(path)
+        except OSError as error:
+            raise ModelError(f"{where}: cannot read '{location}': {error.strerror}") from error
+        start = _whole_number(entries.get("offset", "0"), where)
+        size = _whole_number(entries.get("length", str(len(data) - start)), where)
+        if start + size > len(data):
+            raise ModelError(f"{where}: '{location}' is too short: it has no {size} bytes from byte {start}")
+        return data[start : start + size]
+
+
+def _whole_number(text: str, where: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise ModelError(f"{where}: '{text}' is no offset or length of external data")
+    return int(text)
+
+
+def read_tensor(tensor: onnx.TensorProto, extent: Extent | None, source: Source, where: str) -> Array:
+    """The values of a tensor as an array of its shape: a view of the file where its type allows it."""
+    shape = check_shape(tuple(tensor.dims), where)
+    if tensor.data_type not in _RAW:
+        raise Unsupported(f"{where}: element type {element_type_name(tensor.data_type)} is not supported")
+    if tensor.HasField("segment"):
+        raise Unsupported(f"{where}: tensors stored in segments are not supported")
+    flat = _flat(tensor, extent, source, where)
+    if flat.size != prod(shape):
+        raise ModelError(f"{where}: shape {list(shape)} needs {prod(shape)} elements, the file holds {flat.size}")
+    return _plain(flat, tensor.data_type).reshape(shape)
+
+
+def _flat(tensor: onnx.TensorProto, extent: Extent | None, source: Source, where: str) -> Array:
+    """The elements as the file stores them, in order."""
+    raw = np.dtype(_RAW[tensor.data_type])
+    data: memoryview | bytes | None = None
+    if tensor.data_location == _T.EXTERNAL:
+        data = source.external(tensor, where)
+    elif extent is not None:
+        if extent.packed_floats and (tensor.data_type != _T.FLOAT or len(tensor.float_data)):
+            raise ModelError(f"{where}: its data do not match its element type")
+        data = source.model[extent.start : extent.stop]
+    elif tensor.HasField("raw_data"):
+        data = tensor.raw_data
+    if data is not None:
+        if len(data) % raw.itemsize:
+            raise ModelError(f"{where}: {len(data)} bytes do not divide into elements of {raw.itemsize}")
+        return np.frombuffer(data, raw)
+    return _listed(tensor, raw, where)
+
+
+def _listed(tensor: onnx.TensorProto, raw: np.dtype[Any], where: str) -> Array:
+    """Elements given one by one in the field for their type."""
+    kind = tensor.data_type
+    if kind == _T.FLOAT:
+        return np.array(tensor.float_data, raw)
+    if kind == _T.DOUBLE:
+        return np.array(tensor.double_data, raw)
+    if kind == _T.INT64:
+        return np.array(tensor.int64_data, raw)
+    if kind in (_T.UINT32, _T.UINT64):
+        listed = np.array(tensor.uint64_data, np.uint64)
+        return _narrowed(listed, raw, where)
+    listed = np.array(tensor.int32_data, np.int32)
+    if kind == _T.FLOAT16:  # bit patterns
+        return _narrowed(listed, np.dtype("<u2"), where).view("<f2")
+    return _narrowed(listed, raw, where)
+
+
+def _narrowed(values: Array, to: np.dtype[Any], where: str) -> Array:
+    result = values.astype(to)
+    if not np.array_equal(result.astype(values.dtype), values):
+        raise ModelError(f"{where}: an element does not fit its type {to.name}")
+    return result
+
+
+def _plain(flat: Array, element_type: int) -> Array:
+    """float16, bfloat16 and double as float32; others as they are."""
+    if element_type == _T.BFLOAT16:
+        return (flat.astype(np.uint32) << 16).view(np.float32)
+    if element_type in WIDENED:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return flat.astype(np.float32)
+    return flat
+
+
+def is_finite(data: Array, source: Source | None = None, step: int = 1 << 22) -> bool:
+    """Whether no element is NaN or infinite; looks at memory once and in chunks of 16 MB."""
+    if not np.issubdtype(data.dtype, np.floating) or data.size == 0:
+        return True
+    once = data[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in data.strides)]
+    if not once.flags.c_contiguous:  # made by folding, hence small; or a view that was looked at before
+        return bool(np.isfinite(once).all())
+    flat = once.reshape(-1)
+    for start in range(0, flat.size, step):
+        if not np.isfinite(flat[start : start + step]).all():
+            return False
+        if source is not None and flat.size > step:
+            source.release()
+    return True

@@ -1,0 +1,258 @@
+"""Importers of convolutions and pools: NCHW there, NHWC here, so each is wrapped in transposes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..operators import AvgPool2d, Conv2d, ConvTranspose2d, MaxPool2d, Pads, Pair, Reduce, ReduceKind
+from ..tensor import Array, DType, Quant
+from .node import NCHW, NHWC, Node
+from .values import Constant, Dequantized, Value
+
+
+def image_in(node: Node, x: Value) -> Value:
+    """x (N, C, H, W) or (N, C, L) as an image (N, H, W, C); a line becomes an image of height 1."""
+    shape = node.shape(x)
+    if len(shape) == 3:
+        x = node.reshaped(x, (shape[0], shape[1], 1, shape[2]), "2d")
+    elif len(shape) != 4:
+        raise node.unsupported(f"only 1-D and 2-D images are supported, not a tensor of shape {list(shape)}")
+    return node.transposed(x, NHWC, "nhwc")
+
+
+def image_out(node: Node, y: Value, rank: int) -> Value:
+    y = node.transposed(y, NCHW, "nchw")
+    if rank == 3:
+        n, c, _, length = node.shape(y)
+        y = node.reshaped(y, (n, c, length), "1d")
+    return y
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Attributes that convolutions and pools share, for two axes."""
+
+    kernel: Pair
+    stride: Pair
+    dilation: Pair
+    pads: Pads
+    auto_pad: str
+
+
+def _pair(node: Node, name: str, rank: int, default: int | None = 1) -> Pair | None:
+    """A per-axis attribute for height and width; a 1-D image has height 1."""
+    values = node.integers(name)
+    if not values:
+        return None if default is None else (default, default)
+    if len(values) != rank - 2:
+        raise node.error(f"attribute '{name}' has {len(values)} entries for {rank - 2} axes")
+    least = 0 if name in ("output_padding",) else 1
+    if min(values) < least or max(values) > 2**31:
+        raise node.error(f"attribute '{name}' is {list(values)}; each entry must be at least {least}")
+    identity = 0 if name == "output_padding" else 1
+    return (identity, values[0]) if rank == 3 else (values[0], values[1])
+
+
+def read_window(node: Node, rank: int, kernel: Pair | None = None) -> Window:
+    """The window of a node whose image has this rank in the file; `kernel` is that of the weights, if any."""
+    stated = _pair(node, "kernel_shape", rank, None)
+    if kernel is not None and stated is not None and stated != kernel:
+        raise node.error(f"kernel_shape {stated} differs from that of the weights, {kernel}")
+    kernel = kernel or stated
+    if kernel is None:
+        raise node.error("attribute 'kernel_shape' is missing")
+    pads = node.integers("pads") or (0,) * (2 * (rank - 2))
+    if len(pads) != 2 * (rank - 2) or max(map(abs, pads), default=0) > 2**31:
+        raise node.error(f"attribute 'pads' is {list(pads)} for {rank - 2} axes")
+    if min(pads) < 0:
+        raise node.error(f"negative pads {list(pads)}; ONNX allows them in Pad only")
+    auto_pad = node.text("auto_pad", "NOTSET") or "NOTSET"
+    if auto_pad not in ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"):
+        raise node.error(f"auto_pad '{auto_pad}' is none of NOTSET, SAME_UPPER, SAME_LOWER, VALID")
+    return Window(
+        kernel,
+        _pair(node, "strides", rank) or (1, 1),
+        _pair(node, "dilations", rank) or (1, 1),
+        (0, pads[0], 0, pads[1]) if rank == 3 else (pads[0], pads[1], pads[2], pads[3]),
+        auto_pad,
+    )
+
+
+def resolved_pads(window: Window, size: Pair) -> Pads:
+    """The pads, with auto_pad worked out for an image of this size: SAME gives ceil(size / stride) windows."""
+    if window.auto_pad == "NOTSET":
+        return window.pads
+    if window.auto_pad == "VALID":
+        return (0, 0, 0, 0)
+    totals = [
+        max(
+            (-(-size[i] // window.stride[i]) - 1) * window.stride[i]
+            + (window.kernel[i] - 1) * window.dilation[i] + 1 - size[i],
+            0,
+        )
+        for i in range(2)
+    ]  # fmt: skip
+    return split_pads(totals, window.auto_pad == "SAME_UPPER")
+
+
+def split_pads(totals: list[int], upper: bool) -> Pads:
+    """Totals divided between both ends; an odd one goes below and to the right when `upper`."""
+    first = [total // 2 if upper else total - total // 2 for total in totals]
+    return (first[0], first[1], totals[0] - first[0], totals[1] - first[1])
+
+
+def conv(node: Node) -> Value:
+    return convolution(node, node.input(0), node.input(1), node.optional(2))
+
+
+def convolution(
+    node: Node,
+    x: Value,
+    w: Value,
+    b: Value | None,
+    dtype: DType | None = None,
+    quant: Quant | None = None,
+) -> Value:
+    """Conv2d between transposes; weights OIHW become OHWI as a view."""
+    rank = len(node.shape(x))
+    image = image_in(node, x)
+    weights = image_in(node, w)
+    _, kh, kw, _ = node.shape(weights)
+    _, h, wd, _ = node.shape(image)
+    window = read_window(node, rank, (kh, kw))
+    groups = _groups(node)
+    op = Conv2d(window.stride, window.dilation, resolved_pads(window, (h, wd)), groups)
+    y = node.layer(op, [image, weights] if b is None else [image, weights, b], dtype=dtype, quant=quant)
+    return image_out(node, y, rank)
+
+
+def _groups(node: Node) -> int:
+    groups = node.integer("group", 1)
+    if groups < 1:
+        raise node.error(f"attribute 'group' is {groups}")
+    return groups
+
+
+def conv_transpose(node: Node) -> Value:
+    x, b = node.input(0), node.optional(2)
+    rank = len(node.shape(x))
+    image = image_in(node, x)
+    groups = _groups(node)
+    weights = _transpose_weights(node, node.input(1), groups)
+    _, kh, kw, _ = node.shape(weights)
+    _, h, wd, _ = node.shape(image)
+    window = read_window(node, rank, (kh, kw))
+    extra = _pair(node, "output_padding", rank, 0) or (0, 0)
+    pads = _output_pads(node, window, (h, wd), extra, rank)
+    op = ConvTranspose2d(window.stride, window.dilation, pads, extra, groups)
+    y = node.layer(op, [image, weights] if b is None else [image, weights, b])
+    return image_out(node, y, rank)
+
+
+def _output_pads(node: Node, window: Window, size: Pair, extra: Pair, rank: int) -> Pads:
+    """What ConvTranspose crops: stated, or worked out from the output shape that is asked for."""
+    wanted = _pair(node, "output_shape", rank, None)
+    full = [
+        (size[i] - 1) * window.stride[i] + (window.kernel[i] - 1) * window.dilation[i] + 1 + extra[i]
+        for i in range(2)
+    ]
+    if wanted is None and not window.auto_pad.startswith("SAME"):
+        return (0, 0, 0, 0) if window.auto_pad == "VALID" else window.pads
+    if wanted is None:
+        wanted = (size[0] * window.stride[0], size[1] * window.stride[1])
+    totals = [full[i] - wanted[i] for i in range(2)]
+    if min(totals) < 0:
+        raise node.unsupported(f"output {wanted} is larger than the {full[0]}x{full[1]} that the input fills")
+    return split_pads(totals, window.auto_pad == "SAME_UPPER")
+
+
+def _transpose_weights(node: Node, w: Value, groups: int) -> Value:
+    """Weights (C, O / groups, kh, kw) as (O, kh, kw, C / groups)."""
+    shape = node.shape(w)
+    if len(shape) == 3:
+        return _transpose_weights(node, node.reshaped(w, (*shape[:2], 1, shape[2]), "w2d"), groups)
+    if len(shape) != 4:
+        raise node.unsupported(f"only 1-D and 2-D images are supported, not weights {list(shape)}")
+    if groups == 1:
+        return node.transposed(w, (1, 2, 3, 0), "w")
+    c, o, kh, kw = shape
+    if c % groups:
+        raise node.error(f"{c} input channels do not divide into {groups} groups")
+
+    def regrouped(data: Array) -> Array:
+        split = data.reshape(groups, c // groups, o, kh, kw).transpose(0, 2, 3, 4, 1)
+        return split.reshape(groups * o, kh, kw, c // groups)
+
+    match w:
+        case Constant(name, data):
+            return node.context.derived(w, ("groups", groups), lambda: Constant(name, regrouped(data)))
+        case Dequantized(name, data, quant):
+            if quant.axis not in (None, 1):
+                raise node.unsupported(f"weights quantised along axis {quant.axis}")
+            repeats = 1 if quant.axis is None else groups
+            axis = None if quant.axis is None else 0
+            each = Quant(quant.scale * repeats, quant.zero * repeats, axis)
+            return node.context.derived(w, ("groups", groups), lambda: Dequantized(name, regrouped(data), each))
+        case _:
+            raise node.unsupported("computed weights in groups are not supported")
+
+
+def _pool(node: Node, x: Value) -> tuple[Value, Window, Pads, Pair]:
+    """The image of a pool, its window, its pads, and how much of them ceil_mode added below and to the right."""
+    image = image_in(node, x)
+    window = read_window(node, len(node.shape(x)))
+    _, h, w, _ = node.shape(image)
+    size = (h, w)
+    pads = resolved_pads(window, size)
+    if not node.flag("ceil_mode"):
+        return image, window, pads, (0, 0)
+    added = [0, 0]
+    for i in range(2):
+        reach = (window.kernel[i] - 1) * window.dilation[i] + 1
+        rest = size[i] + pads[i] + pads[2 + i] - reach
+        count = -(-rest // window.stride[i]) + 1
+        if (count - 1) * window.stride[i] >= size[i] + pads[i]:  # a window must start inside the image
+            count -= 1
+        added[i] = max((count - 1) * window.stride[i] - rest, 0)
+    pads = (pads[0], pads[1], pads[2] + added[0], pads[3] + added[1])
+    return image, window, pads, (added[0], added[1])
+
+
+def max_pool(node: Node) -> Value:
+    x = node.input(0)
+    image, window, pads, _ = _pool(node, x)
+    y = node.layer(MaxPool2d(window.kernel, window.stride, window.dilation, pads), [image])
+    return image_out(node, y, len(node.shape(x)))
+
+
+def average_pool(node: Node) -> Value:
+    return averaging(node, node.input(0))
+
+
+def averaging(node: Node, x: Value, dtype: DType | None = None, quant: Quant | None = None) -> Value:
+    image, window, pads, added = _pool(node, x)
+    op = AvgPool2d(
+        window.kernel,
+        window.stride,
+        window.dilation,
+        pads,
+        count_pads=node.flag("count_include_pad"),
+        uncounted=added,
+    )
+    y = node.layer(op, [image], dtype=dtype, quant=quant)
+    return image_out(node, y, len(node.shape(x)))
+
+
+def global_average_pool(node: Node) -> Value:
+    return node.layer(Reduce(spatial_axes(node, node.input(0)), True, ReduceKind.MEAN), [node.input(0)])
+
+
+def global_max_pool(node: Node) -> Value:
+    return node.layer(Reduce(spatial_axes(node, node.input(0)), True, ReduceKind.MAX), [node.input(0)])
+
+
+def spatial_axes(node: Node, x: Value) -> tuple[int, ...]:
+    rank = len(node.shape(x))
+    if rank < 3:
+        raise node.error(f"expected an image, got a tensor of rank {rank}")
+    return tuple(range(2, rank))

@@ -1,0 +1,129 @@
+"""The operators: one frozen class each. `Op` is the closed set, so that a test can ask every one for its kernel."""
+
+from .base import Grain, Operator
+from .elementwise import (
+    Activation,
+    BatchNorm,
+    Binary,
+    BinaryKind,
+    Cast,
+    Clamp,
+    Dequantize,
+    Elementwise,
+    Elu,
+    HardSigmoid,
+    LeakyRelu,
+    PRelu,
+    Quantize,
+    Unary,
+    UnaryKind,
+)
+from .linear import Dense, MatMul
+from .normalise import L2Normalize, LogSoftmax, Lrn, Softmax
+from .rearrange import (
+    Concat,
+    Coordinates,
+    DepthToSpace,
+    Expand,
+    Gather,
+    Pad,
+    PadMode,
+    Reshape,
+    Resize,
+    ResizeMode,
+    Rounding,
+    Slice,
+    SpaceToDepth,
+    Tile,
+    Transpose,
+)
+from .reduce import ArgMax, Reduce, ReduceKind
+from .window import AvgPool2d, Conv2d, ConvTranspose2d, MaxPool2d, Pads, Pair
+
+Op = (
+    ArgMax
+    | AvgPool2d
+    | BatchNorm
+    | Binary
+    | Cast
+    | Clamp
+    | Concat
+    | Conv2d
+    | ConvTranspose2d
+    | Dense
+    | DepthToSpace
+    | Dequantize
+    | Elu
+    | Expand
+    | Gather
+    | HardSigmoid
+    | L2Normalize
+    | LeakyRelu
+    | LogSoftmax
+    | Lrn
+    | MatMul
+    | MaxPool2d
+    | Pad
+    | PRelu
+    | Quantize
+    | Reduce
+    | Reshape
+    | Resize
+    | Slice
+    | Softmax
+    | SpaceToDepth
+    | Tile
+    | Transpose
+    | Unary
+)
+
+__all__ = [
+    "Activation",
+    "ArgMax",
+    "AvgPool2d",
+    "BatchNorm",
+    "Binary",
+    "BinaryKind",
+    "Cast",
+    "Clamp",
+    "Concat",
+    "Conv2d",
+    "ConvTranspose2d",
+    "Coordinates",
+    "Dense",
+    "DepthToSpace",
+    "Dequantize",
+    "Elementwise",
+    "Elu",
+    "Expand",
+    "Gather",
+    "Grain",
+    "HardSigmoid",
+    "L2Normalize",
+    "LeakyRelu",
+    "LogSoftmax",
+    "Lrn",
+    "MatMul",
+    "MaxPool2d",
+    "Op",
+    "Operator",
+    "PRelu",
+    "Pad",
+    "PadMode",
+    "Pads",
+    "Pair",
+    "Quantize",
+    "Reduce",
+    "ReduceKind",
+    "Reshape",
+    "Resize",
+    "ResizeMode",
+    "Rounding",
+    "Slice",
+    "Softmax",
+    "SpaceToDepth",
+    "Tile",
+    "Transpose",
+    "Unary",
+    "UnaryKind",
+]

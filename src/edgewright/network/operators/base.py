@@ -1,0 +1,69 @@
+"""What every operator answers: its output shape, what a region of the output reads, and what it costs.
+
+An operator is a frozen dataclass of attributes. How it is wired is said by `Layer`; what the tensors look like by
+`Tensor`; how numbers come out by the kernels. Spatial operators are NHWC, one output each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import ClassVar
+
+from ..region import Region, Shape
+
+
+class Grain(Enum):
+    """How finely a kernel's reads and writes interleave: part of its contract, relied on when memory is shared.
+
+    Atoms follow each other in row-major order of the output (or in exactly the reverse order).
+    """
+
+    ELEMENT = "element"  # an atom is one output element, and all it reads is read before it is written
+    PIXEL = "pixel"  # an atom is all of the last axis; within it reads and writes may come in any order
+    WHOLE = "whole"  # any input may be read until the last output is written
+
+
+class Operator:
+    """Defaults that fit an operator which reads all of every input and multiplies nothing."""
+
+    __slots__ = ()
+    grain: ClassVar[Grain] = Grain.WHOLE
+
+    def output_shape(self, shapes: Sequence[Shape]) -> Shape:
+        """The shape of the output; ValueError (shown with the layer's name) when the inputs do not fit."""
+        raise NotImplementedError
+
+    def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
+        """The region of each input that is read to produce `out` (padding clipped; may be empty)."""
+        return tuple(Region.whole(shape) for shape in shapes)
+
+    def macs(self, out: Region, shapes: Sequence[Shape]) -> int:
+        """Multiply-accumulates to produce `out`."""
+        return 0
+
+
+def require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
+
+
+def normal_axis(axis: int, rank: int) -> int:
+    require(-rank <= axis < rank, f"axis {axis} does not exist in a tensor of rank {rank}")
+    return axis % rank
+
+
+def broadcast_needs(out: Region, shape: Shape) -> Region:
+    """What an operand of this shape contributes to `out` under numpy's broadcasting rules."""
+    bounds = out.bounds[len(out.bounds) - len(shape) :]
+    return Region(tuple((0, 1) if size == 1 else bound for bound, size in zip(bounds, shape, strict=True)))
+
+
+def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
+    rank = max(len(shape) for shape in shapes)
+    result = [1] * rank
+    for shape in shapes:
+        for i, size in enumerate(shape, rank - len(shape)):
+            require(size == result[i] or 1 in (size, result[i]), f"shapes {list(shapes)} do not broadcast")
+            result[i] = size if result[i] == 1 else result[i]
+    return tuple(result)

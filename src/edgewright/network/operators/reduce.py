@@ -1,0 +1,66 @@
+"""Reductions along axes, and arg-max."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from ..region import Interval, Region, Shape
+from .base import Operator, normal_axis
+
+
+class ReduceKind(Enum):
+    MEAN = "mean"
+    SUM = "sum"
+    MAX = "max"
+    MIN = "min"
+    PROD = "prod"
+    L1 = "l1"
+    L2 = "l2"
+    SUM_SQUARE = "sum_square"
+
+
+@dataclass(frozen=True, slots=True)
+class _AlongAxes(Operator):
+    axes: tuple[int, ...]
+    keep: bool = True  # keep reduced axes with size 1
+
+    def _reduced(self, rank: int) -> set[int]:
+        return {normal_axis(axis, rank) for axis in self.axes}
+
+    def output_shape(self, shapes: Sequence[Shape]) -> Shape:
+        x = shapes[0]
+        reduced = self._reduced(len(x))
+        if self.keep:
+            return tuple(1 if i in reduced else size for i, size in enumerate(x))
+        return tuple(size for i, size in enumerate(x) if i not in reduced)
+
+    def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
+        x = shapes[0]
+        reduced = self._reduced(len(x))
+        kept = iter(out.bounds)
+        bounds: list[Interval] = []
+        for i, size in enumerate(x):
+            if i in reduced:
+                bounds.append((0, size))
+                if self.keep:
+                    next(kept)
+            else:
+                bounds.append(next(kept))
+        return (Region(tuple(bounds)),)
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce(_AlongAxes):
+    """Inputs: x. Global average pooling is Reduce((1, 2), kind=MEAN)."""
+
+    kind: ReduceKind = ReduceKind.MEAN
+
+
+@dataclass(frozen=True, slots=True)
+class ArgMax(_AlongAxes):
+    """Inputs: x; one axis. `last`: of several equal ones the last; `least`: arg-min."""
+
+    last: bool = False
+    least: bool = False

@@ -1,0 +1,171 @@
+"""Sliding windows over images (NHWC): convolution, transposed convolution, pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..region import Region, Shape, clip, window, window_output
+from .base import Grain, Operator, require
+from .elementwise import Activation
+
+Pair = tuple[int, int]  # (vertical, horizontal)
+Pads = tuple[int, int, int, int]  # (top, left, bottom, right); negative ones crop (M 2.1)
+
+
+def _window_shape(x: Shape, kernel: Pair, stride: Pair, dilation: Pair, pads: Pads) -> Pair:
+    require(len(x) == 4, f"expected an image of rank 4 (NHWC), got shape {x}")
+    h = window_output(x[1], kernel[0], stride[0], dilation[0], (pads[0], pads[2]))
+    w = window_output(x[2], kernel[1], stride[1], dilation[1], (pads[1], pads[3]))
+    require(h > 0 and w > 0, f"window {kernel} with pads {pads} leaves nothing of an image of {x[1]}x{x[2]}")
+    return h, w
+
+
+def _window_needs(out: Region, x: Shape, kernel: Pair, stride: Pair, dilation: Pair, pads: Pads) -> Region:
+    _, rows, cols, _ = out.bounds
+    return Region(
+        (
+            out.bounds[0],
+            window(rows, kernel[0], stride[0], dilation[0], pads[0], x[1]),
+            window(cols, kernel[1], stride[1], dilation[1], pads[1], x[2]),
+            (0, x[3]),
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Conv2d(Operator):
+    """Inputs: x (N, H, W, C), w (O, kh, kw, C / groups), optional b (O). Depthwise has groups == C."""
+
+    grain: ClassVar[Grain] = Grain.PIXEL
+    stride: Pair = (1, 1)
+    dilation: Pair = (1, 1)
+    pads: Pads = (0, 0, 0, 0)
+    groups: int = 1
+    activation: Activation | None = None
+
+    def output_shape(self, shapes: Sequence[Shape]) -> Shape:
+        x, w = shapes[0], shapes[1]
+        require(len(w) == 4, f"expected weights of rank 4 (O, kh, kw, I), got shape {w}")
+        require(
+            x[-1] == w[3] * self.groups, f"{x[-1]} channels do not match weights {w} in {self.groups} groups"
+        )
+        require(w[0] % self.groups == 0, f"{w[0]} output channels do not divide into {self.groups} groups")
+        require(len(shapes) < 3 or shapes[2] == (w[0],), f"bias {shapes[-1]} does not match weights {w}")
+        h, wd = _window_shape(x, (w[1], w[2]), self.stride, self.dilation, self.pads)
+        return (x[0], h, wd, w[0])
+
+    def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
+        x, w = shapes[0], shapes[1]
+        channels = out.bounds[3]
+        region = _window_needs(out, x, (w[1], w[2]), self.stride, self.dilation, self.pads)
+        region = region.with_axis(3, self.input_channels(channels, w))
+        weights = Region.whole(w).with_axis(0, channels)
+        return (region, weights, *(Region((channels,)) for _ in shapes[2:]))
+
+    def input_channels(self, channels: tuple[int, int], w: Shape) -> tuple[int, int]:
+        """Channels of x that a range of output channels reads: the groups it touches."""
+        per_group = w[0] // self.groups
+        return (channels[0] // per_group * w[3], -(-channels[1] // per_group) * w[3])
+
+    def macs(self, out: Region, shapes: Sequence[Shape]) -> int:
+        _, kh, kw, depth = shapes[1]
+        return out.size * kh * kw * depth
+
+
+@dataclass(frozen=True, slots=True)
+class ConvTranspose2d(Operator):
+    """Inputs: x (N, H, W, C), w (O, kh, kw, C / groups), optional b (O). Pads crop the output."""
+
+    grain: ClassVar[Grain] = Grain.PIXEL
+    stride: Pair = (1, 1)
+    dilation: Pair = (1, 1)
+    pads: Pads = (0, 0, 0, 0)
+    extra: Pair = (0, 0)  # rows below and columns to the right ("output padding")
+    groups: int = 1
+    activation: Activation | None = None
+
+    def output_shape(self, shapes: Sequence[Shape]) -> Shape:
+        x, w = shapes[0], shapes[1]
+        require(len(x) == 4 and len(w) == 4, f"expected rank 4, got {x} and weights {w}")
+        require(
+            x[3] == w[3] * self.groups, f"{x[3]} channels do not match weights {w} in {self.groups} groups"
+        )
+        require(w[0] % self.groups == 0, f"{w[0]} output channels do not divide into {self.groups} groups")
+        size = [
+            (x[1 + i] - 1) * self.stride[i] + (w[1 + i] - 1) * self.dilation[i] + 1
+            - self.pads[i] - self.pads[2 + i] + self.extra[i]
+            for i in range(2)
+        ]  # fmt: skip
+        require(min(size) > 0, f"pads {self.pads} leave nothing of the output")
+        return (x[0], size[0], size[1], w[0])
+
+    def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
+        x, w = shapes[0], shapes[1]
+        channels = out.bounds[3]
+        per_group = w[0] // self.groups
+        spatial = []
+        for i in range(2):
+            start, stop = out.bounds[1 + i]
+            reach = (w[1 + i] - 1) * self.dilation[i]
+            first = -(-(start + self.pads[i] - reach) // self.stride[i])
+            last = (stop - 1 + self.pads[i]) // self.stride[i]
+            spatial.append(clip((first, last + 1), x[1 + i]) if stop > start else (0, 0))
+        depth = (channels[0] // per_group * w[3], -(-channels[1] // per_group) * w[3])
+        region = Region((out.bounds[0], spatial[0], spatial[1], depth))
+        weights = Region.whole(w).with_axis(0, channels)
+        return (region, weights, *(Region((channels,)) for _ in shapes[2:]))
+
+    def macs(self, out: Region, shapes: Sequence[Shape]) -> int:
+        """Taps that meet an input, summed over the region: a separable count."""
+        x, w = shapes[0], shapes[1]
+        taps = [
+            sum(
+                1
+                for o in range(*out.bounds[1 + i])
+                for k in range(w[1 + i])
+                if (o + self.pads[i] - k * self.dilation[i]) % self.stride[i] == 0
+                and 0 <= (o + self.pads[i] - k * self.dilation[i]) // self.stride[i] < x[1 + i]
+            )
+            for i in range(2)
+        ]
+        batch, channels = out.shape[0], out.shape[3]
+        return batch * taps[0] * taps[1] * channels * w[3]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool(Operator):
+    """Inputs: x (N, H, W, C)."""
+
+    grain: ClassVar[Grain] = Grain.PIXEL
+    kernel: Pair
+    stride: Pair = (1, 1)
+    dilation: Pair = (1, 1)
+    pads: Pads = (0, 0, 0, 0)
+    activation: Activation | None = None
+
+    def output_shape(self, shapes: Sequence[Shape]) -> Shape:
+        x = shapes[0]
+        h, w = _window_shape(x, self.kernel, self.stride, self.dilation, self.pads)
+        return (x[0], h, w, x[3])
+
+    def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
+        region = _window_needs(out, shapes[0], self.kernel, self.stride, self.dilation, self.pads)
+        return (region.with_axis(3, out.bounds[3]),)
+
+
+@dataclass(frozen=True, slots=True)
+class MaxPool2d(_Pool):
+    """Inputs: x (N, H, W, C). Padding never wins."""
+
+
+@dataclass(frozen=True, slots=True)
+class AvgPool2d(_Pool):
+    """Inputs: x (N, H, W, C). `count_pads`: divide by the number of taps inside the padded image, not the image.
+
+    `uncounted` rows and columns at the bottom and right of the pads are never counted (ONNX's ceil_mode).
+    """
+
+    count_pads: bool = False
+    uncounted: Pair = (0, 0)

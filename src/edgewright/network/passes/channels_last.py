@@ -1,0 +1,260 @@
+"""NCHW becomes NHWC: Transposes travel down the network until they meet their inverse.
+
+ONNX computes on NCHW and our operators on NHWC, so a file that was read literally has a Transpose on either side of
+every window operator. Here each tensor of the file is *held* in whatever order it was computed in, and is put into
+another order only when somebody insists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..network import Arithmetic, Layer, Network
+from ..operators import Concat, MatMul, Op, Reshape, Transpose
+from ..region import Shape
+from ..tensor import Tensor
+from .draft import Draft
+from .identities import moves_only_ones
+from .reorder import (
+    POINTWISE,
+    Perm,
+    channels_last,
+    compose,
+    identity,
+    inverse,
+    pick,
+    reordered,
+    reshape_held,
+    reshape_towards,
+)
+
+
+def to_channels_last(network: Network) -> Network:
+    """The network with images channels last, and only the Transposes that its own reordering needs.
+
+    Inputs and outputs that a Transpose converts are taken and given channels last; `layouts` and a note say so.
+    """
+    return _Reorder(network).run()
+
+
+class _Reorder:
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.draft = Draft(network, blank=True)
+        self.held: dict[str, tuple[str, Perm]] = {}  # tensor of the file -> (tensor here, perm)
+        self.made: dict[tuple[str, Perm], str] = {}  # reordered copies, so that each is made once
+        self.wishes = _wishes(network)
+        self.layouts = dict(network.layouts)
+        self.notes: list[str] = []
+
+    def run(self) -> Network:
+        for name, tensor in self.network.tensors.items():
+            if name in self.network.inputs or name in self.network.constants:
+                self.held[name] = (name, identity(len(tensor.shape)))
+        for name in self.network.inputs:
+            self._take(name)
+        for layer in self.network.layers:
+            self._layer(layer)
+        for name in self.network.outputs:
+            self._give(name)
+        done = replace(self.draft.finish(), layouts=self.layouts)
+        return replace(done, notes=(*done.notes, *self.notes))
+
+    # Inputs and outputs
+
+    def _take(self, name: str) -> None:
+        """An input that a Transpose would turn to channels last is asked for in that order."""
+        tensor = self.network.tensors[name]
+        perm = channels_last(len(tensor.shape)) if len(tensor.shape) >= 3 else ()
+        if not perm or self.wishes.get(name) != perm or name in self.network.outputs:
+            return
+        self.draft.tensors[name] = replace(tensor, shape=pick(tensor.shape, perm))
+        self.held[name] = (name, inverse(perm))
+        self._note("input", "taken", name, perm)
+
+    def _give(self, name: str) -> None:
+        """An output held channels last is given that way; in any other order it is put right first."""
+        source, perm = self.held[name]
+        if source == name and perm == identity(len(perm)):
+            return
+        tensor = self.network.tensors[name]
+        last = channels_last(len(perm)) if len(perm) >= 3 else ()
+        free = source in self.draft.layers and (source == name or source not in self.network.outputs)
+        if free and inverse(perm) == last:
+            if source != name:
+                self._rename(source, name)
+            self._note("output", "given", name, last)
+            return
+        if source == name:  # computed under its own name in another order: make room
+            source = self.draft.add_tensor(self.draft.tensors[name], f"{name}_held")
+            self._rename(name, source)
+        self.draft.tensors[name] = tensor
+        self.draft.put(Layer(self.draft.layer_name(name), Transpose(perm), (source,), name))
+
+    def _rename(self, old: str, new: str) -> None:
+        maker = self.draft.layers[old]
+        self.draft.drop(old)
+        self.draft.tensors[new] = replace(self.draft.tensors[old], name=new)
+        self.draft.put(replace(maker, output=new))
+        for reader in self.draft.readers(old):
+            self.draft.rewire(reader, old, new)
+        for name, (source, perm) in self.held.items():
+            if source == old:
+                self.held[name] = (new, perm)
+
+    def _note(self, what: str, verb: str, name: str, perm: Perm) -> None:
+        old = self.layouts.get(name, identity(len(perm)))
+        self.layouts[name] = compose(old, perm)
+        ours = self.network.tensors[name].shape
+        file = pick(ours, inverse(old))
+        order = "NHWC" if len(perm) == 4 else "channels last"
+        self.notes.append(
+            f"{what} '{name}' is {verb} as {_by(pick(ours, perm))} ({order}); the file has {_by(file)}"
+        )
+
+    # Layers
+
+    def _layer(self, layer: Layer) -> None:
+        match layer.op:
+            case Transpose(perm):
+                source, held = self.held[layer.inputs[0]]
+                self.held[layer.output] = (source, compose(held, perm))
+            case Reshape():
+                self._reshape(layer)
+            case MatMul():
+                self._matmul(layer)
+            case _:
+                self._other(layer)
+
+    def _other(self, layer: Layer) -> None:
+        perm = self._best_order(layer)
+        exact = self.network.arithmetic is Arithmetic.TFLITE and any(
+            self.network.tensors[name].quant is not None for name in (*layer.inputs, layer.output)
+        )
+        shapes = self.network.shapes(layer)
+        turned = reordered(layer.op, perm, shapes, exact) if perm != identity(len(perm)) else None
+        if turned is None:
+            self._emit(layer, layer.op, [self._plain(name) for name in layer.inputs], None)
+            return
+        op, out = turned
+        held = inverse(perm)
+        # Operands after the first belong to the same space only where the operator broadcasts or joins them.
+        along = len(layer.inputs) if isinstance(op, (*POINTWISE, Concat)) else 1
+        inputs = [
+            self._ordered(name, held) if i < along else self._plain(name) for i, name in enumerate(layer.inputs)
+        ]
+        self._emit(layer, op, inputs, out)
+
+    def _best_order(self, layer: Layer) -> Perm:
+        """The order of the largest operand; of equals, one that is not the file's own."""
+        rank = len(self.network.tensors[layer.inputs[0]].shape)
+        if isinstance(layer.op, POINTWISE):
+            rank = len(self.network.tensors[layer.output].shape)
+        best, size = identity(rank), -1
+        for name in layer.inputs:
+            source, perm = self.held[name]
+            if len(perm) != rank or source in self.draft.constants:
+                continue
+            own = self.draft.tensors[source].size
+            if own > size or (own == size and best == identity(rank)):
+                best, size = perm, own
+        return best
+
+    def _reshape(self, layer: Layer) -> None:
+        x = layer.inputs[0]
+        source, perm = self.held[x]
+        before, after = self.network.tensors[x].shape, self.network.tensors[layer.output].shape
+        plain = identity(len(after))
+        out = reshape_held(perm, before, after) if 0 not in before else None
+        if out is not None:
+            self._emit(layer, Reshape(pick(after, inverse(out))), [source], out)
+            return
+        wish = self.wishes.get(layer.output, plain)
+        towards = reshape_towards(wish, before, after) if 0 not in before else None
+        if towards is None:
+            towards, wish = identity(len(before)), plain
+        self._emit(layer, Reshape(pick(after, wish)), [self._ordered(x, towards)], inverse(wish))
+
+    def _matmul(self, layer: Layer) -> None:
+        """A product reads either operand transposed at no cost."""
+        assert isinstance(layer.op, MatMul)
+        flags, inputs = [layer.op.transpose_a, layer.op.transpose_b], []
+        for i, name in enumerate(layer.inputs):
+            source, perm = self.held[name]
+            swapped = (*range(len(perm) - 2), len(perm) - 1, len(perm) - 2)
+            flags[i] ^= perm == swapped
+            inputs.append(source if perm == swapped else self._plain(name))
+        self._emit(layer, MatMul(*flags), inputs, None)
+
+    def _emit(self, layer: Layer, op: Op, inputs: list[str], perm: Perm | None) -> None:
+        """The layer in the new network; its output, held with `perm`, keeps its name."""
+        tensor = self.network.tensors[layer.output]
+        perm = perm or identity(len(tensor.shape))
+        quant = tensor.quant
+        if quant is not None and quant.axis is not None:
+            quant = replace(quant, axis=perm[quant.axis])
+        self.draft.tensors[layer.output] = replace(tensor, shape=pick(tensor.shape, inverse(perm)), quant=quant)
+        self.draft.put(Layer(layer.name, op, tuple(inputs), layer.output))
+        self.held[layer.output] = (layer.output, perm)
+
+    # Operands
+
+    def _plain(self, name: str) -> str:
+        return self._ordered(name, identity(len(self.held[name][1])))
+
+    def _ordered(self, name: str, order: Perm) -> str:
+        """The tensor here that is the file's tensor, with ones put in front of its shape, transposed by `order`."""
+        source, perm = self.held[name]
+        if missing := len(order) - len(perm):
+            shape = (1,) * missing + self.network.tensors[name].shape
+            source, perm = self._moved(self._plain(name), Reshape(shape), shape), identity(len(order))
+        total = compose(perm, order)
+        if total == identity(len(total)):
+            return source
+        if (source, total) not in self.made:
+            shape = self.draft.tensors[source].shape
+            result = pick(shape, total)
+            free = moves_only_ones(total, shape) and source not in self.draft.constants
+            op = Reshape(result) if free else Transpose(total)
+            self.made[source, total] = self._moved(source, op, result)
+        return self.made[source, total]
+
+    def _moved(self, source: str, op: Reshape | Transpose, shape: Shape) -> str:
+        tensor = self.draft.tensors[source]
+        quant = tensor.quant
+        if quant is not None and quant.axis is not None:
+            if isinstance(op, Transpose):
+                quant = replace(quant, axis=op.perm.index(quant.axis))
+            else:
+                quant = replace(quant, axis=quant.axis + len(shape) - len(tensor.shape))
+        like = Tensor(source, shape, tensor.dtype, quant)
+        name = f"{source}_{'x'.join(map(str, shape))}"
+        if source in self.draft.constants:
+            value = self.draft.constants[source]
+            value = value.reshape(shape) if isinstance(op, Reshape) else value.transpose(op.perm)
+            return self.draft.add_constant(name, value, quant)
+        return self.draft.add_layer(op, [source], like, name)
+
+
+def _wishes(network: Network) -> dict[str, Perm]:
+    """For each tensor, the order in which a Transpose further down wants it, seen through layers that pass it on."""
+    wishes: dict[str, Perm] = {}
+    for layer in reversed(network.layers):
+        shape = network.tensors[layer.output].shape
+        wish = wishes.get(layer.output, identity(len(shape)))
+        if isinstance(layer.op, Transpose):
+            wish = compose(layer.op.perm, wish)
+        elif isinstance(layer.op, Reshape):
+            before = network.tensors[layer.inputs[0]].shape
+            wish = reshape_towards(wish, before, shape) or identity(len(before))
+        elif reordered(layer.op, identity(len(shape)), network.shapes(layer), exact=True) is None:
+            continue
+        if wish != identity(len(wish)):
+            for name in layer.inputs:
+                if len(network.tensors[name].shape) == len(wish):
+                    wishes.setdefault(name, wish)
+    return wishes
+
+
+def _by(shape: Shape) -> str:
+    return "x".join(map(str, shape))

@@ -1,0 +1,159 @@
+"""A network being rewritten: what every pass edits between the network it is given and the one it returns.
+
+Edits cost the readers they touch, not the size of the network, so that a pass stays near-linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from ..network import Layer, Network
+from ..operators import Op
+from ..tensor import Array, DType, Quant, Tensor
+
+
+class Draft:
+    """A working copy of a network: layers by the tensor they write, and who reads each tensor.
+
+    A `blank` one has the tensors but no layers yet.
+    """
+
+    def __init__(self, network: Network, blank: bool = False) -> None:
+        self.network = network
+        self.inputs = frozenset(network.inputs)
+        self.outputs = frozenset(network.outputs)
+        self.tensors: dict[str, Tensor] = dict(network.tensors)
+        self.constants: dict[str, Array] = dict(network.constants)
+        self.layers: dict[str, Layer] = {}
+        self._readers: dict[str, dict[str, None]] = {}  # tensor -> outputs of its readers, in order
+        self._names = {layer.name for layer in network.layers}
+        for layer in () if blank else network.layers:
+            self.put(layer)
+
+    # Looking
+
+    def walk(self) -> Iterator[Layer]:
+        """The layers as they were when asked, in order, each as it is now; what has gone meanwhile is left out."""
+        for output in tuple(self.layers):
+            if output in self.layers:
+                yield self.layers[output]
+
+    def producer(self, tensor: str) -> Layer | None:
+        return self.layers.get(tensor)
+
+    def readers(self, tensor: str) -> tuple[Layer, ...]:
+        return tuple(self.layers[output] for output in self._readers.get(tensor, ()))
+
+    def is_private(self, tensor: str) -> bool:
+        """Whether exactly one layer reads it and nobody outside sees it."""
+        return len(self._readers.get(tensor, ())) == 1 and tensor not in self.outputs
+
+    def is_float(self, tensor: str) -> bool:
+        return self.tensors[tensor].dtype is DType.FLOAT32
+
+    # Editing
+
+    def put(self, layer: Layer) -> None:
+        """Adds the layer, in place of the one that wrote the same tensor."""
+        if layer.output in self.layers:
+            self.drop(layer.output)
+        self.layers[layer.output] = layer
+        self._names.add(layer.name)
+        for name in layer.inputs:
+            self._readers.setdefault(name, {})[layer.output] = None
+
+    def drop(self, output: str) -> None:
+        layer = self.layers.pop(output)
+        for name in dict.fromkeys(layer.inputs):
+            del self._readers[name][output]
+        self._names.discard(layer.name)
+
+    def rewire(self, layer: Layer, old: str, new: str) -> None:
+        """The layer reads `new` wherever it read `old`; it keeps its place."""
+        inputs = tuple(new if name == old else name for name in layer.inputs)
+        self._readers[old].pop(layer.output, None)
+        for name in inputs:
+            self._readers.setdefault(name, {})[layer.output] = None
+        self.layers[layer.output] = replace(layer, inputs=inputs)
+
+    def bypass(self, output: str, source: str) -> bool:
+        """Drops the layer that writes `output`, since `source` holds the same; False when names forbid it.
+
+        An output of the network keeps its name, so what computes `source` must then be free to take that name.
+        """
+        if output not in self.outputs:
+            self.drop(output)
+            for reader in self.readers(output):
+                self.rewire(reader, output, source)
+            return True
+        maker = self.layers.get(source)
+        if maker is None or source in self.outputs:
+            return False
+        self.drop(output)
+        self.drop(source)
+        self.tensors[output] = replace(self.tensors[source], name=output)
+        self.put(replace(maker, output=output))
+        for reader in self.readers(source):
+            self.rewire(reader, source, output)
+        return True
+
+    def absorb(self, layer: Layer, follower: Layer, op: Op, inputs: Iterable[str] | None = None) -> None:
+        """`layer` with another operator does the work of its sole reader too, and writes what that one wrote."""
+        assert self.is_private(layer.output), f"'{layer.output}' is read elsewhere"
+        self.drop(follower.output)
+        self.drop(layer.output)
+        wires = layer.inputs if inputs is None else tuple(inputs)
+        self.put(Layer(layer.name, op, wires, follower.output))
+
+    def add_tensor(self, like: Tensor, name: str) -> str:
+        """A new tensor of that kind, under this name or one made unique."""
+        name = _unused(name, self.tensors)
+        self.tensors[name] = replace(like, name=name)
+        return name
+
+    def add_constant(self, name: str, value: Array, quant: Quant | None = None) -> str:
+        name = self.add_tensor(Tensor(name, tuple(value.shape), DType(value.dtype.name), quant), name)
+        self.constants[name] = value
+        return name
+
+    def add_layer(self, op: Op, inputs: Iterable[str], like: Tensor, name: str) -> str:
+        """A new layer whose output is a new tensor of that kind; gives the tensor's name."""
+        output = self.add_tensor(like, name)
+        self.put(Layer(self.layer_name(name), op, tuple(inputs), output))
+        return output
+
+    def layer_name(self, name: str) -> str:
+        """The name, or the name with a number when a layer has it already."""
+        return _unused(name, self._names)
+
+    def finish(self) -> Network:
+        """The network as edited: layers in an order in which they can run, and only those that lead to an output."""
+        order: dict[str, Layer] = {}
+        alive = self._alive()
+        for output in self.layers:
+            stack = [output] if output in alive else []
+            while stack:
+                layer = self.layers[stack[-1]]
+                missing = [n for n in layer.inputs if n in self.layers and n not in order]
+                if missing and layer.output not in order:
+                    stack.extend(reversed(missing))
+                else:
+                    order[stack.pop()] = layer
+        return self.network.with_layers(order.values(), self.tensors.values(), self.constants)
+
+    def _alive(self) -> set[str]:
+        alive: set[str] = set()
+        stack = [name for name in self.outputs if name in self.layers]
+        while stack:
+            name = stack.pop()
+            if name not in alive:
+                alive.add(name)
+                stack.extend(n for n in self.layers[name].inputs if n in self.layers)
+        return alive
+
+
+def _unused(name: str, taken: dict[str, Tensor] | set[str]) -> str:
+    if name not in taken:
+        return name
+    return next(f"{name}_{i}" for i in range(1, 10**9) if f"{name}_{i}" not in taken)

@@ -1,0 +1,101 @@
+"""Flattening an image before a dense layer: the weights are reordered, so that the image need not be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..network import Layer, Network
+from ..operators import (
+    Cast,
+    Clamp,
+    Dense,
+    Dequantize,
+    Elu,
+    HardSigmoid,
+    LeakyRelu,
+    Quantize,
+    Reshape,
+    Transpose,
+    Unary,
+)
+from .draft import Draft
+from .reorder import Perm, inverse, pick
+
+# What may stand between the flattening and the dense layer: each element on its own, alike everywhere.
+POINTWISE = (Cast, Clamp, Dequantize, Elu, HardSigmoid, LeakyRelu, Quantize, Unary)
+
+
+def fold_flatten(network: Network) -> Network:
+    """Transpose, Reshape to (N, K), Dense becomes Reshape, Dense with weights that are a reordered view.
+
+    Dense takes weights of several axes, so nothing is copied: (O, C, H, W) is looked at as (O, H, W, C).
+    """
+    draft = Draft(network)
+    for layer in draft.walk():
+        turn = draft.producer(layer.inputs[0])
+        if not isinstance(layer.op, Reshape) or turn is None or not isinstance(turn.op, Transpose):
+            continue
+        perm, image = turn.op.perm, draft.tensors[turn.output].shape
+        if perm[0] != 0 or layer.op.shape != (image[0], draft.tensors[turn.output].size // image[0]):
+            continue
+        dense = _dense_readers(draft, layer.output)
+        if dense is None or not all(_can_reorder(draft, reader) for reader in dense):
+            continue
+        draft.rewire(layer, turn.output, turn.inputs[0])
+        for reader in dense:
+            _reorder_weights(draft, reader, perm, image[1:])
+    return draft.finish()
+
+
+def _dense_readers(draft: Draft, tensor: str) -> list[Layer] | None:
+    """The dense layers that read the tensor, directly or through pointwise layers; None if anything else does."""
+    found: list[Layer] = []
+    stack = [tensor]
+    while stack:
+        name = stack.pop()
+        if name in draft.outputs or not draft.readers(name):
+            return None
+        for reader in draft.readers(name):
+            if isinstance(reader.op, Dense) and name not in reader.inputs[1:]:
+                found.append(reader)
+            elif isinstance(reader.op, POINTWISE):
+                quant = draft.tensors[reader.output].quant
+                if quant is not None and quant.is_per_channel:
+                    return None
+                stack.append(reader.output)
+            else:
+                return None
+    return found
+
+
+def _weights(draft: Draft, dense: Layer) -> str | None:
+    """The constant behind the weights of a dense layer, stored or real."""
+    name = dense.inputs[1]
+    unpack = draft.producer(name)
+    if unpack is not None and isinstance(unpack.op, Dequantize):
+        name = unpack.inputs[0]
+    return name if name in draft.constants else None
+
+
+def _can_reorder(draft: Draft, dense: Layer) -> bool:
+    name = _weights(draft, dense)
+    if name is None:
+        return False
+    tensor = draft.tensors[name]
+    quant = tensor.quant
+    return len(tensor.shape) == 2 and (quant is None or not quant.is_per_channel or quant.axis == 0)
+
+
+def _reorder_weights(draft: Draft, dense: Layer, perm: Perm, image: tuple[int, ...]) -> None:
+    name = _weights(draft, dense)
+    assert name is not None
+    tensor, value = draft.tensors[name], draft.constants[name]
+    # The file's image is ours transposed by perm; the weights go the other way, behind their own first axis.
+    back = inverse(perm)
+    view = value.reshape(value.shape[0], *image).transpose(back)
+    fresh = draft.add_constant(f"{name}_{'x'.join(map(str, pick((value.shape[0], *image), back)))}", view, tensor.quant)
+    if dense.inputs[1] == name:
+        draft.rewire(dense, name, fresh)
+        return
+    real = replace(draft.tensors[dense.inputs[1]], shape=tuple(view.shape))
+    draft.rewire(dense, dense.inputs[1], draft.add_layer(Dequantize(), [fresh], real, f"{fresh}_real"))

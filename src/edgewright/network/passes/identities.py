@@ -1,0 +1,100 @@
+"""Layers that change nothing, and chains of layers that are one: dropped and merged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+from ..network import Layer, Network
+from ..operators import (
+    Cast,
+    Clamp,
+    Concat,
+    Dequantize,
+    Expand,
+    Pad,
+    Quantize,
+    Reshape,
+    Slice,
+    Tile,
+    Transpose,
+)
+from ..region import Shape
+from .draft import Draft
+
+
+def drop_dead(network: Network) -> Network:
+    """The network without layers that lead to no output."""
+    return Draft(network).finish()
+
+
+def drop_identities(network: Network) -> Network:
+    """The network without layers whose output is their input, and without stored values unpacked and packed again.
+
+    Dequantize then Quantize with the same parameters gives every stored integer back: the error of the two
+    roundings is below half a step for the 16 bits that a stored value may have.
+    """
+    draft = Draft(network)
+    for layer in draft.walk():
+        if _is_identity(draft, layer):
+            draft.bypass(layer.output, layer.inputs[0])
+        elif isinstance(layer.op, Quantize):
+            before = draft.producer(layer.inputs[0])
+            if before is None or not isinstance(before.op, Dequantize):
+                continue
+            stored = before.inputs[0]
+            if _same_storage(draft, stored, layer.output):
+                draft.bypass(layer.output, stored)
+    return draft.finish()
+
+
+def merge_reshapes(network: Network) -> Network:
+    """Reshapes of reshapes become one; so do Transposes that only move axes of size 1, and chains of Transposes."""
+    draft = Draft(network)
+    for layer in draft.walk():
+        x, y = draft.tensors[layer.inputs[0]], draft.tensors[layer.output]
+        if isinstance(layer.op, Transpose) and moves_only_ones(layer.op.perm, x.shape):
+            layer = replace(layer, op=Reshape(y.shape))
+            draft.layers[layer.output] = layer
+        before = draft.producer(layer.inputs[0])
+        if before is None:
+            continue
+        match before.op, layer.op:
+            case Reshape(), Reshape():
+                draft.rewire(layer, layer.inputs[0], before.inputs[0])
+            case Transpose(first), Transpose(second):
+                merged = replace(layer, op=Transpose(tuple(first[i] for i in second)))
+                draft.layers[layer.output] = merged
+                draft.rewire(merged, merged.inputs[0], before.inputs[0])
+    return drop_identities(draft.finish())
+
+
+def moves_only_ones(perm: tuple[int, ...], shape: Shape) -> bool:
+    """Whether the transposition leaves the elements in their order in memory."""
+    moved = [axis for axis in perm if shape[axis] > 1]
+    return moved == sorted(moved)
+
+
+def _is_identity(draft: Draft, layer: Layer) -> bool:
+    x, y = draft.tensors[layer.inputs[0]], draft.tensors[layer.output]
+    if x.shape != y.shape or x.dtype is not y.dtype or x.quant != y.quant:
+        return False
+    match layer.op:
+        case Reshape() | Expand() | Cast() | Tile() | Quantize():
+            return True
+        case Transpose(perm):
+            return moves_only_ones(perm, x.shape)
+        case Slice(steps=steps):
+            return all(step > 0 or size == 1 for step, size in zip(steps, x.shape, strict=True))
+        case Pad(before, after):
+            return not any(before) and not any(after)
+        case Clamp(low, high):
+            return low == -inf and high == inf
+        case Concat():
+            return len(layer.inputs) == 1
+    return False
+
+
+def _same_storage(draft: Draft, a: str, b: str) -> bool:
+    x, y = draft.tensors[a], draft.tensors[b]
+    return x.quant is not None and x.quant == y.quant and x.dtype is y.dtype

@@ -1,0 +1,164 @@
+"""How an operator looks when its operands' axes are reordered. Who decides on an order is `channels_last`.
+
+A tensor t held as h is t = h.transpose(perm): axis i of t is axis perm[i] of what is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from ..operators import (
+    ArgMax,
+    Binary,
+    Cast,
+    Clamp,
+    Concat,
+    Dequantize,
+    Elu,
+    Expand,
+    Gather,
+    HardSigmoid,
+    L2Normalize,
+    LeakyRelu,
+    LogSoftmax,
+    Op,
+    Pad,
+    PRelu,
+    Quantize,
+    Reduce,
+    Slice,
+    Softmax,
+    Tile,
+    Unary,
+)
+from ..region import Shape
+
+Perm = tuple[int, ...]
+T = TypeVar("T")
+
+POINTWISE = (Binary, Cast, Clamp, Dequantize, Elu, HardSigmoid, LeakyRelu, PRelu, Quantize, Unary)
+ALONG_AXIS = (Softmax, LogSoftmax, L2Normalize)
+
+
+def identity(rank: int) -> Perm:
+    return tuple(range(rank))
+
+
+def inverse(perm: Perm) -> Perm:
+    """The transposition that undoes it."""
+    back = [0] * len(perm)
+    for i, axis in enumerate(perm):
+        back[axis] = i
+    return tuple(back)
+
+
+def compose(first: Perm, second: Perm) -> Perm:
+    """One transposition for two: x.transpose(first).transpose(second)."""
+    return tuple(first[i] for i in second)
+
+
+def pick(values: Sequence[T], perm: Perm) -> tuple[T, ...]:
+    return tuple(values[i] for i in perm)
+
+
+def channels_last(rank: int) -> Perm:
+    """From NCHW to NHWC, for any number of spatial axes."""
+    return (0, *range(2, rank), 1)
+
+
+def reordered(op: Op, perm: Perm, shapes: Sequence[Shape], exact: bool) -> tuple[Op, Perm] | None:
+    """The operator on held operands and the perm of its held output; None when it depends on the order of axes.
+
+    `exact`: the arithmetic of reductions may depend on which axes they run along, so those must stay.
+    """
+    rank, held = len(perm), inverse(perm)
+    match op:
+        case _ if isinstance(op, POINTWISE):
+            return op, perm
+        case Concat(axis):
+            return Concat(perm[axis % rank]), perm
+        case Slice(starts, sizes, steps):
+            return Slice(pick(starts, held), pick(sizes, held), pick(steps, held)), perm
+        case Pad():
+            return replace(op, before=pick(op.before, held), after=pick(op.after, held)), perm
+        case Tile(repeats):
+            return Tile(pick(repeats, held)), perm
+        case Expand(shape) if len(shape) <= rank:
+            padded = (1,) * (rank - len(shape)) + shape
+            return Expand(pick(padded, held)), perm
+        case Gather(axis) if len(shapes[1]) == 1:
+            return Gather(perm[axis % rank]), perm
+        case _ if exact:
+            return None
+        case Softmax() | LogSoftmax() | L2Normalize():
+            return replace(op, axis=perm[op.axis % rank]), perm
+        case Reduce() | ArgMax():
+            gone = {axis % rank for axis in op.axes}
+            turned = replace(op, axes=tuple(sorted(perm[axis] for axis in gone)))
+            if op.keep:
+                return turned, perm
+            left = [perm[axis] for axis in range(rank) if axis not in gone]
+            order = sorted(left)
+            return turned, tuple(order.index(axis) for axis in left)
+    return None
+
+
+Groups = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+
+
+def reshape_groups(x: Shape, y: Shape) -> Groups:
+    """Which axes of x turn into which axes of y: the finest pairing of runs of axes of equal size.
+
+    Axes of size 1 go with the axes before them; leading ones form a group of their own.
+
+    >>> reshape_groups((1, 64, 38, 38), (1, 64, 19, 2, 19, 2))
+    (((0,), (0,)), ((1,), (1,)), ((2,), (2, 3)), ((3,), (4, 5)))
+    """
+    groups: list[tuple[list[int], list[int]]] = [([], [])]
+    i = j = 0
+    while i < len(x) and x[i] == 1:
+        groups[0][0].append(i)
+        i += 1
+    while j < len(y) and y[j] == 1:
+        groups[0][1].append(j)
+        j += 1
+    while i < len(x) or j < len(y):
+        left, right, have, want = [i], [j], x[i], y[j]
+        i, j = i + 1, j + 1
+        while have != want:
+            if have < want:
+                left.append(i)
+                have, i = have * x[i], i + 1
+            else:
+                right.append(j)
+                want, j = want * y[j], j + 1
+        while i < len(x) and x[i] == 1:
+            left.append(i)
+            i += 1
+        while j < len(y) and y[j] == 1:
+            right.append(j)
+            j += 1
+        groups.append((left, right))
+    return tuple((tuple(a), tuple(b)) for a, b in groups if a or b)
+
+
+def reshape_held(perm: Perm, x: Shape, y: Shape) -> Perm | None:
+    """The perm of y when x, held in another order, is reshaped as held; None when a group was torn apart."""
+    groups = reshape_groups(x, y)
+    place = {axis: i for i, axis in enumerate(a for a in inverse(perm) if x[a] > 1)}
+    keyed: list[tuple[int, tuple[int, ...]]] = []
+    for left, right in groups:
+        places = [place[axis] for axis in left if x[axis] > 1]
+        if places and places != list(range(places[0], places[0] + len(places))):
+            return None
+        keyed.append((places[0] if places else -1, right))
+    order = [axis for _, right in sorted(keyed, key=lambda pair: pair[0]) for axis in right]
+    return inverse(tuple(order))
+
+
+def reshape_towards(wish: Perm, x: Shape, y: Shape) -> Perm | None:
+    """How to transpose x so that reshaping it gives the elements of y.transpose(wish); None when no order does."""
+    turned = reshape_held(inverse(wish), y, x)
+    return None if turned is None else inverse(turned)

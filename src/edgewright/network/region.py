@@ -1,0 +1,96 @@
+"""A region: a box inside a tensor, one half-open interval per axis. What is done with it is up to others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+Shape = tuple[int, ...]
+Interval = tuple[int, int]  # half-open; empty when stop <= start
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A box: for each axis the half-open interval of indices that belong to it.
+
+    >>> Region.whole((1, 4, 4, 3)).with_axis(1, (0, 2))
+    Region(0:1, 0:2, 0:4, 0:3)
+    """
+
+    bounds: tuple[Interval, ...]
+
+    @classmethod
+    def whole(cls, shape: Sequence[int]) -> Region:
+        return cls(tuple((0, size) for size in shape))
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(max(0, stop - start) for start, stop in self.bounds)
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def is_empty(self) -> bool:
+        return self.size == 0
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """The region as an index for a numpy array."""
+        return tuple(slice(start, max(start, stop)) for start, stop in self.bounds)
+
+    def with_axis(self, axis: int, interval: Interval) -> Region:
+        bounds = list(self.bounds)
+        bounds[axis] = interval
+        return Region(tuple(bounds))
+
+    def moved(self, by: Sequence[int]) -> Region:
+        return Region(tuple((start + d, stop + d) for (start, stop), d in zip(self.bounds, by, strict=True)))
+
+    def clipped(self, shape: Sequence[int]) -> Region:
+        """The part of it that lies inside a tensor of this shape."""
+        return Region(tuple(clip(interval, size) for interval, size in zip(self.bounds, shape, strict=True)))
+
+    def __contains__(self, other: Region) -> bool:
+        return other.is_empty or all(
+            a <= c and d <= b for (a, b), (c, d) in zip(self.bounds, other.bounds, strict=True)
+        )
+
+    def __and__(self, other: Region) -> Region:
+        pairs = zip(self.bounds, other.bounds, strict=True)
+        return Region(tuple((max(a, c), max(max(a, c), min(b, d))) for (a, b), (c, d) in pairs))
+
+    def __or__(self, other: Region) -> Region:
+        """The smallest box around both."""
+        if self.is_empty or other.is_empty:
+            return other if self.is_empty else self
+        pairs = zip(self.bounds, other.bounds, strict=True)
+        return Region(tuple((min(a, c), max(b, d)) for (a, b), (c, d) in pairs))
+
+    def __repr__(self) -> str:
+        return f"Region({', '.join(f'{start}:{stop}' for start, stop in self.bounds)})"
+
+
+def clip(interval: Interval, size: int) -> Interval:
+    """The interval cut to 0..size; an interval outside becomes an empty one at the border."""
+    start = min(max(interval[0], 0), size)
+    return start, max(start, min(interval[1], size))
+
+
+def window(out: Interval, kernel: int, stride: int, dilation: int, pad: int, size: int) -> Interval:
+    """What a sliding window reads along one axis to produce `out` (M 2.1; padding clipped).
+
+    >>> window((0, 1), kernel=3, stride=1, dilation=1, pad=1, size=8)
+    (0, 2)
+    """
+    start, stop = out
+    if stop <= start:
+        return (0, 0)
+    return clip((start * stride - pad, (stop - 1) * stride - pad + (kernel - 1) * dilation + 1), size)
+
+
+def window_output(size: int, kernel: int, stride: int, dilation: int, pads: tuple[int, int]) -> int:
+    """Output size of one axis (Dumoulin & Visin 2016, Relationship 6, with dilation)."""
+    return (size + pads[0] + pads[1] - (kernel - 1) * dilation - 1) // stride + 1

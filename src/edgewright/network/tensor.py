@@ -1,0 +1,81 @@
+"""Tensors: shape, element type and quantisation. Values of constants are kept by the network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .region import Shape
+
+Array = NDArray[Any]
+
+
+class DType(Enum):
+    """Element types, named as numpy names them."""
+
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
+    INT8 = "int8"
+    UINT8 = "uint8"
+    INT16 = "int16"
+    INT32 = "int32"
+    INT64 = "int64"
+    BOOL = "bool"
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        return np.dtype(self.value)
+
+    @property
+    def bytes(self) -> int:
+        return self.numpy.itemsize
+
+    @property
+    def is_float(self) -> bool:
+        return self in (DType.FLOAT32, DType.FLOAT16)
+
+
+@dataclass(frozen=True, slots=True)
+class Quant:
+    """real = scale * (stored - zero). One pair for the tensor, or one for each index along `axis`."""
+
+    scale: tuple[float, ...]
+    zero: tuple[int, ...]
+    axis: int | None = None
+
+    @classmethod
+    def of(cls, scale: float, zero: int = 0) -> Quant:
+        return cls((float(scale),), (int(zero),))
+
+    @property
+    def is_per_channel(self) -> bool:
+        return len(self.scale) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    name: str
+    shape: Shape
+    dtype: DType
+    quant: Quant | None = None
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        return self.size * self.dtype.bytes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one index to the next along each axis, when the tensor lies densely in memory."""
+        return tuple(self.dtype.bytes * prod(self.shape[i + 1 :]) for i in range(len(self.shape)))
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype.value}[{'x'.join(map(str, self.shape))}]"

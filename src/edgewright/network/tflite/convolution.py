@@ -1,0 +1,229 @@
+"""Importers for convolutions, pooling and fully connected layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import tflite
+
+from ...errors import ModelError, Unsupported
+from ..operators import AvgPool2d, Conv2d, ConvTranspose2d, Dense, MaxPool2d, Pads, Pair, Reshape
+from ..tensor import Array, DType, Quant
+from .reading import LayerReading
+
+# Element types that go together: x and output, weights, bias.
+_TYPES = {
+    (DType.FLOAT32, DType.FLOAT32): (DType.FLOAT32,),
+    (DType.INT8, DType.INT8): (DType.INT32,),
+    (DType.UINT8, DType.UINT8): (DType.INT32,),
+    (DType.INT16, DType.INT8): (DType.INT64, DType.INT32),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """How an image was dealt out over the batch: every block-th pixel to the same image."""
+
+    block: Pair
+    margins: Pads  # added around the image, less what is cropped from the result
+
+
+def conv(layer: LayerReading, spread: _Spread | None = None) -> None:
+    weights = _weights(layer, "conv", axis=0)
+    shape, depth = layer.reading.builder.shape(weights[0]), _image(layer)[3]
+    if depth % shape[3]:
+        raise ModelError(f"layer '{layer.label}': {depth} channels do not divide into groups of {shape[3]}")
+    _emit_conv(layer, layer.options(tflite.Conv2DOptions), weights, depth // shape[3], spread)
+
+
+def depthwise_conv(layer: LayerReading, spread: _Spread | None = None) -> None:
+    """Weights (1, kh, kw, O) become (O, kh, kw, 1), a view; O may be a multiple of the channels."""
+    weights = _weights(layer, "depthwise", axis=3)
+    _emit_conv(layer, layer.options(tflite.DepthwiseConv2DOptions), weights, _image(layer)[3], spread)
+
+
+def _emit_conv(
+    layer: LayerReading, options: Any, weights: list[str], groups: int, spread: _Spread | None
+) -> None:
+    _, kh, kw, _ = layer.reading.builder.shape(weights[0])
+    image = _image(layer)
+    stride = _positive(layer, (options.StrideH(), options.StrideW()), "stride")
+    dilation = _positive(layer, (options.DilationHFactor(), options.DilationWFactor()), "dilation")
+    if spread is None:
+        pads = _pads(options.Padding(), (image[1], image[2]), (kh, kw), stride, dilation)
+    elif (stride, dilation) == ((1, 1), (1, 1)):
+        # A pad of one pixel in the dealt-out image is a block of pixels in the image itself.
+        padding, dilation = options.Padding(), spread.block
+        inner = _pads(
+            padding, (kh, kw), (kh, kw), stride, (1, 1)
+        )  # stride 1: the image's size does not matter
+        own = [inner[i] * spread.block[i % 2] + spread.margins[i] for i in range(4)]
+        pads = (own[0], own[1], own[2], own[3])
+    else:
+        raise Unsupported("a convolution with strides stands between SPACE_TO_BATCH_ND and its inverse")
+    activation = layer.fused(options.FusedActivationFunction())
+    layer.emit(Conv2d(stride, dilation, pads, groups, activation), [layer.input(), *weights])
+
+
+def space_to_batch(layer: LayerReading) -> None:
+    """Emits nothing: TensorFlow's way to write a dilated convolution is read as one, at its BATCH_TO_SPACE_ND."""
+    reading, file = layer.reading, layer.reading.file
+    middle = reading.sole_reader(layer.outputs[0])
+    if middle is not None:
+        operator = file.operators[middle]
+        is_conv = operator.kind in ("CONV_2D", "DEPTHWISE_CONV_2D") and operator.inputs[0] == layer.outputs[0]
+        last = reading.sole_reader(operator.outputs[0]) if is_conv and len(operator.outputs) == 1 else None
+        if last is not None and file.operators[last].kind == "BATCH_TO_SPACE_ND":
+            reading.done.add(middle)
+            reading.spread[last] = (layer.number, middle)
+            return
+    raise Unsupported("it does not surround a convolution that could be dilated instead")
+
+
+def batch_to_space(layer: LayerReading) -> None:
+    reading = layer.reading
+    if layer.number not in reading.spread:
+        raise Unsupported("it does not surround a convolution that could be dilated instead")
+    first, middle = reading.spread[layer.number]
+    source = LayerReading(reading, first)
+    block, again = source.integers(1, "block"), layer.integers(1, "block")
+    before, crops = source.integers(2, "paddings"), layer.integers(2, "crops")
+    if len(block) != 2 or len(before) != 4 or len(crops) != 4 or block != again:
+        raise Unsupported("only images in blocks of rows and columns are handled")
+    _positive(layer, (block[0], block[1]), "block")
+    top, bottom, left, right = (before[i] - crops[i] for i in range(4))
+    inner = reading.file.operators[middle]
+    dilated = replace(inner, inputs=(source.index(0), *inner.inputs[1:]), outputs=layer.outputs)
+    read = conv if inner.kind == "CONV_2D" else depthwise_conv
+    read(LayerReading(reading, middle, dilated), _Spread((block[0], block[1]), (top, left, bottom, right)))
+
+
+def transpose_conv(layer: LayerReading) -> None:
+    """Inputs of the file: output shape, weights, x, bias. The output shape says how much is cropped."""
+    options = layer.options(tflite.TransposeConvOptions)
+    size = layer.integers(0, "output shape")
+    weights = _weights(layer, "conv", axis=0, x=2, bias=3)
+    w, x = layer.reading.builder.shape(weights[0]), _image(layer, 2)
+    if len(size) != 4:
+        raise ModelError(f"layer '{layer.label}': the output shape {size} is no image")
+    stride = _positive(layer, (options.StrideH(), options.StrideW()), "stride")
+    image = _positive(layer, (size[1], size[2]), "output size")
+    first = _pads(options.Padding(), image, (w[1], w[2]), stride, (1, 1))
+    rest = [(x[1 + i] - 1) * stride[i] + w[1 + i] - first[i] - image[i] for i in range(2)]
+    pads = (first[0], first[1], max(0, rest[0]), max(0, rest[1]))
+    extra = (max(0, -rest[0]), max(0, -rest[1]))
+    op = ConvTranspose2d(stride, (1, 1), pads, extra, 1, layer.fused(options.FusedActivationFunction()))
+    layer.emit(op, [layer.input(2), *weights])
+
+
+def fully_connected(layer: LayerReading) -> None:
+    options = layer.options(tflite.FullyConnectedOptions)
+    if options.WeightsFormat() != 0:
+        raise Unsupported("the weights are shuffled")
+    weights = _weights(layer, "dense", axis=0, rank=2)
+    depth = layer.reading.builder.shape(weights[0])[1]
+    x, shape, tensor = layer.input(), layer.shape(), layer.tensor()
+    if not options.KeepNumDims() and (len(shape) != 2 or shape[1] != depth):
+        if prod(shape) % depth:
+            raise ModelError(
+                f"layer '{layer.label}': {shape} cannot be multiplied with {depth} weights a row"
+            )
+        flat = Reshape((prod(shape) // depth, depth))
+        x = layer.inner(flat, [x], "flat", tensor.dtype, tensor.quant)
+    layer.emit(Dense(layer.fused(options.FusedActivationFunction())), [x, *weights])
+
+
+def average_pool(layer: LayerReading) -> None:
+    kernel, stride, pads, options = _pool(layer)
+    activation = layer.fused(options.FusedActivationFunction())
+    layer.emit(AvgPool2d(kernel, stride, (1, 1), pads, activation), [layer.input()])
+
+
+def max_pool(layer: LayerReading) -> None:
+    kernel, stride, pads, options = _pool(layer)
+    activation = layer.fused(options.FusedActivationFunction())
+    layer.emit(MaxPool2d(kernel, stride, (1, 1), pads, activation), [layer.input()])
+
+
+def _pool(layer: LayerReading) -> tuple[Pair, Pair, Pads, Any]:
+    options = layer.options(tflite.Pool2DOptions)
+    layer.same_type(0)
+    kernel = _positive(layer, (options.FilterHeight(), options.FilterWidth()), "window")
+    stride = _positive(layer, (options.StrideH(), options.StrideW()), "stride")
+    image = _image(layer)
+    return kernel, stride, _pads(options.Padding(), (image[1], image[2]), kernel, stride, (1, 1)), options
+
+
+def _image(layer: LayerReading, position: int = 0) -> tuple[int, ...]:
+    shape = layer.shape(position)
+    if len(shape) != 4:
+        raise ModelError(f"layer '{layer.label}' wants an image (NHWC), but reads the shape {shape}")
+    return shape
+
+
+def _positive(layer: LayerReading, pair: Pair, what: str) -> Pair:
+    if min(pair) < 1:
+        raise ModelError(f"layer '{layer.label}': the {what} is {pair}")
+    return pair
+
+
+def _pads(padding: int, image: Pair, kernel: Pair, stride: Pair, dilation: Pair) -> Pads:
+    """TensorFlow's SAME: as many windows as strides fit, what is missing split evenly, the odd one after."""
+    if padding != tflite.Padding.SAME:
+        return (0, 0, 0, 0)
+    before, after = [], []
+    for i in range(2):
+        windows = -(-image[i] // stride[i])
+        missing = max((windows - 1) * stride[i] + (kernel[i] - 1) * dilation[i] + 1 - image[i], 0)
+        before.append(missing // 2)
+        after.append(missing - missing // 2)
+    return (before[0], before[1], after[0], after[1])
+
+
+def _weights(layer: LayerReading, how: str, axis: int, x: int = 0, bias: int = 2, rank: int = 4) -> list[str]:
+    """Weights (output channels first; along `axis` in the file) and the bias, after a check of all the types.
+
+    8-bit weights of a float layer are made real.
+    """
+    w, stored = layer.value(1, "weights"), layer.tensor(1)
+    if w.ndim != rank or 0 in w.shape:
+        raise ModelError(f"layer '{layer.label}': weights of shape {w.shape}, expected rank {rank}")
+    source, result, quant = layer.tensor(x), layer.result(), stored.quant
+    if source.dtype is DType.FLOAT32 and quant is not None and stored.dtype in (DType.INT8, DType.UINT8):
+        w, quant = dequantized(w, quant), None
+    allowed = _TYPES.get((source.dtype, DType(w.dtype.name)))
+    if allowed is None or result.dtype is not source.dtype:
+        raise Unsupported(f"{source.dtype.value} times {stored.dtype.value} gives {result.dtype.value}")
+    if source.dtype is not DType.FLOAT32 and None in (source.quant, quant, result.quant):
+        raise ModelError(f"layer '{layer.label}': integers without a scale")
+    if quant is not None and quant.is_per_channel:
+        if quant.axis != axis:
+            raise Unsupported(f"the weights are quantised along axis {quant.axis}")
+        quant = Quant(quant.scale, quant.zero, 0)
+    if axis == 3:
+        if w.shape[0] != 1:
+            raise ModelError(f"layer '{layer.label}': depthwise weights have the shape {w.shape}")
+        w = w.transpose(3, 1, 2, 0)
+    constants = [layer.reading.derived(layer.index(1), how, w, quant)]
+    if layer.has(bias):
+        value = layer.value(bias, "bias")
+        if DType(value.dtype.name) not in allowed:
+            raise Unsupported(f"the bias is {value.dtype}")
+        constants.append(
+            layer.reading.derived(layer.index(bias), "bias", value.reshape(-1), layer.tensor(bias).quant)
+        )
+    return constants
+
+
+def dequantized(value: Array, quant: Quant) -> Array:
+    """The real numbers that stored integers stand for, as float32."""
+    along = [1] * value.ndim
+    if quant.axis is not None:
+        along[quant.axis] = -1
+    zero = np.array(quant.zero, np.int32).reshape(along)
+    return (value.astype(np.int32) - zero).astype(np.float32) * np.array(quant.scale, np.float32).reshape(
+        along
+    )

@@ -1,0 +1,278 @@
+"""What a .tflite file says, as plain data: tensors, operators, inputs and outputs. What operators mean is left to others.
+
+The file is a flatbuffer, and nobody promises that it is a sound one: whatever the bytes, this module returns or raises
+ModelError, in time and memory bounded by the length of the file. Constants are views of the file.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import isfinite, prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tflite
+
+from ...errors import InputError, ModelError, Unsupported
+from ..region import Shape
+from ..tensor import Array, DType, Quant
+
+# What the flatbuffer accessors raise when an offset leads out of the file or a length is absurd.
+DAMAGE = (struct.error, IndexError, ValueError, TypeError, OverflowError)
+
+_MOST_PARTS = 1 << 16  # tensors or operators: far above any real model, low enough to list in seconds
+_MOST_NUMBERS = (
+    1 << 24
+)  # names, shapes and scales together; tables that overlap can claim far more than the file holds
+_MOST_AXES = 8
+_MOST_ELEMENTS = 1 << 40
+
+_EMPTY_TABLE = struct.pack("<HHi", 4, 4, 4)  # no fields, so every option has its default
+
+_DTYPES = {
+    tflite.TensorType.FLOAT32: DType.FLOAT32,
+    tflite.TensorType.FLOAT16: DType.FLOAT16,
+    tflite.TensorType.INT8: DType.INT8,
+    tflite.TensorType.UINT8: DType.UINT8,
+    tflite.TensorType.INT16: DType.INT16,
+    tflite.TensorType.INT32: DType.INT32,
+    tflite.TensorType.INT64: DType.INT64,
+    tflite.TensorType.BOOL: DType.BOOL,
+}
+_TYPE_NAMES = {code: name for name, code in vars(tflite.TensorType).items() if isinstance(code, int)}
+_OPERATOR_NAMES = {code: name for name, code in vars(tflite.BuiltinOperator).items() if isinstance(code, int)}
+
+
+@dataclass(frozen=True, slots=True)
+class FileTensor:
+    name: str
+    shape: Shape
+    signature: Shape  # as `shape`, with -1 where a size is left open
+    type_name: str
+    known_dtype: DType | None
+    quant: Quant | None
+    data: Array | None  # the value, when it is a constant
+    special: str = ""  # what makes it no ordinary tensor ("variable", "sparse")
+
+    @property
+    def dtype(self) -> DType:
+        if self.known_dtype is None or self.special:
+            kind = f"{self.special} {self.type_name}".strip()
+            raise Unsupported(f"tensor '{self.name}' is {kind}, which is not handled")
+        return self.known_dtype
+
+
+@dataclass(frozen=True, slots=True)
+class FileOperator:
+    kind: str  # TFLite's name, such as CONV_2D
+    inputs: tuple[int, ...]  # indices of tensors; -1 for an optional one that is absent
+    outputs: tuple[int, ...]
+    table: Any  # the options, still in the file; None when there are none
+    options_type: int
+
+    def options(self, schema: Any) -> Any:
+        """The options read as this class of the schema; all defaults when the file gives none or others."""
+        found = schema()
+        wanted = getattr(tflite.BuiltinOptions, schema.__name__)
+        if self.table is None or self.options_type != wanted:
+            found.Init(_EMPTY_TABLE, 4)
+        else:
+            found.Init(self.table.Bytes, self.table.Pos)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    tensors: tuple[FileTensor, ...]
+    operators: tuple[FileOperator, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+def read_bytes(path: str | Path) -> mmap.mmap:
+    """The file mapped into memory, so that weights are read only when needed."""
+    try:
+        with Path(path).open("rb") as stream:
+            return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+    except ValueError as error:  # how mmap says that the file is empty
+        raise ModelError(f"'{path}' is empty") from error
+    except OSError as error:
+        raise InputError(f"cannot read '{path}': {error.strerror}") from error
+
+
+def parse(content: bytes | mmap.mmap, name: str) -> ModelFile:
+    """The model in the file."""
+    if len(content) < 8 or content[4:8] != b"TFL3":
+        raise ModelError(f"'{name}' is not a TFLite file: the mark 'TFL3' is missing at its start")
+    with damage_named(f"'{name}' is damaged"):
+        return _Parser(content, name).model()
+
+
+@contextmanager
+def damage_named(what: str) -> Iterator[None]:
+    """Turns what a damaged file makes the accessors raise into a ModelError that begins with `what`."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise ModelError(f"{what}: {error}. Export the model again.") from error
+
+
+class _Parser:
+    def __init__(self, content: bytes | mmap.mmap, name: str) -> None:
+        self.content = content
+        self.name = name
+        self.budget = _MOST_NUMBERS
+
+    def model(self) -> ModelFile:
+        model = tflite.Model.GetRootAs(self.content, 0)
+        if model.SubgraphsLength() == 0:
+            raise ModelError(f"'{self.name}' holds no graph")
+        if (count := model.SubgraphsLength()) > 1:
+            raise Unsupported(
+                f"'{self.name}' holds {count} graphs (control flow or several signatures); export one that holds one graph"
+            )
+        graph = model.Subgraphs(0)
+        buffers = self._count(model.BuffersLength(), "buffers")
+        codes = [
+            self._code(model.OperatorCodes(i))
+            for i in range(self._count(model.OperatorCodesLength(), "codes"))
+        ]
+        tensors = tuple(
+            self._tensor(i, graph.Tensors(i), model, buffers)
+            for i in range(self._count(graph.TensorsLength(), "tensors"))
+        )
+        operators = tuple(
+            self._operator(graph.Operators(i), codes, len(tensors))
+            for i in range(self._count(graph.OperatorsLength(), "operators"))
+        )
+        return ModelFile(
+            tensors,
+            operators,
+            self._indices(graph.InputsAsNumpy(), len(tensors), optional=False),
+            self._indices(graph.OutputsAsNumpy(), len(tensors), optional=False),
+        )
+
+    def _count(self, count: int, what: str) -> int:
+        if count > _MOST_PARTS:
+            raise ModelError(
+                f"'{self.name}' claims {count} {what}, more than the {_MOST_PARTS} that are accepted"
+            )
+        return count
+
+    def _spend(self, numbers: int) -> None:
+        self.budget -= numbers
+        if self.budget < 0:
+            raise ValueError("its tables claim more than the file can hold")
+
+    def _list(self, values: Any) -> list[Any]:
+        """A vector of numbers as a list; the accessors give the number 0 for one that is absent."""
+        if isinstance(values, int):
+            return []
+        self._spend(len(values))
+        return list(values.tolist())
+
+    def _indices(self, values: Any, tensors: int, optional: bool) -> tuple[int, ...]:
+        indices = tuple(self._list(values))
+        least = -1 if optional else 0
+        if bad := [i for i in indices if not least <= i < tensors]:
+            raise ValueError(f"tensor {bad[0]} of {tensors} is named")
+        return indices
+
+    def _text(self, raw: bytes | None) -> str:
+        self._spend(len(raw or b""))
+        return (raw or b"").decode("utf-8", "replace")
+
+    def _code(self, code: Any) -> str:
+        builtin = max(
+            code.BuiltinCode(), code.DeprecatedBuiltinCode()
+        )  # the old field holds codes up to 127 only
+        if builtin == tflite.BuiltinOperator.CUSTOM:
+            return f"custom operator '{self._text(code.CustomCode())}'"
+        return _OPERATOR_NAMES.get(builtin, f"operator {builtin}")
+
+    def _operator(self, operator: Any, codes: list[str], tensors: int) -> FileOperator:
+        return FileOperator(
+            kind=codes[operator.OpcodeIndex()],
+            inputs=self._indices(operator.InputsAsNumpy(), tensors, optional=True),
+            outputs=self._indices(operator.OutputsAsNumpy(), tensors, optional=False),
+            table=operator.BuiltinOptions(),
+            options_type=operator.BuiltinOptionsType(),
+        )
+
+    def _tensor(self, index: int, tensor: Any, model: Any, buffers: int) -> FileTensor:
+        name = self._text(tensor.Name()) or f"tensor_{index}"
+        shape = tuple(self._list(tensor.ShapeAsNumpy()))
+        signature = tuple(self._list(tensor.ShapeSignatureAsNumpy())) or shape
+        if len(shape) > _MOST_AXES:
+            raise ModelError(f"tensor '{name}' has {len(shape)} axes; at most {_MOST_AXES} are accepted")
+        if min(shape, default=0) < -1 or len(signature) != len(shape):
+            raise ModelError(f"tensor '{name}' has the shape {shape} with the signature {signature}")
+        if prod(shape) > _MOST_ELEMENTS:
+            raise ModelError(f"tensor '{name}' claims {prod(shape)} elements (shape {shape})")
+        if -1 in shape:
+            signature, shape = shape, tuple(max(size, 1) for size in shape)
+        dtype = _DTYPES.get(tensor.Type())
+        special = "variable" if tensor.IsVariable() else "sparse" if tensor.Sparsity() is not None else ""
+        data = None
+        if dtype is not None and not special:
+            data = self._data(name, shape, dtype, model, tensor.Buffer(), buffers)
+        return FileTensor(
+            name=name,
+            shape=shape,
+            signature=signature,
+            type_name=_TYPE_NAMES.get(tensor.Type(), f"type {tensor.Type()}"),
+            known_dtype=dtype,
+            quant=self._quant(name, shape, dtype, tensor.Quantization()),
+            data=data,
+            special=special,
+        )
+
+    def _data(
+        self, name: str, shape: Shape, dtype: DType, model: Any, buffer: int, buffers: int
+    ) -> Array | None:
+        if not 0 <= buffer < buffers:
+            raise ValueError(f"tensor '{name}' is kept in buffer {buffer} of {buffers}")
+        table = model.Buffers(buffer)
+        if table.Offset() > 1:  # behind the flatbuffer, in files above 2 GB
+            start, stop = table.Offset(), table.Offset() + table.Size()
+            if stop > len(self.content):
+                raise ValueError(f"the values of tensor '{name}' lie behind the end of the file")
+            raw = np.frombuffer(self.content, np.uint8, stop - start, start)
+        else:
+            raw = table.DataAsNumpy()
+        if isinstance(raw, int) or raw.size == 0:
+            return np.zeros(shape, dtype.numpy) if 0 in shape else None
+        if raw.size != prod(shape) * dtype.bytes:
+            raise ModelError(
+                f"tensor '{name}' has {raw.size} bytes of values, but {dtype.value}{list(shape)} needs {prod(shape) * dtype.bytes}"
+            )
+        return raw.view(dtype.numpy).reshape(shape)
+
+    def _quant(self, name: str, shape: Shape, dtype: DType | None, quant: Any) -> Quant | None:
+        """The quantisation, where one is given; floats and indices have none."""
+        if quant is None or dtype not in (DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.INT64):
+            return None
+        scale, zero = self._list(quant.ScaleAsNumpy()), self._list(quant.ZeroPointAsNumpy())
+        if not scale:
+            return None
+        zero = zero or [0] * len(scale)
+        if not all(isfinite(s) and s > 0 for s in scale):
+            raise ModelError(f"tensor '{name}' has a scale that is not a positive number")
+        if len(zero) != len(scale):
+            raise ModelError(f"tensor '{name}' has {len(scale)} scales but {len(zero)} zero points")
+        info = np.iinfo(dtype.numpy)
+        if not all(info.min <= z <= info.max for z in zero):
+            raise ModelError(f"tensor '{name}' has a zero point outside the range of {dtype.value}")
+        if len(scale) == 1:
+            return Quant.of(scale[0], zero[0])
+        axis = quant.QuantizedDimension()
+        if not 0 <= axis < len(shape) or shape[axis] != len(scale):
+            raise ModelError(
+                f"tensor '{name}' of shape {shape} has {len(scale)} scales along axis {axis}, which do not match"
+            )
+        return Quant(tuple(scale), tuple(zero), axis)

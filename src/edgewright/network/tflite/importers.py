@@ -1,0 +1,124 @@
+"""Which function reads which TFLite operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ..operators import BinaryKind, Clamp, ReduceKind, ResizeMode, UnaryKind
+from . import arithmetic, convolution, rearranging, shaping
+from .reading import LayerReading
+
+Importer = Callable[[LayerReading], None]
+
+
+def _unary(kind: UnaryKind) -> Importer:
+    return partial(arithmetic.unary, kind=kind)
+
+
+def _binary(kind: BinaryKind) -> Importer:
+    return partial(arithmetic.binary, kind=kind)
+
+
+def _clamp(clamp: Clamp) -> Importer:
+    return partial(arithmetic.elementwise, op=clamp)
+
+
+def _reduce(kind: ReduceKind) -> Importer:
+    return partial(arithmetic.reduce, kind=kind)
+
+
+IMPORTERS: dict[str, Importer] = {
+    # windows and matrices
+    "CONV_2D": convolution.conv,
+    "DEPTHWISE_CONV_2D": convolution.depthwise_conv,
+    "TRANSPOSE_CONV": convolution.transpose_conv,
+    "FULLY_CONNECTED": convolution.fully_connected,
+    "AVERAGE_POOL_2D": convolution.average_pool,
+    "MAX_POOL_2D": convolution.max_pool,
+    "SPACE_TO_BATCH_ND": convolution.space_to_batch,
+    "BATCH_TO_SPACE_ND": convolution.batch_to_space,
+    # two operands
+    "ADD": _binary(BinaryKind.ADD),
+    "SUB": _binary(BinaryKind.SUB),
+    "MUL": _binary(BinaryKind.MUL),
+    "DIV": _binary(BinaryKind.DIV),
+    "MINIMUM": _binary(BinaryKind.MIN),
+    "MAXIMUM": _binary(BinaryKind.MAX),
+    "POW": _binary(BinaryKind.POW),
+    "SQUARED_DIFFERENCE": _binary(BinaryKind.SQUARED_DIFFERENCE),
+    "FLOOR_DIV": arithmetic.floor_div,
+    "FLOOR_MOD": arithmetic.floor_mod,
+    # activations
+    "RELU": _clamp(Clamp(0.0)),
+    "RELU6": _clamp(Clamp(0.0, 6.0)),
+    "RELU_N1_TO_1": _clamp(Clamp(-1.0, 1.0)),
+    "RELU_0_TO_1": _clamp(Clamp(0.0, 1.0)),
+    "LEAKY_RELU": arithmetic.leaky_relu,
+    "PRELU": arithmetic.prelu,
+    "ELU": arithmetic.elu,
+    "GELU": arithmetic.gelu,
+    "LOGISTIC": _unary(UnaryKind.SIGMOID),
+    "TANH": _unary(UnaryKind.TANH),
+    "HARD_SWISH": _unary(UnaryKind.HARD_SWISH),
+    # functions
+    "ABS": _unary(UnaryKind.ABS),
+    "CEIL": _unary(UnaryKind.CEIL),
+    "COS": _unary(UnaryKind.COS),
+    "EXP": _unary(UnaryKind.EXP),
+    "FLOOR": _unary(UnaryKind.FLOOR),
+    "LOG": _unary(UnaryKind.LOG),
+    "NEG": _unary(UnaryKind.NEG),
+    "ROUND": _unary(UnaryKind.ROUND),
+    "RSQRT": _unary(UnaryKind.RSQRT),
+    "SIGN": _unary(UnaryKind.SIGN),
+    "SIN": _unary(UnaryKind.SIN),
+    "SQRT": _unary(UnaryKind.SQRT),
+    "SQUARE": _unary(UnaryKind.SQUARE),
+    # normalisation
+    "SOFTMAX": arithmetic.softmax,
+    "LOG_SOFTMAX": arithmetic.log_softmax,
+    "L2_NORMALIZATION": arithmetic.l2_normalization,
+    "LOCAL_RESPONSE_NORMALIZATION": arithmetic.local_response_normalization,
+    # reductions
+    "MEAN": _reduce(ReduceKind.MEAN),
+    "SUM": _reduce(ReduceKind.SUM),
+    "REDUCE_MAX": _reduce(ReduceKind.MAX),
+    "REDUCE_MIN": _reduce(ReduceKind.MIN),
+    "REDUCE_PROD": _reduce(ReduceKind.PROD),
+    "ARG_MAX": partial(arithmetic.arg_max, least=False),
+    "ARG_MIN": partial(arithmetic.arg_max, least=True),
+    # element types
+    "QUANTIZE": arithmetic.quantize,
+    "DEQUANTIZE": arithmetic.dequantize,
+    "CAST": arithmetic.cast,
+    # shapes
+    "RESHAPE": shaping.reshape,
+    "SQUEEZE": shaping.squeeze,
+    "EXPAND_DIMS": shaping.expand_dims,
+    "SHAPE": shaping.shape,
+    "RANK": shaping.rank,
+    "FILL": shaping.fill,
+    "RANGE": shaping.range_,
+    "ZEROS_LIKE": shaping.zeros_like,
+    # places
+    "TRANSPOSE": rearranging.transpose,
+    "CONCATENATION": rearranging.concatenation,
+    "PACK": rearranging.pack,
+    "UNPACK": rearranging.unpack,
+    "SPLIT": rearranging.split,
+    "SPLIT_V": rearranging.split_v,
+    "SLICE": rearranging.slice_,
+    "STRIDED_SLICE": rearranging.strided_slice,
+    "PAD": rearranging.pad,
+    "PADV2": rearranging.pad,
+    "MIRROR_PAD": rearranging.mirror_pad,
+    "TILE": rearranging.tile,
+    "BROADCAST_TO": rearranging.broadcast_to,
+    "GATHER": rearranging.gather,
+    "EMBEDDING_LOOKUP": rearranging.embedding_lookup,
+    "SPACE_TO_DEPTH": rearranging.space_to_depth,
+    "DEPTH_TO_SPACE": rearranging.depth_to_space,
+    "RESIZE_NEAREST_NEIGHBOR": partial(rearranging.resize, mode=ResizeMode.NEAREST),
+    "RESIZE_BILINEAR": partial(rearranging.resize, mode=ResizeMode.LINEAR),
+}

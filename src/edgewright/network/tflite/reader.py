@@ -1,0 +1,112 @@
+"""Reads a TFLite model into a Network; the layers are left to `importers`, the bytes to `file`."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Mapping
+from pathlib import Path
+
+from ...errors import ModelError, Unsupported
+from ..builder import Builder
+from ..network import Arithmetic, Network
+from ..region import Shape
+from .file import ModelFile, damage_named, parse, read_bytes
+from .importers import IMPORTERS
+from .order import execution_order
+from .reading import LayerReading, Reading, index_by_name, layer_label, require_size
+
+_NAMES_SHOWN = 4  # layers named for each thing that is not handled
+
+
+def read_tflite(
+    source: str | Path | bytes | mmap.mmap, name: str | None = None, shapes: Mapping[str, Shape] | None = None
+) -> Network:
+    """The network in a .tflite file, or in its bytes; its numbers follow LiteRT's reference kernels.
+
+    `shapes` sets the shapes of inputs, by name. An open batch size becomes 1, with a note; other open sizes
+    must be given. Whatever the bytes, only EdgewrightError is raised.
+    """
+    if isinstance(source, str | Path):
+        name = name or Path(source).stem
+        content: bytes | mmap.mmap = read_bytes(source)
+    else:
+        name, content = name or "model", source
+    file = parse(content, name)
+    builder = Builder(name, Arithmetic.TFLITE)
+    reading = Reading(file, builder)
+    _add_inputs(reading, shapes or {})
+    _add_layers(reading)
+    with damage_named(f"'{name}'"):
+        return builder.build([reading.name_of(index) for index in file.outputs])
+
+
+def _add_inputs(reading: Reading, shapes: Mapping[str, Shape]) -> None:
+    file, builder = reading.file, reading.builder
+    chosen = index_by_name(shapes, file)
+    if not file.outputs:
+        raise ModelError(f"'{builder.name}' has no outputs")
+    for index in dict.fromkeys(file.inputs):
+        tensor = file.tensors[index]
+        if tensor.data is not None:
+            continue  # a constant that is listed as input too
+        shape = chosen.get(index)
+        if shape is None:
+            shape = tensor.shape
+            if -1 in tensor.signature[1:]:
+                example = ",".join(str(size) if size > 0 else "N" for size in (1, *tensor.signature[1:]))
+                raise ModelError(
+                    f"input '{tensor.name}' leaves sizes open (shape {tensor.signature}). "
+                    f"Set them with --shape {tensor.name}={example}"
+                )
+            if tensor.signature[:1] == (-1,):
+                shape = (1, *shape[1:])
+                builder.notes.append(f"input '{tensor.name}': batch size set to 1")
+        if len(shape) != len(tensor.shape):
+            raise ModelError(
+                f"input '{tensor.name}' has {len(tensor.shape)} axes; the shape {shape} does not fit"
+            )
+        require_size(tensor.name, shape)
+        reading.names[index] = builder.input(builder.fresh(tensor.name), shape, tensor.dtype, tensor.quant)
+
+
+def _add_layers(reading: Reading) -> None:
+    """Reads every operator; what is not handled is collected, so that the user sees all of it at once."""
+    file = reading.file
+    problems: dict[str, list[str]] = {}
+    lost: set[int] = set()  # tensors that are not known because their operator was not read
+    for index in execution_order(file):
+        operator = file.operators[index]
+        if index in reading.done:
+            continue
+        if operator.kind not in IMPORTERS:
+            problems.setdefault(operator.kind, []).append(layer_label(file, index))
+            lost.update(operator.outputs)
+            continue
+        if not lost.isdisjoint(operator.inputs):
+            lost.update(operator.outputs)
+            continue
+        try:
+            _add_layer(reading, index)
+        except Unsupported as error:
+            problems.setdefault(f"{operator.kind}, where {error}", []).append(layer_label(file, index))
+            lost.update(operator.outputs)
+    if problems:
+        raise Unsupported(_report(reading.builder.name, problems))
+
+
+def _add_layer(reading: Reading, index: int) -> None:
+    layer = LayerReading(reading, index)
+    kind = layer.operator.kind
+    with damage_named(f"layer '{layer.label}' ({kind})"):
+        IMPORTERS[kind](layer)
+        if missing := [i for i in layer.outputs if i not in reading.names and reading.readers.get(i)]:
+            raise ModelError(f"layer '{layer.label}' ({kind}) has {len(missing)} outputs too many")
+
+
+def _report(model: str, problems: Mapping[str, list[str]]) -> str:
+    lines = []
+    for what, layers in sorted(problems.items(), key=lambda item: -len(item[1])):
+        shown = ", ".join(f"'{layer}'" for layer in layers[:_NAMES_SHOWN])
+        more = f" and {len(layers) - _NAMES_SHOWN} more" if len(layers) > _NAMES_SHOWN else ""
+        lines.append(f"  {len(layers)} x {what}: {shown}{more}")
+    return f"'{model}' uses what is not handled:\n" + "\n".join(lines)

@@ -1,0 +1,253 @@
+"""The network in the making while a file is read: what each tensor of the file has become, and what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import tflite
+
+from ...errors import ModelError, Unsupported
+from ..builder import Builder
+from ..kernels import Operand, compute
+from ..network import Arithmetic
+from ..operators import Clamp, Op
+from ..region import Region, Shape
+from ..tensor import Array, DType, Quant, Tensor
+from .file import FileOperator, FileTensor, ModelFile
+
+_MOST_ELEMENTS = 1 << 40
+_MOST_FOLDED = 1 << 20  # elements; layers of constants with more are left to run
+_CHUNK = 1 << 22  # elements looked at together, so that a scan needs little memory
+
+_FUSED = {
+    tflite.ActivationFunctionType.NONE: None,
+    tflite.ActivationFunctionType.RELU: Clamp(0.0),
+    tflite.ActivationFunctionType.RELU_N1_TO_1: Clamp(-1.0, 1.0),
+    tflite.ActivationFunctionType.RELU6: Clamp(0.0, 6.0),
+}
+
+
+class Reading:
+    """Names in the network are keyed by the file's tensor index: in a file, two tensors may share a name."""
+
+    def __init__(self, file: ModelFile, builder: Builder) -> None:
+        self.file = file
+        self.builder = builder
+        self.names: dict[int, str] = {}
+        self.done: set[int] = set()  # operators read as part of another
+        self.spread: dict[int, tuple[int, int]] = {}  # see `convolution.space_to_batch`
+        self._derived: dict[tuple[int, str], str] = {}
+        self.readers: dict[int, list[int]] = {}
+        for index, operator in enumerate(file.operators):
+            for tensor in dict.fromkeys(operator.inputs):
+                self.readers.setdefault(tensor, []).append(index)
+
+    def sole_reader(self, tensor: int) -> int | None:
+        """The one operator that reads a tensor of the file; None when several do or it is an output."""
+        readers = self.readers.get(tensor, [])
+        return readers[0] if len(readers) == 1 and tensor not in self.file.outputs else None
+
+    def name_of(self, tensor: int) -> str:
+        """The network's name of a tensor of the file; a constant enters the network when first asked for."""
+        if tensor not in self.names:
+            found = self.file.tensors[tensor]
+            if found.data is None:
+                raise ModelError(f"tensor '{found.name}' is read but never written")
+            self.names[tensor] = self.add_constant(found.name, found.data, found.quant)
+        return self.names[tensor]
+
+    def add_constant(self, name: str, value: Array, quant: Quant | None = None) -> str:
+        require_finite(name, value)
+        return self.builder.constant(name, value, quant)
+
+    def derived(self, tensor: int, how: str, value: Array, quant: Quant | None) -> str:
+        """A constant made from a constant of the file, added once however many layers read it."""
+        if (tensor, how) not in self._derived:
+            self._derived[tensor, how] = self.add_constant(self.file.tensors[tensor].name, value, quant)
+        return self._derived[tensor, how]
+
+    def add_layer(
+        self, op: Op, inputs: Sequence[str], name: str, output: str, dtype: DType, quant: Quant | None
+    ) -> str:
+        """The output of a layer; the values themselves when all that it reads is constant and small."""
+        shapes = [self.builder.shape(i) for i in inputs]
+        shape = op.output_shape(shapes)
+        require_size(output, shape)
+        sizes = [prod(s) for s in (*shapes, shape)]
+        if all(i in self.builder.constants for i in inputs) and max(sizes) <= _MOST_FOLDED:
+            return self.add_constant(
+                output, self._fold(op, inputs, Tensor(output, shape, dtype, quant)), quant
+            )
+        return self.builder.layer(op, inputs, name, output=output, dtype=dtype, quant=quant)
+
+    def _fold(self, op: Op, inputs: Sequence[str], result: Tensor) -> Array:
+        tensors = [self.builder.tensors[i] for i in inputs]
+        out = Region.whole(result.shape)
+        needs = op.needs(out, [t.shape for t in tensors])
+        operands = [
+            Operand(self.builder.constants[t.name][region.slices], region, t)
+            for t, region in zip(tensors, needs, strict=True)
+        ]
+        return compute(op, out, operands, result, Arithmetic.TFLITE)
+
+
+class LayerReading:
+    """One operator of the file while it is read: its operands as an importer wants to see them."""
+
+    def __init__(self, reading: Reading, index: int, operator: FileOperator | None = None) -> None:
+        self.reading = reading
+        self.number = index
+        self.operator = operator or reading.file.operators[index]
+        self.label = layer_label(reading.file, index)
+        self.outputs = self.operator.outputs
+
+    # What is read
+
+    def options(self, schema: Any) -> Any:
+        return self.operator.options(schema)
+
+    def has(self, position: int) -> bool:
+        return position < len(self.operator.inputs) and self.operator.inputs[position] >= 0
+
+    def index(self, position: int) -> int:
+        if not self.has(position):
+            raise ModelError(f"layer '{self.label}' ({self.operator.kind}) lacks its input {position}")
+        return self.operator.inputs[position]
+
+    def input(self, position: int = 0) -> str:
+        return self.reading.name_of(self.index(position))
+
+    def shape(self, position: int = 0) -> Shape:
+        return self.tensor(position).shape
+
+    def tensor(self, position: int = 0) -> Tensor:
+        """Shape and type of an input; a constant of the file does not enter the network by being looked at."""
+        index = self.index(position)
+        stored = self.reading.file.tensors[index]
+        if index not in self.reading.names and stored.data is not None:
+            return Tensor(stored.name, stored.shape, stored.dtype, stored.quant)
+        return self.reading.builder.tensors[self.input(position)]
+
+    def is_constant(self, position: int = 0) -> bool:
+        index = self.index(position)
+        if index not in self.reading.names:
+            return self.reading.file.tensors[index].data is not None
+        return self.reading.names[index] in self.reading.builder.constants
+
+    def value(self, position: int, what: str) -> Array:
+        """The value of an input that must be known now; `what` names it in the error."""
+        index = self.index(position)
+        stored = self.reading.file.tensors[index].data
+        if index not in self.reading.names and stored is not None:
+            return stored
+        name = self.input(position)
+        if name not in self.reading.builder.constants:
+            raise Unsupported(f"the {what} ('{name}') is computed at run time")
+        return self.reading.builder.constants[name]
+
+    def integers(self, position: int, what: str) -> tuple[int, ...]:
+        value = self.value(position, what)
+        if not np.issubdtype(value.dtype, np.integer) or value.size > 64:
+            raise ModelError(f"layer '{self.label}': the {what} is {value.dtype}{list(value.shape)}")
+        return tuple(int(v) for v in value.reshape(-1))
+
+    def result(self, position: int = 0) -> FileTensor:
+        if position >= len(self.outputs):
+            raise ModelError(f"layer '{self.label}' ({self.operator.kind}) lacks its output {position}")
+        return self.reading.file.tensors[self.outputs[position]]
+
+    # What is written
+
+    def constant(self, suffix: str, value: Array, quant: Quant | None = None) -> str:
+        return self.reading.add_constant(f"{self.label}/{suffix}", value, quant)
+
+    def inner(self, op: Op, inputs: Sequence[str], suffix: str, dtype: DType, quant: Quant | None) -> str:
+        """The output of a layer that the file does not have: a step on the way to one of its tensors."""
+        name = f"{self.label}/{suffix}"
+        return self.reading.add_layer(op, inputs, name, name, dtype, quant)
+
+    def emit(self, op: Op, inputs: Sequence[str], position: int = 0) -> None:
+        """Adds the layer that writes an output of this operator, with the type the file gives it."""
+        result = self.result(position)
+        if result.quant is not None and result.quant.is_per_channel:
+            raise Unsupported("the result is quantised per channel")
+        name = self.label if position == 0 else tidy(result.name)
+        made = self.reading.add_layer(op, inputs, name, result.name, result.dtype, result.quant)
+        self.reading.names[self.outputs[position]] = made
+
+    def move(self, op: Op, inputs: Sequence[str] | None = None, position: int = 0) -> None:
+        """`emit` for an operator of one input that moves elements and computes nothing."""
+        self.same_type(0, position=position)
+        self.emit(op, inputs or [self.input()], position)
+
+    def fused(self, code: int) -> Clamp | None:
+        """The activation folded into this operator."""
+        if code not in _FUSED:
+            raise Unsupported(f"the activation {code} is folded in")
+        return _FUSED[code]
+
+    def emit_constant(self, value: Array, quant: Quant | None = None) -> None:
+        self.reading.names[self.outputs[0]] = self.reading.add_constant(self.result().name, value, quant)
+
+    def same_type(self, *inputs: int, position: int = 0) -> None:
+        """Checks that these inputs and the output have one element type, and that all or none are quantised."""
+        result = self.result(position)
+        for number in inputs:
+            tensor = self.tensor(number)
+            is_alike = tensor.dtype is result.dtype and (tensor.quant is None) == (result.quant is None)
+            if not is_alike:
+                raise ModelError(
+                    f"layer '{self.label}' ({self.operator.kind}) turns {_type(tensor.dtype, tensor.quant)} "
+                    f"'{tensor.name}' into {_type(result.dtype, result.quant)} '{result.name}'"
+                )
+
+
+def layer_label(file: ModelFile, index: int) -> str:
+    """A short name for an operator: that of its first output, or its kind and number."""
+    operator = file.operators[index]
+    fallback = f"{operator.kind.lower()}_{index}"
+    return tidy(file.tensors[operator.outputs[0]].name) if operator.outputs else fallback
+
+
+def tidy(name: str) -> str:
+    """A tensor's name as a person would say it: of a fused layer's names, which the file joins, the first.
+
+    >>> tidy("model/relu/Relu;model/bn/FusedBatchNormV3;model/conv/Conv2D")
+    'model/relu/Relu'
+    """
+    first = "".join(c if c.isprintable() else "?" for c in name.split(";")[0].strip())
+    return first[:80] or "layer"
+
+
+def require_size(name: str, shape: Shape) -> None:
+    if prod(shape) > _MOST_ELEMENTS:
+        raise ModelError(f"tensor '{name}' would have {prod(shape)} elements (shape {shape})")
+    if min(shape, default=1) < 1:
+        raise ModelError(f"tensor '{name}' has no elements (shape {shape})")
+
+
+def require_finite(name: str, value: Array) -> None:
+    """Refuses weights that are no numbers. A single infinity may be meant, as what a maximum is padded with."""
+    if not np.issubdtype(value.dtype, np.floating) or 0 in value.strides:
+        return
+    if value.size == 1 and not np.isnan(value).any():
+        return
+    flat = value.reshape(-1)
+    for start in range(0, flat.size, _CHUNK):
+        if not np.isfinite(flat[start : start + _CHUNK]).all():
+            raise ModelError(f"the constant '{name}' holds NaN or infinite values. Export the model again.")
+
+
+def _type(dtype: DType, quant: Quant | None) -> str:
+    return dtype.value if quant is None else f"quantised {dtype.value}"
+
+
+def index_by_name(shapes: Mapping[str, Shape], file: ModelFile) -> dict[int, Shape]:
+    """The shapes that a user gives for inputs, by the file's tensor index."""
+    inputs = {file.tensors[index].name: index for index in file.inputs}
+    if unknown := sorted(set(shapes) - set(inputs)):
+        raise ModelError(f"a shape is given for {unknown}, but the model's inputs are {sorted(inputs)}")
+    return {inputs[name]: tuple(shape) for name, shape in shapes.items()}

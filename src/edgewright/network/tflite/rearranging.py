@@ -1,0 +1,265 @@
+"""Importers for operators that move elements: transpose, concat, slices, pads, gather, resize."""
+
+from __future__ import annotations
+
+import numpy as np
+import tflite
+
+from ...errors import ModelError, Unsupported
+from ..operators import (
+    Concat,
+    Coordinates,
+    DepthToSpace,
+    Expand,
+    Gather,
+    Pad,
+    PadMode,
+    Reshape,
+    Resize,
+    ResizeMode,
+    Rounding,
+    Slice,
+    SpaceToDepth,
+    Tile,
+    Transpose,
+)
+from ..region import Shape
+from ..tensor import DType
+from .convolution import dequantized
+from .reading import LayerReading
+
+
+def transpose(layer: LayerReading) -> None:
+    rank = len(layer.shape())
+    perm = layer.integers(1, "order of axes")
+    layer.move(Transpose(tuple(axis + rank if axis < 0 else axis for axis in perm)))
+
+
+def concatenation(layer: LayerReading) -> None:
+    options = layer.options(tflite.ConcatenationOptions)
+    if options.FusedActivationFunction() != 0:
+        raise Unsupported("an activation is folded in")
+    count = len(layer.operator.inputs)
+    layer.same_type(*range(count))
+    axis = _axis(layer, options.Axis(), len(layer.shape()))
+    layer.emit(Concat(axis), [layer.input(i) for i in range(count)])
+
+
+def pack(layer: LayerReading) -> None:
+    """Tensors stacked along a new axis: each gets that axis, then they are joined."""
+    count = len(layer.operator.inputs)
+    layer.same_type(*range(count))
+    axis = _axis(layer, layer.options(tflite.PackOptions).Axis(), len(layer.shape()) + 1)
+    parts = []
+    for i in range(count):
+        shape, tensor = layer.shape(i), layer.tensor(i)
+        op = Reshape((*shape[:axis], 1, *shape[axis:]))
+        parts.append(layer.inner(op, [layer.input(i)], f"part_{i}", tensor.dtype, tensor.quant))
+    layer.emit(Concat(axis), parts)
+
+
+def unpack(layer: LayerReading) -> None:
+    """The reverse of `pack`: each index along the axis is a slice that loses the axis."""
+    shape = layer.shape()
+    axis = _axis(layer, layer.options(tflite.UnpackOptions).Axis(), len(shape))
+    if shape[axis] != len(layer.outputs):
+        raise ModelError(f"layer '{layer.label}': axis {axis} of {shape} has {len(layer.outputs)} outputs")
+    tensor = layer.tensor()
+    for i in range(shape[axis]):
+        starts, sizes = _one_axis(shape, axis, i, 1)
+        part = layer.inner(
+            Slice(starts, sizes, (1,) * len(shape)), [layer.input()], f"part_{i}", tensor.dtype, tensor.quant
+        )
+        layer.move(Reshape((*shape[:axis], *shape[axis + 1 :])), [part], i)
+
+
+def split(layer: LayerReading) -> None:
+    """Inputs of the file: axis, x."""
+    (axis,) = layer.integers(0, "axis")
+    shape = layer.shape(1)
+    axis = _axis(layer, axis, len(shape))
+    count = len(layer.outputs)
+    if count == 0 or shape[axis] % count:
+        raise ModelError(f"layer '{layer.label}': axis {axis} of {shape} does not divide into {count} parts")
+    _emit_parts(layer, 1, axis, (shape[axis] // count,) * count)
+
+
+def split_v(layer: LayerReading) -> None:
+    """Inputs of the file: x, sizes (one may be -1: the rest), axis."""
+    (axis,) = layer.integers(2, "axis")
+    shape, sizes = layer.shape(), list(layer.integers(1, "sizes"))
+    axis = _axis(layer, axis, len(shape))
+    if -1 in sizes:
+        sizes[sizes.index(-1)] = shape[axis] - sum(sizes) - 1
+    if len(sizes) != len(layer.outputs) or sum(sizes) != shape[axis] or min(sizes) < 0:
+        raise ModelError(f"layer '{layer.label}': axis {axis} of {shape} does not split into {sizes}")
+    _emit_parts(layer, 0, axis, tuple(sizes))
+
+
+def _emit_parts(layer: LayerReading, source: int, axis: int, sizes: tuple[int, ...]) -> None:
+    shape, begin = layer.shape(source), 0
+    for i, size in enumerate(sizes):
+        starts, extents = _one_axis(shape, axis, begin, size)
+        layer.same_type(source, position=i)
+        layer.emit(Slice(starts, extents, (1,) * len(shape)), [layer.input(source)], i)
+        begin += size
+
+
+def slice_(layer: LayerReading) -> None:
+    shape = layer.shape()
+    begin, size = layer.integers(1, "begin"), layer.integers(2, "size")
+    _same_rank(layer, begin, size)
+    sizes = tuple(extent - b if s == -1 else s for extent, b, s in zip(shape, begin, size, strict=True))
+    layer.move(Slice(begin, sizes, (1,) * len(shape)))
+
+
+def strided_slice(layer: LayerReading) -> None:
+    """numpy's indexing, written as bit masks: one entry for each index, not for each axis."""
+    options = layer.options(tflite.StridedSliceOptions)
+    begin, end, step = (layer.integers(i, what) for i, what in ((1, "begin"), (2, "end"), (3, "step")))
+    shape = layer.shape()
+    if not len(begin) == len(end) == len(step):
+        raise ModelError(f"layer '{layer.label}': begin {begin}, end {end} and step {step} do not fit")
+    entries, axis = range(len(begin)), 0
+    taken = sum(not (options.NewAxisMask() >> i & 1 or options.EllipsisMask() >> i & 1) for i in entries)
+    starts, sizes, steps, result = [], [], [], []
+    for i in entries:
+        if options.EllipsisMask() >> i & 1:
+            for _ in range(len(shape) - taken):
+                starts, sizes, steps = [*starts, 0], [*sizes, shape[axis]], [*steps, 1]
+                result.append(shape[axis])
+                axis += 1
+            continue
+        if options.NewAxisMask() >> i & 1:
+            result.append(1)
+            continue
+        extent = shape[axis]
+        if options.ShrinkAxisMask() >> i & 1:
+            starts, sizes, steps = [*starts, begin[i] % extent], [*sizes, 1], [*steps, 1]
+        else:
+            last = begin[i] + end[i] if options.Offset() else end[i]
+            first = None if options.BeginMask() >> i & 1 else begin[i]
+            indices = range(
+                *slice(first, None if options.EndMask() >> i & 1 else last, step[i]).indices(extent)
+            )
+            starts, sizes, steps = [*starts, indices.start], [*sizes, len(indices)], [*steps, step[i]]
+            result.append(len(indices))
+        axis += 1
+    for extent in shape[axis:]:
+        starts, sizes, steps = [*starts, 0], [*sizes, extent], [*steps, 1]
+        result.append(extent)
+    op = Slice(tuple(starts), tuple(sizes), tuple(steps))
+    if result == sizes:
+        layer.move(op)
+    else:
+        tensor = layer.tensor()
+        part = layer.inner(op, [layer.input()], "slice", tensor.dtype, tensor.quant)
+        layer.move(Reshape(tuple(result)), [part])
+
+
+def pad(layer: LayerReading) -> None:
+    """PAD fills with what stands for 0, PADV2 with its third input."""
+    before, after = _paddings(layer)
+    value = 0.0
+    if layer.has(2):
+        stored, quant = layer.value(2, "fill value").reshape(()).item(), layer.tensor(2).quant
+        value = float(stored) if quant is None else (stored - quant.zero[0]) * quant.scale[0]
+    layer.move(Pad(before, after, PadMode.CONSTANT, value))
+
+
+def mirror_pad(layer: LayerReading) -> None:
+    is_symmetric = layer.options(tflite.MirrorPadOptions).Mode() == tflite.MirrorPadMode.SYMMETRIC
+    before, after = _paddings(layer)
+    most = [size if is_symmetric else size - 1 for size in layer.shape()]
+    if any(max(a, b) > m for a, b, m in zip(before, after, most, strict=True)):
+        raise ModelError(f"layer '{layer.label}': pads {before}, {after} are wider than {layer.shape()}")
+    layer.move(Pad(before, after, PadMode.SYMMETRIC if is_symmetric else PadMode.REFLECT))
+
+
+def _paddings(layer: LayerReading) -> tuple[Shape, Shape]:
+    pairs = layer.integers(1, "paddings")
+    _same_rank(layer, pairs[::2], pairs[1::2])
+    if min(pairs, default=0) < 0:
+        raise ModelError(f"layer '{layer.label}': negative paddings {pairs}")
+    return pairs[::2], pairs[1::2]
+
+
+def tile(layer: LayerReading) -> None:
+    repeats = layer.integers(1, "repeats")
+    _same_rank(layer, repeats)
+    layer.move(Tile(repeats))
+
+
+def broadcast_to(layer: LayerReading) -> None:
+    layer.move(Expand(layer.integers(1, "shape")))
+
+
+def gather(layer: LayerReading) -> None:
+    options = layer.options(tflite.GatherOptions)
+    if options.BatchDims() != 0:
+        raise Unsupported(f"batch_dims is {options.BatchDims()}")
+    axis = _axis(layer, options.Axis(), len(layer.shape()))
+    layer.move(Gather(axis), [layer.input(0), layer.input(1)])
+
+
+def embedding_lookup(layer: LayerReading) -> None:
+    """Inputs of the file: indices, table. A quantised table with real results is made real."""
+    table = layer.tensor(1)
+    values = layer.input(1)
+    if table.quant is not None and layer.result().dtype is DType.FLOAT32:
+        values = layer.constant("table", dequantized(layer.value(1, "table"), table.quant))
+    elif table.dtype is not layer.result().dtype:
+        raise Unsupported(f"{table.dtype.value} becomes {layer.result().dtype.value}")
+    layer.emit(Gather(0), [values, layer.input(0)])
+
+
+def space_to_depth(layer: LayerReading) -> None:
+    layer.move(SpaceToDepth(_block(layer, layer.options(tflite.SpaceToDepthOptions).BlockSize())))
+
+
+def depth_to_space(layer: LayerReading) -> None:
+    layer.move(DepthToSpace(_block(layer, layer.options(tflite.DepthToSpaceOptions).BlockSize())))
+
+
+def resize(layer: LayerReading, mode: ResizeMode) -> None:
+    """Nearest: the pixel that holds the place, except with aligned corners, where it is the closest one."""
+    is_nearest = mode is ResizeMode.NEAREST
+    options = layer.options(
+        tflite.ResizeNearestNeighborOptions if is_nearest else tflite.ResizeBilinearOptions
+    )
+    size = layer.integers(1, "size")
+    if len(size) != 2 or min(size) < 1 or len(layer.shape()) != 4:
+        raise ModelError(f"layer '{layer.label}': {layer.shape()} cannot be resized to {size}")
+    if options.AlignCorners() and options.HalfPixelCenters():
+        raise ModelError(f"layer '{layer.label}': align_corners and half_pixel_centers exclude each other")
+    coordinates, rounding = Coordinates.ASYMMETRIC, Rounding.FLOOR
+    if options.AlignCorners():
+        # A single row or column has no corners to align; TFLite then scales as if it had not been asked.
+        coordinates, rounding = Coordinates.ALIGN_CORNERS, Rounding.HALF_UP
+    elif options.HalfPixelCenters():
+        coordinates, rounding = Coordinates.HALF_PIXEL, Rounding.HALF_UP
+    layer.move(Resize((size[0], size[1]), mode, coordinates, rounding))
+
+
+def _axis(layer: LayerReading, axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        raise ModelError(f"layer '{layer.label}': axis {axis} of a tensor of rank {rank}")
+    return axis % rank
+
+
+def _one_axis(shape: Shape, axis: int, start: int, size: int) -> tuple[Shape, Shape]:
+    """Starts and sizes of a slice that cuts along one axis."""
+    starts = tuple(start if i == axis else 0 for i in range(len(shape)))
+    return starts, tuple(size if i == axis else extent for i, extent in enumerate(shape))
+
+
+def _same_rank(layer: LayerReading, *lists: tuple[int, ...]) -> None:
+    rank = len(layer.shape())
+    if any(len(values) != rank for values in lists):
+        raise ModelError(f"layer '{layer.label}': {lists} do not fit a tensor of rank {rank}")
+
+
+def _block(layer: LayerReading, block: int) -> int:
+    if not 1 <= block <= np.iinfo(np.int16).max or len(layer.shape()) != 4:
+        raise ModelError(f"layer '{layer.label}': blocks of {block} in {layer.shape()}")
+    return block

@@ -1,0 +1,81 @@
+"""Importers for reshapes, and for operators that make shapes and constants: these are computed while reading."""
+
+from __future__ import annotations
+
+from math import ceil, prod
+
+import numpy as np
+import tflite
+
+from ...errors import ModelError, Unsupported
+from ..operators import Reshape
+from ..region import Shape
+from .reading import LayerReading, require_size
+
+_MOST_RANGE = 1 << 24
+
+
+def reshape(layer: LayerReading) -> None:
+    if layer.has(1):
+        wanted = layer.integers(1, "new shape")
+    else:
+        found = layer.options(tflite.ReshapeOptions).NewShapeAsNumpy()
+        wanted = () if isinstance(found, int) else tuple(found.tolist())
+    if wanted == (0,):
+        wanted = ()  # how old converters write a scalar
+    layer.move(Reshape(_completed(layer, wanted)))
+
+
+def _completed(layer: LayerReading, wanted: Shape) -> Shape:
+    """The new shape, its -1 replaced by what is left."""
+    size = prod(layer.shape())
+    known = prod(s for s in wanted if s != -1)
+    if wanted.count(-1) > 1 or min(wanted, default=0) < -1 or known == 0:
+        raise ModelError(f"layer '{layer.label}': the new shape is {wanted}")
+    return tuple(size // known if s == -1 else s for s in wanted)
+
+
+def squeeze(layer: LayerReading) -> None:
+    found = layer.options(tflite.SqueezeOptions).SqueezeDimsAsNumpy()
+    shape = layer.shape()
+    chosen = () if isinstance(found, int) else tuple(found.tolist())
+    if any(not -len(shape) <= axis < len(shape) or shape[axis] != 1 for axis in chosen):
+        raise ModelError(f"layer '{layer.label}' cannot squeeze axes {chosen} of {shape}")
+    axes = {axis % len(shape) for axis in chosen} or {i for i, size in enumerate(shape) if size == 1}
+    layer.move(Reshape(tuple(size for i, size in enumerate(shape) if i not in axes)))
+
+
+def expand_dims(layer: LayerReading) -> None:
+    shape = layer.shape()
+    axes = layer.integers(1, "axis")
+    if len(axes) != 1 or not -len(shape) - 1 <= axes[0] <= len(shape):
+        raise ModelError(f"layer '{layer.label}': axis {axes} cannot be added to {shape}")
+    axis = axes[0] % (len(shape) + 1)
+    layer.move(Reshape((*shape[:axis], 1, *shape[axis:])))
+
+
+def shape(layer: LayerReading) -> None:
+    layer.emit_constant(np.array(layer.shape(), layer.result().dtype.numpy))
+
+
+def rank(layer: LayerReading) -> None:
+    layer.emit_constant(np.array(len(layer.shape()), layer.result().dtype.numpy))
+
+
+def fill(layer: LayerReading) -> None:
+    size = layer.integers(0, "size")
+    require_size(layer.label, size)
+    layer.emit_constant(np.broadcast_to(layer.value(1, "value").reshape(()), size), layer.result().quant)
+
+
+def range_(layer: LayerReading) -> None:
+    start, limit, delta = (layer.value(i, what).item() for i, what in enumerate(("start", "limit", "step")))
+    if not delta or not all(np.isfinite(v) for v in (start, limit, delta)):
+        raise ModelError(f"layer '{layer.label}': a range from {start} to {limit} in steps of {delta}")
+    if ceil((limit - start) / delta) > _MOST_RANGE:
+        raise Unsupported(f"the range has more than {_MOST_RANGE} elements")
+    layer.emit_constant(np.arange(start, limit, delta, dtype=layer.result().dtype.numpy))
+
+
+def zeros_like(layer: LayerReading) -> None:
+    layer.emit_constant(np.broadcast_to(np.zeros((), layer.result().dtype.numpy), layer.shape()))

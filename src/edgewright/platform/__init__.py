@@ -1,0 +1,43 @@
+"""Boards: processors, memories, links and power, read from TOML; a catalogue of real ones."""
+
+from .board import Board, Link, LinkKind, Memory, Power
+from .catalogue import board_names, catalogue, load_board
+from .processor import Feature, Processor, ProcessorKind
+from .reader import parse_board, read_board
+from .tables import catalogue_table, key_table
+from .units import (
+    format_frequency,
+    format_rate,
+    format_size,
+    parse_frequency,
+    parse_power,
+    parse_rate,
+    parse_size,
+    parse_time,
+)
+
+__all__ = [
+    "Board",
+    "Feature",
+    "Link",
+    "LinkKind",
+    "Memory",
+    "Power",
+    "Processor",
+    "ProcessorKind",
+    "board_names",
+    "catalogue",
+    "catalogue_table",
+    "format_frequency",
+    "format_rate",
+    "format_size",
+    "key_table",
+    "load_board",
+    "parse_board",
+    "parse_frequency",
+    "parse_power",
+    "parse_rate",
+    "parse_size",
+    "parse_time",
+    "read_board",
+]

@@ -1,0 +1,40 @@
+"""The boards that come with the package, and the one way to any board: `load_board`."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from ..errors import BoardError
+from .board import Board
+from .reader import parse_board, read_board, suggestion
+
+
+def load_board(path_or_name: str | Path) -> Board:
+    """A board of the catalogue by its name, or one's own by the path of its .toml file."""
+    path = Path(path_or_name)
+    if isinstance(path_or_name, Path) or path.suffix == ".toml" or path.name != path_or_name:
+        return read_board(path)
+    for board in catalogue():
+        if board.name == path_or_name:
+            return board
+    near = suggestion(path_or_name, board_names())
+    known = near or "; expected one of " + ", ".join(board_names())
+    raise BoardError(
+        f'"{path_or_name[:60]}" is no board of the catalogue{known}; or give the path of a .toml file'
+    )
+
+
+@cache
+def catalogue() -> tuple[Board, ...]:
+    """Every board that comes with the package, by name."""
+    folder = resources.files(__package__) / "boards"
+    files = (file for file in folder.iterdir() if file.name.endswith(".toml"))
+    boards = (parse_board(file.read_text(encoding="utf-8"), file.name) for file in files)
+    return tuple(sorted(boards, key=lambda board: board.name))
+
+
+def board_names() -> tuple[str, ...]:
+    """The names that `load_board` knows."""
+    return tuple(board.name for board in catalogue())

@@ -1,0 +1,146 @@
+"""TOML text to Board, with errors that name file and key; which file is asked for, `catalogue` finds out."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from pathlib import Path
+from typing import get_args
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from ..errors import BoardError
+from .board import Board
+from .part import Part
+from .units import show
+
+Location = tuple[int | str, ...]
+
+
+def read_board(path: Path) -> Board:
+    """The board that a file describes."""
+    try:
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
+        reason = getattr(error, "strerror", None) or str(error)
+        raise BoardError(f"{path}: cannot be read: {reason}; expected a board file in TOML") from error
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise BoardError(
+            f"{path}: is not UTF-8 text (byte {error.start}); expected a board file in TOML"
+        ) from error
+    return parse_board(text, str(path))
+
+
+def parse_board(text: str, where: str) -> Board:
+    """The board that a TOML text describes; `where` names the text in errors."""
+    try:
+        tables = tomllib.loads(text)
+    except RecursionError as error:
+        raise BoardError(f"{where}: is nested too deeply; expected a board file in TOML") from error
+    except ValueError as error:  # TOMLDecodeError is one; so is an integer of thousands of digits
+        raise BoardError(f"{where}: is not TOML: {error}") from error
+    try:
+        return Board.model_validate(tables)
+    except ValidationError as error:
+        raise BoardError(f"{where}: {_sentence(error)}") from None
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """ "; did you mean …?" for the nearest known word, or nothing."""
+    near = difflib.get_close_matches(word.lower(), list(known), n=1)
+    return f'; did you mean "{near[0]}"?' if near else ""
+
+
+def _sentence(error: ValidationError) -> str:
+    problems = error.errors(include_url=False)
+    # A misspelt key is both unknown and, under its right name, missing: the former tells more.
+    first = min(problems, key=lambda problem: problem["type"] != "extra_forbidden")
+    more = len(problems) - 1
+    if first["type"] == "extra_forbidden" and more:
+        misspelt = {p["loc"][:-1] for p in problems if p["type"] == "extra_forbidden"}
+        more -= sum(p["type"] == "missing" and p["loc"][:-1] in misspelt for p in problems)
+    tail = f" (and {more} more)" if more > 0 else ""
+    return _describe(first) + tail
+
+
+def _describe(problem: ErrorDetails) -> str:
+    location = problem["loc"]
+    key = _dotted(location)
+    context = problem.get("ctx", {})
+    match problem["type"]:
+        case "extra_forbidden":
+            keys = _keys(_model_of(_field_at(location[:-1])))
+            near = suggestion(str(location[-1]), keys)
+            return f"{key} is not a key here{near or '; expected one of ' + ', '.join(keys)}"
+        case "missing":
+            return f"{key} is missing; expected {_expected(location)}"
+        case "rule":
+            return f"{context['key']} {context['problem']}"
+        case "value_error":  # from `units`, which says itself what it expected
+            return f"{key}: {context['error']}"
+        case "enum":
+            near = suggestion(show(problem["input"]).strip('"'), _choices(_field_at(location)))
+            return f"{key} is {show(problem['input'])}; expected {_expected(location)}{near}"
+        case _:
+            return f"{key} is {show(problem['input'])}; expected {_expected(location)}"
+
+
+def _dotted(location: Location) -> str:
+    """`memory[1].size` for ("memory", 1, "size"); the first entry is memory[0]."""
+    dotted = ""
+    for step in location:
+        dotted += f"[{step}]" if isinstance(step, int) else f".{_bare(step)}"
+    return dotted.removeprefix(".") or "the file"
+
+
+def _bare(key: str) -> str:
+    return key if key.isidentifier() and len(key) <= 40 else show(key)
+
+
+def _field_at(location: Location) -> FieldInfo | None:
+    """The field that a location leads to; None for the board itself."""
+    field = None
+    for step in location:
+        if isinstance(step, str):
+            field = _fields(_model_of(field))[step]
+    return field
+
+
+def _expected(location: Location) -> str:
+    field = _field_at(location)
+    return (field.description if field else None) or "a table of keys"
+
+
+def _fields(model: type[Part]) -> dict[str, FieldInfo]:
+    """A model's fields under the keys that files use."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def _keys(model: type[Part]) -> tuple[str, ...]:
+    return tuple(_fields(model))
+
+
+def _model_of(field: FieldInfo | None) -> type[Part]:
+    if field is None:
+        return Board
+    return next(kind for kind in _classes(field.annotation) if issubclass(kind, Part))
+
+
+def _choices(field: FieldInfo | None) -> tuple[str, ...]:
+    enums = (kind for kind in _classes(field.annotation if field else None) if issubclass(kind, Enum))
+    return tuple(str(member.value) for enum in enums for member in enum)
+
+
+def _classes(annotation: object) -> Iterator[type]:
+    """The classes inside an annotation: Memory in tuple[Memory, ...]."""
+    if arguments := get_args(annotation):
+        for argument in arguments:
+            yield from _classes(argument)
+    elif isinstance(annotation, type):
+        yield annotation

@@ -1,0 +1,261 @@
+"""Plans as JSON and back. Weights stay in the model file; a plan read back has none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from math import inf
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, get_args
+
+from ..errors import InputError
+from ..files import write_atomic
+from ..network import Arithmetic, DType, Layer, Network, Quant, Region, Tensor
+from ..network.operators import Op, Operator, elementwise, rearrange, reduce
+from .plan import FORMAT, Buffer, Plan, Saving, View
+from .program import Loop, Program, Stage, Step, Sweep
+
+OPERATORS = MappingProxyType({cls.__name__: cls for cls in get_args(Op)})
+_ENUMS = {
+    cls.__name__: cls
+    for cls in (
+        DType,
+        elementwise.BinaryKind,
+        elementwise.UnaryKind,
+        rearrange.Coordinates,
+        rearrange.PadMode,
+        rearrange.ResizeMode,
+        rearrange.Rounding,
+        reduce.ReduceKind,
+    )
+}
+
+
+def plan_to_dict(plan: Plan) -> dict[str, Any]:
+    """The plan as plain data: one object, ready for JSON."""
+    return {
+        "format": FORMAT,
+        "model": plan.network.name,
+        "board": plan.board,
+        "plain": plan.plain,
+        "peak_bytes": plan.peak_bytes,
+        "bound_bytes": plan.bound_bytes,
+        "optimal": plan.optimal,
+        "flash_bytes": plan.flash_bytes,
+        "macs": plan.macs,
+        "macs_plain": plan.macs_plain,
+        "method": plan.method,
+        "alignment": plan.alignment,
+        "savings": [{"technique": s.technique, "peak_bytes": s.peak_bytes} for s in plan.savings],
+        "order": list(plan.order),
+        "free": list(plan.free),
+        "buffers": [
+            {
+                "name": b.name,
+                "offset": b.offset,
+                "size": b.size,
+                "first": b.first,
+                "last": b.last,
+                "memory": b.memory,
+            }
+            for b in plan.buffers
+        ],
+        "views": {
+            name: {
+                "buffer": v.buffer,
+                "offset": v.offset,
+                "strides": list(v.strides),
+                **({"window": list(v.window)} if v.window else {}),
+            }
+            for name, v in plan.views.items()
+        },
+        "stages": [{"name": s.name, "body": _body_to_list(s.body)} for s in plan.program.stages],
+        "network": network_to_dict(plan.network),
+    }
+
+
+def plan_from_dict(data: Mapping[str, Any]) -> Plan:
+    """The plan again, with a network that has no weight values."""
+    if not isinstance(data, Mapping) or "format" not in data:
+        raise InputError("this is not an edgewright plan: there is no 'format' in it")
+    if data["format"] != FORMAT:
+        raise InputError(
+            f"the plan has format {data['format']}, this edgewright reads {FORMAT}; make the plan anew"
+        )
+    try:
+        network = network_from_dict(data["network"])
+        stages = tuple(Stage(s["name"], _body_from_list(s["body"])) for s in data["stages"])
+        return Plan(
+            program=Program(network, stages),
+            free=tuple(data["free"]),
+            buffers=tuple(Buffer(**b) for b in data["buffers"]),
+            views={name: _view_from_dict(v) for name, v in data["views"].items()},
+            alignment=data["alignment"],
+            peak_bytes=data["peak_bytes"],
+            bound_bytes=data["bound_bytes"],
+            flash_bytes=data["flash_bytes"],
+            macs_plain=data["macs_plain"],
+            method=data["method"],
+            savings=tuple(Saving(**s) for s in data["savings"]),
+            board=data["board"],
+            plain=data["plain"],
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"the plan is damaged: {type(error).__name__} at {error}; make it anew") from error
+
+
+def save_plan(plan: Plan, path: str | Path) -> None:
+    write_atomic(path, json.dumps(plan_to_dict(plan), indent=1) + "\n")
+
+
+def load_plan(path: str | Path) -> Plan:
+    try:
+        data = json.loads(Path(path).read_text())
+    except OSError as error:
+        raise InputError(f"cannot read the plan '{path}': {error.strerror}") from error
+    except ValueError as error:
+        raise InputError(f"'{path}' is not JSON: {error}") from error
+    return plan_from_dict(data)
+
+
+def network_to_dict(network: Network) -> dict[str, Any]:
+    return {
+        "name": network.name,
+        "arithmetic": network.arithmetic.value,
+        "inputs": list(network.inputs),
+        "outputs": list(network.outputs),
+        "constants": list(network.constants),
+        "layouts": {name: list(perm) for name, perm in network.layouts.items()},
+        "notes": list(network.notes),
+        "tensors": [_tensor_to_dict(t) for t in network.tensors.values()],
+        "layers": [
+            {
+                "name": layer.name,
+                "op": _value_to_json(layer.op),
+                "inputs": list(layer.inputs),
+                "output": layer.output,
+            }
+            for layer in network.layers
+        ],
+    }
+
+
+def network_from_dict(data: Mapping[str, Any]) -> Network:
+    tensors = {t["name"]: _tensor_from_dict(t) for t in data["tensors"]}
+    return Network(
+        name=data["name"],
+        inputs=tuple(data["inputs"]),
+        outputs=tuple(data["outputs"]),
+        layers=tuple(
+            Layer(d["name"], _value_from_json(d["op"]), tuple(d["inputs"]), d["output"])
+            for d in data["layers"]
+        ),
+        tensors=tensors,
+        constants={name: _Absent(tensors[name]) for name in data["constants"]},  # type: ignore[misc]
+        arithmetic=Arithmetic(data["arithmetic"]),
+        layouts={name: tuple(perm) for name, perm in data["layouts"].items()},
+        notes=tuple(data["notes"]),
+    )
+
+
+class _Absent:
+    """Stands where a weight's values would be, in a plan that was read from a file."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.shape, self.dtype = tensor.shape, tensor.dtype.numpy
+
+    def __array__(self, *args: object, **kwargs: object) -> Any:
+        raise InputError("a plan file holds no weights; give the model file as well")
+
+
+def _tensor_to_dict(tensor: Tensor) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "name": tensor.name,
+        "shape": list(tensor.shape),
+        "dtype": tensor.dtype.value,
+    }
+    if tensor.quant:
+        quant = tensor.quant
+        data["quant"] = {"scale": list(quant.scale), "zero": list(quant.zero), "axis": quant.axis}
+    return data
+
+
+def _tensor_from_dict(data: Mapping[str, Any]) -> Tensor:
+    quant = data.get("quant")
+    return Tensor(
+        data["name"],
+        tuple(data["shape"]),
+        DType(data["dtype"]),
+        Quant(tuple(quant["scale"]), tuple(quant["zero"]), quant["axis"]) if quant else None,
+    )
+
+
+def _body_to_list(body: Sequence[Step | Loop]) -> list[dict[str, Any]]:
+    result: list[dict[str, Any]] = []
+    for item in body:
+        if isinstance(item, Loop):
+            result.append({"count": item.count, "body": _body_to_list(item.body)})
+        else:
+            step: dict[str, Any] = {
+                "layer": item.layer,
+                "region": [list(bound) for bound in item.region.bounds],
+                "sweep": item.sweep.value,
+            }
+            if item.moves:
+                step["moves"] = [list(move) for move in item.moves]
+            result.append(step)
+    return result
+
+
+def _body_from_list(body: Sequence[Mapping[str, Any]]) -> tuple[Step | Loop, ...]:
+    result: list[Step | Loop] = []
+    for item in body:
+        if "count" in item:
+            result.append(Loop(item["count"], _body_from_list(item["body"])))
+        else:
+            region = Region(tuple((a, b) for a, b in item["region"]))
+            moves = tuple(tuple(move) for move in item.get("moves", ()))
+            result.append(Step(item["layer"], region, Sweep(item["sweep"]), moves))
+    return tuple(result)
+
+
+def _view_from_dict(data: Mapping[str, Any]) -> View:
+    window = data.get("window")
+    return View(
+        data["buffer"],
+        data["offset"],
+        tuple(data["strides"]),
+        (window[0], window[1]) if window else None,
+    )
+
+
+def _value_to_json(value: Any) -> Any:
+    """Operators and their attributes: {"op": class, field: value}, enums by class and name, infinities as text."""
+    if isinstance(value, Operator):
+        assert is_dataclass(value)
+        return {"op": type(value).__name__} | {
+            f.name: _value_to_json(getattr(value, f.name)) for f in fields(value)
+        }
+    if isinstance(value, Enum):
+        return {"enum": type(value).__name__, "value": value.value}
+    if isinstance(value, tuple):
+        return [_value_to_json(v) for v in value]
+    if isinstance(value, float) and value in (inf, -inf):
+        return {"float": "inf" if value > 0 else "-inf"}
+    return value
+
+
+def _value_from_json(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_value_from_json(v) for v in value)
+    if isinstance(value, Mapping):
+        if "op" in value:
+            attributes = {k: _value_from_json(v) for k, v in value.items() if k != "op"}
+            return OPERATORS[value["op"]](**attributes)
+        if "enum" in value:
+            return _ENUMS[value["enum"]](value["value"])
+        return float(value["float"])
+    return value

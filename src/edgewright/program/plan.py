@@ -1,0 +1,93 @@
+"""A Plan: every decision taken and every prediction written down. Plain data; backends and reports read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..network import Network
+from .program import Program
+
+FORMAT = 1  # of the JSON file; raised whenever a reader of the old format would misread the new one
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A piece of memory that is reserved from stage `first` to stage `last`, both included."""
+
+    name: str
+    size: int
+    offset: int
+    first: int
+    last: int
+    memory: str = "ram"
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.size
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Where a tensor lies: an offset into a buffer, and bytes from index to index along each axis.
+
+    With `window` = (axis, n) only n indices along the axis are kept: index i is found at i mod n.
+    """
+
+    buffer: str
+    offset: int
+    strides: tuple[int, ...]
+    window: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """What a technique did for the peak, in the order in which techniques were added."""
+
+    technique: str
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    program: Program
+    free: tuple[str, ...]  # layers that execute nothing, since their output lies where their inputs do
+    buffers: tuple[Buffer, ...]
+    views: Mapping[str, View]  # for each tensor that is not a constant
+    alignment: int
+    peak_bytes: int  # all RAM: inputs, outputs, everything between, scratch
+    bound_bytes: int  # no plan with these techniques can need less
+    flash_bytes: int  # weights and other constants
+    macs_plain: int  # of the network layer by layer
+    method: str  # how order and layout were found
+    savings: tuple[Saving, ...] = ()
+    board: str | None = None
+    plain: bool = False
+
+    @property
+    def network(self) -> Network:
+        return self.program.network
+
+    @property
+    def optimal(self) -> bool:
+        return self.peak_bytes == self.bound_bytes
+
+    @cached_property
+    def macs(self) -> int:
+        return self.program.macs()
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        return tuple(stage.name for stage in self.program.stages)
+
+    @cached_property
+    def arenas(self) -> Mapping[str, int]:
+        """Bytes used of each memory."""
+        sizes: dict[str, int] = {}
+        for buffer in self.buffers:
+            sizes[buffer.memory] = max(sizes.get(buffer.memory, 0), buffer.end)
+        return sizes
+
+    def live(self, stage: int) -> tuple[Buffer, ...]:
+        return tuple(b for b in self.buffers if b.first <= stage <= b.last)

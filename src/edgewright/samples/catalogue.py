@@ -1,0 +1,107 @@
+"""Every sample by name: list, describe, build and write; how each is built is left to its module."""
+
+import inspect
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from edgewright.errors import InputError
+from edgewright.samples.classics import lenet5, mobilenet_v2, resnet18, squeezenet
+from edgewright.samples.mlperf import autoencoder, ds_cnn, mobilenet_v1, resnet8
+from edgewright.samples.papers import minakova_example, stahl_running_example, stahl_two_paths
+from edgewright.samples.quantise import Form, quantise
+from edgewright.samples.wirings import (
+    randwire,
+    text_classifier,
+    tiny_densenet,
+    tiny_inception,
+    tiny_mobilenet_v3,
+    unet,
+)
+
+Build = Callable[..., onnx.ModelProto]
+
+
+def int8(build_float: Build) -> Build:
+    """A builder with the same options whose model is quantised to int8, in QDQ form."""
+
+    @wraps(build_float)
+    def build_int8(**options: Any) -> onnx.ModelProto:
+        return quantise(build_float(**options))
+
+    build_int8.__doc__ = f"int8 (QDQ). {build_float.__doc__}"
+    return build_int8
+
+
+SAMPLES: dict[str, Build] = {
+    "stahl_running_example": stahl_running_example,
+    "stahl_two_paths": stahl_two_paths,
+    "minakova_example": minakova_example,
+    "minakova_example_int8": int8(minakova_example),
+    "ds_cnn": ds_cnn,
+    "ds_cnn_int8": int8(ds_cnn),
+    "mobilenet_v1": mobilenet_v1,
+    "mobilenet_v1_int8": int8(mobilenet_v1),
+    "resnet8": resnet8,
+    "resnet8_int8": int8(resnet8),
+    "autoencoder": autoencoder,
+    "autoencoder_int8": int8(autoencoder),
+    "mobilenet_v2": mobilenet_v2,
+    "mobilenet_v2_int8": int8(mobilenet_v2),
+    "resnet18": resnet18,
+    "squeezenet": squeezenet,
+    "lenet5": lenet5,
+    "tiny_inception": tiny_inception,
+    "tiny_densenet": tiny_densenet,
+    "tiny_mobilenet_v3": tiny_mobilenet_v3,
+    "unet": unet,
+    "randwire": randwire,
+    "text_classifier": text_classifier,
+}
+
+
+def names() -> tuple[str, ...]:
+    """The names of all samples, in the order of the catalogue."""
+    return tuple(SAMPLES)
+
+
+def describe(name: str) -> str:
+    """What the sample is, in one line."""
+    return (_find(name).__doc__ or "").splitlines()[0]
+
+
+def build(name: str, **options: Any) -> onnx.ModelProto:
+    """The model of that name; options are the parameters of its builder. Same call, same bytes."""
+    builder = _find(name)
+    known = inspect.signature(builder).parameters
+    for option in options:
+        if option not in known:
+            offer = f"It has: {', '.join(known)}." if known else "It has none."
+            raise InputError(f"sample {name!r} has no option {option!r}. {offer}")
+    return builder(**options)
+
+
+def write(name: str, folder: Path | str, **options: Any) -> Path:
+    """The path of NAME.onnx, written into the folder, which is made if need be."""
+    path = Path(folder, f"{name}.onnx")
+    data = build(name, **options).SerializeToString(deterministic=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def quantised(sample: str | onnx.ModelProto, form: Form = "qdq") -> onnx.ModelProto:
+    """The sample, or any float32 model of fixed shapes, with int8 weights and activations."""
+    return quantise(build(sample) if isinstance(sample, str) else sample, form)
+
+
+def _find(name: str) -> Build:
+    if name not in SAMPLES:
+        close = get_close_matches(name, SAMPLES, n=3)
+        hint = f"Did you mean {' or '.join(close)}?" if close else f"Choose one of: {', '.join(SAMPLES)}."
+        raise InputError(f"unknown sample {name!r}. {hint}")
+    return SAMPLES[name]

@@ -1,0 +1,79 @@
+"""Classification networks everyone knows, as PyTorch exports them with batch normalisation folded.
+
+Shapes, parameters and MACs are those of torchvision; the weights are random.
+"""
+
+import onnx
+
+from edgewright.samples.builder import LINEAR, RELU_CENTRED, Builder
+
+
+def lenet5(classes: int = 10) -> onnx.ModelProto:
+    """LeNet-5 on 28×28 digits, tanh and average pooling (LeCun et al. 1998)."""
+    net = Builder("lenet5")
+    x = net.input(1, 1, 28, 28)
+    x = net.average_pool(net.node("Tanh", net.conv(x, 6, 5)), 2, 2)
+    x = net.average_pool(net.node("Tanh", net.conv(x, 16, 5, 1, 0)), 2, 2)
+    x = net.node("Flatten", x, axis=1)
+    for units in (120, 84):
+        x = net.node("Tanh", net.dense(x, units))
+    return net.model(net.dense(x, classes))
+
+
+def mobilenet_v2(alpha: float = 0.35, size: int = 96, classes: int = 1000) -> onnx.ModelProto:
+    """MobileNetV2: inverted residuals, wide inside and narrow between (Sandler et al. 2018, table 2)."""
+    net = Builder("mobilenet_v2")
+    x = net.input(1, 3, size, size)
+    x = net.relu6(net.conv(x, _divisible(32 * alpha), 3, 2, 1))
+    for expansion, width, repeats, first in (
+        (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1),
+    ):  # fmt: skip
+        for stride in (first, *[1] * (repeats - 1)):
+            x = _inverted_residual(net, x, expansion, _divisible(width * alpha), stride)
+    x = net.relu6(net.conv(x, _divisible(1280 * max(alpha, 1.0))))
+    return net.model(net.classifier(x, classes))
+
+
+def _inverted_residual(net: Builder, x: str, expansion: int, channels: int, stride: int) -> str:
+    depth = net.shape(x)[1]
+    y = net.relu6(net.conv(x, depth * expansion, gain=LINEAR)) if expansion > 1 else x
+    y = net.relu6(net.depthwise(y, 3, stride, 1))
+    has_skip = stride == 1 and channels == depth
+    y = net.conv(y, channels, gain=LINEAR if has_skip else RELU_CENTRED)
+    return net.add(x, y) if has_skip else y
+
+
+def _divisible(channels: float, divisor: int = 8) -> int:
+    """The nearest multiple of the divisor that loses at most a tenth, as all MobileNets count."""
+    rounded = max(divisor, int(channels + divisor / 2) // divisor * divisor)
+    return rounded if rounded >= 0.9 * channels else rounded + divisor
+
+
+def resnet18(size: int = 224, classes: int = 1000) -> onnx.ModelProto:
+    """ResNet-18: eight residual blocks of two convolutions (He et al. 2016, table 1)."""
+    net = Builder("resnet18")
+    x = net.input(1, 3, size, size)
+    x = net.max_pool(net.relu(net.conv(x, 64, 7, 2, 3)), 3, 2, 1)
+    for channels in (64, 128, 256, 512):
+        for block in range(2):
+            stride = 2 if channels > 64 and block == 0 else 1
+            y = net.relu(net.conv(x, channels, 3, stride, 1))
+            y = net.conv(y, channels, 3, gain=LINEAR)
+            if stride > 1:
+                x = net.conv(x, channels, 1, stride, gain=LINEAR)
+            x = net.relu(net.add(y, x))
+    return net.model(net.classifier(x, classes))
+
+
+def squeezenet(size: int = 224, classes: int = 1000) -> onnx.ModelProto:
+    """SqueezeNet 1.1: fire modules that squeeze, expand twice and concatenate (Iandola et al. 2016)."""
+    net = Builder("squeezenet")
+    x = net.input(1, 3, size, size)
+    x = net.max_pool(net.relu(net.conv(x, 64, 3, 2, 0)), 3, 2)
+    for squeeze, fires, pooled in ((16, 2, True), (32, 2, True), (48, 2, False), (64, 2, False)):
+        for _ in range(fires):
+            y = net.relu(net.conv(x, squeeze))
+            x = net.concat(net.relu(net.conv(y, 4 * squeeze)), net.relu(net.conv(y, 4 * squeeze, 3)))
+        x = net.max_pool(x, 3, 2) if pooled else x
+    x = net.relu(net.conv(x, classes))
+    return net.model(net.global_average(x))

@@ -1,0 +1,83 @@
+"""Turns a float32 model into an int8 one with ONNX Runtime; where the model comes from is left to others."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TensorProto, helper
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+from edgewright.errors import InputError
+
+Form = Literal["qdq", "qoperator"]
+Feed = Mapping[str, npt.NDArray[Any]]
+
+FORMATS = {"qdq": QuantFormat.QDQ, "qoperator": QuantFormat.QOperator}
+CALIBRATION_INPUTS = 16
+
+
+def example_inputs(model: onnx.ModelProto, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
+    """Seeded values for every input: standard normal floats, or row numbers of the table they look up."""
+    rng = np.random.default_rng(seed)
+    rows = {w.name: w.dims[0] for w in model.graph.initializer if w.dims}
+    tables = {n.input[1]: rows[n.input[0]] for n in model.graph.node if n.op_type == "Gather"}
+    feed: dict[str, npt.NDArray[Any]] = {}
+    for value in model.graph.input:
+        tensor = value.type.tensor_type
+        shape = tuple(d.dim_value for d in tensor.shape.dim)
+        if tensor.elem_type == TensorProto.FLOAT:
+            feed[value.name] = rng.standard_normal(shape, np.float32)
+        else:
+            dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+            feed[value.name] = rng.integers(tables[value.name], size=shape, dtype=dtype)
+    return feed
+
+
+def quantise(model: onnx.ModelProto, form: Form = "qdq") -> onnx.ModelProto:
+    """The model with int8 activations and int8 weights, one scale per output channel.
+
+    "qdq" wraps float operators in QuantizeLinear and DequantizeLinear, "qoperator" uses QLinearConv and its
+    like. Inputs and outputs stay float. Ranges are the extremes over seeded random inputs.
+    """
+    if form not in FORMATS:
+        raise InputError(f"unknown quantised form {form!r}. Choose one of: {', '.join(FORMATS)}.")
+    feeds = [example_inputs(model, seed) for seed in range(CALIBRATION_INPUTS)]
+    with TemporaryDirectory(prefix="edgewright-") as folder, _quiet():
+        # By file, because the quantiser moves the weights out of a model that it is handed in memory.
+        source, result = Path(folder, "float32.onnx"), Path(folder, "int8.onnx")
+        onnx.save(model, source)
+        quantize_static(
+            source,
+            result,
+            _Reader(feeds),
+            quant_format=FORMATS[form],
+            per_channel=True,
+            activation_type=QuantType.QInt8,
+            weight_type=QuantType.QInt8,
+        )
+        return onnx.load(result)
+
+
+class _Reader(CalibrationDataReader):  # type: ignore[misc]
+    def __init__(self, feeds: list[dict[str, npt.NDArray[Any]]]) -> None:
+        self._feeds = iter(feeds)
+
+    def get_next(self) -> Feed | None:
+        return next(self._feeds, None)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No advice from the quantiser, which logs to the root logger, while the block runs."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
