@@ -1,1 +1,1 @@
-"""Order of steps, lifetimes, addresses, in-place and overlapping buffers."""
+"""Order of steps, lifetimes, addresses; views, in-place and overlapping buffers; plans made of them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..errors import Infeasible
@@ -21,7 +21,7 @@ from .layout import (
 )
 from .ordering import Order, order
 from .problems import PLAIN, Techniques, Work, relaxed_problem, scratch_name
-from .views import Views, find_views, no_views, with_planes
+from .views import Views, find_views, no_views, with_copies, with_planes
 
 MOST_TRIALS = 24  # of deciding otherwise about a concat or slice that stands in the way
 
@@ -84,52 +84,84 @@ def _alignment(network: Network, board: Board | None, wanted: int | None) -> int
     return max(wanted or (board.alignment if board else 4), widest)
 
 
+@dataclass(frozen=True)
+class Choice:
+    """Where to copy although a view would do, since a view keeps a larger buffer alive for longer."""
+
+    copied: frozenset[str] = frozenset()  # concats and slices with an output of their own
+    moved: frozenset[str] = (
+        frozenset()
+    )  # tensors that wait outside the concat's buffer and are copied in late
+
+
 def _solve(network: Network, techniques: Techniques, alignment: int, bound: int) -> Solution:
-    """The best solution found over what may be a view and what is copied; `bound` ends the search early."""
+    """The best solution found over what may be a view and what is copied; `bound` ends the search early.
+
+    Views are nearly always right, so the search starts from all of them and turns one decision at a time among
+    those that touch the fullest stage. Orders are compared first: a layout never needs less than its order.
+    """
     if not techniques.views:
-        return _solve_views(network, no_views(network), techniques, alignment)
-    best = _solve_views(network, find_views(network), techniques, alignment)
-    movers = [layer.name for layer in network.layers if isinstance(layer.op, Concat | Slice)]
-    copied: frozenset[str] = frozenset()
-    while movers and best.peak > bound:
-        trials = [copied ^ {name} for name in _in_the_way(best, movers)][:MOST_TRIALS]
-        if not copied:
-            trials.append(frozenset(movers))
-        found = [_solve_views(network, find_views(network, trial), techniques, alignment) for trial in trials]
-        peak, index = min((solution.peak, i) for i, solution in enumerate(found))
-        if peak >= best.peak:
+        return _place(*_ordered(network, no_views(network), techniques, alignment))
+    choice = Choice()
+    best = _place(*_chosen(network, choice, techniques, alignment))
+    tried = {choice}
+    while best.peak > bound:
+        trials = [trial for trial in _alternatives(network, best, choice) if trial not in tried]
+        trials = trials[: MOST_TRIALS - len(tried)]
+        tried.update(trials)
+        start = best.peak
+        for trial in trials:
+            work, found = _chosen(network, trial, techniques, alignment)
+            if found.peak < best.peak:
+                solution = _place(work, found)
+                if solution.peak < best.peak:
+                    best, choice = solution, trial
+        if best.peak == start:
             break
-        best, copied = found[index], trials[index]
     return best
 
 
-def _in_the_way(solution: Solution, movers: Sequence[str]) -> list[str]:
-    """Concats and slices whose tensors lie in buffers that are alive at the fullest stage."""
+def _alternatives(network: Network, solution: Solution, choice: Choice) -> list[Choice]:
+    """Choices that differ in one concat or slice whose tensors are in memory at the fullest stage."""
     work = solution.work
     spans = work.lifetimes(solution.order.steps)
-    sizes = {root: store.size for root, store in work.stores.items()}
-    stages = range(len(solution.order.steps))
-    alive = {t: [r for r, (a, b) in spans.items() if a <= t <= b] for t in stages}
-    fullest = max(stages, key=lambda t: sum(sizes[r] for r in alive[t]), default=0)
-    roots = set(alive.get(fullest, ()))
+    fullest = work.fullest(solution.order.steps)
+    alive = {root for root, (first, last) in spans.items() if first <= fullest <= last}
     found = []
-    for name in movers:
-        layer = work.network.by_name[name]
-        names = (layer.output, *work.network.activations(layer))
-        if any(work.views.places[n].root in roots for n in names):
-            found.append(name)
+    for root, members in work.views.members().items():
+        if root not in alive or len(members) == 1:
+            continue
+        joined = [
+            layer.name
+            for layer in work.network.layers
+            if layer.output in members and isinstance(layer.op, Concat | Slice)
+        ]
+        found += [replace(choice, copied=choice.copied ^ {name}) for name in joined]
+        parts = [m for m in members if any(isinstance(r.op, Concat) for r in work.network.readers[m])]
+        first = next(iter(work.written_first(parts)), None)
+        if first in network.tensors:  # and is not itself a copy
+            found.insert(0, replace(choice, moved=choice.moved | {first}))
     return found
 
 
-def _solve_views(network: Network, views: Views, techniques: Techniques, alignment: int) -> Solution:
+def _chosen(network: Network, choice: Choice, techniques: Techniques, alignment: int) -> tuple[Work, Order]:
+    moved = with_copies(network, choice.moved)
+    copies = {layer.name for layer in moved.layers} - {layer.name for layer in network.layers}
+    return _ordered(moved, find_views(moved, choice.copied | copies), techniques, alignment)
+
+
+def _ordered(network: Network, views: Views, techniques: Techniques, alignment: int) -> tuple[Work, Order]:
     if techniques.planes:
         views = with_planes(network, views)
     work = Work(network, views, techniques, alignment)
-    best = order(work.order_problem())
-    problem = work.layout_problem(best.steps)
+    return work, order(work.order_problem())
+
+
+def _place(work: Work, found: Order) -> Solution:
+    problem = work.layout_problem(found.steps)
     placement = place_optimal(problem)
     _judge(problem, placement)
-    return Solution(work, best, placement)
+    return Solution(work, found, placement)
 
 
 def _judge(problem: LayoutProblem, placement: Placement) -> None:

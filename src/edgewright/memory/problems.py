@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from ..network import Layer, Network
 from ..network.operators import Concat, Grain, Reshape, Slice
@@ -116,6 +116,19 @@ class Work:
             last = end if store.is_output or not touched else max(touched)
             spans[root] = (first, last)
         return spans
+
+    def fullest(self, order: Sequence[int]) -> int:
+        """The position in the order at which most bytes are alive."""
+        change = [0] * (len(order) + 1)
+        for root, (first, last) in self.lifetimes(order).items():
+            change[first] += self.stores[root].size
+            change[min(last + 1, len(order))] -= self.stores[root].size
+        totals = list(accumulate(change))
+        return max(range(len(order)), key=totals.__getitem__, default=0)
+
+    def written_first(self, tensors: Collection[str]) -> list[str]:
+        """The tensors that layers write, in the order of the layers."""
+        return [layer.output for layer in self.layers if layer.output in tensors]
 
     def layout_problem(self, order: Sequence[int]) -> LayoutProblem:
         """Buffers with their lifetimes, and the pairs that may overlap since one dies where the other is born."""

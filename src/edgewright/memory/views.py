@@ -64,6 +64,25 @@ def find_views(network: Network, copied: Collection[str] = ()) -> Views:
     return finder.views()
 
 
+def with_copies(network: Network, tensors: Collection[str]) -> Network:
+    """The network with these tensors copied before they are joined, so that they need not be born in a concat."""
+    layers, added = [], []
+    renamed = {}
+    for name in tensors:
+        tensor = network.tensors[name]
+        renamed[name] = f"{name}:copy"
+        added.append(replace(tensor, name=renamed[name]))
+    for layer in network.layers:
+        if isinstance(layer.op, Concat):
+            layer = replace(layer, inputs=tuple(renamed.get(name, name) for name in layer.inputs))
+        layers.append(layer)
+        if layer.output in renamed:
+            shape = network.tensors[layer.output].shape
+            whole = Slice((0,) * len(shape), shape, (1,) * len(shape))
+            layers.append(Layer(renamed[layer.output], whole, (layer.output,), renamed[layer.output]))
+    return network.with_layers(layers, added)
+
+
 def with_planes(network: Network, views: Views) -> Views:
     """The views with depthwise layers that work in place, one channel plane after the other.
 

@@ -7,6 +7,7 @@ last read is poisoned before the step. So a wrong region, order, lifetime, addre
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,7 +27,8 @@ class Interpreter:
 
     def __init__(self, plan: Plan, network: Network | None = None, poison: int = POISON) -> None:
         self.plan = plan
-        self.network = network or plan.network  # a plan read from a file holds no weights
+        # A plan read from a file holds no weights: they come from the network it was made of.
+        self.network = replace(plan.network, constants=network.constants) if network else plan.network
         self.poison = poison
         self.buffers: Mapping[str, Buffer] = {buffer.name: buffer for buffer in plan.buffers}
         self.memories = {name: np.full(size, poison, dtype=np.uint8) for name, size in plan.arenas.items()}

@@ -91,3 +91,18 @@ class Plan:
 
     def live(self, stage: int) -> tuple[Buffer, ...]:
         return tuple(b for b in self.buffers if b.first <= stage <= b.last)
+
+    @cached_property
+    def live_bytes(self) -> tuple[int, ...]:
+        """Bytes in use at each stage; what an input and the output that trails it share is counted once."""
+        totals = []
+        for stage in range(len(self.program.stages)):
+            total = 0
+            for memory in self.arenas:
+                end = 0
+                spans = sorted((b.offset, b.end) for b in self.live(stage) if b.memory == memory)
+                for start, stop in spans:
+                    total += max(0, stop - max(start, end))
+                    end = max(end, stop)
+            totals.append(total)
+        return tuple(totals)

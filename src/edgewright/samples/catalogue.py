@@ -33,8 +33,13 @@ def int8(build_float: Build) -> Build:
     def build_int8(**options: Any) -> onnx.ModelProto:
         return quantise(build_float(**options))
 
-    build_int8.__doc__ = f"int8 (QDQ). {build_float.__doc__}"
+    build_int8.__doc__ = f"{_first_line(build_float).rstrip('.')}; int8 in QDQ form."
     return build_int8
+
+
+def _first_line(builder: Build) -> str:
+    assert builder.__doc__
+    return builder.__doc__.splitlines()[0]
 
 
 SAMPLES: dict[str, Build] = {
@@ -71,7 +76,7 @@ def names() -> tuple[str, ...]:
 
 def describe(name: str) -> str:
     """What the sample is, in one line."""
-    return (_find(name).__doc__ or "").splitlines()[0]
+    return _first_line(_find(name))
 
 
 def build(name: str, **options: Any) -> onnx.ModelProto:

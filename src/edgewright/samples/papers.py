@@ -1,6 +1,6 @@
 """Networks that the papers work through by hand, so that their figures can be computed again.
 
-S is Stahl's dissertation, M is Minakova's. A layer carries the name that the paper gives it.
+They are the dissertations of Stahl and of Minakova. A layer carries the name that the paper gives it.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from edgewright.samples.builder import LINEAR, Builder
 
 
 def stahl_running_example() -> onnx.ModelProto:
-    """Running example of S fig. 4.4: a small keyword spotter that only depthwise tiling shrinks."""
+    """Running example of Stahl fig. 4.4: a small keyword spotter that only depthwise tiling shrinks."""
     net = Builder("stahl_running_example")
     x = net.input(1, 1, 32, 8)
     # Two rows of padding on either side make 16 rows of the 32; the 8 columns divide evenly.
@@ -21,7 +21,7 @@ def stahl_running_example() -> onnx.ModelProto:
 
 
 def stahl_two_paths() -> onnx.ModelProto:
-    """Scheduling example of S fig. 4.5: two paths whose best order, peak 110, is not depth-first, 120.
+    """Scheduling example of Stahl fig. 4.5: two paths whose best order, peak 110, is not depth-first, 120.
 
     One unit is 64 floats, 256 bytes. The text gives A1 50, B1 30, C1 40, B2 40, C2 40. The others are
     ours: input 20, A2 20, D 10; any with input <= 30, A2 <= 40 and D <= 30 keep both peaks. D has to be smaller
@@ -38,7 +38,7 @@ def stahl_two_paths() -> onnx.ModelProto:
 
 
 def minakova_example() -> onnx.ModelProto:
-    """Low-memory example of M table 4.1: four layers whose buffers shrink when run row by row."""
+    """Low-memory example of Minakova table 4.1: four layers whose buffers shrink when run row by row."""
     net = Builder("minakova_example")
     x = net.input(1, 1, 32, 32)
     x = net.conv(x, 4, 17, 1, 0, gain=LINEAR, name="l2")

@@ -20,22 +20,24 @@ Feed = Mapping[str, npt.NDArray[Any]]
 
 FORMATS = {"qdq": QuantFormat.QDQ, "qoperator": QuantFormat.QOperator}
 CALIBRATION_INPUTS = 16
+SMALL = 100  # below the largest of every integer type, and below the rows of any real embedding
 
 
 def example_inputs(model: onnx.ModelProto, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
-    """Seeded values for every input: standard normal floats, or row numbers of the table they look up."""
+    """Seeded values for every input: standard normal floats, or small integers, as embeddings expect.
+
+    An axis of unknown length counts as one.
+    """
     rng = np.random.default_rng(seed)
-    rows = {w.name: w.dims[0] for w in model.graph.initializer if w.dims}
-    tables = {n.input[1]: rows[n.input[0]] for n in model.graph.node if n.op_type == "Gather"}
     feed: dict[str, npt.NDArray[Any]] = {}
     for value in model.graph.input:
         tensor = value.type.tensor_type
-        shape = tuple(d.dim_value for d in tensor.shape.dim)
+        shape = tuple(d.dim_value or 1 for d in tensor.shape.dim)
         if tensor.elem_type == TensorProto.FLOAT:
             feed[value.name] = rng.standard_normal(shape, np.float32)
         else:
             dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-            feed[value.name] = rng.integers(tables[value.name], size=shape, dtype=dtype)
+            feed[value.name] = rng.integers(SMALL, size=shape, dtype=dtype)
     return feed
 
 

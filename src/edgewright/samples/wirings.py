@@ -133,10 +133,11 @@ def _small_world(
     for distance in range(1, neighbours // 2 + 1):
         for a in range(nodes):
             b = (a + distance) % nodes
-            if rng.random() < rewired:
-                b = int(rng.integers(nodes))
-            while a == b or (min(a, b), max(a, b)) in edges:
-                b = int(rng.integers(nodes))
+            free = [n for n in range(nodes) if n != a and (min(a, n), max(a, n)) not in edges]
+            if rng.random() < rewired or b not in free:
+                if not free:
+                    continue  # already joined to all others
+                b = free[rng.integers(len(free))]
             edges.add((min(a, b), max(a, b)))
     return sorted(edges)
 
@@ -146,7 +147,8 @@ def text_classifier(
 ) -> onnx.ModelProto:
     """Film review as word numbers: embedding, mean over the words, two dense layers.
 
-    The sizes are those of the average-word-vector model of the TensorFlow Lite samples, the TXT of S table 4.1.
+    The sizes are those of the average-word-vector model of the TensorFlow Lite samples, a network like TXT in
+    Stahl table 4.1.
     """
     net = Builder("text_classifier")
     x = net.embedding(net.input(1, length, dtype=TensorProto.INT32), words, width)

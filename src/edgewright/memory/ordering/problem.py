@@ -5,6 +5,7 @@ Finding orders is left to the sibling modules; nothing here is shared with them 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +81,16 @@ def profile(problem: OrderProblem, order: Sequence[int]) -> list[int]:
     (if anybody touches it), an output to the end.
     """
     position = {step: at for at, step in enumerate(order)}
-    use = [problem.scratch[step] for step in order]
+    change = [0] * (len(order) + 1)  # bytes that come to life (or went) at each position
     dies: list[int] = []
     for store in problem.stores:
         touched = [position[s] for s in store.writers + store.readers]
         first = 0 if store.is_input else min(position[s] for s in store.writers)
         last = len(order) - 1 if store.is_output else max(touched, default=-1)
-        for at in range(first, last + 1):
-            use[at] += store.size
+        change[first] += store.size
+        change[last + 1] -= store.size
         dies.append(-1 if store.is_output else last)
+    use = [held + problem.scratch[step] for held, step in zip(accumulate(change), order, strict=False)]
 
     shared: dict[tuple[int, int], int] = {}
     for (step, x, y), saved in problem.savings.items():

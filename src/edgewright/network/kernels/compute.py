@@ -11,7 +11,10 @@ from ..network import Arithmetic, Layer, Network
 from ..operators import Op
 from ..region import Region
 from ..tensor import Array, Tensor
+from .onnx_quant import compute_onnx
 from .operand import Operand
+from .table import KERNELS
+from .tflite import compute_tflite
 
 
 def compute(
@@ -23,16 +26,10 @@ def compute(
     if out.is_empty:
         return np.empty(out.shape, result.dtype.numpy)
     if not is_quantised(operands, result):
-        from .table import KERNELS
-
         values = KERNELS[type(op)](op, out, operands, result)
     elif arithmetic is Arithmetic.TFLITE:
-        from .tflite import compute_tflite
-
         values = compute_tflite(op, out, operands, result)
     else:
-        from .onnx_quant import compute_onnx
-
         values = compute_onnx(op, out, operands, result)
     assert values.shape == out.shape, f"{op}: {values.shape} for {out}"
     return values.astype(result.dtype.numpy, copy=False)

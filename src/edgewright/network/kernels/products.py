@@ -15,7 +15,8 @@ SCRATCH_BYTES = 8 << 20  # per piece of work: keeps scratch small and in the cac
 def work_type(x: Array, w: Array, dtype: DTypeLike, terms: int | None = None) -> np.dtype[Any]:
     """The float type in which products of x and w are summed: exact if `dtype` is an integer.
 
-    A sum has as many terms as w has in a row, unless told. BLAS knows no integers, but float32 holds integers below 2^24 exactly, and float64 below 2^53.
+    BLAS knows no integers, but float32 holds integers below 2^24 exactly, and float64 below 2^53. A sum has as many
+    terms as w has in a row, unless told.
     """
     if np.issubdtype(dtype, np.floating):
         return np.dtype(dtype)

@@ -17,25 +17,21 @@ def reduce(op: Reduce, out: Region, operands: Sequence[Operand], result: Tensor)
 
 
 def reduced(op: Reduce, x: Array) -> Array:
-    axes = {"axis": op.axes, "keepdims": op.keep}
-    total = np.float64 if np.issubdtype(x.dtype, np.floating) else np.int64
+    if op.kind in (ReduceKind.MAX, ReduceKind.MIN):
+        extreme = np.max if op.kind is ReduceKind.MAX else np.min
+        return np.asarray(extreme(x, axis=op.axes, keepdims=op.keep))
+    wide = x.astype(np.float64 if np.issubdtype(x.dtype, np.floating) else np.int64)
     match op.kind:
-        case ReduceKind.MEAN:
-            return np.mean(x, dtype=np.float64, **axes)
-        case ReduceKind.SUM:
-            return np.sum(x, dtype=total, **axes)
-        case ReduceKind.MAX:
-            return np.max(x, **axes)
-        case ReduceKind.MIN:
-            return np.min(x, **axes)
-        case ReduceKind.PROD:
-            return np.prod(x, dtype=total, **axes)
         case ReduceKind.L1:
-            return np.sum(np.abs(x), dtype=total, **axes)
-        case ReduceKind.L2:
-            return np.sqrt(np.sum(np.square(x, dtype=total), **axes))
-        case ReduceKind.SUM_SQUARE:
-            return np.sum(np.square(x, dtype=total), **axes)
+            wide = np.abs(wide)
+        case ReduceKind.L2 | ReduceKind.SUM_SQUARE:
+            wide = np.square(wide)
+    if op.kind is ReduceKind.PROD:
+        return np.asarray(wide.prod(axis=op.axes, keepdims=op.keep))
+    if op.kind is ReduceKind.MEAN:
+        return np.asarray(wide.mean(axis=op.axes, keepdims=op.keep))
+    total = np.asarray(wide.sum(axis=op.axes, keepdims=op.keep))
+    return np.sqrt(total) if op.kind is ReduceKind.L2 else total
 
 
 def arg_max(op: ArgMax, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:

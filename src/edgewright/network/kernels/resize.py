@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from ..region import Region
 from ..tensor import Array, Tensor
 from .elementwise import widened
 from .operand import Operand
+
+TIE = 1e-6  # how near to the middle between two elements counts as the middle (measured on onnxruntime 1.31)
 
 
 def resize(op: Resize, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
@@ -26,15 +29,31 @@ def nearest(op: Resize, out: Region, x: Operand) -> Array:
 
 
 def linear(op: Resize, out: Region, x: Operand, values: Array) -> Array:
-    """Between the two neighbours along each axis; beyond the border the border itself. `values` are x's, real."""
-    for axis in range(2):
-        place = np.clip(places(op, axis, out, x), 0, x.shape[1 + axis] - 1)
-        low = np.floor(place)
-        share = (place - low).reshape((-1, 1, 1) if axis == 0 else (-1, 1))
-        first = np.take(values, _local(low, axis, x), axis=1 + axis)
-        second = np.take(values, _local(low + 1, axis, x), axis=1 + axis)
-        values = first * (1 - share) + second * share
-    return values
+    """The four neighbours (`values` are x's, real), weighted and added in onnxruntime's order.
+
+    Beyond the border it is the border itself.
+    """
+    rows, cols = (_neighbours(op, axis, out, x) for axis in range(2))
+    total: Array = np.zeros(out.shape, values.dtype)
+    for (row, vertical), (col, horizontal) in product(rows, cols):
+        weight = (horizontal[None, :] * vertical[:, None])[:, :, None]
+        total += weight * values[:, row[:, None], col[None, :], :]
+    return total
+
+
+def _neighbours(op: Resize, axis: int, out: Region, x: Operand) -> tuple[tuple[Array, Array], ...]:
+    """For each output index the neighbour before its place and the one after, each with its weight.
+
+    The weight of the one is the distance from the other; at the border both are the same element, each half.
+    """
+    place = np.clip(places(op, axis, out, x), 0, x.shape[1 + axis] - 1)
+    low = np.floor(place)
+    high = np.minimum(low + 1, x.shape[1 + axis] - 1)
+    is_border, half = low == high, np.float32(0.5)
+    return (
+        (_local(low, axis, x), np.where(is_border, half, high - place)),
+        (_local(high, axis, x), np.where(is_border, half, place - low)),
+    )
 
 
 def places(op: Resize, axis: int, out: Region, x: Operand) -> Array:
@@ -60,9 +79,9 @@ def _rounded(op: Resize, place: Array) -> Array:
         case Rounding.CEIL:
             return np.ceil(place)
         case Rounding.HALF_DOWN:
-            return np.ceil(place - np.float32(0.5))
+            return np.ceil(place.astype(np.float64) - 0.5 - TIE)
         case Rounding.HALF_UP:
-            return np.floor(place + np.float32(0.5))
+            return np.floor(place.astype(np.float64) + 0.5 + TIE)
 
 
 def _local(index: Array, axis: int, x: Operand) -> Array:

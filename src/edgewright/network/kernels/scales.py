@@ -48,9 +48,9 @@ def stored(values: Array, region: Region, tensor: Tensor) -> Array:
 def saturated(steps: Array, region: Region, tensor: Tensor) -> Array:
     """Numbers counted in steps of the scale: rounded half to even, zero point added, kept in the type's range."""
     info, zero = np.iinfo(tensor.dtype.numpy), zero_of(tensor, region)
-    # Clipped before rounding, so that infinities and huge numbers become integers that exist.
+    # Clipped before rounding, so that infinities and huge numbers become integers that exist; NaN becomes the least.
     low, high = (limit - zero.astype(np.float32) for limit in (info.min, info.max))
-    return (np.rint(np.clip(steps, low, high)).astype(np.int32) + zero).astype(tensor.dtype.numpy)
+    return (np.rint(np.fmin(np.fmax(steps, low), high)).astype(np.int32) + zero).astype(tensor.dtype.numpy)
 
 
 def number(value: float, tensor: Tensor) -> int | float:

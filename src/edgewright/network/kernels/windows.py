@@ -6,7 +6,7 @@ of `out` cover, from the first tap of the first window to the last tap of the la
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 import numpy as np
@@ -47,7 +47,7 @@ def window_input(
     return padded
 
 
-def taps(op: Windowed, kernel: Pair, x: Array, size: Pair) -> Iterator[tuple[int, int, Array]]:
+def taps(op: Windowed, kernel: Pair, x: Array, size: Sequence[int]) -> Iterator[tuple[int, int, Array]]:
     """(ky, kx, the element under that tap for each of `size` windows) for every tap; x is the span."""
     (sy, sx), (dy, dx) = op.stride, op.dilation
     for ky, kx in product(range(kernel[0]), range(kernel[1])):
@@ -56,7 +56,7 @@ def taps(op: Windowed, kernel: Pair, x: Array, size: Pair) -> Iterator[tuple[int
         yield ky, kx, x[:, rows, left : left + (size[1] - 1) * sx + 1 : sx, :]
 
 
-def tap_counts(op: AvgPool2d, out: Region, image: Pair) -> Array:
+def tap_counts(op: AvgPool2d, out: Region, image: Sequence[int]) -> Array:
     """(rows, columns, 1): by how many taps the average of each window of `out` is divided."""
     counts = []
     for i in range(2):

@@ -13,8 +13,8 @@ from ...errors import ModelError, Unsupported
 from ..builder import Builder
 from ..network import Layer
 from ..operators import (
-    Dequantize,
     DepthToSpace,
+    Dequantize,
     Expand,
     MaxPool2d,
     Op,
@@ -34,7 +34,11 @@ _MOVES = (DepthToSpace, Expand, MaxPool2d, Reshape, Slice, SpaceToDepth, Tile, T
 
 
 class AbsentInput(Exception):
-    """A node cannot be read because one before it was not; that one is reported."""
+    """A node cannot be read because one before it was not."""
+
+    def __init__(self, value: Absent) -> None:
+        super().__init__(value)
+        self.value = value
 
 
 class Context:
@@ -59,8 +63,8 @@ class Context:
                 return Tensor(name, data.shape, plain_dtype(data, name))
             case Dequantized(name, data):
                 return Tensor(name, data.shape, DType.FLOAT32)
-            case Absent(reason):
-                raise AbsentInput(reason)
+            case Absent():
+                raise AbsentInput(value)
 
     def shape(self, value: Value) -> Shape:
         if isinstance(value, Constant | Dequantized):
@@ -95,15 +99,17 @@ class Context:
     def _check_quant(self, op: Op, operand: str, name: str) -> None:
         quant = self.builder.tensors[operand].quant
         if quant is not None and quant.axis is not None and isinstance(op, Reshape | Slice | Expand | Tile):
-            raise Unsupported(f"layer '{name}' moves elements of '{operand}', quantised along axis {quant.axis}")
+            raise Unsupported(
+                f"layer '{name}' moves elements of '{operand}', quantised along axis {quant.axis}"
+            )
 
     def operand(self, value: Value) -> str:
         """The network's tensor for a value; constants are added when first used."""
         match value:
             case Computed(name):
                 return name
-            case Absent(reason):
-                raise AbsentInput(reason)
+            case Absent():
+                raise AbsentInput(value)
             case Constant(name, data):
                 return self.constant(name, data, None, (id(value),), value)
             case Dequantized(name, data, quant):

@@ -38,7 +38,9 @@ def _require_real(node: Node, *values: Value) -> None:
     for value in values:
         tensor = node.tensor(value)
         if tensor.quant is not None:
-            raise node.unsupported(f"arithmetic on the stored integers of the quantised tensor '{tensor.name}'")
+            raise node.unsupported(
+                f"arithmetic on the stored integers of the quantised tensor '{tensor.name}'"
+            )
         if tensor.dtype not in (DType.FLOAT32, DType.INT32, DType.INT64):
             raise node.unsupported(f"arithmetic on {tensor.dtype.value}")
 
@@ -132,10 +134,12 @@ def prelu(node: Node) -> Value:
 
 def _aligned(node: Node, a: Value, b: Value) -> Value:
     """b as opset 7 would broadcast it; before, attribute 'axis' said where its first axis stands in a."""
-    if node.opset >= 7 or not node.flag("broadcast"):
+    if node.opset >= 7:
         return b
     x, y = node.shape(a), node.shape(b)
     axis = node.integer("axis", len(x) - len(y))
+    if not node.flag("broadcast"):
+        return b
     axis += len(x) if axis < 0 else 0
     if not 0 <= axis <= len(x) - len(y):
         raise node.error(f"axis {axis} does not place {list(y)} in {list(x)}")
@@ -169,6 +173,20 @@ def _chain(kind: BinaryKind, node: Node) -> Value:
     return result
 
 
+def power(node: Node) -> Value:
+    """x ** y, where files give whole exponents as integers."""
+    x, y = node.input(0), _aligned(node, node.input(0), node.input(1))
+    if node.tensor(x).dtype.is_float and not _is_float(node, y):
+        y = _cast(node, y, onnx.TensorProto.FLOAT)
+    return pairwise(node, BinaryKind.POW, x, y)
+
+
+def _is_float(node: Node, value: Value) -> bool:
+    if isinstance(value, Constant):
+        return np.issubdtype(value.data.dtype, np.floating)
+    return node.tensor(value).dtype.is_float
+
+
 def chain(kind: BinaryKind) -> Importer:
     return partial(_chain, kind)
 
@@ -176,7 +194,11 @@ def chain(kind: BinaryKind) -> Importer:
 def mean(node: Node) -> Value:
     count = len(node.all_inputs())
     total = _chain(BinaryKind.ADD, node)
-    return pairwise(node, BinaryKind.MUL, total, node.number("share", 1.0 / count), "mean") if count > 1 else total
+    return (
+        pairwise(node, BinaryKind.MUL, total, node.number("share", 1.0 / count), "mean")
+        if count > 1
+        else total
+    )
 
 
 def cast(node: Node) -> Value:

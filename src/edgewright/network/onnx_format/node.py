@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
@@ -14,10 +14,28 @@ from ..operators import Op, Reshape, Transpose
 from ..region import Shape
 from ..tensor import Array, DType, Quant, Tensor
 from .context import Context
+from .tensors import read_tensor
 from .values import Computed, Constant, Dequantized, Value
+from .wire import Extent
 
 # Most elements that reading works out by itself; beyond it, constants pass through layers like other tensors.
 FOLD_LIMIT = 1 << 22
+
+# Attributes that change no number when a model runs: training, memory order, other outputs, modes refused elsewhere.
+HARMLESS = {
+    "consumed_inputs",
+    "cubic_coeff_a",
+    "exclude_outside",
+    "extrapolation_value",
+    "is_test",
+    "momentum",
+    "precision",
+    "ratio",
+    "saturate",
+    "seed",
+    "stash_type",
+    "storage_order",
+}
 
 _A = onnx.AttributeProto
 NHWC, NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
@@ -32,6 +50,8 @@ class Node:
     outputs: tuple[str, ...]
     attributes: Mapping[str, onnx.AttributeProto]
     context: Context
+    extents: Mapping[str, Extent] = field(default_factory=dict)  # of large tensors among the attributes
+    asked: set[str] = field(default_factory=set)  # names of attributes that the importer looked at
 
     def __str__(self) -> str:
         return f"{self.op_type} '{self.name}'"
@@ -45,6 +65,7 @@ class Node:
     # Attributes
 
     def _attribute(self, name: str, kind: int) -> onnx.AttributeProto | None:
+        self.asked.add(name)
         attribute = self.attributes.get(name)
         if attribute is not None and attribute.type not in (kind, _A.UNDEFINED):
             raise self.error(f"attribute '{name}' is not of type {_A.AttributeType.Name(kind)}")
@@ -75,6 +96,18 @@ class Node:
     def reals(self, name: str) -> tuple[float, ...] | None:
         attribute = self._attribute(name, _A.FLOATS)
         return None if attribute is None else tuple(attribute.floats)
+
+    def stored(self, name: str) -> Array | None:
+        """The values of an attribute that is a tensor."""
+        attribute = self._attribute(name, _A.TENSOR)
+        if attribute is None:
+            return None
+        return read_tensor(attribute.t, self.extents.get(name), self.context.source, str(self))
+
+    def require_all_asked(self) -> None:
+        """Refuses attributes that nobody looked at: a later opset may have given the operator a new meaning."""
+        if unknown := sorted(set(self.attributes) - self.asked - HARMLESS):
+            raise self.unsupported(f"attribute '{unknown[0]}' is not known")
 
     # Inputs
 
@@ -172,7 +205,9 @@ class Node:
                 return self.context.derived(value, perm, lambda: Constant(name, data.transpose(perm)))
             case Dequantized(name, data, quant):
                 moved = transposed_quant(quant, perm)
-                return self.context.derived(value, perm, lambda: Dequantized(name, data.transpose(perm), moved))
+                return self.context.derived(
+                    value, perm, lambda: Dequantized(name, data.transpose(perm), moved)
+                )
             case _:
                 old = self.tensor(value).quant
                 return self.layer(Transpose(perm), [value], tag, quant=old and transposed_quant(old, perm))
@@ -188,7 +223,9 @@ class Node:
             case Constant(name, data) if _reshapes(data):
                 return self.context.derived(value, key, lambda: Constant(name, _reshape(data, shape)))
             case Dequantized(name, data, quant) if quant.axis is None and _reshapes(data):
-                return self.context.derived(value, key, lambda: Dequantized(name, _reshape(data, shape), quant))
+                return self.context.derived(
+                    value, key, lambda: Dequantized(name, _reshape(data, shape), quant)
+                )
         return self.layer(Reshape(shape), [value], tag)
 
 

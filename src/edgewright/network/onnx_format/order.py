@@ -73,5 +73,7 @@ def _cycle(nodes: Sequence[onnx.NodeProto], waits: Sequence[int], readers: Seque
         seen[at] = len(seen)
         at = before[at]
     cycle = [*reversed(list(seen)[seen[at] :])]
+    first = cycle.index(min(cycle))
+    cycle = cycle[first:] + cycle[:first]
     shown = [title(nodes[i], i) for i in cycle[:8]]
     return " -> ".join([*shown, "..."] if len(cycle) > 8 else [*shown, shown[0]])

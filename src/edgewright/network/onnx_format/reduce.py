@@ -17,14 +17,16 @@ def _reduce(kind: ReduceKind, since: int, node: Node) -> Value:
     if tensor.quant is not None or tensor.dtype not in (DType.FLOAT32, DType.INT32, DType.INT64):
         raise node.unsupported(f"reducing {tensor.dtype.value}")
     axes = node.axes(node.ints_from("axes", 1, since) or (), len(tensor.shape))
+    keep = node.flag("keepdims", True)
+    noop = node.flag("noop_with_empty_axes")
     if not axes:
-        if node.flag("noop_with_empty_axes"):
+        if noop:
             # Reducing over no axis leaves what is done to each element, such as the square of SumSquare.
             if kind in (ReduceKind.L1, ReduceKind.L2, ReduceKind.SUM_SQUARE):
                 raise node.unsupported("noop_with_empty_axes without axes")
             return x
         axes = tuple(range(len(tensor.shape)))
-    return node.layer(Reduce(axes, node.flag("keepdims", True), kind), [x])
+    return node.layer(Reduce(axes, keep, kind), [x])
 
 
 def reduce(kind: ReduceKind) -> Importer:

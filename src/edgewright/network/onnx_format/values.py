@@ -32,10 +32,19 @@ class Computed:
 
 
 @dataclass(frozen=True, slots=True)
+class Problem:
+    """What stands in the way at one node."""
+
+    operator: str
+    node: str
+    reason: str = ""  # none when the operator is not supported at all
+
+
+@dataclass(frozen=True, slots=True)
 class Absent:
     """A tensor that could not be had, since its node (or one before it) is not supported."""
 
-    reason: str
+    problem: Problem
 
 
 Value = Constant | Dequantized | Computed | Absent

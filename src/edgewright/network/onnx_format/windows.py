@@ -102,21 +102,20 @@ def split_pads(totals: list[int], upper: bool) -> Pads:
 
 
 def conv(node: Node) -> Value:
-    return convolution(node, node.input(0), node.input(1), node.optional(2))
+    return convolution(node, node.input(0), image_in(node, node.input(1)), node.optional(2))
 
 
 def convolution(
     node: Node,
     x: Value,
-    w: Value,
+    weights: Value,
     b: Value | None,
     dtype: DType | None = None,
     quant: Quant | None = None,
 ) -> Value:
-    """Conv2d between transposes; weights OIHW become OHWI as a view."""
+    """Conv2d between transposes; its weights are OHWI already."""
     rank = len(node.shape(x))
     image = image_in(node, x)
-    weights = image_in(node, w)
     _, kh, kw, _ = node.shape(weights)
     _, h, wd, _ = node.shape(image)
     window = read_window(node, rank, (kh, kw))
@@ -143,27 +142,26 @@ def conv_transpose(node: Node) -> Value:
     _, h, wd, _ = node.shape(image)
     window = read_window(node, rank, (kh, kw))
     extra = _pair(node, "output_padding", rank, 0) or (0, 0)
-    pads = _output_pads(node, window, (h, wd), extra, rank)
+    pads, extra = _output_pads(node, window, (h, wd), extra, rank)
     op = ConvTranspose2d(window.stride, window.dilation, pads, extra, groups)
     y = node.layer(op, [image, weights] if b is None else [image, weights, b])
     return image_out(node, y, rank)
 
 
-def _output_pads(node: Node, window: Window, size: Pair, extra: Pair, rank: int) -> Pads:
-    """What ConvTranspose crops: stated, or worked out from the output shape that is asked for."""
-    wanted = _pair(node, "output_shape", rank, None)
+def _output_pads(node: Node, window: Window, size: Pair, extra: Pair, rank: int) -> tuple[Pads, Pair]:
+    """What ConvTranspose crops and what it adds: stated, or worked out from the output shape that is asked for."""
+    stated = _pair(node, "output_shape", rank, None)
+    if stated is None and not window.auto_pad.startswith("SAME"):
+        return ((0, 0, 0, 0) if window.auto_pad == "VALID" else window.pads), extra
+    wanted = stated or (size[0] * window.stride[0], size[1] * window.stride[1])
     full = [
         (size[i] - 1) * window.stride[i] + (window.kernel[i] - 1) * window.dilation[i] + 1 + extra[i]
         for i in range(2)
     ]
-    if wanted is None and not window.auto_pad.startswith("SAME"):
-        return (0, 0, 0, 0) if window.auto_pad == "VALID" else window.pads
-    if wanted is None:
-        wanted = (size[0] * window.stride[0], size[1] * window.stride[1])
-    totals = [full[i] - wanted[i] for i in range(2)]
-    if min(totals) < 0:
-        raise node.unsupported(f"output {wanted} is larger than the {full[0]}x{full[1]} that the input fills")
-    return split_pads(totals, window.auto_pad == "SAME_UPPER")
+    totals = [max(full[i] - wanted[i], 0) for i in range(2)]
+    # Zeros fill up an output shape that is stated; onnxruntime lets SAME fall short of it.
+    beyond = [extra[i] + (max(wanted[i] - full[i], 0) if stated else 0) for i in range(2)]
+    return split_pads(totals, window.auto_pad == "SAME_UPPER"), (beyond[0], beyond[1])
 
 
 def _transpose_weights(node: Node, w: Value, groups: int) -> Value:
@@ -192,7 +190,9 @@ def _transpose_weights(node: Node, w: Value, groups: int) -> Value:
             repeats = 1 if quant.axis is None else groups
             axis = None if quant.axis is None else 0
             each = Quant(quant.scale * repeats, quant.zero * repeats, axis)
-            return node.context.derived(w, ("groups", groups), lambda: Dequantized(name, regrouped(data), each))
+            return node.context.derived(
+                w, ("groups", groups), lambda: Dequantized(name, regrouped(data), each)
+            )
         case _:
             raise node.unsupported("computed weights in groups are not supported")
 

@@ -66,7 +66,7 @@ def _strip(
     counts: dict[tuple[int, ...], int],
     extents: dict[Key, Extent],
 ) -> Iterator[bytes]:
-    """The pieces of one message, large tensor data left out. `counts` numbers repeated fields as protobuf merges them."""
+    """The pieces of one message, large tensor data left out; `counts` numbers repeated fields."""
     children = _CHILDREN.get(path, ())
     for tag_at, number, wire_type, begin, end in _fields(data, start, stop):
         inner = (*path, number)
@@ -125,7 +125,9 @@ def _read_varint(data: memoryview, at: int, stop: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
-    raise ModelError(f"not a complete ONNX model: the number at byte {at} has no end; was the file cut short?")
+    raise ModelError(
+        f"not a complete ONNX model: the number at byte {at} has no end; was the file cut short?"
+    )
 
 
 def _varint(value: int) -> bytes:

@@ -63,7 +63,6 @@ class Transpose(Operator):
 class Concat(Operator):
     """Inputs: any number, alike except along `axis`."""
 
-    grain: ClassVar[Grain] = Grain.ELEMENT
     axis: int
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
@@ -262,6 +261,7 @@ class Resize(Operator):
     coordinates: Coordinates = Coordinates.HALF_PIXEL
     rounding: Rounding = Rounding.HALF_DOWN
     scale: tuple[float, float] | None = None
+    slack: float = 1e-4  # how far a kernel's arithmetic may move a place, in pixels of the input
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
         require(len(shapes[0]) == 4, f"expected an image of rank 4 (NHWC), got shape {shapes[0]}")
@@ -291,7 +291,7 @@ class Resize(Operator):
                 spatial.append((0, 0))
                 continue
             extent = x[1 + axis]
-            first = min(max(floor(self.place(axis, start, extent) - 1e-4), 0), extent - 1)
-            last = min(max(floor(self.place(axis, stop - 1, extent) + 1e-4) + 1, 0), extent - 1)
+            first = min(max(floor(self.place(axis, start, extent) - self.slack), 0), extent - 1)
+            last = min(max(floor(self.place(axis, stop - 1, extent) + self.slack) + 1, 0), extent - 1)
             spatial.append((first, last + 1))
         return (Region((out.bounds[0], spatial[0], spatial[1], out.bounds[3])),)

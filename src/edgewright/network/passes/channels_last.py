@@ -92,12 +92,7 @@ class _Reorder:
         self.draft.put(Layer(self.draft.layer_name(name), Transpose(perm), (source,), name))
 
     def _rename(self, old: str, new: str) -> None:
-        maker = self.draft.layers[old]
-        self.draft.drop(old)
-        self.draft.tensors[new] = replace(self.draft.tensors[old], name=new)
-        self.draft.put(replace(maker, output=new))
-        for reader in self.draft.readers(old):
-            self.draft.rewire(reader, old, new)
+        self.draft.rename(old, new)
         for name, (source, perm) in self.held.items():
             if source == old:
                 self.held[name] = (new, perm)
@@ -141,7 +136,8 @@ class _Reorder:
         # Operands after the first belong to the same space only where the operator broadcasts or joins them.
         along = len(layer.inputs) if isinstance(op, (*POINTWISE, Concat)) else 1
         inputs = [
-            self._ordered(name, held) if i < along else self._plain(name) for i, name in enumerate(layer.inputs)
+            self._ordered(name, held) if i < along else self._plain(name)
+            for i, name in enumerate(layer.inputs)
         ]
         self._emit(layer, op, inputs, out)
 
@@ -169,7 +165,7 @@ class _Reorder:
         if out is not None:
             self._emit(layer, Reshape(pick(after, inverse(out))), [source], out)
             return
-        wish = self.wishes.get(layer.output, plain)
+        wish = self.wishes.get(layer.output, channels_last(4) if len(after) == 4 else plain)
         towards = reshape_towards(wish, before, after) if 0 not in before else None
         if towards is None:
             towards, wish = identity(len(before)), plain
@@ -193,7 +189,9 @@ class _Reorder:
         quant = tensor.quant
         if quant is not None and quant.axis is not None:
             quant = replace(quant, axis=perm[quant.axis])
-        self.draft.tensors[layer.output] = replace(tensor, shape=pick(tensor.shape, inverse(perm)), quant=quant)
+        self.draft.tensors[layer.output] = replace(
+            tensor, shape=pick(tensor.shape, inverse(perm)), quant=quant
+        )
         self.draft.put(Layer(layer.name, op, tuple(inputs), layer.output))
         self.held[layer.output] = (layer.output, perm)
 
@@ -207,33 +205,31 @@ class _Reorder:
         source, perm = self.held[name]
         if missing := len(order) - len(perm):
             shape = (1,) * missing + self.network.tensors[name].shape
-            source, perm = self._moved(self._plain(name), Reshape(shape), shape), identity(len(order))
+            source = self._moved(self._plain(name), Reshape(shape), (-1,) * missing + identity(len(perm)))
+            perm = identity(len(order))
         total = compose(perm, order)
         if total == identity(len(total)):
             return source
         if (source, total) not in self.made:
             shape = self.draft.tensors[source].shape
-            result = pick(shape, total)
             free = moves_only_ones(total, shape) and source not in self.draft.constants
-            op = Reshape(result) if free else Transpose(total)
-            self.made[source, total] = self._moved(source, op, result)
+            op = Reshape(pick(shape, total)) if free else Transpose(total)
+            self.made[source, total] = self._moved(source, op, total)
         return self.made[source, total]
 
-    def _moved(self, source: str, op: Reshape | Transpose, shape: Shape) -> str:
+    def _moved(self, source: str, op: Reshape | Transpose, axes: Perm) -> str:
+        """A copy whose axis i is axis axes[i] of the source, or new when that is -1; of a constant, a view."""
         tensor = self.draft.tensors[source]
+        shape = op.output_shape([tensor.shape])
         quant = tensor.quant
         if quant is not None and quant.axis is not None:
-            if isinstance(op, Transpose):
-                quant = replace(quant, axis=op.perm.index(quant.axis))
-            else:
-                quant = replace(quant, axis=quant.axis + len(shape) - len(tensor.shape))
-        like = Tensor(source, shape, tensor.dtype, quant)
-        name = f"{source}_{'x'.join(map(str, shape))}"
+            quant = replace(quant, axis=axes.index(quant.axis))
+        name = f"{source}_{_by(shape)}"
         if source in self.draft.constants:
             value = self.draft.constants[source]
             value = value.reshape(shape) if isinstance(op, Reshape) else value.transpose(op.perm)
             return self.draft.add_constant(name, value, quant)
-        return self.draft.add_layer(op, [source], like, name)
+        return self.draft.add_layer(op, [source], Tensor(name, shape, tensor.dtype, quant), name)
 
 
 def _wishes(network: Network) -> dict[str, Perm]:
@@ -247,7 +243,7 @@ def _wishes(network: Network) -> dict[str, Perm]:
         elif isinstance(layer.op, Reshape):
             before = network.tensors[layer.inputs[0]].shape
             wish = reshape_towards(wish, before, shape) or identity(len(before))
-        elif reordered(layer.op, identity(len(shape)), network.shapes(layer), exact=True) is None:
+        elif reordered(layer.op, identity(len(shape)), network.shapes(layer), exact=False) is None:
             continue
         if wish != identity(len(wish)):
             for name in layer.inputs:

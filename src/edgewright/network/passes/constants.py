@@ -52,9 +52,7 @@ def _fold(draft: Draft, layer: Layer, limit: int | None) -> None:
         whole = Region.whole(tensor.shape)
         tensors = [draft.tensors[name] for name in layer.inputs]
         needs = layer.op.needs(whole, [t.shape for t in tensors])
-        operands = [
-            Operand(v[n.slices], n, t) for v, n, t in zip(values, needs, tensors, strict=True)
-        ]
+        operands = [Operand(v[n.slices], n, t) for v, n, t in zip(values, needs, tensors, strict=True)]
         value = compute(layer.op, whole, operands, tensor, draft.network.arithmetic)
     draft.drop(layer.output)
     draft.constants[layer.output] = value

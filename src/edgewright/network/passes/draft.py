@@ -27,6 +27,7 @@ class Draft:
         self.constants: dict[str, Array] = dict(network.constants)
         self.layers: dict[str, Layer] = {}
         self._readers: dict[str, dict[str, None]] = {}  # tensor -> outputs of its readers, in order
+        self._place: dict[str, int] = {}  # tensor -> where its layer stands among the others
         self._names = {layer.name for layer in network.layers}
         for layer in () if blank else network.layers:
             self.put(layer)
@@ -59,6 +60,7 @@ class Draft:
         if layer.output in self.layers:
             self.drop(layer.output)
         self.layers[layer.output] = layer
+        self._place.setdefault(layer.output, len(self._place))
         self._names.add(layer.name)
         for name in layer.inputs:
             self._readers.setdefault(name, {})[layer.output] = None
@@ -91,18 +93,25 @@ class Draft:
         if maker is None or source in self.outputs:
             return False
         self.drop(output)
-        self.drop(source)
-        self.tensors[output] = replace(self.tensors[source], name=output)
-        self.put(replace(maker, output=output))
-        for reader in self.readers(source):
-            self.rewire(reader, source, output)
+        self.rename(source, output)
         return True
+
+    def rename(self, old: str, new: str) -> None:
+        """The tensor under another name, which nobody has; its layer keeps its place."""
+        maker = self.layers[old]
+        self.drop(old)
+        self.tensors[new] = replace(self.tensors[old], name=new)
+        self._place[new] = self._place[old]
+        self.put(replace(maker, output=new))
+        for reader in self.readers(old):
+            self.rewire(reader, old, new)
 
     def absorb(self, layer: Layer, follower: Layer, op: Op, inputs: Iterable[str] | None = None) -> None:
         """`layer` with another operator does the work of its sole reader too, and writes what that one wrote."""
         assert self.is_private(layer.output), f"'{layer.output}' is read elsewhere"
         self.drop(follower.output)
         self.drop(layer.output)
+        self._place[follower.output] = self._place[layer.output]
         wires = layer.inputs if inputs is None else tuple(inputs)
         self.put(Layer(layer.name, op, wires, follower.output))
 
@@ -128,10 +137,10 @@ class Draft:
         return _unused(name, self._names)
 
     def finish(self) -> Network:
-        """The network as edited: layers in an order in which they can run, and only those that lead to an output."""
+        """The network as edited: layers in the order they had, where that still runs; those that lead nowhere go."""
         order: dict[str, Layer] = {}
         alive = self._alive()
-        for output in self.layers:
+        for output in sorted(self.layers, key=self._place.__getitem__):
             stack = [output] if output in alive else []
             while stack:
                 layer = self.layers[stack[-1]]

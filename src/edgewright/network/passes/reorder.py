@@ -71,7 +71,8 @@ def channels_last(rank: int) -> Perm:
 def reordered(op: Op, perm: Perm, shapes: Sequence[Shape], exact: bool) -> tuple[Op, Perm] | None:
     """The operator on held operands and the perm of its held output; None when it depends on the order of axes.
 
-    `exact`: the arithmetic of reductions may depend on which axes they run along, so those must stay.
+    `exact`: rounding must stay as it is. LiteRT sums stored values along several axes in a way of its own, and
+    normalises along the last axis only.
     """
     rank, held = len(perm), inverse(perm)
     match op:
@@ -90,7 +91,9 @@ def reordered(op: Op, perm: Perm, shapes: Sequence[Shape], exact: bool) -> tuple
             return Expand(pick(padded, held)), perm
         case Gather(axis) if len(shapes[1]) == 1:
             return Gather(perm[axis % rank]), perm
-        case _ if exact:
+        case Reduce(axes=axes) if exact and len(axes) != 1:
+            return None
+        case ArgMax() | Softmax() | LogSoftmax() | L2Normalize() if exact:
             return None
         case Softmax() | LogSoftmax() | L2Normalize():
             return replace(op, axis=perm[op.axis % rank]), perm

@@ -53,8 +53,21 @@ def binary(layer: LayerReading, kind: BinaryKind) -> None:
     layer.same_type(0, 1)
     activation = None
     if kind in _OPTIONS:
-        activation = layer.fused(layer.options(_OPTIONS[kind]).FusedActivationFunction())
+        options = layer.options(_OPTIONS[kind])
+        activation = layer.fused(options.FusedActivationFunction())
+        if kind in (BinaryKind.ADD, BinaryKind.SUB) and options.PotScaleInt16():
+            _refuse_shifts(layer)
     layer.emit(Binary(kind, activation), [layer.input(0), layer.input(1)])
+
+
+def _refuse_shifts(layer: LayerReading) -> None:
+    """16-bit sums whose scales are all powers of two are shifted in old files, which rounds otherwise."""
+    result = layer.result()
+    tensors = (layer.tensor(0), layer.tensor(1), result)
+    scales = [tensor.quant.scale[0] for tensor in tensors if tensor.quant is not None]
+    is_power = all(abs(np.log2(scale) - np.rint(np.log2(scale))) < 1e-3 for scale in scales)
+    if result.dtype is DType.INT16 and scales and is_power:
+        raise Unsupported("16-bit elements are added by shifts")
 
 
 def floor_div(layer: LayerReading) -> None:
@@ -149,9 +162,8 @@ def dequantize(layer: LayerReading) -> None:
     if result.dtype is not DType.FLOAT32 or (tensor.quant is None and tensor.dtype is not DType.FLOAT16):
         raise ModelError(f"layer '{layer.label}' cannot turn {tensor.dtype.value} into {result.type_name}")
     if layer.is_constant():
-        value = layer.value(0, "weights")
-        is_real = tensor.quant is None
-        layer.emit_constant(value.astype(np.float32) if is_real else dequantized(value, tensor.quant))
+        value, quant = layer.value(0, "weights"), tensor.quant
+        layer.emit_constant(value.astype(np.float32) if quant is None else dequantized(value, quant))
     elif tensor.dtype is DType.FLOAT16:
         layer.emit(Cast(DType.FLOAT32), [layer.input()])
     else:

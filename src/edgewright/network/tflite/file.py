@@ -1,4 +1,4 @@
-"""What a .tflite file says, as plain data: tensors, operators, inputs and outputs. What operators mean is left to others.
+"""What a .tflite file says, as plain data: tensors, operators, inputs, outputs. What it means is left to others.
 
 The file is a flatbuffer, and nobody promises that it is a sound one: whatever the bytes, this module returns or raises
 ModelError, in time and memory bounded by the length of the file. Constants are views of the file.
@@ -134,7 +134,7 @@ class _Parser:
             raise ModelError(f"'{self.name}' holds no graph")
         if (count := model.SubgraphsLength()) > 1:
             raise Unsupported(
-                f"'{self.name}' holds {count} graphs (control flow or several signatures); export one that holds one graph"
+                f"'{self.name}' holds {count} graphs (control flow or several signatures); export it with one"
             )
         graph = model.Subgraphs(0)
         buffers = self._count(model.BuffersLength(), "buffers")
@@ -247,9 +247,10 @@ class _Parser:
             raw = table.DataAsNumpy()
         if isinstance(raw, int) or raw.size == 0:
             return np.zeros(shape, dtype.numpy) if 0 in shape else None
-        if raw.size != prod(shape) * dtype.bytes:
+        wanted = prod(shape) * dtype.bytes
+        if raw.size != wanted:
             raise ModelError(
-                f"tensor '{name}' has {raw.size} bytes of values, but {dtype.value}{list(shape)} needs {prod(shape) * dtype.bytes}"
+                f"tensor '{name}' has {raw.size} bytes of values, but {dtype.value}{list(shape)} needs {wanted}"
             )
         return raw.view(dtype.numpy).reshape(shape)
 

@@ -10,7 +10,7 @@ from ...errors import ModelError, Unsupported
 from ..builder import Builder
 from ..network import Arithmetic, Network
 from ..region import Shape
-from .file import ModelFile, damage_named, parse, read_bytes
+from .file import damage_named, parse, read_bytes
 from .importers import IMPORTERS
 from .order import execution_order
 from .reading import LayerReading, Reading, index_by_name, layer_label, require_size

@@ -12,6 +12,7 @@ import tflite
 from ...errors import ModelError, Unsupported
 from ..builder import Builder
 from ..kernels import Operand, compute
+from ..kernels.tflite import has_tflite_kernel, needs_one_scale
 from ..network import Arithmetic
 from ..operators import Clamp, Op
 from ..region import Region, Shape
@@ -76,6 +77,7 @@ class Reading:
         shapes = [self.builder.shape(i) for i in inputs]
         shape = op.output_shape(shapes)
         require_size(output, shape)
+        _require_kernel(op, [self.builder.tensors[i] for i in inputs], Tensor(output, shape, dtype, quant))
         sizes = [prod(s) for s in (*shapes, shape)]
         if all(i in self.builder.constants for i in inputs) and max(sizes) <= _MOST_FOLDED:
             return self.add_constant(
@@ -203,6 +205,21 @@ class LayerReading:
                     f"layer '{self.label}' ({self.operator.kind}) turns {_type(tensor.dtype, tensor.quant)} "
                     f"'{tensor.name}' into {_type(result.dtype, result.quant)} '{result.name}'"
                 )
+
+
+def _require_kernel(op: Op, tensors: Sequence[Tensor], result: Tensor) -> None:
+    """Refuses quantised layers that TFLite itself does not run: what they would give is not defined."""
+    quantised = [tensor for tensor in (*tensors, result) if tensor.quant is not None]
+    if not quantised:
+        return
+    dtype = quantised[0].dtype
+    if not has_tflite_kernel(op, dtype):
+        raise Unsupported(f"TFLite has no kernel for quantised {dtype.value}")
+    if needs_one_scale(op, dtype):
+        pairs = {(tensor.quant.scale, tensor.quant.zero) for tensor in quantised if tensor.quant is not None}
+        least, most = min(pairs), max(pairs)
+        if most[0][0] - least[0][0] > 1e-6 * most[0][0] or len({zero for _, zero in pairs}) > 1:
+            raise Unsupported("the scales of inputs and output differ, which TFLite does not convert here")
 
 
 def layer_label(file: ModelFile, index: int) -> str:

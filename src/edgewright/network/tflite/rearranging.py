@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import tflite
 
 from ...errors import ModelError, Unsupported
+from ..kernels.tflite_images import fixed_places
 from ..operators import (
     Concat,
     Coordinates,
@@ -23,7 +26,7 @@ from ..operators import (
     Tile,
     Transpose,
 )
-from ..region import Shape
+from ..region import Region, Shape
 from ..tensor import DType
 from .convolution import dequantized
 from .reading import LayerReading
@@ -117,39 +120,40 @@ def strided_slice(layer: LayerReading) -> None:
     """numpy's indexing, written as bit masks: one entry for each index, not for each axis."""
     options = layer.options(tflite.StridedSliceOptions)
     begin, end, step = (layer.integers(i, what) for i, what in ((1, "begin"), (2, "end"), (3, "step")))
-    shape = layer.shape()
     if not len(begin) == len(end) == len(step):
         raise ModelError(f"layer '{layer.label}': begin {begin}, end {end} and step {step} do not fit")
-    entries, axis = range(len(begin)), 0
-    taken = sum(not (options.NewAxisMask() >> i & 1 or options.EllipsisMask() >> i & 1) for i in entries)
-    starts, sizes, steps, result = [], [], [], []
-    for i in entries:
-        if options.EllipsisMask() >> i & 1:
-            for _ in range(len(shape) - taken):
-                starts, sizes, steps = [*starts, 0], [*sizes, shape[axis]], [*steps, 1]
-                result.append(shape[axis])
-                axis += 1
-            continue
-        if options.NewAxisMask() >> i & 1:
+    new_axes, ellipses = options.NewAxisMask(), options.EllipsisMask()
+    shape = layer.shape()
+    cuts: list[tuple[int, int, int]] = []  # for each axis: start, size, step
+    result: list[int] = []
+
+    def keep_axes(count: int) -> None:
+        for extent in shape[len(cuts) : len(cuts) + count]:
+            cuts.append((0, extent, 1))
+            result.append(extent)
+
+    indexed = sum(not (new_axes | ellipses) >> i & 1 for i in range(len(begin)))
+    for i in range(len(begin)):
+        if ellipses >> i & 1:
+            keep_axes(len(shape) - indexed)
+        elif new_axes >> i & 1:
             result.append(1)
-            continue
-        extent = shape[axis]
-        if options.ShrinkAxisMask() >> i & 1:
-            starts, sizes, steps = [*starts, begin[i] % extent], [*sizes, 1], [*steps, 1]
+        elif options.ShrinkAxisMask() >> i & 1:
+            extent = shape[len(cuts)]
+            if not -extent <= begin[i] < extent:
+                raise ModelError(f"layer '{layer.label}': index {begin[i]} of an axis of {extent}")
+            cuts.append((begin[i] % extent, 1, 1))
         else:
-            last = begin[i] + end[i] if options.Offset() else end[i]
             first = None if options.BeginMask() >> i & 1 else begin[i]
-            indices = range(
-                *slice(first, None if options.EndMask() >> i & 1 else last, step[i]).indices(extent)
-            )
-            starts, sizes, steps = [*starts, indices.start], [*sizes, len(indices)], [*steps, step[i]]
-            result.append(len(indices))
-        axis += 1
-    for extent in shape[axis:]:
-        starts, sizes, steps = [*starts, 0], [*sizes, extent], [*steps, 1]
-        result.append(extent)
+            last = begin[i] + end[i] if options.Offset() else end[i]
+            bounds = slice(first, None if options.EndMask() >> i & 1 else last, step[i])
+            places = range(*bounds.indices(shape[len(cuts)]))
+            cuts.append((places.start, len(places), step[i]))
+            result.append(len(places))
+    keep_axes(len(shape) - len(cuts))
+    starts, sizes, steps = zip(*cuts, strict=True) if cuts else ((), (), ())
     op = Slice(tuple(starts), tuple(sizes), tuple(steps))
-    if result == sizes:
+    if tuple(result) == op.sizes:
         layer.move(op)
     else:
         tensor = layer.tensor()
@@ -238,7 +242,21 @@ def resize(layer: LayerReading, mode: ResizeMode) -> None:
         coordinates, rounding = Coordinates.ALIGN_CORNERS, Rounding.HALF_UP
     elif options.HalfPixelCenters():
         coordinates, rounding = Coordinates.HALF_PIXEL, Rounding.HALF_UP
-    layer.move(Resize((size[0], size[1]), mode, coordinates, rounding))
+    op = Resize((size[0], size[1]), mode, coordinates, rounding)
+    if not is_nearest and layer.tensor().dtype in (DType.INT8, DType.INT16):
+        op = replace(op, slack=op.slack + _drift(op, layer.shape()))
+    layer.move(op)
+
+
+def _drift(op: Resize, shape: Shape) -> float:
+    """How far places in fixed point lie from true ones: most at one of the ends, both being linear."""
+    apart = [0.0]
+    for axis in range(2):
+        for index in (0, op.size[axis] - 1):
+            out = Region(((0, 1), (index, index + 1), (index, index + 1), (0, 1)))
+            first, _, share = fixed_places(op, axis, out, shape[1 + axis])
+            apart.append(abs(int(first[0]) + int(share[0]) / 1024 - op.place(axis, index, shape[1 + axis])))
+    return max(apart)
 
 
 def _axis(layer: LayerReading, axis: int, rank: int) -> int:

@@ -1,0 +1,29 @@
+"""`edgewright boards`: the catalogue."""
+
+from __future__ import annotations
+
+import click
+from rich.table import Table
+
+from ..platform import catalogue
+from ..platform.units import format_frequency, format_size
+from .common import console, json_option, print_json
+
+
+@click.command()
+@json_option
+def boards(as_json: bool) -> None:
+    """The boards that --board knows by name."""
+    known = catalogue()
+    if as_json:
+        print_json([board.model_dump(mode="json", by_alias=True) for board in known])
+        return
+    table = Table(title=f"{len(known)} boards", title_justify="left")
+    for heading in ("name", "processors", "RAM, fastest first", "flash"):
+        table.add_column(heading, overflow="fold")
+    for board in known:
+        cores = [f"{p.count}x {p.kind.value} {format_frequency(p.clock)}" for p in board.processors]
+        memories = [[f"{m.name} {format_size(m.size)}" for m in part] for part in (board.ram, board.flash)]
+        table.add_row(board.name, "\n".join(cores), "\n".join(memories[0]), "\n".join(memories[1]))
+    console.print(table)
+    console.print("Write your own as TOML and give its path to --board; see docs/boards.md.", style="dim")

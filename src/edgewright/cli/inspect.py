@@ -1,0 +1,138 @@
+"""`edgewright inspect`: what is in a model file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import click
+from rich.markup import escape
+from rich.table import Table
+
+from ..network import Network, Shape
+from ..network.describe import operator_text
+from .common import (
+    console,
+    json_option,
+    kibi,
+    model_argument,
+    number,
+    print_json,
+    read_model,
+    shape_option,
+    short,
+)
+
+
+@click.command()
+@model_argument
+@shape_option
+@click.option("--all", "everything", is_flag=True, help="Show every layer, however many.")
+@json_option
+def inspect(model: Path, shapes: dict[str, Shape], everything: bool, as_json: bool) -> None:
+    """What is in MODEL (.onnx or .tflite): layers, shapes, weights, MACs, what dominates memory."""
+    network = read_model(model, shapes)
+    if as_json:
+        print_json(summary(network))
+        return
+    console.print(_headline(network))
+    console.print(_layers(network, len(network.layers) if everything else 40))
+    console.print(_dominant(network))
+    for note in network.notes:
+        console.print(f"note: {escape(note)}", style="dim")
+
+
+def summary(network: Network) -> dict[str, object]:
+    """The network in numbers, as plain data."""
+    tensors = network.tensors
+    return {
+        "name": network.name,
+        "inputs": [_interface(network, name) for name in network.inputs],
+        "outputs": [_interface(network, name) for name in network.outputs],
+        "layers": [
+            {
+                "name": layer.name,
+                "operator": type(layer.op).__name__,
+                "text": operator_text(network, layer),
+                "inputs": list(network.activations(layer)),
+                "output": layer.output,
+                "shape": list(tensors[layer.output].shape),
+                "dtype": tensors[layer.output].dtype.value,
+                "bytes": tensors[layer.output].bytes,
+                "macs": network.macs(layer),
+                "weight_bytes": _weights(network, layer.inputs),
+            }
+            for layer in network.layers
+        ],
+        "operators": dict(Counter(type(layer.op).__name__ for layer in network.layers).most_common()),
+        "macs": network.total_macs,
+        "weight_bytes": network.weight_bytes,
+        "notes": list(network.notes),
+    }
+
+
+def _interface(network: Network, name: str) -> dict[str, object]:
+    tensor = network.tensors[name]
+    return {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype.value, "bytes": tensor.bytes}
+
+
+def _weights(network: Network, names: tuple[str, ...]) -> int:
+    return sum(network.tensors[name].bytes for name in names if name in network.constants)
+
+
+def _headline(network: Network) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    for label, names in (("input", network.inputs), ("output", network.outputs)):
+        for name in names:
+            tensor = network.tensors[name]
+            grid.add_row(label, escape(str(tensor)), f"{number(tensor.bytes)} B")
+    grid.add_row("layers", number(len(network.layers)))
+    grid.add_row("weights", f"{number(network.weight_bytes)} B", kibi(network.weight_bytes))
+    grid.add_row("work", f"{number(network.total_macs)} MACs")
+    return grid
+
+
+def _layers(network: Network, most: int) -> Table:
+    table = Table(title=escape(network.name), title_justify="left")
+    for heading in ("#", "layer", "operator", "output"):
+        table.add_column(heading, overflow="fold", justify="right" if heading == "#" else "left")
+    for heading in ("RAM out", "weights", "MACs"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for index, layer in enumerate(network.layers[:most]):
+        tensor = network.tensors[layer.output]
+        weights = _weights(network, layer.inputs)
+        macs = network.macs(layer)
+        table.add_row(
+            str(index),
+            escape(layer.name),
+            escape(operator_text(network, layer)),
+            f"{'x'.join(map(str, tensor.shape))} {tensor.dtype.value}",
+            number(tensor.bytes),
+            number(weights) if weights else "",
+            short(macs) if macs else "",
+        )
+    if len(network.layers) > most:
+        table.add_row("", f"… {len(network.layers) - most} more; --all shows them", "", "", "", "", "")
+    return table
+
+
+def _dominant(network: Network) -> Table:
+    """The tensors that no plan gets around: the layers with the most bytes to read and write at once."""
+    table = Table(title="what dominates memory: input and output of one layer", title_justify="left")
+    table.add_column("layer", overflow="fold")
+    table.add_column("reads", overflow="fold")
+    table.add_column("bytes", justify="right")
+    rows = sorted(
+        network.layers,
+        key=lambda layer: -_pair(network, layer.name),
+    )
+    for layer in rows[:5]:
+        names = (*network.activations(layer), layer.output)
+        parts = [f"{escape(name)} {number(network.tensors[name].bytes)}" for name in names]
+        table.add_row(escape(layer.name), "\n".join(parts), number(_pair(network, layer.name)))
+    return table
+
+
+def _pair(network: Network, name: str) -> int:
+    layer = network.by_name[name]
+    return sum(network.tensors[n].bytes for n in (*network.activations(layer), layer.output))

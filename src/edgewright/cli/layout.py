@@ -1,0 +1,56 @@
+"""`edgewright layout`: addresses for any buffers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.markup import escape
+from rich.table import Table
+
+from ..files import write_atomic
+from ..memory.layout import Placement, place_optimal, read_csv, write_csv
+from .common import Size, console, json_option, kibi, number, print_json, working
+
+
+@click.command()
+@click.argument("buffers", type=click.Path(path_type=Path))
+@click.option("--capacity", type=Size(), help="Bytes that there are; without it, the least that is needed.")
+@click.option("--alignment", type=click.IntRange(min=1), default=1, show_default=True, help="Of every offset.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the CSV with a column of offsets.")
+@json_option
+def layout(buffers: Path, capacity: int | None, alignment: int, output: Path | None, as_json: bool) -> None:
+    """Addresses for the buffers of a CSV file (id,lower,upper,size: MiniMalloc's format, upper excluded)."""
+    problem = read_csv(buffers, alignment=alignment)
+    with working(f"placing {len(problem.items)} buffers"):
+        placement = place_optimal(problem, capacity)
+    if output:
+        write_atomic(output, write_csv(problem, placement))
+    if as_json:
+        print_json(
+            {
+                "peak_bytes": placement.peak,
+                "bound_bytes": placement.bound,
+                "optimal": placement.optimal,
+                "method": placement.method,
+                "offsets": dict(placement.offsets),
+            }
+        )
+        return
+    table = Table(title=f"{len(problem.items)} buffers", title_justify="left")
+    for heading in ("buffer", "offset", "size", "from", "to"):
+        table.add_column(heading, justify="left" if heading == "buffer" else "right")
+    items = sorted(problem.items, key=lambda item: (placement.offsets[item.name], item.start))
+    for item in items[:60]:
+        numbers = (placement.offsets[item.name], item.size, item.start, item.end)
+        table.add_row(escape(item.name), *map(number, numbers))
+    if len(items) > 60:
+        table.add_row(f"… {len(items) - 60} more; --json or -o gives all")
+    console.print(table)
+    console.print(_verdict(placement, capacity))
+
+
+def _verdict(placement: Placement, capacity: int | None) -> str:
+    proof = "proven least" if placement.optimal else f"no layout can need less than {number(placement.bound)} B"
+    fits = f"; fits {number(capacity)} B" if capacity is not None else ""
+    return f"peak {number(placement.peak)} B ({kibi(placement.peak)}), {proof}{fits}"

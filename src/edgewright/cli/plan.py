@@ -1,0 +1,178 @@
+"""`edgewright plan`: order, addresses, peak; whether it fits, and what stands in the way if not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.markup import escape
+from rich.table import Table
+
+from ..errors import Infeasible
+from ..files import write_atomic
+from ..memory import Fit, critical_buffers, fit
+from ..memory import plan as make_plan
+from ..network import Shape
+from ..network.describe import operator_text
+from ..platform import Board, load_board
+from ..program import Plan, plan_to_dict, save_plan
+from ..report import plan_page
+from .common import (
+    Size,
+    console,
+    json_option,
+    kibi,
+    model_argument,
+    number,
+    print_json,
+    read_model,
+    shape_option,
+    short,
+    working,
+)
+
+
+@click.command()
+@model_argument
+@click.option("--board", help="A name from `edgewright boards`, or a board file (.toml).")
+@click.option("--ram", type=Size(), help="RAM that there is, such as 64K. Overrules the board's.")
+@click.option("--plain", is_flag=True, help="Best order and layout only: no buffers shared or overlapping.")
+@click.option("--alignment", type=click.IntRange(1, 4096), help="Of every offset.  [default: the board's, or 4]")
+@click.option("--page", type=click.Path(path_type=Path), help="Write a self-contained page that shows the plan.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("plan.json"),
+    show_default=True,
+    help="Where the plan goes.",
+)
+@shape_option
+@json_option
+def plan(
+    model: Path,
+    board: str | None,
+    ram: int | None,
+    plain: bool,
+    alignment: int | None,
+    page: Path | None,
+    output: Path,
+    shapes: dict[str, Shape],
+    as_json: bool,
+) -> None:
+    """The plan for MODEL that needs the least RAM: order of layers, address of every buffer, proof or gap.
+
+    Ends with status 1 when the plan does not fit the board or --ram.
+    """
+    target = load_board(board) if board else None
+    network = read_model(model, shapes)
+    with working(f"planning {network.name}"):
+        found = make_plan(network, target, plain=plain, alignment=alignment)
+    verdict = fit(found, target, ram)
+    critical = critical_buffers(found)
+    save_plan(found, output)
+    if page:
+        write_atomic(page, plan_page(found, critical=critical, ram=verdict.ram, flash=verdict.flash))
+    if as_json:
+        print_json({**plan_to_dict(found), "fits": verdict.fits, "critical": list(critical)})
+    else:
+        _print(found, target, critical, [output, *([page] if page else [])])
+    if not verdict.fits:
+        raise Infeasible(_refusal(found, verdict, critical))
+    if not as_json:
+        console.print(_fitting(verdict), style="green")
+
+
+def _print(plan: Plan, board: Board | None, critical: Sequence[str], written: Sequence[Path]) -> None:
+    console.print(_stages(plan, critical))
+    console.print(_summary(plan, board))
+    if len(plan.savings) > 1:
+        console.print(_savings(plan))
+    for note in plan.network.notes:
+        console.print(f"note: {escape(note)}", style="dim")
+    console.print(f"wrote {' and '.join(map(str, written))}", style="dim", soft_wrap=True)
+
+
+def _stages(plan: Plan, critical: Sequence[str], most: int = 40) -> Table:
+    """The stages around the fullest one, when there are many."""
+    network = plan.network
+    live = plan.live_bytes
+    table = Table(title=f"{escape(network.name)}: order and addresses", title_justify="left")
+    for heading in ("#", "layer", "operator", "output"):
+        table.add_column(heading, overflow="fold", justify="right" if heading == "#" else "left")
+    for heading in ("at", "bytes", "in use"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    buffers = {buffer.name: buffer for buffer in plan.buffers}
+    peak = max(live, default=0)
+    centre = live.index(peak) if live else 0
+    first = max(0, min(centre - most // 2, len(live) - most))
+    if first:
+        table.add_row("", f"… {first} before")
+    for index, stage in list(enumerate(plan.program.stages))[first : first + most]:
+        layer = network.by_name[stage.name]
+        tensor, view = network.tensors[layer.output], plan.views[layer.output]
+        table.add_row(
+            str(index),
+            escape(stage.name),
+            escape(operator_text(network, layer)),
+            "x".join(map(str, tensor.shape)),
+            number(buffers[view.buffer].offset + view.offset),
+            number(tensor.bytes),
+            number(live[index]),
+            style="bold" if live[index] == peak else None,
+        )
+    if first + most < len(live):
+        table.add_row("", f"… {len(live) - first - most} after; the plan file and --page have all")
+    return table
+
+
+def _summary(plan: Plan, board: Board | None) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    gap = plan.peak_bytes - plan.bound_bytes
+    proof = "proven least" if plan.optimal else f"bound {number(plan.bound_bytes)} B, gap {gap / plan.peak_bytes:.1%}"
+    grid.add_row("peak RAM", f"{number(plan.peak_bytes)} B", f"{kibi(plan.peak_bytes)}, {proof}")
+    if len(plan.arenas) > 1:
+        for name, size in plan.arenas.items():
+            grid.add_row("", f"{number(size)} B", f"in {name}")
+    grid.add_row("flash", f"{number(plan.flash_bytes)} B", f"{kibi(plan.flash_bytes)} of weights")
+    grid.add_row("work", f"{short(plan.macs)} MACs", f"{len(plan.order)} stages, {len(plan.free)} layers for free")
+    if board:
+        grid.add_row("board", board.name, escape(board.title or ""))
+    return grid
+
+
+def _savings(plan: Plan) -> Table:
+    table = Table(title="what each technique saved", title_justify="left")
+    table.add_column("technique")
+    table.add_column("peak RAM", justify="right")
+    table.add_column("of the first", justify="right")
+    base = plan.savings[0].peak_bytes or 1
+    for saving in plan.savings:
+        table.add_row(saving.technique, number(saving.peak_bytes), f"{saving.peak_bytes / base:.0%}")
+    return table
+
+
+def _fitting(verdict: Fit) -> str:
+    if verdict.ram is None:
+        return "no --board or --ram given: nothing to compare with"
+    return f"fits: {number(verdict.ram - verdict.ram_needed)} B of {number(verdict.ram)} B RAM stay free"
+
+
+def _refusal(plan: Plan, verdict: Fit, critical: Sequence[str]) -> str:
+    if verdict.ram is not None and verdict.ram_needed > verdict.ram:
+        over = verdict.ram_needed - verdict.ram
+        names = ", ".join(f"'{name}'" for name in critical[:4])
+        more = f" and {len(critical) - 4} more" if len(critical) > 4 else ""
+        proof = "no plan of whole layers needs less" if plan.optimal else "the least found"
+        return (
+            f"does not fit: {plan.network.name} needs {number(verdict.ram_needed)} B of RAM ({proof}), "
+            f"{number(over)} B more than the {number(verdict.ram)} B there are; "
+            f"in the way: {names}{more}. Try a larger board, a smaller input or int8."
+        )
+    assert verdict.flash is not None
+    return (
+        f"does not fit: {plan.network.name} has {number(plan.flash_bytes)} B of weights, "
+        f"{number(plan.flash_bytes - verdict.flash)} B more than the {number(verdict.flash)} B of flash there are. "
+        f"Try int8 weights or a board with more flash."
+    )

@@ -1,0 +1,53 @@
+"""Whether a plan fits, and which buffers decide its peak."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import InputError
+from ..platform import Board
+from ..program import Plan
+from .layout import Item, LayoutProblem, Placement, critical
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What a plan needs beside what there is (None: nobody said)."""
+
+    ram_needed: int
+    flash_needed: int
+    ram: int | None
+    flash: int | None
+    fits_memories: bool  # each memory of the board holds what is placed in it
+
+    @property
+    def fits(self) -> bool:
+        ram = self.ram is None or self.ram_needed <= self.ram
+        flash = self.flash is None or self.flash_needed <= self.flash
+        return ram and flash and self.fits_memories
+
+
+def fit(plan: Plan, board: Board | None = None, ram: int | None = None) -> Fit:
+    """The plan beside the board's memories, or beside `ram` bytes."""
+    if ram is not None and ram <= 0:
+        raise InputError("there must be some RAM: give a size such as 64K")
+    if board is None or ram is not None:
+        flash = None if board is None else board.flash_size
+        return Fit(plan.peak_bytes, plan.flash_bytes, ram, flash, True)
+    usable = {memory.name: memory.usable for memory in board.ram}
+    holds = all(size <= usable.get(name, 0) for name, size in plan.arenas.items())
+    spread = len(plan.arenas) > 1
+    available = board.ram_size if spread else max(usable.values(), default=0)
+    return Fit(plan.peak_bytes, plan.flash_bytes, available, board.flash_size, holds)
+
+
+def critical_buffers(plan: Plan) -> tuple[str, ...]:
+    """Buffers of which one must shrink before the peak can: stacks from address 0 to the peak (S 4.3.3, fig. 4.10)."""
+    found: list[str] = []
+    for memory, size in plan.arenas.items():
+        buffers = [b for b in plan.buffers if b.memory == memory]
+        items = tuple(Item(b.name, b.first, b.last + 1, b.size) for b in buffers)
+        offsets = {b.name: b.offset for b in buffers}
+        placement = Placement(offsets, size, 0, "planned")
+        found.extend(critical(LayoutProblem(items, {}, plan.alignment), placement))
+    return tuple(found)

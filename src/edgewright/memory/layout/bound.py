@@ -1,0 +1,84 @@
+"""What no layout can beat: the bytes that are live at once. Proving more is left to the exact search."""
+
+from dataclasses import dataclass
+
+from edgewright.memory.layout.problem import Item, LayoutProblem
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """The moment at which memory is tightest: `size` bytes are needed by `items`, which are alive at `time`."""
+
+    time: int
+    size: int
+    items: tuple[Item, ...]
+
+
+def lower_bound(problem: LayoutProblem) -> int:
+    """A peak that no placement can be below: the most bytes live at once, less what special pairs can share."""
+    return tightest(problem).size
+
+
+def tightest(problem: LayoutProblem) -> Crowd:
+    """The moment that demands the most memory. Only starts need a look: between them buffers merely die."""
+    shared = _most_shared(problem)
+    pads = {i.name: -i.size % problem.alignment for i in problem.items}
+    best = Crowd(0, 0, ())
+    alive: list[Item] = []
+    events = sorted(problem.items, key=lambda i: i.start)
+    for n, item in enumerate(events):
+        alive = [other for other in alive if other.end > item.start]
+        alive.append(item)
+        if n + 1 < len(events) and events[n + 1].start == item.start:
+            continue
+        size = _union(alive, pads, shared)
+        if size > best.size:
+            best = Crowd(item.start, size, tuple(alive))
+    for item in problem.items:
+        if item.fixed is not None and item.fixed + item.size > best.size:
+            best = Crowd(item.start, item.fixed + item.size, (item,))
+    return best
+
+
+def _union(alive: list[Item], pads: dict[str, int], shared: dict[str, dict[str, int]]) -> int:
+    """Bytes that `alive` cover at least, were they all rounded up; the pad of the topmost is not needed.
+
+    The union of any subset is at least its sizes less its pairwise intersections (Bonferroni); so buffers that
+    share more than they bring are left out of the sum.
+    """
+    names = {i.name for i in alive}
+    worth = {
+        i.name: i.size + pads[i.name] - sum(s for other, s in shared.get(i.name, {}).items() if other in names)
+        for i in alive
+    }
+    kept = {i.name: i.size + pads[i.name] for i in alive}
+    while kept and (least := min(kept, key=lambda name: worth[name])) and worth[least] < 0:
+        del kept[least]
+        for other, s in shared.get(least, {}).items():
+            if other in kept:
+                worth[other] += s
+    pairs = sum(s for x in kept if x in shared for y, s in shared[x].items() if y in kept) // 2
+    return sum(kept.values()) - pairs - max((pads[name] for name in names), default=0)
+
+
+def _most_shared(problem: LayoutProblem) -> dict[str, dict[str, int]]:
+    """For every special pair, the most bytes the two can have in common at any allowed distance."""
+    items = {i.name: i for i in problem.items}
+    shared: dict[str, dict[str, int]] = {}
+    for x, y in problem.gaps:
+        both = overlap(problem, items[x], items[y])
+        if both > 0:
+            shared.setdefault(x, {})[y] = both
+            shared.setdefault(y, {})[x] = both
+    return shared
+
+
+def overlap(problem: LayoutProblem, x: Item, y: Item) -> int:
+    """The most bytes that x and y, rounded up to the alignment, can have in common."""
+    a = problem.alignment
+    size_x, size_y = x.size + -x.size % a, y.size + -y.size % a
+    g_xy, g_yx = problem.gap(x, y), problem.gap(y, x)
+    # The distance d = offset[y] - offset[x] obeys d >= g_xy or d <= -g_yx; one lies inside the other for d in [low, high].
+    low, high = min(0, size_x - size_y), max(0, size_x - size_y)
+    at_least, at_most = max(g_xy + -g_xy % a, low), min(-(g_yx + -g_yx % a), high)
+    return max(0, *(min(size_x, d + size_y) - max(0, d) for d in (at_least, at_most)))

@@ -1,0 +1,112 @@
+"""Placement by first fit: one buffer after the other at the lowest address that is free. Proofs are left to others."""
+
+import random
+from collections.abc import Callable, Sequence
+
+from edgewright.memory.layout.bound import lower_bound
+from edgewright.memory.layout.coarsen import Coarse, Merge, coarsen
+from edgewright.memory.layout.grid import Grid, to_grid, to_placement
+from edgewright.memory.layout.problem import LayoutProblem, Placement
+
+Order = Callable[[Grid, int], tuple[int, ...]]
+
+# Sort keys, smallest first. "crowding" takes the buffers of the most contested moments first.
+ORDERS: dict[str, Order] = {
+    "crowding": lambda g, i: (-g.crowding[i], g.boxes[i].start - g.boxes[i].end, -g.boxes[i].size),
+    "size": lambda g, i: (-g.boxes[i].size,),
+    "life": lambda g, i: (g.boxes[i].start - g.boxes[i].end, -g.boxes[i].size),
+    "area": lambda g, i: ((g.boxes[i].start - g.boxes[i].end) * g.boxes[i].size,),
+    "crowding, size": lambda g, i: (-g.crowding[i], -g.boxes[i].size),
+    "start": lambda g, i: (g.boxes[i].start, -g.boxes[i].size),
+}
+_CLIMB_WORK = 1_000_000  # pairs looked at while climbing: about a second
+
+
+def in_order(grid: Grid, order: str) -> list[int]:
+    """The boxes of `grid`, sorted by a key of `ORDERS`."""
+    return sorted(range(len(grid.boxes)), key=lambda i: ORDERS[order](grid, i))
+
+
+def place_greedy_by_size(problem: LayoutProblem) -> Placement:
+    """The placement of TensorFlow Lite Micro's greedy planner: largest first, each in the first gap that holds it.
+
+    The baseline of S 4.3.2. It knows nothing of special pairs, whose buffers it keeps apart; buffers with a fixed
+    address go first, as that planner does with an offline plan.
+    """
+    grid = to_grid(LayoutProblem(problem.items, {}, problem.alignment))
+    offsets = first_fit(grid, in_order(grid, "size"))
+    return to_placement(problem, grid, offsets, lower_bound(problem), "greedy by size")
+
+
+def place_first_fit(problem: LayoutProblem, climb: bool = True, seed: int = 0) -> Placement:
+    """The best first fit over several orders, then of orders reached by moving single buffers forward."""
+    bound = lower_bound(problem)
+    grid = to_grid(problem)
+    offsets, method = best_first_fit(grid, bound, climb, seed)
+    return to_placement(problem, grid, offsets, bound, method)
+
+
+def best_first_fit(grid: Grid, enough: int, climb: bool, seed: int = 0) -> tuple[list[int], str]:
+    """The offsets of the lowest peak found, and how; stops at `enough` bytes."""
+    best: list[int] = []
+    best_peak, method = -1, ""
+    start: tuple[Coarse, str] | None = None
+    for coarse in (coarsen(grid, Merge.NOTHING), coarsen(grid, Merge.BLOCKS)):
+        for name in ORDERS:
+            offsets = first_fit(coarse.grid, in_order(coarse.grid, name))
+            peak = coarse.grid.peak(offsets)
+            if best_peak < 0 or peak < best_peak:
+                best, best_peak, start = coarse.refine(offsets), peak, (coarse, name)
+                method = f"first fit by {name}"
+            if best_peak <= enough:
+                return best, method
+    if climb and start is not None:
+        coarse, name = start
+        offsets = _climb(coarse.grid, in_order(coarse.grid, name), enough, random.Random(seed))
+        if coarse.grid.peak(offsets) < best_peak:
+            best, method = coarse.refine(offsets), "first fit, improved"
+    return best, method
+
+
+def first_fit(grid: Grid, order: Sequence[int]) -> list[int]:
+    """Offsets (units): each box in turn at the lowest place its already placed rivals leave. Fixed ones go first."""
+    offsets = [-1 if box.fixed is None else box.fixed for box in grid.boxes]
+    for i in order:
+        if grid.boxes[i].fixed is not None:
+            continue
+        taken = [(offsets[j] - drop, offsets[j] + lift) for j, drop, lift in grid.rivals[i] if offsets[j] >= 0]
+        taken.sort()
+        here = 0
+        for low, high in taken:
+            if here <= low:  # all further ones lie above as well
+                break
+            if high > here:
+                here = high
+        offsets[i] = here
+    return offsets
+
+
+def _climb(grid: Grid, order: list[int], enough: int, rng: random.Random) -> list[int]:
+    """The best offsets met while a box at the peak moves forward in the order, to before one of its rivals."""
+    best = offsets = first_fit(grid, order)
+    peak = best_peak = grid.peak(offsets)
+    steps = _CLIMB_WORK // (1 + len(grid.boxes) + sum(map(len, grid.rivals)))
+    for _ in range(steps):
+        if best_peak <= enough:
+            break
+        at_peak = [i for i, o in enumerate(offsets) if o * grid.unit + grid.boxes[i].top == peak]
+        i = rng.choice(at_peak)
+        rank = {box: n for n, box in enumerate(order)}
+        earlier = sorted(rank[j] for j, _, _ in grid.rivals[i] if rank[j] < rank[i])
+        if not earlier:
+            break
+        trial = list(order)
+        trial.remove(i)
+        trial.insert(rng.choice(earlier), i)
+        trial_offsets = first_fit(grid, trial)
+        trial_peak = grid.peak(trial_offsets)
+        if trial_peak <= peak or rng.random() < 0.02:  # a rare step up leaves a dead end
+            order, offsets, peak = trial, trial_offsets, trial_peak
+        if peak < best_peak:
+            best, best_peak = offsets, peak
+    return best

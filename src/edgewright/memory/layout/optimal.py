@@ -1,0 +1,175 @@
+"""The front door: the least peak, with proof where it can be had. Heuristics and exact models are imported."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from edgewright.errors import Infeasible
+from edgewright.memory.layout.bound import lower_bound, tightest
+from edgewright.memory.layout.coarsen import Coarse, Merge, coarsen
+from edgewright.memory.layout.exact import Budget, Status, fit, minimise
+from edgewright.memory.layout.first_fit import best_first_fit, in_order
+from edgewright.memory.layout.grid import Grid, to_grid
+from edgewright.memory.layout.problem import LayoutProblem, Placement, conflicts
+
+_FIRST = Budget(conflicts=60, work=0.004)  # of one search in the first round; each round takes four times as much
+_SMALL = 40  # boxes up to which single buffers are searched first: a proof comes as quickly as a placement there
+_SEARCHES = (  # what solves MiniMalloc's instances, quickest first
+    (Merge.BLOCKS, "crowding"),
+    (Merge.BLOCKS, "life"),
+    (Merge.CHAINS, "life"),
+    (Merge.NOTHING, "crowding"),
+    (Merge.NOTHING, "life"),
+    (Merge.BLOCKS, "area"),
+)
+
+
+class Effort(Enum):
+    """How hard to try for a fit and for a proof: rounds of searches."""
+
+    QUICK = 0  # first fit alone
+    NORMAL = 2
+    THOROUGH = 4
+
+    @property
+    def proof(self) -> Budget:
+        """What the final search for the optimum may cost."""
+        scale = 4**self.value
+        return Budget(_FIRST.conflicts * 10 * scale, _FIRST.work * scale)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    offsets: list[int]
+    peak: int
+    bound: int
+    method: str
+
+
+def place_optimal(
+    problem: LayoutProblem, capacity: int | None = None, effort: Effort = Effort.NORMAL
+) -> Placement:
+    """The placement with the least peak, or, given a capacity in bytes, one that fits.
+
+    The answer is proven best (`optimal`), found (`bound` < `peak`), or `Infeasible` is raised, which says whether none
+    exists or none was found. Parts of the problem between which nothing is alive are solved one by one.
+    """
+    bound = lower_bound(problem)
+    if capacity is not None and bound > capacity:
+        raise Infeasible(f"no placement exists in {capacity} bytes; {_crowd(problem)}")
+    parts = sorted(((lower_bound(part), n, part) for n, part in enumerate(_parts(problem))), reverse=True)
+    offsets: dict[str, int] = {}
+    peak = 0
+    methods: list[str] = []
+    for part_bound, _, part in parts:
+        grid = to_grid(part)
+        if (clash := grid.fixed_clash()) is not None:
+            x, y = (part.items[i].name for i in clash)
+            raise Infeasible(f"the fixed addresses of {x!r} and {y!r} overlap while both are alive; move one of them")
+        if capacity is None:
+            answer = _least(grid, part_bound, max(bound, peak), effort)
+        else:
+            answer = _within(part, grid, part_bound, capacity, effort)
+        offsets |= {i.name: o * grid.unit for i, o in zip(part.items, answer.offsets, strict=True)}
+        peak, bound = max(peak, answer.peak), max(bound, answer.bound)
+        methods += [] if answer.method in methods else [answer.method]
+    placement = Placement({i.name: offsets[i.name] for i in problem.items}, peak, bound, "; ".join(methods))
+    assert not (bad := conflicts(problem, placement)), f"placed wrongly: {bad[:5]}"
+    return placement
+
+
+def _least(grid: Grid, bound: int, enough: int, effort: Effort) -> _Answer:
+    """The lowest peak found; any peak of at most `enough` will do, since another part needs that much."""
+    offsets, method = best_first_fit(grid, enough, climb=True)
+    best = _Answer(offsets, grid.peak(offsets), bound, method)
+    if best.peak <= enough or effort is Effort.QUICK:
+        return best
+    status, found = _search(grid, enough, effort.value)
+    if found is not None:
+        return _Answer(found.offsets, found.peak, bound, found.method)
+    low = enough + (status is Status.IMPOSSIBLE)  # a peak this low is not excluded
+    best = _Answer(best.offsets, best.peak, low if status is Status.IMPOSSIBLE else bound, best.method)
+    if len(grid.boxes) > _SMALL:
+        best = _bisect(grid, low, best)
+    proven, proven_bound = minimise(grid, best.offsets, best.bound, effort.proof)
+    if grid.peak(proven) < best.peak:
+        return _Answer(proven, grid.peak(proven), proven_bound, "search for the least peak")
+    return _Answer(best.offsets, best.peak, proven_bound, best.method)
+
+
+def _bisect(grid: Grid, low: int, best: _Answer) -> _Answer:
+    """`best`, improved by short searches below its peak; a limit at which they fail counts as too low."""
+    high = best.peak
+    while high - low > max(grid.unit, high // 256):
+        middle = (low + high) // 2
+        _, found = _search(grid, middle, rounds=1)
+        if found is None:
+            low = middle + 1
+        else:
+            best = _Answer(found.offsets, found.peak, best.bound, found.method)
+            high = best.peak
+    return best
+
+
+def _within(part: LayoutProblem, grid: Grid, bound: int, capacity: int, effort: Effort) -> _Answer:
+    """Any placement in `capacity` bytes."""
+    offsets, method = best_first_fit(grid, capacity, climb=False)
+    if (peak := grid.peak(offsets)) <= capacity:
+        return _Answer(offsets, peak, bound, method)
+    status, found = _search(grid, capacity, max(1, effort.value))
+    if found is not None:
+        return _Answer(found.offsets, found.peak, bound, found.method)
+    if status is Status.IMPOSSIBLE:
+        raise Infeasible(f"no placement exists in {capacity} bytes, as an exhaustive search showed; {_crowd(part)}")
+    raise Infeasible(f"no placement found in {capacity} bytes, though one may exist; {_crowd(part)}")
+
+
+def _search(grid: Grid, limit: int, rounds: int) -> tuple[Status, _Answer | None]:
+    """A placement within `limit` bytes: short searches in rotation, each round longer than the one before."""
+    searches = list(_ways(grid))
+    for n in range(rounds):
+        budget = Budget(_FIRST.conflicts * 4**n, _FIRST.work * 4**n)
+        for merge, coarse, order in searches:
+            status, offsets = fit(coarse.grid, limit, in_order(coarse.grid, order), budget)
+            if status is Status.FOUND:
+                fine = coarse.refine(offsets)
+                return status, _Answer(fine, grid.peak(fine), 0, f"search over {merge.value} by {order}")
+            if status is Status.IMPOSSIBLE and merge is Merge.NOTHING:
+                return status, None
+    return Status.GAVE_UP, None
+
+
+def _ways(grid: Grid) -> Iterator[tuple[Merge, Coarse, str]]:
+    """The searches worth trying: a merge that merges nothing is left out."""
+    coarse = {merge: coarsen(grid, merge) for merge in Merge}
+    single = len(grid.boxes)
+    ways = _SEARCHES if single > _SMALL else sorted(_SEARCHES, key=lambda way: way[0] is not Merge.NOTHING)
+    for merge, order in ways:
+        if merge is Merge.NOTHING or len(coarse[merge].grid.boxes) < single:
+            yield merge, coarse[merge], order
+
+
+def _parts(problem: LayoutProblem) -> Iterator[LayoutProblem]:
+    """The problem cut at every time that no buffer lives through."""
+    items: list[list] = []
+    until = None
+    for item in sorted(problem.items, key=lambda i: i.start):
+        if until is None or item.start >= until:
+            items.append([])
+        items[-1].append(item)
+        until = item.end if until is None else max(until, item.end)
+    for part in items:
+        names = {i.name for i in part}
+        gaps = {pair: g for pair, g in problem.gaps.items() if pair[0] in names and pair[1] in names}
+        yield LayoutProblem(tuple(part), gaps, problem.alignment)
+
+
+def _crowd(problem: LayoutProblem) -> str:
+    """What is alive when memory is tightest, for a message: names of the largest, and what to do."""
+    crowd = tightest(problem)
+    largest = sorted(crowd.items, key=lambda i: -i.size)
+    names = ", ".join(f"{i.name} ({i.size})" for i in largest[:6]) + (", ..." if len(largest) > 6 else "")
+    return (
+        f"{crowd.size} bytes are live at once at time {crowd.time}: {names}. "
+        "Raise the capacity, or shrink one of these buffers."
+    )

@@ -1,0 +1,95 @@
+"""Chains of steps as hills and valleys, and the order in which independent chains are best interleaved.
+
+Chains that meet in a shared store are left to `branches`.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Steps that run one after the other; bytes count from the chain's own start."""
+
+    steps: tuple[int, ...]
+    level: tuple[int, ...]  # held before each step and after the last; level[0] == 0
+    need: tuple[int, ...]  # while each step runs
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """A stretch of a chain that is run without a break: up over a hill, down to a valley."""
+
+    begin: int  # positions in the chain: steps[begin:end]
+    end: int
+    start: int  # bytes held before
+    rise: int  # bytes above `start` that the hill takes
+    change: int  # bytes held after, less `start`
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """What decides the order among climbs of independent chains, least first (Liu 1987).
+
+        First those that end no higher than they start, lowest hill first: each makes room for the next. Then the
+        others, largest drop from hill to valley first: the same rule with time reversed.
+        """
+        return (0, self.rise) if self.change <= 0 else (1, self.change - self.rise)
+
+
+def climbs(chain: Chain, begin: int, end: int) -> list[Climb]:
+    """The canonical climbs of `steps[begin:end]`: no other way to pause is ever better.
+
+    Down to the lowest valley, each climb ends lower and needs a higher hill than the one before; from there up,
+    the same holds backwards in time (hill-valley segments, Liu 1987; Kayaaslan et al. 2018, section 3).
+    """
+    low = min(range(begin, end + 1), key=lambda at: (chain.level[at], -at))  # the last of the lowest
+    # Down: pause at each new lowest valley, unless the hill before it was as high; then run on.
+    down: list[tuple[int, int]] = []  # (hill, position after it)
+    lowest, top = chain.level[begin], 0
+    for at in range(begin + 1, low + 1):
+        top = max(top, chain.need[at - 1])
+        if chain.level[at] <= lowest:
+            while down and down[-1][0] >= top:
+                top = down.pop()[0]
+            down.append((top, at))
+            lowest, top = chain.level[at], 0
+    up: list[tuple[int, int]] = []  # the same from the end; strictly, so that every climb of it gains
+    lowest, top = chain.level[end], 0
+    for at in range(end - 1, low - 1, -1):
+        top = max(top, chain.need[at])
+        if chain.level[at] < lowest:
+            while up and up[-1][0] >= top:
+                top = up.pop()[0]
+            up.append((top, at))
+            lowest, top = chain.level[at], 0
+    marks = [begin, *(at for _, at in down), *(at for _, at in reversed(up)), end]
+    marks = sorted(set(marks))
+    return [
+        Climb(
+            a,
+            b,
+            start=chain.level[a],
+            rise=max(chain.need[a:b]) - chain.level[a],
+            change=chain.level[b] - chain.level[a],
+        )
+        for a, b in zip(marks, marks[1:], strict=False)
+    ]
+
+
+def resting_places(chain: Chain, low: int, high: int) -> list[int]:
+    """The positions from `low` to `high` at which a chain may wait: those with no lower place to both sides.
+
+    At a place with one as low before it and one as low behind it, waiting is never needed: cross the lower of
+    the two hills together with the higher one, when that one is crossed.
+    """
+    places = set()
+    best = None
+    for at in range(low, high + 1):
+        if best is None or chain.level[at] < best:
+            places.add(at)
+            best = chain.level[at]
+    best = None
+    for at in range(high, low - 1, -1):
+        if best is None or chain.level[at] < best:
+            places.add(at)
+            best = chain.level[at]
+    return sorted(places)

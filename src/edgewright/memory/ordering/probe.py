@@ -1,0 +1,114 @@
+"""What must hold in every order within a budget: pairs of steps that can only run one way round.
+
+Whether an order within the budget exists is left to `beam`; here the budget is refuted, or the graph gets
+narrower for it.
+"""
+
+from collections.abc import Sequence
+
+from edgewright.memory.ordering.cuts import Cuts
+from edgewright.memory.ordering.lattice import Lattice, bits
+
+
+class Precedence:
+    """All pairs "a before b" known so far, closed under transitivity, as masks in both directions."""
+
+    def __init__(self, lattice: Lattice) -> None:
+        self.count, self.full = lattice.count, lattice.full
+        self.before = [0] * self.count
+        self.after = [0] * self.count
+        waiting = self.full
+        while waiting:
+            for step in bits(waiting):
+                if not lattice.pred[step] & waiting:
+                    waiting ^= 1 << step
+                    for p in bits(lattice.pred[step]):
+                        self.before[step] |= self.before[p] | 1 << p
+        for step, mask in enumerate(self.before):
+            for p in bits(mask):
+                self.after[p] |= 1 << step
+
+    def copy(self) -> "Precedence":
+        """The same pairs, to be extended apart."""
+        twin = object.__new__(Precedence)
+        twin.count, twin.full = self.count, self.full
+        twin.before, twin.after = list(self.before), list(self.after)
+        return twin
+
+    def open_to(self, step: int) -> int:
+        """The steps that may still run before or after this one."""
+        return self.full & ~(self.before[step] | self.after[step] | 1 << step)
+
+    def add(self, first: int, second: int) -> bool:
+        """Adds the pair and all that follows; False when it contradicts what is known."""
+        if self.after[second] >> first & 1:
+            return False
+        if not self.before[second] >> first & 1:
+            earlier = self.before[first] | 1 << first
+            later = self.after[second] | 1 << second
+            for step in bits(later):
+                self.before[step] |= earlier
+            for step in bits(earlier):
+                self.after[step] |= later
+        return True
+
+
+def step_bound(cuts: Cuts, known: Precedence, needs: Sequence[int]) -> int:
+    """The largest of all steps' minimum cuts: no order needs less.
+
+    `needs` are the steps' bytes in some order. They cap the cuts, so most cuts need not be computed.
+    """
+    bound = 0
+    for step in sorted(range(known.count), key=lambda s: -needs[s]):
+        if needs[step] <= bound:
+            break
+        bound = max(bound, cuts.least(step, known.before[step], known.after[step])[0])
+    return bound
+
+
+def probe(cuts: Cuts, known: Precedence, budget: int, flows: int) -> tuple[bool, int]:
+    """(False, ...) when no order keeps within the budget; otherwise `known` holds what every such order must do.
+
+    If step t cannot run within the budget once i has run, then t comes before i; if it cannot while i has not
+    run, i comes before t. Each new pair tightens the other cuts, so this goes on until nothing changes. One
+    cut within the budget is a witness for many pairs at once, which leaves few cuts to compute. At most `flows`
+    cuts are computed; the second value says how many were.
+    """
+    used = 0
+    changed = True
+    while changed:
+        changed = False
+        cuts.follow(known.before)
+        for t in range(known.count):
+            if used >= flows:
+                return True, used
+            used += 1
+            need, executed = cuts.least(t, known.before[t], known.after[t])
+            if need > budget:
+                return False, used
+            can_before, can_after = executed, ~executed  # steps seen on that side of t within the budget
+            while (question := _next_question(known, t, can_before, can_after)) and used < flows:
+                used += 1
+                i, ran_first = question
+                if ran_first:
+                    ran, waits, implied = known.before[t] | known.before[i] | 1 << i, known.after[t], (t, i)
+                else:
+                    ran, waits, implied = known.before[t], known.after[t] | known.after[i] | 1 << i, (i, t)
+                need, executed = cuts.least(t, ran, waits)
+                if need <= budget:
+                    can_before |= executed
+                    can_after |= ~executed
+                elif known.add(*implied):
+                    changed = True
+                else:
+                    return False, used
+    return True, used
+
+
+def _next_question(known: Precedence, t: int, can_before: int, can_after: int) -> tuple[int, bool] | None:
+    """(i, True) when no witness runs i before t; (i, False) when none runs it after; None when all pairs have both."""
+    unsettled = known.open_to(t)
+    for missing, ran_first in ((unsettled & ~can_before, True), (unsettled & ~can_after, False)):
+        if missing:
+            return (missing & -missing).bit_length() - 1, ran_first
+    return None

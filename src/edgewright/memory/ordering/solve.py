@@ -1,0 +1,147 @@
+"""The front door: cuts the problem into segments and orders each with the cheapest method that proves its result.
+
+The methods themselves live in the sibling modules.
+"""
+
+from dataclasses import dataclass
+
+from edgewright.memory.ordering.beam import sweep
+from edgewright.memory.ordering.branches import find_branches
+from edgewright.memory.ordering.cuts import Cuts
+from edgewright.memory.ordering.lattice import Lattice
+from edgewright.memory.ordering.model import improve
+from edgewright.memory.ordering.pivots import interleave
+from edgewright.memory.ordering.probe import Precedence, probe, step_bound
+from edgewright.memory.ordering.problem import Order, OrderProblem, is_valid, peak, profile
+from edgewright.memory.ordering.waists import Segment, cut_at_waists
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """The work to spend on a segment, counted in states, cuts and CP-SAT's deterministic time: results repeat."""
+
+    width: int = 200  # executed sets per level in a quick sweep
+    states: int = 60_000  # executed sets in an exhaustive sweep
+    flows: int = 20_000  # minimum cuts in all probes
+    model: float = 10.0  # deterministic seconds for each integer programme
+
+
+DEFAULT = Effort()
+
+
+def order(problem: OrderProblem, effort: Effort = DEFAULT) -> Order:
+    """The order of steps that needs the least memory, with the bound that proves it (or shows the gap).
+
+    The flow of S fig. 4.7 with proofs in place of time limits: waists, then for each segment a sweep, chains, cuts
+    and probes. A segment is worked on only while it needs more than what some segment needs in any case.
+    """
+    pieces = cut_at_waists(problem)
+    works = {at: _Work(part, effort) for at, part in enumerate(pieces.parts) if isinstance(part, Segment)}
+    bound = max([pieces.fixed_peak, *(work.bound for work in works.values())])
+    for work in sorted(works.values(), key=lambda work: -work.peak):
+        work.refine(bound)
+        bound = max(bound, work.bound)
+
+    steps: list[int] = []
+    for at, part in enumerate(pieces.parts):
+        steps += works[at].steps() if isinstance(part, Segment) else [part]
+    assert is_valid(problem, steps)
+    cost = peak(problem, steps)
+    assert bound <= cost
+    methods = {work.method for work in works.values()} or {"forced"}
+    return Order(tuple(steps), cost, bound, "+".join(sorted(methods)))
+
+
+class _Work:
+    """One segment on its way to a proven order; bytes include what lies across it."""
+
+    def __init__(self, segment: Segment, effort: Effort) -> None:
+        self.segment, self.effort = segment, effort
+        self.lattice = Lattice(segment.problem)
+        self.method = "sweep"
+        swept = sweep(self.lattice, effort.width, cap=sum(self.lattice.size) + sum(segment.problem.scratch) + 1)
+        assert swept.order is not None
+        self.order = swept.order
+        self.local_peak = peak(segment.problem, self.order)
+        self.local_bound = self.local_peak
+        if not swept.complete:
+            self.cuts, self.known = Cuts(self.lattice), Precedence(self.lattice)
+            self.cuts.follow(self.known.before)
+            use = profile(segment.problem, self.order)
+            needs = dict(zip(self.order, use, strict=True))
+            self.local_bound = step_bound(self.cuts, self.known, [needs[s] for s in range(self.lattice.count)])
+
+    @property
+    def peak(self) -> int:
+        """Bytes that the best order found so far needs."""
+        return self.local_peak + self.segment.base
+
+    @property
+    def bound(self) -> int:
+        """Bytes that no order of the segment can do without."""
+        return self.local_bound + self.segment.base
+
+    def steps(self) -> list[int]:
+        """The order found, in the whole problem's ids."""
+        return [self.segment.steps[s] for s in self.order]
+
+    def refine(self, enough: int) -> None:
+        """Narrows the gap between bound and peak until it is closed, the peak is `enough`, or effort runs out."""
+        enough -= self.segment.base
+        if self.local_peak <= max(enough, self.local_bound):
+            return
+        branches = find_branches(self.lattice)
+        if branches is not None:
+            self.method = "chains"
+            result = interleave(self.lattice, branches, self.local_peak, self.effort.model)
+            self._take(result.order)
+            self.local_bound = max(self.local_bound, result.bound)
+        if self.local_peak > max(enough, self.local_bound):
+            self.method = "probe"
+            self._probe(enough)
+        if self.local_peak > max(enough, self.local_bound):
+            self.method = "model"
+            better, bound = improve(self.segment.problem, self.order, self.local_bound, self.effort.model)
+            self._take(better)
+            self.local_bound = max(self.local_bound, bound)
+
+    def _take(self, better: tuple[int, ...] | None) -> None:
+        if better is not None and (cost := peak(self.segment.problem, better)) < self.local_peak:
+            self.order, self.local_peak = better, cost
+
+    def _probe(self, enough: int) -> None:
+        """Asks for one byte less, again and again: refuted, found, or given up.
+
+        What a probe learns for a budget also holds for smaller ones, so it is kept.
+        """
+        flows, effort = self.effort.flows, self.effort
+        while self.local_peak > max(enough, self.local_bound):
+            feasible, used = probe(self.cuts, self.known, self.local_peak - 1, flows)
+            flows -= used
+            if not feasible:
+                self.local_bound = self.local_peak
+                return
+            for width in (effort.width, effort.states // self.lattice.count):
+                swept = sweep(self.lattice, width, self.local_peak, self.local_bound, self.known.before)
+                if swept.order is not None or swept.complete:
+                    break
+            self._take(swept.order)
+            if swept.complete:  # the least peak below the old one, or none is
+                self.local_bound = self.local_peak
+            elif swept.order is None:
+                self._raise_bound(flows)
+                return
+
+    def _raise_bound(self, flows: int) -> None:
+        """Bisects for the largest budget that a probe refutes."""
+        low, high = self.local_bound, self.local_peak - 1  # high was not refuted
+        while low < high and flows > 0:
+            middle = (low + high) // 2
+            known = self.known.copy()
+            feasible, used = probe(self.cuts, known, middle, flows)
+            flows -= used
+            if feasible:
+                high = middle
+            else:
+                low = middle + 1
+        self.local_bound = max(self.local_bound, low)

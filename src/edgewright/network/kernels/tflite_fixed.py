@@ -1,0 +1,181 @@
+"""Fixed-point arithmetic as TFLite's kernels do it: multipliers, rounding, and functions of Q-format numbers.
+
+A Qn number is an int32 with n integer bits: its value is raw / 2^(31 - n) (gemmlowp's fixedpoint.h; Jacob et al. 2018,
+section 2.2). Arrays here are int64 that hold int32 values, so that products need no care.
+"""
+
+from __future__ import annotations
+
+from math import exp, floor, frexp, sqrt
+
+import numpy as np
+
+from ..tensor import Array
+
+INT32_MAX = (1 << 31) - 1
+INT32_MIN = -(1 << 31)
+
+
+def quantize_multiplier(real: float | np.float32) -> tuple[int, int]:
+    """(multiplier, shift) with real = multiplier * 2^(shift - 31), the multiplier rounded to 31 bits."""
+    if real == 0:
+        return 0, 0
+    fraction, shift = frexp(float(real))
+    multiplier = round_half_away(fraction * (1 << 31))
+    if multiplier == 1 << 31:
+        multiplier, shift = multiplier // 2, shift + 1
+    return (multiplier, shift) if shift >= -31 else (0, 0)
+
+
+def round_half_away(value: float) -> int:
+    return floor(value + 0.5) if value >= 0 else -floor(-value + 0.5)
+
+
+def rounded(values: Array) -> Array:
+    """float64 numbers rounded half away from zero: C's round()."""
+    return np.trunc(values + np.copysign(0.5, values))
+
+
+def multiply(x: Array, multiplier: Array | int, shift: Array | int) -> Array:
+    """x * multiplier * 2^(shift - 31), rounded twice: after the product and after the shift to the right."""
+    left = np.maximum(shift, 0)
+    if np.any(left):
+        x = wrapped(x << left)
+    return divide_by_power(high_multiply(x, multiplier), np.maximum(np.negative(shift), 0))
+
+
+def multiply_once(x: Array, multiplier: Array | int, shift: Array | int) -> Array:
+    """`multiply`, but rounded once, half up."""
+    total = 31 - np.asarray(shift, np.int64)
+    return (x * np.int64(multiplier) + (np.int64(1) << (total - 1))) >> total
+
+
+def multiply_wide(x: Array, multiplier: Array | int, shift: Array | int) -> Array:
+    """`multiply` for 64-bit sums: a multiplier of 15 bits, rounded once (up at a half)."""
+    narrow = np.where(np.asarray(multiplier) < 0x7FFF0000, (np.asarray(multiplier) + (1 << 15)) >> 16, 0x7FFF)
+    total = 15 - np.asarray(shift)
+    return (x * narrow + (np.int64(1) << (total - 1))) >> total
+
+
+def high_multiply(a: Array, b: Array | int) -> Array:
+    """The upper half of 2 * a * b, rounded half up; the one product that overflows saturates."""
+    return np.minimum((a * np.int64(b) + (1 << 30)) >> 31, INT32_MAX)
+
+
+def divide_by_power(x: Array, exponent: Array | int) -> Array:
+    """x / 2^exponent, rounded half away from zero."""
+    half = (np.int64(1) << np.asarray(exponent, np.int64)) >> 1
+    return (x + half - ((x < 0) & (half > 0))) >> exponent
+
+
+def shift_left(x: Array, exponent: Array | int) -> Array:
+    """x * 2^exponent, saturated to int32."""
+    return np.clip(x << np.asarray(exponent, np.int64), INT32_MIN, INT32_MAX)
+
+
+def wrapped(x: Array) -> Array:
+    """x as int32 arithmetic leaves it when it overflows."""
+    return x.astype(np.int32).astype(np.int64)
+
+
+def leading_zeros(x: Array) -> Array:
+    """Zero bits above the highest set bit of a positive int32."""
+    return 32 - np.frexp(x.astype(np.float64))[1]
+
+
+def constant(value: float) -> int:
+    """A number below 1 as Q0."""
+    return round_half_away(value * (1 << 31))
+
+
+def exp_of_negative(x: Array) -> Array:
+    """exp(x) as Q0, for x <= 0 as Q5: a polynomial for the part in -1/4..0, factors e^-2^k for the other bits."""
+    quarter = 1 << 24
+    inner = (x & (quarter - 1)) - quarter
+    rest = inner - x
+    result = _exp_of_last_quarter(shift_left(inner, 5))
+    for k in range(-2, 5):
+        is_set = (rest >> (26 + k)) & 1 == 1
+        result = np.where(is_set, high_multiply(result, constant(exp(-(2.0**k)))), result)
+    return np.where(x == 0, INT32_MAX, result)
+
+
+def _exp_of_last_quarter(x: Array) -> Array:
+    """exp(x) for -1/4 <= x < 0, both Q0: Taylor's series of degree 4 around -1/8."""
+    x = x + (1 << 28)
+    x2 = high_multiply(x, x)
+    x3, x4 = high_multiply(x2, x), high_multiply(x2, x2)
+    tail = high_multiply(divide_by_power(x4, 2) + x3, constant(1 / 3)) + x2
+    middle = constant(exp(-1 / 8))
+    return middle + high_multiply(x + divide_by_power(tail, 1), middle)
+
+
+def one_over_one_plus(x: Array) -> Array:
+    """1 / (1 + x) for 0 <= x < 1, both Q0: Newton's iteration for the reciprocal, three times."""
+    half = (x + INT32_MAX + 1) >> 1  # (1 + x) / 2
+    y = constant(48 / 17 / 4) + high_multiply(half, constant(-32 / 17 / 4))  # Q2
+    for _ in range(3):
+        rest = (1 << 29) - high_multiply(half, y)
+        y = y + shift_left(high_multiply(y, rest), 2)
+    return shift_left(y, 1)
+
+
+def reciprocal(x: Array, integer_bits: int) -> tuple[Array, Array]:
+    """(1 / y, e) with x = y * 2^e and 1 <= y < 2: the reciprocal as Q0, of a positive Q`integer_bits`."""
+    zeros = leading_zeros(x)
+    return one_over_one_plus((x << zeros) - (1 << 31)), integer_bits - zeros
+
+
+def log_of_q12(x: Array) -> Array:
+    """log(x) as Q5, for x >= 1 as Q12: x = 2^k * r, then a rational function of r around 2^-1/4.
+
+    Of the two ways to choose k (r near 2^-1/2 or near 1) the one that leaves r closer to the middle is taken.
+    """
+    accumulator_bits = 6  # one more than the result has, against saturation
+    one = 31 - accumulator_bits
+    root, quarter = constant(sqrt(0.5)), 1 << (one - 2)
+    zeros_a = leading_zeros(x)
+    r_a = shift_left(high_multiply(shift_left(x, zeros_a - 1), root), 1)
+    k_a = np.clip(((12 - zeros_a) << one) + quarter, INT32_MIN, INT32_MAX)
+    zeros_b = leading_zeros(high_multiply(x, root)) - 1
+    r_b = shift_left(x, zeros_b)
+    k_b = np.clip(((12 - zeros_b) << one) - quarter, INT32_MIN, INT32_MAX)
+    r, k = np.minimum(r_a, r_b), np.maximum(k_a, k_b)
+
+    middle, fourth = constant(sqrt(sqrt(0.5))), sqrt(sqrt(2.0))
+    p = _half_sum(r, middle)
+    q = 2 * (r - middle)
+    q2 = high_multiply(q, q)
+    numerator = high_multiply(q, r) + high_multiply(high_multiply(q, q2), constant(11 / 240 * fourth))
+    inner = constant(2 / fourth - fourth) + q + high_multiply(q2, constant(fourth / 20))
+    denominator = one_over_one_plus(high_multiply(p, inner) + high_multiply(q, constant(fourth / 4)))
+    scaled = divide_by_power(numerator, accumulator_bits)
+    total = high_multiply(k, constant(np.log(2.0))) + high_multiply(scaled, denominator)
+    return shift_left(total, 1)
+
+
+def _half_sum(a: Array, b: int) -> Array:
+    """(a + b) / 2, rounded half away from zero."""
+    return divide_by_power(a + b, 1)
+
+
+def inverse_root(x: Array) -> tuple[Array, Array]:
+    """(multiplier, shift), as for `multiply`, of 1 / sqrt(x): Newton's iteration in Q3, five times."""
+    big = x
+    shift = np.full(x.shape, 11, np.int64)
+    while np.any(big >= 1 << 29):
+        is_big = big >= 1 << 29
+        big, shift = np.where(is_big, big // 4, big), shift + is_big
+    pairs = (leading_zeros(np.maximum(big, 1)) - 1) // 2 - 1
+    shift = shift - pairs
+    value = (big << (2 * pairs)) >> 1
+    half = divide_by_power(value, 1)
+    root = np.full(x.shape, 1 << 28, np.int64)
+    for _ in range(5):
+        cube = shift_left(high_multiply(high_multiply(root, root), root), 6)
+        root = shift_left(high_multiply(root, (1 << 28) + (1 << 27)) - high_multiply(half, cube), 3)
+    root = high_multiply(root, constant(sqrt(0.5)))
+    root = np.where(shift < 0, root << np.maximum(-shift, 0), root)
+    shift = np.maximum(shift, 0)
+    is_unit = x <= 1  # 0 is treated as 1
+    return np.where(is_unit, INT32_MAX, root), np.where(is_unit, 0, -shift)

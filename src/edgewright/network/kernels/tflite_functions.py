@@ -1,0 +1,211 @@
+"""TFLite's integer versions of functions of one number: tables for most, fixed point for a few."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from math import erf, pi, sqrt
+from typing import Any
+
+import numpy as np
+
+from ..operators import Elu, Unary, UnaryKind
+from ..region import Region
+from ..tensor import Array, DType, Tensor
+from .operand import Operand
+from .tflite_fixed import (
+    divide_by_power,
+    inverse_root,
+    multiply,
+    quantize_multiplier,
+    round_half_away,
+    rounded,
+)
+from .tflite_scales import centred, saturate, scale, zero
+
+Function = Callable[[Array], Array]  # of float64; TFLite uses float32, whose results are those rounded
+
+
+def elu(op: Elu, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    return look_up(operands[0], result, lambda x: np.where(x < 0, np.expm1(x), x))
+
+
+def unary(op: Unary, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x = operands[0]
+    is_wide = x.tensor.dtype is DType.INT16
+    match op.kind:
+        case UnaryKind.ABS:
+            factors = quantize_multiplier(scale(x.tensor) / scale(result))
+            values = np.abs(centred(x))
+            return saturate(
+                values if scale(x.tensor) == scale(result) else multiply(values, *factors), result
+            )
+        case UnaryKind.HARD_SWISH:
+            return _hard_swish(x, result)
+        case UnaryKind.RSQRT if not is_wide:
+            return _inverse_root(x, result)
+        case UnaryKind.SIGMOID if is_wide:
+            return _wide_sigmoid(x)
+        case UnaryKind.TANH if is_wide:
+            return _wide_tanh(x)
+        case UnaryKind.LOG:
+            low = (np.iinfo(result.dtype.numpy).min - zero(result)) * scale(result)
+            return look_up(x, result, lambda v: np.where(v <= 0, low, np.log(np.where(v <= 0, 1, v))))
+        case UnaryKind.RSQRT:
+            high = np.iinfo(np.int16).max * scale(result)
+            return look_up(x, result, lambda v: np.where(v <= 0, high, 1 / np.sqrt(np.where(v <= 0, 1, v))))
+        case _:
+            return look_up(x, result, FUNCTIONS[op.kind])
+
+
+FUNCTIONS: Mapping[UnaryKind, Function] = {
+    UnaryKind.EXP: np.exp,
+    UnaryKind.GELU: lambda x: 0.5 * x * (1 + np.vectorize(erf)(x * sqrt(0.5))),
+    UnaryKind.GELU_TANH: lambda x: 0.5 * x * (1 + np.tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))),
+    UnaryKind.SIGMOID: lambda x: 1 / (1 + np.exp(-x)),
+    UnaryKind.TANH: np.tanh,
+}
+
+
+def look_up(x: Operand, result: Tensor, function: Function) -> Array:
+    """The function of every element, by a table of all 8-bit values or of 512 steps between 16-bit ones."""
+    with np.errstate(over="ignore"):
+        if x.tensor.dtype is DType.INT16:
+            scales = float(scale(x.tensor)), float(scale(result))
+            zeros = zero(x.tensor), zero(result)
+            return interpolated(x.data, step_table(function, scales, zeros, np.float32))
+        info = np.iinfo(x.tensor.dtype.numpy)
+        stored = np.arange(info.min, info.max + 1)
+        real = scale(x.tensor) * (stored - zero(x.tensor)).astype(np.float32)
+        steps = function(real.astype(np.float64)).astype(np.float32) * (np.float32(1) / scale(result))
+        table = saturate(
+            np.clip(rounded(steps.astype(np.float64)), -(2.0**31), 2.0**31).astype(np.int64), result
+        )
+    return table[x.data.astype(np.intp) - info.min]
+
+
+def step_table(
+    function: Function, scales: tuple[float, float], zeros: tuple[int, int], work: type[np.floating[Any]]
+) -> Array:
+    """513 values of a function over the range of int16, each moved by half the interpolation error in the middle."""
+    info = np.iinfo(np.int16)
+    low, high = (work(scales[0]) * work(limit - zeros[0]) for limit in (info.min, info.max))
+    least, most = (work(scales[1]) * work(limit - zeros[1]) for limit in (info.min, info.max))
+    step = (high - low) / work(512)
+    per_unit = work(1 << 16) / (most - least)
+    i = np.arange(513).astype(work)
+
+    def stored(place: Array) -> Array:
+        return function(place.astype(np.float64)).astype(work) * per_unit
+
+    start = low + i[:-1] * step
+    here, middle, after = stored(start), stored(start + step / work(2)), stored(low + i[1:] * step)
+    between = _round((after + _round(here)) / work(2))
+    values = _round(here) - _round((between - _round(middle)) / work(2))
+    table = np.append(values, _round(stored(np.array([high]))))
+    return np.clip(table, info.min, info.max).astype(np.int64)
+
+
+def _round(values: Array) -> Array:
+    return rounded(values.astype(np.float64)).astype(values.dtype)
+
+
+def interpolated(x: Array, table: Array) -> Array:
+    """Between two of 513 values: the upper 9 bits choose them, the lower 7 say how far."""
+    index, share = 256 + (x.astype(np.int64) >> 7), x.astype(np.int64) & 0x7F
+    slope = (table[index + 1] - table[index]).astype(np.int16).astype(np.int64)
+    return (table[index] + ((slope * share + 64) >> 7)).astype(np.int16)
+
+
+@cache
+def _sigmoid_table() -> Array:
+    """sigmoid(i / 24) with 16 bits, each value moved by half the interpolation error; the last one saturated."""
+    i = np.arange(256)
+
+    def sigmoid(x: Array) -> Array:
+        return 65536 / (1 + np.exp(-x / 24))
+
+    error = (sigmoid(i) + sigmoid(i + 1)) / 2 - sigmoid(i + 0.5)
+    table = np.rint(sigmoid(i) - error / 2).astype(np.int64)
+    table[-1] = 65535
+    return table
+
+
+def _scaled_input(x: Operand, most: int) -> Array:
+    """16-bit input in steps of 1 / (3 * 4096), rounded half up.
+
+    A scale of 2^(n - 12), with n up to `most`, is a shift; any other gets a multiplier of 15 bits, cut off.
+    """
+    power = float(np.log(scale(x.tensor)) * (np.float32(1) / np.log(np.float32(2))))
+    nearest = round_half_away(power)
+    if abs(power - nearest) < 1e-3 and 0 <= nearest + 12 <= most:
+        return x.data.astype(np.int64) * (3 << (nearest + 12))
+    factor, shift = float(scale(x.tensor)) * 4096.0 * 3.0, 0
+    while factor <= 32767.0 / 2.0 and shift <= 30:
+        factor, shift = factor * 2.0, shift + 1
+    return (x.data.astype(np.int64) * int(factor) + ((1 << shift) >> 1)) >> shift
+
+
+def _wide_sigmoid(x: Operand) -> Array:
+    scaled = _scaled_input(x, 0)
+    size = np.abs(scaled)
+    index = np.minimum(size >> 9, 254)
+    table = _sigmoid_table()
+    value = (table[index] << 9) + (size & 0x1FF) * (table[index + 1] - table[index])
+    value = np.where(size >> 9 >= 255, 0x7FFF << 10, value)
+    value = np.where(scaled >= 0, value + (1 << 9), (1 << 25) - value + (1 << 9) - 1)
+    return (value >> 10).astype(np.int16)
+
+
+def _wide_tanh(x: Operand) -> Array:
+    """2 * sigmoid(2 * x) - 1, from the same table."""
+    scaled = _scaled_input(x, 1)
+    size = np.abs(scaled)
+    index = np.minimum(size >> 8, 254)
+    table = _sigmoid_table()
+    value = (table[index] << 8) + (size & 0xFF) * (table[index + 1] - table[index])
+    value = np.where(size >> 8 >= 255, 0xFFFF << 8, value)
+    value = np.where(scaled >= 0, value - (1 << 23) + (1 << 7), -value + (1 << 23) + (1 << 7) - 1)
+    return (value >> 8).astype(np.int16)
+
+
+def _inverse_root(x: Operand, result: Tensor) -> Array:
+    """1 / sqrt(x) in fixed point; 0 gives the largest value, and what lies below 0 is undefined."""
+    values = np.maximum(centred(x), 0)
+    factors = quantize_multiplier(1.0 / float(np.sqrt(scale(x.tensor)) * scale(result)))
+    root, shift = inverse_root(values)
+    steps = multiply(multiply(np.ones_like(values), root, shift + 20), factors[0], factors[1] - 20)
+    stored = saturate(steps, result)
+    return np.where(values == 0, np.iinfo(stored.dtype).max, stored)
+
+
+def _hard_swish(x: Operand, result: Tensor) -> Array:
+    """x * min(max(x + 3, 0), 6) / 6 with 16-bit products: (x + 3) / 6 is a Q0 number in -1..1, saturated."""
+    fine = scale(x.tensor) * np.float32(1 / 128)
+    out_factor, out_shift = _sixteen_bit_multiplier(fine / scale(result))
+    gate_factor, gate_shift = _sixteen_bit_multiplier(fine / np.float32(3.0 / 32768.0))
+    value = centred(x) << 7
+    gate = value
+    if gate_shift > 0:
+        gate = _saturated16(gate << (gate_shift - 1))
+    gate = _high_multiply16(gate, gate_factor)
+    if gate_shift > 0:
+        gate = _saturated16(gate << 1)
+    elif gate_shift < 0:
+        gate = divide_by_power(gate, -gate_shift)
+    gate = (gate + (1 << 15)) >> 1
+    product = np.trunc(gate * _high_multiply16(value, out_factor) / (1 << 15)).astype(np.int64)
+    return saturate(divide_by_power(product, -out_shift), result)
+
+
+def _sixteen_bit_multiplier(real: np.float32) -> tuple[int, int]:
+    factor, shift = quantize_multiplier(float(real))
+    return min((factor + (1 << 15)) >> 16, 0x7FFF), shift
+
+
+def _high_multiply16(a: Array, b: int) -> Array:
+    return np.minimum((a * b + (1 << 14)) >> 15, 0x7FFF)
+
+
+def _saturated16(x: Array) -> Array:
+    return np.clip(x, -0x8000, 0x7FFF)

@@ -1,0 +1,136 @@
+"""TFLite's integer kernels over images, and those that move elements but must mind the scale: pools, resize, pads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..operators import AvgPool2d, Concat, Coordinates, MaxPool2d, Pad, Resize, ResizeMode
+from ..region import Region
+from ..tensor import Array, DType, Tensor
+from .operand import Operand
+from .pool import max_windows, sum_windows
+from .rearrange import padded
+from .tflite_fixed import rounded
+from .tflite_scales import activation_range, scale, stored_number, zero
+from .windows import tap_counts
+
+
+def max_pool2d(op: MaxPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    return np.clip(max_windows(op, out, operands[0]), *activation_range(op.activation, result))
+
+
+def avg_pool2d(op: AvgPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    """Stored values are averaged as they are, rounded half away from zero; pads do not count."""
+    x = operands[0]
+    total = sum_windows(op, out, x).astype(np.int64)
+    count = tap_counts(op, out, (x.shape[1], x.shape[2]))
+    mean = np.sign(total) * ((np.abs(total) + count // 2) // count)
+    return np.clip(mean, *activation_range(op.activation, result)).astype(result.dtype.numpy)
+
+
+def pad(op: Pad, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    return padded(op, out, operands[0], stored_number(op.value, result))
+
+
+def concat(op: Concat, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    """uint8 inputs are brought to the output's scale, in float32; other types have one scale throughout."""
+    parts = [operand.data for operand in operands]
+    if result.dtype is DType.UINT8:
+        parts = [_rescaled(operand, result) for operand in operands]
+    return np.concatenate(parts, axis=op.axis)
+
+
+def _rescaled(x: Operand, result: Tensor) -> Array:
+    if (scale(x.tensor), zero(x.tensor)) == (scale(result), zero(result)):
+        return x.data
+    ratio = scale(x.tensor) * (np.float32(1) / scale(result))
+    bias = np.float32(-zero(x.tensor)) * ratio
+    steps = rounded((x.data.astype(np.float32) * ratio + bias).astype(np.float64)) + zero(result)
+    return np.clip(steps, 0, 255).astype(np.uint8)
+
+
+def resize(op: Resize, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x = operands[0]
+    if op.mode is ResizeMode.NEAREST:
+        rows, cols = (_nearest(op, axis, out, x) for axis in range(2))
+        return x.data[:, rows[:, None], cols[None, :], :]
+    if result.dtype is DType.UINT8:
+        return _bilinear_float(op, out, x)
+    return _bilinear_fixed(op, out, x)
+
+
+def _float_scale(op: Resize, axis: int, x: Operand) -> np.float32:
+    size, extent = op.size[axis], x.shape[1 + axis]
+    if op.coordinates is Coordinates.ALIGN_CORNERS and size > 1:
+        return np.float32(extent - 1) / np.float32(size - 1)
+    return np.float32(extent) / np.float32(size)
+
+
+def _nearest(op: Resize, axis: int, out: Region, x: Operand) -> Array:
+    """For each output row or column, which of the operand's it shows."""
+    index = np.arange(*out.bounds[1 + axis]).astype(np.float32)
+    if op.coordinates is Coordinates.HALF_PIXEL:
+        index = index + np.float32(0.5)
+    place = index * _float_scale(op, axis, x)
+    is_aligned = op.coordinates is Coordinates.ALIGN_CORNERS
+    chosen = rounded(place.astype(np.float64)) if is_aligned else np.floor(place)
+    return np.clip(chosen, 0, x.shape[1 + axis] - 1).astype(np.intp) - x.origin[1 + axis]
+
+
+def _bilinear_float(op: Resize, out: Region, x: Operand) -> Array:
+    """float32, term by term in the order of the reference kernel; half is added and the rest cut off."""
+    neighbours = []
+    for axis in range(2):
+        index = np.arange(*out.bounds[1 + axis]).astype(np.float32)
+        ratio = _float_scale(op, axis, x)
+        half = np.float32(0.5)
+        is_half = op.coordinates is Coordinates.HALF_PIXEL
+        place = (index + half) * ratio - half if is_half else index * ratio
+        low = np.maximum(np.floor(place), 0)
+        high = np.minimum(np.ceil(place), x.shape[1 + axis] - 1)
+        share = (place - low).reshape((-1, 1, 1) if axis == 0 else (1, -1, 1))
+        origin = x.origin[1 + axis]
+        neighbours.append((low.astype(np.intp) - origin, high.astype(np.intp) - origin, share))
+    (y0, y1, dy), (x0, x1, dx) = neighbours
+    one = np.float32(1)
+    values = x.data.astype(np.float32)
+
+    def corner(rows: Array, cols: Array) -> Array:
+        return values[:, rows[:, None], cols[None, :], :]
+
+    total = corner(y0, x0) * (one - dy) * (one - dx)
+    total = total + corner(y1, x0) * dy * (one - dx)
+    total = total + corner(y0, x1) * (one - dy) * dx
+    total = total + corner(y1, x1) * dy * dx
+    return (total + np.float32(0.5)).astype(x.data.dtype)
+
+
+def _bilinear_fixed(op: Resize, out: Region, x: Operand) -> Array:
+    """Places with 10 bits behind the point, results rounded half away from zero."""
+    (y0, y1, dy), (x0, x1, dx) = (fixed_places(op, axis, out, x.shape[1 + axis]) for axis in range(2))
+    dy, dx = dy.reshape(-1, 1, 1), dx.reshape(1, -1, 1)
+    values = x.data.astype(np.int64)
+
+    def corner(rows: Array, cols: Array) -> Array:
+        return values[:, (rows - x.origin[1])[:, None], (cols - x.origin[2])[None, :], :]
+
+    upper = corner(y0, x0) * (1024 - dx) + corner(y0, x1) * dx
+    lower = corner(y1, x0) * (1024 - dx) + corner(y1, x1) * dx
+    total = upper * (1024 - dy) + lower * dy
+    return (np.sign(total) * ((np.abs(total) + (1 << 19)) >> 20)).astype(x.data.dtype)
+
+
+def fixed_places(op: Resize, axis: int, out: Region, extent: int) -> tuple[Array, Array, Array]:
+    """For output rows or columns: the two that they lie between, and how far from the first, in 1/1024."""
+    size = op.size[axis]
+    is_aligned = op.coordinates is Coordinates.ALIGN_CORNERS and size > 1
+    span, steps = (extent - 1, size - 1) if is_aligned else (extent, size)
+    ratio = (1024 * span + steps // 2) // steps
+    place = np.arange(*out.bounds[1 + axis]) * ratio
+    if op.coordinates is Coordinates.HALF_PIXEL:
+        place = place + ratio // 2 - 512
+    first = np.maximum(place, 0) >> 10
+    second = np.minimum(np.trunc((place + 1023) / 1024).astype(np.int64), extent - 1)
+    return first, second, place - 1024 * first

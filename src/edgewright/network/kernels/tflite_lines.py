@@ -1,0 +1,124 @@
+"""TFLite's integer kernels that look along a line: softmax, log-softmax, L2 normalisation, reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor, prod
+
+import numpy as np
+
+from ..operators import L2Normalize, LogSoftmax, Reduce, ReduceKind, Softmax
+from ..region import Region
+from ..tensor import Array, DType, Tensor
+from .operand import Operand
+from .reduce import reduced
+from .tflite_fixed import (
+    divide_by_power,
+    exp_of_negative,
+    high_multiply,
+    inverse_root,
+    leading_zeros,
+    log_of_q12,
+    multiply,
+    quantize_multiplier,
+    reciprocal,
+)
+from .tflite_functions import interpolated, step_table
+from .tflite_scales import centred, saturate, scale
+
+_INPUT_BITS = 5  # differences to the largest element are Q5: e^-32 is nothing
+_SUM_BITS = 12
+
+
+def softmax(op: Softmax, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x = operands[0]
+    if x.tensor.dtype is DType.INT16:
+        return _cut(_wide_softmax(op, x), out)
+    below = _below_largest(x.data)
+    factor, shift, least = _difference_scale(op.beta, x.tensor)
+    exps = exp_of_negative(multiply(below, factor, shift))
+    counted = np.where(below >= least, exps, 0)
+    total = divide_by_power(counted, _SUM_BITS).sum(axis=-1, keepdims=True)
+    inverse, power = reciprocal(total, _SUM_BITS)
+    bits = 8 * result.dtype.bytes
+    shares = divide_by_power(high_multiply(inverse, counted), power + 31 - bits)
+    info = np.iinfo(result.dtype.numpy)
+    stored = np.where(below >= least, np.clip(shares + info.min, info.min, info.max), info.min)
+    return _cut(stored.astype(result.dtype.numpy), out)
+
+
+def _wide_softmax(op: Softmax, x: Operand) -> Array:
+    """16 bits: exp over -10..0 and 1 / (1 + x) over 0..1 from tables."""
+    span = 65535.0
+    exp_table = step_table(np.exp, (10.0 / span, 2.0 / span), (32767, 0), np.float64)
+    inverse_table = step_table(lambda v: 1 / (1 + v), (1.0 / span, 2.0 / span), (-32768, 0), np.float64)
+    ratio = float(scale(x.tensor) * np.float32(op.beta)) / (10.0 / 65535.0)
+    below = multiply(_below_largest(x.data), *quantize_multiplier(ratio))
+    exps = interpolated(np.clip(below + 32767, -32768, 32767), exp_table).astype(np.int64)
+    total = exps.sum(axis=-1, keepdims=True)
+    zeros = leading_zeros(total)
+    shifted = ((total << (zeros - 1)) + (1 << 13)) >> 14
+    inverse = interpolated(np.clip(shifted - (1 << 15) - (1 << 16), -32768, 32767), inverse_table)
+    right = 31 - zeros
+    shares = (exps * inverse + ((np.int64(1) << right) >> 1)) >> right
+    return np.clip(shares, 0, 32767).astype(np.int16)
+
+
+def log_softmax(op: LogSoftmax, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    """The output's scale is 1/16 and its zero point the largest value, whatever the file says."""
+    x = operands[0]
+    below = _below_largest(x.data)
+    factor, shift, least = _difference_scale(1.0, x.tensor)
+    scaled = multiply(below, factor, shift)
+    exps = np.where(below >= least, exp_of_negative(scaled), 0)
+    log_sum = log_of_q12(divide_by_power(exps, _SUM_BITS).sum(axis=-1, keepdims=True))
+    back, back_shift = quantize_multiplier((1 << (31 - shift)) / factor)
+    least_kept = np.maximum(least - 1, multiply(log_sum - (1 << 31), back, back_shift))
+    info = np.iinfo(result.dtype.numpy)
+    steps = divide_by_power(scaled - log_sum, 31 - _INPUT_BITS - 4) + info.max
+    stored = np.where(below > least_kept, np.clip(steps, info.min, info.max), info.min)
+    return _cut(stored.astype(result.dtype.numpy), out)
+
+
+def _below_largest(x: Array) -> Array:
+    wide = x.astype(np.int64)
+    return wide - wide.max(axis=-1, keepdims=True)
+
+
+def _difference_scale(beta: float, x: Tensor) -> tuple[int, int, int]:
+    """(multiplier, shift) to Q5 for differences, and the least difference that still counts."""
+    real = min(beta * float(scale(x)) * (1 << (31 - _INPUT_BITS)), (1 << 31) - 1.0)
+    factor, shift = quantize_multiplier(real)
+    radius = floor(((1 << _INPUT_BITS) - 1) * (1 << (31 - _INPUT_BITS)) / (1 << shift))
+    return factor, shift, -radius
+
+
+def l2_normalize(op: L2Normalize, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    """The output's scale is 1/128 and its zero point the middle, whatever the file says."""
+    values = centred(operands[0])
+    root, shift = inverse_root(np.square(values).sum(axis=-1, keepdims=True))
+    info = np.iinfo(result.dtype.numpy)
+    middle = (info.max + info.min + 1) // 2
+    # uint8 scales before the product, int8 after it, which rounds differently.
+    is_old = result.dtype is DType.UINT8
+    steps = (multiply(values << 7, root, shift) if is_old else multiply(values, root, shift + 7)) + middle
+    return _cut(np.clip(steps, info.min, info.max).astype(result.dtype.numpy), out)
+
+
+def reduce(op: Reduce, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x = operands[0]
+    if op.kind in (ReduceKind.MAX, ReduceKind.MIN):
+        return reduced(op, x.data)
+    count = prod(x.shape[axis] for axis in op.axes)
+    factor, shift = quantize_multiplier(float(scale(x.tensor)) / float(scale(result)))
+    if op.kind is ReduceKind.MEAN:
+        # 1 / count goes into the multiplier, with as many bits as it has room for.
+        room = min(count.bit_length() - 1, 32, 31 + shift)
+        factor, shift = (factor << room) // count, shift - room
+    total = centred(x).sum(axis=op.axes, keepdims=op.keep)
+    return saturate(multiply(np.asarray(total), factor, shift), result)
+
+
+def _cut(line: Array, out: Region) -> Array:
+    """The elements of `out` from whole lines along the last axis."""
+    return line[..., slice(*out.bounds[-1])]

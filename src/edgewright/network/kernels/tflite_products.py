@@ -1,0 +1,62 @@
+"""TFLite's integer convolutions and fully connected layers: exact sums, then one multiplier per channel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..operators import Conv2d, ConvTranspose2d, Dense
+from ..region import Region
+from ..tensor import Array, DType, Tensor
+from .operand import Operand
+from .products import dense_accumulate
+from .tflite_fixed import multiply, multiply_once, multiply_wide, quantize_multiplier
+from .tflite_scales import centred, channel_multipliers, saturate, scale
+from .windows import conv_accumulate, transpose_conv_accumulate, window_input
+
+
+def conv2d(op: Conv2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x, w, *bias = operands
+    centre = replace(x, data=_narrow(x))
+    image = window_input(op, out, centre, 0, (w.shape[1], w.shape[2]))
+    total = conv_accumulate(op, image, _narrow(w), out, result.shape[3], np.int64)
+    return saturate(_scaled(total, x.tensor, w, bias, result), result, op.activation)
+
+
+def conv_transpose2d(op: ConvTranspose2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x, w, *bias = operands
+    total = transpose_conv_accumulate(op, x, _narrow(x), _narrow(w), out, result.shape[3], np.int64)
+    return saturate(_scaled(total, x.tensor, w, bias, result), result, op.activation)
+
+
+def dense(op: Dense, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    """Unlike a convolution it rounds once, and combines all scales in double."""
+    x, w, *bias = operands
+    total = _add_bias(dense_accumulate(_narrow(x), _narrow(w), np.int64), bias)
+    return saturate(multiply_once(total, *channel_multipliers(x.tensor, w, result)), result, op.activation)
+
+
+def _narrow(x: Operand) -> Array:
+    """Stored integers less their zero point, in few bytes: weights may be large."""
+    if x.tensor.quant is None or not any(x.tensor.quant.zero):
+        return x.data
+    return centred(x).astype(np.int16 if x.data.dtype.itemsize == 1 else np.int32)
+
+
+def _add_bias(total: Array, bias: Sequence[Operand]) -> Array:
+    return total + bias[0].data if bias else total
+
+
+def _scaled(total: Array, x: Tensor, w: Operand, bias: Sequence[Operand], result: Tensor) -> Array:
+    """Sums of a convolution plus bias, in steps of the output's scale.
+
+    uint8 layers, which have one scale for all channels, multiply those of x and w in float32, others in double.
+    Sums of 16-bit activations have 64 bits, unless the bias says otherwise.
+    """
+    total = _add_bias(total, bias)
+    if x.dtype is DType.UINT8:
+        return multiply(total, *quantize_multiplier(float(scale(x) * scale(w.tensor)) / float(scale(result))))
+    is_wide = x.dtype is DType.INT16 and not (bias and bias[0].tensor.dtype is DType.INT32)
+    return (multiply_wide if is_wide else multiply)(total, *channel_multipliers(x, w, result))

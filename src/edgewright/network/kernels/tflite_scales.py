@@ -1,0 +1,69 @@
+"""What TFLite's kernels take from a tensor's quantisation: zero points, multipliers and activation ranges.
+
+Scales are float32 in the file. Some kernels combine them in float32, others in double, which decides the last bit of
+a multiplier: arithmetic on what `scale` returns is float32, on `float(scale(...))` double.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..operators import Activation, Clamp
+from ..region import Region
+from ..tensor import Array, Tensor
+from .operand import Operand
+from .scales import scale_of, zero_of
+from .tflite_fixed import quantize_multiplier, round_half_away
+
+
+def scale(tensor: Tensor) -> np.float32:
+    """The one scale of an activation."""
+    assert tensor.quant is not None
+    assert not tensor.quant.is_per_channel
+    return np.float32(tensor.quant.scale[0])
+
+
+def zero(tensor: Tensor) -> int:
+    """The one zero point of an activation."""
+    assert tensor.quant is not None
+    return tensor.quant.zero[0]
+
+
+def centred(x: Operand) -> Array:
+    """Stored integers less their zero point, int64."""
+    if x.tensor.quant is None:
+        return x.data.astype(np.int64)
+    return x.data.astype(np.int64) - zero_of(x.tensor, x.region)
+
+
+def channel_multipliers(x: Tensor, w: Operand, result: Tensor) -> tuple[Array, Array]:
+    """Multipliers and shifts for the output channels of a product, from scales combined in double."""
+    assert x.quant is not None
+    assert result.quant is not None
+    channels = Region((w.region.bounds[0], *((0, 1) for _ in w.shape[1:])))
+    scales = np.atleast_1d(scale_of(w.tensor, channels)).reshape(-1).astype(np.float64)
+    pairs = [quantize_multiplier(x.quant.scale[0] * float(s) / result.quant.scale[0]) for s in scales]
+    return np.array([m for m, _ in pairs], np.int64), np.array([s for _, s in pairs], np.int64)
+
+
+def activation_range(activation: Activation | None, result: Tensor) -> tuple[int, int]:
+    """The stored values between which a folded activation keeps the output."""
+    info = np.iinfo(result.dtype.numpy)
+    if activation is None:
+        return int(info.min), int(info.max)
+    assert isinstance(activation, Clamp), f"TFLite folds no {activation}"
+    low, high = (stored_number(limit, result) for limit in (activation.low, activation.high))
+    return max(int(info.min), low), min(int(info.max), high)
+
+
+def stored_number(value: float, tensor: Tensor) -> int:
+    """A real number as stored, not saturated; an infinite one as an integer beyond all types."""
+    if np.isinf(value):
+        return int(np.sign(value)) << 40
+    return zero(tensor) + round_half_away(float(np.float32(value) / scale(tensor)))
+
+
+def saturate(values: Array, result: Tensor, activation: Activation | None = None) -> Array:
+    """Integers as stored in the output: zero point added, kept in the range of type and activation."""
+    low, high = activation_range(activation, result)
+    return np.clip(values + zero(result), low, high).astype(result.dtype.numpy)

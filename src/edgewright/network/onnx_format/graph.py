@@ -1,0 +1,283 @@
+"""Walks the nodes of an ONNX graph: looks names up, folds constants, inlines functions and branches, calls importers.
+
+Nodes that cannot be read are collected, so that a model's owner hears of all of them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import onnx
+
+from ...errors import ModelError, Unsupported
+from ..tensor import Array
+from .context import AbsentInput, Context
+from .fold import folded
+from .node import Node
+from .order import sorted_nodes
+from .table import OPERATORS
+from .tensors import read_tensor
+from .values import Absent, Computed, Constant, Problem, Value
+from .wire import Extent, Key
+
+MOST_NODES = 1_000_000  # after inlining; calls of calls can grow without bound
+MOST_CALLS = 40  # nested
+
+FunctionKey = tuple[str, str, str]  # domain, name, overload
+
+
+@dataclass
+class Scope:
+    """The names that one list of nodes sees, and the opsets and attributes it was written for."""
+
+    opsets: Mapping[str, int]
+    values: dict[str, Value] = field(default_factory=dict)
+    initializers: dict[str, tuple[onnx.TensorProto, Extent | None]] = field(default_factory=dict)
+    parent: Scope | None = None
+    prefix: str = ""
+    attributes: Mapping[str, onnx.AttributeProto] | None = None  # of the call, inside a function
+    calls: tuple[FunctionKey, ...] = ()
+    extents: Mapping[Key, Extent] = field(
+        default_factory=dict
+    )  # of large tensors among the nodes' attributes
+
+    @property
+    def is_main(self) -> bool:
+        return not self.prefix
+
+
+@dataclass
+class GraphReader:
+    context: Context
+    functions: Mapping[FunctionKey, onnx.FunctionProto]
+    problems: dict[Problem, None] = field(default_factory=dict)  # an ordered set
+    nodes_read: int = 0
+
+    def read(self, nodes: Sequence[onnx.NodeProto], scope: Scope) -> None:
+        """Adds the layers of all nodes and binds the names that they write."""
+        known = _names(scope)
+        for index, proto in sorted_nodes(nodes, known):
+            self.nodes_read += 1
+            if self.nodes_read > MOST_NODES:
+                raise ModelError(f"the model has more than {MOST_NODES} nodes once its functions are inlined")
+            name = scope.prefix + (proto.name or f"{proto.op_type}_{index}")
+            extents = {
+                attribute.name: scope.extents[index, i]
+                for i, attribute in enumerate(proto.attribute)
+                if (index, i) in scope.extents
+            }
+            self._read_node(proto, name, scope, extents)
+
+    def lookup(self, name: str, scope: Scope) -> Value:
+        """What the name stands for; initializers are read when first asked for."""
+        around: Scope | None = scope
+        while around is not None:
+            if name in around.values:
+                return around.values[name]
+            if name in around.initializers:
+                around.values[name] = value = self._initializer(name, *around.initializers[name])
+                return value
+            around = around.parent
+        raise ModelError(f"tensor '{name}' is read, but nothing writes it")
+
+    def _initializer(self, name: str, tensor: onnx.TensorProto, extent: Extent | None) -> Value:
+        try:
+            return Constant(name, read_tensor(tensor, extent, self.context.source, f"tensor '{name}'"))
+        except Unsupported as error:
+            return Absent(Problem("initializer", name, str(error)))
+
+    def _read_node(
+        self, proto: onnx.NodeProto, name: str, scope: Scope, extents: Mapping[str, Extent]
+    ) -> None:
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        key = (domain, proto.op_type, proto.overload)
+        attributes = _attributes(proto, scope)
+        importer = OPERATORS.get(domain, {}).get(proto.op_type)
+        is_function, is_branch = key in self.functions, (domain, proto.op_type) == ("", "If")
+        title = proto.op_type if not domain else f"{domain}.{proto.op_type}"
+        first_layer = len(self.context.builder.layers)
+        results: Iterable[Value]
+        try:
+            inputs = tuple(self.lookup(i, scope) if i else None for i in proto.input)
+            if absent := [value for value in inputs if isinstance(value, Absent)]:
+                self.problems.setdefault(absent[0].problem)
+                if importer or is_function or is_branch:
+                    raise AbsentInput(absent[0])
+            if is_function:
+                results = self._call(self.functions[key], inputs, attributes, scope, name)
+            elif is_branch:
+                results = self._branch(inputs, attributes, scope, name)
+            elif (known := self._fold(proto, domain, inputs, attributes, scope, name)) is not None:
+                results = known
+            elif importer is None:
+                raise Unsupported("")
+            else:
+                opset = self._opset(domain, scope)
+                outputs = tuple(proto.output)
+                node = Node(proto.op_type, name, opset, inputs, outputs, attributes, self.context, extents)
+                result = importer(node)
+                node.require_all_asked()
+                results = result if isinstance(result, tuple) else (result,)
+        except AbsentInput as error:
+            results = [error.value] * len(proto.output)
+        except Unsupported as error:
+            problem = Problem(title, name, str(error))
+            self.problems.setdefault(problem)
+            results = [Absent(problem)] * len(proto.output)
+        except ModelError as error:
+            error.add_note(f"while reading node '{name}' ({title})")
+            raise
+        except (ValueError, ArithmeticError, IndexError, TypeError) as error:
+            raise ModelError(f"{title} '{name}' cannot be read: {error}") from error
+        self._bind(proto, title, name, tuple(results), scope, first_layer)
+
+    def _bind(
+        self,
+        proto: onnx.NodeProto,
+        title: str,
+        name: str,
+        results: tuple[Value, ...],
+        scope: Scope,
+        first_layer: int,
+    ) -> None:
+        """Gives the results the file's names; what a layer of this node wrote is renamed accordingly."""
+        written = {layer.output for layer in self.context.builder.layers[first_layer:]}
+        for i, output in enumerate(proto.output):
+            if not output:
+                continue
+            if i >= len(results):
+                scope.values[output] = Absent(
+                    Problem(title, name, f"output {i + 1} ('{output}') is not supported")
+                )
+                continue
+            value = results[i]
+            if isinstance(value, Computed) and value.tensor in written:
+                wanted = output if scope.is_main else self.context.unused_name(scope.prefix + output)
+                written.discard(value.tensor)
+                if wanted != value.tensor:
+                    self.context.rename(value.tensor, wanted, first_layer)
+                    results = tuple(Computed(wanted) if other == value else other for other in results)
+                value = Computed(wanted)
+            scope.values[output] = value
+
+    def _opset(self, domain: str, scope: Scope) -> int:
+        if domain in scope.opsets:
+            return scope.opsets[domain]
+        if domain:
+            return 1
+        raise ModelError("the model names no opset version; is the file complete?")
+
+    def _fold(
+        self,
+        proto: onnx.NodeProto,
+        domain: str,
+        inputs: Sequence[Value | None],
+        attributes: Mapping[str, onnx.AttributeProto],
+        scope: Scope,
+        name: str,
+    ) -> list[Value] | None:
+        """The results as constants, when all inputs are constant and small."""
+        if domain or not all(value is None or isinstance(value, Constant) for value in inputs):
+            return None
+        data: list[Array | None] = [value.data if isinstance(value, Constant) else None for value in inputs]
+        if scope.attributes is not None:  # inside a function, attributes may stand for those of the call
+            resolved = onnx.NodeProto()
+            resolved.CopyFrom(proto)
+            del resolved.attribute[:]
+            resolved.attribute.extend(attributes.values())
+            proto = resolved
+        arrays = folded(proto, self._opset(domain, scope), data, f"{proto.op_type} '{name}'")
+        if arrays is None:
+            return None
+        return [Constant(output or name, array) for output, array in zip(proto.output, arrays, strict=False)]
+
+    # Sub-graphs
+
+    def _call(
+        self,
+        function: onnx.FunctionProto,
+        inputs: Sequence[Value | None],
+        attributes: Mapping[str, onnx.AttributeProto],
+        scope: Scope,
+        name: str,
+    ) -> list[Value]:
+        """The outputs of a function of the model, read in place of the call."""
+        key = ("" if function.domain == "ai.onnx" else function.domain, function.name, function.overload)
+        if key in scope.calls:
+            raise ModelError(f"function '{function.name}' calls itself")
+        if len(scope.calls) >= MOST_CALLS:
+            raise ModelError(f"functions are nested more than {MOST_CALLS} deep at '{name}'")
+        given = {attribute.name: attribute for attribute in function.attribute_proto}
+        inner = Scope(
+            opsets=opset_versions(function.opset_import) or scope.opsets,
+            prefix=f"{name}/",
+            attributes={**given, **attributes},
+            calls=(*scope.calls, key),
+        )
+        if len(inputs) > len(function.input):
+            raise ModelError(
+                f"'{name}' gives {len(inputs)} inputs to '{function.name}', which has {len(function.input)}"
+            )
+        for i, formal in enumerate(function.input):
+            value = inputs[i] if i < len(inputs) else None
+            inner.values[formal] = value or Absent(
+                Problem(function.name, name, f"input '{formal}' is left out")
+            )
+        self.read(function.node, inner)
+        return [self.lookup(output, inner) for output in function.output]
+
+    def _branch(
+        self,
+        inputs: Sequence[Value | None],
+        attributes: Mapping[str, onnx.AttributeProto],
+        scope: Scope,
+        name: str,
+    ) -> list[Value]:
+        """The outputs of the branch that a constant condition chooses."""
+        condition = inputs[0] if inputs else None
+        if not isinstance(condition, Constant):
+            raise Unsupported("the condition must be constant")
+        if condition.data.size != 1:
+            raise ModelError(f"the condition of If '{name}' is not one value")
+        branch = "then_branch" if condition.data.reshape(-1)[0] else "else_branch"
+        if branch not in attributes or attributes[branch].type != onnx.AttributeProto.GRAPH:
+            raise ModelError(f"If '{name}' has no {branch}")
+        graph = attributes[branch].g
+        inner = Scope(
+            opsets=scope.opsets,
+            initializers={tensor.name: (tensor, None) for tensor in graph.initializer},
+            parent=scope,
+            prefix=f"{name}/",
+            attributes=scope.attributes,
+            calls=scope.calls,
+        )
+        self.read(graph.node, inner)
+        return [self.lookup(output.name, inner) for output in graph.output]
+
+
+def _names(scope: Scope) -> set[str]:
+    around: Scope | None = scope
+    names: set[str] = set()
+    while around is not None:
+        names.update(around.values, around.initializers)
+        around = around.parent
+    return names
+
+
+def _attributes(proto: onnx.NodeProto, scope: Scope) -> dict[str, onnx.AttributeProto]:
+    """The node's attributes; inside a function, references replaced by what the call gives."""
+    found: dict[str, onnx.AttributeProto] = {}
+    for attribute in proto.attribute:
+        if not attribute.ref_attr_name:
+            found[attribute.name] = attribute
+        elif scope.attributes is not None and attribute.ref_attr_name in scope.attributes:
+            copy = onnx.AttributeProto()
+            copy.CopyFrom(scope.attributes[attribute.ref_attr_name])
+            copy.name = attribute.name
+            found[attribute.name] = copy
+    return found
+
+
+def opset_versions(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
+    return {"" if entry.domain == "ai.onnx" else entry.domain: entry.version for entry in imports}

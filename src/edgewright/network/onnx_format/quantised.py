@@ -1,0 +1,283 @@
+"""Importers of quantised operators: QuantizeLinear, DequantizeLinear and the QLinear family.
+
+ONNX passes scales and zero points as inputs; here they belong to the tensors. Joining Dequantize, a layer and
+Quantize into one quantised layer is left to the passes.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from ..operators import (
+    Binary,
+    BinaryKind,
+    Cast,
+    Concat,
+    Dense,
+    Dequantize,
+    LeakyRelu,
+    MatMul,
+    Op,
+    Quantize,
+    Reduce,
+    ReduceKind,
+    Softmax,
+    Unary,
+    UnaryKind,
+)
+from ..operators.base import broadcast_shape
+from ..tensor import Array, DType, Quant
+from .context import plain_dtype
+from .elementwise import Importer
+from .node import FOLD_LIMIT, Node, transposed_quant
+from .tensors import dtype_of
+from .values import Computed, Constant, Dequantized, Value
+from .windows import averaging, convolution, image_in, spatial_axes
+
+_STORED = (DType.INT8, DType.UINT8, DType.INT16, DType.INT32)
+
+
+def read_quant(node: Node, scale: Value, zero: Value | None, axis: int | None = None) -> Quant:
+    """Scale and zero point; along `axis` when there are several."""
+    scales = node.array(scale, "scale")
+    zeros = np.zeros(scales.shape, np.int8) if zero is None else node.array(zero, "zero point")
+    if not np.issubdtype(scales.dtype, np.floating) or not np.issubdtype(zeros.dtype, np.integer):
+        raise node.unsupported(f"scale {scales.dtype.name} with zero point {zeros.dtype.name}")
+    if scales.size == 0 or scales.size != zeros.size or scales.ndim > 1:
+        raise node.error(f"scale {list(scales.shape)} does not fit zero point {list(zeros.shape)}")
+    if not (np.isfinite(scales).all() and (scales > 0).all()):
+        raise node.error("a scale is not a positive number")
+    values = tuple(float(s) for s in scales.reshape(-1)), tuple(int(z) for z in zeros.reshape(-1))
+    return Quant(*values, axis if len(values[0]) > 1 else None)
+
+
+def _axis_quant(node: Node, shape: tuple[int, ...]) -> Quant:
+    """The parameters of QuantizeLinear and DequantizeLinear, checked against the tensor."""
+    if node.integer("block_size", 0):
+        raise node.unsupported("blocks of scales are not supported")
+    scale, axis = node.input(1), node.integer("axis", 1)
+    if prod(node.shape(scale)) == 1:
+        return read_quant(node, scale, node.optional(2))
+    axis = node.axis(axis, len(shape))
+    quant = read_quant(node, scale, node.optional(2), axis)
+    if len(quant.scale) != shape[axis]:
+        raise node.error(f"{len(quant.scale)} scales for {shape[axis]} elements of axis {axis}")
+    return quant
+
+
+def quantize_linear(node: Node) -> Value:
+    x, zero = node.input(0), node.optional(2)
+    quant = _axis_quant(node, node.shape(x))
+    dtype = DType.UINT8 if zero is None else plain_dtype(node.array(zero, "zero point"), "zero point")
+    if node.integer("output_dtype", 0):
+        dtype = dtype_of(node.integer("output_dtype", 0), "output")
+    if dtype not in (DType.INT8, DType.UINT8, DType.INT16):
+        raise node.unsupported(f"quantising to {dtype.value}")
+    if node.tensor(x).dtype is not DType.FLOAT32:
+        raise node.unsupported(f"quantising {node.tensor(x).dtype.value}")
+    if isinstance(x, Constant) and x.data.size <= 16 * FOLD_LIMIT:
+        return Constant(node.outputs[0], quantized(x.data, quant, dtype))
+    return node.layer(Quantize(), [x], dtype=dtype, quant=quant)
+
+
+def quantized(data: Array, quant: Quant, dtype: DType) -> Array:
+    """Stored values, as ONNX's QuantizeLinear rounds: x / scale in float32, half to even, saturated."""
+    shape = [1] * data.ndim
+    if quant.axis is not None:
+        shape[quant.axis] = -1
+    info = np.iinfo(dtype.numpy)
+    scaled = np.rint(data / np.array(quant.scale, np.float32).reshape(shape))
+    shifted = scaled + np.array(quant.zero, np.float32).reshape(shape)
+    return np.clip(shifted, info.min, info.max).astype(dtype.numpy).reshape(data.shape)
+
+
+def dequantize_linear(node: Node) -> Value:
+    x = node.input(0)
+    quant = _axis_quant(node, node.shape(x))
+    if dtype_of(node.integer("output_dtype", 0) or 1, "output") is not DType.FLOAT32:
+        raise node.unsupported("dequantising to other types than float")
+    dtype = plain_dtype(x.data, x.name) if isinstance(x, Constant) else node.tensor(x).dtype
+    if dtype not in _STORED:
+        raise node.unsupported(f"dequantising {dtype.value}")
+    match x:
+        case Constant(name, data):
+            return Dequantized(name, data, quant)
+        case Computed() if node.context.assume_quant(x, quant):
+            return node.layer(Dequantize(), [x], dtype=DType.FLOAT32)
+        case _:  # stored under other parameters: in real numbers, step by step
+            return _in_steps(node, x, quant)
+
+
+def _in_steps(node: Node, x: Value, quant: Quant) -> Value:
+    if node.tensor(x).quant is not None or quant.axis is not None:
+        raise node.unsupported("dequantises with other parameters than the tensor was quantised with")
+    y = node.layer(Cast(DType.FLOAT32), [x], "cast", dtype=DType.FLOAT32)
+    y = node.layer(Binary(BinaryKind.SUB), [y, node.number("zero", quant.zero[0])], "centred")
+    return node.layer(Binary(BinaryKind.MUL), [y, node.number("scale", quant.scale[0])])
+
+
+def _stored(node: Node, index: int, axis: int | None = None) -> Value:
+    """Inputs index, index + 1 and index + 2 (values, scale, zero point) as one quantised operand."""
+    return as_quantised(
+        node, node.input(index), read_quant(node, node.input(index + 1), node.optional(index + 2), axis)
+    )
+
+
+def as_quantised(node: Node, x: Value, quant: Quant) -> Value:
+    """The value as a tensor that is quantised so."""
+    if quant.axis is not None and node.shape(x)[quant.axis] != len(quant.scale):
+        raise node.error(f"{len(quant.scale)} scales do not fit a tensor of shape {list(node.shape(x))}")
+    match x:
+        case Constant(name, data):
+            plain_dtype(data, name)
+            key = (id(x), quant.scale, quant.zero, quant.axis)
+            return Computed(node.context.constant(name, data, quant, key, x))
+        case Computed() if node.tensor(x).dtype in _STORED and node.context.assume_quant(x, quant):
+            return x
+        case _:
+            raise node.unsupported("reads a tensor with other scales than it was written with")
+
+
+def _result(node: Node, scale: int, zero: int) -> tuple[DType, Quant]:
+    """Element type and quantisation of the output, from the inputs that state them."""
+    value = node.optional(zero)
+    dtype = DType.UINT8 if value is None else plain_dtype(node.array(value, "zero point"), "zero point")
+    if dtype not in (DType.INT8, DType.UINT8, DType.INT16):
+        raise node.unsupported(f"quantised output of type {dtype.value}")
+    return dtype, read_quant(node, node.input(scale), value)
+
+
+def _bias(node: Node, value: Value | None, x: Quant, w: Quant, outputs: int) -> Value | None:
+    """The int32 bias, whose scale is that of the products."""
+    if value is None:
+        return None
+    if not isinstance(value, Constant) or value.data.dtype != np.int32 or value.data.size != outputs:
+        raise node.unsupported(f"the bias must be {outputs} constant int32")
+    scales = np.float32(x.scale[0]) * np.array(w.scale, np.float32)
+    quant = Quant(tuple(float(s) for s in scales), (0,) * len(scales), 0 if len(scales) > 1 else None)
+    return as_quantised(node, node.reshaped(value, (outputs,), "bias"), quant)
+
+
+def _quant(node: Node, x: Value) -> Quant:
+    quant = node.tensor(x).quant
+    assert quant is not None
+    return quant
+
+
+def qlinear_conv(node: Node) -> Value:
+    x = _stored(node, 0)
+    w, scale, zero = node.input(3), node.input(4), node.input(5)
+    if not isinstance(w, Constant):
+        raise node.unsupported("weights must be constant")
+    quant = _weight_quant(node, scale, zero, 0)
+    dtype, result = _result(node, 6, 7)
+    weights = as_quantised(node, image_in(node, w), quant)
+    bias = _bias(node, node.optional(8), _quant(node, x), quant, w.data.shape[0])
+    return convolution(node, x, weights, bias, dtype, result)
+
+
+def _weight_quant(node: Node, scale: Value, zero: Value | None, axis: int) -> Quant:
+    """Weights may have one zero point for many scales."""
+    count = prod(node.shape(scale))
+    if zero is not None and count > 1 and prod(node.shape(zero)) == 1:
+        data = node.array(zero, "zero point")
+        zero = Constant("zero", np.broadcast_to(data.reshape(-1), (count,)))
+    return read_quant(node, scale, zero, axis)
+
+
+def _product(
+    node: Node, a: Value, b: int, bias: int | None, transposed: bool, result: tuple[DType, Quant]
+) -> Value:
+    """A quantised matrix product: Dense for constant weights."""
+    w = node.input(b)
+    if not isinstance(w, Constant) or w.data.ndim != 2:
+        right = _stored(node, b)
+        if bias is not None and node.optional(bias) is not None:
+            raise node.unsupported("a bias needs constant weights")
+        return node.layer(MatMul(transpose_b=transposed), [a, right], dtype=result[0], quant=result[1])
+    quant = _weight_quant(node, node.input(b + 1), node.optional(b + 2), 0 if transposed else 1)
+    if not transposed:
+        w = node.transposed(w, (1, 0), "w")
+        quant = transposed_quant(quant, (1, 0))
+    weights = as_quantised(node, w, quant)
+    b_value = (
+        None if bias is None else _bias(node, node.optional(bias), _quant(node, a), quant, node.shape(w)[0])
+    )
+    inputs = [a, weights] if b_value is None else [a, weights, b_value]
+    return node.layer(Dense(), inputs, dtype=result[0], quant=result[1])
+
+
+def qlinear_matmul(node: Node) -> Value:
+    if min(len(node.shape(node.input(0))), len(node.shape(node.input(3)))) < 2:
+        raise node.unsupported("vectors are not supported")
+    return _product(node, _stored(node, 0), 3, None, False, _result(node, 6, 7))
+
+
+def qgemm(node: Node) -> Value:
+    """Inputs A, B and C with scales; without an output scale the result would be real."""
+    if node.real("alpha", 1.0) != 1.0 or node.optional(7) is None:
+        raise node.unsupported("alpha other than 1 or a real output")
+    a = _stored(node, 0)
+    if node.flag("transA"):
+        a = node.transposed(a, (1, 0), "a")
+    return _product(node, a, 3, 6, node.flag("transB"), _result(node, 7, 8))
+
+
+def _qlinear_binary(kind: BinaryKind, node: Node) -> Value:
+    a, b = _stored(node, 0), _stored(node, 3)
+    dtype, quant = _result(node, 6, 7)
+    broadcast_shape([node.shape(a), node.shape(b)])
+    return node.layer(Binary(kind), [a, b], dtype=dtype, quant=quant)
+
+
+def qlinear_binary(kind: BinaryKind) -> Importer:
+    return partial(_qlinear_binary, kind)
+
+
+def _single(node: Node, op: Op) -> Value:
+    dtype, quant = _result(node, 3, 4)
+    return node.layer(op, [_stored(node, 0)], dtype=dtype, quant=quant)
+
+
+def qlinear_sigmoid(node: Node) -> Value:
+    return _single(node, Unary(UnaryKind.SIGMOID))
+
+
+def qlinear_leaky_relu(node: Node) -> Value:
+    return _single(node, LeakyRelu(node.real("alpha", 0.01)))
+
+
+def qlinear_softmax(node: Node) -> Value:
+    shape = node.shape(node.input(0))
+    flatten = node.integer("opset", 13) < 13
+    axis = node.axis(node.integer("axis", -1), len(shape))
+    if flatten and prod(shape[axis + 1 :]) > 1:
+        raise node.unsupported("flattening several axes")
+    return _single(node, Softmax(axis))
+
+
+def qlinear_global_average_pool(node: Node) -> Value:
+    x = node.input(0)
+    last = node.flag("channels_last")
+    axes = tuple(axis - 1 for axis in spatial_axes(node, x)) if last else spatial_axes(node, x)
+    return _single(node, Reduce(axes, True, ReduceKind.MEAN))
+
+
+def qlinear_average_pool(node: Node) -> Value:
+    if node.flag("channels_last"):
+        raise node.unsupported("channels_last is not supported")
+    dtype, quant = _result(node, 3, 4)
+    return averaging(node, _stored(node, 0), dtype, quant)
+
+
+def qlinear_concat(node: Node) -> Value:
+    """Inputs: scale and zero point of the output, then value, scale and zero point of each part."""
+    if len(node.inputs) < 5 or (len(node.inputs) - 2) % 3:
+        raise node.error(f"has {len(node.inputs)} inputs; expected 2 and then 3 for each part")
+    parts = [_stored(node, i) for i in range(2, len(node.inputs), 3)]
+    dtype, quant = _result(node, 0, 1)
+    axis = node.axis(node.integer("axis", 1), len(node.shape(parts[0])))
+    return node.layer(Concat(axis), parts, dtype=dtype, quant=quant)

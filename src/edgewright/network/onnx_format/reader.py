@@ -1,0 +1,264 @@
+"""Reads an ONNX file literally: every operator becomes layers of exactly its meaning, in the file's own layout.
+
+Tidying up (transposes, batch norms, quantisation) is left to the passes.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import onnx
+from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError, Message  # type: ignore[import-untyped]
+
+from ...errors import InputError, ModelError, Unsupported
+from ..builder import Builder
+from ..network import Arithmetic, Network
+from ..operators import Reshape
+from ..region import Shape
+from .context import Context
+from .graph import GraphReader, Scope, opset_versions
+from .tensors import WIDENED, Source, check_shape, dtype_of, element_type_name
+from .values import Absent, Computed, Problem
+from .wire import Extent, Skeleton, split
+
+_SIGNATURES = {
+    b"PK\x03\x04": "a zip archive; unpack it, or export the model as ONNX",
+    b"\x89HDF": "a Keras HDF5 file; export the model as ONNX or TensorFlow Lite",
+    b"version https://git-lfs": "a Git LFS pointer; fetch the file itself with 'git lfs pull'",
+    b"\x1f\x8b": "compressed with gzip; unpack it first",
+}
+
+
+def read_onnx(
+    source: str | Path | bytes, *, shapes: Mapping[str, Shape] | None = None, name: str | None = None
+) -> Network:
+    """The network in an ONNX file (or in its bytes), operator by operator.
+
+    `shapes` gives inputs whose size the file leaves open. Weights stay in the file, which is mapped.
+    """
+    if isinstance(source, bytes):
+        title, opened = name or "model", Source(None, source)
+    else:
+        path = Path(source)
+        title, opened = name or path.stem, _open(path)
+    model, skeleton = _parse(opened, title)
+    return _read_model(model, skeleton, opened, title, dict(shapes or {}))
+
+
+def _open(path: Path) -> Source:
+    try:
+        if path.is_dir():
+            raise ModelError(f"'{path}' is a folder; name the .onnx file inside it")
+        if path.exists() and not path.is_file():
+            raise ModelError(f"'{path}' is not a regular file")
+        return Source(path)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ModelError(f"cannot read '{path}': {reason}") from error
+
+
+def _parse(opened: Source, title: str) -> tuple[onnx.ModelProto, Skeleton]:
+    """The model without its large tensors; ModelError says what the bytes are if they are no model."""
+    start = bytes(opened.model[:64])
+    if not start:
+        raise ModelError(f"'{title}' is empty")
+    if start[4:8] == b"TFL3":
+        raise ModelError(f"'{title}' is a TensorFlow Lite model, not ONNX")
+    for signature, kind in _SIGNATURES.items():
+        if start.startswith(signature):
+            raise ModelError(f"'{title}' is {kind}")
+    try:
+        skeleton = split(opened.model)
+        model = onnx.ModelProto()
+        model.ParseFromString(skeleton.data)
+    except DecodeError as error:
+        raise ModelError(f"'{title}' is not an ONNX model, or is damaged: {error}") from error
+    except ModelError as error:
+        if _is_text(start):
+            raise ModelError(f"'{title}' is a text file, not an ONNX model") from error
+        raise ModelError(
+            f"'{title}' is {error}" if str(error).startswith("not ") else f"'{title}': {error}"
+        ) from error
+    _require_text(model, title)
+    if not model.HasField("graph") or not model.graph.output:
+        kind = (
+            "a text file, not an ONNX model"
+            if _is_text(start)
+            else "not an ONNX model: it holds no graph with outputs"
+        )
+        raise ModelError(f"'{title}' is {kind}")
+    return model, skeleton
+
+
+def _require_text(message: Message, title: str) -> None:
+    """Refuses names that are not UTF-8, which protobuf hands out as bytes."""
+    for field, value in message.ListFields():
+        if field.type == FieldDescriptor.TYPE_STRING:
+            for text in [value] if isinstance(value, str | bytes) else value:
+                if isinstance(text, bytes):
+                    raise ModelError(f"'{title}' is damaged: {field.full_name} {text!r} is no text")
+        elif field.type == FieldDescriptor.TYPE_MESSAGE:
+            for inner in [value] if isinstance(value, Message) else value:
+                _require_text(inner, title)
+
+
+def _is_text(start: bytes) -> bool:
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(start)  # the last character may be cut
+    except UnicodeDecodeError:
+        return False
+    return all(character.isprintable() or character in "\t\r\n" for character in text)
+
+
+def _read_model(
+    model: onnx.ModelProto, skeleton: Skeleton, opened: Source, title: str, shapes: dict[str, Shape]
+) -> Network:
+    graph = model.graph
+    builder = Builder(title, Arithmetic.ONNX)
+    outputs = [output.name for output in graph.output]
+    if len(set(outputs)) < len(outputs) or "" in outputs:
+        raise ModelError(f"'{title}' has outputs without a name, or two of the same name: {outputs}")
+    reserved = {name for node in graph.node for name in node.output}
+    reserved.update(value.name for value in graph.input)
+    reserved.update(tensor.name for tensor in graph.initializer)
+    context = Context(builder, opened, reserved)
+    scope = Scope(
+        opsets=opset_versions(model.opset_import) or ({"": 1} if 0 < model.ir_version < 3 else {}),
+        initializers=_initializers(graph, skeleton),
+        extents={key: extent for key, extent in skeleton.extents.items() if len(key) == 2},
+    )
+    for sparse in graph.sparse_initializer:
+        problem = Problem("sparse initializer", sparse.values.name)
+        scope.values[sparse.values.name] = Absent(problem)
+    for name in _read_inputs(graph, scope, builder, shapes, title):
+        scope.values[name] = Computed(name)
+    functions = {("" if f.domain == "ai.onnx" else f.domain, f.name, f.overload): f for f in model.functions}
+    reader = GraphReader(context, functions)
+    reader.read(graph.node, scope)
+    tensors = _bind_outputs(outputs, reader, scope, title)
+    network = builder.build(tensors)
+    opened.release()
+    return _without_unused_inputs(network, title)
+
+
+def _initializers(
+    graph: onnx.GraphProto, skeleton: Skeleton
+) -> dict[str, tuple[onnx.TensorProto, Extent | None]]:
+    found: dict[str, tuple[onnx.TensorProto, Extent | None]] = {}
+    for i, tensor in enumerate(graph.initializer):
+        if tensor.name in found:
+            raise ModelError(f"two initializers have the name '{tensor.name}'")
+        found[tensor.name] = tensor, skeleton.extents.get((i,))
+    return found
+
+
+def _read_inputs(
+    graph: onnx.GraphProto, scope: Scope, builder: Builder, shapes: dict[str, Shape], title: str
+) -> list[str]:
+    """The inputs that are no initializers (files before IR version 4 list those too)."""
+    names = [value.name for value in graph.input if value.name not in scope.initializers]
+    if len(set(names)) < len(names) or "" in names:
+        raise ModelError(f"'{title}' has inputs without a name, or two of the same name: {names}")
+    if unknown := sorted(set(shapes) - set(names)):
+        raise InputError(f"a shape is given for '{unknown[0]}', but the inputs of '{title}' are {names}")
+    for value in graph.input:
+        if value.name in scope.initializers:
+            continue
+        kind = value.type.WhichOneof("value")
+        if kind != "tensor_type":
+            raise Unsupported(f"input '{value.name}' is no tensor but {kind or 'of no stated type'}")
+        tensor = value.type.tensor_type
+        dtype = dtype_of(tensor.elem_type, f"input '{value.name}'")
+        if tensor.elem_type in WIDENED:
+            was = element_type_name(tensor.elem_type).lower()
+            builder.notes.append(f"input '{value.name}': {was} in the file, taken as float32")
+        builder.input(value.name, _input_shape(value, builder, shapes.get(value.name)), dtype)
+    return names
+
+
+def _input_shape(value: onnx.ValueInfoProto, builder: Builder, given: Shape | None) -> Shape:
+    """The shape of an input: stated, given, or stated but for the batch, which becomes 1."""
+    tensor = value.type.tensor_type
+    stated = [_size(dim) for dim in tensor.shape.dim] if tensor.HasField("shape") else None
+    where = f"input '{value.name}'"
+    if given is not None:
+        given = tuple(int(size) for size in given)
+        if stated is not None and len(stated) != len(given):
+            raise InputError(
+                f"{where} has {len(stated)} axes ({_dims(stated)}), not {len(given)} as in {given}"
+            )
+        if any(size < 1 for size in given):
+            raise InputError(f"{where}: shape {given} has an axis without elements")
+        if stated is not None and any(
+            isinstance(s, int) and s != g for s, g in zip(stated, given, strict=True)
+        ):
+            builder.notes.append(f"{where}: {_dims(stated)} in the file, taken as {_dims(given)}")
+        return check_shape(given, where)
+    example = f"--shape {value.name}=1,3,224,224"
+    if stated is None:
+        raise ModelError(f"{where} has no stated shape; give one, such as {example}")
+    if stated and not isinstance(stated[0], int):
+        builder.notes.append(f"{where}: batch size '{stated[0]}' set to 1")
+        stated = [1, *stated[1:]]
+    if any(not isinstance(size, int) for size in stated):
+        raise ModelError(
+            f"{where} has sizes that the file leaves open ({_dims(stated)}); give them, such as {example}"
+        )
+    return check_shape(tuple(size for size in stated if isinstance(size, int)), where)
+
+
+def _size(dim: onnx.TensorShapeProto.Dimension) -> int | str:
+    """A size, or the name (or '?') of one that is left open; zero and below stand for that too."""
+    if dim.WhichOneof("value") == "dim_value" and dim.dim_value > 0:
+        return int(dim.dim_value)
+    return str(dim.dim_param) or "?"
+
+
+def _dims(sizes: Sequence[int | str]) -> str:
+    return "x".join(map(str, sizes))
+
+
+def _bind_outputs(outputs: list[str], reader: GraphReader, scope: Scope, title: str) -> list[str]:
+    """The network's tensors for the outputs, each under the name that the file gives it."""
+    values = {name: reader.lookup(name, scope) for name in outputs}
+    absent = [value.problem for value in values.values() if isinstance(value, Absent)]
+    if absent:
+        raise Unsupported(_describe({**reader.problems, **dict.fromkeys(absent)}, title))
+    for name, value in values.items():
+        if not isinstance(value, Computed):
+            raise ModelError(f"output '{name}' of '{title}' is constant: it depends on no input")
+        if value.tensor != name:  # an input, or a tensor that goes by several names
+            shape = reader.context.shape(value)
+            reader.context.builder.layer(Reshape(shape), [value.tensor], f"{name}/identity", output=name)
+    return outputs
+
+
+def _describe(problems: Iterable[Problem], title: str) -> str:
+    """All that stands in the way: each operator with its count, reasons and nodes."""
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for problem in problems:
+        groups[problem.operator, problem.reason].append(problem.node)
+    lines = []
+    for (operator, reason), nodes in sorted(groups.items()):
+        shown = ", ".join(f"'{node}'" for node in nodes[:3]) + (", ..." if len(nodes) > 3 else "")
+        lines.append(f"  {operator} x{len(nodes)} ({shown})" + (f": {reason}" if reason else ""))
+    count = len({operator for operator, _ in groups})
+    return (
+        f"'{title}' uses {count} operator{'s' * (count != 1)} in a way that is not supported:\n"
+        + "\n".join(lines)
+    )
+
+
+def _without_unused_inputs(network: Network, title: str) -> Network:
+    read = {name for layer in network.layers for name in layer.inputs}
+    used = tuple(name for name in network.inputs if name in read)
+    if not used:
+        raise ModelError(f"the outputs of '{title}' depend on no input")
+    notes = [f"input '{name}' is not used and was left out" for name in network.inputs if name not in read]
+    lean = replace(network, inputs=used, notes=(*network.notes, *notes))
+    return lean.with_layers(network.layers) if notes else network

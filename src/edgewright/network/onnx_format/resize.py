@@ -1,0 +1,139 @@
+"""Importers of Resize and Upsample: height and width only, nearest and linear."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import numpy as np
+
+from ..operators import Coordinates, Resize, ResizeMode, Rounding
+from ..region import Shape
+from .node import Node
+from .tensors import check_shape
+from .values import Value
+from .windows import image_in, image_out
+
+_MODES = {"nearest": ResizeMode.NEAREST, "linear": ResizeMode.LINEAR, "bilinear": ResizeMode.LINEAR}
+
+
+def upsample(node: Node) -> Value:
+    """Upsample, and Resize of opset 10: scales only, places counted from the corner.
+
+    The standard does not say which neighbour is nearest there; onnxruntime takes the one below, or, where the
+    image shrinks, the one above.
+    """
+    x = node.input(0)
+    scales = node.reals("scales") if node.op_type == "Upsample" and node.opset < 9 else None
+    if scales is None:
+        scales = _scales(node, node.input(1))
+    mode = _mode(node, "nearest")
+    shrinks = {scale < 1 for scale in scales if scale != 1}
+    if mode is ResizeMode.NEAREST and len(shrinks) == 2:
+        raise node.unsupported("shrinks one axis and widens the other")
+    rounding = Rounding.CEIL if True in shrinks else Rounding.FLOOR
+    return _resize(node, x, scales, None, mode, Coordinates.ASYMMETRIC, rounding)
+
+
+def resize(node: Node) -> Value:
+    if node.opset < 11:
+        return upsample(node)
+    x = node.input(0)
+    shape = node.shape(x)
+    mode = _mode(node, "nearest")
+    coordinates = node.text("coordinate_transformation_mode", "half_pixel")
+    if coordinates not in {choice.value for choice in Coordinates}:
+        raise node.unsupported(f"coordinate_transformation_mode '{coordinates}' is not supported")
+    nearest = node.text("nearest_mode", "round_prefer_floor")
+    if nearest not in {choice.value for choice in Rounding}:
+        raise node.error(f"nearest_mode '{nearest}' is not known")
+    if node.text("keep_aspect_ratio_policy", "stretch") != "stretch":
+        raise node.unsupported("keep_aspect_ratio_policy is not supported")
+    axes = node.axes(node.integers("axes") or tuple(range(len(shape))), len(shape))
+    scales, sizes = _stated(node, 2), _stated(node, 3)
+    if (scales is None) == (sizes is None):
+        raise node.error("needs either scales or sizes")
+    factors = [1.0] * len(shape)
+    wanted: list[int] | None = None
+    if scales is not None:
+        given = _scales(node, scales)
+        _require_fit(node, len(given), axes)
+        for axis, scale in zip(axes, given, strict=True):
+            factors[axis] = scale
+    if sizes is not None:
+        ints = node.array_ints(sizes, "sizes")
+        _require_fit(node, len(ints), axes)
+        wanted = list(shape)
+        for axis, size in zip(axes, ints, strict=True):
+            wanted[axis] = size
+    return _resize(
+        node,
+        x,
+        tuple(factors),
+        tuple(wanted) if wanted else None,
+        mode,
+        Coordinates(coordinates),
+        Rounding(nearest),
+    )
+
+
+def _mode(node: Node, default: str) -> ResizeMode:
+    mode = node.text("mode", default)
+    if mode not in _MODES:
+        raise node.unsupported(f"mode '{mode}' is not supported")
+    return _MODES[mode]
+
+
+def _stated(node: Node, index: int) -> Value | None:
+    """An optional input; files also leave it out by giving an empty tensor."""
+    value = node.optional(index)
+    return None if value is None or node.shape(value) == (0,) else value
+
+
+def _scales(node: Node, value: Value) -> tuple[float, ...]:
+    return tuple(float(scale) for scale in node.array(value, "scales").reshape(-1))
+
+
+def _scaled(size: int, scale: float) -> int:
+    """size * scale rounded down, in float32 as onnxruntime computes it."""
+    return int(np.float32(size) * np.float32(scale))
+
+
+def _require_fit(node: Node, count: int, axes: Shape) -> None:
+    if count != len(axes):
+        raise node.error(f"{count} scales or sizes for {len(axes)} axes")
+
+
+def _resize(
+    node: Node,
+    x: Value,
+    scales: tuple[float, ...],
+    sizes: Shape | None,
+    mode: ResizeMode,
+    coordinates: Coordinates,
+    rounding: Rounding,
+) -> Value:
+    shape = node.shape(x)
+    if len(scales) != len(shape):
+        raise node.error(f"{len(scales)} scales for a tensor of rank {len(shape)}")
+    if not all(isfinite(scale) and 0 < scale < 2**31 for scale in scales):
+        raise node.error(f"scales {list(scales)} must be positive")
+    target = sizes or tuple(_scaled(size, scale) for size, scale in zip(shape, scales, strict=True))
+    check_shape(target, str(node))
+    if len(shape) not in (3, 4) or target[:2] != shape[:2] or scales[:2] != (1.0, 1.0):
+        raise node.unsupported(f"only height and width can be resized, not {list(shape)} to {list(target)}")
+    if min(target) < 1:
+        raise node.error(f"gives an empty image {list(target)}")
+    if (
+        node.flag("antialias")
+        and mode is ResizeMode.LINEAR
+        and any(a < b for a, b in zip(target, shape, strict=True))
+    ):
+        raise node.unsupported("antialias is not supported")
+    image = image_in(node, x)
+    lines = len(shape) == 3
+    size = (1, target[2]) if lines else (target[2], target[3])
+    scale = None
+    if sizes is None:
+        scale = (1.0, scales[2]) if lines else (scales[2], scales[3])
+    y = node.layer(Resize(size, mode, coordinates, rounding, scale), [image])
+    return image_out(node, y, len(shape))

@@ -1,0 +1,151 @@
+"""Writers of activations and arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf, pi, sqrt
+from typing import Any
+
+import numpy as np
+
+from ..operators import (
+    Activation,
+    BatchNorm,
+    Binary,
+    BinaryKind,
+    Cast,
+    Clamp,
+    Elu,
+    HardSigmoid,
+    LeakyRelu,
+    PRelu,
+    Unary,
+    UnaryKind,
+)
+from .graph import element_type
+from .node import Node
+
+
+def activate(node: Node, activation: Activation, x: str) -> str:
+    """The activation of a value, as nodes."""
+    match activation:
+        case Clamp(low, high):
+            return _clamp(node, low, high, x)
+        case LeakyRelu(alpha):
+            return node.add("LeakyRelu", [x], alpha=alpha)
+        case Elu(alpha, gamma):
+            if gamma == 1:
+                return node.add("Elu", [x], alpha=alpha)
+            return node.add("Selu", [x], alpha=alpha, gamma=gamma)
+        case HardSigmoid(alpha, beta):
+            return node.add("HardSigmoid", [x], alpha=alpha, beta=beta)
+        case Unary(kind):
+            if kind in SIMPLE:
+                return node.add(SIMPLE[kind], [x])
+            return SPELLED[kind](node, x)
+
+
+def activation(node: Node, op: Activation) -> str:
+    return activate(node, op, node.input())
+
+
+def _clamp(node: Node, low: float, high: float, x: str) -> str:
+    if low == 0 and high == inf:
+        return node.add("Relu", [x])
+    if node.dtype.is_float:
+        least, most = -inf, inf
+    else:
+        info = np.iinfo(node.dtype.numpy)
+        least, most = info.min, info.max
+    bounds = [
+        node.number(value, what) if least < value < most else ""
+        for value, what in ((low, "low"), (high, "high"))
+    ]
+    return node.add("Clip", [x, *bounds])
+
+
+def _silu(node: Node, x: str) -> str:
+    return node.add("Mul", [x, node.add("Sigmoid", [x])])
+
+
+def _gelu(node: Node, x: str) -> str:
+    erf = node.add("Erf", [node.add("Mul", [x, node.number(sqrt(0.5), "root")])])
+    return _half(node, x, erf)
+
+
+def _gelu_tanh(node: Node, x: str) -> str:
+    cube = node.add("Mul", [node.add("Mul", [x, x]), x])
+    inner = node.add("Add", [x, node.add("Mul", [cube, node.number(0.044715, "cubic")])])
+    return _half(node, x, node.add("Tanh", [node.add("Mul", [inner, node.number(sqrt(2 / pi), "root")])]))
+
+
+def _half(node: Node, x: str, gate: str) -> str:
+    """x * (1 + gate) / 2."""
+    raised = node.add("Add", [gate, node.number(1.0, "one")])
+    return node.add("Mul", [node.add("Mul", [x, raised]), node.number(0.5, "half")])
+
+
+SIMPLE: Mapping[UnaryKind, str] = {
+    UnaryKind.ABS: "Abs",
+    UnaryKind.CEIL: "Ceil",
+    UnaryKind.COS: "Cos",
+    UnaryKind.ERF: "Erf",
+    UnaryKind.EXP: "Exp",
+    UnaryKind.FLOOR: "Floor",
+    UnaryKind.HARD_SWISH: "HardSwish",
+    UnaryKind.LOG: "Log",
+    UnaryKind.MISH: "Mish",
+    UnaryKind.NEG: "Neg",
+    UnaryKind.RECIPROCAL: "Reciprocal",
+    UnaryKind.ROUND: "Round",
+    UnaryKind.SIGMOID: "Sigmoid",
+    UnaryKind.SIGN: "Sign",
+    UnaryKind.SIN: "Sin",
+    UnaryKind.SOFTPLUS: "Softplus",
+    UnaryKind.SOFTSIGN: "Softsign",
+    UnaryKind.SQRT: "Sqrt",
+    UnaryKind.TANH: "Tanh",
+}
+SPELLED: Mapping[UnaryKind, Callable[[Node, str], str]] = {
+    UnaryKind.GELU: _gelu,
+    UnaryKind.GELU_TANH: _gelu_tanh,
+    UnaryKind.RSQRT: lambda node, x: node.add("Reciprocal", [node.add("Sqrt", [x])]),
+    UnaryKind.SILU: _silu,
+    UnaryKind.SQUARE: lambda node, x: node.add("Mul", [x, x]),
+}
+
+ARITHMETIC: Mapping[BinaryKind, str] = {
+    BinaryKind.ADD: "Add",
+    BinaryKind.SUB: "Sub",
+    BinaryKind.MUL: "Mul",
+    BinaryKind.DIV: "Div",
+    BinaryKind.MIN: "Min",
+    BinaryKind.MAX: "Max",
+    BinaryKind.POW: "Pow",
+}
+
+
+def binary(node: Node, op: Binary) -> str:
+    if op.kind is BinaryKind.SQUARED_DIFFERENCE:
+        difference = node.add("Sub", node.inputs())
+        return node.add("Mul", [difference, difference])
+    return node.add(ARITHMETIC[op.kind], node.inputs())
+
+
+def prelu(node: Node, op: PRelu) -> str:
+    return node.add("PRelu", node.inputs())
+
+
+def batch_norm(node: Node, op: BatchNorm) -> str:
+    """Scale and shift along the last axis, as arithmetic: ONNX's own wants channels first."""
+    x, scale, shift = node.inputs()
+    return node.add("Add", [node.add("Mul", [x, scale]), shift])
+
+
+def cast(node: Node, op: Cast) -> str:
+    return node.add("Cast", [node.input()], to=element_type(op.dtype))
+
+
+def passed(node: Node, op: Any) -> str:
+    """Quantize and Dequantize: operands are handed over as real numbers, and results stored, for every layer."""
+    return node.input()

@@ -1,0 +1,103 @@
+"""The finished model, and the file it is written to."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import helper
+
+from ...errors import InputError
+from ..network import Layer, Network
+from ..operators import Activation, Transpose
+from ..passes.reorder import compose, identity, inverse, reordered
+from .elementwise import activate
+from .graph import Graph, is_stored
+from .node import Node
+from .table import IMAGES, NCHW, WRITERS
+
+MESSAGE_LIMIT = (1 << 31) - (1 << 20)  # bytes; protobuf refuses larger files
+
+
+def to_onnx(network: Network) -> onnx.ModelProto:
+    """The network as an ONNX model: inputs and outputs in the file's layout where `layouts` knows it, else in ours.
+
+    Quantised layers become QDQ groups, which onnxruntime fuses again.
+    """
+    graph = Graph(network)
+    for layer in network.layers:
+        _write(graph, layer)
+    made = graph.finish()
+    return helper.make_model(
+        made,
+        producer_name="edgewright",
+        ir_version=8 if graph.opset < 19 else 10,
+        opset_imports=[helper.make_opsetid("", graph.opset)],
+    )
+
+
+def write_onnx(network: Network, path: str | os.PathLike[str], *, limit: int = MESSAGE_LIMIT) -> Path:
+    """The path of the file written; weights beyond `limit` bytes go to PATH.data beside it.
+
+    The file appears whole or not at all: it is written elsewhere and then moved.
+    """
+    target = Path(path)
+    model = to_onnx(network)
+    try:
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as folder:
+            draft = Path(folder, target.name)
+            data = f"{target.name}.data"
+            if sum(len(tensor.raw_data) for tensor in model.graph.initializer) > limit:
+                onnx.save_model(model, draft, save_as_external_data=True, location=data)
+                os.replace(Path(folder, data), target.with_name(data))
+            else:
+                onnx.save_model(model, draft)
+            os.replace(draft, target)
+    except OSError as error:
+        raise InputError(
+            f"cannot write '{target}': {error.strerror}; is the folder there and writable?"
+        ) from error
+    return target
+
+
+def _write(graph: Graph, layer: Layer) -> None:
+    """The layer's nodes: operands in the form that suits, the operator, its activation, its quantisation."""
+    network = graph.network
+    result = network.tensors[layer.output]
+    form = identity(len(result.shape))
+    op: Any = layer.op
+    if isinstance(op, Transpose):  # only another name for a form that is at hand
+        source = layer.inputs[0]
+        have = graph.form(source)
+        value = graph.value(source, have)
+        graph.define(layer.output, compose(inverse(op.perm), have), value)
+        return
+    if isinstance(op, IMAGES) and len(result.shape) == 4:
+        node = Node(graph, layer, op, NCHW)
+        form = NCHW
+    else:
+        leader = next((name for name in layer.inputs if name not in network.constants), layer.inputs[0])
+        have = graph.form(leader)
+        alike = all(
+            len(network.tensors[n].shape) == len(have) or n in network.constants for n in layer.inputs
+        )
+        turned = None
+        if have != identity(len(have)) and alike:
+            turned = reordered(op, inverse(have), network.shapes(layer), exact=False)
+        if turned is None:
+            node = Node(graph, layer, op, None)
+        else:
+            op, out = turned
+            node, form = Node(graph, layer, op, have), inverse(out)
+    write: Callable[[Node, Any], str] = WRITERS[type(op)]
+    value = write(node, op)
+    activation: Activation | None = getattr(op, "activation", None)
+    if activation is not None:
+        value = activate(node, activation, value)
+    if is_stored(result):
+        value = graph.quantized(value, result, form)
+    graph.define(layer.output, form, value)

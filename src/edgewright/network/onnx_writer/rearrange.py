@@ -1,0 +1,187 @@
+"""Writers of operators that move elements, reduce them, or normalise along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import floor, prod
+
+import numpy as np
+
+from ...errors import Unsupported
+from ..operators import (
+    ArgMax,
+    Concat,
+    DepthToSpace,
+    Expand,
+    Gather,
+    L2Normalize,
+    LogSoftmax,
+    Lrn,
+    Pad,
+    PadMode,
+    Reduce,
+    ReduceKind,
+    Reshape,
+    Resize,
+    Slice,
+    Softmax,
+    SpaceToDepth,
+    Tile,
+    Transpose,
+)
+from ..tensor import DType
+from .graph import element_type
+from .node import Node
+
+
+def reshape(node: Node, op: Reshape) -> str:
+    return node.add("Reshape", [node.input(), node.integers(op.shape, "shape")])
+
+
+def transpose(node: Node, op: Transpose) -> str:
+    return node.add("Transpose", [node.input()], perm=op.perm)
+
+
+def concat(node: Node, op: Concat) -> str:
+    return node.add("Concat", node.inputs(), axis=op.axis)
+
+
+def slice_(node: Node, op: Slice) -> str:
+    return _sliced(node, node.input(), op.starts, op.sizes, op.steps, tuple(range(len(op.starts))))
+
+
+def _sliced(
+    node: Node,
+    x: str,
+    starts: tuple[int, ...],
+    sizes: tuple[int, ...],
+    steps: tuple[int, ...],
+    axes: tuple[int, ...],
+) -> str:
+    ends = [start + size * step for start, size, step in zip(starts, sizes, steps, strict=True)]
+    ends = [end if end >= 0 else -(1 << 31) for end in ends]  # -1 would be the last element
+    parts = ((starts, "starts"), (ends, "ends"), (axes, "axes"), (steps, "steps"))
+    return node.add("Slice", [x, *(node.integers(values, what) for values, what in parts)])
+
+
+def pad(node: Node, op: Pad) -> str:
+    if op.mode is PadMode.SYMMETRIC:
+        return _mirrored(node, op)
+    amounts = node.integers((*op.before, *op.after), "pads")
+    value = [node.number(op.value, "value")] if op.mode is PadMode.CONSTANT else []
+    return node.add("Pad", [node.input(), amounts, *value], mode=op.mode.value)
+
+
+def _mirrored(node: Node, op: Pad) -> str:
+    """Padding that repeats the border, which ONNX lacks: along each axis, slices read backwards are joined on."""
+    x = node.input()
+    for axis, (before, after) in enumerate(zip(op.before, op.after, strict=True)):
+        size = node.shape()[axis]
+        start, stop = max(0, -before), size - max(0, -after)
+        if (start, stop) != (0, size):
+            x = _sliced(node, x, (start,), (stop - start,), (1,), (axis,))
+        parts = [x]
+        if before > 0:
+            parts.insert(0, _sliced(node, x, (before - 1,), (before,), (-1,), (axis,)))
+        if after > 0:
+            parts.append(_sliced(node, x, (stop - start - 1,), (after,), (-1,), (axis,)))
+        x = node.add("Concat", parts, axis=axis) if len(parts) > 1 else x
+    return x
+
+
+def expand(node: Node, op: Expand) -> str:
+    return node.add("Expand", [node.input(), node.integers(op.shape, "shape")])
+
+
+def tile(node: Node, op: Tile) -> str:
+    return node.add("Tile", [node.input(), node.integers(op.repeats, "repeats")])
+
+
+def space_to_depth(node: Node, op: SpaceToDepth) -> str:
+    return node.add("SpaceToDepth", [node.input()], blocksize=op.block)
+
+
+def depth_to_space(node: Node, op: DepthToSpace) -> str:
+    mode = "CRD" if op.channel_major else "DCR"
+    return node.add("DepthToSpace", [node.input()], blocksize=op.block, mode=mode)
+
+
+def gather(node: Node, op: Gather) -> str:
+    return node.add("Gather", [node.input(), node.graph.value(node.layer.inputs[1])], axis=op.axis)
+
+
+def resize(node: Node, op: Resize) -> str:
+    """By scales where the file gave them and they lead to the size; else by sizes."""
+    n, c, h, w = node.shape()
+    scaled = op.scale is not None and (floor(h * op.scale[0]), floor(w * op.scale[1])) == op.size
+    if scaled and op.scale is not None:
+        numbers = [
+            "",
+            node.graph.constant(np.array((1, 1, *op.scale), np.float32), f"{node.layer.name}_scales"),
+        ]
+    else:
+        numbers = ["", "", node.integers((n, c, *op.size), "sizes")]
+    return node.add(
+        "Resize",
+        [node.input(), *numbers],
+        mode=op.mode.value,
+        coordinate_transformation_mode=op.coordinates.value,
+        nearest_mode=op.rounding.value,
+    )
+
+
+REDUCTIONS: Mapping[ReduceKind, str] = {
+    ReduceKind.MEAN: "ReduceMean",
+    ReduceKind.SUM: "ReduceSum",
+    ReduceKind.MAX: "ReduceMax",
+    ReduceKind.MIN: "ReduceMin",
+    ReduceKind.PROD: "ReduceProd",
+    ReduceKind.L1: "ReduceL1",
+    ReduceKind.L2: "ReduceL2",
+    ReduceKind.SUM_SQUARE: "ReduceSumSquare",
+}
+
+
+def reduce(node: Node, op: Reduce) -> str:
+    axes = node.integers(op.axes, "axes")
+    x = node.input()
+    return node.add(REDUCTIONS[op.kind], [x, axes], keepdims=int(op.keep), noop_with_empty_axes=1)
+
+
+def arg_max(node: Node, op: ArgMax) -> str:
+    kind = "ArgMin" if op.least else "ArgMax"
+    (axis,) = op.axes
+    index = node.add(kind, [node.input()], axis=axis, keepdims=int(op.keep), select_last_index=int(op.last))
+    if node.result.dtype is DType.INT64:
+        return index
+    return node.add("Cast", [index], to=element_type(node.result.dtype))
+
+
+def softmax(node: Node, op: Softmax) -> str:
+    x = node.input()
+    if op.beta != 1:
+        x = node.add("Mul", [x, node.number(op.beta, "beta")])
+    return node.add("Softmax", [x], axis=op.axis)
+
+
+def log_softmax(node: Node, op: LogSoftmax) -> str:
+    return node.add("LogSoftmax", [node.input()], axis=op.axis)
+
+
+def l2_normalize(node: Node, op: L2Normalize) -> str:
+    x = node.input()
+    norm = node.add("ReduceL2", [x, node.integers((op.axis,), "axes")], keepdims=1)
+    return node.add("Div", [x, node.add("Clip", [norm, node.number(op.epsilon, "epsilon")])])
+
+
+def lrn(node: Node, op: Lrn) -> str:
+    """ONNX normalises along axis 1 of an image; anything else becomes one for the occasion."""
+    if op.size % 2 == 0:
+        raise Unsupported(f"layer '{node.layer.name}': LRN across an even number of channels is not written")
+    x, shape = node.input(), node.shape()
+    attributes = {"size": op.size, "alpha": op.alpha, "beta": op.beta, "bias": op.bias}
+    if len(shape) == 4 and node.form is not None:
+        return node.add("LRN", [x], **attributes)
+    flat = (prod(shape[:-1]), shape[-1], 1, 1)
+    y = node.add("LRN", [node.add("Reshape", [x, node.integers(flat, "image")])], **attributes)
+    return node.add("Reshape", [y, node.integers(shape, "shape")])

@@ -1,0 +1,87 @@
+"""Which function writes which operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ..operators import (
+    ArgMax,
+    AvgPool2d,
+    BatchNorm,
+    Binary,
+    Cast,
+    Clamp,
+    Concat,
+    Conv2d,
+    ConvTranspose2d,
+    Dense,
+    DepthToSpace,
+    Dequantize,
+    Elu,
+    Expand,
+    Gather,
+    HardSigmoid,
+    L2Normalize,
+    LeakyRelu,
+    LogSoftmax,
+    Lrn,
+    MatMul,
+    MaxPool2d,
+    Pad,
+    PRelu,
+    Quantize,
+    Reduce,
+    Reshape,
+    Resize,
+    Slice,
+    Softmax,
+    SpaceToDepth,
+    Tile,
+    Transpose,
+    Unary,
+)
+from . import elementwise, rearrange, windows
+
+NCHW = (0, 3, 1, 2)
+IMAGES = (AvgPool2d, BatchNorm, Conv2d, ConvTranspose2d, DepthToSpace, Lrn, MaxPool2d, Resize, SpaceToDepth)
+
+WRITERS: Mapping[type, Callable[..., str]] = {
+    # windows and products
+    Conv2d: windows.conv,
+    ConvTranspose2d: windows.conv_transpose,
+    MaxPool2d: windows.max_pool,
+    AvgPool2d: windows.avg_pool,
+    Dense: windows.dense,
+    MatMul: windows.matmul,
+    # element by element
+    Clamp: elementwise.activation,
+    LeakyRelu: elementwise.activation,
+    Elu: elementwise.activation,
+    HardSigmoid: elementwise.activation,
+    Unary: elementwise.activation,
+    PRelu: elementwise.prelu,
+    Binary: elementwise.binary,
+    BatchNorm: elementwise.batch_norm,
+    Cast: elementwise.cast,
+    Quantize: elementwise.passed,
+    Dequantize: elementwise.passed,
+    # along an axis
+    Softmax: rearrange.softmax,
+    LogSoftmax: rearrange.log_softmax,
+    L2Normalize: rearrange.l2_normalize,
+    Lrn: rearrange.lrn,
+    Reduce: rearrange.reduce,
+    ArgMax: rearrange.arg_max,
+    # moving elements
+    Reshape: rearrange.reshape,
+    Transpose: rearrange.transpose,
+    Concat: rearrange.concat,
+    Slice: rearrange.slice_,
+    Pad: rearrange.pad,
+    Expand: rearrange.expand,
+    Tile: rearrange.tile,
+    SpaceToDepth: rearrange.space_to_depth,
+    DepthToSpace: rearrange.depth_to_space,
+    Gather: rearrange.gather,
+    Resize: rearrange.resize,
+}

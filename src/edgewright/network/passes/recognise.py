@@ -1,0 +1,230 @@
+"""Operators that a file spells out in smaller ones: SiLU, hard swish, GELU, Mish, pixel shuffles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import isclose, prod, sqrt
+
+from ..network import Layer, Network
+from ..operators import (
+    Binary,
+    BinaryKind,
+    Clamp,
+    DepthToSpace,
+    HardSigmoid,
+    Op,
+    Reshape,
+    SpaceToDepth,
+    Transpose,
+    Unary,
+    UnaryKind,
+)
+from ..region import Shape
+from .draft import Draft
+from .reorder import Perm
+
+
+def recognise_activations(network: Network) -> Network:
+    """Activations written as formulas become one layer each, for real numbers, when no part is read elsewhere.
+
+    SiLU and hard swish: Ramachandran et al. 2017, Howard et al. 2019; GELU: Hendrycks & Gimpel 2016; Mish: Misra 2019.
+    """
+    draft = Draft(network)
+    for layer in draft.walk():
+        if not isinstance(layer.op, Binary) or layer.op.activation or not draft.is_float(layer.output):
+            continue
+        found = (
+            _hard_sigmoid(draft, layer)
+            or _gated(draft, layer)
+            or _hard_swish(draft, layer)
+            or _gelu(draft, layer)
+        )
+        if found is not None:
+            op, x = found
+            draft.put(replace(layer, op=op, inputs=(x,)))
+    return draft.finish()
+
+
+Found = tuple[Op, str] | None
+
+
+def _private(draft: Draft, tensor: str) -> Layer | None:
+    """The layer that writes a tensor which only one other reads."""
+    return draft.producer(tensor) if draft.is_private(tensor) else None
+
+
+def _number(draft: Draft, tensor: str) -> float | None:
+    value = draft.constants.get(tensor)
+    return float(value.reshape(-1)[0]) if value is not None and value.size == 1 else None
+
+
+def _scaled(draft: Draft, layer: Layer | None) -> tuple[str, float] | None:
+    """(x, c) for a layer that computes x * c or x / (1 / c)."""
+    if layer is None or not isinstance(layer.op, Binary) or layer.op.activation:
+        return None
+    a, b = layer.inputs
+    left, right = _number(draft, a), _number(draft, b)
+    match layer.op.kind:
+        case BinaryKind.MUL if right is not None:
+            return a, right
+        case BinaryKind.MUL if left is not None:
+            return b, left
+        case BinaryKind.DIV if right:
+            return a, 1 / right
+    return None
+
+
+def _raised(draft: Draft, layer: Layer | None) -> tuple[str, float] | None:
+    """(x, c) for a layer that computes x + c."""
+    if layer is None or not isinstance(layer.op, Binary) or layer.op.kind is not BinaryKind.ADD:
+        return None
+    a, b = layer.inputs
+    for x, other in ((a, b), (b, a)):
+        number = _number(draft, other)
+        if number is not None:
+            return x, number
+    return None
+
+
+def _clipped(draft: Draft, tensor: str) -> tuple[str, float, float] | None:
+    """(x, c, high) for a tensor computed as min(max(x + c, 0), high), whichever way the clamp is written."""
+    layer = _private(draft, tensor)
+    if layer is None:
+        return None
+    clamp: object
+    if isinstance(layer.op, Clamp):
+        clamp, sum_ = layer.op, _private(draft, layer.inputs[0])
+        raised = (
+            _raised(draft, sum_) if sum_ is not None and not getattr(sum_.op, "activation", None) else None
+        )
+    else:
+        clamp = getattr(layer.op, "activation", None)
+        raised = _raised(draft, layer)
+    if raised is None or not isinstance(clamp, Clamp) or clamp.low != 0:
+        return None
+    return *raised, clamp.high
+
+
+def _hard_sigmoid(draft: Draft, layer: Layer) -> Found:
+    """clip(x + c, 0, h) / h is HardSigmoid(1 / h, c / h)."""
+    scaled = _scaled(draft, layer)
+    clipped = _clipped(draft, scaled[0]) if scaled else None
+    if scaled is None or clipped is None or not isclose(scaled[1] * clipped[2], 1, rel_tol=1e-6):
+        return None
+    x, c, high = clipped
+    return HardSigmoid(1 / high, c / high), x
+
+
+def _gated(draft: Draft, layer: Layer) -> Found:
+    """x * gate(x), for gates that have a name of their own."""
+    if not isinstance(layer.op, Binary) or layer.op.kind is not BinaryKind.MUL:
+        return None
+    for x, gate in (layer.inputs, layer.inputs[::-1]):
+        maker = _private(draft, gate)
+        if maker is None:
+            continue
+        match maker.op:
+            case Unary(UnaryKind.SIGMOID) if maker.inputs == (x,):
+                return Unary(UnaryKind.SILU), x
+            case HardSigmoid(alpha, beta) if maker.inputs == (x,):
+                if isclose(alpha, 1 / 6, rel_tol=1e-5) and isclose(beta, 0.5, rel_tol=1e-6):
+                    return Unary(UnaryKind.HARD_SWISH), x
+            case Unary(UnaryKind.TANH):
+                inner = _private(draft, maker.inputs[0])
+                if inner is not None and inner.op == Unary(UnaryKind.SOFTPLUS) and inner.inputs == (x,):
+                    return Unary(UnaryKind.MISH), x
+    return None
+
+
+def _hard_swish(draft: Draft, layer: Layer) -> Found:
+    """x * clip(x + 3, 0, 6) / 6, divided at the end."""
+    scaled = _scaled(draft, layer)
+    product = _private(draft, scaled[0]) if scaled else None
+    if scaled is None or product is None or not isclose(scaled[1], 1 / 6, rel_tol=1e-6):
+        return None
+    if product.op != Binary(BinaryKind.MUL):
+        return None
+    for x, clip in (product.inputs, product.inputs[::-1]):
+        if _clipped(draft, clip) == (x, 3.0, 6.0):
+            return Unary(UnaryKind.HARD_SWISH), x
+    return None
+
+
+def _gelu(draft: Draft, layer: Layer) -> Found:
+    """x * (1 + erf(x / sqrt 2)) / 2, the three factors in any order."""
+    factors, number = _factors(draft, layer)
+    if len(factors) != 2 or not isclose(number, 0.5, rel_tol=1e-6):
+        return None
+    for x, other in (factors, factors[::-1]):
+        raised = _raised(draft, _private(draft, other))
+        erf = _private(draft, raised[0]) if raised and raised[1] == 1 else None
+        if erf is None or erf.op != Unary(UnaryKind.ERF):
+            continue
+        inner = _scaled(draft, _private(draft, erf.inputs[0]))
+        if inner is not None and inner[0] == x and isclose(inner[1], sqrt(0.5), rel_tol=1e-5):
+            return Unary(UnaryKind.GELU), x
+    return None
+
+
+def _factors(draft: Draft, layer: Layer) -> tuple[list[str], float]:
+    """The tensors that a tree of products multiplies, and the product of the numbers among them."""
+    factors: list[str] = []
+    number = 1.0
+    stack: list[Layer] = [layer]
+    while stack and len(factors) < 4:
+        product = stack.pop()
+        scaled = _scaled(draft, product)
+        names: tuple[str, ...] = product.inputs
+        if scaled is not None:
+            names, number = (scaled[0],), number * scaled[1]
+        for name in names:
+            maker = _private(draft, name)
+            is_product = maker is not None and (
+                maker.op == Binary(BinaryKind.MUL) or _scaled(draft, maker) is not None
+            )
+            if maker is not None and is_product:
+                stack.append(maker)
+            else:
+                factors.append(name)
+    return factors, number
+
+
+def recognise_shuffles(network: Network) -> Network:
+    """Reshape, Transpose, Reshape that moves blocks of pixels to channels or back becomes one layer."""
+    draft = Draft(network)
+    for layer in draft.walk():
+        turn = _private(draft, layer.inputs[0]) if isinstance(layer.op, Reshape) else None
+        split = _private(draft, turn.inputs[0]) if turn and isinstance(turn.op, Transpose) else None
+        if turn is None or split is None or not isinstance(split.op, Reshape):
+            continue
+        assert isinstance(turn.op, Transpose)
+        x, y = draft.tensors[split.inputs[0]].shape, draft.tensors[layer.output].shape
+        if len(x) != 4 or len(y) != 4:
+            continue
+        found = _shuffle(x, y, split.op.shape, turn.op.perm)
+        if found is not None:
+            draft.put(replace(layer, op=found, inputs=split.inputs))
+    return draft.finish()
+
+
+def _shuffle(x: Shape, y: Shape, middle: Shape, perm: Perm) -> SpaceToDepth | DepthToSpace | None:
+    (n, h, w, c), (_, rows, cols, depth) = x, y
+    candidates: list[tuple[SpaceToDepth | DepthToSpace, Shape, Perm]] = []
+    if h % rows == 0:
+        b = h // rows
+        candidates.append((SpaceToDepth(b), (n, rows, b, cols, b, c), (0, 1, 3, 2, 4, 5)))
+    if rows % h == 0:
+        b = rows // h
+        candidates.append((DepthToSpace(b), (n, h, w, b, b, depth), (0, 1, 3, 2, 4, 5)))
+        candidates.append((DepthToSpace(b, True), (n, h, w, depth, b, b), (0, 1, 4, 2, 5, 3)))
+    told = _without_ones(middle, perm)
+    for op, blocks, order in candidates:
+        if prod(blocks) == prod(x) and _without_ones(blocks, order) == told and op.output_shape([x]) == y:
+            return op
+    return None
+
+
+def _without_ones(shape: Shape, perm: Perm) -> tuple[Shape, Perm]:
+    """The same movement of elements, told without axes of size 1."""
+    kept = [axis for axis, size in enumerate(shape) if size > 1]
+    return tuple(shape[axis] for axis in kept), tuple(kept.index(axis) for axis in perm if shape[axis] > 1)

@@ -1,0 +1,53 @@
+"""A model file as a clean network: the format is told by its content, read literally, and put through the passes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import onnx
+
+from ..errors import InputError
+from .network import Network
+from .passes import run
+from .region import Shape
+
+TFLITE_MARK = b"TFL3"  # the flatbuffer's file identifier, behind the 4 bytes of the root offset
+
+
+def read(
+    source: str | os.PathLike[str] | onnx.ModelProto, *, shapes: Mapping[str, Shape] | None = None
+) -> Network:
+    """The network in an ONNX or TFLite file, or in an ONNX model; `shapes` fixes inputs of open size."""
+    if isinstance(source, onnx.ModelProto):
+        return read_bytes(source.SerializeToString(), source.graph.name or "model", shapes=shapes)
+    file = Path(source)
+    try:
+        with file.open("rb") as stream:
+            head = stream.read(8)
+    except FileNotFoundError:
+        raise InputError(f"there is no file '{file}'; give the path of an .onnx or .tflite model") from None
+    except IsADirectoryError:
+        raise InputError(f"'{file}' is a directory; give the path of an .onnx or .tflite model") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read '{file}': {error}") from None
+    return run(_literal(head, file, file.stem, shapes))
+
+
+def read_bytes(data: bytes, name: str, *, shapes: Mapping[str, Shape] | None = None) -> Network:
+    """The network in the bytes of an ONNX or TFLite file."""
+    return run(_literal(data[:8], data, name, shapes))
+
+
+def _literal(head: bytes, source: Path | bytes, name: str, shapes: Mapping[str, Shape] | None) -> Network:
+    """The network as the file says, before any pass."""
+    if not head:
+        raise InputError(f"'{name}' is empty; give an .onnx or .tflite model")
+    if head[4:8] == TFLITE_MARK:
+        from .tflite import read_tflite
+
+        return read_tflite(source, name=name, shapes=shapes)
+    from .onnx_format import read_onnx
+
+    return read_onnx(source, name=name, shapes=shapes)

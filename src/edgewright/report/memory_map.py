@@ -1,0 +1,264 @@
+"""The picture of a plan: addresses over stages, one rectangle per buffer, the bytes live underneath, as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from ..program import Buffer, Plan
+from . import words
+from .assets import asset
+from .occupancy import Occupancy, Role
+
+NARROWEST = 700.0  # px, so that the legend fits
+WIDEST_STAGE = 150.0  # px; a plan of four stages should not fill the page
+MOST_NAMES = 56  # stages up to which each is named below the map; beyond, positions are numbered
+LEFT, RIGHT, TOP = 70.0, 16.0, 26.0  # px around the map; the peak's label stands in the top margin
+PROFILE = 60.0  # px for the bytes live per stage
+GAP = 16.0  # px between map and profile
+LETTER = 6.5  # px, the mean width of a letter at the size of the labels, generously
+
+
+def memory_map_svg(
+    plan: Plan,
+    *,
+    critical: Sequence[str] = (),
+    ram: int | None = None,
+    width: int = 1160,
+    height: int = 400,
+    interactive: bool = False,
+) -> str:
+    """Addresses over stages as one SVG element, a panel for each memory; `width` is the most, `height` the map's own.
+
+    `interactive` leaves out what the page brings itself (style and background) and adds what its script looks for.
+    """
+    occupancy = Occupancy(plan)
+    return "".join(_lines(occupancy, occupancy.named(critical), ram, width, height, interactive))
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """Where stages and bytes land on the canvas; the same for every panel but for the memory and its scale."""
+
+    step: float  # px per stage
+    stages: int
+    height: float  # px of the map
+    scale: float  # px per byte
+    base: float  # y of address 0
+
+    def x(self, stage: float) -> float:
+        return LEFT + stage * self.step
+
+    def y(self, address: float) -> float:
+        return self.base - address * self.scale
+
+    @property
+    def right(self) -> float:
+        return self.x(self.stages)
+
+
+def _lines(
+    occupancy: Occupancy,
+    critical: frozenset[str],
+    ram: int | None,
+    width: int,
+    height: int,
+    interactive: bool,
+) -> Iterator[str]:
+    plan = occupancy.plan
+    stages = max(1, len(plan.program.stages))
+    step = min(WIDEST_STAGE, (width - LEFT - RIGHT) / stages)
+    names = [words.shortened(words.printable(name), 24) for name in plan.order]
+    named = len(names) <= MOST_NAMES and step >= 14
+    # Names hang down at 60 degrees; numbers need one line.
+    foot = 18 + (max(map(len, names), default=0) * LETTER * 0.87 if named else 14)
+    panel = TOP + height + GAP + PROFILE + foot
+    memories = plan.arenas
+    total = panel * max(1, len(memories)) + 30
+    across = max(LEFT + stages * step + RIGHT, NARROWEST)
+    data = f' data-x0="{LEFT:g}" data-step="{step:.4f}" data-stages="{stages}"' if interactive else ""
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="memory-map" viewBox="0 0 {across:.0f} {total:.0f}" '
+        f'width="{across:.0f}" height="{total:.0f}" role="{"group" if interactive else "img"}" '
+        f'aria-label="memory map of {_text(plan.network.name)}"{data}>'
+    )
+    yield "<defs>"
+    if not interactive:
+        yield f"<style>{asset('map.css')}</style>"
+    yield (
+        '<pattern id="shared-bytes" width="6" height="6" patternUnits="userSpaceOnUse" '
+        'patternTransform="rotate(45)"><path class="hatch" d="M0 0V6"/></pattern></defs>'
+    )
+    if not interactive:
+        yield '<rect class="paper" width="100%" height="100%" rx="6"/>'
+    for i, (memory, used) in enumerate(memories.items()):
+        limit = ram if len(memories) == 1 else None
+        # A limit far above the map would squash it: then only its label is drawn.
+        top = max(used, limit) if limit is not None and limit <= 1.35 * used else used
+        frame = _Frame(step, stages, height, height / max(1, top), panel * i + TOP + height)
+        yield '<g class="panel">'
+        yield from _axes(frame, memory if len(memories) > 1 else "address", top)
+        yield from _buffers(frame, occupancy, memory, critical)
+        yield from _levels(frame, used, limit, top)
+        yield from _profile(frame, occupancy.live[memory])
+        yield from _stage_labels(frame, names, named)
+        if interactive:
+            h = height + GAP + PROFILE
+            yield (
+                f'<rect class="column" x="{LEFT:g}" y="{frame.base - height:.1f}" '
+                f'width="{max(step, 1.5):.2f}" height="{h:g}"/>'
+            )
+        yield "</g>"
+    yield from _legend(total - 22, {occupancy.role(b.name) for b in plan.buffers}, critical, occupancy)
+    yield "</svg>"
+
+
+def _axes(frame: _Frame, title: str, top: int) -> Iterator[str]:
+    """Lines at round addresses, at most eight, in the unit of their distance."""
+    tick = 1
+    while top / tick > 8:
+        tick *= 2
+    unit, name = next((u, n) for u, n in ((words.MIB, "MiB"), (words.KIB, "KiB"), (1, "B")) if tick >= u)
+    for address in range(0, top + 1, tick):
+        y = frame.y(address)
+        yield f'<path class="grid" d="M{LEFT:g} {y:.1f}H{frame.right:.1f}"/>'
+        yield f'<text class="tick" x="{LEFT - 6:g}" y="{y + 3.5:.1f}">{address // unit} {name}</text>'
+    middle = frame.base - frame.height / 2
+    yield f'<text class="title" transform="translate(13 {middle:.0f}) rotate(-90)">{_text(title)}</text>'
+
+
+def _buffers(frame: _Frame, occupancy: Occupancy, memory: str, critical: frozenset[str]) -> Iterator[str]:
+    """Large buffers first, so that small ones stay on top and can be pointed at; critical outlines over all."""
+    number = {buffer.name: i for i, buffer in enumerate(occupancy.plan.buffers)}
+    mine = [buffer for buffer in occupancy.plan.buffers if buffer.memory == memory]
+    mine.sort(key=lambda b: (b.name in critical, -b.size * (b.last - b.first + 1)))
+    for buffer in mine:
+        w, h = (buffer.last - buffer.first + 1) * frame.step, buffer.size * frame.scale
+        mark = " critical" if buffer.name in critical else ""
+        yield f'<g class="b {occupancy.role(buffer.name).value}{mark}" data-b="{number[buffer.name]}">'
+        yield f"<title>{escape(buffer_words(occupancy, buffer))}</title>"
+        yield (
+            f'<rect class="buffer" x="{frame.x(buffer.first):.2f}" y="{frame.y(buffer.end):.2f}" '
+            f'width="{max(w, 0.8):.2f}" height="{max(h, 0.8):.2f}"/></g>'
+        )
+    for pair in occupancy.shared:
+        if pair.older.memory == memory:
+            yield (
+                f'<rect class="shared" x="{frame.x(pair.first):.2f}" y="{frame.y(pair.high):.2f}" '
+                f'width="{(pair.last - pair.first + 1) * frame.step:.2f}" '
+                f'height="{(pair.high - pair.low) * frame.scale:.2f}"/>'
+            )
+    yield from _names(frame, occupancy, mine)
+
+
+def _names(frame: _Frame, occupancy: Occupancy, buffers: Sequence[Buffer]) -> Iterator[str]:
+    """Each buffer's name and size where they fit, beside the stages that it shares with another if possible."""
+    begin = {buffer.name: buffer.first for buffer in buffers}
+    end = {buffer.name: buffer.last + 1 for buffer in buffers}
+    for pair in occupancy.shared:
+        if pair.older.name in end:
+            begin[pair.younger.name] = max(begin[pair.younger.name], pair.last + 1)
+            end[pair.older.name] = min(end[pair.older.name], pair.first)
+    for buffer in buffers:
+        start, stop = begin[buffer.name], end[buffer.name]
+        top, h = frame.y(buffer.end) + 12, buffer.size * frame.scale
+        if stop <= buffer.first:  # covered from its first stage on: the younger one's name stands at the top
+            start, stop = buffer.first, buffer.last + 1
+            top, h = frame.y(buffer.offset) - 18, h - 26
+        elif stop <= start:
+            start = buffer.first
+        letters = int(((stop - start) * frame.step - 10) / LETTER)
+        if letters < min(len(buffer.name), 7) or h < 14:
+            continue  # less than that of a name says nothing
+        x, label = frame.x(start) + 5, words.shortened(words.printable(buffer.name), letters)
+        yield f'<text class="name" x="{x:.1f}" y="{top:.1f}">{escape(label)}</text>'
+        if h >= 28 and letters >= len(words.size(buffer.size)):
+            yield f'<text class="size" x="{x:.1f}" y="{top + 13:.1f}">{words.size(buffer.size)}</text>'
+
+
+def _levels(frame: _Frame, used: int, limit: int | None, top: int) -> Iterator[str]:
+    """The peak, labelled at the right, and the memory's limit, labelled at the left."""
+    y = frame.y(used)
+    yield f'<path class="peak" d="M{LEFT:g} {y:.1f}H{frame.right:.1f}"/>'
+    right = max(frame.right, LEFT + 200)
+    yield f'<text class="peak" x="{right:.1f}" y="{y - 6:.1f}">peak {words.size(used)}</text>'
+    if limit is None:
+        return
+    if limit > top:
+        yield f'<text class="limit" x="{LEFT:g}" y="{y - 6:.1f}">RAM {words.size(limit)} ↑</text>'
+        return
+    y = frame.y(limit)
+    yield f'<path class="limit" d="M{LEFT:g} {y:.1f}H{frame.right:.1f}"/>'
+    yield f'<text class="limit" x="{LEFT + 4:g}" y="{y - 6:.1f}">RAM {words.size(limit)}</text>'
+
+
+def _profile(frame: _Frame, live: Sequence[int]) -> Iterator[str]:
+    """The bytes live at each stage as steps, on a scale of their own."""
+    floor = frame.base + GAP + PROFILE
+    most = max(live, default=0)
+    scale = PROFILE / max(1, most)
+    points = "".join(
+        f"V{floor - n * scale:.1f}H{frame.x(i + 1):.2f}"
+        for i, n in enumerate(live)
+        if i == 0 or i == len(live) - 1 or n != live[i - 1] or n != live[i + 1]
+    )
+    yield f'<path class="live" d="M{LEFT:g} {floor:.1f}{points}V{floor:.1f}Z"/>'
+    yield f'<path class="grid" d="M{LEFT:g} {floor:.1f}H{frame.right:.1f}"/>'
+    yield f'<text class="tick" x="{LEFT - 6:g}" y="{floor - PROFILE + 9:.1f}">{words.rounded_size(most)}</text>'
+    yield f'<text class="tick" x="{LEFT - 6:g}" y="{floor:.1f}">live</text>'
+
+
+def _stage_labels(frame: _Frame, names: Sequence[str], named: bool) -> Iterator[str]:
+    """Names where there is room for all of them; otherwise positions, thinned out to a round distance."""
+    floor = frame.base + GAP + PROFILE
+    if named:
+        for i, name in enumerate(names):
+            place = f"translate({frame.x(i + 0.5) + 3:.1f} {floor + 12:.1f}) rotate(-60)"
+            yield f'<text class="stage" transform="{place}">{escape(name)}</text>'
+        return
+    every = next(n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10**9) if n * frame.step >= 28)
+    for i in range(0, len(names), every):
+        x = frame.x(i + 0.5)
+        yield f'<path class="grid" d="M{x:.1f} {floor:.1f}v4"/>'
+        yield f'<text class="number" x="{x:.1f}" y="{floor + 15:.1f}">{i}</text>'
+    yield f'<text class="number" x="{(LEFT + frame.right) / 2:.0f}" y="{floor + 29:.1f}">stage</text>'
+
+
+def _legend(y: float, roles: set[Role], critical: frozenset[str], occupancy: Occupancy) -> Iterator[str]:
+    entries = [(f"b {role.value}", role.value) for role in Role if role in roles]
+    entries += [("b critical", "critical")] if critical else []
+    entries += [("shared", "shared while an input dies")] if occupancy.shared else []
+    x = LEFT
+    for style, label in entries:
+        swatch = "shared" if style == "shared" else "swatch"
+        yield f'<g class="{style} legend"><rect class="{swatch}" x="{x:.0f}" y="{y:.0f}" width="12" height="12"/>'
+        yield f'<text class="legend" x="{x + 17:.0f}" y="{y + 10:.0f}">{label}</text></g>'
+        x += 34 + len(label) * LETTER
+
+
+def buffer_words(occupancy: Occupancy, buffer: Buffer) -> str:
+    """What a pointer on the buffer shows, one fact to a line."""
+    plan = occupancy.plan
+    order = plan.order or ("",)  # a plan of free layers alone has no stage, and buffers live at stage 0
+    role = occupancy.role(buffer.name).value
+    lines = [
+        buffer.name,
+        f"{role}, {words.size(buffer.size)} at {words.count(buffer.offset)} in {buffer.memory}",
+    ]
+    lines.append(f"stage {buffer.first} {order[buffer.first]}")
+    if buffer.last > buffer.first:
+        lines.append(f"to stage {buffer.last} {order[buffer.last]}")
+    inside = occupancy.tensors[buffer.name]
+    for name in inside[:6]:
+        tensor = plan.network.tensors[name]
+        lines.append(
+            f"{tensor.dtype.value} {words.shape(tensor.shape)} {name if len(inside) > 1 else ''}".rstrip()
+        )
+    if len(inside) > 6:
+        lines.append(f"and {len(inside) - 6} more")
+    return "\n".join(words.printable(line) for line in lines)
+
+
+def _text(value: str) -> str:
+    return escape(words.printable(value))

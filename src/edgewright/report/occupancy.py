@@ -1,0 +1,143 @@
+"""Who occupies which bytes when: roles of buffers, bytes live per stage, bytes that two share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+import numpy as np
+
+from ..errors import InputError
+from ..network import Array
+from ..program import Buffer, Plan
+
+
+class Role(Enum):
+    """What a buffer is to the user of the network; also its class in the style sheet."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+    INTERMEDIATE = "intermediate"
+    SCRATCH = "scratch"
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Bytes that two buffers hold at the same stages: an output trails an input that dies there."""
+
+    older: Buffer
+    younger: Buffer
+    first: int
+    last: int  # included
+    low: int
+    high: int  # one past the last byte
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """The answers for one plan, each worked out once."""
+
+    plan: Plan
+
+    @cached_property
+    def buffers(self) -> Mapping[str, Buffer]:
+        return {buffer.name: buffer for buffer in self.plan.buffers}
+
+    @cached_property
+    def tensors(self) -> Mapping[str, tuple[str, ...]]:
+        """The tensors that lie in each buffer, from the lowest address; none in scratch."""
+        found: dict[str, list[str]] = {buffer.name: [] for buffer in self.plan.buffers}
+        for name in sorted(self.plan.views, key=lambda name: self.plan.views[name].offset):
+            found[self.plan.views[name].buffer].append(name)
+        return {buffer: tuple(names) for buffer, names in found.items()}
+
+    def named(self, names: Collection[str]) -> frozenset[str]:
+        """The names, each of a buffer of this plan."""
+        if unknown := sorted(set(names) - set(self.buffers)):
+            where = f"the plan of '{self.plan.network.name}'"
+            raise InputError(f"{where} has no buffer {unknown}; name buffers of this plan")
+        return frozenset(names)
+
+    def role(self, buffer: str) -> Role:
+        names, network = self.tensors[buffer], self.plan.network
+        if not names:
+            return Role.SCRATCH
+        if any(name in network.inputs for name in names):
+            return Role.INPUT
+        return Role.OUTPUT if any(name in network.outputs for name in names) else Role.INTERMEDIATE
+
+    @cached_property
+    def live(self) -> Mapping[str, tuple[int, ...]]:
+        """For each memory and stage the bytes that at least one buffer holds: shared ones count once."""
+        stages = range(max(1, len(self.plan.program.stages)))
+        lives = [self.plan.live(stage) for stage in stages]
+        return {
+            memory: tuple(_covered([b for b in live if b.memory == memory]) for live in lives)
+            for memory in self.plan.arenas
+        }
+
+    @cached_property
+    def live_total(self) -> tuple[int, ...]:
+        return tuple(map(sum, zip(*self.live.values(), strict=True)))
+
+    @cached_property
+    def shared(self) -> tuple[Shared, ...]:
+        return tuple(self._shared())
+
+    def _shared(self) -> Iterator[Shared]:
+        ordered = sorted(self.plan.buffers, key=lambda b: (b.first, b.last, b.name))
+        for i, older in enumerate(ordered):
+            for younger in ordered[i + 1 :]:
+                if younger.first > older.last:
+                    break
+                low, high = max(older.offset, younger.offset), min(older.end, younger.end)
+                if low < high and older.memory == younger.memory:
+                    yield Shared(older, younger, younger.first, min(older.last, younger.last), low, high)
+
+    def shared_bytes(self, x: str, y: str) -> int:
+        """Bytes that the two tensors have in common, were both complete: exact for interleaved views too."""
+        a, b = self._span(x), self._span(y)
+        low, high = min(a[0], b[0]), max(a[1], b[1])
+        if self._memory(x) != self._memory(y) or a[1] <= b[0] or b[1] <= a[0]:
+            return 0
+        mine, theirs = self._marks(x, low, high), self._marks(y, low, high)
+        return int(np.count_nonzero(mine & theirs))
+
+    def kept_shape(self, name: str) -> tuple[int, ...]:
+        """The tensor's shape, cut to what a rolling window keeps of it."""
+        window, kept = self.plan.views[name].window, list(self.plan.network.tensors[name].shape)
+        if window:
+            kept[window[0]] = min(kept[window[0]], window[1])
+        return tuple(kept)
+
+    def address(self, name: str) -> int:
+        view = self.plan.views[name]
+        return self.buffers[view.buffer].offset + view.offset
+
+    def _memory(self, name: str) -> str:
+        return self.buffers[self.plan.views[name].buffer].memory
+
+    def _span(self, name: str) -> tuple[int, int]:
+        steps = zip(self.kept_shape(name), self.plan.views[name].strides, strict=True)
+        reach = sum((n - 1) * stride for n, stride in steps)
+        start = self.address(name)
+        return start, start + reach + self.plan.network.tensors[name].dtype.bytes
+
+    def _marks(self, name: str, low: int, high: int) -> Array:
+        """One flag per byte of low..high: whether the tensor lies on it."""
+        marks: Array = np.zeros(high - low, dtype=bool)
+        width = self.plan.network.tensors[name].dtype.bytes
+        shape = (*self.kept_shape(name), width)
+        strides = (*self.plan.views[name].strides, 1)
+        np.ndarray(shape, bool, marks.data, self.address(name) - low, strides)[...] = True
+        return marks
+
+
+def _covered(buffers: list[Buffer]) -> int:
+    total = at = 0
+    for buffer in sorted(buffers, key=lambda b: b.offset):
+        total += max(0, buffer.end - max(at, buffer.offset))
+        at = max(at, buffer.end)
+    return total

@@ -1,0 +1,106 @@
+"""The page of a plan: one HTML document that needs nothing but a browser. Pictures and rows are made by others."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from ..program import Plan
+from . import words
+from .assets import asset
+from .memory_map import memory_map_svg
+from .occupancy import Occupancy
+from .rows import critical_rows, saving_rows, stage_rows, tensor_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """A need against a limit, drawn as a bar."""
+
+    name: str
+    need: int
+    limit: int | None
+
+    @property
+    def fits(self) -> bool:
+        return self.limit is None or self.need <= self.limit
+
+    @property
+    def verdict(self) -> str:
+        """By how much it fits or misses; empty where there is no limit."""
+        if self.limit is None:
+            return ""
+        if self.fits:
+            return f"{words.size(self.limit - self.need)} of {words.size(self.limit)} stay free"
+        missing = self.need - self.limit
+        share = words.percent(missing, self.limit)
+        return f"{words.size(missing)} ({share}) more than the {words.size(self.limit)} there are"
+
+    @property
+    def bar(self) -> tuple[float, float]:
+        """How far the bar is filled and where the limit stands, in percent of the track."""
+        most = max(self.need, self.limit or 0, 1)
+        return 100 * self.need / most, 100 * (self.limit or 0) / most
+
+
+def plan_page(
+    plan: Plan,
+    *,
+    critical: Sequence[str] = (),
+    ram: int | None = None,
+    flash: int | None = None,
+    title: str | None = None,
+) -> str:
+    """One self-contained HTML document; the same plan gives the same bytes.
+
+    `critical` names the buffers whose size sets the peak (S 4.3.3); `ram` and `flash` are the board's limits in bytes.
+    """
+    occupancy = Occupancy(plan)
+    critical_buffers = critical_rows(occupancy, critical)
+    script = asset("page.js")
+    page = _environment().get_template("page.html")
+    return page.render(
+        plan=plan,
+        words=words,
+        title=words.printable(title or plan.network.name),
+        model=words.printable(plan.network.name),
+        notes=[words.printable(note) for note in plan.network.notes],
+        free=[words.printable(name) for name in plan.free],
+        proof=_proof(plan),
+        gauges=(Gauge("Peak RAM", plan.peak_bytes, ram), Gauge("Flash", plan.flash_bytes, flash)),
+        savings=saving_rows(plan),
+        critical=critical_buffers,
+        stages=stage_rows(occupancy),
+        tensors=tensor_rows(occupancy),
+        memories=tuple(plan.arenas.items()),
+        memory_map=Markup(memory_map_svg(plan, critical=critical, ram=ram, interactive=True)),
+        style=Markup(asset("page.css") + asset("map.css")),
+        script=Markup(script),
+        # Only this very script may run, whatever a model's names contain.
+        script_hash=b64encode(sha256(script.encode()).digest()).decode(),
+    )
+
+
+def _proof(plan: Plan) -> str:
+    """How good the peak is: proven least, or how far at most above what is."""
+    if plan.optimal:
+        return "proven least"
+    if not plan.bound_bytes:
+        return "no bound is known"
+    gap = words.at_most_percent(plan.peak_bytes - plan.bound_bytes, plan.bound_bytes)
+    return f"at most {gap} above the bound of {words.size(plan.bound_bytes)}"
+
+
+def _environment() -> Environment:
+    return Environment(
+        loader=FunctionLoader(asset),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )

@@ -1,0 +1,216 @@
+"""What the page's tables say, row by row, as plain text and numbers. How rows look is left to the template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from ..network import Layer
+from ..program import Buffer, Loop, Plan, Stage, Step
+from . import words
+from .occupancy import Occupancy, Role
+
+
+@dataclass(frozen=True, slots=True)
+class SavingRow:
+    technique: str
+    peak: int
+    share: float  # of the largest peak, 0..1
+    saved: int  # against the row before; negative where a technique alone costs
+    total: str  # against the first row
+
+
+@dataclass(frozen=True, slots=True)
+class CriticalRow:
+    number: int  # of the buffer in the plan; ties a row to its rectangle
+    name: str
+    what: str
+    size: int
+    offset: int
+    stages: str
+    share: str  # of the peak
+
+
+@dataclass(frozen=True, slots=True)
+class StageRow:
+    position: int
+    name: str
+    operators: tuple[str, ...]  # one, or those of a fused stretch
+    shape: str
+    dtype: str
+    macs: int
+    live: int
+    load: float  # live bytes as a share of the peak, 0..1
+    sweep: str
+    shares: tuple[str, ...]  # what becomes of its inputs' bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRow:
+    number: int  # of the buffer in the plan
+    name: str
+    role: Role
+    shape: str
+    dtype: str
+    quant: str
+    size: int
+    buffer: str
+    memory: str
+    address: int
+    stages: str
+
+
+def saving_rows(plan: Plan) -> tuple[SavingRow, ...]:
+    peaks = [saving.peak_bytes for saving in plan.savings]
+    most = max(peaks, default=0)
+    return tuple(
+        SavingRow(
+            words.printable(saving.technique),
+            saving.peak_bytes,
+            saving.peak_bytes / most if most else 0.0,
+            before - saving.peak_bytes,
+            words.percent(saving.peak_bytes - peaks[0], peaks[0]).replace("-", "−") if i else "",
+        )
+        for i, (saving, before) in enumerate(zip(plan.savings, [*peaks[:1], *peaks], strict=False))
+    )
+
+
+def critical_rows(occupancy: Occupancy, critical: Sequence[str]) -> tuple[CriticalRow, ...]:
+    """The critical buffers, the largest first, as in S 4.3.3."""
+    plan = occupancy.plan
+    number = _numbers(plan)
+    chosen = [plan.buffers[number[name]] for name in occupancy.named(critical)]
+    chosen.sort(key=lambda b: (-b.size, b.offset, b.name))
+    return tuple(
+        CriticalRow(
+            number[buffer.name],
+            words.printable(buffer.name),
+            _what(occupancy, buffer),
+            buffer.size,
+            buffer.offset,
+            words.stage_range(buffer.first, buffer.last),
+            words.percent(buffer.size, plan.peak_bytes),
+        )
+        for buffer in chosen
+    )
+
+
+def stage_rows(occupancy: Occupancy) -> tuple[StageRow, ...]:
+    plan = occupancy.plan
+    return tuple(_stage_row(occupancy, position, stage) for position, stage in enumerate(plan.program.stages))
+
+
+def tensor_rows(occupancy: Occupancy) -> tuple[TensorRow, ...]:
+    """Every tensor that lies in memory, in the order of the network, then scratch."""
+    plan, number = occupancy.plan, _numbers(occupancy.plan)
+    rows = []
+    for name, tensor in plan.network.tensors.items():
+        if name not in plan.views:
+            continue
+        view = plan.views[name]
+        buffer = occupancy.buffers[view.buffer]
+        kept = occupancy.kept_shape(name)
+        note = "" if kept == tensor.shape else f" ({kept[view.window[0]]} kept)" if view.window else ""
+        rows.append(
+            TensorRow(
+                number[buffer.name],
+                words.printable(name),
+                _tensor_role(plan, name),
+                words.shape(tensor.shape) + note,
+                tensor.dtype.value,
+                words.quantisation(tensor),
+                prod(kept) * tensor.dtype.bytes,
+                words.printable(buffer.name),
+                buffer.memory,
+                occupancy.address(name),
+                words.stage_range(buffer.first, buffer.last),
+            )
+        )
+    for buffer in plan.buffers:
+        if not occupancy.tensors[buffer.name]:
+            name, stages = words.printable(buffer.name), words.stage_range(buffer.first, buffer.last)
+            place = (buffer.size, name, buffer.memory, buffer.offset, stages)
+            rows.append(TensorRow(number[buffer.name], name, Role.SCRATCH, "", "", "", *place))
+    return tuple(rows)
+
+
+def _stage_row(occupancy: Occupancy, position: int, stage: Stage) -> StageRow:
+    plan, network = occupancy.plan, occupancy.plan.network
+    steps = list(_steps(stage.body))
+    layers = [network.by_name[name] for name in dict.fromkeys(step.layer for step in steps)]
+    macs: dict[str, int] = dict.fromkeys((layer.name for layer in layers), 0)
+    done = dict(macs)  # elements computed
+    for step in plan.program.steps(stage):
+        layer = network.by_name[step.layer]
+        macs[step.layer] += layer.op.macs(step.region, network.shapes(layer))
+        done[step.layer] += step.region.size
+    result = network.tensors[layers[-1].output]
+    live = occupancy.live_total[position]
+    return StageRow(
+        position,
+        words.printable(stage.name),
+        tuple(_operator(plan, layer, done[layer.name]) for layer in layers),
+        words.shape(result.shape),
+        result.dtype.value,
+        sum(macs.values()),
+        live,
+        live / plan.peak_bytes if plan.peak_bytes else 0.0,
+        ", ".join(dict.fromkeys(step.sweep.value for step in steps)),
+        tuple(text for layer in layers for text in _shares(occupancy, layer)),
+    )
+
+
+def _operator(plan: Plan, layer: Layer, done: int) -> str:
+    """The operator; and how much of its output is computed where that is not just all of it."""
+    text = words.operator(layer.op, plan.network.shapes(layer))
+    whole = plan.network.tensors[layer.output].size
+    if done < whole:
+        return f"{text} ({words.percent(done, whole)} copied, the rest lies in place)"
+    return text if done == whole else f"{text} ({words.percent(done - whole, whole)} computed again)"
+
+
+def _shares(occupancy: Occupancy, layer: Layer) -> Iterator[str]:
+    """For each input whose bytes the output takes over: how much of it."""
+    network = occupancy.plan.network
+    for name in network.activations(layer):
+        shared = occupancy.shared_bytes(name, layer.output)
+        if not shared:
+            continue
+        x, y = network.tensors[name].bytes, network.tensors[layer.output].bytes
+        if shared == x == y:
+            yield f"in place of {words.printable(name)}"
+        else:
+            yield f"over {words.size(shared)} ({words.percent(shared, x)}) of {words.printable(name)}"
+
+
+def _what(occupancy: Occupancy, buffer: Buffer) -> str:
+    """What lies in the buffer: its role, and the layers that write it."""
+    role, network = occupancy.role(buffer.name), occupancy.plan.network
+    if role is Role.SCRATCH:
+        return f"scratch of {words.printable(occupancy.plan.order[buffer.first])}"
+    made = [network.producers[name] for name in occupancy.tensors[buffer.name] if name in network.producers]
+    if not made:
+        return role.value
+    first = words.operator(made[0].op, network.shapes(made[0]))
+    more = f" and {words.plural(len(made) - 1, 'layer')} more" if len(made) > 1 else ""
+    return f"{role.value}: {first}{more}"
+
+
+def _tensor_role(plan: Plan, name: str) -> Role:
+    if name in plan.network.inputs:
+        return Role.INPUT
+    return Role.OUTPUT if name in plan.network.outputs else Role.INTERMEDIATE
+
+
+def _steps(body: Iterable[Step | Loop]) -> Iterator[Step]:
+    """The steps as written, loops not unrolled."""
+    for item in body:
+        if isinstance(item, Loop):
+            yield from _steps(item.body)
+        else:
+            yield item
+
+
+def _numbers(plan: Plan) -> dict[str, int]:
+    return {buffer.name: number for number, buffer in enumerate(plan.buffers)}

@@ -1,0 +1,38 @@
+"""What tests share: the corpus of real models, golden files, and how thorough hypothesis is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+_QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+settings.register_profile("usual", max_examples=60, derandomize=True, **_QUIET)
+settings.register_profile("thorough", max_examples=1500, **_QUIET)
+settings.load_profile("thorough" if os.environ.get("EDGEWRIGHT_THOROUGH") else "usual")
+
+
+def corpus() -> Path | None:
+    """The folder of real models and data, where EDGEWRIGHT_CORPUS points to one."""
+    path = os.environ.get("EDGEWRIGHT_CORPUS")
+    return Path(path) if path and (Path(path) / "models").is_dir() else None
+
+
+def corpus_models(*patterns: str) -> list:
+    """Parameters for a test over real models; one that is skipped, with the reason, when there are none."""
+    root = corpus()
+    files = sorted({f for p in patterns for f in (root / "models").glob(p)}) if root else []
+    if not files:
+        reason = "set EDGEWRIGHT_CORPUS to a folder with models/ to test real models"
+        return [pytest.param(None, marks=pytest.mark.skip(reason=reason), id="no-corpus")]
+    return [pytest.param(file, id=file.stem) for file in files]
+
+
+@pytest.fixture(scope="session")
+def corpus_folder() -> Path:
+    root = corpus()
+    if root is None:
+        pytest.skip("set EDGEWRIGHT_CORPUS to a folder with models/ and data/ to test real models")
+    return root

@@ -1,0 +1,179 @@
+"""Random small CNNs for property tests: branches, concats, slices, strides, paddings, groups; float and quantised."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+
+from edgewright.network import Arithmetic, Builder, DType, Network, Quant
+from edgewright.network.operators import (
+    AvgPool2d,
+    Binary,
+    BinaryKind,
+    Clamp,
+    Concat,
+    Conv2d,
+    ConvTranspose2d,
+    Dense,
+    DepthToSpace,
+    MaxPool2d,
+    Pad,
+    Reduce,
+    ReduceKind,
+    Reshape,
+    Resize,
+    Slice,
+    Softmax,
+    Transpose,
+    Unary,
+    UnaryKind,
+)
+
+
+class _Grower:
+    """A network that grows by one random layer at a time."""
+
+    def __init__(self, draw, kind: str) -> None:
+        self.draw = draw
+        self.quantised = kind != "float"
+        arithmetic = Arithmetic.TFLITE if kind == "tflite" else Arithmetic.ONNX
+        self.builder = Builder("random", arithmetic)
+        self.rng = np.random.default_rng(draw(st.integers(0, 2**31)))
+        self.pool: list[str] = []
+
+    def int(self, low: int, high: int) -> int:
+        return self.draw(st.integers(low, high))
+
+    def pick(self, choices):
+        return self.draw(st.sampled_from(choices))
+
+    def format(self) -> dict:
+        """Element type and quantisation of a new activation."""
+        if not self.quantised:
+            return {"dtype": DType.FLOAT32}
+        return {"dtype": DType.INT8, "quant": Quant.of(self.rng.uniform(0.02, 0.1), self.int(-20, 20))}
+
+    def weights(self, shape, x: str, name: str) -> list[str]:
+        """A weight constant and a bias for input x; per-channel along the first axis."""
+        b = self.builder
+        if not self.quantised:
+            w = (self.rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
+            bias = self.rng.standard_normal(shape[0]).astype(np.float32)
+            return [b.constant(f"{name}.w", w), b.constant(f"{name}.b", bias)]
+        scales = tuple(float(s) for s in self.rng.uniform(0.004, 0.02, shape[0]))
+        zeros = (0,) * shape[0]
+        x_scale = b.tensors[x].quant.scale[0]
+        w = self.rng.integers(-127, 128, shape).astype(np.int8)
+        bias = self.rng.integers(-500, 500, shape[0]).astype(np.int32)
+        bias_quant = Quant(tuple(s * x_scale for s in scales), zeros, 0)
+        return [
+            b.constant(f"{name}.w", w, Quant(scales, zeros, 0)),
+            b.constant(f"{name}.b", bias, bias_quant),
+        ]
+
+    def activation(self):
+        return self.pick([None, Clamp(0.0), Clamp(0.0, 6.0)])
+
+    def grow(self, index: int) -> None:
+        b, x, name = self.builder, self.pick(self.pool), f"layer{index}"
+        n, h, w, c = b.shape(x)
+        kinds = ["conv", "depthwise", "pointwise", "max", "avg", "relu", "add", "concat", "slice"]
+        kinds += ["reshape", "resize", "pad"] + ([] if self.quantised else ["tanh", "transpose", "deconv", "blocks"])
+        match self.pick(kinds):
+            case "conv" | "depthwise" | "pointwise" as kind:
+                groups = c if kind == "depthwise" else self.pick([g for g in (1, 2) if c % g == 0])
+                kh, kw = (1, 1) if kind == "pointwise" else (self.int(1, 3), self.int(1, 3))
+                multiple = self.int(1, 2)
+                out = c * multiple if kind == "depthwise" else groups * self.int(1, 3)
+                dilation = (self.int(1, 2), 1)
+                pads = tuple(self.int(-1 if h > 4 and w > 4 else 0, 2) for _ in range(4))
+                if min(h + pads[0] + pads[2], w + pads[1] + pads[3]) < (kh - 1) * dilation[0] + 3:
+                    pads = (kh, kw, kh, kw)
+                op = Conv2d((self.int(1, 2), self.int(1, 2)), dilation, pads, groups, self.activation())
+                if self.draw(st.booleans()):  # the usual kind: the image keeps its size
+                    out = c if kind == "depthwise" else out
+                    same = ((kh - 1) // 2, (kw - 1) // 2, kh // 2, kw // 2)
+                    op = Conv2d(pads=same, groups=groups, activation=self.activation())
+                y = b.layer(op, [x, *self.weights((out, kh, kw, c // groups), x, name)], name, **self.format())
+            case "deconv":
+                out, k = self.int(1, 3), self.int(1, 3)
+                op = ConvTranspose2d((self.int(1, 2), self.int(1, 2)), pads=(0, self.int(0, 1) if w * k > 3 else 0, 0, 0))
+                y = b.layer(op, [x, *self.weights((out, k, k, c), x, name)], name)
+            case "max" | "avg" as kind:
+                k = (min(h, self.int(1, 3)), min(w, self.int(1, 3)))
+                pool = MaxPool2d if kind == "max" else AvgPool2d
+                pads = (0, self.int(0, k[1] - 1), self.int(0, k[0] - 1), 0)
+                y = b.layer(pool(k, (self.int(1, 2), self.int(1, 2)), pads=pads), [x], name)
+            case "relu":
+                y = b.layer(Clamp(0.0, self.pick([6.0, float("inf")])), [x], name)
+            case "tanh":
+                y = b.layer(Unary(self.pick([UnaryKind.TANH, UnaryKind.SIGMOID, UnaryKind.SILU])), [x], name)
+            case "add":
+                alike = [t for t in self.pool if b.shape(t) in (b.shape(x), (n, 1, 1, c))]
+                kind = self.pick([BinaryKind.ADD, BinaryKind.MUL])
+                y = b.layer(Binary(kind, self.activation()), [x, self.pick(alike)], name, **self.format())
+            case "concat":
+                axis = self.pick([1, 2, 3])
+                other = [
+                    t
+                    for t in self.pool
+                    if b.tensors[t].quant == b.tensors[x].quant
+                    and all(p == q for i, (p, q) in enumerate(zip(b.shape(t), b.shape(x), strict=True)) if i != axis)
+                ]
+                y = b.layer(Concat(axis), [self.pick(other) for _ in range(self.int(2, 3))], name)
+            case "slice":
+                axis = self.pick([i for i in (1, 2, 3)])
+                extent = b.shape(x)[axis]
+                start = self.int(0, extent - 1)
+                step = self.pick([1, 1, 2])
+                size = self.int(1, (extent - start + step - 1) // step)
+                shape = b.shape(x)
+                starts = tuple(start if i == axis else 0 for i in range(4))
+                sizes = tuple(size if i == axis else shape[i] for i in range(4))
+                steps = tuple(step if i == axis else 1 for i in range(4))
+                y = b.layer(Slice(starts, sizes, steps), [x], name)
+            case "reshape":
+                y = b.layer(Reshape(self.pick([(n, w, h, c), (n, h * w, 1, c), (n, 1, w, h * c)])), [x], name)
+            case "transpose":
+                y = b.layer(Transpose((0, 2, 1, 3)), [x], name)
+            case "blocks":
+                y = b.layer(DepthToSpace(2), [x], name) if c % 4 == 0 else b.layer(Clamp(0.0), [x], name)
+            case "resize":
+                y = b.layer(Resize((min(h * 2, 12), min(w * 2, 12))), [x], name)
+            case "pad":
+                y = b.layer(Pad((0, self.int(0, 1), 1, 0), (0, 1, self.int(0, 2), 0)), [x], name)
+        if np.prod(b.shape(y)) <= 4096:
+            self.pool.append(y)
+
+    def finish(self) -> Network:
+        """Outputs: the last tensors, one of them behind a small head."""
+        b, x = self.builder, self.pool[-1]
+        outputs = [x]
+        if self.draw(st.booleans()):
+            c = b.shape(x)[3]
+            mean = b.layer(Reduce((1, 2), keep=False, kind=ReduceKind.MEAN), [x], "mean")
+            y = b.layer(Dense(), [mean, *self.weights((4, c), mean, "dense")], "dense", **self.format())
+            outputs = [y]
+            if not self.quantised:
+                outputs = [b.layer(Softmax(), [y], "softmax")]
+        if self.draw(st.booleans()):
+            other = self.pick(self.pool)
+            if other not in outputs and other not in b.inputs:
+                outputs.append(other)
+        outputs = [t for t in outputs if t not in b.inputs]
+        if not outputs:
+            outputs = [b.layer(Clamp(0.0), [x], "out")]
+        return b.build(outputs)
+
+
+@st.composite
+def networks(draw, kinds: tuple[str, ...] = ("float", "tflite", "onnx"), most: int = 8) -> Network:
+    """A random network; `kinds` are float, tflite (int8 in LiteRT's arithmetic), onnx (int8 in onnxruntime's)."""
+    grower = _Grower(draw, draw(st.sampled_from(kinds)))
+    shape = (1, draw(st.integers(2, 9)), draw(st.integers(2, 9)), draw(st.integers(1, 4)))
+    for i in range(draw(st.integers(1, 2))):
+        fmt = grower.format()
+        grower.pool.append(grower.builder.input(f"x{i}", shape, fmt["dtype"], fmt.get("quant")))
+    for index in range(draw(st.integers(1, most))):
+        grower.grow(index)
+    return grower.finish()

@@ -1,0 +1,84 @@
+"""Every kernel, on any region: given only what `needs` names, it computes that part of the whole.
+
+That it never misses anything proves `needs` large enough, since nothing else is handed over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgewright.network.kernels.table import KERNELS
+from edgewright.network.operators import (
+    ArgMax,
+    Cast,
+    Conv2d,
+    ConvTranspose2d,
+    Dense,
+    Dequantize,
+    Gather,
+    MatMul,
+    Op,
+    Quantize,
+)
+from edgewright.network.tensor import DType, Quant
+from kernel_cases import CASES, cases, regions, result_for, run, tensors_for
+
+PRODUCTS = (Conv2d, ConvTranspose2d, Dense, MatMul)  # BLAS may add in another order for another shape
+
+
+def test_every_operator_has_a_kernel_and_a_case() -> None:
+    assert set(KERNELS) == set(get_args(Op))
+    assert set(CASES) == set(get_args(Op))
+
+
+@pytest.mark.parametrize("kind", CASES, ids=lambda kind: kind.__name__)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_a_region_is_that_part_of_the_whole(kind: type, data: st.DataObject) -> None:
+    case = data.draw(cases(kind))
+    out = data.draw(regions(case.whole.shape))
+    values, result = case.values(), result_for(case)
+    tensors = tensors_for(values)
+    whole = run(case.op, case.whole, values, tensors, result)
+    part = run(case.op, out, values, tensors, result)
+    assert part.dtype == result.dtype.numpy
+    assert part.shape == out.shape
+    tolerance = 1e-5 if isinstance(case.op, PRODUCTS) else 1e-6
+    np.testing.assert_allclose(part, whole[out.slices], rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("kind", CASES, ids=lambda kind: kind.__name__)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_a_quantised_region_is_that_part_of_the_whole(kind: type, data: st.DataObject) -> None:
+    """Integer sums do not depend on order, so that products are exact here."""
+    case = data.draw(cases(kind))
+    out = data.draw(regions(case.whole.shape))
+    rng = np.random.default_rng(case.seed)
+    dtype = data.draw(st.sampled_from([DType.UINT8, DType.INT8]))
+    info = np.iinfo(dtype.numpy)
+    values, tensors = case.values(), []
+    for i, (value, tensor) in enumerate(zip(values, tensors_for(values), strict=True)):
+        if (isinstance(case.op, Gather) and i == 1) or isinstance(case.op, Quantize):
+            tensors.append(tensor)
+        elif isinstance(case.op, PRODUCTS) and i == 2:
+            values[i] = rng.integers(-1000, 1000, value.shape, np.int32)
+            tensors.append(replace(tensor, dtype=DType.INT32))
+        else:
+            values[i] = rng.integers(info.min, info.max + 1, value.shape).astype(dtype.numpy)
+            tensors.append(
+                replace(tensor, dtype=dtype, quant=Quant.of(0.02 + 0.01 * i, int(info.max) - 100 - i))
+            )
+    result = result_for(case)
+    if not isinstance(case.op, ArgMax | Cast | Dequantize):
+        kept = tensors[0].quant if data.draw(st.booleans()) else None
+        result = replace(result, dtype=dtype, quant=kept or Quant.of(0.05, int(info.max) - 90))
+    whole = run(case.op, case.whole, values, tensors, result)
+    part = run(case.op, out, values, tensors, result)
+    np.testing.assert_array_equal(part, whole[out.slices])

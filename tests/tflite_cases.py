@@ -1,0 +1,691 @@
+"""One random model of one operator for each function: the operators of TFLite in all the types it runs them in.
+
+Each function draws shapes, scales and attributes from `rng` and gives a model; `CASES` lists functions and types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tflite_models import Array, Node, Spec, constant, model, options
+
+Rng = np.random.Generator
+Case = Callable[[Rng, str], bytes]
+
+FLOAT, INT8, UINT8, INT16 = "float32", "int8", "uint8", "int16"
+SMALL, QUANTISED, ALL = (INT8, UINT8), (INT8, UINT8, INT16), (FLOAT, INT8, UINT8, INT16)
+
+CASES: dict[tuple[str, str], Case] = {}
+
+
+def case(*dtypes: str) -> Callable[[Case], Case]:
+    def register(function: Case) -> Case:
+        for dtype in dtypes:
+            CASES[function.__name__, dtype] = function
+        return function
+
+    return register
+
+
+def quant(rng: Rng, dtype: str, low: float = 0.005, high: float = 0.1) -> dict[str, Any]:
+    """A random scale and zero point; 16-bit types are symmetric."""
+    if dtype == FLOAT:
+        return {}
+    scale = float(np.float32(np.exp(rng.uniform(np.log(low), np.log(high)))))
+    if dtype == INT16:
+        return {"scale": scale / 64}
+    return {"scale": scale, "zero": int(rng.integers(-100, 100)) + (128 if dtype == UINT8 else 0)}
+
+
+def spec(rng: Rng, name: str, shape: tuple[int, ...], dtype: str, **fixed: Any) -> Spec:
+    return Spec(name, shape, dtype, **{**quant(rng, dtype), **fixed} if dtype != FLOAT else {})
+
+
+def like(source: Spec, name: str, shape: tuple[int, ...]) -> Spec:
+    return Spec(name, shape, source.dtype, source.scale, source.zero)
+
+
+def pick(rng: Rng, *choices: Any) -> Any:
+    return choices[int(rng.integers(len(choices)))]
+
+
+def image(rng: Rng, most: int = 9) -> tuple[int, int, int, int]:
+    return tuple(
+        int(v) for v in (rng.integers(1, 3), rng.integers(4, most), rng.integers(4, most), rng.integers(1, 6))
+    )
+
+
+def activation(rng: Rng) -> int:
+    return int(rng.integers(0, 4))
+
+
+def one(kind: str, inputs: list[Spec], out: Spec, made: Any = None) -> bytes:
+    given = [i.name for i in inputs if i.data is None]
+    node = Node(kind, tuple(i.name for i in inputs), (out.name,), made)
+    return model([*inputs, out], [node], given, [out.name])
+
+
+# Windows and products
+
+
+def weights(rng: Rng, shape: tuple[int, ...], dtype: str, axis: int, per_channel: bool) -> Spec:
+    if dtype == FLOAT:
+        return constant("w", rng.standard_normal(shape), FLOAT)
+    reach = pick(rng, 1, 10, 127)  # small sums need multipliers near 1, which show how results are rounded
+    if dtype == UINT8:
+        zero = int(rng.integers(reach, 256 - reach))
+        return constant("w", rng.integers(-reach, reach + 1, shape) + zero, UINT8, scale=0.02, zero=zero)
+    scales = np.exp(rng.uniform(np.log(0.002), np.log(0.02), shape[axis] if per_channel else 1))
+    scale = tuple(float(np.float32(s)) for s in scales)
+    return constant("w", rng.integers(-reach, reach + 1, shape), INT8, scale=scale, zero=0, axis=axis)
+
+
+def bias(rng: Rng, size: int, dtype: str, x: Spec, w: Spec) -> Spec:
+    if dtype == FLOAT:
+        return constant("b", rng.standard_normal(size), FLOAT)
+    scale = tuple(float(np.float32(s) * np.float32(x.scale)) for s in np.atleast_1d(w.scale))
+    kind = "int64" if dtype == INT16 else "int32"
+    return constant("b", rng.integers(-200, 200, size), kind, scale=scale, zero=0)
+
+
+def product_out(rng: Rng, shape: tuple[int, ...], dtype: str) -> Spec:
+    """An output of any scale, so that multipliers are of all sizes."""
+    if dtype == FLOAT:
+        return Spec("y", shape)
+    return spec(rng, "y", shape, dtype, **quant(rng, dtype, 0.001, 0.5))
+
+
+def windows(rng: Rng, kind: str, shape: tuple[int, ...], kernel: tuple[int, int]) -> dict[str, Any]:
+    fields = {
+        "padding": int(rng.integers(0, 2)),
+        "strideH": int(rng.integers(1, 4)),
+        "strideW": int(rng.integers(1, 3)),
+        "fusedActivationFunction": activation(rng),
+    }
+    if kind != "Pool2D" and rng.random() < 0.4:
+        fields |= {
+            "strideH": 1,
+            "strideW": 1,
+            "dilationHFactor": 2,
+            "dilationWFactor": int(rng.integers(1, 3)),
+        }
+    return fields
+
+
+@case(*ALL)
+def conv_2d(rng: Rng, dtype: str) -> bytes:
+    shape = image(rng)
+    groups = pick(rng, 1, 1, shape[3])
+    depth = int(rng.integers(1, 4)) * groups
+    kernel = (int(rng.integers(1, 3)), int(rng.integers(1, 3)))
+    x = spec(rng, "x", shape, dtype)
+    w = weights(rng, (depth, *kernel, shape[3] // groups), dtype, 0, per_channel=bool(rng.integers(2)))
+    y = product_out(rng, (1,), dtype)
+    return one(
+        "CONV_2D",
+        [x, w, bias(rng, depth, dtype, x, w)],
+        y,
+        options("Conv2D", **windows(rng, "Conv2D", shape, kernel)),
+    )
+
+
+@case(*ALL)
+def depthwise_conv_2d(rng: Rng, dtype: str) -> bytes:
+    shape, times = image(rng), int(rng.integers(1, 4))
+    kernel = (int(rng.integers(1, 3)), int(rng.integers(1, 3)))
+    x = spec(rng, "x", shape, dtype)
+    depth = shape[3] * times
+    w = weights(rng, (1, *kernel, depth), dtype, 3, per_channel=bool(rng.integers(2)))
+    fields = windows(rng, "DepthwiseConv2D", shape, kernel) | {"depthMultiplier": times}
+    fields["strideW"] = fields["strideH"]  # all that TFLite allows here
+    made = options("DepthwiseConv2D", **fields)
+    return one(
+        "DEPTHWISE_CONV_2D", [x, w, bias(rng, depth, dtype, x, w)], product_out(rng, (1,), dtype), made
+    )
+
+
+@case(*ALL)
+def transpose_conv(rng: Rng, dtype: str) -> bytes:
+    shape, depth = image(rng, 7), int(rng.integers(1, 5))
+    kernel, stride = (int(rng.integers(1, 5)), int(rng.integers(1, 5))), int(rng.integers(1, 4))
+    padding = int(rng.integers(0, 2))
+    size = [
+        s * stride if padding == 0 else (s - 1) * stride + k for s, k in zip(shape[1:3], kernel, strict=True)
+    ]
+    x = spec(rng, "x", shape, dtype)
+    w = weights(rng, (depth, *kernel, shape[3]), dtype, 0, per_channel=bool(rng.integers(2)))
+    made = options("TransposeConv", padding=padding, strideH=stride, strideW=stride)
+    target = constant("size", [shape[0], *size, depth])
+    y = product_out(rng, (shape[0], *size, depth), dtype)
+    return one("TRANSPOSE_CONV", [target, w, x, bias(rng, depth, dtype, x, w)], y, made)
+
+
+@case(*ALL)
+def fully_connected(rng: Rng, dtype: str) -> bytes:
+    rows, depth, width = int(rng.integers(1, 5)), int(rng.integers(1, 40)), int(rng.integers(1, 9))
+    shape = pick(rng, (rows, depth), (rows, 2, depth))
+    x = spec(rng, "x", shape, dtype)
+    w = weights(rng, (width, depth), dtype, 0, per_channel=dtype == INT8 and bool(rng.integers(2)))
+    made = options(
+        "FullyConnected", fusedActivationFunction=activation(rng), keepNumDims=bool(rng.integers(2))
+    )
+    extra = [bias(rng, width, dtype, x, w)] if rng.random() < 0.8 else []
+    return one("FULLY_CONNECTED", [x, w, *extra], product_out(rng, (1,), dtype), made)
+
+
+@case(*ALL)
+def average_pool_2d(rng: Rng, dtype: str) -> bytes:
+    return _pool(rng, dtype, "AVERAGE_POOL_2D")
+
+
+@case(*ALL)
+def max_pool_2d(rng: Rng, dtype: str) -> bytes:
+    return _pool(rng, dtype, "MAX_POOL_2D")
+
+
+def _pool(rng: Rng, dtype: str, kind: str) -> bytes:
+    shape, kernel = image(rng), (int(rng.integers(1, 4)), int(rng.integers(1, 4)))
+    x = spec(rng, "x", shape, dtype)
+    fields = windows(rng, "Pool2D", shape, kernel) | {"filterHeight": kernel[0], "filterWidth": kernel[1]}
+    return one(kind, [x], like(x, "y", (1,)), options("Pool2D", **fields))
+
+
+# Two operands
+
+
+def _two(rng: Rng, dtype: str, kind: str, made: Any = None, same: bool = False) -> bytes:
+    shape = image(rng)
+    other = pick(rng, shape, (1, 1, 1, shape[3]), (shape[3],), (shape[0], shape[1], 1, 1), ())
+    a = spec(rng, "a", shape, dtype)
+    b = like(a, "b", other) if same else spec(rng, "b", other, dtype)
+    if rng.random() < 0.3:
+        b = replace(b, data=random_value(rng, other, dtype))
+    y = like(a, "y", shape) if same else spec(rng, "y", shape, dtype)
+    return one(kind, [a, b], y, made)
+
+
+@case(*ALL)
+def add(rng: Rng, dtype: str) -> bytes:
+    made = options("Add", fusedActivationFunction=activation(rng), potScaleInt16=False)
+    return _two(rng, dtype, "ADD", made)
+
+
+@case(*ALL)
+def sub(rng: Rng, dtype: str) -> bytes:
+    made = options("Sub", fusedActivationFunction=activation(rng), potScaleInt16=False)
+    return _two(rng, dtype, "SUB", made)
+
+
+@case(*ALL)
+def mul(rng: Rng, dtype: str) -> bytes:
+    return _two(rng, dtype, "MUL", options("Mul", fusedActivationFunction=activation(rng)))
+
+
+@case(FLOAT, *SMALL)
+def div(rng: Rng, dtype: str) -> bytes:
+    """With a fine output scale: LiteRT shifts by more than 31 bits, and so by any number, when it is coarse."""
+    shape = image(rng)
+    a, b = spec(rng, "a", shape, dtype), spec(rng, "b", shape, dtype)
+    made = options("Div", fusedActivationFunction=activation(rng))
+    if dtype == FLOAT:
+        return one("DIV", [a, constant("b", rng.uniform(0.5, 2, shape), FLOAT)], Spec("y", shape), made)
+    middle = 128 if dtype == UINT8 else 0
+    divisor = constant(
+        "b", middle + pick(rng, -1, 1) * rng.integers(1, 128, shape), dtype, scale=b.scale, zero=middle
+    )
+    fine = float(np.float32(a.scale) / np.float32(b.scale)) / float(rng.uniform(64, 200))
+    return one("DIV", [a, divisor], Spec("y", shape, dtype, fine, middle), made)
+
+
+@case(*ALL)
+def minimum(rng: Rng, dtype: str) -> bytes:
+    return _two(rng, dtype, "MINIMUM", options("MaximumMinimum"), same=True)
+
+
+@case(*ALL)
+def maximum(rng: Rng, dtype: str) -> bytes:
+    return _two(rng, dtype, "MAXIMUM", options("MaximumMinimum"), same=True)
+
+
+@case(FLOAT, INT8)
+def squared_difference(rng: Rng, dtype: str) -> bytes:
+    return _two(rng, dtype, "SQUARED_DIFFERENCE", options("SquaredDifference"))
+
+
+# Functions of one element
+
+
+def _one(rng: Rng, dtype: str, kind: str, made: Any = None, out: dict[str, Any] | None = None) -> bytes:
+    shape = image(rng)
+    y = spec(rng, "y", shape, dtype) if out is None or dtype == FLOAT else Spec("y", shape, dtype, **out)
+    return one(kind, [spec(rng, "x", shape, dtype)], y, made)
+
+
+@case(*ALL)
+def relu(rng: Rng, dtype: str) -> bytes:
+    return _one(rng, dtype, "RELU")
+
+
+@case(*ALL)
+def relu6(rng: Rng, dtype: str) -> bytes:
+    return _one(rng, dtype, "RELU6")
+
+
+@case(FLOAT, *SMALL)
+def relu_n1_to_1(rng: Rng, dtype: str) -> bytes:
+    return _one(rng, dtype, "RELU_N1_TO_1")
+
+
+@case(FLOAT, *SMALL)
+def relu_0_to_1(rng: Rng, dtype: str) -> bytes:
+    return _one(rng, dtype, "RELU_0_TO_1")
+
+
+@case(*ALL)
+def leaky_relu(rng: Rng, dtype: str) -> bytes:
+    return _one(rng, dtype, "LEAKY_RELU", options("LeakyRelu", alpha=float(rng.uniform(-0.3, 1.5))))
+
+
+@case(FLOAT, *SMALL)
+def prelu(rng: Rng, dtype: str) -> bytes:
+    shape = image(rng)
+    x = spec(rng, "x", shape, dtype)
+    size = (1, 1, shape[3])
+    if dtype == FLOAT:
+        slope = constant("slope", rng.standard_normal(size), FLOAT)
+    else:
+        info = np.iinfo(dtype)
+        slope = constant("slope", rng.integers(info.min, info.max + 1, size), dtype, **quant(rng, dtype))
+    return one("PRELU", [x, slope], spec(rng, "y", shape, dtype))
+
+
+@case(FLOAT, INT8)
+def elu(rng: Rng, dtype: str) -> bytes:
+    return _one(rng, dtype, "ELU")
+
+
+@case(FLOAT, *SMALL)
+def gelu(rng: Rng, dtype: str) -> bytes:
+    return _one(rng, dtype, "GELU", options("Gelu", approximate=bool(rng.integers(2))))
+
+
+@case(*ALL)
+def logistic(rng: Rng, dtype: str) -> bytes:
+    out = {
+        INT8: {"scale": 1 / 256, "zero": -128},
+        UINT8: {"scale": 1 / 256, "zero": 0},
+        INT16: {"scale": 1 / 32768},
+    }
+    if dtype == INT16:
+        return _sixteen_bits(rng, "LOGISTIC")
+    return _one(rng, dtype, "LOGISTIC", out=out.get(dtype))
+
+
+@case(*ALL)
+def tanh(rng: Rng, dtype: str) -> bytes:
+    return _sixteen_bits(rng, "TANH") if dtype == INT16 else _one(rng, dtype, "TANH")
+
+
+def _sixteen_bits(rng: Rng, kind: str) -> bytes:
+    """TFLite treats scales near powers of two apart."""
+    scale = pick(rng, 2.0**-12, 2.0**-11, float(rng.uniform(1e-5, 1e-3)))
+    shape = image(rng)
+    return one(kind, [Spec("x", shape, INT16, scale)], Spec("y", shape, INT16, 1 / 32768))
+
+
+@case(FLOAT, *SMALL)
+def hard_swish(rng: Rng, dtype: str) -> bytes:
+    return _one(rng, dtype, "HARD_SWISH", options("HardSwish"))
+
+
+@case(FLOAT, INT8, INT16)
+def abs_(rng: Rng, dtype: str) -> bytes:
+    return _one(rng, dtype, "ABS", options("Abs"))
+
+
+@case(FLOAT, INT8, INT16)
+def exp(rng: Rng, dtype: str) -> bytes:
+    return _one(rng, dtype, "EXP", options("Exp"))
+
+
+@case(INT8, INT16)
+def log(rng: Rng, dtype: str) -> bytes:
+    return _one(rng, dtype, "LOG")
+
+
+@case(INT8, INT16)
+def rsqrt(rng: Rng, dtype: str) -> bytes:
+    shape = image(rng)
+    x = spec(rng, "x", shape, dtype, zero=-128 if dtype == INT8 else 0)
+    return one("RSQRT", [x], spec(rng, "y", shape, dtype))
+
+
+def _float_function(kind: str, made: str | None = None) -> None:
+    def build(rng: Rng, dtype: str) -> bytes:
+        return _one(rng, dtype, kind, None if made is None else options(made))
+
+    CASES[kind.lower(), FLOAT] = build
+
+
+for _kind, _made in (
+    ("CEIL", None),
+    ("COS", "Cos"),
+    ("FLOOR", None),
+    ("NEG", "Neg"),
+    ("ROUND", None),
+    ("SIGN", "Sign"),
+    ("SIN", None),
+    ("SQUARE", "Square"),
+):
+    _float_function(_kind, _made)
+
+
+# Along an axis
+
+
+@case(*ALL)
+def softmax(rng: Rng, dtype: str) -> bytes:
+    out = {INT8: {"scale": 1 / 256, "zero": -128}, UINT8: {"scale": 1 / 256}, INT16: {"scale": 1 / 32768}}
+    shape = (*image(rng)[: int(rng.integers(0, 3))], int(rng.integers(1, 20)))
+    y = Spec("y", shape, dtype, **out.get(dtype, {}))
+    return one(
+        "SOFTMAX", [spec(rng, "x", shape, dtype)], y, options("Softmax", beta=float(rng.uniform(0.3, 2)))
+    )
+
+
+@case(FLOAT, *SMALL)
+def log_softmax(rng: Rng, dtype: str) -> bytes:
+    out = {INT8: {"scale": 1 / 16, "zero": 127}, UINT8: {"scale": 1 / 16, "zero": 255}}
+    shape = (int(rng.integers(1, 4)), int(rng.integers(1, 20)))
+    y = Spec("y", shape, dtype, **out.get(dtype, {}))
+    return one("LOG_SOFTMAX", [spec(rng, "x", shape, dtype)], y, options("LogSoftmax"))
+
+
+@case(FLOAT, *SMALL)
+def l2_normalization(rng: Rng, dtype: str) -> bytes:
+    out = {INT8: {"scale": 1 / 128, "zero": 0}, UINT8: {"scale": 1 / 128, "zero": 128}}
+    shape = (int(rng.integers(1, 4)), int(rng.integers(1, 20)))
+    y = Spec("y", shape, dtype, **out.get(dtype, {}))
+    return one("L2_NORMALIZATION", [spec(rng, "x", shape, dtype)], y, options("L2Norm"))
+
+
+@case(FLOAT)
+def local_response_normalization(rng: Rng, dtype: str) -> bytes:
+    made = options(
+        "LocalResponseNormalization", radius=int(rng.integers(1, 4)), bias=1.5, alpha=0.3, beta=0.6
+    )
+    return _one(rng, dtype, "LOCAL_RESPONSE_NORMALIZATION", made)
+
+
+def _reduce(rng: Rng, dtype: str, kind: str, same: bool) -> bytes:
+    shape = image(rng)
+    axes = pick(rng, [1, 2], [2, 1], [3], [-1], [0, 1, 2, 3], [1], [0, 3])
+    x = spec(rng, "x", shape, dtype)
+    y = like(x, "y", (1,)) if same else spec(rng, "y", (1,), dtype)
+    return one(kind, [x, constant("axes", axes)], y, options("Reducer", keepDims=bool(rng.integers(2))))
+
+
+@case(*ALL)
+def mean(rng: Rng, dtype: str) -> bytes:
+    return _reduce(rng, dtype, "MEAN", same=False)
+
+
+@case(*ALL)
+def sum_(rng: Rng, dtype: str) -> bytes:
+    return _reduce(rng, dtype, "SUM", same=False)
+
+
+@case(*ALL)
+def reduce_max(rng: Rng, dtype: str) -> bytes:
+    return _reduce(rng, dtype, "REDUCE_MAX", same=True)
+
+
+@case(*ALL)
+def reduce_min(rng: Rng, dtype: str) -> bytes:
+    return _reduce(rng, dtype, "REDUCE_MIN", same=True)
+
+
+@case(FLOAT)
+def reduce_prod(rng: Rng, dtype: str) -> bytes:
+    return _reduce(rng, dtype, "REDUCE_PROD", same=True)
+
+
+@case(FLOAT, *SMALL)
+def arg_max(rng: Rng, dtype: str) -> bytes:
+    return _arg(rng, dtype, "ARG_MAX", "ArgMax")
+
+
+@case(FLOAT, *SMALL)
+def arg_min(rng: Rng, dtype: str) -> bytes:
+    return _arg(rng, dtype, "ARG_MIN", "ArgMin")
+
+
+def _arg(rng: Rng, dtype: str, kind: str, made: str) -> bytes:
+    shape = image(rng)
+    x = spec(rng, "x", shape, dtype)
+    axis = int(rng.integers(-4, 4))
+    out = Spec("y", tuple(s for i, s in enumerate(shape) if i != axis % 4), "int32")
+    return one(kind, [x, constant("axis", axis)], out, options(made, outputType=2))
+
+
+# Element types
+
+
+@case(*QUANTISED)
+def quantize(rng: Rng, dtype: str) -> bytes:
+    shape = image(rng)
+    source = pick(rng, FLOAT, *{INT8: SMALL, UINT8: SMALL, INT16: (INT8, INT16)}[dtype])
+    return one("QUANTIZE", [spec(rng, "x", shape, source)], spec(rng, "y", shape, dtype), options("Quantize"))
+
+
+@case(*QUANTISED)
+def dequantize(rng: Rng, dtype: str) -> bytes:
+    shape = image(rng)
+    return one("DEQUANTIZE", [spec(rng, "x", shape, dtype)], Spec("y", shape), options("Dequantize"))
+
+
+@case("int32", "uint8")
+def cast(rng: Rng, dtype: str) -> bytes:
+    shape = image(rng)
+    return one("CAST", [Spec("x", shape, dtype)], Spec("y", shape), options("Cast"))
+
+
+# Places
+
+
+def _move(rng: Rng, dtype: str, kind: str, extra: list[Spec], made: Any = None, shape: Any = None) -> bytes:
+    x = spec(rng, "x", shape or image(rng), dtype)
+    return one(kind, [x, *extra], like(x, "y", (1,) * len(x.shape)), made)
+
+
+@case(*ALL)
+def reshape(rng: Rng, dtype: str) -> bytes:
+    shape = image(rng)
+    wanted = pick(rng, [-1], [shape[0], -1], [shape[1], shape[0], -1, 1], [-1, shape[3]])
+    if rng.random() < 0.5:
+        return _move(rng, dtype, "RESHAPE", [], options("Reshape", newShape=wanted), shape)
+    return _move(rng, dtype, "RESHAPE", [constant("shape", wanted)], options("Reshape"), shape)
+
+
+@case(FLOAT, INT8)
+def squeeze(rng: Rng, dtype: str) -> bytes:
+    return _move(
+        rng, dtype, "SQUEEZE", [], options("Squeeze", squeezeDims=pick(rng, [], [0], [-2])), (1, 3, 1, 4)
+    )
+
+
+@case(FLOAT, INT8)
+def expand_dims(rng: Rng, dtype: str) -> bytes:
+    axis = constant("axis", int(rng.integers(-4, 4)))
+    return _move(rng, dtype, "EXPAND_DIMS", [axis], options("ExpandDims"), (2, 3, 4))
+
+
+@case(*ALL)
+def transpose(rng: Rng, dtype: str) -> bytes:
+    return _move(rng, dtype, "TRANSPOSE", [constant("perm", rng.permutation(4))], options("Transpose"))
+
+
+@case(*ALL)
+def concatenation(rng: Rng, dtype: str) -> bytes:
+    shape, axis = list(image(rng)), int(rng.integers(-4, 4))
+    first = spec(rng, "a", tuple(shape), dtype)
+    shape[axis] += int(rng.integers(1, 4))
+    second = spec(rng, "b", tuple(shape), dtype) if dtype == UINT8 else like(first, "b", tuple(shape))
+    shape[axis] += first.shape[axis]
+    y = spec(rng, "y", tuple(shape), dtype) if dtype == UINT8 else like(first, "y", tuple(shape))
+    return one("CONCATENATION", [first, second], y, options("Concatenation", axis=axis))
+
+
+@case(FLOAT, INT8)
+def pack(rng: Rng, dtype: str) -> bytes:
+    a = spec(rng, "a", (2, 3, 4), dtype)
+    made = options("Pack", axis=int(rng.integers(-4, 4)), valuesCount=2)
+    return one("PACK", [a, like(a, "b", (2, 3, 4))], like(a, "y", (1,)), made)
+
+
+def _several(x: Spec, node: str, before: list[Spec], after: list[Spec], count: int, made: Any) -> bytes:
+    outs = [like(x, f"y{i}", (1,)) for i in range(count)]
+    inputs = [*before, x, *after]
+    names = tuple(out.name for out in outs)
+    nodes = [Node(node, tuple(i.name for i in inputs), names, made)]
+    return model([*inputs, *outs], nodes, ["x"], names)
+
+
+@case(FLOAT, INT8)
+def unpack(rng: Rng, dtype: str) -> bytes:
+    axis = int(rng.integers(-3, 3))
+    x = spec(rng, "x", (2, 3, 4), dtype)
+    return _several(x, "UNPACK", [], [], x.shape[axis], options("Unpack", axis=axis, num=x.shape[axis]))
+
+
+@case(FLOAT, INT8)
+def split(rng: Rng, dtype: str) -> bytes:
+    x = spec(rng, "x", (2, 4, 4, 6), dtype)
+    axis = constant("axis", int(rng.integers(-4, 4)))
+    return _several(x, "SPLIT", [axis], [], 2, options("Split", numSplits=2))
+
+
+@case(FLOAT, INT8)
+def split_v(rng: Rng, dtype: str) -> bytes:
+    x = spec(rng, "x", (2, 4, 5, 6), dtype)
+    after = [constant("sizes", pick(rng, [1, 2, 3], [2, -1, 3])), constant("axis", pick(rng, 3, -1))]
+    return _several(x, "SPLIT_V", [], after, 3, options("SplitV", numSplits=3))
+
+
+@case(FLOAT, INT8)
+def slice_(rng: Rng, dtype: str) -> bytes:
+    shape = image(rng)
+    begin = [int(rng.integers(0, s)) for s in shape]
+    size = [int(rng.integers(1, s - b + 1)) for s, b in zip(shape, begin, strict=True)]
+    asked = [pick(rng, n, -1 if b + n == s else n) for n, b, s in zip(size, begin, shape, strict=True)]
+    x = spec(rng, "x", shape, dtype)
+    extra = [constant("begin", begin), constant("size", asked)]
+    return one("SLICE", [x, *extra], like(x, "y", tuple(size)), options("Slice"))
+
+
+@case(FLOAT, INT8)
+def strided_slice(rng: Rng, dtype: str) -> bytes:
+    begin, end, step, masks = pick(
+        rng,
+        ([0, 1, 1, 0], [2, 5, 6, 3], [1, 2, 1, 1], {}),
+        ([0, -1, 0, 0], [0, -6, 6, 3], [1, -2, 3, 1], {"beginMask": 1, "endMask": 1}),
+        ([1, 2], [2, 4], [1, 1], {"shrinkAxisMask": 1}),
+        ([0, 0, 1], [0, 0, 3], [1, 1, 1], {"ellipsisMask": 1, "newAxisMask": 2}),
+        ([-1, 0], [0, 0], [1, 1], {"shrinkAxisMask": 1, "endMask": 2}),
+    )
+    extra = [constant(n, v) for n, v in (("begin", begin), ("end", end), ("step", step))]
+    return _move(rng, dtype, "STRIDED_SLICE", extra, options("StridedSlice", **masks), (2, 6, 6, 3))
+
+
+@case(*ALL)
+def pad(rng: Rng, dtype: str) -> bytes:
+    extra = constant("pads", rng.integers(0, 3, (4, 2)))
+    return _move(rng, dtype, "PAD", [extra], options("Pad"))
+
+
+@case(FLOAT, *SMALL)
+def padv2(rng: Rng, dtype: str) -> bytes:
+    shape = image(rng)
+    x = spec(rng, "x", shape, dtype)
+    quant_of_x = {} if dtype == FLOAT else {"scale": x.scale, "zero": x.zero}
+    value = constant("value", [int(rng.integers(0, 100))], dtype, **quant_of_x)
+    return one(
+        "PADV2",
+        [x, constant("pads", rng.integers(0, 3, (4, 2))), value],
+        like(x, "y", (1,)),
+        options("PadV2"),
+    )
+
+
+@case(FLOAT, INT8)
+def mirror_pad(rng: Rng, dtype: str) -> bytes:
+    mode = int(rng.integers(2))
+    pads = rng.integers(0, 3, (4, 2)) * np.array([[0], [1], [1], [0]])
+    return _move(rng, dtype, "MIRROR_PAD", [constant("pads", pads)], options("MirrorPad", mode=mode))
+
+
+@case(FLOAT, INT8)
+def tile(rng: Rng, dtype: str) -> bytes:
+    return _move(rng, dtype, "TILE", [constant("times", rng.integers(1, 3, 4))], options("Tile"))
+
+
+@case(FLOAT, INT8)
+def broadcast_to(rng: Rng, dtype: str) -> bytes:
+    extra = constant("shape", [2, 3, 4, 5])
+    return _move(
+        rng, dtype, "BROADCAST_TO", [extra], options("BroadcastTo"), pick(rng, (3, 1, 5), (2, 1, 1, 5))
+    )
+
+
+@case(FLOAT, INT8)
+def gather(rng: Rng, dtype: str) -> bytes:
+    shape, axis = image(rng), int(rng.integers(0, 4))
+    indices = constant("indices", rng.integers(0, shape[axis], pick(rng, (3,), (2, 2), ())))
+    return _move(rng, dtype, "GATHER", [indices], options("Gather", axis=axis), shape)
+
+
+@case(FLOAT)
+def embedding_lookup(rng: Rng, dtype: str) -> bytes:
+    table = constant("table", rng.standard_normal((10, 4)), FLOAT)
+    return one("EMBEDDING_LOOKUP", [Spec("x", (5,), "int32"), table], Spec("y", (5, 4)))
+
+
+@case(FLOAT, INT8, UINT8)
+def space_to_depth(rng: Rng, dtype: str) -> bytes:
+    return _move(rng, dtype, "SPACE_TO_DEPTH", [], options("SpaceToDepth", blockSize=2), (2, 4, 6, 3))
+
+
+@case(FLOAT, INT8, UINT8)
+def depth_to_space(rng: Rng, dtype: str) -> bytes:
+    return _move(rng, dtype, "DEPTH_TO_SPACE", [], options("DepthToSpace", blockSize=2), (2, 3, 4, 8))
+
+
+def _resize(rng: Rng, dtype: str, kind: str, made: str) -> bytes:
+    mode = int(rng.integers(3))
+    size = constant("size", rng.integers(1, 20, 2))
+    fields = {"alignCorners": mode == 1, "halfPixelCenters": mode == 2}
+    return _move(rng, dtype, kind, [size], options(made, **fields))
+
+
+@case(*ALL)
+def resize_nearest_neighbor(rng: Rng, dtype: str) -> bytes:
+    return _resize(rng, dtype, "RESIZE_NEAREST_NEIGHBOR", "ResizeNearestNeighbor")
+
+
+@case(*ALL)
+def resize_bilinear(rng: Rng, dtype: str) -> bytes:
+    return _resize(rng, dtype, "RESIZE_BILINEAR", "ResizeBilinear")
+
+
+def random_value(rng: Rng, shape: tuple[int, ...], dtype: str, low: int | None = None) -> Array:
+    """Values for an input: normal for floats, the whole range for small integers, small indices for others."""
+    if dtype == FLOAT:
+        return (rng.standard_normal(shape) * 3).astype(np.float32)
+    if dtype in ("int32", "int64"):
+        return rng.integers(0, 10, shape).astype(dtype)
+    info = np.iinfo(dtype)
+    return rng.integers(info.min if low is None else low, info.max + 1, shape).astype(dtype)
