@@ -78,7 +78,9 @@ class _Grower:
         b, x, name = self.builder, self.pick(self.pool), f"layer{index}"
         n, h, w, c = b.shape(x)
         kinds = ["conv", "depthwise", "pointwise", "max", "avg", "relu", "add", "concat", "slice"]
-        kinds += ["reshape", "resize", "pad"] + ([] if self.quantised else ["tanh", "transpose", "deconv", "blocks"])
+        kinds += ["reshape", "resize", "pad"] + (
+            [] if self.quantised else ["tanh", "transpose", "deconv", "blocks"]
+        )
         match self.pick(kinds):
             case "conv" | "depthwise" | "pointwise" as kind:
                 groups = c if kind == "depthwise" else self.pick([g for g in (1, 2) if c % g == 0])
@@ -94,10 +96,14 @@ class _Grower:
                     out = c if kind == "depthwise" else out
                     same = ((kh - 1) // 2, (kw - 1) // 2, kh // 2, kw // 2)
                     op = Conv2d(pads=same, groups=groups, activation=self.activation())
-                y = b.layer(op, [x, *self.weights((out, kh, kw, c // groups), x, name)], name, **self.format())
+                y = b.layer(
+                    op, [x, *self.weights((out, kh, kw, c // groups), x, name)], name, **self.format()
+                )
             case "deconv":
                 out, k = self.int(1, 3), self.int(1, 3)
-                op = ConvTranspose2d((self.int(1, 2), self.int(1, 2)), pads=(0, self.int(0, 1) if w * k > 3 else 0, 0, 0))
+                op = ConvTranspose2d(
+                    (self.int(1, 2), self.int(1, 2)), pads=(0, self.int(0, 1) if w * k > 3 else 0, 0, 0)
+                )
                 y = b.layer(op, [x, *self.weights((out, k, k, c), x, name)], name)
             case "max" | "avg" as kind:
                 k = (min(h, self.int(1, 3)), min(w, self.int(1, 3)))
@@ -118,11 +124,15 @@ class _Grower:
                     t
                     for t in self.pool
                     if b.tensors[t].quant == b.tensors[x].quant
-                    and all(p == q for i, (p, q) in enumerate(zip(b.shape(t), b.shape(x), strict=True)) if i != axis)
+                    and all(
+                        p == q
+                        for i, (p, q) in enumerate(zip(b.shape(t), b.shape(x), strict=True))
+                        if i != axis
+                    )
                 ]
                 y = b.layer(Concat(axis), [self.pick(other) for _ in range(self.int(2, 3))], name)
             case "slice":
-                axis = self.pick([i for i in (1, 2, 3)])
+                axis = self.pick([1, 2, 3])
                 extent = b.shape(x)[axis]
                 start = self.int(0, extent - 1)
                 step = self.pick([1, 1, 2])

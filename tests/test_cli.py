@@ -37,7 +37,9 @@ def test_plan_json_holds_what_is_promised(model, tmp_path):
     result = run("plan", model, "--board", "nucleo-f446re", "-o", out, "--json")
     assert result.exit_code == 0, result.output
     data = json.loads(result.output)
-    promised = "peak_bytes bound_bytes optimal flash_bytes macs macs_plain order buffers fits critical".split()
+    promised = (
+        "peak_bytes bound_bytes optimal flash_bytes macs macs_plain order buffers fits critical".split()
+    )
     assert set(promised) <= set(data)
     assert set(data["buffers"][0]) >= {"name", "offset", "size", "first", "last"}
     assert data["peak_bytes"] == max(b["offset"] + b["size"] for b in data["buffers"])
@@ -57,7 +59,7 @@ def test_plan_writes_a_page(model, tmp_path):
     result = run("plan", model, "-o", tmp_path / "p.json", "--page", page)
     assert result.exit_code == 0, result.output
     assert "proven least" in result.output
-    assert page.read_text().startswith("<!doctype html>")
+    assert page.read_text().startswith("<!DOCTYPE html>")
 
 
 def test_too_little_ram_says_by_how_much_and_why(model, tmp_path):

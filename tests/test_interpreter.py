@@ -73,7 +73,8 @@ def test_the_wrong_sweep_shows():
     good = plan(net)
     other = {Sweep.FORWARD: Sweep.BACKWARD, Sweep.BACKWARD: Sweep.FORWARD}
     stages = tuple(
-        Stage(s.name, tuple(replace(step, sweep=other[step.sweep]) for step in s.body)) for s in good.program.stages
+        Stage(s.name, tuple(replace(step, sweep=other[step.sweep]) for step in s.body))
+        for s in good.program.stages
     )
     assert not agrees(replace(good, program=replace(good.program, stages=stages)), net)
 
@@ -124,7 +125,13 @@ def test_rows_in_a_rolling_window():
     first = Region.whole(shape).with_axis(1, (0, 1))
     body = (
         Step("a", first),
-        Loop(5, (Step("a", first.moved((0, 1, 0, 0)), moves=((0, 1, 0, 0),)), Step("b", first, moves=((0, 1, 0, 0),)))),
+        Loop(
+            5,
+            (
+                Step("a", first.moved((0, 1, 0, 0)), moves=((0, 1, 0, 0),)),
+                Step("b", first, moves=((0, 1, 0, 0),)),
+            ),
+        ),
         Step("b", first.moved((0, 5, 0, 0))),
     )
 
@@ -169,7 +176,9 @@ def test_spatial_tiles_recompute_their_halo():
     buffers = tuple(replace(b, first=0, last=1, offset=i * 288) for i, b in enumerate(good.buffers))
     tiled = replace(good, program=Program(net, tuple(stages)), buffers=buffers)
     assert agrees(tiled, net)
-    assert tiled.macs == net.total_macs + 2 * 6 * 2 * 9 * 2  # two rows of six pixels, two channels, 3x3x2 each
+    assert (
+        tiled.macs == net.total_macs + 2 * 6 * 2 * 9 * 2
+    )  # two rows of six pixels, two channels, 3x3x2 each
 
 
 @given(networks(), st.builds(Techniques, st.booleans(), st.booleans(), st.booleans(), st.booleans()))

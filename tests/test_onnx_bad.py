@@ -145,6 +145,18 @@ def test_attribute_of_a_later_opset_is_not_ignored() -> None:
     read(one_node("Relu", [X], opset=99)[0])
 
 
+def test_flags_are_zero_or_one() -> None:
+    """onnxruntime aborts on some others, and is of two minds about the rest."""
+    with pytest.raises(ModelError, match="'keepdims' is 3, neither 0 nor 1"):
+        read(one_node("ReduceProd", [X], opset=11, keepdims=3)[0])
+
+
+def test_names_that_are_no_text() -> None:
+    data = one_node("Relu", [X])[0].SerializeToString()
+    with pytest.raises(ModelError, match=r"damaged: onnx.NodeProto.op_type b'R\\xfflu' is no text"):
+        read_onnx(data.replace(b"Relu", b"R\xfflu"))
+
+
 def test_missing_opset() -> None:
     model = one_node("Relu", [X])[0]
     del model.opset_import[:]

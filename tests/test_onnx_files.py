@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,19 @@ def test_weights_are_views_of_the_mapped_file(tmp_path: Path) -> None:
     while isinstance(base.base, np.ndarray):
         base = base.base
     assert isinstance(base.base, memoryview)  # of the mapped file
+
+
+def test_reading_copies_no_weights(tmp_path: Path) -> None:
+    big = RNG.standard_normal((256, 4, 64, 64)).astype(np.float32)  # 16 MB
+    path = tmp_path / "model.onnx"
+    path.write_bytes(one_node("Conv", [np.zeros((1, 4, 64, 64), np.float32), big])[0].SerializeToString())
+    read_onnx(path)  # imports and caches
+    tracemalloc.start()
+    network = read_onnx(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert network.weight_bytes == big.nbytes
+    assert peak < big.nbytes // 3  # one bool for each element of a chunk, while looking for NaN
 
 
 def test_skeleton_holds_no_large_tensor() -> None:

@@ -371,6 +371,33 @@ def test_quantised_weights_keep_their_scales_after_reordering() -> None:
     )  # stated where it is read, noted where it is
 
 
+def _dequantize(x: str, y: str) -> onnx.NodeProto:
+    return helper.make_node("DequantizeLinear", [x, "s", "z"], [y])
+
+
+def test_scale_is_noted_wherever_the_elements_of_an_input_went() -> None:
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 3, 1]),
+        helper.make_node("MaxPool", ["x"], ["pooled"], kernel_shape=[2, 2]),
+        _dequantize("t", "y"),
+    ]
+    model = model_of(nodes, {"x": X8}, ["pooled", "y"], {"s": S, "z": Z})
+    network = assert_agrees(model, {"x": X8})
+    assert {network.tensors[name].quant for name in ("x", "t", "pooled")} == {Quant.of(float(S), 121)}
+
+
+def test_integers_that_are_read_as_such_are_not_taken_as_quantised() -> None:
+    x = RNG.integers(-50, 50, (2, 3)).astype(np.int32)
+    nodes = [
+        helper.make_node("Add", ["x", "x"], ["sum"]),
+        helper.make_node("DequantizeLinear", ["x", "s"], ["y"]),
+    ]
+    network = assert_agrees(model_of(nodes, {"x": x}, ["sum", "y"], {"s": S}), {"x": x})
+    assert network.tensors["x"].quant is None
+    with pytest.raises(Unsupported, match="stored integers"):
+        read_onnx(model_of(nodes[::-1], {"x": x}, ["sum", "y"], {"s": S}).SerializeToString())
+
+
 def test_dequantized_weights_stay_quantised_constants() -> None:
     nodes = [
         helper.make_node("DequantizeLinear", ["w", "sw", "zw"], ["wf"], axis=0),

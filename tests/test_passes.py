@@ -663,3 +663,66 @@ def test_only_clamps_of_the_same_scale_are_fused_into_stored_layers() -> None:
     after = fuse_activations(network)
     assert ops(after) == ["Binary", "Binary", "Clamp", "Binary", "LeakyRelu"]
     same(network, after, exact=True)
+
+
+# One dimension, groups
+
+
+def test_signals_need_no_transpose() -> None:
+    """A 1-D convolution is read as one on images of height 1; the signal is then (N, L, C)."""
+    b = Literal()
+    y = b.input("x", (1, 3, 16))
+    for i, channels in enumerate((4, 5)):
+        n, c, length = b.shape(y)
+        image = b.layer(Transpose(NHWC), [b.layer(Reshape((n, c, 1, length)), [y], f"image{i}")], f"nhwc{i}")
+        w = b.constant(f"w{i}", b.floats(channels, 1, 3, c))
+        image = b.layer(Transpose(NCHW), [b.layer(Conv2d(), [image, w], f"conv{i}")], f"nchw{i}")
+        y = b.layer(RELU, [b.layer(Reshape((n, channels, length - 2)), [image], f"line{i}")], f"relu{i}")
+    network = b.build([b.layer(Reduce((2,), keep=False), [y], "mean")])
+    after = run(network)
+    assert "Transpose" not in ops(after)
+    assert after.layouts == {"x": (0, 2, 1)}
+    assert after.notes == ("input 'x' is taken as 1x16x3 (channels last); the file has 1x3x16",)
+    same(network, after)
+
+
+def test_channel_shuffle_moves_channels_only() -> None:
+    """ShuffleNet (Zhang et al. 2018) really reorders: one Transpose within the pixels, none of images."""
+    b = Literal()
+    y = b.conv(b.input("x", (1, 3, 6, 6)), 6, "one")
+    split = b.layer(Reshape((1, 2, 3, 4, 4)), [y], "split")
+    turn = b.layer(Transpose((0, 2, 1, 3, 4)), [split], "turn")
+    network = b.build([b.conv(b.layer(Reshape((1, 6, 4, 4)), [turn], "merge"), 2, "two")])
+    after = run(network)
+    assert [layer.op for layer in after.layers if isinstance(layer.op, Transpose)] == [
+        Transpose((0, 1, 2, 4, 3))
+    ]
+    same(network, after)
+
+
+def test_one_tensor_given_in_several_orders() -> None:
+    b = Literal()
+    first = b.conv(b.input("x", (1, 3, 6, 5)), 4, "conv")
+    second = b.layer(Transpose(NHWC), [first], "second")
+    third = b.layer(Transpose(NCHW), [second], "third")
+    network = b.build([first, second, third])
+    after = run(network)
+    assert after.outputs == network.outputs
+    same(network, after, exact=True)
+
+
+def test_what_a_reduction_leaves_is_in_the_order_it_is_held() -> None:
+    b = Literal()
+    y = b.conv(b.input("x", (1, 3, 6, 5)), 4, "conv")
+    rows = b.layer(Reduce((2,), keep=False), [y], "rows")  # (N, C, W), held as (N, W, C)
+    network = b.build([b.layer(Reshape((4, 3)), [rows], "flat")])
+    after = run(network)
+    assert after.tensors["rows"].shape == (1, 3, 4)
+    same(network, after)
+
+
+def test_hard_sigmoid_of_another_slope_is_no_hard_swish() -> None:
+    b = Literal()
+    x = b.input("x", (4, 9))
+    network = b.build([b.binary(MUL, x, b.layer(HardSigmoid(0.2, 0.5), [x], "gate"), "y")])
+    assert ops(recognise_activations(network)) == ["HardSigmoid", "Binary"]

@@ -19,10 +19,13 @@ from edgewright.network.operators import (
     Clamp,
     Concat,
     Conv2d,
+    ConvTranspose2d,
     Dense,
     Dequantize,
+    Elu,
     Gather,
     LeakyRelu,
+    MatMul,
     MaxPool2d,
     Pad,
     Reduce,
@@ -38,7 +41,8 @@ from edgewright.network.operators import (
 from edgewright.network.passes import PASSES, run
 from edgewright.network.passes.quantise import quantise_layers
 from edgewright.network.read import read_bytes
-from passes_networks import RELU, Literal, assert_same, ops
+from edgewright.network.reference import compare, reference
+from passes_networks import RELU, Literal, assert_same, ops, results
 from random_networks import networks
 
 STORED = (1, 4, 6, 6)
@@ -275,3 +279,60 @@ def test_written_as_qdq_and_read_again(network: Network) -> None:
     expected, actual = execute(network, inputs), execute(again, inputs)
     for name in network.outputs:
         np.testing.assert_array_equal(actual[name], expected[name])
+
+
+# onnxruntime's own fusion
+
+
+def layer_between(b: Literal, kind: str, x: str, scale: float) -> str:
+    """A layer on a dequantised (1, 4, 6, 6), of each kind that onnxruntime has its own way with."""
+    weights = b.rng.integers(-127, 128, (5, 3, 3, 4)).astype(np.int8)
+    scales = tuple(float(s) for s in b.rng.uniform(0.001, 0.01, 5))
+    match kind:
+        case "conv":
+            w = b.dequantize(b.constant("w", weights, Quant(scales, (0,) * 5, 0)), "w_dq")
+            bias = b.constant("bias", b.floats(5) / 8)
+            return b.layer(RELU, [b.window(Conv2d(pads=(1, 1, 1, 1)), [x, w, bias], "conv")], "relu")
+        case "transposed":
+            w = b.dequantize(b.constant("w", weights, Quant.of(0.005)), "w_dq")
+            return b.window(ConvTranspose2d((2, 2)), [x, w], "conv")
+        case "dense":
+            flat = b.layer(Reshape((1, 144)), [x], "flat")
+            w = b.dequantize(
+                b.constant("w", weights.reshape(-1)[:144].reshape(1, 144), Quant.of(0.005)), "w_dq"
+            )
+            return b.layer(Dense(), [flat, w], "dense")
+        case "add" | "mul" | "sub":
+            return b.binary(BinaryKind(kind), x, b.fake(b.input("z", STORED), "z", 0.7 * scale, 9), "two")
+        case "join":
+            return b.layer(Concat(1), [x, b.fake(b.input("z", STORED), "z", 0.7 * scale, 9)], "join")
+        case "product":
+            return b.layer(MatMul(), [x, b.fake(b.input("z", STORED), "z", 0.7 * scale, 9)], "product")
+        case "average":
+            return b.avg_pool(x, "average")
+        case "bilinear":
+            return b.window(Resize((9, 11), ResizeMode.LINEAR), [x], "bilinear")
+    return b.layer({**UNARY, "clip": Clamp(0.0, 1.0), "elu": Elu()}[kind], [x], "layer")
+
+
+KINDS = [
+    "conv", "transposed", "dense", "add", "mul", "sub", "join", "product", "average", "bilinear", "clip", "elu", *UNARY,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_as_onnxruntime_fuses_it(kind: str, seed: int) -> None:
+    """Scales as they come: within one step of onnxruntime, which is given the literal network."""
+    b = Literal(seed=seed)
+    scale, step = (float(s) for s in b.rng.uniform(0.01, 0.05, 2))
+    step = {"softmax": 1 / 256, "bilinear": scale}.get(kind, 4 * step)
+    y = layer_between(b, kind, b.fake(b.input("x", STORED), "x", scale, 3), scale)
+    network = b.build([b.fake(y, "y", step, 3 if kind == "bilinear" else -5)])
+    inputs = random_inputs(network, seed)
+    expected = reference(to_onnx(network).SerializeToString(), network).run(inputs)
+    after = run(network)
+    assert after.tensors[after.layers[-2].output].dtype is DType.INT8
+    difference = compare(after, results(after, inputs), expected)
+    assert difference.passes, difference
+    assert difference.unit == "steps"

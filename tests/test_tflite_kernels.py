@@ -17,7 +17,7 @@ from edgewright.network.operators import Concat, Unary, UnaryKind
 from edgewright.network.tensor import DType
 from edgewright.network.tflite import read_tflite
 from tflite_cases import CASES, FLOAT, INT8, INT16, random_value
-from tflite_models import Array, run_litert
+from tflite_models import Array, Node, Spec, constant, model, options, run_litert
 
 SEEDS = range(6)
 
@@ -79,10 +79,12 @@ def test_a_region_is_that_part_of_the_whole(name: str, dtype: str, seed: int) ->
 
 def test_bilinear_places_drift_in_fixed_point() -> None:
     """7 / 1000 rows have 7.168 steps of 1/1024, rounded to 7: the last row lies 0.16 pixels from where it should."""
-    from tflite_models import Node, Spec, constant, model, options
-
     made = options("ResizeBilinear", alignCorners=False, halfPixelCenters=False)
-    specs = [Spec("x", (1, 7, 2, 1), INT8, 0.1), constant("size", [1000, 2]), Spec("y", (1, 1, 1, 1), INT8, 0.1)]
+    specs = [
+        Spec("x", (1, 7, 2, 1), INT8, 0.1),
+        constant("size", [1000, 2]),
+        Spec("y", (1, 1, 1, 1), INT8, 0.1),
+    ]
     content = model(specs, [Node("RESIZE_BILINEAR", ("x", "size"), ("y",), made)], ["x"], ["y"])
     network = read_tflite(content)
     x = np.arange(14, dtype=np.int8).reshape(1, 7, 2, 1) * 9

@@ -24,6 +24,7 @@ from edgewright.network.operators import (
     Cast,
     Clamp,
     Conv2d,
+    ConvTranspose2d,
     Dense,
     Dequantize,
     Gather,
@@ -276,3 +277,20 @@ def test_read_back_it_is_the_same(network: Network) -> None:
     for name, value in execute(network, inputs).items():
         scale = float(np.abs(value).max(initial=1))
         np.testing.assert_allclose(outputs[name], value, rtol=2e-4, atol=2e-5 * scale)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("kind", [Conv2d, ConvTranspose2d])
+def test_scales_per_channel_and_bias_in_steps(
+    kind: type[Conv2d] | type[ConvTranspose2d], groups: int
+) -> None:
+    """The axis of the scales moves with the weights; a bias that tells no scale counts steps of the products."""
+    rng = np.random.default_rng(0)
+    b = Builder("stored")
+    x = b.input("x", (1, 5, 5, 4), DType.INT8, Quant.of(0.05, 3))
+    weights = rng.integers(-127, 128, (6, 3, 3, 4 // groups)).astype(np.int8)
+    scales = tuple(float(s) for s in rng.uniform(0.001, 0.05, 6))
+    w = b.constant("w", weights, Quant(scales, (0,) * 6, 0))
+    bias = b.constant("bias", rng.integers(-2000, 2000, 6).astype(np.int32))
+    y = b.layer(kind(groups=groups), [x, w, bias], "y", dtype=DType.INT8, quant=Quant.of(0.2, -7))
+    assert_written(b.build([y]), steps=1)

@@ -1,9 +1,11 @@
-"""Writing files: the whole of it or nothing."""
+"""Writing files: all of them or none, each as a whole."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from .errors import InputError
@@ -11,17 +13,26 @@ from .errors import InputError
 
 def write_atomic(path: str | Path, content: str | bytes) -> Path:
     """The path, once it holds all of `content`. A failure leaves what was there before, and nothing else."""
-    path = Path(path)
-    data = content.encode() if isinstance(content, str) else content
-    temporary = None
+    write_together({Path(path): content})
+    return Path(path)
+
+
+def write_together(files: Mapping[Path, str | bytes]) -> None:
+    """Writes every file or none: each goes to a temporary file beside its target before the first is put in place."""
+    ready: dict[Path, str] = {}
+    target = Path()
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        for target, content in files.items():
+            if target.is_dir():
+                raise IsADirectoryError(None, "it is a directory")
+            handle, ready[target] = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+            with os.fdopen(handle, "wb") as file:
+                file.write(content.encode() if isinstance(content, str) else content)
+            os.chmod(ready[target], 0o644)
+        for target, temporary in ready.items():
+            os.replace(temporary, target)
     except OSError as error:
-        if temporary and os.path.exists(temporary):
-            os.unlink(temporary)
-        raise InputError(f"cannot write '{path}': {error.strerror or error}") from error
-    return path
+        for temporary in ready.values():
+            with suppress(OSError):
+                os.unlink(temporary)
+        raise InputError(f"cannot write '{target}': {error.strerror or error}") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from ..network import Network, Shape
 from ..network.read import read
 from ..platform import parse_size
 
-console = Console()
+console = (
+    Console() if Console().is_terminal else Console(width=130)
+)  # files and pipes are not 80 columns wide
 _status = Console(stderr=True)
 
 model_argument = click.argument("model", type=click.Path(path_type=Path))
@@ -71,27 +73,3 @@ def working(what: str) -> Iterator[None]:
 
 def print_json(data: object) -> None:
     click.echo(json.dumps(data, indent=1))
-
-
-def number(value: float) -> str:
-    """1234567 as "1,234,567"."""
-    return f"{value:,}"
-
-
-def short(value: int) -> str:
-    """1234567 as "1.23 M": for counts."""
-    for unit, factor in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
-        if value >= factor:
-            return f"{value / factor:.3g} {unit}"
-    return str(value)
-
-
-def kibi(value: int) -> str:
-    """Bytes as "32.5 KiB": for sizes."""
-    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if value >= factor:
-            return f"{value / factor:.1f} {unit}"
-    return f"{value} B"
-
-
-Verb = Callable[..., None]

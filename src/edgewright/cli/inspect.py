@@ -10,18 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..network import Network, Shape
-from ..network.describe import operator_text
-from .common import (
-    console,
-    json_option,
-    kibi,
-    model_argument,
-    number,
-    print_json,
-    read_model,
-    shape_option,
-    short,
-)
+from ..report import words
+from .common import console, json_option, model_argument, print_json, read_model, shape_option
 
 
 @click.command()
@@ -53,7 +43,7 @@ def summary(network: Network) -> dict[str, object]:
             {
                 "name": layer.name,
                 "operator": type(layer.op).__name__,
-                "text": operator_text(network, layer),
+                "text": words.operator(layer.op, network.shapes(layer)),
                 "inputs": list(network.activations(layer)),
                 "output": layer.output,
                 "shape": list(tensors[layer.output].shape),
@@ -85,10 +75,12 @@ def _headline(network: Network) -> Table:
     for label, names in (("input", network.inputs), ("output", network.outputs)):
         for name in names:
             tensor = network.tensors[name]
-            grid.add_row(label, escape(str(tensor)), f"{number(tensor.bytes)} B")
-    grid.add_row("layers", number(len(network.layers)))
-    grid.add_row("weights", f"{number(network.weight_bytes)} B", kibi(network.weight_bytes))
-    grid.add_row("work", f"{number(network.total_macs)} MACs")
+            grid.add_row(label, escape(str(tensor)), f"{words.count(tensor.bytes)} B")
+    grid.add_row("layers", words.count(len(network.layers)))
+    grid.add_row(
+        "weights", f"{words.count(network.weight_bytes)} B", words.rounded_size(network.weight_bytes)
+    )
+    grid.add_row("work", f"{words.count(network.total_macs)} MACs")
     return grid
 
 
@@ -105,11 +97,11 @@ def _layers(network: Network, most: int) -> Table:
         table.add_row(
             str(index),
             escape(layer.name),
-            escape(operator_text(network, layer)),
+            escape(words.operator(layer.op, network.shapes(layer))),
             f"{'x'.join(map(str, tensor.shape))} {tensor.dtype.value}",
-            number(tensor.bytes),
-            number(weights) if weights else "",
-            short(macs) if macs else "",
+            words.count(tensor.bytes),
+            words.count(weights) if weights else "",
+            words.rounded_count(macs) if macs else "",
         )
     if len(network.layers) > most:
         table.add_row("", f"… {len(network.layers) - most} more; --all shows them", "", "", "", "", "")
@@ -128,8 +120,8 @@ def _dominant(network: Network) -> Table:
     )
     for layer in rows[:5]:
         names = (*network.activations(layer), layer.output)
-        parts = [f"{escape(name)} {number(network.tensors[name].bytes)}" for name in names]
-        table.add_row(escape(layer.name), "\n".join(parts), number(_pair(network, layer.name)))
+        parts = [f"{escape(name)} {words.count(network.tensors[name].bytes)}" for name in names]
+        table.add_row(escape(layer.name), "\n".join(parts), words.count(_pair(network, layer.name)))
     return table
 
 

@@ -10,14 +10,19 @@ from rich.table import Table
 
 from ..files import write_atomic
 from ..memory.layout import Placement, place_optimal, read_csv, write_csv
-from .common import Size, console, json_option, kibi, number, print_json, working
+from ..report import words
+from .common import Size, console, json_option, print_json, working
 
 
 @click.command()
 @click.argument("buffers", type=click.Path(path_type=Path))
 @click.option("--capacity", type=Size(), help="Bytes that there are; without it, the least that is needed.")
-@click.option("--alignment", type=click.IntRange(min=1), default=1, show_default=True, help="Of every offset.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the CSV with a column of offsets.")
+@click.option(
+    "--alignment", type=click.IntRange(min=1), default=1, show_default=True, help="Of every offset."
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write the CSV with a column of offsets."
+)
 @json_option
 def layout(buffers: Path, capacity: int | None, alignment: int, output: Path | None, as_json: bool) -> None:
     """Addresses for the buffers of a CSV file (id,lower,upper,size: MiniMalloc's format, upper excluded)."""
@@ -43,7 +48,7 @@ def layout(buffers: Path, capacity: int | None, alignment: int, output: Path | N
     items = sorted(problem.items, key=lambda item: (placement.offsets[item.name], item.start))
     for item in items[:60]:
         numbers = (placement.offsets[item.name], item.size, item.start, item.end)
-        table.add_row(escape(item.name), *map(number, numbers))
+        table.add_row(escape(item.name), *map(words.count, numbers))
     if len(items) > 60:
         table.add_row(f"… {len(items) - 60} more; --json or -o gives all")
     console.print(table)
@@ -51,6 +56,10 @@ def layout(buffers: Path, capacity: int | None, alignment: int, output: Path | N
 
 
 def _verdict(placement: Placement, capacity: int | None) -> str:
-    proof = "proven least" if placement.optimal else f"no layout can need less than {number(placement.bound)} B"
-    fits = f"; fits {number(capacity)} B" if capacity is not None else ""
-    return f"peak {number(placement.peak)} B ({kibi(placement.peak)}), {proof}{fits}"
+    proof = (
+        "proven least"
+        if placement.optimal
+        else f"no layout can need less than {words.count(placement.bound)} B"
+    )
+    fits = f"; fits {words.count(capacity)} B" if capacity is not None else ""
+    return f"peak {words.count(placement.peak)} B ({words.rounded_size(placement.peak)}), {proof}{fits}"

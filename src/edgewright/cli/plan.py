@@ -10,27 +10,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..errors import Infeasible
-from ..files import write_atomic
+from ..files import write_together
 from ..memory import Fit, critical_buffers, fit
 from ..memory import plan as make_plan
 from ..network import Shape
-from ..network.describe import operator_text
 from ..platform import Board, load_board
-from ..program import Plan, plan_to_dict, save_plan
-from ..report import plan_page
-from .common import (
-    Size,
-    console,
-    json_option,
-    kibi,
-    model_argument,
-    number,
-    print_json,
-    read_model,
-    shape_option,
-    short,
-    working,
-)
+from ..program import Plan, plan_text, plan_to_dict
+from ..report import plan_page, words
+from .common import Size, console, json_option, model_argument, print_json, read_model, shape_option, working
 
 
 @click.command()
@@ -38,8 +25,12 @@ from .common import (
 @click.option("--board", help="A name from `edgewright boards`, or a board file (.toml).")
 @click.option("--ram", type=Size(), help="RAM that there is, such as 64K. Overrules the board's.")
 @click.option("--plain", is_flag=True, help="Best order and layout only: no buffers shared or overlapping.")
-@click.option("--alignment", type=click.IntRange(1, 4096), help="Of every offset.  [default: the board's, or 4]")
-@click.option("--page", type=click.Path(path_type=Path), help="Write a self-contained page that shows the plan.")
+@click.option(
+    "--alignment", type=click.IntRange(1, 4096), help="Of every offset.  [default: the board's, or 4]"
+)
+@click.option(
+    "--page", type=click.Path(path_type=Path), help="Write a self-contained page that shows the plan."
+)
 @click.option(
     "-o",
     "--output",
@@ -71,21 +62,22 @@ def plan(
         found = make_plan(network, target, plain=plain, alignment=alignment)
     verdict = fit(found, target, ram)
     critical = critical_buffers(found)
-    save_plan(found, output)
+    files: dict[Path, str | bytes] = {output: plan_text(found)}
     if page:
-        write_atomic(page, plan_page(found, critical=critical, ram=verdict.ram, flash=verdict.flash))
+        files[page] = plan_page(found, critical=critical, ram=verdict.ram, flash=verdict.flash)
+    write_together(files)
     if as_json:
         print_json({**plan_to_dict(found), "fits": verdict.fits, "critical": list(critical)})
     else:
-        _print(found, target, critical, [output, *([page] if page else [])])
+        _print(found, target, list(files))
     if not verdict.fits:
         raise Infeasible(_refusal(found, verdict, critical))
     if not as_json:
         console.print(_fitting(verdict), style="green")
 
 
-def _print(plan: Plan, board: Board | None, critical: Sequence[str], written: Sequence[Path]) -> None:
-    console.print(_stages(plan, critical))
+def _print(plan: Plan, board: Board | None, written: Sequence[Path]) -> None:
+    console.print(_stages(plan))
     console.print(_summary(plan, board))
     if len(plan.savings) > 1:
         console.print(_savings(plan))
@@ -94,7 +86,7 @@ def _print(plan: Plan, board: Board | None, critical: Sequence[str], written: Se
     console.print(f"wrote {' and '.join(map(str, written))}", style="dim", soft_wrap=True)
 
 
-def _stages(plan: Plan, critical: Sequence[str], most: int = 40) -> Table:
+def _stages(plan: Plan, most: int = 40) -> Table:
     """The stages around the fullest one, when there are many."""
     network = plan.network
     live = plan.live_bytes
@@ -115,11 +107,11 @@ def _stages(plan: Plan, critical: Sequence[str], most: int = 40) -> Table:
         table.add_row(
             str(index),
             escape(stage.name),
-            escape(operator_text(network, layer)),
+            escape(words.operator(layer.op, network.shapes(layer))),
             "x".join(map(str, tensor.shape)),
-            number(buffers[view.buffer].offset + view.offset),
-            number(tensor.bytes),
-            number(live[index]),
+            words.count(buffers[view.buffer].offset + view.offset),
+            words.count(tensor.bytes),
+            words.count(live[index]),
             style="bold" if live[index] == peak else None,
         )
     if first + most < len(live):
@@ -130,13 +122,25 @@ def _stages(plan: Plan, critical: Sequence[str], most: int = 40) -> Table:
 def _summary(plan: Plan, board: Board | None) -> Table:
     grid = Table.grid(padding=(0, 2))
     gap = plan.peak_bytes - plan.bound_bytes
-    proof = "proven least" if plan.optimal else f"bound {number(plan.bound_bytes)} B, gap {gap / plan.peak_bytes:.1%}"
-    grid.add_row("peak RAM", f"{number(plan.peak_bytes)} B", f"{kibi(plan.peak_bytes)}, {proof}")
+    proof = (
+        "proven least"
+        if plan.optimal
+        else f"bound {words.count(plan.bound_bytes)} B, gap {gap / plan.peak_bytes:.1%}"
+    )
+    grid.add_row(
+        "peak RAM", f"{words.count(plan.peak_bytes)} B", f"{words.rounded_size(plan.peak_bytes)}, {proof}"
+    )
     if len(plan.arenas) > 1:
         for name, size in plan.arenas.items():
-            grid.add_row("", f"{number(size)} B", f"in {name}")
-    grid.add_row("flash", f"{number(plan.flash_bytes)} B", f"{kibi(plan.flash_bytes)} of weights")
-    grid.add_row("work", f"{short(plan.macs)} MACs", f"{len(plan.order)} stages, {len(plan.free)} layers for free")
+            grid.add_row("", f"{words.count(size)} B", f"in {name}")
+    grid.add_row(
+        "flash", f"{words.count(plan.flash_bytes)} B", f"{words.rounded_size(plan.flash_bytes)} of weights"
+    )
+    grid.add_row(
+        "work",
+        f"{words.rounded_count(plan.macs)} MACs",
+        f"{len(plan.order)} stages, {len(plan.free)} layers for free",
+    )
     if board:
         grid.add_row("board", board.name, escape(board.title or ""))
     return grid
@@ -147,16 +151,24 @@ def _savings(plan: Plan) -> Table:
     table.add_column("technique")
     table.add_column("peak RAM", justify="right")
     table.add_column("of the first", justify="right")
-    base = plan.savings[0].peak_bytes or 1
+    base = before = plan.savings[0].peak_bytes or 1
     for saving in plan.savings:
-        table.add_row(saving.technique, number(saving.peak_bytes), f"{saving.peak_bytes / base:.0%}")
+        idle = saving.peak_bytes == before and saving is not plan.savings[0]
+        share = f"{saving.peak_bytes / base:.0%}"
+        table.add_row(saving.technique, words.count(saving.peak_bytes), share, style="dim" if idle else None)
+        before = saving.peak_bytes
     return table
 
 
 def _fitting(verdict: Fit) -> str:
     if verdict.ram is None:
         return "no --board or --ram given: nothing to compare with"
-    return f"fits: {number(verdict.ram - verdict.ram_needed)} B of {number(verdict.ram)} B RAM stay free"
+    return f"fits: {words.count(verdict.ram - verdict.ram_needed)} B of {words.count(verdict.ram)} B RAM stay free"
+
+
+def _way_out(plan: Plan) -> str:
+    floats = any(plan.network.tensors[name].dtype.is_float for name in plan.views)
+    return "a board with more RAM, a smaller input" + (", or an int8 version of the model" if floats else "")
 
 
 def _refusal(plan: Plan, verdict: Fit, critical: Sequence[str]) -> str:
@@ -166,13 +178,13 @@ def _refusal(plan: Plan, verdict: Fit, critical: Sequence[str]) -> str:
         more = f" and {len(critical) - 4} more" if len(critical) > 4 else ""
         proof = "no plan of whole layers needs less" if plan.optimal else "the least found"
         return (
-            f"does not fit: {plan.network.name} needs {number(verdict.ram_needed)} B of RAM ({proof}), "
-            f"{number(over)} B more than the {number(verdict.ram)} B there are; "
-            f"in the way: {names}{more}. Try a larger board, a smaller input or int8."
+            f"does not fit: {plan.network.name} needs {words.count(verdict.ram_needed)} B of RAM ({proof}), "
+            f"{words.count(over)} B more than the {words.count(verdict.ram)} B there are; "
+            f"in the way: {names}{more}. Try {_way_out(plan)}."
         )
     assert verdict.flash is not None
     return (
-        f"does not fit: {plan.network.name} has {number(plan.flash_bytes)} B of weights, "
-        f"{number(plan.flash_bytes - verdict.flash)} B more than the {number(verdict.flash)} B of flash there are. "
+        f"does not fit: {plan.network.name} has {words.count(plan.flash_bytes)} B of weights, "
+        f"{words.count(plan.flash_bytes - verdict.flash)} B more than the {words.count(verdict.flash)} B of flash. "
         f"Try int8 weights or a board with more flash."
     )

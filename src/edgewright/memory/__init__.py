@@ -1,1 +1,25 @@
 """Order of steps, lifetimes, addresses; views, in-place and overlapping buffers; plans made of them."""
+
+from .fit import Fit, critical_buffers, fit
+from .layout import Item, LayoutProblem, Placement, conflicts, place_optimal
+from .ordering import Order, OrderProblem, Store, order
+from .planner import plan
+from .problems import PLAIN, Techniques
+
+__all__ = [
+    "PLAIN",
+    "Fit",
+    "Item",
+    "LayoutProblem",
+    "Order",
+    "OrderProblem",
+    "Placement",
+    "Store",
+    "Techniques",
+    "conflicts",
+    "critical_buffers",
+    "fit",
+    "order",
+    "place_optimal",
+    "plan",
+]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from ..errors import InputError
 from ..platform import Board
-from ..program import Plan
+from ..program import Buffer, Plan
 from .layout import Item, LayoutProblem, Placement, critical
+from .overlap import align_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +49,18 @@ def critical_buffers(plan: Plan) -> tuple[str, ...]:
     found: list[str] = []
     for memory, size in plan.arenas.items():
         buffers = [b for b in plan.buffers if b.memory == memory]
-        items = tuple(Item(b.name, b.first, b.last + 1, b.size) for b in buffers)
+        items = tuple(Item(b.name, b.first, b.last + 1, align_up(b.size, plan.alignment)) for b in buffers)
         offsets = {b.name: b.offset for b in buffers}
-        placement = Placement(offsets, size, 0, "planned")
-        found.extend(critical(LayoutProblem(items, {}, plan.alignment), placement))
+        placement = Placement(offsets, align_up(size, plan.alignment), 0, "planned")
+        problem = LayoutProblem(items, _gaps(buffers, plan.alignment), plan.alignment)
+        found.extend(critical(problem, placement))
     return tuple(found)
+
+
+def _gaps(buffers: Sequence[Buffer], alignment: int) -> Mapping[tuple[str, str], tuple[int, int]]:
+    """Pairs that share bytes while both are alive: an output that trails its input rests on it at this distance."""
+    gaps = {}
+    for x, y in combinations(sorted(buffers, key=lambda b: b.offset), 2):
+        if y.offset < x.end and x.first <= y.last and y.first <= x.last:
+            gaps[x.name, y.name] = (y.offset - x.offset, align_up(y.size, alignment))
+    return gaps

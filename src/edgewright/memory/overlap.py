@@ -54,16 +54,17 @@ def most_shared(x: int, y: int, safe: Distance, alignment: int = 1) -> int:
     return best
 
 
-def plane_scratch(network: Network, layer: Layer, source: str) -> int | None:
+def plane_scratch(network: Network, layer: Layer, source: str, alignment: int = 1) -> int | None:
     """Bytes of scratch with which a depthwise layer can work exactly in place, channel by channel (Sweep.CHANNELS).
 
-    None where it cannot: each output channel must depend on its own input channel alone, at the same size.
+    None where it cannot: each output channel must depend on its own input channel alone, at the same size. Scratch is
+    counted in whole words.
     """
     x, y = network.tensors[source], network.tensors[layer.output]
     depthwise = isinstance(layer.op, Conv2d) and layer.op.groups == x.shape[-1] == y.shape[-1]
     if not depthwise or x.shape != y.shape or x.dtype is not y.dtype or layer.inputs[0] != source:
         return None
-    return y.bytes // y.shape[-1]
+    return align_up(y.bytes // y.shape[-1], alignment)
 
 
 def align_up(value: int, alignment: int) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import Infeasible
 from ..network import Network, Region
-from ..network.operators import Concat, Slice
+from ..network.operators import Concat, Reshape, Slice
 from ..platform import Board
 from ..program import Buffer, Plan, Program, Saving, Stage, Step, Sweep, View, check
 from .layout import (
@@ -104,10 +104,12 @@ def _solve(network: Network, techniques: Techniques, alignment: int, bound: int)
         return _place(*_ordered(network, no_views(network), techniques, alignment))
     choice = Choice()
     best = _place(*_chosen(network, choice, techniques, alignment))
+    movers = [layer.name for layer in network.layers if isinstance(layer.op, Concat | Slice | Reshape)]
+    everything = Choice(copied=frozenset(movers))
     tried = {choice}
     while best.peak > bound:
-        trials = [trial for trial in _alternatives(network, best, choice) if trial not in tried]
-        trials = trials[: MOST_TRIALS - len(tried)]
+        trials = [everything, *_alternatives(network, best, choice)]
+        trials = [trial for trial in trials if trial not in tried][: MOST_TRIALS - len(tried)]
         tried.update(trials)
         start = best.peak
         for trial in trials:
@@ -138,9 +140,9 @@ def _alternatives(network: Network, solution: Solution, choice: Choice) -> list[
         ]
         found += [replace(choice, copied=choice.copied ^ {name}) for name in joined]
         parts = [m for m in members if any(isinstance(r.op, Concat) for r in work.network.readers[m])]
-        first = next(iter(work.written_first(parts)), None)
-        if first in network.tensors:  # and is not itself a copy
-            found.insert(0, replace(choice, moved=choice.moved | {first}))
+        for first in work.written_first(parts)[:1]:
+            if first in network.tensors:  # and is not itself a copy
+                found.insert(0, replace(choice, moved=choice.moved | {first}))
     return found
 
 
@@ -152,7 +154,7 @@ def _chosen(network: Network, choice: Choice, techniques: Techniques, alignment:
 
 def _ordered(network: Network, views: Views, techniques: Techniques, alignment: int) -> tuple[Work, Order]:
     if techniques.planes:
-        views = with_planes(network, views)
+        views = with_planes(network, views, alignment)
     work = Work(network, views, techniques, alignment)
     return work, order(work.order_problem())
 
@@ -233,7 +235,7 @@ def _assemble(
     work, network = solution.work, solution.work.network
     offsets = solution.placement.offsets
     spans = dict(work.lifetimes(solution.order.steps))
-    sizes = {root: store.size for root, store in work.stores.items()}
+    sizes = {root: network.tensors[root].bytes for root in work.stores}
     for position, step in enumerate(solution.order.steps):
         layer = work.layers[step]
         if scratch := work.views.planes.get(layer.name):

@@ -11,7 +11,7 @@ from ..network import Layer, Network
 from ..network.operators import Concat, Grain, Reshape, Slice
 from .layout.problem import Item, LayoutProblem
 from .ordering.problem import OrderProblem, Store
-from .overlap import Distance, distance, most_shared, plane_scratch
+from .overlap import Distance, align_up, distance, most_shared, plane_scratch
 from .views import Views, is_dense
 
 
@@ -50,12 +50,15 @@ class Work:
 
     @cached_property
     def stores(self) -> Mapping[str, Store]:
-        """The buffers by the name of their root, with the steps that touch them."""
+        """The buffers by the name of their root, with the steps that touch them; sizes in whole words."""
         writers: dict[str, list[int]] = {}
         readers: dict[str, list[int]] = {}
         places = self.views.places
         for step, layer in enumerate(self.layers):
-            writers.setdefault(places[layer.output].root, []).append(step)
+            if (
+                layer.name not in self.views.planes
+            ):  # a layer in place touches its buffer, but does not begin it
+                writers.setdefault(places[layer.output].root, []).append(step)
             for root in dict.fromkeys(places[name].root for name in self.network.activations(layer)):
                 readers.setdefault(root, []).append(step)
         inputs = {places[name].root for name in self.network.inputs}
@@ -63,7 +66,7 @@ class Work:
         return {
             root: Store(
                 root,
-                self.network.tensors[root].bytes,
+                align_up(self.network.tensors[root].bytes, self.alignment),
                 tuple(writers.get(root, ())),
                 tuple(readers.get(root, ())),
                 root in inputs,
@@ -88,8 +91,7 @@ class Work:
                 if root is None or root == target or len(read) != 1:
                     continue
                 safe = distance(self.network, layer, source)
-                x, y = self.network.tensors[source].bytes, self.network.tensors[layer.output].bytes
-                if most_shared(x, y, safe, self.alignment) > 0:
+                if most_shared(self.stores[root].size, self.stores[target].size, safe, self.alignment) > 0:
                     found[step, root, target] = safe
         return found
 
@@ -194,7 +196,7 @@ def relaxed_problem(network: Network, techniques: Techniques, alignment: int) ->
     """
     moving = {layer.name for layer in network.layers if _moves_data(network, layer)}
     layers = [layer for layer in network.layers if layer.name not in moving]
-    pieces = _pieces(network, moving)
+    pieces = _pieces(network, moving, alignment)
     touched: dict[str, tuple[list[int], list[int]]] = {}
     sizes: dict[str, int] = {}
     for names in pieces.values():
@@ -236,14 +238,14 @@ def _moves_data(network: Network, layer: Layer) -> bool:
     return isinstance(layer.op, Reshape | Slice | Concat) and alike
 
 
-def _pieces(network: Network, moving: set[str]) -> Mapping[str, tuple[tuple[str, int], ...]]:
+def _pieces(network: Network, moving: set[str], alignment: int) -> Mapping[str, tuple[tuple[str, int], ...]]:
     """For each computed tensor its pieces (name, bytes): cut where slices cut it, joined where concats join them."""
     found: dict[str, tuple[tuple[str, int], ...]] = {}
     for name in network.inputs:
-        found[name] = _cut(network, name, moving)
+        found[name] = _cut(network, name, moving, alignment)
     for layer in network.layers:
         if layer.name not in moving:
-            found[layer.output] = _cut(network, layer.output, moving)
+            found[layer.output] = _cut(network, layer.output, moving, alignment)
         elif isinstance(layer.op, Slice):
             found[layer.output] = _selected(network, layer, found[layer.inputs[0]])
         else:
@@ -252,13 +254,14 @@ def _pieces(network: Network, moving: set[str]) -> Mapping[str, tuple[tuple[str,
     return found
 
 
-def _cut(network: Network, name: str, moving: set[str]) -> tuple[tuple[str, int], ...]:
+def _cut(network: Network, name: str, moving: set[str], alignment: int) -> tuple[tuple[str, int], ...]:
     """The tensor in the parts that its slices take along one axis; in one piece when they are not as simple."""
     tensor = network.tensors[name]
     slices = [r.op for r in network.readers[name] if r.name in moving and isinstance(r.op, Slice)]
     axes = {axis for op in slices for axis, n in enumerate(op.sizes) if n != tensor.shape[axis]}
     if not slices or len(axes) != 1 or any(step != 1 for op in slices for step in op.steps):
-        return ((name, tensor.bytes),)
+        joined = any(r.name in moving and isinstance(r.op, Concat) for r in network.readers[name])
+        return ((name, tensor.bytes if joined else align_up(tensor.bytes, alignment)),)
     axis = axes.pop()
     ends = {0, tensor.shape[axis]}
     for op in slices:
@@ -287,9 +290,9 @@ def _selected(
 
 def _best_sharing(network: Network, layer: Layer, source: str, techniques: Techniques, alignment: int) -> int:
     """The most bytes that the layer's output can share with a dying input by any technique that is on."""
-    x, y = network.tensors[source].bytes, network.tensors[layer.output].bytes
+    x, y = (align_up(network.tensors[name].bytes, alignment) for name in (source, layer.output))
     shared = 0
     if techniques.allows(layer.op.grain):
         shared = most_shared(x, y, distance(network, layer, source), alignment)
-    scratch = plane_scratch(network, layer, source) if techniques.planes else None
+    scratch = plane_scratch(network, layer, source, alignment) if techniques.planes else None
     return shared if scratch is None else max(shared, y - scratch)

@@ -83,7 +83,7 @@ def with_copies(network: Network, tensors: Collection[str]) -> Network:
     return network.with_layers(layers, added)
 
 
-def with_planes(network: Network, views: Views) -> Views:
+def with_planes(network: Network, views: Views, alignment: int) -> Views:
     """The views with depthwise layers that work in place, one channel plane after the other.
 
     Worth it where a plane of scratch is smaller than the distance at which the output could trail the input.
@@ -94,7 +94,7 @@ def with_planes(network: Network, views: Views) -> Views:
     members = {root: set(names) for root, names in views.members().items()}
     for layer in network.layers:
         source, target = layer.inputs[0], layer.output
-        scratch = None if source in network.constants else plane_scratch(network, layer, source)
+        scratch = None if source in network.constants else plane_scratch(network, layer, source, alignment)
         if scratch is None or network.sole_reader(source) is not layer:
             continue
         root = places[source].root

@@ -82,22 +82,24 @@ class Builder:
         return self.tensors[tensor].shape
 
     def build(self, outputs: Sequence[str], layouts: Mapping[str, tuple[int, ...]] | None = None) -> Network:
-        """The finished network, checked; layers that lead to no output are dropped."""
+        """The finished network, checked; layers that lead to no output and inputs that nobody reads are dropped."""
         wanted, kept = set(outputs), []
         for layer in reversed(self.layers):
             if layer.output in wanted:
                 wanted.update(layer.inputs)
                 kept.append(layer)
+        inputs = [name for name in self.inputs if name in wanted]
+        notes = [f"input '{name}' is never used and was dropped" for name in self.inputs if name not in wanted]
         network = Network(
             name=self.name,
-            inputs=tuple(self.inputs),
+            inputs=tuple(inputs),
             outputs=tuple(outputs),
             layers=(),
             tensors=self.tensors,
             constants=self.constants,
             arithmetic=self.arithmetic,
             layouts={**self.layouts, **(layouts or {})},
-            notes=tuple(self.notes),
+            notes=(*self.notes, *notes),
         )
         return check(network.with_layers(reversed(kept)))
 

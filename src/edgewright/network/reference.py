@@ -197,9 +197,9 @@ def _difference(network: Network, name: str, mine: Array, theirs: Array) -> Diff
         a, b = mine.astype(np.float64), theirs.astype(np.float64)
         finite = np.isfinite(b)
         alike = np.array_equal(a[~finite], b[~finite], equal_nan=True) and np.isfinite(a[finite]).all()
-        largest = float(np.abs(a - b).max(initial=0, where=finite)) if alike else float("inf")
+        largest = float(np.abs(a[finite] - b[finite]).max(initial=0)) if alike else float("inf")
     if is_float and step is None:
-        allowed = RELATIVE * float(np.abs(b).max(initial=0, where=finite)) + ABSOLUTE
+        allowed = RELATIVE * float(np.abs(b[finite]).max(initial=0)) + ABSOLUTE
         return Difference(name, largest, allowed, largest <= allowed)
     allowed = 1.0 if step is not None and network.arithmetic is Arithmetic.ONNX else 0.0
     if is_float and step is not None:

@@ -1,7 +1,7 @@
 """The network as executed: regions, steps, loops, stages; plans as data; the interpreter that judges them."""
 
 from ..network import Region
-from .codec import load_plan, plan_from_dict, plan_to_dict, save_plan
+from .codec import load_plan, plan_from_dict, plan_text, plan_to_dict, save_plan
 from .interpreter import Interpreter, interpret
 from .plan import Buffer, Plan, Saving, View
 from .program import Loop, Program, Stage, Step, Sweep, check
@@ -22,6 +22,7 @@ __all__ = [
     "interpret",
     "load_plan",
     "plan_from_dict",
+    "plan_text",
     "plan_to_dict",
     "save_plan",
 ]

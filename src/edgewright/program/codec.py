@@ -107,8 +107,13 @@ def plan_from_dict(data: Mapping[str, Any]) -> Plan:
         raise InputError(f"the plan is damaged: {type(error).__name__} at {error}; make it anew") from error
 
 
+def plan_text(plan: Plan) -> str:
+    """The plan as the text of its file."""
+    return json.dumps(plan_to_dict(plan), indent=1) + "\n"
+
+
 def save_plan(plan: Plan, path: str | Path) -> None:
-    write_atomic(path, json.dumps(plan_to_dict(plan), indent=1) + "\n")
+    write_atomic(path, plan_text(plan))
 
 
 def load_plan(path: str | Path) -> Plan:
@@ -167,8 +172,8 @@ class _Absent:
     def __init__(self, tensor: Tensor) -> None:
         self.shape, self.dtype = tensor.shape, tensor.dtype.numpy
 
-    def __array__(self, *args: object, **kwargs: object) -> Any:
-        raise InputError("a plan file holds no weights; give the model file as well")
+    def __getitem__(self, index: object) -> Any:
+        raise InputError("a plan file holds no weights; give the network it was made of as well")
 
 
 def _tensor_to_dict(tensor: Tensor) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class Plan:
     buffers: tuple[Buffer, ...]
     views: Mapping[str, View]  # for each tensor that is not a constant
     alignment: int
-    peak_bytes: int  # all RAM: inputs, outputs, everything between, scratch
+    peak_bytes: int  # all RAM, in whole words: inputs, outputs, everything between, scratch
     bound_bytes: int  # no plan with these techniques can need less
     flash_bytes: int  # weights and other constants
     macs_plain: int  # of the network layer by layer

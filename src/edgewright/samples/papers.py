@@ -23,18 +23,18 @@ def stahl_running_example() -> onnx.ModelProto:
 def stahl_two_paths() -> onnx.ModelProto:
     """Scheduling example of Stahl fig. 4.5: two paths whose best order, peak 110, is not depth-first, 120.
 
-    One unit is 64 floats, 256 bytes. The text gives A1 50, B1 30, C1 40, B2 40, C2 40. The others are
+    One unit is 40 floats, 160 bytes: 20 rows of 2. The text gives A1 50, B1 30, C1 40, B2 40, C2 40. The others are
     ours: input 20, A2 20, D 10; any with input <= 30, A2 <= 40 and D <= 30 keep both peaks. D has to be smaller
-    than what it reads, so it is a product: rows of the first path times columns of the second.
+    than what it reads, so it is a product: rows of the first path times rows of the second.
     """
     net = Builder("stahl_two_paths")
-    x = net.input(1, 5, 16, 16)
+    x = net.input(20, 40)
     first, second = x, x
-    for layer, channels, stride in (("A1", 50, (4, 1)), ("B1", 30, 1), ("C1", 40, 1)):
-        first = net.conv(first, channels, 3, stride, gain=LINEAR, name=layer)  # 4 rows of 16
-    for layer, channels, stride in (("A2", 20, (1, 4)), ("B2", 40, 1), ("C2", 40, 1)):
-        second = net.conv(second, channels, 3, stride, gain=LINEAR, name=layer)  # 16 rows of 4
-    return net.model(net.node("MatMul", first, second, name="D"))
+    for layer, width in (("A1", 100), ("B1", 60), ("C1", 80)):
+        first = net.dense(first, width, gain=LINEAR, name=layer)
+    for layer, width in (("A2", 40), ("B2", 80), ("C2", 80)):
+        second = net.dense(second, width, gain=LINEAR, name=layer)
+    return net.model(net.node("Gemm", first, second, name="D", transB=1))
 
 
 def minakova_example() -> onnx.ModelProto:

@@ -1,18 +1,27 @@
-"""Addresses for buffers with lifetimes in the least memory, with proof; which buffers there are is decided elsewhere."""
+"""Addresses for buffers with lifetimes in the least memory, with proof. Which buffers there are is decided above."""
 
 from edgewright.memory.layout.bound import lower_bound
+from edgewright.memory.layout.critical import critical
+from edgewright.memory.layout.csv import read_csv, write_csv
 from edgewright.memory.layout.first_fit import place_first_fit, place_greedy_by_size
+from edgewright.memory.layout.memories import MemoryPlacement, place_in_memories
 from edgewright.memory.layout.optimal import Effort, place_optimal
-from edgewright.memory.layout.problem import Item, LayoutProblem, Placement, conflicts
+from edgewright.memory.layout.problem import Item, LayoutProblem, NotFound, Placement, conflicts
 
 __all__ = [
     "Effort",
     "Item",
     "LayoutProblem",
+    "MemoryPlacement",
+    "NotFound",
     "Placement",
     "conflicts",
+    "critical",
     "lower_bound",
     "place_first_fit",
     "place_greedy_by_size",
+    "place_in_memories",
     "place_optimal",
+    "read_csv",
+    "write_csv",
 ]

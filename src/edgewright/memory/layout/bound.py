@@ -48,7 +48,9 @@ def _union(alive: list[Item], pads: dict[str, int], shared: dict[str, dict[str, 
     """
     names = {i.name for i in alive}
     worth = {
-        i.name: i.size + pads[i.name] - sum(s for other, s in shared.get(i.name, {}).items() if other in names)
+        i.name: i.size
+        + pads[i.name]
+        - sum(s for other, s in shared.get(i.name, {}).items() if other in names)
         for i in alive
     }
     kept = {i.name: i.size + pads[i.name] for i in alive}
@@ -78,7 +80,8 @@ def overlap(problem: LayoutProblem, x: Item, y: Item) -> int:
     a = problem.alignment
     size_x, size_y = x.size + -x.size % a, y.size + -y.size % a
     g_xy, g_yx = problem.gap(x, y), problem.gap(y, x)
-    # The distance d = offset[y] - offset[x] obeys d >= g_xy or d <= -g_yx; one lies inside the other for d in [low, high].
+    # The distance d = offset[y] - offset[x] obeys d >= g_xy or d <= -g_yx.
+    # One lies inside the other for d in [low, high].
     low, high = min(0, size_x - size_y), max(0, size_x - size_y)
     at_least, at_most = max(g_xy + -g_xy % a, low), min(-(g_yx + -g_yx % a), high)
     return max(0, *(min(size_x, d + size_y) - max(0, d) for d in (at_least, at_most)))

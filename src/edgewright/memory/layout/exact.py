@@ -1,4 +1,4 @@
-"""The exact models: is there a placement within a limit, and which has the least peak? When to ask is up to the caller."""
+"""The exact models: does a placement fit a limit, and which has the least peak? When to ask is up to the caller."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,9 +34,12 @@ def fit(grid: Grid, limit: int, order: Sequence[int], budget: Budget) -> tuple[S
     if any(grid.ceiling(i, limit) < (box.fixed or 0) for i, box in enumerate(grid.boxes)):
         return Status.IMPOSSIBLE, []
     model, offset = _placements(grid, limit)
-    model.add_decision_strategy([offset[i] for i in order], cp_model.CHOOSE_LOWEST_MIN, cp_model.SELECT_MIN_VALUE)
+    model.add_decision_strategy(
+        [offset[i] for i in order], cp_model.CHOOSE_LOWEST_MIN, cp_model.SELECT_MIN_VALUE
+    )
     solver = _solver(budget)
-    solver.parameters.search_branching = cp_model.FIXED_SEARCH
+    if not grid.special:  # a buffer that another may trail should not lie lowest
+        solver.parameters.search_branching = cp_model.FIXED_SEARCH
     status = solver.solve(model)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return Status.FOUND, [solver.value(o) for o in offset]

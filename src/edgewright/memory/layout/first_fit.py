@@ -17,9 +17,14 @@ ORDERS: dict[str, Order] = {
     "life": lambda g, i: (g.boxes[i].start - g.boxes[i].end, -g.boxes[i].size),
     "area": lambda g, i: ((g.boxes[i].start - g.boxes[i].end) * g.boxes[i].size,),
     "crowding, size": lambda g, i: (-g.crowding[i], -g.boxes[i].size),
+    "end": lambda g, i: (
+        -g.boxes[i].end,
+        -g.boxes[i].size,
+    ),  # an output that trails its input, then the input
     "start": lambda g, i: (g.boxes[i].start, -g.boxes[i].size),
 }
 _CLIMB_WORK = 1_000_000  # pairs looked at while climbing: about a second
+_CLIMB_STEPS = 200
 
 
 def in_order(grid: Grid, order: str) -> list[int]:
@@ -74,7 +79,9 @@ def first_fit(grid: Grid, order: Sequence[int]) -> list[int]:
     for i in order:
         if grid.boxes[i].fixed is not None:
             continue
-        taken = [(offsets[j] - drop, offsets[j] + lift) for j, drop, lift in grid.rivals[i] if offsets[j] >= 0]
+        taken = [
+            (offsets[j] - drop, offsets[j] + lift) for j, drop, lift in grid.rivals[i] if offsets[j] >= 0
+        ]
         taken.sort()
         here = 0
         for low, high in taken:
@@ -90,8 +97,8 @@ def _climb(grid: Grid, order: list[int], enough: int, rng: random.Random) -> lis
     """The best offsets met while a box at the peak moves forward in the order, to before one of its rivals."""
     best = offsets = first_fit(grid, order)
     peak = best_peak = grid.peak(offsets)
-    steps = _CLIMB_WORK // (1 + len(grid.boxes) + sum(map(len, grid.rivals)))
-    for _ in range(steps):
+    work = len(grid.boxes) + sum(map(len, grid.rivals))
+    for _ in range(min(_CLIMB_STEPS, _CLIMB_WORK // max(1, work))):
         if best_peak <= enough:
             break
         at_peak = [i for i, o in enumerate(offsets) if o * grid.unit + grid.boxes[i].top == peak]

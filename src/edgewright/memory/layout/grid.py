@@ -10,7 +10,7 @@ from edgewright.memory.layout.problem import LayoutProblem, Placement
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A buffer, or a pile of buffers that move as one. Time counts births and deaths: a life is as long as it is busy."""
+    """A buffer, or a pile of buffers that move as one. Time is counted in births and deaths."""
 
     start: int
     end: int
@@ -29,7 +29,7 @@ class Grid:
 
     @cached_property
     def rivals(self) -> tuple[tuple[tuple[int, int, int], ...], ...]:
-        """For each box i its (j, drop, lift): i may not start strictly between offset[j] - drop and offset[j] + lift."""
+        """For each box i its (j, drop, lift): i may not lie strictly between offset[j] - drop and offset[j] + lift."""
         found: list[list[tuple[int, int, int]]] = [[] for _ in self.boxes]
         alive: list[int] = []
         boxes = self.boxes
@@ -86,7 +86,11 @@ def to_grid(problem: LayoutProblem) -> Grid:
         both = (g_xy + -g_xy % a, g_yx + -g_yx % a)
         special[min(i, j), max(i, j)] = both if i < j else both[::-1]
     sizes = [item.size + -item.size % a for item in problem.items]
-    lengths: Iterable[int] = (*sizes, *(i.fixed or 0 for i in problem.items), *(g for p in special.values() for g in p))
+    lengths: Iterable[int] = (
+        *sizes,
+        *(i.fixed or 0 for i in problem.items),
+        *(g for p in special.values() for g in p),
+    )
     unit = gcd(*lengths) or a
     time = {t: n for n, t in enumerate(sorted({t for i in problem.items for t in (i.start, i.end)}))}
     boxes = tuple(
@@ -96,7 +100,9 @@ def to_grid(problem: LayoutProblem) -> Grid:
     return Grid(unit, boxes, {pair: (g // unit, h // unit) for pair, (g, h) in special.items()})
 
 
-def to_placement(problem: LayoutProblem, grid: Grid, offsets: Sequence[int], bound: int, method: str) -> Placement:
+def to_placement(
+    problem: LayoutProblem, grid: Grid, offsets: Sequence[int], bound: int, method: str
+) -> Placement:
     """`offsets` of `grid` as addresses of the buffers of `problem`."""
     named = {item.name: o * grid.unit for item, o in zip(problem.items, offsets, strict=True)}
     return Placement(named, grid.peak(offsets), bound, method)

@@ -10,10 +10,15 @@ from edgewright.memory.layout.coarsen import Coarse, Merge, coarsen
 from edgewright.memory.layout.exact import Budget, Status, fit, minimise
 from edgewright.memory.layout.first_fit import best_first_fit, in_order
 from edgewright.memory.layout.grid import Grid, to_grid
-from edgewright.memory.layout.problem import LayoutProblem, Placement, conflicts
+from edgewright.memory.layout.problem import Item, LayoutProblem, NotFound, Placement, conflicts
+from edgewright.memory.layout.repair import repair
 
-_FIRST = Budget(conflicts=60, work=0.004)  # of one search in the first round; each round takes four times as much
-_SMALL = 40  # boxes up to which single buffers are searched first: a proof comes as quickly as a placement there
+_FIRST = Budget(
+    conflicts=60, work=0.004
+)  # of one search in the first round; each round takes four times as much
+_SMALL = (
+    40  # boxes up to which single buffers are searched first: a proof comes as quickly as a placement there
+)
 _SEARCHES = (  # what solves MiniMalloc's instances, quickest first
     (Merge.BLOCKS, "crowding"),
     (Merge.BLOCKS, "life"),
@@ -35,7 +40,7 @@ class Effort(Enum):
     def proof(self) -> Budget:
         """What the final search for the optimum may cost."""
         scale = 4**self.value
-        return Budget(_FIRST.conflicts * 10 * scale, _FIRST.work * scale)
+        return Budget(_FIRST.conflicts * scale, _FIRST.work * scale / 4)
 
 
 @dataclass(frozen=True)
@@ -51,8 +56,8 @@ def place_optimal(
 ) -> Placement:
     """The placement with the least peak, or, given a capacity in bytes, one that fits.
 
-    The answer is proven best (`optimal`), found (`bound` < `peak`), or `Infeasible` is raised, which says whether none
-    exists or none was found. Parts of the problem between which nothing is alive are solved one by one.
+    Proven best (`optimal`), found (`bound` < `peak`), proven impossible (`Infeasible`) or given up (`NotFound`): four
+    answers. Parts of the problem between which nothing is alive are solved one by one.
     """
     bound = lower_bound(problem)
     if capacity is not None and bound > capacity:
@@ -65,7 +70,9 @@ def place_optimal(
         grid = to_grid(part)
         if (clash := grid.fixed_clash()) is not None:
             x, y = (part.items[i].name for i in clash)
-            raise Infeasible(f"the fixed addresses of {x!r} and {y!r} overlap while both are alive; move one of them")
+            raise Infeasible(
+                f"the fixed addresses of {x!r} and {y!r} overlap while both are alive; move one of them"
+            )
         if capacity is None:
             answer = _least(grid, part_bound, max(bound, peak), effort)
         else:
@@ -84,7 +91,7 @@ def _least(grid: Grid, bound: int, enough: int, effort: Effort) -> _Answer:
     best = _Answer(offsets, grid.peak(offsets), bound, method)
     if best.peak <= enough or effort is Effort.QUICK:
         return best
-    status, found = _search(grid, enough, effort.value)
+    status, found = _search(grid, enough, effort.value, offsets)
     if found is not None:
         return _Answer(found.offsets, found.peak, bound, found.method)
     low = enough + (status is Status.IMPOSSIBLE)  # a peak this low is not excluded
@@ -102,7 +109,7 @@ def _bisect(grid: Grid, low: int, best: _Answer) -> _Answer:
     high = best.peak
     while high - low > max(grid.unit, high // 256):
         middle = (low + high) // 2
-        _, found = _search(grid, middle, rounds=1)
+        _, found = _search(grid, middle, 1, best.offsets, most=2)
         if found is None:
             low = middle + 1
         else:
@@ -116,17 +123,23 @@ def _within(part: LayoutProblem, grid: Grid, bound: int, capacity: int, effort: 
     offsets, method = best_first_fit(grid, capacity, climb=False)
     if (peak := grid.peak(offsets)) <= capacity:
         return _Answer(offsets, peak, bound, method)
-    status, found = _search(grid, capacity, max(1, effort.value))
+    status, found = _search(grid, capacity, max(1, effort.value), offsets)
     if found is not None:
         return _Answer(found.offsets, found.peak, bound, found.method)
     if status is Status.IMPOSSIBLE:
-        raise Infeasible(f"no placement exists in {capacity} bytes, as an exhaustive search showed; {_crowd(part)}")
-    raise Infeasible(f"no placement found in {capacity} bytes, though one may exist; {_crowd(part)}")
+        raise Infeasible(
+            f"no placement exists in {capacity} bytes, as an exhaustive search showed; {_crowd(part)}"
+        )
+    raise NotFound(f"no placement found in {capacity} bytes, though one may exist; {_crowd(part)}")
 
 
-def _search(grid: Grid, limit: int, rounds: int) -> tuple[Status, _Answer | None]:
-    """A placement within `limit` bytes: short searches in rotation, each round longer than the one before."""
-    searches = list(_ways(grid))
+def _search(
+    grid: Grid, limit: int, rounds: int, near: list[int], most: int = len(_SEARCHES)
+) -> tuple[Status, _Answer | None]:
+    """A placement within `limit` bytes: `near` repaired, else short searches in rotation, each round a longer one."""
+    if (fixed := repair(grid, near, limit, _FIRST)) is not None:
+        return Status.FOUND, _Answer(fixed, grid.peak(fixed), 0, "first fit, repaired")
+    searches = list(_ways(grid))[:most]
     for n in range(rounds):
         budget = Budget(_FIRST.conflicts * 4**n, _FIRST.work * 4**n)
         for merge, coarse, order in searches:
@@ -151,7 +164,7 @@ def _ways(grid: Grid) -> Iterator[tuple[Merge, Coarse, str]]:
 
 def _parts(problem: LayoutProblem) -> Iterator[LayoutProblem]:
     """The problem cut at every time that no buffer lives through."""
-    items: list[list] = []
+    items: list[list[Item]] = []
     until = None
     for item in sorted(problem.items, key=lambda i: i.start):
         if until is None or item.start >= until:

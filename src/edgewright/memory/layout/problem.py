@@ -4,7 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from edgewright.errors import InputError
+from edgewright.errors import Infeasible, InputError
+
+
+class NotFound(Infeasible):
+    """No placement was found, but none was proven impossible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,10 @@ def conflicts(problem: LayoutProblem, placement: Placement) -> list[tuple[str, s
 
     The judge of every solver here. It shares no code with them and reads like the problem's definition.
     """
-    at, gaps = placement.offsets, dict(problem.gaps) | {(y, x): (h, g) for (x, y), (g, h) in problem.gaps.items()}
+    at, gaps = (
+        placement.offsets,
+        dict(problem.gaps) | {(y, x): (h, g) for (x, y), (g, h) in problem.gaps.items()},
+    )
     bad = []
     for n, x in enumerate(problem.items):
         a = at[x.name]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from edgewright.memory.ordering.hills import Chain
 from edgewright.memory.ordering.lattice import Lattice, bits
 
+
 @dataclass(frozen=True)
 class Branches:
     """Parallel chains, the stores they share, and the bytes that are held whatever they do."""
@@ -50,7 +51,11 @@ def find_branches(lattice: Lattice) -> Branches | None:
             if fork is not None and lattice.touch[fork] & me:
                 last_touch[i] = at
                 last_need[i] = lattice.run(done | others, level[-1], step)[0]
-                if join is not None and lattice.writers[join] & me and not lattice.writers[join] & (done | others):
+                if (
+                    join is not None
+                    and lattice.writers[join] & me
+                    and not lattice.writers[join] & (done | others)
+                ):
                     last_need[i] -= lattice.size[join]
             if join is not None and lattice.writers[join] & me:
                 first_write.setdefault(i, at)

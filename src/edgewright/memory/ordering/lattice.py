@@ -26,7 +26,9 @@ class Moves:
     born: int  # of these, the bytes that the step starts (without scratch)
     joins: tuple[tuple[int, int], ...]  # (other writers, size): started here unless one of them ran
     frees: tuple[tuple[int, int], ...]  # (other steps that touch it, size): freed here once all of them ran
-    shares: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]  # for each y: (size y, ((others of x, saved), ...))
+    shares: tuple[
+        tuple[int, tuple[tuple[int, int], ...]], ...
+    ]  # for each y: (size y, ((others of x, saved), ...))
 
 
 class Lattice:
@@ -50,12 +52,8 @@ class Lattice:
         for x, touch in enumerate(self.touch):
             for step in bits(touch):
                 self.touched[step].append(x)
+        self.most = sum(self.size) + sum(problem.scratch)  # bytes that no order exceeds
         self.moves = [self._moves(problem, step) for step in range(self.count)]
-        # Steps whose sharing hopes that this one runs earlier: it must not be put off behind them for free.
-        self.hopes = [0] * self.count
-        for (step, x, _), _ in problem.savings.items():
-            for other in bits(self.touch[x] & ~(1 << step)):
-                self.hopes[other] |= 1 << step
 
     def _moves(self, problem: OrderProblem, step: int) -> Moves:
         me = 1 << step

@@ -9,7 +9,7 @@ from ortools.sat.python import cp_model
 
 from edgewright.memory.ordering.problem import OrderProblem
 
-_MOST_STEPS = 80  # the programme has a row for each step and store; beyond this it proves nothing in time
+_MOST_STEPS = 48  # the programme has a row for each step and store; beyond this it proves nothing in time
 
 
 def improve(
@@ -46,7 +46,11 @@ def improve(
         dies: dict[int, cp_model.LiteralT] = {}
         for x, store in enumerate(problem.stores):
             touch = sorted(set(store.writers + store.readers))
-            began = True if store.is_input or s in store.writers else _any(model, [earlier[w][s] for w in store.writers])
+            began = (
+                True
+                if store.is_input or s in store.writers
+                else _any(model, [earlier[w][s] for w in store.writers])
+            )
             needed = True if store.is_output or s in touch else _any(model, [earlier[s][t] for t in touch])
             alive = _both(model, began, needed)
             use.append(store.size * alive)
@@ -85,7 +89,9 @@ def _any(model: cp_model.CpModel, literals: list[cp_model.IntVar]) -> cp_model.I
     return result
 
 
-def _both(model: cp_model.CpModel, a: cp_model.IntVar | bool, b: cp_model.IntVar | bool) -> cp_model.IntVar | int:
+def _both(
+    model: cp_model.CpModel, a: cp_model.IntVar | bool, b: cp_model.IntVar | bool
+) -> cp_model.IntVar | int:
     """A literal that is true when both are."""
     if a is True and b is True:
         return 1

@@ -56,8 +56,8 @@ class Interleaved:
     bound: int
 
 
-def interleave(lattice: Lattice, branches: Branches, known: int, effort: float) -> Interleaved:
-    """The best interleaving of the chains that needs less than `known` bytes.
+def interleave(lattice: Lattice, branches: Branches, least: int, known: int, effort: float) -> Interleaved:
+    """The best interleaving of the chains that needs less than `known` bytes; none needs less than `least`.
 
     Given where every chain stands at the pivots, each phase between them is a set of independent chains with
     fixed ends, for which the order by `Climb.rank` is optimal (Liu 1987). So only these places are to be chosen.
@@ -72,10 +72,12 @@ def interleave(lattice: Lattice, branches: Branches, known: int, effort: float) 
     order, bound = None, known
     for case in cases:
         programme = _Programme(lattice, branches, case)
-        found, peak, least = programme.solve(known, effort)
-        bound = min(bound, least)
+        found, peak, proven = programme.solve(least, known, effort)
+        bound = min(bound, proven)
         if found is not None:
             order, known = found, peak
+        if known == least:
+            break
     return Interleaved(order, min(bound, known))
 
 
@@ -123,16 +125,15 @@ class _Programme:
                 return found
         return found
 
-    def solve(self, known: int, effort: float) -> tuple[tuple[int, ...] | None, int, int]:
-        """(order or None, its peak, bound): the best with a peak below `known`."""
+    def solve(self, least: int, known: int, effort: float) -> tuple[tuple[int, ...] | None, int, int]:
+        """(order or None, its peak, bound): the best with a peak of at least `least` and below `known`."""
         chains = self.branches.chains
-        lowest = self.branches.base
         if not self.is_small:
-            return None, known, lowest
+            return None, known, least
 
         # Variables: an option for each chain, the legs that follow from it, and the peak.
         model = cp_model.CpModel()
-        peak = model.new_int_var(0, max(known - 1, 0), "peak")
+        peak = model.new_int_var(least, known - 1, "peak")
         takes = [[model.new_bool_var("") for _ in options] for options in self.options]
         legs: list[dict[Leg, cp_model.IntVar]] = []
         for chain, options, take in zip(chains, self.options, takes, strict=True):
@@ -143,7 +144,10 @@ class _Programme:
             legs.append({leg: model.new_bool_var("") for leg in users})
             for leg, taken_by in users.items():
                 model.add(sum(taken_by) == legs[-1][leg])
-        paths = [{leg: climbs(chain, leg.begin, leg.end) for leg in of} for chain, of in zip(chains, legs, strict=True)]
+        paths = [
+            {leg: climbs(chain, leg.begin, leg.end) for leg in of}
+            for chain, of in zip(chains, legs, strict=True)
+        ]
 
         # Constraints: one option each, one actor at each pivot, and nothing above the peak: pivots, then climbs.
         for take in takes:
@@ -186,7 +190,7 @@ class _Programme:
         if status == cp_model.INFEASIBLE:
             return None, known, known
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return None, known, max(lowest, round(solver.best_objective_bound))
+            return None, known, max(least, round(solver.best_objective_bound))
         chosen = [
             next(option for option, taken in zip(options, take, strict=True) if solver.boolean_value(taken))
             for options, take in zip(self.options, takes, strict=True)

@@ -23,7 +23,7 @@ class Effort:
     width: int = 200  # executed sets per level in a quick sweep
     states: int = 60_000  # executed sets in an exhaustive sweep
     flows: int = 20_000  # minimum cuts in all probes
-    model: float = 10.0  # deterministic seconds for each integer programme
+    model: float = 3.0  # deterministic seconds for each integer programme
 
 
 DEFAULT = Effort()
@@ -58,17 +58,19 @@ class _Work:
     def __init__(self, segment: Segment, effort: Effort) -> None:
         self.segment, self.effort = segment, effort
         self.lattice = Lattice(segment.problem)
-        self.method = "sweep"
-        swept = sweep(self.lattice, effort.width, cap=sum(self.lattice.size) + sum(segment.problem.scratch) + 1)
+        self.branches = find_branches(self.lattice)
+        # Parallel chains have their own method; a narrow sweep is enough to start from.
+        swept = sweep(self.lattice, 4 if self.branches else effort.width, cap=self.lattice.most + 1)
         assert swept.order is not None
+        self.method = "sweep"
         self.order = swept.order
         self.local_peak = peak(segment.problem, self.order)
         self.local_bound = self.local_peak
         if not swept.complete:
-            self.cuts, self.known = Cuts(self.lattice), Precedence(self.lattice)
+            self.known = Precedence(self.lattice)
+            self.cuts = Cuts(self.lattice)
             self.cuts.follow(self.known.before)
-            use = profile(segment.problem, self.order)
-            needs = dict(zip(self.order, use, strict=True))
+            needs = dict(zip(self.order, profile(segment.problem, self.order), strict=True))
             self.local_bound = step_bound(self.cuts, self.known, [needs[s] for s in range(self.lattice.count)])
 
     @property
@@ -90,10 +92,11 @@ class _Work:
         enough -= self.segment.base
         if self.local_peak <= max(enough, self.local_bound):
             return
-        branches = find_branches(self.lattice)
-        if branches is not None:
+        if self.branches is not None:
             self.method = "chains"
-            result = interleave(self.lattice, branches, self.local_peak, self.effort.model)
+            result = interleave(
+                self.lattice, self.branches, self.local_bound, self.local_peak, self.effort.model
+            )
             self._take(result.order)
             self.local_bound = max(self.local_bound, result.bound)
         if self.local_peak > max(enough, self.local_bound):
@@ -110,38 +113,36 @@ class _Work:
             self.order, self.local_peak = better, cost
 
     def _probe(self, enough: int) -> None:
-        """Asks for one byte less, again and again: refuted, found, or given up.
+        """Bisects between bound and peak: each budget is refuted, met by a quick sweep, or left open.
 
-        What a probe learns for a budget also holds for smaller ones, so it is kept.
+        Then the budget just below the best peak is settled, if an exhaustive sweep can.
         """
-        flows, effort = self.effort.flows, self.effort
-        while self.local_peak > max(enough, self.local_bound):
-            feasible, used = probe(self.cuts, self.known, self.local_peak - 1, flows)
-            flows -= used
-            if not feasible:
-                self.local_bound = self.local_peak
-                return
-            for width in (effort.width, effort.states // self.lattice.count):
-                swept = sweep(self.lattice, width, self.local_peak, self.local_bound, self.known.before)
-                if swept.order is not None or swept.complete:
-                    break
-            self._take(swept.order)
-            if swept.complete:  # the least peak below the old one, or none is
-                self.local_bound = self.local_peak
-            elif swept.order is None:
-                self._raise_bound(flows)
-                return
-
-    def _raise_bound(self, flows: int) -> None:
-        """Bisects for the largest budget that a probe refutes."""
-        low, high = self.local_bound, self.local_peak - 1  # high was not refuted
-        while low < high and flows > 0:
-            middle = (low + high) // 2
+        flows, low = self.effort.flows, self.local_bound
+        budget = low  # cuts are often tight: ask for the bound itself first
+        while low < self.local_peak and self.local_peak > enough and flows > 0:
             known = self.known.copy()
-            feasible, used = probe(self.cuts, known, middle, flows)
+            feasible, used = probe(self.cuts, known, budget, flows)
             flows -= used
             if feasible:
-                high = middle
+                self._sweep(budget, self.effort.width, known)
             else:
-                low = middle + 1
-        self.local_bound = max(self.local_bound, low)
+                self.local_bound = max(self.local_bound, budget + 1)
+            if self.local_peak > budget:
+                low = budget + 1
+            budget = (low + self.local_peak - 1) // 2
+        while self.local_peak > max(enough, self.local_bound):
+            best = self.local_peak
+            feasible, used = probe(self.cuts, self.known, best - 1, flows)
+            flows -= used
+            if not feasible:
+                self.local_bound = best
+            elif not self._sweep(best - 1, self.effort.states // self.lattice.count, self.known):
+                return
+
+    def _sweep(self, budget: int, width: int, known: Precedence) -> bool:
+        """Whether a sweep settled if there is an order within the budget; takes the order, or raises the bound."""
+        swept = sweep(self.lattice, width, cap=budget + 1, floor=budget, follows=known.before)
+        self._take(swept.order)
+        if swept.order is None and swept.complete:
+            self.local_bound = max(self.local_bound, budget + 1)
+        return swept.order is not None or swept.complete

@@ -164,28 +164,28 @@ class Context:
     # Quantisation
 
     def assume_quant(self, value: Computed, quant: Quant) -> bool:
-        """Whether the tensor may be taken as quantised so; notes it there and in what it was moved from.
+        """Whether the tensor may be taken as quantised so; notes it there and wherever its elements were moved.
 
         ONNX states the scale where a tensor is read, not where it is written: an integer input of the
         network, or what was moved from it, has none until its first reader is met.
         """
-        if self.builder.tensors[value.tensor].quant == quant:
-            return True
+        tensors, name = self.builder.tensors, value.tensor
+        if tensors[name].quant is not None:
+            return tensors[name].quant == quant
         producers = {layer.output: layer for layer in self.builder.layers}
-        chain, name = [], value.tensor
-        while self.builder.tensors[name].quant is None:
-            chain.append(name)
-            if name in self.builder.inputs:
-                break
-            producer = producers[name]
-            if not isinstance(producer.op, _MOVES) or quant.axis is not None:
+        while name not in self.builder.inputs:
+            if not isinstance(producers[name].op, _MOVES) or quant.axis is not None:
                 return False
-            name = producer.inputs[0]
-        else:
-            if self.builder.tensors[name].quant != quant:
-                return False
-        for name in chain:
-            self.builder.tensors[name] = replace(self.builder.tensors[name], quant=quant)
+            name = producers[name].inputs[0]
+        moved = {name}  # the input, and all that holds its elements
+        for layer in self.builder.layers:
+            if moved.isdisjoint(layer.inputs):
+                continue
+            if not isinstance(layer.op, _MOVES) or quant.axis is not None:
+                return False  # reads the stored integers as such
+            moved.add(layer.output)
+        for name in moved:
+            tensors[name] = replace(tensors[name], quant=quant)
         return True
 
 

@@ -5,6 +5,7 @@ Nodes that cannot be read are collected, so that a model's owner hears of all of
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -53,6 +54,7 @@ class GraphReader:
     functions: Mapping[FunctionKey, onnx.FunctionProto]
     problems: dict[Problem, None] = field(default_factory=dict)  # an ordered set
     nodes_read: int = 0
+    names: Counter[str] = field(default_factory=Counter)  # of nodes, which files need not keep apart
 
     def read(self, nodes: Sequence[onnx.NodeProto], scope: Scope) -> None:
         """Adds the layers of all nodes and binds the names that they write."""
@@ -62,6 +64,9 @@ class GraphReader:
             if self.nodes_read > MOST_NODES:
                 raise ModelError(f"the model has more than {MOST_NODES} nodes once its functions are inlined")
             name = scope.prefix + (proto.name or f"{proto.op_type}_{index}")
+            self.names[name] += 1
+            if self.names[name] > 1:
+                name = f"{name}_{self.names[name]}"
             extents = {
                 attribute.name: scope.extents[index, i]
                 for i, attribute in enumerate(proto.attribute)

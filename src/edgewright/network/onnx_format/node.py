@@ -76,7 +76,10 @@ class Node:
         return default if attribute is None else int(attribute.i)
 
     def flag(self, name: str, default: bool = False) -> bool:
-        return self.integer(name, int(default)) != 0
+        value = self.integer(name, int(default))
+        if value not in (0, 1):
+            raise self.error(f"attribute '{name}' is {value}, neither 0 nor 1")
+        return value == 1
 
     def real(self, name: str, default: float) -> float:
         attribute = self._attribute(name, _A.FLOAT)

@@ -209,7 +209,8 @@ def is_finite(data: Array, source: Source | None = None, step: int = 1 << 22) ->
     if not np.issubdtype(data.dtype, np.floating) or data.size == 0:
         return True
     once = data[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in data.strides)]
-    if not once.flags.c_contiguous:  # made by folding, hence small; or a view that was looked at before
+    once = once.transpose(sorted(range(once.ndim), key=lambda axis: -abs(once.strides[axis])))  # memory order
+    if not once.flags.c_contiguous:  # made by folding, hence small
         return bool(np.isfinite(once).all())
     flat = once.reshape(-1)
     for start in range(0, flat.size, step):

@@ -78,8 +78,11 @@ def read_window(node: Node, rank: int, kernel: Pair | None = None) -> Window:
     )
 
 
-def resolved_pads(window: Window, size: Pair) -> Pads:
-    """The pads, with auto_pad worked out for an image of this size: SAME gives ceil(size / stride) windows."""
+def resolved_pads(window: Window, size: Pair, least: int = 0) -> Pads:
+    """The pads, with auto_pad worked out for an image of this size: SAME gives ceil(size / stride) windows.
+
+    Where windows leave gaps that takes negative pads; pools crop then, convolutions do not (onnxruntime).
+    """
     if window.auto_pad == "NOTSET":
         return window.pads
     if window.auto_pad == "VALID":
@@ -88,7 +91,7 @@ def resolved_pads(window: Window, size: Pair) -> Pads:
         max(
             (-(-size[i] // window.stride[i]) - 1) * window.stride[i]
             + (window.kernel[i] - 1) * window.dilation[i] + 1 - size[i],
-            0,
+            least,
         )
         for i in range(2)
     ]  # fmt: skip
@@ -97,7 +100,7 @@ def resolved_pads(window: Window, size: Pair) -> Pads:
 
 def split_pads(totals: list[int], upper: bool) -> Pads:
     """Totals divided between both ends; an odd one goes below and to the right when `upper`."""
-    first = [total // 2 if upper else total - total // 2 for total in totals]
+    first = [int((total if upper else total + 1) / 2) for total in totals]  # rounds towards zero
     return (first[0], first[1], totals[0] - first[0], totals[1] - first[1])
 
 
@@ -203,7 +206,7 @@ def _pool(node: Node, x: Value) -> tuple[Value, Window, Pads, Pair]:
     window = read_window(node, len(node.shape(x)))
     _, h, w, _ = node.shape(image)
     size = (h, w)
-    pads = resolved_pads(window, size)
+    pads = resolved_pads(window, size, least=-(2**31))
     if not node.flag("ceil_mode"):
         return image, window, pads, (0, 0)
     added = [0, 0]

@@ -69,10 +69,8 @@ class Concat(Operator):
         axis = normal_axis(self.axis, len(shapes[0]))
         for shape in shapes:
             alike = len(shape) == len(shapes[0]) and shape[:axis] == shapes[0][:axis]
-            require(
-                alike and shape[axis + 1 :] == shapes[0][axis + 1 :],
-                f"cannot join {list(shapes)} along {axis}",
-            )
+            if not alike or shape[axis + 1 :] != shapes[0][axis + 1 :]:
+                raise ValueError(f"cannot join {shapes[0]} and {shape} along {axis}")
         return (*shapes[0][:axis], sum(shape[axis] for shape in shapes), *shapes[0][axis + 1 :])
 
     def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:

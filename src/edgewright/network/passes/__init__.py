@@ -11,6 +11,7 @@ from .channels_last import to_channels_last
 from .constants import fold_constants, fold_dequantised
 from .flatten import fold_flatten
 from .identities import drop_dead, drop_identities, merge_reshapes
+from .names import name_tensors
 from .padding import fold_padding
 from .quantise import quantise_layers
 from .recognise import recognise_activations, recognise_shuffles
@@ -32,6 +33,7 @@ PASSES: Mapping[str, Pass] = {
     "fold scale and shift": fold_affine,
     "fold padding": fold_padding,
     "fuse activations": fuse_activations,
+    "name tensors after their layers": name_tensors,
 }
 
 

@@ -106,7 +106,7 @@ def gelu(layer: LayerReading) -> None:
 
 def softmax(layer: LayerReading) -> None:
     beta = _finite(layer, layer.options(tflite.SoftmaxOptions).Beta(), "beta")
-    if layer.result().dtype is not DType.INT16:  # 8 bits may become 16
+    if layer.result().dtype is not DType.INT16 or layer.tensor().quant is None:  # 8 bits may become 16
         layer.same_type(0)
     layer.emit(Softmax(-1, beta), [layer.input()])
 

@@ -55,11 +55,10 @@ def _emit_conv(
     if spread is None:
         pads = _pads(options.Padding(), (image[1], image[2]), (kh, kw), stride, dilation)
     elif (stride, dilation) == ((1, 1), (1, 1)):
-        # A pad of one pixel in the dealt-out image is a block of pixels in the image itself.
-        padding, dilation = options.Padding(), spread.block
-        inner = _pads(
-            padding, (kh, kw), (kh, kw), stride, (1, 1)
-        )  # stride 1: the image's size does not matter
+        # A pad of one pixel in the dealt-out image is a block of pixels in the image itself. With a stride of 1 it
+        # does not depend on the image's size.
+        dilation = spread.block
+        inner = _pads(options.Padding(), (kh, kw), (kh, kw), stride, (1, 1))
         own = [inner[i] * spread.block[i % 2] + spread.margins[i] for i in range(4)]
         pads = (own[0], own[1], own[2], own[3])
     else:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from math import isfinite, prod
+from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,13 @@ from ...errors import InputError, ModelError, Unsupported
 from ..region import Shape
 from ..tensor import Array, DType, Quant
 
-# What the flatbuffer accessors raise when an offset leads out of the file or a length is absurd.
-DAMAGE = (struct.error, IndexError, ValueError, TypeError, OverflowError)
+# What is raised when an offset leads out of the file, or a length or an option is absurd.
+DAMAGE = (struct.error, IndexError, ValueError, TypeError, ArithmeticError)
 
-_MOST_PARTS = 1 << 16  # tensors or operators: far above any real model, low enough to list in seconds
-_MOST_NUMBERS = (
-    1 << 24
-)  # names, shapes and scales together; tables that overlap can claim far more than the file holds
+_MOST_PARTS = 1 << 15  # tensors or operators: far above any real model, low enough to list in seconds
+# Names, shapes and scales together: tables that overlap can claim far more than the file holds.
+_MOST_NUMBERS = 1 << 23
+_INDEX_COST = 15  # numbers: reading an operator's input takes longer than reading one
 _MOST_AXES = 8
 _MOST_ELEMENTS = 1 << 40
 
@@ -122,6 +122,21 @@ def damage_named(what: str) -> Iterator[None]:
         raise ModelError(f"{what}: {error}. Export the model again.") from error
 
 
+def distinct(names: Sequence[str], first: Iterable[int] = ()) -> list[str]:
+    """The names, a number added to those that another has already; those at indices `first` have the first choice."""
+    taken: dict[int, str] = {}
+    used: set[str] = set()
+    tried: dict[str, int] = {}
+    for index in dict.fromkeys((*first, *range(len(names)))):
+        name = names[index]
+        while name in used:
+            tried[names[index]] = tried.get(names[index], 0) + 1
+            name = f"{names[index]}_{tried[names[index]]}"
+        used.add(name)
+        taken[index] = name
+    return [taken[index] for index in range(len(names))]
+
+
 class _Parser:
     def __init__(self, content: bytes | mmap.mmap, name: str) -> None:
         self.content = content
@@ -150,12 +165,11 @@ class _Parser:
             self._operator(graph.Operators(i), codes, len(tensors))
             for i in range(self._count(graph.OperatorsLength(), "operators"))
         )
-        return ModelFile(
-            tensors,
-            operators,
-            self._indices(graph.InputsAsNumpy(), len(tensors), optional=False),
-            self._indices(graph.OutputsAsNumpy(), len(tensors), optional=False),
-        )
+        inputs = self._indices(graph.InputsAsNumpy(), len(tensors), optional=False)
+        outputs = self._indices(graph.OutputsAsNumpy(), len(tensors), optional=False)
+        names = distinct([tensor.name for tensor in tensors], first=(*inputs, *outputs))
+        named = tuple(replace(tensor, name=name) for tensor, name in zip(tensors, names, strict=True))
+        return ModelFile(named, operators, inputs, outputs)
 
     def _count(self, count: int, what: str) -> int:
         if count > _MOST_PARTS:
@@ -177,6 +191,8 @@ class _Parser:
         return list(values.tolist())
 
     def _indices(self, values: Any, tensors: int, optional: bool) -> tuple[int, ...]:
+        if not isinstance(values, int):
+            self._spend(_INDEX_COST * len(values))
         indices = tuple(self._list(values))
         least = -1 if optional else 0
         if bad := [i for i in indices if not least <= i < tensors]:
@@ -188,9 +204,8 @@ class _Parser:
         return (raw or b"").decode("utf-8", "replace")
 
     def _code(self, code: Any) -> str:
-        builtin = max(
-            code.BuiltinCode(), code.DeprecatedBuiltinCode()
-        )  # the old field holds codes up to 127 only
+        # The old field holds codes up to 127, the new one is absent in old files.
+        builtin = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
         if builtin == tflite.BuiltinOperator.CUSTOM:
             return f"custom operator '{self._text(code.CustomCode())}'"
         return _OPERATOR_NAMES.get(builtin, f"operator {builtin}")
@@ -262,12 +277,12 @@ class _Parser:
         if not scale:
             return None
         zero = zero or [0] * len(scale)
-        if not all(isfinite(s) and s > 0 for s in scale):
+        if not (np.isfinite(scale).all() and min(scale) > 0):
             raise ModelError(f"tensor '{name}' has a scale that is not a positive number")
         if len(zero) != len(scale):
             raise ModelError(f"tensor '{name}' has {len(scale)} scales but {len(zero)} zero points")
         info = np.iinfo(dtype.numpy)
-        if not all(info.min <= z <= info.max for z in zero):
+        if min(zero) < info.min or max(zero) > info.max:
             raise ModelError(f"tensor '{name}' has a zero point outside the range of {dtype.value}")
         if len(scale) == 1:
             return Quant.of(scale[0], zero[0])

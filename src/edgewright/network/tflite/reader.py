@@ -13,7 +13,7 @@ from ..region import Shape
 from .file import damage_named, parse, read_bytes
 from .importers import IMPORTERS
 from .order import execution_order
-from .reading import LayerReading, Reading, index_by_name, layer_label, require_size
+from .reading import LayerReading, Reading, index_by_name, require_size
 
 _NAMES_SHOWN = 4  # layers named for each thing that is not handled
 
@@ -47,7 +47,7 @@ def _add_inputs(reading: Reading, shapes: Mapping[str, Shape]) -> None:
         raise ModelError(f"'{builder.name}' has no outputs")
     for index in dict.fromkeys(file.inputs):
         tensor = file.tensors[index]
-        if tensor.data is not None:
+        if tensor.data is not None and tensor.data.size:
             continue  # a constant that is listed as input too
         shape = chosen.get(index)
         if shape is None:
@@ -79,7 +79,7 @@ def _add_layers(reading: Reading) -> None:
         if index in reading.done:
             continue
         if operator.kind not in IMPORTERS:
-            problems.setdefault(operator.kind, []).append(layer_label(file, index))
+            problems.setdefault(operator.kind, []).append(reading.labels[index])
             lost.update(operator.outputs)
             continue
         if not lost.isdisjoint(operator.inputs):
@@ -88,7 +88,7 @@ def _add_layers(reading: Reading) -> None:
         try:
             _add_layer(reading, index)
         except Unsupported as error:
-            problems.setdefault(f"{operator.kind}, where {error}", []).append(layer_label(file, index))
+            problems.setdefault(f"{operator.kind}, where {error}", []).append(reading.labels[index])
             lost.update(operator.outputs)
     if problems:
         raise Unsupported(_report(reading.builder.name, problems))
@@ -99,8 +99,6 @@ def _add_layer(reading: Reading, index: int) -> None:
     kind = layer.operator.kind
     with damage_named(f"layer '{layer.label}' ({kind})"):
         IMPORTERS[kind](layer)
-        if missing := [i for i in layer.outputs if i not in reading.names and reading.readers.get(i)]:
-            raise ModelError(f"layer '{layer.label}' ({kind}) has {len(missing)} outputs too many")
 
 
 def _report(model: str, problems: Mapping[str, list[str]]) -> str:

@@ -14,10 +14,10 @@ from ..builder import Builder
 from ..kernels import Operand, compute
 from ..kernels.tflite import has_tflite_kernel, needs_one_scale
 from ..network import Arithmetic
-from ..operators import Clamp, Op
+from ..operators import Clamp, Conv2d, ConvTranspose2d, Dense, Op
 from ..region import Region, Shape
 from ..tensor import Array, DType, Quant, Tensor
-from .file import FileOperator, FileTensor, ModelFile
+from .file import FileOperator, FileTensor, ModelFile, distinct
 
 _MOST_ELEMENTS = 1 << 40
 _MOST_FOLDED = 1 << 20  # elements; layers of constants with more are left to run
@@ -32,12 +32,13 @@ _FUSED = {
 
 
 class Reading:
-    """Names in the network are keyed by the file's tensor index: in a file, two tensors may share a name."""
+    """What the file's tensors are called in the network, and what is known of its operators."""
 
     def __init__(self, file: ModelFile, builder: Builder) -> None:
         self.file = file
         self.builder = builder
-        self.names: dict[int, str] = {}
+        self.names: dict[int, str] = {}  # by index of the file's tensor, once it is in the network
+        self.labels = distinct([_label(file, index) for index in range(len(file.operators))])
         self.done: set[int] = set()  # operators read as part of another
         self.spread: dict[int, tuple[int, int]] = {}  # see `convolution.space_to_batch`
         self._derived: dict[tuple[int, str], str] = {}
@@ -66,6 +67,8 @@ class Reading:
 
     def derived(self, tensor: int, how: str, value: Array, quant: Quant | None) -> str:
         """A constant made from a constant of the file, added once however many layers read it."""
+        if self.builder.constants.get(self.names.get(tensor, "")) is value:
+            return self.names[tensor]
         if (tensor, how) not in self._derived:
             self._derived[tensor, how] = self.add_constant(self.file.tensors[tensor].name, value, quant)
         return self._derived[tensor, how]
@@ -75,7 +78,12 @@ class Reading:
     ) -> str:
         """The output of a layer; the values themselves when all that it reads is constant and small."""
         shapes = [self.builder.shape(i) for i in inputs]
-        shape = op.output_shape(shapes)
+        for i, size in zip(inputs, shapes, strict=True):
+            require_size(i, size)
+        try:
+            shape = op.output_shape(shapes)
+        except (ValueError, IndexError) as error:
+            raise ModelError(f"layer '{name}' ({type(op).__name__}): {error}") from error
         require_size(output, shape)
         _require_kernel(op, [self.builder.tensors[i] for i in inputs], Tensor(output, shape, dtype, quant))
         sizes = [prod(s) for s in (*shapes, shape)]
@@ -103,7 +111,7 @@ class LayerReading:
         self.reading = reading
         self.number = index
         self.operator = operator or reading.file.operators[index]
-        self.label = layer_label(reading.file, index)
+        self.label = reading.labels[index]
         self.outputs = self.operator.outputs
 
     # What is read
@@ -174,8 +182,6 @@ class LayerReading:
     def emit(self, op: Op, inputs: Sequence[str], position: int = 0) -> None:
         """Adds the layer that writes an output of this operator, with the type the file gives it."""
         result = self.result(position)
-        if result.quant is not None and result.quant.is_per_channel:
-            raise Unsupported("the result is quantised per channel")
         name = self.label if position == 0 else tidy(result.name)
         made = self.reading.add_layer(op, inputs, name, result.name, result.dtype, result.quant)
         self.reading.names[self.outputs[position]] = made
@@ -212,6 +218,12 @@ def _require_kernel(op: Op, tensors: Sequence[Tensor], result: Tensor) -> None:
     quantised = [tensor for tensor in (*tensors, result) if tensor.quant is not None]
     if not quantised:
         return
+    is_product = isinstance(
+        op, Conv2d | ConvTranspose2d | Dense
+    )  # whose weights may have a scale per channel
+    single = (tensors[0], result) if is_product else quantised
+    if any(tensor.quant is not None and tensor.quant.is_per_channel for tensor in single):
+        raise Unsupported("elements are quantised per channel")
     dtype = quantised[0].dtype
     if not has_tflite_kernel(op, dtype):
         raise Unsupported(f"TFLite has no kernel for quantised {dtype.value}")
@@ -222,7 +234,7 @@ def _require_kernel(op: Op, tensors: Sequence[Tensor], result: Tensor) -> None:
             raise Unsupported("the scales of inputs and output differ, which TFLite does not convert here")
 
 
-def layer_label(file: ModelFile, index: int) -> str:
+def _label(file: ModelFile, index: int) -> str:
     """A short name for an operator: that of its first output, or its kind and number."""
     operator = file.operators[index]
     fallback = f"{operator.kind.lower()}_{index}"
@@ -235,8 +247,8 @@ def tidy(name: str) -> str:
     >>> tidy("model/relu/Relu;model/bn/FusedBatchNormV3;model/conv/Conv2D")
     'model/relu/Relu'
     """
-    first = "".join(c if c.isprintable() else "?" for c in name.split(";")[0].strip())
-    return first[:80] or "layer"
+    first = name[:400].split(";")[0].strip()[:80]
+    return "".join(c if c.isprintable() else "?" for c in first) or "layer"
 
 
 def require_size(name: str, shape: Shape) -> None:

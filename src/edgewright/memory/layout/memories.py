@@ -1,0 +1,152 @@
+"""Buffers over several memories, the busiest in the fastest; addresses inside each memory come from `place_optimal`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ortools.sat.python import cp_model
+
+from edgewright.errors import Infeasible, InputError
+from edgewright.memory.layout.bound import overlap, tightest
+from edgewright.memory.layout.exact import Status
+from edgewright.memory.layout.optimal import place_optimal
+from edgewright.memory.layout.problem import Item, LayoutProblem, NotFound, Placement
+
+_ROUNDS = 40  # assignments tried before giving up
+_WORK = 2.0  # CP-SAT's deterministic time for one assignment: a few seconds
+
+
+@dataclass(frozen=True)
+class MemoryPlacement:
+    """The memory of every buffer and its address there.
+
+    `cost` is the traffic in bytes times the number of memories faster than the one it goes to; `bound` is proven.
+    """
+
+    memory: Mapping[str, str]
+    placements: Mapping[str, Placement]
+    cost: int
+    bound: int
+
+    @property
+    def optimal(self) -> bool:
+        return self.cost == self.bound
+
+
+def place_in_memories(
+    problem: LayoutProblem, memories: Sequence[tuple[str, int]], traffic: Mapping[str, int]
+) -> MemoryPlacement:
+    """Every buffer in one of `memories` (name and capacity, fastest first), with most traffic in the fast ones.
+
+    Memories are first assigned so that no moment demands more than a capacity, then addresses are sought in each. Where
+    that fails, those buffers are not put together again, and so on: the first success is the best. Special pairs bind
+    only inside one memory.
+    """
+    if len({name for name, _ in memories}) < len(memories) or not memories:
+        raise InputError(
+            f"the memories {[name for name, _ in memories]} must have different names, and be some"
+        )
+    cuts: list[tuple[int, frozenset[str]]] = []  # (memory, buffers that it cannot all hold)
+    bound = 0
+    proven = True  # every cut is a fact, not a search that gave up
+    for n in range(_ROUNDS):
+        # Cuts alone may creep: after a while ask for a margin, and give up the proof.
+        percent = 100 - max(0, n - _ROUNDS // 4)
+        proven = proven and percent == 100
+        room = [capacity * percent // 100 for _, capacity in memories]
+        status, rank, least = _assign(problem, room, traffic, cuts, first=n == 0)
+        if status is Status.IMPOSSIBLE and proven:
+            raise Infeasible(f"no placement exists in {_needs(problem, memories)}")
+        if status is not Status.FOUND:
+            break
+        bound = least if proven else bound
+        placements: dict[str, Placement] = {}
+        for m, (name, capacity) in enumerate(memories):
+            part = _part(problem, {item for item, r in rank.items() if r == m})
+            try:
+                placements[name] = place_optimal(part, capacity)
+            except Infeasible as error:
+                proven = proven and not isinstance(error, NotFound)
+                cuts.append((m, frozenset(i.name for i in part.items)))
+        if len(placements) == len(memories):
+            cost = sum(traffic.get(item, 0) * r for item, r in rank.items())
+            names = {item: memories[r][0] for item, r in rank.items()}
+            return MemoryPlacement(names, placements, cost, min(cost, bound))
+    raise NotFound(f"no placement found in {_needs(problem, memories)}")
+
+
+def _needs(problem: LayoutProblem, memories: Sequence[tuple[str, int]]) -> str:
+    """The numbers of a failure."""
+    crowd = tightest(problem)
+    return (
+        f"the memories {', '.join(f'{name} ({capacity} bytes)' for name, capacity in memories)}; "
+        f"{crowd.size} bytes are live at once at time {crowd.time}, and the largest buffer has "
+        f"{max(i.size for i in problem.items)}. Add memory, or tile the largest layer."
+    )
+
+
+def _part(problem: LayoutProblem, names: set[str]) -> LayoutProblem:
+    gaps = {pair: g for pair, g in problem.gaps.items() if pair[0] in names and pair[1] in names}
+    return LayoutProblem(tuple(i for i in problem.items if i.name in names), gaps, problem.alignment)
+
+
+def _assign(
+    problem: LayoutProblem,
+    room: Sequence[int],
+    traffic: Mapping[str, int],
+    cuts: Sequence[tuple[int, frozenset[str]]],
+    first: bool,
+) -> tuple[Status, dict[str, int], int]:
+    """A memory (its rank) for each buffer with the least cost, and a proven bound of that cost."""
+    if first and tightest(problem).size <= room[0]:
+        return Status.FOUND, dict.fromkeys((i.name for i in problem.items), 0), 0
+    model = cp_model.CpModel()
+    # Variables: inside[item][m], item lies in memory m; together[x, y][m], both do.
+    inside = {i.name: [model.new_bool_var("") for _ in room] for i in problem.items}
+    items = {i.name: i for i in problem.items}
+    shared = {(x, y): s for x, y in problem.gaps if (s := overlap(problem, items[x], items[y])) > 0}
+    together = {pair: [model.new_bool_var("") for _ in room] for pair in shared}
+
+    # Constraints: one memory each; at no time more than its capacity, special pairs counted at their least.
+    for one in inside.values():
+        model.add_exactly_one(one)
+    for (x, y), both in together.items():
+        for m, b in enumerate(both):
+            model.add_implication(b, inside[x][m])
+            model.add_implication(b, inside[y][m])
+    a = problem.alignment
+    for alive in _moments(problem):
+        names = {i.name for i in alive}
+        for m, capacity in enumerate(room):
+            sizes = sum((i.size + -i.size % a) * inside[i.name][m] for i in alive)
+            saved = sum(s * together[pair][m] for pair, s in shared.items() if names.issuperset(pair))
+            model.add(sizes - saved <= capacity + a - 1)  # the topmost buffer needs no padding
+    for item in problem.items:
+        for m, capacity in enumerate(room):
+            if (item.fixed or 0) + item.size > capacity:
+                model.add(inside[item.name][m] == 0)
+    for m, never_all in cuts:
+        model.add_bool_or(~inside[name][m] for name in sorted(never_all))
+
+    # Objective: traffic close to the fastest memory.
+    model.minimize(sum(traffic.get(n, 0) * m * b for n, one in inside.items() for m, b in enumerate(one)))
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 0
+    solver.parameters.max_deterministic_time = _WORK
+    status = solver.solve(model)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return (Status.IMPOSSIBLE if status == cp_model.INFEASIBLE else Status.GAVE_UP), {}, 0
+    rank = {name: next(m for m, b in enumerate(one) if solver.value(b)) for name, one in inside.items()}
+    return Status.FOUND, rank, round(solver.best_objective_bound)
+
+
+def _moments(problem: LayoutProblem) -> list[tuple[Item, ...]]:
+    """The sets of buffers alive at some time, those contained in the next one left out."""
+    moments: list[tuple[Item, ...]] = []
+    alive: list[Item] = []
+    events = sorted(problem.items, key=lambda i: i.start)
+    for n, item in enumerate(events):
+        alive = [other for other in alive if other.end > item.start] + [item]
+        if n + 1 == len(events) or any(i.end <= events[n + 1].start for i in alive):
+            moments.append(tuple(alive))
+    return moments

@@ -1,0 +1,55 @@
+"""Docs that cannot go stale: examples run, and the help text is the command's own."""
+
+import doctest
+import os
+import pkgutil
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import edgewright
+from edgewright.cli import main
+
+DOCS = Path(__file__).parent.parent / "docs"
+HELP = re.compile(r"<!-- help: (\w+) -->\n```\n(.*?)```\n", re.DOTALL)
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
+def test_examples_in_the_docs_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    failed, _ = doctest.testfile(str(page), module_relative=False, optionflags=FLAGS)
+    assert failed == 0
+
+
+def modules():
+    found = pkgutil.walk_packages(edgewright.__path__, "edgewright.")
+    return ["edgewright", *(module.name for module in found)]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_examples_in_docstrings_run(name):
+    failed, _ = doctest.testmod(import_module(name), optionflags=FLAGS)
+    assert failed == 0
+
+
+@pytest.mark.parametrize("verb", sorted(main.commands))
+def test_help_in_the_docs_is_current(verb):
+    """EDGEWRIGHT_UPDATE_DOCS=1 rewrites it."""
+    page = DOCS / f"{verb}.md"
+    help_text = CliRunner().invoke(main, [verb, "--help"], prog_name="edgewright", terminal_width=100).output
+    text = page.read_text()
+    current = HELP.sub(lambda m: f"<!-- help: {verb} -->\n```\n{help_text}```\n", text)
+    if os.environ.get("EDGEWRIGHT_UPDATE_DOCS"):
+        page.write_text(current)
+    assert HELP.search(text), f"{page.name} shows no help text"
+    assert page.read_text() == current
+
+
+def test_links_in_the_docs_lead_somewhere():
+    for page in [*DOCS.glob("*.md"), DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md"]:
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
