@@ -22,7 +22,7 @@ def run(*arguments):
 def test_inspect(model):
     result = run("inspect", model)
     assert result.exit_code == 0, result.output
-    assert "conv 3x3" in result.output and "12,501,632 MACs" in result.output
+    assert "Conv2d 3×3" in result.output and "12,501,632 MACs" in result.output
 
 
 def test_inspect_json(model):

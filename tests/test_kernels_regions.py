@@ -6,6 +6,7 @@ That it never misses anything proves `needs` large enough, since nothing else is
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from typing import get_args
 
 import numpy as np
@@ -19,14 +20,19 @@ from edgewright.network.operators import (
     Cast,
     Conv2d,
     ConvTranspose2d,
+    Coordinates,
     Dense,
     Dequantize,
     Gather,
     MatMul,
     Op,
     Quantize,
+    Resize,
+    ResizeMode,
+    Rounding,
 )
-from edgewright.network.tensor import DType, Quant
+from edgewright.network.region import Region
+from edgewright.network.tensor import DType, Quant, Tensor
 from kernel_cases import CASES, cases, regions, result_for, run, tensors_for
 
 PRODUCTS = (Conv2d, ConvTranspose2d, Dense, MatMul)  # BLAS may add in another order for another shape
@@ -51,6 +57,21 @@ def test_a_region_is_that_part_of_the_whole(kind: type, data: st.DataObject) -> 
     assert part.shape == out.shape
     tolerance = 1e-5 if isinstance(case.op, PRODUCTS) else 1e-6
     np.testing.assert_allclose(part, whole[out.slices], rtol=tolerance, atol=tolerance)
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_regions_of_resized_large_images(data: st.DataObject) -> None:
+    """Places are float32: what `needs` names covers their error."""
+    extent, size = (data.draw(st.integers(1, 3000)) for _ in range(2))
+    options = (ResizeMode, Coordinates, Rounding)
+    op = Resize((1, size), *(data.draw(st.sampled_from(list(kind))) for kind in options))
+    values = [np.arange(extent, dtype=np.float32).reshape(1, 1, extent, 1)]
+    y = Tensor("y", (1, 1, size, 1), DType.FLOAT32)
+    whole = run(op, Region.whole(y.shape), values, tensors_for(values), y)
+    for column in data.draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=30)):
+        out = Region.whole(y.shape).with_axis(2, (column, column + 1))
+        np.testing.assert_array_equal(run(op, out, values, tensors_for(values), y), whole[out.slices])
 
 
 @pytest.mark.parametrize("kind", CASES, ids=lambda kind: kind.__name__)
@@ -82,3 +103,19 @@ def test_a_quantised_region_is_that_part_of_the_whole(kind: type, data: st.DataO
     whole = run(case.op, case.whole, values, tensors, result)
     part = run(case.op, out, values, tensors, result)
     np.testing.assert_array_equal(part, whole[out.slices])
+
+
+@pytest.mark.parametrize(("groups", "depth", "per_group"), [(4, 1, 1), (3, 1, 3), (2, 3, 2), (3, 2, 1)])
+def test_every_range_of_channels_of_a_grouped_convolution(groups: int, depth: int, per_group: int) -> None:
+    """A range may start and stop inside a group: depthwise, with a depth multiplier, and grouped."""
+    rng = np.random.default_rng(0)
+    channels = groups * per_group
+    values = [rng.standard_normal((1, 3, 3, groups * depth)), rng.standard_normal((channels, 2, 2, depth))]
+    values = [value.astype(np.float32) for value in values]
+    for op in (Conv2d(groups=groups), ConvTranspose2d(groups=groups)):
+        y = Tensor("y", op.output_shape([value.shape for value in values]), DType.FLOAT32)
+        whole = run(op, Region.whole(y.shape), values, tensors_for(values), y)
+        for start, stop in combinations(range(channels + 1), 2):
+            out = Region.whole(y.shape).with_axis(3, (start, stop))
+            part = run(op, out, values, tensors_for(values), y)
+            np.testing.assert_allclose(part, whole[out.slices], rtol=1e-5, atol=1e-6)

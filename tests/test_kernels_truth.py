@@ -31,6 +31,7 @@ from edgewright.network.operators import (
     Concat,
     Conv2d,
     ConvTranspose2d,
+    Coordinates,
     Dense,
     DepthToSpace,
     Dequantize,
@@ -51,6 +52,8 @@ from edgewright.network.operators import (
     Reduce,
     Reshape,
     Resize,
+    ResizeMode,
+    Rounding,
     Slice,
     Softmax,
     SpaceToDepth,
@@ -324,6 +327,23 @@ def test_negative_pads_crop() -> None:
     np.testing.assert_allclose(evaluate(Conv2d(pads=(-1, 1, 1, -2)), x, w), cropped, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("extent", "size", "coordinates", "rounding"),
+    [
+        (7, 2, Coordinates.ASYMMETRIC, Rounding.HALF_UP),
+        (30, 9, Coordinates.HALF_PIXEL, Rounding.HALF_UP),
+        (28, 19, Coordinates.HALF_PIXEL, Rounding.HALF_DOWN),
+    ],
+)
+def test_places_that_float32_moves_off_a_tie(
+    extent: int, size: int, coordinates: Coordinates, rounding: Rounding
+) -> None:
+    """Exactly half-way between two pixels, but not quite so in float32: still a tie."""
+    x = np.arange(extent, dtype=np.float32).reshape(1, 1, extent, 1)
+    op = Resize((1, size), ResizeMode.NEAREST, coordinates, rounding)
+    np.testing.assert_array_equal(evaluate(op, x), resize(op, [x]))
+
+
 def test_mirrored_pads_after_a_crop() -> None:
     x = np.arange(5)
     assert evaluate(Pad((-1,), (2,), PadMode.REFLECT), x).tolist() == [1, 2, 3, 4, 3, 2]
@@ -363,6 +383,13 @@ def test_integers_stay_integers() -> None:
     large = np.array([[1 << 40, 1]])
     assert evaluate(Reduce((1,)), large).dtype == np.int64
     assert evaluate(Binary(BinaryKind.ADD), large, large)[0, 0] == 1 << 41
+    odd = np.array([1, 2], np.int32).reshape(1, 1, 2, 1)
+    assert evaluate(Resize((1, 4), ResizeMode.LINEAR), odd).ravel().tolist() == [
+        1,
+        1,
+        1,
+        2,
+    ]  # cut, as onnxruntime
     assert evaluate(MaxPool2d((1, 2)), np.array([-5, -3]).reshape(1, 1, 2, 1)).item() == -3
 
 

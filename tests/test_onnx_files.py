@@ -276,7 +276,7 @@ def test_initializers_among_the_inputs_and_unused_inputs() -> None:
     model.graph.input.append(helper.make_tensor_value_info("spare", TensorProto.FLOAT, [3]))
     network = read_onnx(model.SerializeToString())
     assert network.inputs == ("i0",)
-    assert network.notes == ("input 'spare' is not used and was left out",)
+    assert network.notes == ("input 'spare' is never used and was dropped",)
     assert "spare" not in network.tensors
 
 
@@ -371,6 +371,14 @@ def test_functions_are_inlined_with_their_attributes() -> None:
     ]
     network = assert_agrees(model_of(nodes, {"x": X}, ["y"], functions=[inner, outer]), {"x": X})
     assert len(network.layers) == 4
+
+
+def test_constants_inside_a_function_take_no_name_of_the_main_graph() -> None:
+    half = numpy_helper.from_array(np.float32(0.5))
+    body = [helper.make_node("Constant", [], ["h"], value=half), helper.make_node("Mul", ["a", "h"], ["b"])]
+    halve = helper.make_function("own", "Halve", ["a"], ["b"], body, [helper.make_opsetid("", 17)])
+    nodes = [helper.make_node("Halve", ["x"], ["c"], domain="own"), helper.make_node("Neg", ["c"], ["h"])]
+    assert_agrees(model_of(nodes, {"x": X}, ["h"], functions=[halve]), {"x": X})
 
 
 def test_every_model_of_the_corpus_is_read() -> None:

@@ -8,7 +8,7 @@ import pytest
 import edgewright
 
 ROOT = Path(edgewright.__file__).parent
-# Each room with the rooms it may look into. `errors` and `files` are for everybody.
+# Each room with the rooms it may look into. `errors`, `files` and `lazy` are for everybody.
 MAY_IMPORT = {
     "samples": (),
     "network": (),
@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "report": ("memory", "program", "network", "platform"),
     "cli": ("report", "memory", "program", "network", "platform", "samples"),
 }
-EVERYBODY = {"errors", "files"}
+EVERYBODY = {"errors", "files", "lazy"}
 
 
 def imports(path: Path) -> set[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 from rich.markup import escape
 from rich.table import Table
 
-from ..files import write_atomic
 from ..memory.layout import Placement, place_optimal, read_csv, write_csv
 from ..report import words
 from .common import Size, console, json_option, print_json, working
@@ -26,11 +26,11 @@ from .common import Size, console, json_option, print_json, working
 @json_option
 def layout(buffers: Path, capacity: int | None, alignment: int, output: Path | None, as_json: bool) -> None:
     """Addresses for the buffers of a CSV file (id,lower,upper,size: MiniMalloc's format, upper excluded)."""
-    problem = read_csv(buffers, alignment=alignment)
+    problem = replace(read_csv(buffers), alignment=alignment)
     with working(f"placing {len(problem.items)} buffers"):
         placement = place_optimal(problem, capacity)
     if output:
-        write_atomic(output, write_csv(problem, placement))
+        write_csv(output, problem, placement)
     if as_json:
         print_json(
             {

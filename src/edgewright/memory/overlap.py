@@ -136,8 +136,15 @@ def _is_identity(op: Op, shapes: Sequence[Shape], which: int, out: Shape) -> boo
     return all(op.needs(corner, shapes)[which] == corner for corner in corners)
 
 
+@lru_cache(maxsize=64)
+def _slabs(op: Op, shapes: tuple[Shape, ...], out: Shape, axis: int) -> tuple[tuple[Region, ...], ...]:
+    """What each index along an output axis reads of every input, the other axes whole."""
+    whole = Region.whole(out)
+    return tuple(op.needs(whole.with_axis(axis, (i, i + 1)), shapes) for i in range(out[axis]))
+
+
 def _read_ranges(
-    op: Op, shapes: Sequence[Shape], which: int, out: Shape, axes: range, size: int
+    op: Op, shapes: tuple[Shape, ...], which: int, out: Shape, axes: range, size: int
 ) -> tuple[Array, Array] | None:
     """For each atom, in row-major order: the first byte that it reads and the one after the last.
 
@@ -152,7 +159,7 @@ def _read_ranges(
     last: Array = np.full(grid, sum((b[1] - 1) * s for b, s in zip(base, strides, strict=True)) + size)
     moved: set[int] = set()
     for axis in axes:
-        boxes = [op.needs(whole.with_axis(axis, (i, i + 1)), shapes)[which] for i in range(out[axis])]
+        boxes = [needs[which] for needs in _slabs(op, shapes, out, axis)]
         varying = {k for k in range(len(x)) if any(box.bounds[k] != base[k] for box in boxes)}
         if varying & moved:
             return None

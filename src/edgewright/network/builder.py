@@ -10,7 +10,7 @@ from ..errors import ModelError
 from .network import Arithmetic, Layer, Network, check
 from .operators import Op
 from .region import Shape
-from .tensor import Array, DType, Quant, Tensor
+from .tensor import MOST_ELEMENTS, Array, DType, Quant, Tensor
 
 
 class Builder:
@@ -106,6 +106,11 @@ class Builder:
     def _add(self, tensor: Tensor) -> None:
         if tensor.name in self.tensors:
             raise ModelError(f"tensor '{tensor.name}' is defined twice")
+        if tensor.size > MOST_ELEMENTS:
+            raise ModelError(
+                f"tensor '{tensor.name}' claims {tensor.size:.3g} elements ({'x'.join(map(str, tensor.shape))}); "
+                f"no real network has such a tensor, so the file is broken"
+            )
         self.tensors[tensor.name] = tensor
 
 

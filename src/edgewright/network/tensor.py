@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from .region import Shape
 
 Array = NDArray[Any]
+MOST_ELEMENTS = 1 << 36  # of one tensor; a file that claims more is broken, and nothing is allocated for it
 
 
 class DType(Enum):

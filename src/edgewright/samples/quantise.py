@@ -11,14 +11,16 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper
-from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
 from edgewright.errors import InputError
+from edgewright.lazy import lazy_module
+
+quantization = lazy_module("onnxruntime.quantization")  # takes long to load, and few need it
 
 Form = Literal["qdq", "qoperator"]
 Feed = Mapping[str, npt.NDArray[Any]]
 
-FORMATS = {"qdq": QuantFormat.QDQ, "qoperator": QuantFormat.QOperator}
+FORMATS = {"qdq": "QDQ", "qoperator": "QOperator"}
 CALIBRATION_INPUTS = 16
 SMALL = 100  # below the largest of every integer type, and below the rows of any real embedding
 
@@ -54,19 +56,19 @@ def quantise(model: onnx.ModelProto, form: Form = "qdq") -> onnx.ModelProto:
         # By file, because the quantiser moves the weights out of a model that it is handed in memory.
         source, result = Path(folder, "float32.onnx"), Path(folder, "int8.onnx")
         onnx.save(model, source)
-        quantize_static(
+        quantization.quantize_static(
             source,
             result,
             _Reader(feeds),
-            quant_format=FORMATS[form],
+            quant_format=quantization.QuantFormat[FORMATS[form]],
             per_channel=True,
-            activation_type=QuantType.QInt8,
-            weight_type=QuantType.QInt8,
+            activation_type=quantization.QuantType.QInt8,
+            weight_type=quantization.QuantType.QInt8,
         )
         return onnx.load(result)
 
 
-class _Reader(CalibrationDataReader):  # type: ignore[misc]
+class _Reader:
     def __init__(self, feeds: list[dict[str, npt.NDArray[Any]]]) -> None:
         self._feeds = iter(feeds)
 

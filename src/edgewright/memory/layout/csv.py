@@ -5,6 +5,7 @@ import io
 from pathlib import Path
 
 from edgewright.errors import InputError
+from edgewright.files import write_atomic
 from edgewright.memory.layout.problem import Item, LayoutProblem, Placement
 
 _COLUMNS = {  # what a column may be called, best known name first
@@ -47,11 +48,12 @@ def read_csv(path: Path | str) -> LayoutProblem:
 
 def write_csv(path: Path | str, problem: LayoutProblem, placement: Placement) -> None:
     """Writes the buffers with their addresses, in the order of `problem`: id,lower,upper,size,offset."""
-    with Path(path).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("id", "lower", "upper", "size", "offset"))
-        for item in problem.items:
-            writer.writerow((item.name, item.start, item.end, item.size, placement.offsets[item.name]))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("id", "lower", "upper", "size", "offset"))
+    for item in problem.items:
+        writer.writerow((item.name, item.start, item.end, item.size, placement.offsets[item.name]))
+    write_atomic(path, text.getvalue())
 
 
 def _text(path: Path) -> str:

@@ -1,12 +1,19 @@
 """The exact models: does a placement fit a limit, and which has the least peak? When to ask is up to the caller."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from ortools.sat.python import cp_model
-
+from edgewright.lazy import lazy_module
 from edgewright.memory.layout.grid import Grid
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+else:
+    cp_model = lazy_module("ortools.sat.python.cp_model")  # pandas behind it takes long to load
 
 
 class Status(Enum):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from edgewright.memory.layout.bound import lower_bound
 from edgewright.memory.layout.coarsen import Coarse, Merge, coarsen
-from edgewright.memory.layout.grid import Grid, to_grid, to_placement
+from edgewright.memory.layout.grid import Grid, check_fixed, to_grid, to_placement
 from edgewright.memory.layout.problem import LayoutProblem, Placement
 
 Order = Callable[[Grid, int], tuple[int, ...]]
@@ -47,6 +47,7 @@ def place_first_fit(problem: LayoutProblem, climb: bool = True, seed: int = 0) -
     """The best first fit over several orders, then of orders reached by moving single buffers forward."""
     bound = lower_bound(problem)
     grid = to_grid(problem)
+    check_fixed(problem, grid)
     offsets, method = best_first_fit(grid, bound, climb, seed)
     return to_placement(problem, grid, offsets, bound, method)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
 
+from edgewright.errors import Infeasible
 from edgewright.memory.layout.problem import LayoutProblem, Placement
 
 
@@ -106,3 +107,12 @@ def to_placement(
     """`offsets` of `grid` as addresses of the buffers of `problem`."""
     named = {item.name: o * grid.unit for item, o in zip(problem.items, offsets, strict=True)}
     return Placement(named, grid.peak(offsets), bound, method)
+
+
+def check_fixed(problem: LayoutProblem, grid: Grid) -> None:
+    """Raises `Infeasible` if two buffers are fixed at addresses that exclude each other."""
+    if (clash := grid.fixed_clash()) is not None:
+        x, y = (problem.items[i].name for i in clash)
+        raise Infeasible(
+            f"the fixed addresses of {x!r} and {y!r} overlap while both are alive; move one of them"
+        )

@@ -1,15 +1,22 @@
 """Buffers over several memories, the busiest in the fastest; addresses inside each memory come from `place_optimal`."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-from ortools.sat.python import cp_model
+from typing import TYPE_CHECKING
 
 from edgewright.errors import Infeasible, InputError
+from edgewright.lazy import lazy_module
 from edgewright.memory.layout.bound import overlap, tightest
 from edgewright.memory.layout.exact import Status
 from edgewright.memory.layout.optimal import place_optimal
 from edgewright.memory.layout.problem import Item, LayoutProblem, NotFound, Placement
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+else:
+    cp_model = lazy_module("ortools.sat.python.cp_model")  # pandas behind it takes long to load
 
 _ROUNDS = 40  # assignments tried before giving up
 _WORK = 2.0  # CP-SAT's deterministic time for one assignment: a few seconds

@@ -9,7 +9,7 @@ from edgewright.memory.layout.bound import lower_bound, tightest
 from edgewright.memory.layout.coarsen import Coarse, Merge, coarsen
 from edgewright.memory.layout.exact import Budget, Status, fit, minimise
 from edgewright.memory.layout.first_fit import best_first_fit, in_order
-from edgewright.memory.layout.grid import Grid, to_grid
+from edgewright.memory.layout.grid import Grid, check_fixed, to_grid
 from edgewright.memory.layout.problem import Item, LayoutProblem, NotFound, Placement, conflicts
 from edgewright.memory.layout.repair import repair
 
@@ -68,11 +68,7 @@ def place_optimal(
     methods: list[str] = []
     for part_bound, _, part in parts:
         grid = to_grid(part)
-        if (clash := grid.fixed_clash()) is not None:
-            x, y = (part.items[i].name for i in clash)
-            raise Infeasible(
-                f"the fixed addresses of {x!r} and {y!r} overlap while both are alive; move one of them"
-            )
+        check_fixed(part, grid)
         if capacity is None:
             answer = _least(grid, part_bound, max(bound, peak), effort)
         else:

@@ -37,7 +37,7 @@ def order_greedy(problem: OrderProblem) -> Order:
     done, held, ready = 0, lattice.held(0), lattice.ready(0)
     steps = []
     while ready:
-        (held, _, step) = min(lattice.run(done, held, s)[::-1] + (s,) for s in bits(ready))
+        held, _, step = min((*lattice.run(done, held, s)[::-1], s) for s in bits(ready))
         done |= 1 << step
         ready = lattice.ready_after(ready, done, step)
         steps.append(step)

@@ -27,7 +27,8 @@ def find_branches(lattice: Lattice) -> Branches | None:
     """The lattice as parallel chains with at most one fork and one join store; None when it has another shape."""
     parts = _components(lattice)
     orders = [_as_chain(lattice, part) for part in parts]
-    forks, joins = [], []
+    forks: list[int] = []
+    joins: list[int] = []
     for x, touch in enumerate(lattice.touch):
         if sum(1 for part in parts if part & touch) > 1 and lattice.is_input[x] != lattice.is_output[x]:
             (forks if lattice.is_input[x] else joins).append(x)
@@ -36,7 +37,10 @@ def find_branches(lattice: Lattice) -> Branches | None:
 
     fork, join = (found[0] if found else None for found in (forks, joins))
     shared = forks + joins
-    chains, last_touch, first_write, last_need = [], {}, {}, {}
+    chains: list[Chain] = []
+    last_touch: dict[int, int] = {}
+    first_write: dict[int, int] = {}
+    last_need: dict[int, int] = {}
     for i, steps in enumerate(orders):
         assert steps is not None
         done, level, need = 0, [0], []

@@ -4,6 +4,7 @@ Chains that meet in a shared store are left to `branches`.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def climbs(chain: Chain, begin: int, end: int) -> list[Climb]:
             rise=max(chain.need[a:b]) - chain.level[a],
             change=chain.level[b] - chain.level[a],
         )
-        for a, b in zip(marks, marks[1:], strict=False)
+        for a, b in pairwise(marks)
     ]
 
 

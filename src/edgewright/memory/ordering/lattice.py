@@ -6,6 +6,7 @@ the path is left to `search`, `greedy` and `model`.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import gcd
 
 from edgewright.memory.ordering.problem import OrderProblem
 
@@ -53,6 +54,9 @@ class Lattice:
             for step in bits(touch):
                 self.touched[step].append(x)
         self.most = sum(self.size) + sum(problem.scratch)  # bytes that no order exceeds
+        self.unit = max(
+            1, gcd(*self.size, *problem.scratch, *problem.savings.values())
+        )  # all peaks are multiples
         self.moves = [self._moves(problem, step) for step in range(self.count)]
 
     def _moves(self, problem: OrderProblem, step: int) -> Moves:

@@ -9,7 +9,7 @@ from ortools.sat.python import cp_model
 
 from edgewright.memory.ordering.problem import OrderProblem
 
-_MOST_STEPS = 48  # the programme has a row for each step and store; beyond this it proves nothing in time
+MOST_STEPS = 48  # beyond this the programme proves nothing in a time anybody waits
 
 
 def improve(
@@ -18,8 +18,6 @@ def improve(
     """(a better order than `start` or None, a proven bound), within `effort` deterministic seconds."""
     count = len(problem.steps)
     position = {step: at for at, step in enumerate(start)}
-    if count > _MOST_STEPS:
-        return None, bound
 
     # Variables: where each step runs; for two steps, which comes first; the peak.
     model = cp_model.CpModel()

@@ -185,6 +185,7 @@ class _Programme:
         model.minimize(peak)
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
+        solver.parameters.linearization_level = 2  # the rows are knapsacks; their relaxation is what prunes
         solver.parameters.max_deterministic_time = effort
         status = solver.solve(model)
         if status == cp_model.INFEASIBLE:

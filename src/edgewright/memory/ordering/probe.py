@@ -15,24 +15,28 @@ class Precedence:
 
     def __init__(self, lattice: Lattice) -> None:
         self.count, self.full = lattice.count, lattice.full
+        self.direct = list(lattice.pred)  # what all other pairs follow from
         self.before = [0] * self.count
         self.after = [0] * self.count
-        waiting = self.full
-        while waiting:
-            for step in bits(waiting):
-                if not lattice.pred[step] & waiting:
-                    waiting ^= 1 << step
-                    for p in bits(lattice.pred[step]):
-                        self.before[step] |= self.before[p] | 1 << p
-        for step, mask in enumerate(self.before):
-            for p in bits(mask):
-                self.after[p] |= 1 << step
+        order: list[int] = []
+        done, ready = 0, lattice.ready(0)
+        while ready:
+            for step in bits(ready):
+                order.append(step)
+                done |= 1 << step
+                ready = lattice.ready_after(ready, done, step)
+        for step in order:
+            for p in bits(lattice.pred[step]):
+                self.before[step] |= self.before[p] | 1 << p
+        for step in reversed(order):
+            for s in bits(lattice.succ[step]):
+                self.after[step] |= self.after[s] | 1 << s
 
     def copy(self) -> "Precedence":
         """The same pairs, to be extended apart."""
         twin = object.__new__(Precedence)
         twin.count, twin.full = self.count, self.full
-        twin.before, twin.after = list(self.before), list(self.after)
+        twin.direct, twin.before, twin.after = list(self.direct), list(self.before), list(self.after)
         return twin
 
     def open_to(self, step: int) -> int:
@@ -44,6 +48,7 @@ class Precedence:
         if self.after[second] >> first & 1:
             return False
         if not self.before[second] >> first & 1:
+            self.direct[second] |= 1 << first
             earlier = self.before[first] | 1 << first
             later = self.after[second] | 1 << second
             for step in bits(later):
@@ -78,7 +83,7 @@ def probe(cuts: Cuts, known: Precedence, budget: int, flows: int) -> tuple[bool,
     changed = True
     while changed:
         changed = False
-        cuts.follow(known.before)
+        cuts.follow(known.direct)
         for t in range(known.count):
             if used >= flows:
                 return True, used

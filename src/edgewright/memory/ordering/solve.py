@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from edgewright.memory.ordering.beam import sweep
 from edgewright.memory.ordering.branches import find_branches
 from edgewright.memory.ordering.cuts import Cuts
+from edgewright.memory.ordering.flood import WORD, flood
 from edgewright.memory.ordering.lattice import Lattice
-from edgewright.memory.ordering.model import improve
+from edgewright.memory.ordering.model import MOST_STEPS, improve
 from edgewright.memory.ordering.pivots import interleave
 from edgewright.memory.ordering.probe import Precedence, probe, step_bound
 from edgewright.memory.ordering.problem import Order, OrderProblem, is_valid, peak, profile
@@ -21,12 +22,13 @@ class Effort:
     """The work to spend on a segment, counted in states, cuts and CP-SAT's deterministic time: results repeat."""
 
     width: int = 200  # executed sets per level in a quick sweep
-    states: int = 60_000  # executed sets in an exhaustive sweep
+    states: int = 3_000_000  # executed sets in all exhaustive floods
     flows: int = 20_000  # minimum cuts in all probes
-    model: float = 3.0  # deterministic seconds for each integer programme
+    model: float = 1.0  # deterministic seconds for each integer programme
 
 
 DEFAULT = Effort()
+_CLOSE = 100  # bisection ends when the open range is less than one part in this many of the peak
 
 
 def order(problem: OrderProblem, effort: Effort = DEFAULT) -> Order:
@@ -69,9 +71,10 @@ class _Work:
         if not swept.complete:
             self.known = Precedence(self.lattice)
             self.cuts = Cuts(self.lattice)
-            self.cuts.follow(self.known.before)
             needs = dict(zip(self.order, profile(segment.problem, self.order), strict=True))
-            self.local_bound = step_bound(self.cuts, self.known, [needs[s] for s in range(self.lattice.count)])
+            self.local_bound = step_bound(
+                self.cuts, self.known, [needs[s] for s in range(self.lattice.count)]
+            )
 
     @property
     def peak(self) -> int:
@@ -99,10 +102,12 @@ class _Work:
             )
             self._take(result.order)
             self.local_bound = max(self.local_bound, result.bound)
-        if self.local_peak > max(enough, self.local_bound):
-            self.method = "probe"
-            self._probe(enough)
-        if self.local_peak > max(enough, self.local_bound):
+            if self.local_peak <= max(enough, self.local_bound):
+                return
+            self._take(sweep(self.lattice, self.effort.width, self.local_peak, self.local_bound).order)
+        self.method = "probe"
+        self._probe(enough)
+        if self.local_peak > max(enough, self.local_bound) and self.lattice.count <= MOST_STEPS:
             self.method = "model"
             better, bound = improve(self.segment.problem, self.order, self.local_bound, self.effort.model)
             self._take(better)
@@ -113,36 +118,62 @@ class _Work:
             self.order, self.local_peak = better, cost
 
     def _probe(self, enough: int) -> None:
-        """Bisects between bound and peak: each budget is refuted, met by a quick sweep, or left open.
+        """Asks for budgets between bound and peak: each is refuted, met by a quick sweep, or left open.
 
-        Then the budget just below the best peak is settled, if an exhaustive sweep can.
+        Cuts are often tight, so the bound comes first. After that, the budget just below each new best order,
+        and bisection while it pays; at last, what is still open is settled by exhaustive floods, if they can.
         """
-        flows, low = self.effort.flows, self.local_bound
-        budget = low  # cuts are often tight: ask for the bound itself first
-        while low < self.local_peak and self.local_peak > enough and flows > 0:
+        unit = self.lattice.unit
+        flows = self.effort.flows * 100 // max(100, self.lattice.count)  # a cut's cost grows with the steps
+        budget = missed = self.local_bound  # quick sweeps found nothing below `missed`
+        asked_top = False  # about the budget just below the best order
+        while flows > 0 and self.local_peak > max(enough, self.local_bound):
+            best = self.local_peak
             known = self.known.copy()
             feasible, used = probe(self.cuts, known, budget, flows)
             flows -= used
-            if feasible:
-                self._sweep(budget, self.effort.width, known)
+            if not feasible:
+                self.local_bound = max(self.local_bound, budget + unit)
             else:
-                self.local_bound = max(self.local_bound, budget + 1)
-            if self.local_peak > budget:
-                low = budget + 1
-            budget = (low + self.local_peak - 1) // 2
-        while self.local_peak > max(enough, self.local_bound):
-            best = self.local_peak
-            feasible, used = probe(self.cuts, self.known, best - 1, flows)
+                self._sweep(budget, self.effort.width, known)
+            asked_top = budget == best - unit
+            if self.local_peak < best:
+                budget = self.local_peak - unit
+                continue
+            if not asked_top:
+                missed = max(missed, budget + unit)
+            is_close = best - missed <= max(unit, best // _CLOSE)
+            if is_close and asked_top:
+                break
+            budget = best - unit if is_close else (missed + best - unit) // 2 // unit * unit
+        if self.local_peak > max(enough, self.local_bound):
+            self._settle(enough, flows)
+
+    def _settle(self, enough: int, flows: int) -> None:
+        """Bisects once more, with exhaustive floods; a budget that is too much for one is left open."""
+        unit, states = self.lattice.unit, self.effort.states
+        closed_from = self.local_peak  # budgets from here on need no question
+        while self.lattice.count <= WORD and states > 0 and closed_from > max(enough, self.local_bound):
+            budget = (self.local_bound + closed_from - unit) // 2 // unit * unit
+            known = self.known.copy()
+            feasible, used = probe(self.cuts, known, budget, flows)
             flows -= used
             if not feasible:
-                self.local_bound = best
-            elif not self._sweep(best - 1, self.effort.states // self.lattice.count, self.known):
-                return
+                self.local_bound = budget + unit
+                continue
+            flooded = flood(self.lattice, budget, known.direct, states)
+            states -= flooded.states
+            if flooded.order is not None:
+                self._take(flooded.order)
+                closed_from = self.local_peak
+            elif flooded.complete:
+                self.local_bound = budget + unit
+            else:
+                closed_from = budget
 
-    def _sweep(self, budget: int, width: int, known: Precedence) -> bool:
-        """Whether a sweep settled if there is an order within the budget; takes the order, or raises the bound."""
-        swept = sweep(self.lattice, width, cap=budget + 1, floor=budget, follows=known.before)
+    def _sweep(self, budget: int, width: int, known: Precedence) -> None:
+        """Takes an order within the budget if the sweep meets one; raises the bound if there is none."""
+        swept = sweep(self.lattice, width, cap=budget + 1, floor=budget, follows=known.direct)
         self._take(swept.order)
         if swept.order is None and swept.complete:
-            self.local_bound = max(self.local_bound, budget + 1)
-        return swept.order is not None or swept.complete
+            self.local_bound = max(self.local_bound, budget + self.lattice.unit)

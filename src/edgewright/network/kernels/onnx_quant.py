@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -94,14 +95,14 @@ def _is_plain(tensor: Tensor) -> bool:
 def conv2d(op: Conv2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     x, w, *bias = operands
     image = window_input(op, out, replace(x, data=centred(x)), 0, (w.shape[1], w.shape[2]))
-    total = conv_accumulate(op, image, centred(w), out, result.shape[3], np.int64)
+    total = conv_accumulate(op, image, centred(w), out, result.shape[3], _sum_type(x))
     return _requantised(total, x, w, bias, out, result)
 
 
 def conv_transpose2d(op: ConvTranspose2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     """onnxruntime has no such kernel and works in float32; integer sums differ from it at ties at most."""
     x, w, *bias = operands
-    total = transpose_conv_accumulate(op, x, centred(x), centred(w), out, result.shape[3], np.int64)
+    total = transpose_conv_accumulate(op, x, centred(x), centred(w), out, result.shape[3], _sum_type(x))
     return _requantised(total, x, w, bias, out, result)
 
 
@@ -130,11 +131,18 @@ def _requantised(
 ) -> Array:
     """Integer sums in steps of the output: one float32 multiplication (QLinearConv, QLinearMatMul, QGemm)."""
     if bias:
-        total = total + bias[0].data
+        total += bias[0].data
     scale = scale_of(x.tensor, x.region) * scale_of(w.tensor, w.region).reshape(-1)
+    steps = total.astype(np.float32)
     if result.quant is None:
-        return total.astype(np.float32) * scale
-    return saturated(total.astype(np.float32) * (scale / scale_of(result, out)), out, result)
+        return steps * scale
+    steps *= scale / scale_of(result, out)
+    return saturated(steps, out, result)
+
+
+def _sum_type(x: Operand) -> type[np.signedinteger[Any]]:
+    """Sums of eight-bit products fit in 32 bits, as they must in onnxruntime."""
+    return np.int32 if x.tensor.dtype.bytes == 1 else np.int64
 
 
 def binary(op: Binary, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:

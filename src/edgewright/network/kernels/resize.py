@@ -10,7 +10,6 @@ import numpy as np
 from ..operators import Coordinates, Resize, ResizeMode, Rounding
 from ..region import Region
 from ..tensor import Array, Tensor
-from .elementwise import widened
 from .operand import Operand
 
 TIE = 1e-6  # how near to the middle between two elements counts as the middle (measured on onnxruntime 1.31)
@@ -19,7 +18,8 @@ TIE = 1e-6  # how near to the middle between two elements counts as the middle (
 def resize(op: Resize, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     if op.mode is ResizeMode.NEAREST:
         return nearest(op, out, operands[0])
-    return linear(op, out, operands[0], widened(operands[0].data))
+    values = operands[0].data
+    return linear(op, out, operands[0], values.astype(np.float32, copy=False))
 
 
 def nearest(op: Resize, out: Region, x: Operand) -> Array:
@@ -46,12 +46,13 @@ def _neighbours(op: Resize, axis: int, out: Region, x: Operand) -> tuple[tuple[A
 
     The weight of the one is the distance from the other; at the border both are the same element, each half.
     """
-    place = np.clip(places(op, axis, out, x), 0, x.shape[1 + axis] - 1)
+    end = x.shape[1 + axis] - 1
+    place = np.clip(places(op, axis, out, x), 0, end)
     low = np.floor(place)
-    high = np.minimum(low + 1, x.shape[1 + axis] - 1)
-    is_border, half = low == high, np.float32(0.5)
+    is_border, half = low == end, np.float32(0.5)
+    high = np.where(place > low, low + 1, low)  # without weight it is not read: it may lie outside the region
     return (
-        (_local(low, axis, x), np.where(is_border, half, high - place)),
+        (_local(low, axis, x), np.where(is_border, half, low + 1 - place)),
         (_local(high, axis, x), np.where(is_border, half, place - low)),
     )
 

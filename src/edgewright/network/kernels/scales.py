@@ -46,11 +46,18 @@ def stored(values: Array, region: Region, tensor: Tensor) -> Array:
 
 
 def saturated(steps: Array, region: Region, tensor: Tensor) -> Array:
-    """Numbers counted in steps of the scale: rounded half to even, zero point added, kept in the type's range."""
+    """Numbers counted in steps of the scale: rounded half to even, zero point added, kept in the type's range.
+
+    `steps` are overwritten on the way.
+    """
     info, zero = np.iinfo(tensor.dtype.numpy), zero_of(tensor, region)
+    steps = np.asarray(steps)
     # Clipped before rounding, so that infinities and huge numbers become integers that exist; NaN becomes the least.
-    low, high = (limit - zero.astype(np.float32) for limit in (info.min, info.max))
-    return (np.rint(np.fmin(np.fmax(steps, low), high)).astype(np.int32) + zero).astype(tensor.dtype.numpy)
+    np.fmax(steps, info.min - zero.astype(np.float32), out=steps)
+    np.fmin(steps, info.max - zero.astype(np.float32), out=steps)
+    whole = np.rint(steps, out=steps).astype(np.int32)
+    whole += zero
+    return whole.astype(tensor.dtype.numpy)
 
 
 def number(value: float, tensor: Tensor) -> int | float:

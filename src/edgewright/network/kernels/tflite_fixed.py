@@ -44,12 +44,6 @@ def multiply(x: Array, multiplier: Array | int, shift: Array | int) -> Array:
     return divide_by_power(high_multiply(x, multiplier), np.maximum(np.negative(shift), 0))
 
 
-def multiply_once(x: Array, multiplier: Array | int, shift: Array | int) -> Array:
-    """`multiply`, but rounded once, half up."""
-    total = 31 - np.asarray(shift, np.int64)
-    return (x * np.int64(multiplier) + (np.int64(1) << (total - 1))) >> total
-
-
 def multiply_wide(x: Array, multiplier: Array | int, shift: Array | int) -> Array:
     """`multiply` for 64-bit sums: a multiplier of 15 bits, rounded once (up at a half)."""
     narrow = np.where(np.asarray(multiplier) < 0x7FFF0000, (np.asarray(multiplier) + (1 << 15)) >> 16, 0x7FFF)
@@ -59,7 +53,7 @@ def multiply_wide(x: Array, multiplier: Array | int, shift: Array | int) -> Arra
 
 def high_multiply(a: Array, b: Array | int) -> Array:
     """The upper half of 2 * a * b, rounded half up; the one product that overflows saturates."""
-    return np.minimum((a * np.int64(b) + (1 << 30)) >> 31, INT32_MAX)
+    return np.minimum((a * np.asarray(b, np.int64) + (1 << 30)) >> 31, INT32_MAX)
 
 
 def divide_by_power(x: Array, exponent: Array | int) -> Array:

@@ -12,8 +12,8 @@ from ..region import Region
 from ..tensor import Array, DType, Tensor
 from .operand import Operand
 from .products import dense_accumulate
-from .tflite_fixed import multiply, multiply_once, multiply_wide, quantize_multiplier
-from .tflite_scales import centred, channel_multipliers, saturate, scale
+from .tflite_fixed import multiply, multiply_wide, quantize_multiplier, rounded
+from .tflite_scales import centred, channel_multipliers, channel_scales, saturate, scale
 from .windows import conv_accumulate, transpose_conv_accumulate, window_input
 
 
@@ -32,10 +32,11 @@ def conv_transpose2d(op: ConvTranspose2d, out: Region, operands: Sequence[Operan
 
 
 def dense(op: Dense, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    """Unlike a convolution it rounds once, and combines all scales in double."""
+    """Unlike a convolution it multiplies in double, and so rounds once."""
     x, w, *bias = operands
     total = _add_bias(dense_accumulate(_narrow(x), _narrow(w), np.int64), bias)
-    return saturate(multiply_once(total, *channel_multipliers(x.tensor, w, result)), result, op.activation)
+    steps = rounded(total * channel_scales(x.tensor, w, result))
+    return saturate(np.clip(steps, -(2.0**31), 2.0**31).astype(np.int64), result, op.activation)
 
 
 def _narrow(x: Operand) -> Array:

@@ -36,13 +36,16 @@ def centred(x: Operand) -> Array:
     return x.data.astype(np.int64) - zero_of(x.tensor, x.region)
 
 
-def channel_multipliers(x: Tensor, w: Operand, result: Tensor) -> tuple[Array, Array]:
-    """Multipliers and shifts for the output channels of a product, from scales combined in double."""
-    assert x.quant is not None
-    assert result.quant is not None
+def channel_scales(x: Tensor, w: Operand, result: Tensor) -> Array:
+    """What the sums of each output channel of a product are multiplied with: scales combined in double."""
     channels = Region((w.region.bounds[0], *((0, 1) for _ in w.shape[1:])))
     scales = np.atleast_1d(scale_of(w.tensor, channels)).reshape(-1).astype(np.float64)
-    pairs = [quantize_multiplier(x.quant.scale[0] * float(s) / result.quant.scale[0]) for s in scales]
+    return float(scale(x)) * scales / float(scale(result))
+
+
+def channel_multipliers(x: Tensor, w: Operand, result: Tensor) -> tuple[Array, Array]:
+    """`channel_scales` as fixed-point multipliers and shifts."""
+    pairs = [quantize_multiplier(float(real)) for real in channel_scales(x, w, result)]
     return np.array([m for m, _ in pairs], np.int64), np.array([s for _, s in pairs], np.int64)
 
 

@@ -44,10 +44,11 @@ class AbsentInput(Exception):
 class Context:
     """What importers add layers to. Names of the file are kept; helper tensors never take them."""
 
-    def __init__(self, builder: Builder, source: Source, reserved: set[str]) -> None:
+    def __init__(self, builder: Builder, source: Source, written: set[str], given: set[str]) -> None:
         self.builder = builder
         self.source = source
-        self.reserved = reserved  # tensor names of the file's main graph
+        self.written = written  # names of the file's main graph that nodes write
+        self.reserved = written | given  # and those of its inputs and initializers
         self._operands: dict[tuple[object, ...], str] = {}
         self._derived: dict[tuple[object, ...], Value] = {}
         self._alive: list[Value] = []  # what the keys of both refer to by id
@@ -130,7 +131,8 @@ class Context:
             if not is_finite(data, self.source):
                 raise ModelError(f"tensor '{name}' holds NaN or infinite values; export the model again")
             plain_dtype(data, name)
-            spare = name if name not in self.builder.tensors else self.unused_name(name)
+            is_free = name not in self.builder.tensors and name not in self.written
+            spare = name if is_free else self.unused_name(name)
             self._operands[key] = self.builder.constant(spare, data, quant)
             self._alive.append(owner)
         return self._operands[key]
@@ -155,6 +157,7 @@ class Context:
     def rename(self, old: str, new: str, first_layer: int) -> None:
         """Gives a tensor written at or after `first_layer` the name that the file has for it."""
         builder = self.builder
+        assert new not in builder.tensors
         builder.tensors[new] = replace(builder.tensors.pop(old), name=new)
         for i, layer in enumerate(builder.layers[first_layer:], first_layer):
             inputs = tuple(new if name == old else name for name in layer.inputs)

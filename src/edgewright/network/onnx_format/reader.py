@@ -8,7 +8,6 @@ from __future__ import annotations
 import codecs
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -123,10 +122,9 @@ def _read_model(
     outputs = [output.name for output in graph.output]
     if len(set(outputs)) < len(outputs) or "" in outputs:
         raise ModelError(f"'{title}' has outputs without a name, or two of the same name: {outputs}")
-    reserved = {name for node in graph.node for name in node.output}
-    reserved.update(value.name for value in graph.input)
-    reserved.update(tensor.name for tensor in graph.initializer)
-    context = Context(builder, opened, reserved)
+    written = {name for node in graph.node for name in node.output}
+    given = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    context = Context(builder, opened, written, given)
     scope = Scope(
         opsets=opset_versions(model.opset_import) or ({"": 1} if 0 < model.ir_version < 3 else {}),
         initializers=_initializers(graph, skeleton),
@@ -143,7 +141,9 @@ def _read_model(
     tensors = _bind_outputs(outputs, reader, scope, title)
     network = builder.build(tensors)
     opened.release()
-    return _without_unused_inputs(network, title)
+    if not network.inputs:
+        raise ModelError(f"the outputs of '{title}' depend on no input")
+    return network
 
 
 def _initializers(
@@ -252,13 +252,3 @@ def _describe(problems: Iterable[Problem], title: str) -> str:
         f"'{title}' uses {count} operator{'s' * (count != 1)} in a way that is not supported:\n"
         + "\n".join(lines)
     )
-
-
-def _without_unused_inputs(network: Network, title: str) -> Network:
-    read = {name for layer in network.layers for name in layer.inputs}
-    used = tuple(name for name in network.inputs if name in read)
-    if not used:
-        raise ModelError(f"the outputs of '{title}' depend on no input")
-    notes = [f"input '{name}' is not used and was left out" for name in network.inputs if name not in read]
-    lean = replace(network, inputs=used, notes=(*network.notes, *notes))
-    return lean.with_layers(network.layers) if notes else network

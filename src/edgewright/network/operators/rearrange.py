@@ -63,6 +63,7 @@ class Transpose(Operator):
 class Concat(Operator):
     """Inputs: any number, alike except along `axis`."""
 
+    grain: ClassVar[Grain] = Grain.PIXEL
     axis: int
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
@@ -289,7 +290,8 @@ class Resize(Operator):
                 spatial.append((0, 0))
                 continue
             extent = x[1 + axis]
-            first = min(max(floor(self.place(axis, start, extent) - self.slack), 0), extent - 1)
-            last = min(max(floor(self.place(axis, stop - 1, extent) + self.slack) + 1, 0), extent - 1)
+            slack = max(self.slack, extent * 4e-7)  # float32 places of a large image are off by more
+            first = min(max(floor(self.place(axis, start, extent) - slack), 0), extent - 1)
+            last = min(max(floor(self.place(axis, stop - 1, extent) + slack) + 1, 0), extent - 1)
             spatial.append((first, last + 1))
         return (Region((out.bounds[0], spatial[0], spatial[1], out.bounds[3])),)

@@ -161,12 +161,12 @@ class _Reorder:
         source, perm = self.held[x]
         before, after = self.network.tensors[x].shape, self.network.tensors[layer.output].shape
         plain = identity(len(after))
-        out = reshape_held(perm, before, after) if 0 not in before else None
+        out = reshape_held(perm, before, after)
         if out is not None:
             self._emit(layer, Reshape(pick(after, inverse(out))), [source], out)
             return
         wish = self.wishes.get(layer.output, channels_last(4) if len(after) == 4 else plain)
-        towards = reshape_towards(wish, before, after) if 0 not in before else None
+        towards = reshape_towards(wish, before, after)
         if towards is None:
             towards, wish = identity(len(before)), plain
         self._emit(layer, Reshape(pick(after, wish)), [self._ordered(x, towards)], inverse(wish))

@@ -149,6 +149,8 @@ def reshape_groups(x: Shape, y: Shape) -> Groups:
 
 def reshape_held(perm: Perm, x: Shape, y: Shape) -> Perm | None:
     """The perm of y when x, held in another order, is reshaped as held; None when a group was torn apart."""
+    if 0 in x:
+        return None  # nothing is held in any order
     groups = reshape_groups(x, y)
     place = {axis: i for i, axis in enumerate(a for a in inverse(perm) if x[a] > 1)}
     keyed: list[tuple[int, tuple[int, ...]]] = []

@@ -21,6 +21,7 @@ import tflite
 from ...errors import InputError, ModelError, Unsupported
 from ..region import Shape
 from ..tensor import Array, DType, Quant
+from .checks import MOST_ELEMENTS
 
 # What is raised when an offset leads out of the file, or a length or an option is absurd.
 DAMAGE = (struct.error, IndexError, ValueError, TypeError, ArithmeticError)
@@ -30,7 +31,6 @@ _MOST_PARTS = 1 << 15  # tensors or operators: far above any real model, low eno
 _MOST_NUMBERS = 1 << 23
 _INDEX_COST = 15  # numbers: reading an operator's input takes longer than reading one
 _MOST_AXES = 8
-_MOST_ELEMENTS = 1 << 40
 
 _EMPTY_TABLE = struct.pack("<HHi", 4, 4, 4)  # no fields, so every option has its default
 
@@ -227,7 +227,7 @@ class _Parser:
             raise ModelError(f"tensor '{name}' has {len(shape)} axes; at most {_MOST_AXES} are accepted")
         if min(shape, default=0) < -1 or len(signature) != len(shape):
             raise ModelError(f"tensor '{name}' has the shape {shape} with the signature {signature}")
-        if prod(shape) > _MOST_ELEMENTS:
+        if prod(shape) > MOST_ELEMENTS:
             raise ModelError(f"tensor '{name}' claims {prod(shape)} elements (shape {shape})")
         if -1 in shape:
             signature, shape = shape, tuple(max(size, 1) for size in shape)

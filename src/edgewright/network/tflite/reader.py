@@ -10,10 +10,11 @@ from ...errors import ModelError, Unsupported
 from ..builder import Builder
 from ..network import Arithmetic, Network
 from ..region import Shape
-from .file import damage_named, parse, read_bytes
+from .checks import require_size
+from .file import ModelFile, damage_named, parse, read_bytes
 from .importers import IMPORTERS
 from .order import execution_order
-from .reading import LayerReading, Reading, index_by_name, require_size
+from .reading import LayerReading, Reading
 
 _NAMES_SHOWN = 4  # layers named for each thing that is not handled
 
@@ -42,7 +43,7 @@ def read_tflite(
 
 def _add_inputs(reading: Reading, shapes: Mapping[str, Shape]) -> None:
     file, builder = reading.file, reading.builder
-    chosen = index_by_name(shapes, file)
+    chosen = _index_by_name(shapes, file)
     if not file.outputs:
         raise ModelError(f"'{builder.name}' has no outputs")
     for index in dict.fromkeys(file.inputs):
@@ -67,6 +68,14 @@ def _add_inputs(reading: Reading, shapes: Mapping[str, Shape]) -> None:
             )
         require_size(tensor.name, shape)
         reading.names[index] = builder.input(builder.fresh(tensor.name), shape, tensor.dtype, tensor.quant)
+
+
+def _index_by_name(shapes: Mapping[str, Shape], file: ModelFile) -> dict[int, Shape]:
+    """The shapes that a user gives for inputs, by the file's tensor index."""
+    inputs = {file.tensors[index].name: index for index in file.inputs}
+    if unknown := sorted(set(shapes) - set(inputs)):
+        raise ModelError(f"a shape is given for {unknown}, but the model's inputs are {sorted(inputs)}")
+    return {inputs[name]: tuple(shape) for name, shape in shapes.items()}
 
 
 def _add_layers(reading: Reading) -> None:

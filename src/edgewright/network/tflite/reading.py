@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -12,16 +12,14 @@ import tflite
 from ...errors import ModelError, Unsupported
 from ..builder import Builder
 from ..kernels import Operand, compute
-from ..kernels.tflite import has_tflite_kernel, needs_one_scale
 from ..network import Arithmetic
-from ..operators import Clamp, Conv2d, ConvTranspose2d, Dense, Op
+from ..operators import Clamp, Op
 from ..region import Region, Shape
 from ..tensor import Array, DType, Quant, Tensor
+from .checks import require_finite, require_kernel, require_size
 from .file import FileOperator, FileTensor, ModelFile, distinct
 
-_MOST_ELEMENTS = 1 << 40
 _MOST_FOLDED = 1 << 20  # elements; layers of constants with more are left to run
-_CHUNK = 1 << 22  # elements looked at together, so that a scan needs little memory
 
 _FUSED = {
     tflite.ActivationFunctionType.NONE: None,
@@ -85,7 +83,7 @@ class Reading:
         except (ValueError, IndexError) as error:
             raise ModelError(f"layer '{name}' ({type(op).__name__}): {error}") from error
         require_size(output, shape)
-        _require_kernel(op, [self.builder.tensors[i] for i in inputs], Tensor(output, shape, dtype, quant))
+        require_kernel(op, [self.builder.tensors[i] for i in inputs], Tensor(output, shape, dtype, quant))
         sizes = [prod(s) for s in (*shapes, shape)]
         if all(i in self.builder.constants for i in inputs) and max(sizes) <= _MOST_FOLDED:
             return self.add_constant(
@@ -182,7 +180,7 @@ class LayerReading:
     def emit(self, op: Op, inputs: Sequence[str], position: int = 0) -> None:
         """Adds the layer that writes an output of this operator, with the type the file gives it."""
         result = self.result(position)
-        name = self.label if position == 0 else tidy(result.name)
+        name = self.label if position == 0 else f"{self.label}:{position}"
         made = self.reading.add_layer(op, inputs, name, result.name, result.dtype, result.quant)
         self.reading.names[self.outputs[position]] = made
 
@@ -213,27 +211,6 @@ class LayerReading:
                 )
 
 
-def _require_kernel(op: Op, tensors: Sequence[Tensor], result: Tensor) -> None:
-    """Refuses quantised layers that TFLite itself does not run: what they would give is not defined."""
-    quantised = [tensor for tensor in (*tensors, result) if tensor.quant is not None]
-    if not quantised:
-        return
-    is_product = isinstance(
-        op, Conv2d | ConvTranspose2d | Dense
-    )  # whose weights may have a scale per channel
-    single = (tensors[0], result) if is_product else quantised
-    if any(tensor.quant is not None and tensor.quant.is_per_channel for tensor in single):
-        raise Unsupported("elements are quantised per channel")
-    dtype = quantised[0].dtype
-    if not has_tflite_kernel(op, dtype):
-        raise Unsupported(f"TFLite has no kernel for quantised {dtype.value}")
-    if needs_one_scale(op, dtype):
-        pairs = {(tensor.quant.scale, tensor.quant.zero) for tensor in quantised if tensor.quant is not None}
-        least, most = min(pairs), max(pairs)
-        if most[0][0] - least[0][0] > 1e-6 * most[0][0] or len({zero for _, zero in pairs}) > 1:
-            raise Unsupported("the scales of inputs and output differ, which TFLite does not convert here")
-
-
 def _label(file: ModelFile, index: int) -> str:
     """A short name for an operator: that of its first output, or its kind and number."""
     operator = file.operators[index]
@@ -251,32 +228,5 @@ def tidy(name: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in first) or "layer"
 
 
-def require_size(name: str, shape: Shape) -> None:
-    if prod(shape) > _MOST_ELEMENTS:
-        raise ModelError(f"tensor '{name}' would have {prod(shape)} elements (shape {shape})")
-    if min(shape, default=1) < 1:
-        raise ModelError(f"tensor '{name}' has no elements (shape {shape})")
-
-
-def require_finite(name: str, value: Array) -> None:
-    """Refuses weights that are no numbers. A single infinity may be meant, as what a maximum is padded with."""
-    if not np.issubdtype(value.dtype, np.floating) or 0 in value.strides:
-        return
-    if value.size == 1 and not np.isnan(value).any():
-        return
-    flat = value.reshape(-1)
-    for start in range(0, flat.size, _CHUNK):
-        if not np.isfinite(flat[start : start + _CHUNK]).all():
-            raise ModelError(f"the constant '{name}' holds NaN or infinite values. Export the model again.")
-
-
 def _type(dtype: DType, quant: Quant | None) -> str:
     return dtype.value if quant is None else f"quantised {dtype.value}"
-
-
-def index_by_name(shapes: Mapping[str, Shape], file: ModelFile) -> dict[int, Shape]:
-    """The shapes that a user gives for inputs, by the file's tensor index."""
-    inputs = {file.tensors[index].name: index for index in file.inputs}
-    if unknown := sorted(set(shapes) - set(inputs)):
-        raise ModelError(f"a shape is given for {unknown}, but the model's inputs are {sorted(inputs)}")
-    return {inputs[name]: tuple(shape) for name, shape in shapes.items()}

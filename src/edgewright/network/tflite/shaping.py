@@ -10,7 +10,8 @@ import tflite
 from ...errors import ModelError, Unsupported
 from ..operators import Reshape
 from ..region import Shape
-from .reading import LayerReading, require_size
+from .checks import require_size
+from .reading import LayerReading
 
 _MOST_RANGE = 1 << 24
 
