@@ -6,15 +6,27 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from random_networks import networks
 
 from edgewright.errors import InputError, ModelError
 from edgewright.memory import PLAIN, Techniques, plan
 from edgewright.network import Builder, Region, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import Binary, BinaryKind, Clamp, Conv2d
-from edgewright.program import Buffer, Loop, Plan, Program, Stage, Step, Sweep, View, check, interpret
-from edgewright.program import plan_from_dict, plan_to_dict
+from edgewright.program import (
+    Buffer,
+    Loop,
+    Plan,
+    Program,
+    Stage,
+    Step,
+    Sweep,
+    View,
+    check,
+    interpret,
+    plan_from_dict,
+    plan_to_dict,
+)
+from random_networks import networks
 
 
 def two_convs(size=6, channels=2):
@@ -84,7 +96,7 @@ def test_a_wrong_order_shows():
     good = plan(net, plain=True)
     backwards = replace(good.program, stages=good.program.stages[::-1])
     assert not agrees(replace(good, program=backwards), net)
-    with pytest.raises(ModelError, match="step 'b' .* reads .* of 'a' too early"):
+    with pytest.raises(ModelError, match=r"step 'b' .* reads .* of 'a' too early"):
         check(backwards)
 
 

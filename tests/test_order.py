@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from edgewright.memory.ordering import Effort, OrderProblem, Store, is_valid, order, peak, profile
 from edgewright.memory.ordering.branches import find_branches
+from edgewright.memory.ordering.contract import contract
 from edgewright.memory.ordering.flood import flood
 from edgewright.memory.ordering.lattice import Lattice
 from edgewright.memory.ordering.model import improve
@@ -179,3 +180,22 @@ def test_a_store_written_in_parts_lives_from_the_first_part() -> None:
 def test_steps_that_wait_for_each_other_are_our_bug() -> None:
     with pytest.raises(AssertionError, match="circle"):
         order(OrderProblem(("a", "b"), ((1,), (0,)), ()))
+
+
+@settings(max_examples=300, deadline=None)
+@given(problems() | problems(chains=True))
+def test_merging_steps_keeps_the_least_peak(problem: OrderProblem) -> None:
+    smaller = contract(problem)
+    assert best_of_all(smaller.problem) == best_of_all(problem)
+    found = topological_order(smaller.problem)
+    assert peak(smaller.problem, found) == peak(problem, smaller.expand(found))
+
+
+def test_only_a_valley_keeps_a_chain_apart() -> None:
+    sizes = (8, 5, 5, 2, 5, 5)  # the third step leaves 2: a good place to pause
+    stores = tuple(
+        Store(f"t{s}", size, (s,), (s + 1,) if s < 5 else (), is_output=s == 5)
+        for s, size in enumerate(sizes)
+    )
+    chain = OrderProblem(tuple("abcdef"), ((), (0,), (1,), (2,), (3,), (4,)), stores)
+    assert contract(chain).stands_for == ((0,), (1, 2, 3), (4, 5))

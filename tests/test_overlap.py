@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from random_networks import networks
 
 from edgewright.memory.overlap import Distance, distance, most_shared, plane_scratch
 from edgewright.network import Builder, DType, Quant, Region
 from edgewright.network.operators import Clamp, Conv2d, Dequantize, Grain, MaxPool2d, Quantize
+from random_networks import networks
 
 
 def conv(size, channels, out, kernel, stride, pad, dtype=np.int8, groups=1):

@@ -5,10 +5,9 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import corpus_models
-from test_interpreter import agrees
 
 import edgewright
+from conftest import corpus_models
 from edgewright import samples
 from edgewright.memory import critical_buffers, fit, plan
 from edgewright.network import Builder, random_inputs
@@ -17,6 +16,7 @@ from edgewright.network.reference import compare, reference
 from edgewright.platform import load_board
 from edgewright.platform.reader import parse_board
 from edgewright.program import Sweep, interpret
+from test_interpreter import agrees
 
 
 def sample(name):

@@ -1,12 +1,12 @@
 """Concat, split, slice and reshape for free."""
 
 import numpy as np
-from test_interpreter import agrees
 
 from edgewright.memory import Techniques, plan
 from edgewright.memory.views import find_views, with_copies
 from edgewright.network import Builder, check
 from edgewright.network.operators import Clamp, Concat, Conv2d, Reshape, Slice, Unary, UnaryKind
+from test_interpreter import agrees
 
 
 def pointwise(b, x, out, name):

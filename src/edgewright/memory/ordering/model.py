@@ -3,11 +3,18 @@
 S (4.10) to (4.23) state it with big-M rows; here CP-SAT gets positions and lifetimes directly.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from ortools.sat.python import cp_model
-
+from edgewright.lazy import lazy_module
 from edgewright.memory.ordering.problem import OrderProblem
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+else:
+    cp_model = lazy_module("ortools.sat.python.cp_model")  # pandas behind it takes long to load
 
 MOST_STEPS = 48  # beyond this the programme proves nothing in a time anybody waits
 

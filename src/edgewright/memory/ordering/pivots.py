@@ -5,14 +5,21 @@ chains together is a fork store that dies with its last reader and a join store 
 writer. These two moments are the pivots; a small integer programme chooses where each chain stands at them.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from itertools import permutations, product
+from typing import TYPE_CHECKING
 
-from ortools.sat.python import cp_model
-
+from edgewright.lazy import lazy_module
 from edgewright.memory.ordering.branches import Branches
 from edgewright.memory.ordering.hills import Chain, Climb, climbs, resting_places
 from edgewright.memory.ordering.lattice import Lattice
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+else:
+    cp_model = lazy_module("ortools.sat.python.cp_model")  # pandas behind it takes long to load
 
 _MOST_OPTIONS = 4000  # of all chains; beyond it the programme would not be small
 _LONGEST_PAIRED = 64  # steps of a chain when places at two pivots are paired

@@ -3,10 +3,11 @@
 The methods themselves live in the sibling modules.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from edgewright.memory.ordering.beam import sweep
 from edgewright.memory.ordering.branches import find_branches
+from edgewright.memory.ordering.contract import contract
 from edgewright.memory.ordering.cuts import Cuts
 from edgewright.memory.ordering.flood import WORD, flood
 from edgewright.memory.ordering.lattice import Lattice
@@ -34,9 +35,19 @@ _CLOSE = 100  # bisection ends when the open range is less than one part in this
 def order(problem: OrderProblem, effort: Effort = DEFAULT) -> Order:
     """The order of steps that needs the least memory, with the bound that proves it (or shows the gap).
 
-    The flow of S fig. 4.7 with proofs in place of time limits: waists, then for each segment a sweep, chains, cuts
-    and probes. A segment is worked on only while it needs more than what some segment needs in any case.
+    The flow of S fig. 4.7 with proofs in place of time limits: steps that belong together are merged, then waists, then
+    for each segment a sweep, chains, cuts and probes. A segment is worked on only while it needs more than what some
+    segment needs in any case.
     """
+    smaller = contract(problem)
+    found = _order(smaller.problem, effort)
+    steps = smaller.expand(found.steps)
+    assert is_valid(problem, steps)
+    assert peak(problem, steps) == found.peak, "merging changed the memory"
+    return replace(found, steps=steps)
+
+
+def _order(problem: OrderProblem, effort: Effort) -> Order:
     pieces = cut_at_waists(problem)
     works = {at: _Work(part, effort) for at, part in enumerate(pieces.parts) if isinstance(part, Segment)}
     bound = max([pieces.fixed_peak, *(work.bound for work in works.values())])
@@ -47,7 +58,6 @@ def order(problem: OrderProblem, effort: Effort = DEFAULT) -> Order:
     steps: list[int] = []
     for at, part in enumerate(pieces.parts):
         steps += works[at].steps() if isinstance(part, Segment) else [part]
-    assert is_valid(problem, steps)
     cost = peak(problem, steps)
     assert bound <= cost
     methods = {work.method for work in works.values()} or {"forced"}

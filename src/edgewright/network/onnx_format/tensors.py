@@ -15,10 +15,8 @@ import onnx
 
 from ...errors import ModelError, Unsupported
 from ..region import Shape
-from ..tensor import Array, DType
+from ..tensor import MOST_ELEMENTS, Array, DType
 from .wire import Extent
-
-MOST_ELEMENTS = 2**40  # of one tensor; a file that claims more is damaged or hostile
 
 _T = onnx.TensorProto
 

@@ -11,9 +11,8 @@ from ...errors import ModelError, Unsupported
 from ..kernels.tflite import has_tflite_kernel, needs_one_scale
 from ..operators import Conv2d, ConvTranspose2d, Dense, Op
 from ..region import Shape
-from ..tensor import Array, Tensor
+from ..tensor import MOST_ELEMENTS, Array, Tensor
 
-MOST_ELEMENTS = 1 << 40
 _CHUNK = 1 << 22  # elements looked at together, so that a scan needs little memory
 
 

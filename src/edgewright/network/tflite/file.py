@@ -20,8 +20,7 @@ import tflite
 
 from ...errors import InputError, ModelError, Unsupported
 from ..region import Shape
-from ..tensor import Array, DType, Quant
-from .checks import MOST_ELEMENTS
+from ..tensor import MOST_ELEMENTS, Array, DType, Quant
 
 # What is raised when an offset leads out of the file, or a length or an option is absurd.
 DAMAGE = (struct.error, IndexError, ValueError, TypeError, ArithmeticError)
@@ -118,6 +117,8 @@ def damage_named(what: str) -> Iterator[None]:
     """Turns what a damaged file makes the accessors raise into a ModelError that begins with `what`."""
     try:
         yield
+    except (struct.error, IndexError) as error:
+        raise ModelError(f"{what}: it refers to bytes past its end; was the file cut short?") from error
     except DAMAGE as error:
         raise ModelError(f"{what}: {error}. Export the model again.") from error
 
