@@ -25,6 +25,7 @@ from edgewright.memory.layout import (
 from edgewright.memory.layout.coarsen import Merge, coarsen
 from edgewright.memory.layout.first_fit import first_fit, in_order
 from edgewright.memory.layout.grid import to_grid
+from edgewright.memory.layout.lanes import to_lanes
 
 
 def chain(*sizes: int) -> LayoutProblem:
@@ -292,3 +293,14 @@ def test_bad_problems(
 ) -> None:
     with pytest.raises(InputError, match=message):
         LayoutProblem(items, gaps)
+
+
+def test_buffers_that_trail_each_other_share_a_lane() -> None:
+    """Six buffers, each trailing the one before by 2 in either direction, beside one that lives through all."""
+    items = (Item("long", 0, 7, 50), *(Item(f"b{i}", i, i + 2, 100) for i in range(6)))
+    gaps = {(f"b{i}", f"b{i + 1}"): (2, 2) for i in range(5)}
+    problem = LayoutProblem(items, gaps)
+    lanes = to_lanes(problem)
+    assert {i.name: i.size for i in lanes.problem.items} == {"long": 50, "b0": 102}
+    placed = place_optimal(problem)
+    assert (placed.peak, placed.optimal) == (152, True)

@@ -104,10 +104,13 @@ def _solve(network: Network, techniques: Techniques, alignment: int, bound: int)
         return _place(*_ordered(network, no_views(network), techniques, alignment))
     choice = Choice()
     best = _place(*_chosen(network, choice, techniques, alignment))
-    movers = [layer.name for layer in network.layers if isinstance(layer.op, Concat | Slice | Reshape)]
-    everything = Choice(copied=frozenset(movers))
+    movers = [layer for layer in network.layers if isinstance(layer.op, Concat | Slice | Reshape)]
+    everything = Choice(copied=frozenset(layer.name for layer in movers))
     tried = {choice}
-    while best.peak > bound:
+    has_choice = any(
+        not isinstance(layer.op, Reshape) for layer in movers
+    )  # a reshape is best looked at in place
+    while has_choice and best.peak > bound:
         trials = [everything, *_alternatives(network, best, choice)]
         trials = [trial for trial in trials if trial not in tried][: MOST_TRIALS - len(tried)]
         tried.update(trials)

@@ -1,7 +1,7 @@
 """The front door: the least peak, with proof where it can be had. Heuristics and exact models are imported."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from edgewright.errors import Infeasible
@@ -10,6 +10,7 @@ from edgewright.memory.layout.coarsen import Coarse, Merge, coarsen
 from edgewright.memory.layout.exact import Budget, Status, fit, minimise
 from edgewright.memory.layout.first_fit import best_first_fit, in_order
 from edgewright.memory.layout.grid import Grid, check_fixed, to_grid
+from edgewright.memory.layout.lanes import to_lanes
 from edgewright.memory.layout.problem import Item, LayoutProblem, NotFound, Placement, conflicts
 from edgewright.memory.layout.repair import repair
 
@@ -19,6 +20,8 @@ _FIRST = Budget(
 _SMALL = (
     40  # boxes up to which single buffers are searched first: a proof comes as quickly as a placement there
 )
+_MANY = 80  # buffers; below, an exact search is quick enough to try for the last bytes
+_FINE = 128  # a peak within one part in this many of what was hoped for is good enough to end a search
 _SEARCHES = (  # what solves MiniMalloc's instances, quickest first
     (Merge.BLOCKS, "crowding"),
     (Merge.BLOCKS, "life"),
@@ -62,6 +65,24 @@ def place_optimal(
     bound = lower_bound(problem)
     if capacity is not None and bound > capacity:
         raise Infeasible(f"no placement exists in {capacity} bytes; {_crowd(problem)}")
+    if capacity is not None or not problem.gaps:
+        return _place(problem, bound, capacity, effort)
+    first = _place(problem, bound, None, Effort.QUICK)
+    if first.optimal or effort is Effort.QUICK:
+        return first
+    lanes = to_lanes(problem)
+    rough = _place(lanes.problem, lower_bound(lanes.problem), None, effort)
+    better = min(
+        first, replace(lanes.refine(rough, problem), bound=bound), key=lambda placement: placement.peak
+    )
+    if len(problem.items) > _MANY and better.peak <= bound + bound // _FINE:
+        return better
+    searched = _place(problem, bound, None, effort)
+    best = min(searched, better, key=lambda placement: placement.peak)
+    return replace(best, bound=searched.bound)
+
+
+def _place(problem: LayoutProblem, bound: int, capacity: int | None, effort: Effort) -> Placement:
     parts = sorted(((lower_bound(part), n, part) for n, part in enumerate(_parts(problem))), reverse=True)
     offsets: dict[str, int] = {}
     peak = 0
@@ -103,7 +124,7 @@ def _least(grid: Grid, bound: int, enough: int, effort: Effort) -> _Answer:
 def _bisect(grid: Grid, low: int, best: _Answer) -> _Answer:
     """`best`, improved by short searches below its peak; a limit at which they fail counts as too low."""
     high = best.peak
-    while high - low > max(grid.unit, high // 256):
+    while high - low > max(grid.unit, high // _FINE):
         middle = (low + high) // 2
         _, found = _search(grid, middle, 1, best.offsets, most=2)
         if found is None:
