@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..errors import Infeasible
-from ..network import Network, Region
+from ..network import Network, Region, Shape
 from ..network.operators import Concat, Reshape, Slice
 from ..platform import Board
 from ..program import Buffer, Plan, Program, Saving, Stage, Step, Sweep, View, check
 from .layout import (
+    Effort,
     LayoutProblem,
     MemoryPlacement,
     Placement,
@@ -23,7 +24,12 @@ from .ordering import Order, order
 from .problems import PLAIN, Techniques, Work, relaxed_problem, scratch_name
 from .views import Views, find_views, no_views, with_copies, with_planes
 
+MOST_SEARCHED = 500  # buffers; with more, an exact search costs long and gains little over first fit
 MOST_TRIALS = 24  # of deciding otherwise about a concat or slice that stands in the way
+
+Kind = tuple[
+    Concat | Slice, tuple[Shape, ...]
+]  # layers of one kind do the same to tensors of the same shapes
 
 
 @dataclass(frozen=True)
@@ -127,25 +133,38 @@ def _solve(network: Network, techniques: Techniques, alignment: int, bound: int)
 
 
 def _alternatives(network: Network, solution: Solution, choice: Choice) -> list[Choice]:
-    """Choices that differ in one concat or slice whose tensors are in memory at the fullest stage."""
+    """Choices that differ in how one concat or slice is treated, among those in memory at the fullest stage.
+
+    Networks repeat their blocks, and all of them must change before the peak does: alike layers are decided alike.
+    """
     work = solution.work
     spans = work.lifetimes(solution.order.steps)
     fullest = work.fullest(solution.order.steps)
-    alive = {root for root, (first, last) in spans.items() if first <= fullest <= last}
+    members = work.views.members()
+    parts: dict[str, str] = {}  # a concat's buffer -> the part that is written first
+    for layer in work.layers:
+        root = work.views.places[layer.output].root
+        if any(isinstance(reader.op, Concat) for reader in work.network.readers[layer.output]):
+            parts.setdefault(root, layer.output)
+    alike: dict[Kind, set[str]] = {}
+    in_the_way: dict[Kind, bool] = {}  # in the order of the network
+    for layer in network.layers:
+        if isinstance(layer.op, Concat | Slice):
+            kind = (layer.op, network.shapes(layer))
+            alike.setdefault(kind, set()).add(layer.name)
+            root = work.views.places[layer.output].root
+            first, last = spans[root]
+            in_the_way[kind] = in_the_way.get(kind, False) or (
+                first <= fullest <= last and len(members[root]) > 1
+            )
     found = []
-    for root, members in work.views.members().items():
-        if root not in alive or len(members) == 1:
-            continue
-        joined = [
-            layer.name
-            for layer in work.network.layers
-            if layer.output in members and isinstance(layer.op, Concat | Slice)
-        ]
-        found += [replace(choice, copied=choice.copied ^ {name}) for name in joined]
-        parts = [m for m in members if any(isinstance(r.op, Concat) for r in work.network.readers[m])]
-        for first in work.written_first(parts)[:1]:
-            if first in network.tensors:  # and is not itself a copy
-                found.insert(0, replace(choice, moved=choice.moved | {first}))
+    for kind in (kind for kind, matters in in_the_way.items() if matters):
+        roots = {work.views.places[network.by_name[name].output].root for name in alike[kind]}
+        # What is written first may wait outside, unless it is a copy already.
+        early = {parts[root] for root in roots if root in parts and parts[root] in network.tensors}
+        if early - choice.moved:
+            found.append(replace(choice, moved=choice.moved | early))
+        found.append(replace(choice, copied=choice.copied ^ alike[kind]))
     return found
 
 
@@ -164,7 +183,8 @@ def _ordered(network: Network, views: Views, techniques: Techniques, alignment: 
 
 def _place(work: Work, found: Order) -> Solution:
     problem = work.layout_problem(found.steps)
-    placement = place_optimal(problem)
+    effort = Effort.NORMAL if len(problem.items) <= MOST_SEARCHED else Effort.QUICK
+    placement = place_optimal(problem, effort=effort)
     _judge(problem, placement)
     return Solution(work, found, placement)
 
