@@ -4,6 +4,7 @@ import doctest
 import os
 import pkgutil
 import re
+import textwrap
 from importlib import import_module
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from click.testing import CliRunner
 
 import edgewright
 from edgewright.cli import main
+from edgewright.network.onnx_format.table import MICROSOFT, STANDARD
+from edgewright.network.tflite.importers import IMPORTERS
 
 DOCS = Path(__file__).parent.parent / "docs"
 HELP = re.compile(r"<!-- help: (\w+) -->\n```\n(.*?)```\n", re.DOTALL)
@@ -53,3 +56,23 @@ def test_links_in_the_docs_lead_somewhere():
     for page in [*DOCS.glob("*.md"), DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md"]:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize(
+    ("name", "operators"),
+    [("onnx", STANDARD), ("microsoft", MICROSOFT), ("tflite", IMPORTERS)],
+    ids=["onnx", "microsoft", "tflite"],
+)
+def test_the_list_of_operators_is_current(name, operators):
+    """EDGEWRIGHT_UPDATE_DOCS=1 rewrites it."""
+    page = DOCS / "operators.md"
+    listed = textwrap.fill(", ".join(f"`{operator}`" for operator in sorted(operators)), 118)
+    current = re.sub(
+        rf"<!-- list: {name} -->\n.*?(?=\n\n|\Z)",
+        f"<!-- list: {name} -->\n{listed}",
+        page.read_text(),
+        flags=re.DOTALL,
+    )
+    if os.environ.get("EDGEWRIGHT_UPDATE_DOCS"):
+        page.write_text(current)
+    assert page.read_text() == current
