@@ -122,7 +122,7 @@ def show(title: str, rows: list[Row], console: Console) -> None:
 @click.option("--quick", is_flag=True, help="Small generated problems only.")
 def main(folder: Path | None, json_file: Path | None, quick: bool) -> None:
     """Measures the layout solvers."""
-    console = Console()
+    console = Console(width=150)
     corpus = os.environ.get("EDGEWRIGHT_CORPUS")
     if folder is None and corpus and (Path(corpus) / "data" / "minimalloc").is_dir():
         folder = Path(corpus) / "data" / "minimalloc"

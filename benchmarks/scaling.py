@@ -75,7 +75,7 @@ def main() -> None:
                 f"{seconds:.2f}",
                 f"{1000 * seconds / layers:.2f}",
             )
-    Console().print(table)
+    Console(width=150).print(table)
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
 

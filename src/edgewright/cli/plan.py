@@ -139,7 +139,7 @@ def _summary(plan: Plan, board: Board | None) -> Table:
     grid.add_row(
         "work",
         f"{words.rounded_count(plan.macs)} MACs",
-        f"{len(plan.order)} stages, {len(plan.free)} layers for free",
+        f"{words.plural(len(plan.order), 'stage')}, {words.plural(len(plan.free), 'layer')} for free",
     )
     if board:
         grid.add_row("board", board.name, escape(board.title or ""))
