@@ -106,19 +106,14 @@ def show(title: str, rows: list[Row], console: Console) -> None:
         table.add_column(column, justify="left" if column in ("instance", "method") else "right")
     for row in rows:
         table.add_row(
-            *(
-                "" if v is None else "yes" if v is True else "no" if v is False else str(v)
-                for v in row.values()
-            )
+            *("" if v is None else "yes" if v is True else "no" if v is False else str(v) for v in row.values())
         )
     console.print(table)
 
 
 @click.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), required=False)
-@click.option(
-    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all rows here."
-)
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all rows here.")
 @click.option("--quick", is_flag=True, help="Small generated problems only.")
 def main(folder: Path | None, json_file: Path | None, quick: bool) -> None:
     """Measures the layout solvers."""

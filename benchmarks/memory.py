@@ -56,9 +56,7 @@ print((field("VmHWM") - before) * 1024)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", type=Path)
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     arguments = parser.parse_args()

@@ -43,9 +43,7 @@ def cases(seeds: int, hard: bool) -> Iterator[tuple[str, OrderProblem]]:
 
 
 @click.command()
-@click.option(
-    "--json", "json_file", type=click.Path(path_type=Path), help="Also write the rows to this file."
-)
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Also write the rows to this file.")
 @click.option("--seeds", default=3, show_default=True, help="Problems of each random kind.")
 @click.option("--hard", is_flag=True, help="Add flat cells of 64 nodes.")
 def main(json_file: Path | None, seeds: int, hard: bool) -> None:

@@ -48,9 +48,7 @@ def inception(blocks: int) -> Network:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     rows = []
@@ -64,9 +62,7 @@ def main() -> None:
             plan = edgewright.plan(network, explain=False)
             seconds = time.perf_counter() - start
             layers = len(network.layers)
-            rows.append(
-                {"network": make.__name__, "layers": layers, "seconds": seconds, "optimal": plan.optimal}
-            )
+            rows.append({"network": make.__name__, "layers": layers, "seconds": seconds, "optimal": plan.optimal})
             table.add_row(
                 make.__name__,
                 str(layers),

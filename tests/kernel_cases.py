@@ -141,9 +141,7 @@ def pads(draw: Draw, low: int = -1, high: int = 2) -> tuple[int, int, int, int]:
 
 
 def activation(draw: Draw) -> Any:
-    return draw(
-        st.sampled_from([None, None, Clamp(0.0), Clamp(-0.5, 1.0), LeakyRelu(0.1), Unary(UnaryKind.TANH)])
-    )
+    return draw(st.sampled_from([None, None, Clamp(0.0), Clamp(-0.5, 1.0), LeakyRelu(0.1), Unary(UnaryKind.TANH)]))
 
 
 def conv(draw: Draw) -> Case:
@@ -179,9 +177,7 @@ def max_pool(draw: Draw) -> Case:
 
 
 def avg_pool(draw: Draw) -> Case:
-    op = AvgPool2d(
-        pair(draw, 2, 3), pair(draw, 1, 3), (1, 1), pads(draw, 0, 1), count_pads=draw(st.booleans())
-    )
+    op = AvgPool2d(pair(draw, 2, 3), pair(draw, 1, 3), (1, 1), pads(draw, 0, 1), count_pads=draw(st.booleans()))
     return Case(op, (image(draw),))
 
 
@@ -189,9 +185,7 @@ def dense(draw: Draw) -> Case:
     inner = shape(draw, (1, 3), 4)
     outputs = draw(st.integers(1, 6))
     bias = [(outputs,)] * draw(st.integers(0, 1))
-    return Case(
-        Dense(activation(draw)), ((*shape(draw, (1, 2)), int(np.prod(inner))), (outputs, *inner), *bias)
-    )
+    return Case(Dense(activation(draw)), ((*shape(draw, (1, 2)), int(np.prod(inner))), (outputs, *inner), *bias))
 
 
 def matmul(draw: Draw) -> Case:

@@ -38,9 +38,7 @@ def model_of(
     )
     opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
     opsets += [helper.make_opsetid(domain, 1) for domain in sorted({f.domain for f in functions})]
-    model = helper.make_model(
-        graph, opset_imports=opsets, ir_version=min(8, 3 + opset // 3) if opset < 12 else 8
-    )
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=min(8, 3 + opset // 3) if opset < 12 else 8)
     model.functions.extend(functions)
     return model
 

@@ -67,9 +67,7 @@ class Literal(Builder):
 
     # QDQ. Scales are powers of two and zero points even: float32 is then exact, and ties round alike everywhere.
 
-    def quantize(
-        self, x: str, name: str, scale: float = 2**-4, zero: int = 0, dtype: DType = DType.INT8
-    ) -> str:
+    def quantize(self, x: str, name: str, scale: float = 2**-4, zero: int = 0, dtype: DType = DType.INT8) -> str:
         return self.layer(Quantize(), [x], name, dtype=dtype, quant=Quant.of(scale, zero))
 
     def dequantize(self, x: str, name: str) -> str:
@@ -88,9 +86,7 @@ class Literal(Builder):
             quant = Quant.of(2**-4)
         return self.dequantize(self.constant(name, value, quant), f"{name}_dq")
 
-    def conv_qdq(
-        self, x: str, channels: int, name: str, per_channel: bool = True, bias: str = "stored"
-    ) -> str:
+    def conv_qdq(self, x: str, channels: int, name: str, per_channel: bool = True, bias: str = "stored") -> str:
         """A convolution of a dequantised tensor, with weights (and bias) behind Dequantize."""
         w = self.stored_weights((channels, 3, 3, self.shape(x)[1]), f"{name}_w", per_channel)
         inputs = [x, w]
@@ -107,9 +103,7 @@ class Literal(Builder):
             )
             inputs.append(self.dequantize(stored, f"{name}_b_dq"))
         elif bias == "real":
-            inputs.append(
-                self.constant(f"{name}_b", (self.rng.integers(-9, 9, channels) / 16).astype(np.float32))
-            )
+            inputs.append(self.constant(f"{name}_b", (self.rng.integers(-9, 9, channels) / 16).astype(np.float32)))
         return self.window(Conv2d(pads=(1, 1, 1, 1)), inputs, name)
 
 

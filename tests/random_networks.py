@@ -96,9 +96,7 @@ class _Grower:
                     out = c if kind == "depthwise" else out
                     same = ((kh - 1) // 2, (kw - 1) // 2, kh // 2, kw // 2)
                     op = Conv2d(pads=same, groups=groups, activation=self.activation())
-                y = b.layer(
-                    op, [x, *self.weights((out, kh, kw, c // groups), x, name)], name, **self.format()
-                )
+                y = b.layer(op, [x, *self.weights((out, kh, kw, c // groups), x, name)], name, **self.format())
             case "deconv":
                 out, k = self.int(1, 3), self.int(1, 3)
                 op = ConvTranspose2d(
@@ -125,9 +123,7 @@ class _Grower:
                     for t in self.pool
                     if b.tensors[t].quant == b.tensors[x].quant
                     and all(
-                        p == q
-                        for i, (p, q) in enumerate(zip(b.shape(t), b.shape(x), strict=True))
-                        if i != axis
+                        p == q for i, (p, q) in enumerate(zip(b.shape(t), b.shape(x), strict=True)) if i != axis
                     )
                 ]
                 y = b.layer(Concat(axis), [self.pick(other) for _ in range(self.int(2, 3))], name)

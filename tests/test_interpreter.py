@@ -188,9 +188,7 @@ def test_spatial_tiles_recompute_their_halo():
     buffers = tuple(replace(b, first=0, last=1, offset=i * 288) for i, b in enumerate(good.buffers))
     tiled = replace(good, program=Program(net, tuple(stages)), buffers=buffers)
     assert agrees(tiled, net)
-    assert (
-        tiled.macs == net.total_macs + 2 * 6 * 2 * 9 * 2
-    )  # two rows of six pixels, two channels, 3x3x2 each
+    assert tiled.macs == net.total_macs + 2 * 6 * 2 * 9 * 2  # two rows of six pixels, two channels, 3x3x2 each
 
 
 @given(networks(), st.builds(Techniques, st.booleans(), st.booleans(), st.booleans(), st.booleans()))

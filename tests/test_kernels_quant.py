@@ -98,9 +98,7 @@ class Numbers:
         """Scale "sN" and zero point "zN" for each name N."""
         found: dict[str, Any] = {}
         for name, quant in quants.items():
-            found[f"s{name}"] = (
-                np.float32(quant.scale[0]) if len(quant.scale) == 1 else np.float32(quant.scale)
-            )
+            found[f"s{name}"] = np.float32(quant.scale[0]) if len(quant.scale) == 1 else np.float32(quant.scale)
             zero = np.array(quant.zero, self.dtype)
             found[f"z{name}"] = zero[0] if len(zero) == 1 else zero
         return found

@@ -93,9 +93,7 @@ def test_a_quantised_region_is_that_part_of_the_whole(kind: type, data: st.DataO
             tensors.append(replace(tensor, dtype=DType.INT32))
         else:
             values[i] = rng.integers(info.min, info.max + 1, value.shape).astype(dtype.numpy)
-            tensors.append(
-                replace(tensor, dtype=dtype, quant=Quant.of(0.02 + 0.01 * i, int(info.max) - 100 - i))
-            )
+            tensors.append(replace(tensor, dtype=dtype, quant=Quant.of(0.02 + 0.01 * i, int(info.max) - 100 - i)))
     result = result_for(case)
     if not isinstance(case.op, ArgMax | Cast | Dequantize):
         kept = tensors[0].quant if data.draw(st.booleans()) else None

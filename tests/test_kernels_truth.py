@@ -85,9 +85,7 @@ def onnx_run(nodes: list[onnx.NodeProto], feeds: dict[str, Array], opset: int = 
         opset_imports=[helper.make_opsetid("", opset)],
         ir_version=9,
     )
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), QUIET, providers=["CPUExecutionProvider"]
-    )
+    session = onnxruntime.InferenceSession(model.SerializeToString(), QUIET, providers=["CPUExecutionProvider"])
     result: Array = session.run(["y"], feeds)[0]
     return result
 
@@ -106,9 +104,9 @@ def images(values: list[Array]) -> dict[str, Array]:
 def conv(op: Conv2d, values: list[Array]) -> Array:
     assume(min(op.pads) >= 0)
     feeds = images(values)
-    return node(
-        "Conv", feeds, pads=op.pads, strides=op.stride, dilations=op.dilation, group=op.groups
-    ).transpose(NHWC)
+    return node("Conv", feeds, pads=op.pads, strides=op.stride, dilations=op.dilation, group=op.groups).transpose(
+        NHWC
+    )
 
 
 def conv_transpose(op: ConvTranspose2d, values: list[Array]) -> Array:
@@ -124,9 +122,7 @@ def conv_transpose(op: ConvTranspose2d, values: list[Array]) -> Array:
 def pool(op: MaxPool2d | AvgPool2d, values: list[Array]) -> Array:
     attributes = {"kernel_shape": op.kernel, "strides": op.stride, "pads": op.pads}
     if isinstance(op, AvgPool2d):
-        return node("AveragePool", images(values), count_include_pad=op.count_pads, **attributes).transpose(
-            NHWC
-        )
+        return node("AveragePool", images(values), count_include_pad=op.count_pads, **attributes).transpose(NHWC)
     return node("MaxPool", images(values), dilations=op.dilation, **attributes).transpose(NHWC)
 
 

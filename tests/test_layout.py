@@ -53,8 +53,7 @@ def least_peak(problem: LayoutProblem) -> int | None:
     best = None
     for choice in itertools.product((False, True), repeat=len(pairs)):
         edges = [
-            (j, i, gap(j, i)) if flip else (i, j, gap(i, j))
-            for (i, j), flip in zip(pairs, choice, strict=True)
+            (j, i, gap(j, i)) if flip else (i, j, gap(i, j)) for (i, j), flip in zip(pairs, choice, strict=True)
         ]
         at = [item.fixed or 0 for item in items]
         for _ in range(len(items) + 1):
@@ -126,9 +125,7 @@ def test_critical_buffers() -> None:
 
 def test_critical_follows_special_pairs() -> None:
     """y trails x at a distance of 2, so both make the peak; z lies beside them."""
-    problem = LayoutProblem(
-        (Item("x", 0, 2, 10), Item("y", 1, 3, 9), Item("z", 2, 3, 1)), {("x", "y"): (2, 9)}
-    )
+    problem = LayoutProblem((Item("x", 0, 2, 10), Item("y", 1, 3, 9), Item("z", 2, 3, 1)), {("x", "y"): (2, 9)})
     placement = Placement({"x": 0, "y": 2, "z": 0}, 11, 10, "by hand")
     assert conflicts(problem, placement) == []
     assert critical(problem, placement) == ("x", "y")
@@ -288,9 +285,7 @@ def test_nothing_to_place() -> None:
         ((Item("a", 0, 1, 1), Item("b", 0, 1, 1)), {("a", "b"): (2, 0)}, "exceed the sizes"),
     ],
 )
-def test_bad_problems(
-    items: tuple[Item, ...], gaps: dict[tuple[str, str], tuple[int, int]], message: str
-) -> None:
+def test_bad_problems(items: tuple[Item, ...], gaps: dict[tuple[str, str], tuple[int, int]], message: str) -> None:
     with pytest.raises(InputError, match=message):
         LayoutProblem(items, gaps)
 

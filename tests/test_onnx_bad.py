@@ -81,9 +81,7 @@ def test_cycle_names_its_nodes() -> None:
         helper.make_node("Neg", ["b"], ["c"], name="turn"),
         helper.make_node("Abs", ["c"], ["d"], name="back"),
     ]
-    with pytest.raises(
-        ModelError, match="cycle through Add 'join' -> Neg 'turn' -> Abs 'back' -> Add 'join'"
-    ):
+    with pytest.raises(ModelError, match="cycle through Add 'join' -> Neg 'turn' -> Abs 'back' -> Add 'join'"):
         read(model_of(nodes, {"x": X}, ["d"]))
 
 
@@ -175,11 +173,7 @@ def test_function_that_calls_itself() -> None:
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
     function = helper.make_function("own", "F", ["a"], ["b"], [call], opsets)
     with pytest.raises(ModelError, match="function 'F' calls itself"):
-        read(
-            model_of(
-                [helper.make_node("F", ["x"], ["y"], domain="own")], {"x": X}, ["y"], functions=[function]
-            )
-        )
+        read(model_of([helper.make_node("F", ["x"], ["y"], domain="own")], {"x": X}, ["y"], functions=[function]))
 
 
 def test_functions_that_double_without_end() -> None:

@@ -105,9 +105,7 @@ def test_weights_in_every_encoding(kind: str) -> None:
         tensor.CopyFrom(numpy_helper.from_array(weights.astype(narrow), "i1"))
     elif kind == "bfloat16":
         high = (weights.view(np.uint32) >> 16).astype(np.uint16)
-        tensor.CopyFrom(
-            helper.make_tensor("i1", TensorProto.BFLOAT16, weights.shape, high.tobytes(), raw=True)
-        )
+        tensor.CopyFrom(helper.make_tensor("i1", TensorProto.BFLOAT16, weights.shape, high.tobytes(), raw=True))
     else:
         tensor.CopyFrom(helper.make_tensor("i1", TensorProto.FLOAT, weights.shape, weights.ravel().tolist()))
     np.testing.assert_array_equal(conv_weights(model), weights.transpose(0, 2, 3, 1))
@@ -357,9 +355,7 @@ def test_functions_are_inlined_with_their_attributes() -> None:
     leaky.attribute.append(
         onnx.AttributeProto(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT)
     )
-    inner = helper.make_function(
-        "own", "Leak", ["a"], ["b"], [leaky], [helper.make_opsetid("", 17)], ["slope"]
-    )
+    inner = helper.make_function("own", "Leak", ["a"], ["b"], [leaky], [helper.make_opsetid("", 17)], ["slope"])
     call = helper.make_node("Leak", ["p"], ["q"], domain="own", slope=0.5)
     outer = helper.make_function(
         "own", "Outer", ["p"], ["r"], [call, helper.make_node("Neg", ["q"], ["r"])],

@@ -256,9 +256,7 @@ def test_max_pool(window: dict[str, Any], h: int, w: int, ceil: bool, dilation: 
     if window["auto_pad"] == "NOTSET":
         window.update(ceil_mode=int(ceil), dilations=[dilation, 1])
     elif window["auto_pad"].startswith("SAME"):  # onnxruntime refuses windows with gaps between them
-        window["strides"] = [
-            min(k, s) for k, s in zip(window["kernel_shape"], window["strides"], strict=True)
-        ]
+        window["strides"] = [min(k, s) for k, s in zip(window["kernel_shape"], window["strides"], strict=True)]
     assert_agrees(*one_node("MaxPool", [normal(1, 3, h, w)], opset=12, **window))
 
 
@@ -366,9 +364,7 @@ def test_quantised_weights_keep_their_scales_after_reordering() -> None:
     assert weights.shape == (6, 3, 3, 4)
     assert weights.quant == Quant(tuple(map(float, SW)), (0,) * 6, 0)
     assert network.tensors[conv.output].quant == Quant.of(float(SY), 100)
-    assert network.tensors["i0"].quant == Quant.of(
-        float(S), 121
-    )  # stated where it is read, noted where it is
+    assert network.tensors["i0"].quant == Quant.of(float(S), 121)  # stated where it is read, noted where it is
 
 
 def _dequantize(x: str, y: str) -> onnx.NodeProto:
@@ -407,9 +403,7 @@ def test_dequantized_weights_stay_quantised_constants() -> None:
     network = assert_agrees(model, {"x": normal(1, 4, 6, 5)})
     dequantize = network.producers[network.by_name["conv"].inputs[1]]
     assert isinstance(dequantize.op, Dequantize)
-    assert np.shares_memory(
-        network.constants[dequantize.inputs[0]], network.constants[dequantize.inputs[0]].base
-    )
+    assert np.shares_memory(network.constants[dequantize.inputs[0]], network.constants[dequantize.inputs[0]].base)
     assert network.tensors[dequantize.inputs[0]].quant == Quant(tuple(map(float, SW)), (0,) * 6, 0)
 
 

@@ -194,8 +194,7 @@ def test_merging_steps_keeps_the_least_peak(problem: OrderProblem) -> None:
 def test_only_a_valley_keeps_a_chain_apart() -> None:
     sizes = (8, 5, 5, 2, 5, 5)  # the third step leaves 2: a good place to pause
     stores = tuple(
-        Store(f"t{s}", size, (s,), (s + 1,) if s < 5 else (), is_output=s == 5)
-        for s, size in enumerate(sizes)
+        Store(f"t{s}", size, (s,), (s + 1,) if s < 5 else (), is_output=s == 5) for s, size in enumerate(sizes)
     )
     chain = OrderProblem(tuple("abcdef"), ((), (0,), (1,), (2,), (3,), (4,)), stores)
     assert contract(chain).stands_for == ((0,), (1, 2, 3), (4, 5))

@@ -374,9 +374,7 @@ def test_pixel_shuffles() -> None:
     b = Literal()
     y = b.conv(b.input("x", (1, 3, 8, 6)), 4, "conv", pads=(1, 1, 1, 1))
     split = b.layer(Reshape((1, 4, 4, 2, 3, 2)), [y], "split")
-    reorg = b.layer(
-        Reshape((1, 16, 4, 3)), [b.layer(Transpose((0, 3, 5, 1, 2, 4)), [split], "turn")], "reorg"
-    )
+    reorg = b.layer(Reshape((1, 16, 4, 3)), [b.layer(Transpose((0, 3, 5, 1, 2, 4)), [split], "turn")], "reorg")
     outputs = [b.conv(reorg, 2, "after", kernel=1)]
     for channels in (1, 3):
         up = b.conv(y, 4 * channels, f"up{channels}", kernel=1)
@@ -654,9 +652,7 @@ def test_only_clamps_of_the_same_scale_are_fused_into_stored_layers() -> None:
     quant = Quant.of(0.05, 10)
     x = b.input("x", (1, 40), DType.INT8, quant)
     outputs = []
-    for i, (op, to) in enumerate(
-        [(Clamp(0.0, 1.0), quant), (Clamp(0.0), Quant.of(0.1)), (LeakyRelu(), quant)]
-    ):
+    for i, (op, to) in enumerate([(Clamp(0.0, 1.0), quant), (Clamp(0.0), Quant.of(0.1)), (LeakyRelu(), quant)]):
         y = b.layer(Binary(ADD), [x, x], f"sum{i}")
         outputs.append(b.layer(op, [y], f"act{i}", dtype=DType.INT8, quant=to))
     network = b.build(outputs)
@@ -694,9 +690,7 @@ def test_channel_shuffle_moves_channels_only() -> None:
     turn = b.layer(Transpose((0, 2, 1, 3, 4)), [split], "turn")
     network = b.build([b.conv(b.layer(Reshape((1, 6, 4, 4)), [turn], "merge"), 2, "two")])
     after = run(network)
-    assert [layer.op for layer in after.layers if isinstance(layer.op, Transpose)] == [
-        Transpose((0, 1, 2, 4, 3))
-    ]
+    assert [layer.op for layer in after.layers if isinstance(layer.op, Transpose)] == [Transpose((0, 1, 2, 4, 3))]
     same(network, after)
 
 

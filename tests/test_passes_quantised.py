@@ -298,9 +298,7 @@ def layer_between(b: Literal, kind: str, x: str, scale: float) -> str:
             return b.window(ConvTranspose2d((2, 2)), [x, w], "conv")
         case "dense":
             flat = b.layer(Reshape((1, 144)), [x], "flat")
-            w = b.dequantize(
-                b.constant("w", weights.reshape(-1)[:144].reshape(1, 144), Quant.of(0.005)), "w_dq"
-            )
+            w = b.dequantize(b.constant("w", weights.reshape(-1)[:144].reshape(1, 144), Quant.of(0.005)), "w_dq")
             return b.layer(Dense(), [flat, w], "dense")
         case "add" | "mul" | "sub":
             return b.binary(BinaryKind(kind), x, b.fake(b.input("z", STORED), "z", 0.7 * scale, 9), "two")

@@ -95,9 +95,7 @@ class Grow:
         kernel = self.int(1, 2) if min(self.b.shape(x)[2:]) > 1 else 1
         channels = groups * self.int(1, 3)
         self.images.append(
-            self.b.conv(
-                x, channels, self.name("conv"), kernel, self.pick([True, False]), groups=groups, pads=pads
-            )
+            self.b.conv(x, channels, self.name("conv"), kernel, self.pick([True, False]), groups=groups, pads=pads)
         )
 
     def norm(self) -> None:
@@ -153,9 +151,7 @@ class Grow:
             t
             for t in self.images
             if all(
-                p == q
-                for i, (p, q) in enumerate(zip(self.b.shape(t), self.b.shape(a), strict=True))
-                if i != axis
+                p == q for i, (p, q) in enumerate(zip(self.b.shape(t), self.b.shape(a), strict=True)) if i != axis
             )
         ]
         self.images.append(self.b.layer(Concat(axis), [a, self.pick(alike)], self.name("join")))
@@ -183,9 +179,7 @@ class Grow:
         if self.pick([True, False]):
             gate = self.b.layer(Reduce((2, 3)), [x], self.name("mean"))
         gate = self.b.layer(Unary(UnaryKind.SIGMOID), [gate], self.name("sigmoid"))
-        self.images.append(
-            self.b.binary(BinaryKind.MUL, *self.pick([(x, gate), (gate, x)]), self.name("gate"))
-        )
+        self.images.append(self.b.binary(BinaryKind.MUL, *self.pick([(x, gate), (gate, x)]), self.name("gate")))
         if self.int(0, 4) == 0:
             self.images.append(gate) if len(self.b.shape(gate)) == 4 else None
 
@@ -224,9 +218,7 @@ class Grow:
 
     def hard_swish(self) -> None:
         x, b = self.image(), self.b
-        clip = b.layer(
-            Clamp(0.0, 6.0), [b.binary(BinaryKind.ADD, x, 3.0, self.name("plus"))], self.name("clip")
-        )
+        clip = b.layer(Clamp(0.0, 6.0), [b.binary(BinaryKind.ADD, x, 3.0, self.name("plus"))], self.name("clip"))
         if self.pick([True, False]):
             y = b.binary(
                 BinaryKind.DIV, b.binary(BinaryKind.MUL, x, clip, self.name("by")), 6.0, self.name("sixth")

@@ -92,9 +92,7 @@ def with_weights(path, folder):
     ):
         return path
     filled = folder / path.name
-    subprocess.run(
-        [sys.executable, tool, "fill", path, filled, "--seed", "1"], check=True, capture_output=True
-    )
+    subprocess.run([sys.executable, tool, "fill", path, filled, "--seed", "1"], check=True, capture_output=True)
     return filled
 
 
@@ -184,9 +182,7 @@ def test_one_memory_is_enough_when_it_holds_everything():
 def test_buffers_spread_over_memories_when_none_holds_all():
     board = parse_board(TWO_MEMORIES.format(fast="40 KiB").replace("64 KiB", "40 KiB"), "two.toml")
     network = sample("resnet8")
-    found = plan(
-        network, parse_board(TWO_MEMORIES.format(fast="80 KiB").replace("64 KiB", "80 KiB"), "two.toml")
-    )
+    found = plan(network, parse_board(TWO_MEMORIES.format(fast="80 KiB").replace("64 KiB", "80 KiB"), "two.toml"))
     assert set(found.arenas) == {"fast", "slow"}
     assert agrees(found, network)
     assert not fit(plan(network, board), board).fits

@@ -158,9 +158,7 @@ def test_wrong_powers(value: object) -> None:
 
 
 @settings(deadline=None)
-@given(
-    st.one_of(st.text(), st.integers(), st.floats(), st.none(), st.from_regex(r"[0-9.]+ ?[kKMGiBHz/sbtW]*"))
-)
+@given(st.one_of(st.text(), st.integers(), st.floats(), st.none(), st.from_regex(r"[0-9.]+ ?[kKMGiBHz/sbtW]*")))
 def test_parsers_give_a_positive_number_or_an_input_error(value: object) -> None:
     for parse in (parse_size, parse_frequency, parse_rate, parse_power, parse_time):
         try:
@@ -396,9 +394,7 @@ def test_adjoining_memories_and_private_ones_at_one_address_are_fine() -> None:
         parse_board(both.replace('size = "512 KiB"', f'size = "512 KiB"\naddress = {address}'), "")
     with pytest.raises(BoardError, match=r"memory\[1\]\.address"):
         parse_board(both.replace('size = "512 KiB"', 'size = "512 KiB"\naddress = 0x2001ffff'), "")
-    private = (
-        '\n[[processor]]\nname = "net"\nkind = "cortex-m33"\nclock = 1\n[[memory]]\nname = "n"\nsize = 1'
-    )
+    private = '\n[[processor]]\nname = "net"\nkind = "cortex-m33"\nclock = 1\n[[memory]]\nname = "n"\nsize = 1'
     private += '\naddress = 0x20000000\nattached = ["net"]\n'
     with pytest.raises(BoardError, match="over"):
         parse_board(both + private, "")
@@ -410,9 +406,7 @@ def test_what_is_not_a_board_file(tmp_path: Path) -> None:
         BoardError, match=r'"nucleo-f446r" is no board of the catalogue; did you mean "nucleo-f446re"\?'
     ):
         load_board("nucleo-f446r")
-    with pytest.raises(
-        BoardError, match=r"expected one of b-u585i-iot02a, .*; or give the path of a \.toml file"
-    ):
+    with pytest.raises(BoardError, match=r"expected one of b-u585i-iot02a, .*; or give the path of a \.toml file"):
         load_board("zzz")
     with pytest.raises(
         BoardError, match=r"none\.toml: cannot be read: No such file.*; expected a board file in TOML"

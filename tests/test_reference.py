@@ -47,9 +47,7 @@ def test_an_empty_file(tmp_path: Path) -> None:
         read(tmp_path / "empty.onnx")
 
 
-@pytest.mark.parametrize(
-    "text", [b"just some text, no model at all", b"PK\x03\x04zipped archive", b"\x00" * 64]
-)
+@pytest.mark.parametrize("text", [b"just some text, no model at all", b"PK\x03\x04zipped archive", b"\x00" * 64])
 def test_no_model(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "model").write_bytes(text)
     with pytest.raises(EdgewrightError):
@@ -69,9 +67,7 @@ def test_a_model_in_memory() -> None:
 
 def batch_free() -> onnx.ModelProto:
     """A convolution with an open batch size, and an input that nobody reads."""
-    w = numpy_helper.from_array(
-        np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float32), "w"
-    )
+    w = numpy_helper.from_array(np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float32), "w")
     graph = helper.make_graph(
         [helper.make_node("Conv", ["x", "w"], ["y"], name="conv")],
         "free",
@@ -142,9 +138,7 @@ def stored(arithmetic: Arithmetic) -> Network:
     (Arithmetic.ONNX, 2, False),
 ])  # fmt: skip
 @pytest.mark.parametrize("output", ["y", "real"])
-def test_stored_outputs_are_judged_in_steps(
-    arithmetic: Arithmetic, steps: int, passes: bool, output: str
-) -> None:
+def test_stored_outputs_are_judged_in_steps(arithmetic: Arithmetic, steps: int, passes: bool, output: str) -> None:
     network = stored(arithmetic)
     expected = {"y": np.array([1, 2, 3, 4], np.int8), "real": np.array([0.5, 1, 1.5, 2], np.float32)}
     actual = dict(expected)
@@ -199,9 +193,7 @@ def filled(path: Path) -> bytes:
     for name, node in constants.items():
         shape = tuple(int(d) for d in shapes[node.input[0]])
         fan = max(1, int(np.prod(shape[1:])))
-        values = (
-            rng.standard_normal(shape) * np.sqrt(2 / fan) if len(shape) > 1 else rng.uniform(0.1, 0.3, shape)
-        )
+        values = rng.standard_normal(shape) * np.sqrt(2 / fan) if len(shape) > 1 else rng.uniform(0.1, 0.3, shape)
         model.graph.initializer.append(numpy_helper.from_array(values.astype(np.float32), name))
         model.graph.node.remove(node)
     return model.SerializeToString()

@@ -125,9 +125,7 @@ def tiny_plan(image: str = "image") -> Plan:
             Buffer("logits", 10, 0, 2, 2),
             Buffer("logits:scratch", 8, 80, 2, 2),
         ),
-        views={
-            name: View("swish" if name == "flatten" else name, 0, strides) for name, strides in dense.items()
-        },
+        views={name: View("swish" if name == "flatten" else name, 0, strides) for name, strides in dense.items()},
         alignment=4,
         peak_bytes=96,
         bound_bytes=96,
@@ -148,8 +146,7 @@ def chain_plan(layers: int) -> Plan:
     network = b.build([x])
     names = [network.inputs[0], *(layer.output for layer in network.layers)]
     buffers = tuple(
-        Buffer(name, 1024, 1024 * (i % 3 == 2), max(0, i - 1), min(i, layers - 1))
-        for i, name in enumerate(names)
+        Buffer(name, 1024, 1024 * (i % 3 == 2), max(0, i - 1), min(i, layers - 1)) for i, name in enumerate(names)
     )
     views = {name: View(name, 0, network.tensors[name].strides) for name in names}
     program = Program.of_layers(network, [layer.name for layer in network.layers])
@@ -263,16 +260,12 @@ def test_map_has_a_rectangle_for_each_buffer_at_its_place() -> None:
     svg = memory_map_svg(tiny_plan(), critical=["conv"], height=960)  # 10 px per byte
     boxes = rects(svg, "buffer")
     assert len(boxes) == 5
-    names = [
-        g for g in ElementTree.fromstring(svg).iter(f"{SVG}g") if (g.get("class") or "").startswith("b ")
-    ]
+    names = [g for g in ElementTree.fromstring(svg).iter(f"{SVG}g") if (g.get("class") or "").startswith("b ")]
     found = {}
     for group in names:
         title, box = group.find(f"{SVG}title"), group.find(f"{SVG}rect")
         if title is not None and box is not None and title.text:
-            found[title.text.splitlines()[0]] = {
-                k: float(box.get(k) or 0) for k in ("x", "y", "width", "height")
-            }
+            found[title.text.splitlines()[0]] = {k: float(box.get(k) or 0) for k in ("x", "y", "width", "height")}
     assert found["conv"]["height"] == pytest.approx(640)
     assert found["image"]["height"] == pytest.approx(320)
     assert found["conv"]["width"] == pytest.approx(2 * found["image"]["width"])
@@ -308,9 +301,7 @@ def test_each_memory_has_a_map() -> None:
 def test_names_of_a_model_cannot_become_markup() -> None:
     plan = tiny_plan(EVIL)
     plan = replace(plan, board=EVIL, method=EVIL, free=(EVIL,), savings=(Saving(EVIL, 96),))
-    plan = replace(
-        plan, program=replace(plan.program, network=replace(plan.network, notes=(EVIL,), name=EVIL))
-    )
+    plan = replace(plan, program=replace(plan.program, network=replace(plan.network, notes=(EVIL,), name=EVIL)))
     page = plan_page(plan, critical=[EVIL], title=EVIL)
     assert page.count("<script>") == 1
     assert page.count("</script>") == 1

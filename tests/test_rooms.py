@@ -61,7 +61,5 @@ def test_the_check_sees_relative_and_absolute_imports(tmp_path, monkeypatch):
     monkeypatch.setattr("test_rooms.ROOT", tmp_path)
     (tmp_path / "network" / "deep").mkdir(parents=True)
     file = tmp_path / "network" / "deep" / "bad.py"
-    file.write_text(
-        "from ...memory import plan\nfrom edgewright.report import page\nimport edgewright.cli.main\n"
-    )
+    file.write_text("from ...memory import plan\nfrom edgewright.report import page\nimport edgewright.cli.main\n")
     assert imports(file) == {"memory", "report", "cli"}

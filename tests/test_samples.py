@@ -58,9 +58,7 @@ def run(model: onnx.ModelProto, *seeds: int) -> list[list[Array]]:
     """All outputs, for the example inputs of each seed."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return [session.run(None, samples.example_inputs(model, seed)) for seed in seeds]
 
 

@@ -47,9 +47,7 @@ def test_the_sound_model_is_read() -> None:
     assert len(read_tflite(sound()).layers) == 1
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"TFL3", b"\x1c\0\0\0TFL2" + bytes(64), b"\x08\0\0\0ONNX" + bytes(99)]
-)
+@pytest.mark.parametrize("content", [b"", b"TFL3", b"\x1c\0\0\0TFL2" + bytes(64), b"\x08\0\0\0ONNX" + bytes(99)])
 def test_no_tflite_file(content: bytes) -> None:
     with pytest.raises(ModelError, match="'model' is not a TFLite file"):
         read_tflite(content)
@@ -76,9 +74,7 @@ def test_damage_is_survived(data: st.DataObject) -> None:
     content = bytearray(sound())
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(8, len(content) // 4 - 1)) * 4
-        value = data.draw(
-            st.one_of(st.integers(0, len(content)), st.sampled_from([0xFFFFFFFF, 1 << 31, 1 << 28]))
-        )
+        value = data.draw(st.one_of(st.integers(0, len(content)), st.sampled_from([0xFFFFFFFF, 1 << 31, 1 << 28])))
         content[at : at + 4] = struct.pack("<I", value)
     with suppress(EdgewrightError):
         read_tflite(bytes(content))
@@ -173,9 +169,7 @@ def test_open_sizes_must_be_set() -> None:
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_weights_must_be_numbers(value: float) -> None:
     specs = [Spec("x", (1, 2)), constant("w", [[1, value], [2, 3]], "float32"), Spec("y", (1, 2))]
-    content = model(
-        specs, [Node("FULLY_CONNECTED", ("x", "w"), ("y",), options("FullyConnected"))], ["x"], ["y"]
-    )
+    content = model(specs, [Node("FULLY_CONNECTED", ("x", "w"), ("y",), options("FullyConnected"))], ["x"], ["y"])
     with pytest.raises(ModelError, match="the constant 'w' holds NaN or infinite values"):
         read_tflite(content)
 
@@ -185,9 +179,7 @@ def test_everything_unsupported_is_listed_at_once() -> None:
     with pytest.raises(Unsupported) as caught:
         read_tflite(chain(*kinds))
     assert str(caught.value) == (
-        "'model' uses what is not handled:\n"
-        "  2 x custom operator 'Magic': 't4', 't5'\n"
-        "  1 x HASHTABLE_SIZE: 't2'"
+        "'model' uses what is not handled:\n  2 x custom operator 'Magic': 't4', 't5'\n  1 x HASHTABLE_SIZE: 't2'"
     )
 
 
@@ -210,9 +202,7 @@ def test_types_that_are_not_handled() -> None:
 
 def test_a_shape_computed_at_run_time() -> None:
     specs = [Spec("x", (2, 3)), Spec("shape", (1,), "int32"), Spec("y", (6,))]
-    content = model(
-        specs, [Node("RESHAPE", ("x", "shape"), ("y",), options("Reshape"))], ["x", "shape"], ["y"]
-    )
+    content = model(specs, [Node("RESHAPE", ("x", "shape"), ("y",), options("Reshape"))], ["x", "shape"], ["y"])
     with pytest.raises(
         Unsupported, match=r"1 x RESHAPE, where the new shape \('shape'\) is computed at run time: 'y'"
     ):
@@ -261,9 +251,7 @@ def test_constants_without_elements() -> None:
         Spec("y", (1, 3, 3, 1)),
     ]
     specs[2] = Spec("y", (1, 3, 3, 1), "int8", 0.1)
-    content = model(
-        specs, [Node("RESIZE_BILINEAR", ("x", "size"), ("y",), options("ResizeBilinear"))], [], ["y"]
-    )
+    content = model(specs, [Node("RESIZE_BILINEAR", ("x", "size"), ("y",), options("ResizeBilinear"))], [], ["y"])
     with pytest.raises(ModelError, match="RESIZE_BILINEAR"):
         read_tflite(content)
 

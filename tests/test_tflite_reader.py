@@ -215,9 +215,7 @@ def test_eight_bit_weights_of_a_float_layer_are_made_real() -> None:
 
 
 def test_depthwise_weights_are_a_transposed_view() -> None:
-    w = constant(
-        "w", RNG.integers(-127, 128, (1, 3, 2, 4)), "int8", scale=(0.1, 0.2, 0.3, 0.4), zero=0, axis=3
-    )
+    w = constant("w", RNG.integers(-127, 128, (1, 3, 2, 4)), "int8", scale=(0.1, 0.2, 0.3, 0.4), zero=0, axis=3)
     specs = [
         Spec("x", (1, 5, 5, 2), "int8", 0.5),
         w,

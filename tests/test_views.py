@@ -39,9 +39,7 @@ def test_branches_write_into_the_concat():
 def test_a_concat_costs_nothing():
     cat, squeeze = 4 * 4 * 8 * 4, 4 * 4 * 2 * 4
     techniques = Techniques(in_place=False, overlap=False, planes=False)
-    assert plan(fire(), techniques=techniques).peak_bytes == max(
-        cat + squeeze, cat + 4 * 4 * 2 * 4, 512 + squeeze
-    )
+    assert plan(fire(), techniques=techniques).peak_bytes == max(cat + squeeze, cat + 4 * 4 * 2 * 4, 512 + squeeze)
     assert plan(fire(), plain=True).peak_bytes == 2 * cat
 
 

@@ -63,9 +63,7 @@ def written(network: Network, inputs: dict[str, Array]) -> dict[str, Array]:
     """The outputs of the written model, in our layout."""
     model = to_onnx(network)
     onnx.checker.check_model(model, full_check=True)
-    theirs = {
-        name: np.ascontiguousarray(to_file_layout(network, name, value)) for name, value in inputs.items()
-    }
+    theirs = {name: np.ascontiguousarray(to_file_layout(network, name, value)) for name, value in inputs.items()}
     return {name: to_our_layout(network, name, value) for name, value in run_onnx(model, theirs).items()}
 
 
@@ -94,9 +92,7 @@ def single(case: Case) -> Network:
     b = Builder("one")
     values = case.values()
     free = (
-        {0}
-        if not isinstance(case.op, Binary | MatMul) and type(case.op).__name__ != "Concat"
-        else set(range(9))
+        {0} if not isinstance(case.op, Binary | MatMul) and type(case.op).__name__ != "Concat" else set(range(9))
     )
     if isinstance(case.op, Gather):
         free = set()
@@ -129,9 +125,7 @@ def supported(case: Case) -> bool:
         case MaxPool2d() | AvgPool2d():
             kernel = (*case.op.kernel, *case.op.kernel)
             bottom = np.array((0, 0, *getattr(case.op, "uncounted", (0, 0))))
-            return (
-                all(p < k for p, k in zip(np.array(case.op.pads), kernel, strict=True)) and not bottom.any()
-            )
+            return all(p < k for p, k in zip(np.array(case.op.pads), kernel, strict=True)) and not bottom.any()
         case Pad(mode=mode) if mode is not PadMode.CONSTANT:
             sides = zip(case.shapes[0], case.op.before, case.op.after, strict=True)
             return all(max(a, b) < size + min(a, 0) + min(b, 0) for size, a, b in sides)
@@ -216,9 +210,7 @@ def test_part_of_a_network_is_written_too() -> None:
 def test_int16_needs_a_later_opset() -> None:
     b = Builder("sixteen")
     x = b.input("x", (1, 6), DType.INT16, Quant.of(0.001))
-    network = b.build(
-        [b.layer(Binary(BinaryKind.ADD), [x, x], "y", dtype=DType.INT16, quant=Quant.of(0.002))]
-    )
+    network = b.build([b.layer(Binary(BinaryKind.ADD), [x, x], "y", dtype=DType.INT16, quant=Quant.of(0.002))])
     assert to_onnx(network).opset_import[0].version == 21
     assert_written(network, steps=1)
 
@@ -242,9 +234,7 @@ def test_large_weights_go_beside_the_file(tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["net.onnx", "net.onnx.data"]
     assert path.stat().st_size < 1000
     inputs = random_inputs(network)
-    np.testing.assert_allclose(
-        run_onnx(path, inputs)["y"], execute(network, inputs)["y"], rtol=1e-4, atol=1e-4
-    )
+    np.testing.assert_allclose(run_onnx(path, inputs)["y"], execute(network, inputs)["y"], rtol=1e-4, atol=1e-4)
 
 
 def test_failure_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,9 +271,7 @@ def test_read_back_it_is_the_same(network: Network) -> None:
 
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("kind", [Conv2d, ConvTranspose2d])
-def test_scales_per_channel_and_bias_in_steps(
-    kind: type[Conv2d] | type[ConvTranspose2d], groups: int
-) -> None:
+def test_scales_per_channel_and_bias_in_steps(kind: type[Conv2d] | type[ConvTranspose2d], groups: int) -> None:
     """The axis of the scales moves with the weights; a bias that tells no scale counts steps of the products."""
     rng = np.random.default_rng(0)
     b = Builder("stored")

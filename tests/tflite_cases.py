@@ -143,9 +143,7 @@ def depthwise_conv_2d(rng: Rng, dtype: str) -> bytes:
     fields = windows(rng, "DepthwiseConv2D", shape, kernel) | {"depthMultiplier": times}
     fields["strideW"] = fields["strideH"]  # all that TFLite allows here
     made = options("DepthwiseConv2D", **fields)
-    return one(
-        "DEPTHWISE_CONV_2D", [x, w, bias(rng, depth, dtype, x, w)], product_out(rng, (1,), dtype), made
-    )
+    return one("DEPTHWISE_CONV_2D", [x, w, bias(rng, depth, dtype, x, w)], product_out(rng, (1,), dtype), made)
 
 
 @case(*ALL)
@@ -153,9 +151,7 @@ def transpose_conv(rng: Rng, dtype: str) -> bytes:
     shape, depth = image(rng, 7), int(rng.integers(1, 5))
     kernel, stride = (int(rng.integers(1, 5)), int(rng.integers(1, 5))), int(rng.integers(1, 4))
     padding = int(rng.integers(0, 2))
-    size = [
-        s * stride if padding == 0 else (s - 1) * stride + k for s, k in zip(shape[1:3], kernel, strict=True)
-    ]
+    size = [s * stride if padding == 0 else (s - 1) * stride + k for s, k in zip(shape[1:3], kernel, strict=True)]
     x = spec(rng, "x", shape, dtype)
     w = weights(rng, (depth, *kernel, shape[3]), dtype, 0, per_channel=bool(rng.integers(2)))
     made = options("TransposeConv", padding=padding, strideH=stride, strideW=stride)
@@ -170,9 +166,7 @@ def fully_connected(rng: Rng, dtype: str) -> bytes:
     shape = pick(rng, (rows, depth), (rows, 2, depth))
     x = spec(rng, "x", shape, dtype)
     w = weights(rng, (width, depth), dtype, 0, per_channel=dtype == INT8 and bool(rng.integers(2)))
-    made = options(
-        "FullyConnected", fusedActivationFunction=activation(rng), keepNumDims=bool(rng.integers(2))
-    )
+    made = options("FullyConnected", fusedActivationFunction=activation(rng), keepNumDims=bool(rng.integers(2)))
     extra = [bias(rng, width, dtype, x, w)] if rng.random() < 0.8 else []
     return one("FULLY_CONNECTED", [x, w, *extra], product_out(rng, (1,), dtype), made)
 
@@ -392,9 +386,7 @@ def softmax(rng: Rng, dtype: str) -> bytes:
     out = {INT8: {"scale": 1 / 256, "zero": -128}, UINT8: {"scale": 1 / 256}, INT16: {"scale": 1 / 32768}}
     shape = (*image(rng)[: int(rng.integers(0, 3))], int(rng.integers(1, 20)))
     y = Spec("y", shape, dtype, **out.get(dtype, {}))
-    return one(
-        "SOFTMAX", [spec(rng, "x", shape, dtype)], y, options("Softmax", beta=float(rng.uniform(0.3, 2)))
-    )
+    return one("SOFTMAX", [spec(rng, "x", shape, dtype)], y, options("Softmax", beta=float(rng.uniform(0.3, 2))))
 
 
 @case(FLOAT, *SMALL)
@@ -415,9 +407,7 @@ def l2_normalization(rng: Rng, dtype: str) -> bytes:
 
 @case(FLOAT)
 def local_response_normalization(rng: Rng, dtype: str) -> bytes:
-    made = options(
-        "LocalResponseNormalization", radius=int(rng.integers(1, 4)), bias=1.5, alpha=0.3, beta=0.6
-    )
+    made = options("LocalResponseNormalization", radius=int(rng.integers(1, 4)), bias=1.5, alpha=0.3, beta=0.6)
     return _one(rng, dtype, "LOCAL_RESPONSE_NORMALIZATION", made)
 
 
@@ -513,9 +503,7 @@ def reshape(rng: Rng, dtype: str) -> bytes:
 
 @case(FLOAT, INT8)
 def squeeze(rng: Rng, dtype: str) -> bytes:
-    return _move(
-        rng, dtype, "SQUEEZE", [], options("Squeeze", squeezeDims=pick(rng, [], [0], [-2])), (1, 3, 1, 4)
-    )
+    return _move(rng, dtype, "SQUEEZE", [], options("Squeeze", squeezeDims=pick(rng, [], [0], [-2])), (1, 3, 1, 4))
 
 
 @case(FLOAT, INT8)
@@ -636,9 +624,7 @@ def tile(rng: Rng, dtype: str) -> bytes:
 @case(FLOAT, INT8)
 def broadcast_to(rng: Rng, dtype: str) -> bytes:
     extra = constant("shape", [2, 3, 4, 5])
-    return _move(
-        rng, dtype, "BROADCAST_TO", [extra], options("BroadcastTo"), pick(rng, (3, 1, 5), (2, 1, 1, 5))
-    )
+    return _move(rng, dtype, "BROADCAST_TO", [extra], options("BroadcastTo"), pick(rng, (3, 1, 5), (2, 1, 1, 5)))
 
 
 @case(FLOAT, INT8)

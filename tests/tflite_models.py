@@ -54,9 +54,7 @@ def options(name: str, **fields: Any) -> Any:
     return made
 
 
-def model(
-    specs: Sequence[Spec], nodes: Sequence[Node], inputs: Sequence[str], outputs: Sequence[str]
-) -> bytes:
+def model(specs: Sequence[Spec], nodes: Sequence[Node], inputs: Sequence[str], outputs: Sequence[str]) -> bytes:
     """The bytes of a .tflite file."""
     index = {spec.name: i for i, spec in enumerate(specs)}
     index[""] = -1

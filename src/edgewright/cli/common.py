@@ -17,9 +17,7 @@ from ..network import Network, Shape
 from ..network.read import read
 from ..platform import parse_size
 
-console = (
-    Console() if Console().is_terminal else Console(width=130)
-)  # files and pipes are not 80 columns wide
+console = Console() if Console().is_terminal else Console(width=130)  # files and pipes are not 80 columns wide
 _status = Console(stderr=True)
 
 model_argument = click.argument("model", type=click.Path(path_type=Path))

@@ -77,9 +77,7 @@ def _headline(network: Network) -> Table:
             tensor = network.tensors[name]
             grid.add_row(label, escape(str(tensor)), f"{words.count(tensor.bytes)} B")
     grid.add_row("layers", words.count(len(network.layers)))
-    grid.add_row(
-        "weights", f"{words.count(network.weight_bytes)} B", words.rounded_size(network.weight_bytes)
-    )
+    grid.add_row("weights", f"{words.count(network.weight_bytes)} B", words.rounded_size(network.weight_bytes))
     grid.add_row("work", f"{words.count(network.total_macs)} MACs")
     return grid
 

@@ -17,12 +17,8 @@ from .common import Size, console, json_option, print_json, working
 @click.command()
 @click.argument("buffers", type=click.Path(path_type=Path))
 @click.option("--capacity", type=Size(), help="Bytes that there are; without it, the least that is needed.")
-@click.option(
-    "--alignment", type=click.IntRange(min=1), default=1, show_default=True, help="Of every offset."
-)
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Write the CSV with a column of offsets."
-)
+@click.option("--alignment", type=click.IntRange(min=1), default=1, show_default=True, help="Of every offset.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the CSV with a column of offsets.")
 @json_option
 def layout(buffers: Path, capacity: int | None, alignment: int, output: Path | None, as_json: bool) -> None:
     """Addresses for the buffers of a CSV file (id,lower,upper,size: MiniMalloc's format, upper excluded)."""
@@ -57,9 +53,7 @@ def layout(buffers: Path, capacity: int | None, alignment: int, output: Path | N
 
 def _verdict(placement: Placement, capacity: int | None) -> str:
     proof = (
-        "proven least"
-        if placement.optimal
-        else f"no layout can need less than {words.count(placement.bound)} B"
+        "proven least" if placement.optimal else f"no layout can need less than {words.count(placement.bound)} B"
     )
     fits = f"; fits {words.count(capacity)} B" if capacity is not None else ""
     return f"peak {words.count(placement.peak)} B ({words.rounded_size(placement.peak)}), {proof}{fits}"

@@ -25,12 +25,8 @@ from .common import Size, console, json_option, model_argument, print_json, read
 @click.option("--board", help="A name from `edgewright boards`, or a board file (.toml).")
 @click.option("--ram", type=Size(), help="RAM that there is, such as 64K. Overrules the board's.")
 @click.option("--plain", is_flag=True, help="Best order and layout only: no buffers shared or overlapping.")
-@click.option(
-    "--alignment", type=click.IntRange(1, 4096), help="Of every offset.  [default: the board's, or 4]"
-)
-@click.option(
-    "--page", type=click.Path(path_type=Path), help="Write a self-contained page that shows the plan."
-)
+@click.option("--alignment", type=click.IntRange(1, 4096), help="Of every offset.  [default: the board's, or 4]")
+@click.option("--page", type=click.Path(path_type=Path), help="Write a self-contained page that shows the plan.")
 @click.option(
     "-o",
     "--output",

@@ -85,11 +85,7 @@ def _distance(
         return None
     elementwise = op.grain is Grain.ELEMENT
     whole = Region.whole(out)
-    if (
-        elementwise
-        and op.needs(whole, shapes)[which].shape == out == x
-        and _is_identity(op, shapes, which, out)
-    ):
+    if elementwise and op.needs(whole, shapes)[which].shape == out == x and _is_identity(op, shapes, which, out):
         return _in_step(whole.size, read_bytes, write_bytes)
     axes = range(len(out) if elementwise else len(out) - 1)
     atoms = int(np.prod([out[axis] for axis in axes], dtype=np.int64))

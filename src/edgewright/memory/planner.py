@@ -27,9 +27,8 @@ from .views import Views, find_views, no_views, with_copies, with_planes
 MOST_SEARCHED = 500  # buffers; with more, an exact search costs long and gains little over first fit
 MOST_TRIALS = 24  # of deciding otherwise about a concat or slice that stands in the way
 
-Kind = tuple[
-    Concat | Slice, tuple[Shape, ...]
-]  # layers of one kind do the same to tensors of the same shapes
+# Layers of one kind do the same to tensors of the same shapes.
+Kind = tuple[Concat | Slice, tuple[Shape, ...]]
 
 
 @dataclass(frozen=True)
@@ -65,9 +64,9 @@ def plan(
     """
     chosen = PLAIN if plain else techniques or Techniques()
     unit = _alignment(network, board, alignment)
-    bound = order(relaxed_problem(network, chosen, unit)).bound if chosen.views else 0
+    bound = 0 if chosen == PLAIN else order(relaxed_problem(network, chosen, unit)).bound
     best = _solve(network, chosen, unit, bound)
-    bound = min(best.peak, bound or best.order.bound)
+    bound = min(best.peak, best.order.bound if chosen == PLAIN else bound)
     if board is not None and best.peak > max((memory.usable for memory in board.ram), default=0):
         memories, best = _spread(best, board)
     else:
@@ -84,9 +83,7 @@ def plan(
 
 def _alignment(network: Network, board: Board | None, wanted: int | None) -> int:
     """What every offset is a multiple of: the target's word, and no less than the largest element."""
-    widest = max(
-        (t.dtype.bytes for t in network.tensors.values() if t.name not in network.constants), default=1
-    )
+    widest = max((t.dtype.bytes for t in network.tensors.values() if t.name not in network.constants), default=1)
     return max(wanted or (board.alignment if board else 4), widest)
 
 
@@ -95,9 +92,7 @@ class Choice:
     """Where to copy although a view would do, since a view keeps a larger buffer alive for longer."""
 
     copied: frozenset[str] = frozenset()  # concats and slices with an output of their own
-    moved: frozenset[str] = (
-        frozenset()
-    )  # tensors that wait outside the concat's buffer and are copied in late
+    moved: frozenset[str] = frozenset()  # tensors that wait outside a concat's buffer until it is needed
 
 
 def _solve(network: Network, techniques: Techniques, alignment: int, bound: int) -> Solution:
@@ -113,9 +108,8 @@ def _solve(network: Network, techniques: Techniques, alignment: int, bound: int)
     movers = [layer for layer in network.layers if isinstance(layer.op, Concat | Slice | Reshape)]
     everything = Choice(copied=frozenset(layer.name for layer in movers))
     tried = {choice}
-    has_choice = any(
-        not isinstance(layer.op, Reshape) for layer in movers
-    )  # a reshape is best looked at in place
+    # A reshape is always best looked at in place.
+    has_choice = any(not isinstance(layer.op, Reshape) for layer in movers)
     while has_choice and best.peak > bound:
         trials = [everything, *_alternatives(network, best, choice)]
         trials = [trial for trial in trials if trial not in tried][: MOST_TRIALS - len(tried)]
@@ -154,9 +148,7 @@ def _alternatives(network: Network, solution: Solution, choice: Choice) -> list[
             alike.setdefault(kind, set()).add(layer.name)
             root = work.views.places[layer.output].root
             first, last = spans[root]
-            in_the_way[kind] = in_the_way.get(kind, False) or (
-                first <= fullest <= last and len(members[root]) > 1
-            )
+            in_the_way[kind] = in_the_way.get(kind, False) or (first <= fullest <= last and len(members[root]) > 1)
     found = []
     for kind in (kind for kind, matters in in_the_way.items() if matters):
         roots = {work.views.places[network.by_name[name].output].root for name in alike[kind]}

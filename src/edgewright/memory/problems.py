@@ -55,9 +55,7 @@ class Work:
         readers: dict[str, list[int]] = {}
         places = self.views.places
         for step, layer in enumerate(self.layers):
-            if (
-                layer.name not in self.views.planes
-            ):  # a layer in place touches its buffer, but does not begin it
+            if layer.name not in self.views.planes:  # a layer in place touches its buffer, but does not begin it
                 writers.setdefault(places[layer.output].root, []).append(step)
             for root in dict.fromkeys(places[name].root for name in self.network.activations(layer)):
                 readers.setdefault(root, []).append(step)
@@ -98,9 +96,7 @@ class Work:
     def order_problem(self) -> OrderProblem:
         index = {root: i for i, root in enumerate(self.stores)}
         savings = {
-            (step, index[x], index[y]): most_shared(
-                self.stores[x].size, self.stores[y].size, safe, self.alignment
-            )
+            (step, index[x], index[y]): most_shared(self.stores[x].size, self.stores[y].size, safe, self.alignment)
             for (step, x, y), safe in self.pairs.items()
         }
         scratch = tuple(self.views.planes.get(layer.name, 0) for layer in self.layers)
@@ -182,8 +178,7 @@ def _dependencies(network: Network, layers: Sequence[Layer]) -> tuple[tuple[int,
                 dict.fromkeys(s for name in network.activations(layer) for s in sources[name])
             )
     return tuple(
-        tuple(dict.fromkeys(s for name in network.activations(layer) for s in sources[name]))
-        for layer in layers
+        tuple(dict.fromkeys(s for name in network.activations(layer) for s in sources[name])) for layer in layers
     )
 
 
@@ -271,9 +266,7 @@ def _cut(network: Network, name: str, moving: set[str], alignment: int) -> tuple
     return tuple((f"{name}[{a}:{b}]", (b - a) * unit) for a, b in pairwise(marks))
 
 
-def _selected(
-    network: Network, layer: Layer, pieces: tuple[tuple[str, int], ...]
-) -> tuple[tuple[str, int], ...]:
+def _selected(network: Network, layer: Layer, pieces: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
     """The pieces that a slice takes; none when it cuts through one (nothing is claimed of it then)."""
     assert isinstance(layer.op, Slice)
     source = layer.inputs[0]

@@ -31,9 +31,7 @@ class Views:
     places: Mapping[str, Place]  # for each tensor that is not a constant
     free: frozenset[str]  # layers with nothing left to do
     in_place: Mapping[str, tuple[int, ...]]  # for a concat that still copies: the inputs that need no copy
-    planes: Mapping[str, int] = field(
-        default_factory=dict
-    )  # layers that work in place by channel: their scratch
+    planes: Mapping[str, int] = field(default_factory=dict)  # layers that work in place by channel: their scratch
 
     def members(self) -> Mapping[str, tuple[str, ...]]:
         """The tensors in each root's buffer."""
@@ -217,9 +215,7 @@ class _Finder:
     def _lies_in_order(self, layer: Layer) -> bool:
         """Whether the inputs already lie in one buffer just as the output wants them."""
         network = self.network
-        if any(
-            name in network.constants or not self._same_numbers(name, layer.output) for name in layer.inputs
-        ):
+        if any(name in network.constants or not self._same_numbers(name, layer.output) for name in layer.inputs):
             return False
         if len(layer.inputs) < 2 or len({self.root(name) for name in layer.inputs}) != 1:
             return False
@@ -270,9 +266,7 @@ def _look(layer: Layer, source: Array) -> Array | None:
     """The layer's output as a view of the drawn input, or None when that takes a copy."""
     match layer.op:
         case Slice(starts=starts, sizes=sizes, steps=steps) if min(steps) > 0:
-            index = tuple(
-                slice(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, sizes, steps, strict=True)
-            )
+            index = tuple(slice(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, sizes, steps, strict=True))
             return source[index]
         case Reshape(shape=shape):
             try:

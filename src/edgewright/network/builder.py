@@ -89,9 +89,7 @@ class Builder:
                 wanted.update(layer.inputs)
                 kept.append(layer)
         inputs = [name for name in self.inputs if name in wanted]
-        notes = [
-            f"input '{name}' is never used and was dropped" for name in self.inputs if name not in wanted
-        ]
+        notes = [f"input '{name}' is never used and was dropped" for name in self.inputs if name not in wanted]
         network = Network(
             name=self.name,
             inputs=tuple(inputs),

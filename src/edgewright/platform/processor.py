@@ -84,9 +84,7 @@ class Processor(Part):
     kind: ProcessorKind = Field(description="one of " + ", ".join(kind.value for kind in ProcessorKind))
     clock: Hertz = Field(description='the highest clock, such as "180 MHz"')
     count: Whole = Field(default=1, ge=1, le=4096, description="the number of equal cores, at least 1")
-    lanes: Whole = Field(
-        default=1, ge=1, le=2**20, description="the arithmetic cores inside one GPU, at least 1"
-    )
+    lanes: Whole = Field(default=1, ge=1, le=2**20, description="the arithmetic cores inside one GPU, at least 1")
     options: tuple[Feature, ...] = Field(
         default=(),
         alias="features",

@@ -155,8 +155,7 @@ def network_from_dict(data: Mapping[str, Any]) -> Network:
         inputs=tuple(data["inputs"]),
         outputs=tuple(data["outputs"]),
         layers=tuple(
-            Layer(d["name"], _value_from_json(d["op"]), tuple(d["inputs"]), d["output"])
-            for d in data["layers"]
+            Layer(d["name"], _value_from_json(d["op"]), tuple(d["inputs"]), d["output"]) for d in data["layers"]
         ),
         tensors=tensors,
         constants={name: _Absent(tensors[name]) for name in data["constants"]},  # type: ignore[misc]

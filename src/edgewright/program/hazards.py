@@ -54,9 +54,7 @@ def last_reads(
         for i in range(size):
             part = out.with_axis(axis, (begin + i, begin + i + 1))
             boxes.append(op.needs(part, shapes)[which])
-        varying = [
-            k for k in range(len(needed.bounds)) if any(box.bounds[k] != needed.bounds[k] for box in boxes)
-        ]
+        varying = [k for k in range(len(needed.bounds)) if any(box.bounds[k] != needed.bounds[k] for box in boxes)]
         last: Array = np.full(
             tuple(n if k in varying else 1 for k, n in enumerate(needed.shape)), -1, dtype=np.int64
         )
@@ -65,8 +63,7 @@ def last_reads(
                 continue
             bounds = zip(boxes[i].bounds, needed.bounds, strict=True)
             index = tuple(
-                slice(b[0] - n[0], b[1] - n[0]) if k in varying else slice(None)
-                for k, (b, n) in enumerate(bounds)
+                slice(b[0] - n[0], b[1] - n[0]) if k in varying else slice(None) for k, (b, n) in enumerate(bounds)
             )
             last[index] = i
         never = never | (last < 0)

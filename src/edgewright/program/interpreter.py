@@ -57,8 +57,7 @@ class Interpreter:
                 self._step(step)
             self._poison_dead(index)
         return {
-            name: self._load(name, Region.whole(self.network.tensors[name].shape))
-            for name in self.network.outputs
+            name: self._load(name, Region.whole(self.network.tensors[name].shape)) for name in self.network.outputs
         }
 
     def _step(self, step: Step) -> None:
@@ -86,9 +85,7 @@ class Interpreter:
         source, target = self.plan.views[name], self.plan.views[layer.output]
         if needed.is_empty or not self._may_meet(name, needed, layer.output, step.region):
             return
-        same = (
-            source == target and self.network.tensors[name].dtype is self.network.tensors[layer.output].dtype
-        )
+        same = source == target and self.network.tensors[name].dtype is self.network.tensors[layer.output].dtype
         if layer.op.grain is Grain.ELEMENT and same and needed == step.region:
             return  # each element is read just before it is overwritten
         if layer.op.grain is Grain.WHOLE and step.sweep is not Sweep.CHANNELS:
@@ -169,8 +166,7 @@ class Interpreter:
         while at < stop:
             end = min(stop, at - at % n + n)
             index = tuple(
-                slice(at - start, end - start) if k == axis else slice(None)
-                for k in range(len(region.bounds))
+                slice(at - start, end - start) if k == axis else slice(None) for k in range(len(region.bounds))
             )
             stored = region.with_axis(axis, (at % n, at % n + end - at))
             pieces.append((index, self._memory(name, region.with_axis(axis, (at, end)), stored)))

@@ -108,21 +108,16 @@ def check(program: Program, free: Iterable[str] = ()) -> Program:
             needed = layer.op.needs(region, network.shapes(layer))
             inputs = zip(layer.inputs, needed, strict=True)
             return all(
-                is_ready(name, part) or any((region & done) == region for done in parts)
-                for name, part in inputs
+                is_ready(name, part) or any((region & done) == region for done in parts) for name, part in inputs
             )
         return sum((region & part).size for part in parts) >= region.size
 
     for stage in program.stages:
         for step in program.steps(stage):
             layer = network.by_name[step.layer]
-            for name, needed in zip(
-                layer.inputs, layer.op.needs(step.region, network.shapes(layer)), strict=True
-            ):
+            for name, needed in zip(layer.inputs, layer.op.needs(step.region, network.shapes(layer)), strict=True):
                 if not is_ready(name, needed):
-                    raise ModelError(
-                        f"step '{step.layer}' {step.region} reads {needed} of '{name}' too early"
-                    )
+                    raise ModelError(f"step '{step.layer}' {step.region} reads {needed} of '{name}' too early")
             covered.setdefault(layer.output, []).append(step.region)
     for name in network.outputs:
         if not is_ready(name, Region.whole(network.tensors[name].shape)):

@@ -63,9 +63,7 @@ class Builder:
             list(self._weights.values()),
         )
         opsets = [helper.make_opsetid("", OPSET)]
-        return helper.make_model(
-            graph, ir_version=IR_VERSION, opset_imports=opsets, producer_name="edgewright"
-        )
+        return helper.make_model(graph, ir_version=IR_VERSION, opset_imports=opsets, producer_name="edgewright")
 
     def shape(self, tensor: str) -> tuple[int, ...]:
         """The shape of a tensor made so far."""
@@ -219,9 +217,7 @@ class Builder:
     def _typed(self, name: str, proto: Any) -> str:
         self._types[name] = proto
         if min(self.shape(name)) < 1:
-            raise InputError(
-                f"{self.name}: {name} would be of shape {self.shape(name)}. Choose larger sizes."
-            )
+            raise InputError(f"{self.name}: {name} would be of shape {self.shape(name)}. Choose larger sizes.")
         return name
 
     def _fresh(self, stem: str) -> str:

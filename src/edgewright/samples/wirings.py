@@ -125,9 +125,7 @@ def randwire(seed: int = 0, nodes: int = 12, width: int = 16, classes: int = 10)
     return net.model(net.softmax(net.classifier(x, classes)))
 
 
-def _small_world(
-    rng: np.random.Generator, nodes: int, neighbours: int, rewired: float
-) -> list[tuple[int, int]]:
+def _small_world(rng: np.random.Generator, nodes: int, neighbours: int, rewired: float) -> list[tuple[int, int]]:
     """Edges (a, b), a < b, of a ring lattice with some ends moved (Watts & Strogatz 1998)."""
     edges: set[tuple[int, int]] = set()
     for distance in range(1, neighbours // 2 + 1):
@@ -142,9 +140,7 @@ def _small_world(
     return sorted(edges)
 
 
-def text_classifier(
-    words: int = 10003, length: int = 256, width: int = 16, classes: int = 2
-) -> onnx.ModelProto:
+def text_classifier(words: int = 10003, length: int = 256, width: int = 16, classes: int = 2) -> onnx.ModelProto:
     """Film review as word numbers: embedding, mean over the words, two dense layers.
 
     The sizes are those of the average-word-vector model of the TensorFlow Lite samples, a network like TXT in

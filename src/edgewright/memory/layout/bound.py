@@ -48,9 +48,7 @@ def _union(alive: list[Item], pads: dict[str, int], shared: dict[str, dict[str, 
     """
     names = {i.name for i in alive}
     worth = {
-        i.name: i.size
-        + pads[i.name]
-        - sum(s for other, s in shared.get(i.name, {}).items() if other in names)
+        i.name: i.size + pads[i.name] - sum(s for other, s in shared.get(i.name, {}).items() if other in names)
         for i in alive
     }
     kept = {i.name: i.size + pads[i.name] for i in alive}

@@ -48,9 +48,7 @@ def coarsen(grid: Grid, merge: Merge) -> Coarse:
     alone = {i for pair in grid.special for i in pair} | {
         i for i, b in enumerate(grid.boxes) if b.fixed is not None
     }
-    piles = [
-        _Pile(b.start, b.end, b.size, b.top, ((i, 0),)) for i, b in enumerate(grid.boxes) if i not in alone
-    ]
+    piles = [_Pile(b.start, b.end, b.size, b.top, ((i, 0),)) for i, b in enumerate(grid.boxes) if i not in alone]
     count = len(piles) + 1
     while merge is not Merge.NOTHING and len(piles) < count:
         count = len(piles)

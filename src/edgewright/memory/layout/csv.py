@@ -62,9 +62,7 @@ def _text(path: Path) -> str:
             raise InputError(f"{path}: larger than {_MOST_BYTES >> 20} MiB; is this a list of buffers?")
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(
-            f"{path}: not a text file; give a CSV with the columns id,lower,upper,size"
-        ) from None
+        raise InputError(f"{path}: not a text file; give a CSV with the columns id,lower,upper,size") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 
@@ -85,13 +83,9 @@ def _item(at: str, row: list[str], where: dict[str, int], header: list[str]) -> 
         try:
             value = int(text)
         except ValueError:
-            raise InputError(
-                f"{at}, column {header[where[what]]}: {text[:40]!r} is not a whole number"
-            ) from None
+            raise InputError(f"{at}, column {header[where[what]]}: {text[:40]!r} is not a whole number") from None
         if abs(value) > _MOST:
-            raise InputError(
-                f"{at}, column {header[where[what]]}: {text[:40]} is beyond 2^48; check the unit"
-            )
+            raise InputError(f"{at}, column {header[where[what]]}: {text[:40]} is beyond 2^48; check the unit")
         return value
 
     def cell(what: str) -> str:

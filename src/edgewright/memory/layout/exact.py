@@ -41,9 +41,7 @@ def fit(grid: Grid, limit: int, order: Sequence[int], budget: Budget) -> tuple[S
     if any(grid.ceiling(i, limit) < (box.fixed or 0) for i, box in enumerate(grid.boxes)):
         return Status.IMPOSSIBLE, []
     model, offset = _placements(grid, limit)
-    model.add_decision_strategy(
-        [offset[i] for i in order], cp_model.CHOOSE_LOWEST_MIN, cp_model.SELECT_MIN_VALUE
-    )
+    model.add_decision_strategy([offset[i] for i in order], cp_model.CHOOSE_LOWEST_MIN, cp_model.SELECT_MIN_VALUE)
     solver = _solver(budget)
     if not grid.special:  # a buffer that another may trail should not lie lowest
         solver.parameters.search_branching = cp_model.FIXED_SEARCH

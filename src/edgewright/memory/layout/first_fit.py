@@ -80,9 +80,7 @@ def first_fit(grid: Grid, order: Sequence[int]) -> list[int]:
     for i in order:
         if grid.boxes[i].fixed is not None:
             continue
-        taken = [
-            (offsets[j] - drop, offsets[j] + lift) for j, drop, lift in grid.rivals[i] if offsets[j] >= 0
-        ]
+        taken = [(offsets[j] - drop, offsets[j] + lift) for j, drop, lift in grid.rivals[i] if offsets[j] >= 0]
         taken.sort()
         here = 0
         for low, high in taken:

@@ -101,9 +101,7 @@ def to_grid(problem: LayoutProblem) -> Grid:
     return Grid(unit, boxes, {pair: (g // unit, h // unit) for pair, (g, h) in special.items()})
 
 
-def to_placement(
-    problem: LayoutProblem, grid: Grid, offsets: Sequence[int], bound: int, method: str
-) -> Placement:
+def to_placement(problem: LayoutProblem, grid: Grid, offsets: Sequence[int], bound: int, method: str) -> Placement:
     """`offsets` of `grid` as addresses of the buffers of `problem`."""
     named = {item.name: o * grid.unit for item, o in zip(problem.items, offsets, strict=True)}
     return Placement(named, grid.peak(offsets), bound, method)
@@ -113,6 +111,4 @@ def check_fixed(problem: LayoutProblem, grid: Grid) -> None:
     """Raises `Infeasible` if two buffers are fixed at addresses that exclude each other."""
     if (clash := grid.fixed_clash()) is not None:
         x, y = (problem.items[i].name for i in clash)
-        raise Infeasible(
-            f"the fixed addresses of {x!r} and {y!r} overlap while both are alive; move one of them"
-        )
+        raise Infeasible(f"the fixed addresses of {x!r} and {y!r} overlap while both are alive; move one of them")

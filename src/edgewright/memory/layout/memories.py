@@ -49,9 +49,7 @@ def place_in_memories(
     only inside one memory.
     """
     if len({name for name, _ in memories}) < len(memories) or not memories:
-        raise InputError(
-            f"the memories {[name for name, _ in memories]} must have different names, and be some"
-        )
+        raise InputError(f"the memories {[name for name, _ in memories]} must have different names, and be some")
     cuts: list[tuple[int, frozenset[str]]] = []  # (memory, buffers that it cannot all hold)
     bound = 0
     proven = True  # every cut is a fact, not a search that gave up

@@ -14,12 +14,8 @@ from edgewright.memory.layout.lanes import to_lanes
 from edgewright.memory.layout.problem import Item, LayoutProblem, NotFound, Placement, conflicts
 from edgewright.memory.layout.repair import repair
 
-_FIRST = Budget(
-    conflicts=60, work=0.004
-)  # of one search in the first round; each round takes four times as much
-_SMALL = (
-    40  # boxes up to which single buffers are searched first: a proof comes as quickly as a placement there
-)
+_FIRST = Budget(conflicts=60, work=0.004)  # of one search in the first round; each round takes four times as much
+_SMALL = 40  # boxes up to which single buffers are searched first: a proof comes as quickly as a placement
 _MANY = 80  # buffers; below, an exact search is quick enough to try for the last bytes
 _FINE = 128  # a peak within one part in this many of what was hoped for is good enough to end a search
 _SEARCHES = (  # what solves MiniMalloc's instances, quickest first
@@ -72,9 +68,7 @@ def place_optimal(
         return first
     lanes = to_lanes(problem)
     rough = _place(lanes.problem, lower_bound(lanes.problem), None, effort)
-    better = min(
-        first, replace(lanes.refine(rough, problem), bound=bound), key=lambda placement: placement.peak
-    )
+    better = min(first, replace(lanes.refine(rough, problem), bound=bound), key=lambda placement: placement.peak)
     if len(problem.items) > _MANY and better.peak <= bound + bound // _FINE:
         return better
     searched = _place(problem, bound, None, effort)

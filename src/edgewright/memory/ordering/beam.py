@@ -18,9 +18,7 @@ class Swept:
     complete: bool
 
 
-def sweep(
-    lattice: Lattice, width: int, cap: int, floor: int = 0, follows: Sequence[int] | None = None
-) -> Swept:
+def sweep(lattice: Lattice, width: int, cap: int, floor: int = 0, follows: Sequence[int] | None = None) -> Swept:
     """The order with the least peak among those below `cap` that survive `width` sets per level.
 
     Peaks up to `floor` count as equally good.

@@ -55,11 +55,7 @@ def find_branches(lattice: Lattice) -> Branches | None:
             if fork is not None and lattice.touch[fork] & me:
                 last_touch[i] = at
                 last_need[i] = lattice.run(done | others, level[-1], step)[0]
-                if (
-                    join is not None
-                    and lattice.writers[join] & me
-                    and not lattice.writers[join] & (done | others)
-                ):
+                if join is not None and lattice.writers[join] & me and not lattice.writers[join] & (done | others):
                     last_need[i] -= lattice.size[join]
             if join is not None and lattice.writers[join] & me:
                 first_write.setdefault(i, at)

@@ -48,9 +48,7 @@ class _Node:
     reads: set[int]
     writes: set[int]
     scratch: int
-    saves: dict[tuple[int, int], int] = field(
-        default_factory=dict
-    )  # (store read, store written): bytes shared
+    saves: dict[tuple[int, int], int] = field(default_factory=dict)  # (store read, store written): bytes shared
 
 
 class _Draft:

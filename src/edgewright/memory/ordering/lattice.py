@@ -27,9 +27,8 @@ class Moves:
     born: int  # of these, the bytes that the step starts (without scratch)
     joins: tuple[tuple[int, int], ...]  # (other writers, size): started here unless one of them ran
     frees: tuple[tuple[int, int], ...]  # (other steps that touch it, size): freed here once all of them ran
-    shares: tuple[
-        tuple[int, tuple[tuple[int, int], ...]], ...
-    ]  # for each y: (size y, ((others of x, saved), ...))
+    # For each y: (size y, ((others of x, saved), ...)).
+    shares: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
 
 
 class Lattice:
@@ -54,9 +53,8 @@ class Lattice:
             for step in bits(touch):
                 self.touched[step].append(x)
         self.most = sum(self.size) + sum(problem.scratch)  # bytes that no order exceeds
-        self.unit = max(
-            1, gcd(*self.size, *problem.scratch, *problem.savings.values())
-        )  # all peaks are multiples
+        # All peaks are multiples of this.
+        self.unit = max(1, gcd(*self.size, *problem.scratch, *problem.savings.values()))
         self.moves = [self._moves(problem, step) for step in range(self.count)]
 
     def _moves(self, problem: OrderProblem, step: int) -> Moves:

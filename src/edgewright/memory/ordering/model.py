@@ -94,9 +94,7 @@ def _any(model: cp_model.CpModel, literals: list[cp_model.IntVar]) -> cp_model.I
     return result
 
 
-def _both(
-    model: cp_model.CpModel, a: cp_model.IntVar | bool, b: cp_model.IntVar | bool
-) -> cp_model.IntVar | int:
+def _both(model: cp_model.CpModel, a: cp_model.IntVar | bool, b: cp_model.IntVar | bool) -> cp_model.IntVar | int:
     """A literal that is true when both are."""
     if a is True and b is True:
         return 1

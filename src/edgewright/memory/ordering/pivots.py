@@ -152,8 +152,7 @@ class _Programme:
             for leg, taken_by in users.items():
                 model.add(sum(taken_by) == legs[-1][leg])
         paths = [
-            {leg: climbs(chain, leg.begin, leg.end) for leg in of}
-            for chain, of in zip(chains, legs, strict=True)
+            {leg: climbs(chain, leg.begin, leg.end) for leg in of} for chain, of in zip(chains, legs, strict=True)
         ]
 
         # Constraints: one option each, one actor at each pivot, and nothing above the peak: pivots, then climbs.

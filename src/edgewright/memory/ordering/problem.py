@@ -46,9 +46,7 @@ class OrderProblem:
             assert all(s in known for s in store.writers + store.readers), f"{store.name} names unknown steps"
         for (step, x, y), saved in self.savings.items():
             assert saved >= 0
-            assert step in self.stores[x].readers + self.stores[x].writers, (
-                "a saving's x is touched by its step"
-            )
+            assert step in self.stores[x].readers + self.stores[x].writers, "a saving's x is touched by its step"
             assert step in self.stores[y].writers, "a saving's y is written by its step"
             assert not self.stores[y].is_input, "a saving's y is first written by its step, so it is no input"
 

@@ -23,9 +23,7 @@ def varied_sizes(rng: random.Random) -> int:
     return rng.randint(1_000, 60_000)
 
 
-def from_edges(
-    edges: Sequence[tuple[int, int]], sizes: Sequence[int], in_place: bool = False
-) -> OrderProblem:
+def from_edges(edges: Sequence[tuple[int, int]], sizes: Sequence[int], in_place: bool = False) -> OrderProblem:
     """One step for each size, which writes a store of that size and reads the stores of its predecessors.
 
     Step 0 reads a network input of its own size; what nobody reads is an output. `in_place` lets a step's output
@@ -37,9 +35,7 @@ def from_edges(
     for a, b in sorted(set(edges)):
         before[b].append(a)
         after[a].append(b)
-    stores = [
-        Store(f"t{i}", size, (i,), tuple(after[i]), is_output=not after[i]) for i, size in enumerate(sizes)
-    ]
+    stores = [Store(f"t{i}", size, (i,), tuple(after[i]), is_output=not after[i]) for i, size in enumerate(sizes)]
     stores.append(Store("input", sizes[0], (), (0,), is_input=True))
     savings = {
         (step, p, step): sizes[step]
@@ -47,9 +43,7 @@ def from_edges(
         for p in before[step]
         if in_place and sizes[p] >= sizes[step]
     }
-    return OrderProblem(
-        tuple(f"s{i}" for i in range(count)), tuple(map(tuple, before)), tuple(stores), savings
-    )
+    return OrderProblem(tuple(f"s{i}" for i in range(count)), tuple(map(tuple, before)), tuple(stores), savings)
 
 
 def chain(layers: int, seed: int = 0) -> OrderProblem:

@@ -82,9 +82,7 @@ class _Work:
             self.known = Precedence(self.lattice)
             self.cuts = Cuts(self.lattice)
             needs = dict(zip(self.order, profile(segment.problem, self.order), strict=True))
-            self.local_bound = step_bound(
-                self.cuts, self.known, [needs[s] for s in range(self.lattice.count)]
-            )
+            self.local_bound = step_bound(self.cuts, self.known, [needs[s] for s in range(self.lattice.count)])
 
     @property
     def peak(self) -> int:
@@ -107,9 +105,7 @@ class _Work:
             return
         if self.branches is not None:
             self.method = "chains"
-            result = interleave(
-                self.lattice, self.branches, self.local_bound, self.local_peak, self.effort.model
-            )
+            result = interleave(self.lattice, self.branches, self.local_bound, self.local_peak, self.effort.model)
             self._take(result.order)
             self.local_bound = max(self.local_bound, result.bound)
             if self.local_peak <= max(enough, self.local_bound):

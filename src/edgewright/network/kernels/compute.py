@@ -17,9 +17,7 @@ from .table import KERNELS
 from .tflite import compute_tflite
 
 
-def compute(
-    op: Op, out: Region, operands: Sequence[Operand], result: Tensor, arithmetic: Arithmetic
-) -> Array:
+def compute(op: Op, out: Region, operands: Sequence[Operand], result: Tensor, arithmetic: Arithmetic) -> Array:
     """The values of region `out` of the output, from exactly the regions that `op.needs(out)` names."""
     for operand in operands:
         assert operand.data.shape == operand.region.shape, f"{operand.tensor}: {operand.data.shape}"

@@ -77,9 +77,7 @@ def has_integer_kernel(op: Op, operands: Sequence[Operand], result: Tensor) -> b
             kernel = kind in (BinaryKind.ADD, BinaryKind.MUL)
             return kernel and all(_is_plain(tensor) for tensor in (*tensors, result))
         case Reduce(axes=axes, kind=kind):
-            pooled = (
-                kind is ReduceKind.MEAN and len(tensors[0].shape) == 4 and {a % 4 for a in axes} == {1, 2}
-            )
+            pooled = kind is ReduceKind.MEAN and len(tensors[0].shape) == 4 and {a % 4 for a in axes} == {1, 2}
             return pooled and _is_plain(tensors[0]) and _is_plain(result)
         case Clamp() | Pad():
             return tensors[0].quant == result.quant and _is_plain(result)
@@ -149,8 +147,7 @@ def binary(op: Binary, out: Region, operands: Sequence[Operand], result: Tensor)
     """QLinearAdd and QLinearMul: the zero point is part of the number that is rounded."""
     a, b = (operand.data.astype(np.float32) for operand in operands)
     (sa, za), (sb, zb), (sc, zc) = (
-        (scale_of(t, out), zero_of(t, out).astype(np.float32))
-        for t in (*(o.tensor for o in operands), result)
+        (scale_of(t, out), zero_of(t, out).astype(np.float32)) for t in (*(o.tensor for o in operands), result)
     )
     if op.kind is BinaryKind.MUL:
         steps = (a - za) * (b - zb) * (sa * sb / sc) + zc
@@ -192,9 +189,7 @@ def mean(op: Reduce, out: Region, operands: Sequence[Operand], result: Tensor) -
 
 def concat(op: Concat, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     """QLinearConcat: what is stored to another scale is stored anew."""
-    parts = [
-        x.data if x.tensor.quant == result.quant else stored(real(x), x.region, result) for x in operands
-    ]
+    parts = [x.data if x.tensor.quant == result.quant else stored(real(x), x.region, result) for x in operands]
     return np.concatenate(parts, axis=op.axis)
 
 

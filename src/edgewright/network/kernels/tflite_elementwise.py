@@ -72,9 +72,7 @@ def _quotient(a: Operand, b: Operand, result: Tensor) -> Array:
     dividend, divisor = np.broadcast_arrays(centred(a), centred(b))
     dividend = np.where(divisor < 0, -dividend, dividend)
     inverse, power = reciprocal(np.maximum(np.abs(divisor), 1), 31)
-    room = np.where(
-        dividend < 0, leading_zeros(np.maximum(-2 * dividend - 1, 1)), leading_zeros(dividend) - 1
-    )
+    room = np.where(dividend < 0, leading_zeros(np.maximum(-2 * dividend - 1, 1)), leading_zeros(dividend) - 1)
     quotient = high_multiply(wrapped(dividend << room), inverse)
     factor, shift = quantize_multiplier(scale(a.tensor) / (scale(b.tensor) * scale(result)))
     return divide_by_power(high_multiply(quotient, factor), -(shift - power - room))

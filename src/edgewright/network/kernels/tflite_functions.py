@@ -37,9 +37,7 @@ def unary(op: Unary, out: Region, operands: Sequence[Operand], result: Tensor) -
         case UnaryKind.ABS:
             factors = quantize_multiplier(scale(x.tensor) / scale(result))
             values = np.abs(centred(x))
-            return saturate(
-                values if scale(x.tensor) == scale(result) else multiply(values, *factors), result
-            )
+            return saturate(values if scale(x.tensor) == scale(result) else multiply(values, *factors), result)
         case UnaryKind.HARD_SWISH:
             return _hard_swish(x, result)
         case UnaryKind.RSQRT if not is_wide:
@@ -78,9 +76,7 @@ def look_up(x: Operand, result: Tensor, function: Function) -> Array:
         stored = np.arange(info.min, info.max + 1)
         real = scale(x.tensor) * (stored - zero(x.tensor)).astype(np.float32)
         steps = function(real.astype(np.float64)).astype(np.float32) * (np.float32(1) / scale(result))
-        table = saturate(
-            np.clip(rounded(steps.astype(np.float64)), -(2.0**31), 2.0**31).astype(np.int64), result
-        )
+        table = saturate(np.clip(rounded(steps.astype(np.float64)), -(2.0**31), 2.0**31).astype(np.int64), result)
     return table[x.data.astype(np.intp) - info.min]
 
 

@@ -27,9 +27,7 @@ def span(out: Interval, kernel: int, stride: int, dilation: int, pad: int) -> In
     return start * stride - pad, (stop - 1) * stride - pad + (kernel - 1) * dilation + 1
 
 
-def window_input(
-    op: Windowed, out: Region, x: Operand, fill: float | int, kernel: Pair | None = None
-) -> Array:
+def window_input(op: Windowed, out: Region, x: Operand, fill: float | int, kernel: Pair | None = None) -> Array:
     """The span of `out` in the padded image, `fill` where it leaves the image. A view when it never does.
 
     Pooling knows its kernel; a convolution's is the (kh, kw) of its weights and must be given.
@@ -121,8 +119,7 @@ def _grouped(op: Conv2d, x: Array, w: Array, out: Region, size: Pair, channels: 
     whole[lead : lead + stop - start] = w
     matrices = whole.reshape(groups, per_group, -1).transpose(0, 2, 1)
     parts = [
-        columns(op, x[..., g * w.shape[3] : (g + 1) * w.shape[3]], (w.shape[1], w.shape[2]), size)
-        @ matrices[g]
+        columns(op, x[..., g * w.shape[3] : (g + 1) * w.shape[3]], (w.shape[1], w.shape[2]), size) @ matrices[g]
         for g in range(groups)
     ]
     joined = np.concatenate(parts, axis=-1)[:, lead : lead + stop - start]

@@ -100,9 +100,7 @@ class Context:
     def _check_quant(self, op: Op, operand: str, name: str) -> None:
         quant = self.builder.tensors[operand].quant
         if quant is not None and quant.axis is not None and isinstance(op, Reshape | Slice | Expand | Tile):
-            raise Unsupported(
-                f"layer '{name}' moves elements of '{operand}', quantised along axis {quant.axis}"
-            )
+            raise Unsupported(f"layer '{name}' moves elements of '{operand}', quantised along axis {quant.axis}")
 
     def operand(self, value: Value) -> str:
         """The network's tensor for a value; constants are added when first used."""
@@ -123,9 +121,7 @@ class Context:
                     )
                 return self._operands[key]
 
-    def constant(
-        self, name: str, data: Array, quant: Quant | None, key: tuple[object, ...], owner: Value
-    ) -> str:
+    def constant(self, name: str, data: Array, quant: Quant | None, key: tuple[object, ...], owner: Value) -> str:
         """The network's tensor for these values, added once for each key (which starts with the owner's id)."""
         if key not in self._operands:
             if not is_finite(data, self.source):

@@ -38,9 +38,7 @@ def _require_real(node: Node, *values: Value) -> None:
     for value in values:
         tensor = node.tensor(value)
         if tensor.quant is not None:
-            raise node.unsupported(
-                f"arithmetic on the stored integers of the quantised tensor '{tensor.name}'"
-            )
+            raise node.unsupported(f"arithmetic on the stored integers of the quantised tensor '{tensor.name}'")
         if tensor.dtype not in (DType.FLOAT32, DType.INT32, DType.INT64):
             raise node.unsupported(f"arithmetic on {tensor.dtype.value}")
 
@@ -194,11 +192,7 @@ def chain(kind: BinaryKind) -> Importer:
 def mean(node: Node) -> Value:
     count = len(node.all_inputs())
     total = _chain(BinaryKind.ADD, node)
-    return (
-        pairwise(node, BinaryKind.MUL, total, node.number("share", 1.0 / count), "mean")
-        if count > 1
-        else total
-    )
+    return pairwise(node, BinaryKind.MUL, total, node.number("share", 1.0 / count), "mean") if count > 1 else total
 
 
 def cast(node: Node) -> Value:

@@ -45,9 +45,7 @@ _BOUNDS: dict[Callable[[Sequence[Shape]], int], str] = {
 FOLDABLE = {name: bound for bound, names in _BOUNDS.items() for name in names.split()}
 
 
-def folded(
-    proto: onnx.NodeProto, opset: int, inputs: Sequence[Array | None], where: str
-) -> list[Array] | None:
+def folded(proto: onnx.NodeProto, opset: int, inputs: Sequence[Array | None], where: str) -> list[Array] | None:
     """The outputs of a node with these inputs; None when it is not for us to work out."""
     given = [data for data in inputs if data is not None]
     if proto.op_type not in FOLDABLE or not given:

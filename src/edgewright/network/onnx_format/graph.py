@@ -39,9 +39,7 @@ class Scope:
     prefix: str = ""
     attributes: Mapping[str, onnx.AttributeProto] | None = None  # of the call, inside a function
     calls: tuple[FunctionKey, ...] = ()
-    extents: Mapping[Key, Extent] = field(
-        default_factory=dict
-    )  # of large tensors among the nodes' attributes
+    extents: Mapping[Key, Extent] = field(default_factory=dict)  # of large tensors among the nodes' attributes
 
     @property
     def is_main(self) -> bool:
@@ -92,9 +90,7 @@ class GraphReader:
         except Unsupported as error:
             return Absent(Problem("initializer", name, str(error)))
 
-    def _read_node(
-        self, proto: onnx.NodeProto, name: str, scope: Scope, extents: Mapping[str, Extent]
-    ) -> None:
+    def _read_node(self, proto: onnx.NodeProto, name: str, scope: Scope, extents: Mapping[str, Extent]) -> None:
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         key = (domain, proto.op_type, proto.overload)
         attributes = _attributes(proto, scope)
@@ -226,9 +222,7 @@ class GraphReader:
             )
         for i, formal in enumerate(function.input):
             value = inputs[i] if i < len(inputs) else None
-            inner.values[formal] = value or Absent(
-                Problem(function.name, name, f"input '{formal}' is left out")
-            )
+            inner.values[formal] = value or Absent(Problem(function.name, name, f"input '{formal}' is left out"))
         self.read(function.node, inner)
         return [self.lookup(output, inner) for output in function.output]
 

@@ -208,9 +208,7 @@ class Node:
                 return self.context.derived(value, perm, lambda: Constant(name, data.transpose(perm)))
             case Dequantized(name, data, quant):
                 moved = transposed_quant(quant, perm)
-                return self.context.derived(
-                    value, perm, lambda: Dequantized(name, data.transpose(perm), moved)
-                )
+                return self.context.derived(value, perm, lambda: Dequantized(name, data.transpose(perm), moved))
             case _:
                 old = self.tensor(value).quant
                 return self.layer(Transpose(perm), [value], tag, quant=old and transposed_quant(old, perm))
@@ -226,9 +224,7 @@ class Node:
             case Constant(name, data) if _reshapes(data):
                 return self.context.derived(value, key, lambda: Constant(name, _reshape(data, shape)))
             case Dequantized(name, data, quant) if quant.axis is None and _reshapes(data):
-                return self.context.derived(
-                    value, key, lambda: Dequantized(name, _reshape(data, shape), quant)
-                )
+                return self.context.derived(value, key, lambda: Dequantized(name, _reshape(data, shape), quant))
         return self.layer(Reshape(shape), [value], tag)
 
 

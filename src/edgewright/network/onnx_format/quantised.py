@@ -203,9 +203,7 @@ def _product(
         w = node.transposed(w, (1, 0), "w")
         quant = transposed_quant(quant, (1, 0))
     weights = as_quantised(node, w, quant)
-    b_value = (
-        None if bias is None else _bias(node, node.optional(bias), _quant(node, a), quant, node.shape(w)[0])
-    )
+    b_value = None if bias is None else _bias(node, node.optional(bias), _quant(node, a), quant, node.shape(w)[0])
     inputs = [a, weights] if b_value is None else [a, weights, b_value]
     return node.layer(Dense(), inputs, dtype=result[0], quant=result[1])
 

@@ -146,9 +146,7 @@ def _read_model(
     return network
 
 
-def _initializers(
-    graph: onnx.GraphProto, skeleton: Skeleton
-) -> dict[str, tuple[onnx.TensorProto, Extent | None]]:
+def _initializers(graph: onnx.GraphProto, skeleton: Skeleton) -> dict[str, tuple[onnx.TensorProto, Extent | None]]:
     found: dict[str, tuple[onnx.TensorProto, Extent | None]] = {}
     for i, tensor in enumerate(graph.initializer):
         if tensor.name in found:
@@ -189,14 +187,10 @@ def _input_shape(value: onnx.ValueInfoProto, builder: Builder, given: Shape | No
     if given is not None:
         given = tuple(int(size) for size in given)
         if stated is not None and len(stated) != len(given):
-            raise InputError(
-                f"{where} has {len(stated)} axes ({_dims(stated)}), not {len(given)} as in {given}"
-            )
+            raise InputError(f"{where} has {len(stated)} axes ({_dims(stated)}), not {len(given)} as in {given}")
         if any(size < 1 for size in given):
             raise InputError(f"{where}: shape {given} has an axis without elements")
-        if stated is not None and any(
-            isinstance(s, int) and s != g for s, g in zip(stated, given, strict=True)
-        ):
+        if stated is not None and any(isinstance(s, int) and s != g for s, g in zip(stated, given, strict=True)):
             builder.notes.append(f"{where}: {_dims(stated)} in the file, taken as {_dims(given)}")
         return check_shape(given, where)
     example = f"--shape {value.name}=1,3,224,224"
@@ -248,7 +242,6 @@ def _describe(problems: Iterable[Problem], title: str) -> str:
         shown = ", ".join(f"'{node}'" for node in nodes[:3]) + (", ..." if len(nodes) > 3 else "")
         lines.append(f"  {operator} x{len(nodes)} ({shown})" + (f": {reason}" if reason else ""))
     count = len({operator for operator, _ in groups})
-    return (
-        f"'{title}' uses {count} operator{'s' * (count != 1)} in a way that is not supported:\n"
-        + "\n".join(lines)
+    return f"'{title}' uses {count} operator{'s' * (count != 1)} in a way that is not supported:\n" + "\n".join(
+        lines
     )

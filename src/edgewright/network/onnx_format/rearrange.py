@@ -128,8 +128,7 @@ def split(node: Node) -> tuple[Value, ...]:
         raise node.error(f"cannot split {shape[axis]} into {list(sizes)} for {count} outputs")
     ends = [sum(sizes[:i]) for i in range(count + 1)]
     return tuple(
-        _cut(node, x, {axis: (start, stop - start, 1)}, str(i))
-        for i, (start, stop) in enumerate(pairwise(ends))
+        _cut(node, x, {axis: (start, stop - start, 1)}, str(i)) for i, (start, stop) in enumerate(pairwise(ends))
     )
 
 
@@ -205,9 +204,7 @@ def _pad(node: Node, x: Value, before: Shape, after: Shape, mode: PadMode, value
             raise node.unsupported(f"reflects {max(a, b)} elements of an axis that has {size}")
         if mode is not PadMode.CONSTANT and min(a, b) < 0 and max(a, b) > 0:
             raise node.unsupported(f"crops and pads one axis in mode '{mode.value}'")
-    if (
-        tensor.quant is not None and mode is PadMode.CONSTANT
-    ):  # ONNX pads with a stored number, we with a real one
+    if tensor.quant is not None and mode is PadMode.CONSTANT:  # ONNX pads with a stored number, we with a real one
         if tensor.quant.axis is not None:
             raise node.unsupported("padding a tensor quantised along an axis")
         value = tensor.quant.scale[0] * (value - tensor.quant.zero[0])

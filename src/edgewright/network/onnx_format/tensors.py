@@ -102,9 +102,7 @@ class Source:
         entries = {entry.key: entry.value for entry in tensor.external_data}
         location = entries.get("location", "")
         if self.folder is None:
-            raise ModelError(
-                f"{where} is kept in the file '{location}'; read the model by its path, not as bytes"
-            )
+            raise ModelError(f"{where} is kept in the file '{location}'; read the model by its path, not as bytes")
         folder = self.folder.resolve()
         try:
             path = (folder / location).resolve()
@@ -142,9 +140,7 @@ def read_tensor(tensor: onnx.TensorProto, extent: Extent | None, source: Source,
         raise Unsupported(f"{where}: tensors stored in segments are not supported")
     flat = _flat(tensor, extent, source, where)
     if flat.size != prod(shape):
-        raise ModelError(
-            f"{where}: shape {list(shape)} needs {prod(shape)} elements, the file holds {flat.size}"
-        )
+        raise ModelError(f"{where}: shape {list(shape)} needs {prod(shape)} elements, the file holds {flat.size}")
     return _plain(flat, tensor.data_type).reshape(shape)
 
 

@@ -193,9 +193,7 @@ def _transpose_weights(node: Node, w: Value, groups: int) -> Value:
             repeats = 1 if quant.axis is None else groups
             axis = None if quant.axis is None else 0
             each = Quant(quant.scale * repeats, quant.zero * repeats, axis)
-            return node.context.derived(
-                w, ("groups", groups), lambda: Dequantized(name, regrouped(data), each)
-            )
+            return node.context.derived(w, ("groups", groups), lambda: Dequantized(name, regrouped(data), each))
         case _:
             raise node.unsupported("computed weights in groups are not supported")
 

@@ -125,9 +125,7 @@ def _read_varint(data: memoryview, at: int, stop: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
-    raise ModelError(
-        f"not a complete ONNX model: the number at byte {at} has no end; was the file cut short?"
-    )
+    raise ModelError(f"not a complete ONNX model: the number at byte {at} has no end; was the file cut short?")
 
 
 def _varint(value: int) -> bytes:

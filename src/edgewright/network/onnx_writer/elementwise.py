@@ -58,8 +58,7 @@ def _clamp(node: Node, low: float, high: float, x: str) -> str:
         info = np.iinfo(node.dtype.numpy)
         least, most = info.min, info.max
     bounds = [
-        node.number(value, what) if least < value < most else ""
-        for value, what in ((low, "low"), (high, "high"))
+        node.number(value, what) if least < value < most else "" for value, what in ((low, "low"), (high, "high"))
     ]
     return node.add("Clip", [x, *bounds])
 

@@ -82,9 +82,7 @@ def _write(graph: Graph, layer: Layer) -> None:
     else:
         leader = next((name for name in layer.inputs if name not in network.constants), layer.inputs[0])
         have = graph.form(leader)
-        alike = all(
-            len(network.tensors[n].shape) == len(have) or n in network.constants for n in layer.inputs
-        )
+        alike = all(len(network.tensors[n].shape) == len(have) or n in network.constants for n in layer.inputs)
         turned = None
         if have != identity(len(have)) and alike:
             turned = reordered(op, inverse(have), network.shapes(layer), exact=False)

@@ -107,9 +107,7 @@ class Graph:
         axis = None if axis is None else form.index(axis % len(form))
         return self._scaled("QuantizeLinear", value, tensor, tensor.quant, axis, tensor.name)
 
-    def _scaled(
-        self, kind: str, value: str, tensor: Tensor, quant: Quant, axis: int | None, name: str
-    ) -> str:
+    def _scaled(self, kind: str, value: str, tensor: Tensor, quant: Quant, axis: int | None, name: str) -> str:
         if tensor.dtype is DType.INT16:
             self.opset = max(self.opset, 21)
         per_channel = quant.is_per_channel
@@ -131,9 +129,7 @@ class Graph:
             if computed and value not in renamed:
                 renamed[value] = name
             elif value != name:
-                self.nodes.append(
-                    helper.make_node("Identity", [renamed.get(value, value)], [name], name=name)
-                )
+                self.nodes.append(helper.make_node("Identity", [renamed.get(value, value)], [name], name=name))
         for node in self.nodes:
             node.input[:] = [renamed.get(i, i) for i in node.input]
             node.output[:] = [renamed.get(o, o) for o in node.output]

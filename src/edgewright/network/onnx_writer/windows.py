@@ -80,9 +80,7 @@ def _bias(node: Node) -> list[str]:
 
 def max_pool(node: Node, op: MaxPool2d) -> str:
     x, pads = _cropped(node, op.pads)
-    return node.add(
-        "MaxPool", [x], kernel_shape=op.kernel, strides=op.stride, dilations=op.dilation, pads=pads
-    )
+    return node.add("MaxPool", [x], kernel_shape=op.kernel, strides=op.stride, dilations=op.dilation, pads=pads)
 
 
 def avg_pool(node: Node, op: AvgPool2d) -> str:

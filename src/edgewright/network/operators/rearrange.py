@@ -49,9 +49,7 @@ class Transpose(Operator):
     perm: tuple[int, ...]
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
-        require(
-            sorted(self.perm) == list(range(len(shapes[0]))), f"perm {self.perm} does not fit {shapes[0]}"
-        )
+        require(sorted(self.perm) == list(range(len(shapes[0]))), f"perm {self.perm} does not fit {shapes[0]}")
         return tuple(shapes[0][axis] for axis in self.perm)
 
     def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
@@ -135,9 +133,7 @@ class Pad(Operator):
             padded = [a > 0 or b > 0 for a, b in zip(self.before, self.after, strict=True)]
             moved = out.moved([-a for a in self.before]).clipped(shapes[0])
             return (
-                Region(
-                    tuple((0, s) if p else m for p, s, m in zip(padded, shapes[0], moved.bounds, strict=True))
-                ),
+                Region(tuple((0, s) if p else m for p, s, m in zip(padded, shapes[0], moved.bounds, strict=True))),
             )
         return (out.moved([-a for a in self.before]).clipped(shapes[0]),)
 
@@ -196,9 +192,7 @@ class DepthToSpace(Operator):
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
         n, h, w, c = shapes[0]
-        require(
-            c % self.block**2 == 0, f"{c} channels do not divide into blocks of {self.block}x{self.block}"
-        )
+        require(c % self.block**2 == 0, f"{c} channels do not divide into blocks of {self.block}x{self.block}")
         return (n, h * self.block, w * self.block, c // self.block**2)
 
     def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:

@@ -48,9 +48,7 @@ class Conv2d(Operator):
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
         x, w = shapes[0], shapes[1]
         require(len(w) == 4, f"expected weights of rank 4 (O, kh, kw, I), got shape {w}")
-        require(
-            x[-1] == w[3] * self.groups, f"{x[-1]} channels do not match weights {w} in {self.groups} groups"
-        )
+        require(x[-1] == w[3] * self.groups, f"{x[-1]} channels do not match weights {w} in {self.groups} groups")
         require(w[0] % self.groups == 0, f"{w[0]} output channels do not divide into {self.groups} groups")
         require(len(shapes) < 3 or shapes[2] == (w[0],), f"bias {shapes[-1]} does not match weights {w}")
         h, wd = _window_shape(x, (w[1], w[2]), self.stride, self.dilation, self.pads)
@@ -89,9 +87,7 @@ class ConvTranspose2d(Operator):
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
         x, w = shapes[0], shapes[1]
         require(len(x) == 4 and len(w) == 4, f"expected rank 4, got {x} and weights {w}")
-        require(
-            x[3] == w[3] * self.groups, f"{x[3]} channels do not match weights {w} in {self.groups} groups"
-        )
+        require(x[3] == w[3] * self.groups, f"{x[3]} channels do not match weights {w} in {self.groups} groups")
         require(w[0] % self.groups == 0, f"{w[0]} output channels do not divide into {self.groups} groups")
         size = [
             (x[1 + i] - 1) * self.stride[i] + (w[1 + i] - 1) * self.dilation[i] + 1

@@ -136,8 +136,7 @@ class _Reorder:
         # Operands after the first belong to the same space only where the operator broadcasts or joins them.
         along = len(layer.inputs) if isinstance(op, (*POINTWISE, Concat)) else 1
         inputs = [
-            self._ordered(name, held) if i < along else self._plain(name)
-            for i, name in enumerate(layer.inputs)
+            self._ordered(name, held) if i < along else self._plain(name) for i, name in enumerate(layer.inputs)
         ]
         self._emit(layer, op, inputs, out)
 
@@ -189,9 +188,7 @@ class _Reorder:
         quant = tensor.quant
         if quant is not None and quant.axis is not None:
             quant = replace(quant, axis=perm[quant.axis])
-        self.draft.tensors[layer.output] = replace(
-            tensor, shape=pick(tensor.shape, inverse(perm)), quant=quant
-        )
+        self.draft.tensors[layer.output] = replace(tensor, shape=pick(tensor.shape, inverse(perm)), quant=quant)
         self.draft.put(Layer(layer.name, op, tuple(inputs), layer.output))
         self.held[layer.output] = (layer.output, perm)
 

@@ -80,7 +80,5 @@ def _never_wins(draft: Draft, image: str, value: float) -> bool:
         least = (int(np.iinfo(tensor.dtype.numpy).min) - tensor.quant.zero[0]) * tensor.quant.scale[0]
         if value <= least:
             return True
-    activation = maker and (
-        maker.op if isinstance(maker.op, Clamp) else getattr(maker.op, "activation", None)
-    )
+    activation = maker and (maker.op if isinstance(maker.op, Clamp) else getattr(maker.op, "activation", None))
     return isinstance(activation, Clamp) and value <= activation.low

@@ -98,9 +98,7 @@ def _move_below(draft: Draft, layer: Layer) -> None:
     if len(stored) != count or stored[0].quant is None or stored[0].quant.is_per_channel:
         return
     first = stored[0]
-    if any(t.quant != first.quant or t.dtype is not first.dtype for t in stored) or not _moves_exactly(
-        layer.op
-    ):
+    if any(t.quant != first.quant or t.dtype is not first.dtype for t in stored) or not _moves_exactly(layer.op):
         return
     inputs = (*(tensor.name for tensor in stored), *layer.inputs[count:])
     like = replace(draft.tensors[layer.output], dtype=first.dtype, quant=first.quant)
@@ -162,11 +160,7 @@ def _stored_inputs(draft: Draft, layer: Layer) -> tuple[str, ...] | None:
     x, w = stored
     assert x.quant is not None
     assert w.quant is not None
-    if (
-        x.quant.is_per_channel
-        or (w.quant.is_per_channel and w.quant.axis != 0)
-        or w.name not in draft.constants
-    ):
+    if x.quant.is_per_channel or (w.quant.is_per_channel and w.quant.axis != 0) or w.name not in draft.constants:
         return None
     if len(layer.inputs) == 2:
         return names

@@ -34,10 +34,7 @@ def recognise_activations(network: Network) -> Network:
         if not isinstance(layer.op, Binary) or layer.op.activation or not draft.is_float(layer.output):
             continue
         found = (
-            _hard_sigmoid(draft, layer)
-            or _gated(draft, layer)
-            or _hard_swish(draft, layer)
-            or _gelu(draft, layer)
+            _hard_sigmoid(draft, layer) or _gated(draft, layer) or _hard_swish(draft, layer) or _gelu(draft, layer)
         )
         if found is not None:
             op, x = found
@@ -94,9 +91,7 @@ def _clipped(draft: Draft, tensor: str) -> tuple[str, float, float] | None:
     clamp: object
     if isinstance(layer.op, Clamp):
         clamp, sum_ = layer.op, _private(draft, layer.inputs[0])
-        raised = (
-            _raised(draft, sum_) if sum_ is not None and not getattr(sum_.op, "activation", None) else None
-        )
+        raised = _raised(draft, sum_) if sum_ is not None and not getattr(sum_.op, "activation", None) else None
     else:
         clamp = getattr(layer.op, "activation", None)
         raised = _raised(draft, layer)

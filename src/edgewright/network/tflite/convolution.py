@@ -45,9 +45,7 @@ def depthwise_conv(layer: LayerReading, spread: _Spread | None = None) -> None:
     _emit_conv(layer, layer.options(tflite.DepthwiseConv2DOptions), weights, _image(layer)[3], spread)
 
 
-def _emit_conv(
-    layer: LayerReading, options: Any, weights: list[str], groups: int, spread: _Spread | None
-) -> None:
+def _emit_conv(layer: LayerReading, options: Any, weights: list[str], groups: int, spread: _Spread | None) -> None:
     _, kh, kw, _ = layer.reading.builder.shape(weights[0])
     image = _image(layer)
     stride = _positive(layer, (options.StrideH(), options.StrideW()), "stride")
@@ -127,9 +125,7 @@ def fully_connected(layer: LayerReading) -> None:
     x, shape, tensor = layer.input(), layer.shape(), layer.tensor()
     if not options.KeepNumDims() and (len(shape) != 2 or shape[1] != depth):
         if prod(shape) % depth:
-            raise ModelError(
-                f"layer '{layer.label}': {shape} cannot be multiplied with {depth} weights a row"
-            )
+            raise ModelError(f"layer '{layer.label}': {shape} cannot be multiplied with {depth} weights a row")
         flat = Reshape((prod(shape) // depth, depth))
         x = layer.inner(flat, [x], "flat", tensor.dtype, tensor.quant)
     layer.emit(Dense(layer.fused(options.FusedActivationFunction())), [x, *weights])
@@ -223,6 +219,4 @@ def dequantized(value: Array, quant: Quant) -> Array:
     if quant.axis is not None:
         along[quant.axis] = -1
     zero = np.array(quant.zero, np.int32).reshape(along)
-    return (value.astype(np.int32) - zero).astype(np.float32) * np.array(quant.scale, np.float32).reshape(
-        along
-    )
+    return (value.astype(np.int32) - zero).astype(np.float32) * np.array(quant.scale, np.float32).reshape(along)

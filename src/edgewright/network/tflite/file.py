@@ -155,8 +155,7 @@ class _Parser:
         graph = model.Subgraphs(0)
         buffers = self._count(model.BuffersLength(), "buffers")
         codes = [
-            self._code(model.OperatorCodes(i))
-            for i in range(self._count(model.OperatorCodesLength(), "codes"))
+            self._code(model.OperatorCodes(i)) for i in range(self._count(model.OperatorCodesLength(), "codes"))
         ]
         tensors = tuple(
             self._tensor(i, graph.Tensors(i), model, buffers)
@@ -174,9 +173,7 @@ class _Parser:
 
     def _count(self, count: int, what: str) -> int:
         if count > _MOST_PARTS:
-            raise ModelError(
-                f"'{self.name}' claims {count} {what}, more than the {_MOST_PARTS} that are accepted"
-            )
+            raise ModelError(f"'{self.name}' claims {count} {what}, more than the {_MOST_PARTS} that are accepted")
         return count
 
     def _spend(self, numbers: int) -> None:
@@ -248,9 +245,7 @@ class _Parser:
             special=special,
         )
 
-    def _data(
-        self, name: str, shape: Shape, dtype: DType, model: Any, buffer: int, buffers: int
-    ) -> Array | None:
+    def _data(self, name: str, shape: Shape, dtype: DType, model: Any, buffer: int, buffers: int) -> Array | None:
         if not 0 <= buffer < buffers:
             raise ValueError(f"tensor '{name}' is kept in buffer {buffer} of {buffers}")
         table = model.Buffers(buffer)

@@ -63,9 +63,7 @@ def _add_inputs(reading: Reading, shapes: Mapping[str, Shape]) -> None:
                 shape = (1, *shape[1:])
                 builder.notes.append(f"input '{tensor.name}': batch size set to 1")
         if len(shape) != len(tensor.shape):
-            raise ModelError(
-                f"input '{tensor.name}' has {len(tensor.shape)} axes; the shape {shape} does not fit"
-            )
+            raise ModelError(f"input '{tensor.name}' has {len(tensor.shape)} axes; the shape {shape} does not fit")
         require_size(tensor.name, shape)
         reading.names[index] = builder.input(builder.fresh(tensor.name), shape, tensor.dtype, tensor.quant)
 

@@ -86,9 +86,7 @@ class Reading:
         require_kernel(op, [self.builder.tensors[i] for i in inputs], Tensor(output, shape, dtype, quant))
         sizes = [prod(s) for s in (*shapes, shape)]
         if all(i in self.builder.constants for i in inputs) and max(sizes) <= _MOST_FOLDED:
-            return self.add_constant(
-                output, self._fold(op, inputs, Tensor(output, shape, dtype, quant)), quant
-            )
+            return self.add_constant(output, self._fold(op, inputs, Tensor(output, shape, dtype, quant)), quant)
         return self.builder.layer(op, inputs, name, output=output, dtype=dtype, quant=quant)
 
     def _fold(self, op: Op, inputs: Sequence[str], result: Tensor) -> Array:

@@ -228,9 +228,7 @@ def depth_to_space(layer: LayerReading) -> None:
 def resize(layer: LayerReading, mode: ResizeMode) -> None:
     """Nearest: the pixel that holds the place, except with aligned corners, where it is the closest one."""
     is_nearest = mode is ResizeMode.NEAREST
-    options = layer.options(
-        tflite.ResizeNearestNeighborOptions if is_nearest else tflite.ResizeBilinearOptions
-    )
+    options = layer.options(tflite.ResizeNearestNeighborOptions if is_nearest else tflite.ResizeBilinearOptions)
     size = layer.integers(1, "size")
     if len(size) != 2 or min(size) < 1 or len(layer.shape()) != 4:
         raise ModelError(f"layer '{layer.label}': {layer.shape()} cannot be resized to {size}")
