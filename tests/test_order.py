@@ -53,7 +53,13 @@ def problems(draw: st.DrawFn, most: int = 6, chains: bool = False) -> OrderProbl
     ]
     stores.append(Store("input", draw(size), (), draw(some), is_input=True, is_output=draw(st.booleans())))
     if writers := draw(some):
-        stores.append(Store("concat", draw(size), writers, draw(some), is_output=draw(st.booleans())))
+        after = {w: {w} for w in writers}  # what runs after each writer in every order
+        for t in steps:
+            for later in after.values():
+                if later & set(before[t]):
+                    later.add(t)
+        readers = tuple(t for t in draw(some) if any(t in after[w] - {w} for w in writers))
+        stores.append(Store("concat", draw(size), writers, readers, is_output=draw(st.booleans())))
     savings = {
         (s, x, y): draw(st.integers(0, 6))
         for y, written in enumerate(stores)
