@@ -10,7 +10,7 @@ from ..errors import InputError
 from ..platform import Board
 from ..program import Buffer, Plan
 from .layout import Item, LayoutProblem, Placement, critical
-from .overlap import align_up
+from .layout.problem import align_up
 
 
 @dataclass(frozen=True, slots=True)

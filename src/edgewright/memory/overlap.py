@@ -16,6 +16,7 @@ import numpy as np
 
 from ..network import Array, Layer, Network, Region, Shape
 from ..network.operators import Conv2d, Grain, Op
+from .layout.problem import align_up
 
 MOST_ATOMS = 1 << 22  # above this, an irregular element-wise operator is not worth tracing
 
@@ -65,10 +66,6 @@ def plane_scratch(network: Network, layer: Layer, source: str, alignment: int = 
     if not depthwise or x.shape != y.shape or x.dtype is not y.dtype or layer.inputs[0] != source:
         return None
     return align_up(y.bytes // y.shape[-1], alignment)
-
-
-def align_up(value: int, alignment: int) -> int:
-    return -(-value // alignment) * alignment
 
 
 def _down(value: int, alignment: int) -> int:

@@ -9,9 +9,9 @@ from itertools import accumulate, pairwise
 
 from ..network import Layer, Network
 from ..network.operators import Concat, Grain, Reshape, Slice
-from .layout.problem import Item, LayoutProblem
+from .layout.problem import Item, LayoutProblem, align_up
 from .ordering.problem import OrderProblem, Store
-from .overlap import Distance, align_up, distance, most_shared, plane_scratch
+from .overlap import Distance, distance, most_shared, plane_scratch
 from .views import Views, is_dense
 
 

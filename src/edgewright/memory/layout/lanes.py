@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from edgewright.memory.layout.problem import Item, LayoutProblem, Placement
+from edgewright.memory.layout.problem import Item, LayoutProblem, Placement, align_up
 
 _ALIKE = 0.75  # the smaller of two neighbours in a lane has at least this share of the larger
 
@@ -70,8 +70,8 @@ def _arranged(problem: LayoutProblem, chain: list[Item]) -> list[int]:
     places = [0]
     low, high = 0, chain[0].size
     for before, item in pairwise(chain):
-        above = _up(problem.gap(before, item), problem.alignment)
-        below = _up(problem.gap(item, before), problem.alignment)
+        above = align_up(problem.gap(before, item), problem.alignment)
+        below = align_up(problem.gap(item, before), problem.alignment)
         moves = [above, -below, *([0] if above <= 0 or below <= 0 else [])]
         at = min(
             (places[-1] + move for move in moves),
@@ -80,7 +80,3 @@ def _arranged(problem: LayoutProblem, chain: list[Item]) -> list[int]:
         places.append(at)
         low, high = min(low, at), max(high, at + item.size)
     return places
-
-
-def _up(value: int, alignment: int) -> int:
-    return -(-value // alignment) * alignment

@@ -104,3 +104,8 @@ def conflicts(problem: LayoutProblem, placement: Placement) -> list[tuple[str, s
                 if a + g_xy > b and b + g_yx > a:
                     bad.append((y.name, x.name))
     return bad
+
+
+def align_up(value: int, alignment: int) -> int:
+    """The least multiple of `alignment` that is not below `value`."""
+    return -(-value // alignment) * alignment
