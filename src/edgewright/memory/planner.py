@@ -95,7 +95,9 @@ class Choice:
     moved: frozenset[str] = frozenset()  # tensors that wait outside a concat's buffer until it is needed
 
 
-def _solve(network: Network, techniques: Techniques, alignment: int, bound: int) -> Solution:
+def _solve(
+    network: Network, techniques: Techniques, alignment: int, bound: int, most_trials: int = MOST_TRIALS
+) -> Solution:
     """The best solution found over what may be a view and what is copied; `bound` ends the search early.
 
     Views are nearly always right, so the search starts from all of them and turns one decision at a time among
@@ -112,7 +114,7 @@ def _solve(network: Network, techniques: Techniques, alignment: int, bound: int)
     has_choice = any(not isinstance(layer.op, Reshape) for layer in movers)
     while has_choice and best.peak > bound:
         trials = [everything, *_alternatives(network, best, choice)]
-        trials = [trial for trial in trials if trial not in tried][: MOST_TRIALS - len(tried)]
+        trials = [trial for trial in trials if trial not in tried][: most_trials - len(tried)]
         tried.update(trials)
         start = best.peak
         for trial in trials:
@@ -234,7 +236,8 @@ def _savings(network: Network, techniques: Techniques, alignment: int, peak: int
         for name, step in added.items()
     }
     for name, step in allowed.items():
-        result.append(Saving(name, _solve(network, step, alignment, peak).peak))
+        found = _solve(network, step, alignment, peak, most_trials=3).peak
+        result.append(Saving(name, min(found, result[-1].peak_bytes)))  # a technique may be left unused
     return (*result, Saving("depthwise in place by channel", peak))
 
 
