@@ -199,6 +199,7 @@ def test_critical_buffers_decide_the_peak():
 def test_fit_says_what_is_missing():
     found = plan(sample("resnet8_int8"), load_board("nucleo-f446re"))
     assert fit(found, load_board("nucleo-f446re")).fits
+    assert fit(plan(sample("resnet8_int8")), load_board("nucleo-f446re")).fits  # made without a board in mind
     tight = fit(found, ram=1000)
     assert not tight.fits and tight.ram_needed - tight.ram == found.peak_bytes - 1000
 

@@ -396,7 +396,7 @@ def test_live_and_shared_bytes_equal_a_count_of_bytes(buffers: tuple[Buffer, ...
         for stage in range(b.first, b.last + 1)
         for byte in range(b.offset, b.end)
     )
-    for memory, live in occupancy.live.items():
+    for memory, live in occupancy.plan.occupied.items():
         assert live == tuple(len({k for k in held if k[:2] == (memory, stage)}) for stage in range(4))
     pairs = sum((p.last - p.first + 1) * (p.high - p.low) for p in occupancy.shared)
     assert pairs == sum(n * (n - 1) // 2 for n in held.values())

@@ -21,13 +21,12 @@ class Fit:
     flash_needed: int
     ram: int | None
     flash: int | None
-    fits_memories: bool  # each memory of the board holds what is placed in it
 
     @property
     def fits(self) -> bool:
         ram = self.ram is None or self.ram_needed <= self.ram
         flash = self.flash is None or self.flash_needed <= self.flash
-        return ram and flash and self.fits_memories
+        return ram and flash
 
 
 def fit(plan: Plan, board: Board | None = None, ram: int | None = None) -> Fit:
@@ -36,12 +35,11 @@ def fit(plan: Plan, board: Board | None = None, ram: int | None = None) -> Fit:
         raise InputError("there must be some RAM: give a size such as 64K")
     if board is None or ram is not None:
         flash = None if board is None else board.flash_size
-        return Fit(plan.peak_bytes, plan.flash_bytes, ram, flash, True)
-    usable = {memory.name: memory.usable for memory in board.ram}
-    holds = all(size <= usable.get(name, 0) for name, size in plan.arenas.items())
-    spread = len(plan.arenas) > 1
-    available = board.ram_size if spread else max(usable.values(), default=0)
-    return Fit(plan.peak_bytes, plan.flash_bytes, available, board.flash_size, holds)
+        return Fit(plan.peak_bytes, plan.flash_bytes, ram, flash)
+    # A plan is spread over several memories only where each holds its part; otherwise it lies in one.
+    is_spread = len(plan.arenas) > 1
+    available = board.ram_size if is_spread else max(memory.usable for memory in board.ram)
+    return Fit(plan.peak_bytes, plan.flash_bytes, available, board.flash_size)
 
 
 def critical_buffers(plan: Plan) -> tuple[str, ...]:

@@ -223,19 +223,14 @@ def _savings(network: Network, techniques: Techniques, alignment: int, peak: int
     result = [Saving("layers as trained, greedy layout", greedy.peak)]
     if techniques == PLAIN:
         return (*result, Saving("best order and layout", peak))
+    views, in_place = techniques.views, techniques.in_place
     added = {
         "best order and layout": PLAIN,
-        "concat, split and reshape for free": replace(PLAIN, views=True),
-        "element-wise layers in place": replace(PLAIN, views=True, in_place=True),
+        "concat, split and reshape for free": replace(PLAIN, views=views),
+        "element-wise layers in place": replace(PLAIN, views=views, in_place=in_place),
         "output trails its input": replace(techniques, planes=False),
     }
-    allowed = {
-        name: Techniques(
-            *(getattr(step, f) and getattr(techniques, f) for f in ("views", "in_place", "overlap", "planes"))
-        )
-        for name, step in added.items()
-    }
-    for name, step in allowed.items():
+    for name, step in added.items():
         found = _solve(network, step, alignment, peak, most_trials=3).peak
         result.append(Saving(name, min(found, result[-1].peak_bytes)))  # a technique may be left unused
     return (*result, Saving("depthwise in place by channel", peak))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -123,10 +123,6 @@ class Work:
             change[min(last + 1, len(order))] -= self.stores[root].size
         totals = list(accumulate(change))
         return max(range(len(order)), key=totals.__getitem__, default=0)
-
-    def written_first(self, tensors: Collection[str]) -> list[str]:
-        """The tensors that layers write, in the order of the layers."""
-        return [layer.output for layer in self.layers if layer.output in tensors]
 
     def layout_problem(self, order: Sequence[int]) -> LayoutProblem:
         """Buffers with their lifetimes, and the pairs that may overlap since one dies where the other is born."""

@@ -23,6 +23,8 @@ def read(
     if isinstance(source, onnx.ModelProto):
         return read_bytes(source.SerializeToString(), source.graph.name or "model", shapes=shapes)
     file = Path(source)
+    if file.exists() and not file.is_file() and not file.is_dir():  # opening a pipe would wait for ever
+        raise InputError(f"'{file}' is no regular file; give the path of an .onnx or .tflite model")
     try:
         with file.open("rb") as stream:
             head = stream.read(8)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -93,16 +93,24 @@ class Plan:
         return tuple(b for b in self.buffers if b.first <= stage <= b.last)
 
     @cached_property
+    def occupied(self) -> Mapping[str, tuple[int, ...]]:
+        """For each memory and stage the bytes that buffers hold; what two share is counted once."""
+        stages = range(max(1, len(self.program.stages)))
+        lives = [self.live(stage) for stage in stages]
+        return {
+            memory: tuple(_covered([b for b in live if b.memory == memory]) for live in lives)
+            for memory in self.arenas
+        }
+
+    @cached_property
     def live_bytes(self) -> tuple[int, ...]:
-        """Bytes in use at each stage; what an input and the output that trails it share is counted once."""
-        totals = []
-        for stage in range(len(self.program.stages)):
-            total = 0
-            for memory in self.arenas:
-                end = 0
-                spans = sorted((b.offset, b.end) for b in self.live(stage) if b.memory == memory)
-                for start, stop in spans:
-                    total += max(0, stop - max(start, end))
-                    end = max(end, stop)
-            totals.append(total)
-        return tuple(totals)
+        """Bytes in use at each stage, over all memories."""
+        return tuple(map(sum, zip(*self.occupied.values(), strict=True)))
+
+
+def _covered(buffers: Sequence[Buffer]) -> int:
+    total = at = 0
+    for buffer in sorted(buffers, key=lambda b: b.offset):
+        total += max(0, buffer.end - max(at, buffer.offset))
+        at = max(at, buffer.end)
+    return total

@@ -101,7 +101,7 @@ def _lines(
         yield from _axes(frame, memory if len(memories) > 1 else "address", top)
         yield from _buffers(frame, occupancy, memory, critical)
         yield from _levels(frame, used, limit, top)
-        yield from _profile(frame, occupancy.live[memory])
+        yield from _profile(frame, occupancy.plan.occupied[memory])
         yield from _stage_labels(frame, names, named)
         if interactive:
             h = height + GAP + PROFILE

@@ -1,4 +1,4 @@
-"""Who occupies which bytes when: roles of buffers, bytes live per stage, bytes that two share."""
+"""Who occupies which bytes when: roles of buffers, bytes that two share."""
 
 from __future__ import annotations
 
@@ -69,20 +69,6 @@ class Occupancy:
         return Role.OUTPUT if any(name in network.outputs for name in names) else Role.INTERMEDIATE
 
     @cached_property
-    def live(self) -> Mapping[str, tuple[int, ...]]:
-        """For each memory and stage the bytes that at least one buffer holds: shared ones count once."""
-        stages = range(max(1, len(self.plan.program.stages)))
-        lives = [self.plan.live(stage) for stage in stages]
-        return {
-            memory: tuple(_covered([b for b in live if b.memory == memory]) for live in lives)
-            for memory in self.plan.arenas
-        }
-
-    @cached_property
-    def live_total(self) -> tuple[int, ...]:
-        return tuple(map(sum, zip(*self.live.values(), strict=True)))
-
-    @cached_property
     def shared(self) -> tuple[Shared, ...]:
         return tuple(self._shared())
 
@@ -133,11 +119,3 @@ class Occupancy:
         strides = (*self.plan.views[name].strides, 1)
         np.ndarray(shape, bool, marks.data, self.address(name) - low, strides)[...] = True
         return marks
-
-
-def _covered(buffers: list[Buffer]) -> int:
-    total = at = 0
-    for buffer in sorted(buffers, key=lambda b: b.offset):
-        total += max(0, buffer.end - max(at, buffer.offset))
-        at = max(at, buffer.end)
-    return total

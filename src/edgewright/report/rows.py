@@ -146,7 +146,7 @@ def _stage_row(occupancy: Occupancy, position: int, stage: Stage) -> StageRow:
         macs[step.layer] += layer.op.macs(step.region, network.shapes(layer))
         done[step.layer] += step.region.size
     result = network.tensors[layers[-1].output]
-    live = occupancy.live_total[position]
+    live = occupancy.plan.live_bytes[position]
     return StageRow(
         position,
         words.printable(stage.name),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 
 import onnx
 
 from ...errors import ModelError
+from ..topology import execution_order
 
 
 def sorted_nodes(nodes: Sequence[onnx.NodeProto], known: Collection[str]) -> list[tuple[int, onnx.NodeProto]]:
@@ -21,29 +21,15 @@ def sorted_nodes(nodes: Sequence[onnx.NodeProto], known: Collection[str]) -> lis
             if name in writer or name in known:
                 raise ModelError(f"tensor '{name}' is written twice, the second time by {title(node, i)}")
             writer[name] = i
-    waits: list[int] = []
-    readers: list[list[int]] = [[] for _ in nodes]
+    before: list[set[int]] = []
     for i, node in enumerate(nodes):
         read = {name for name in names_read(node) if name}
         if missing := sorted(name for name in read if name not in writer and name not in known):
             raise ModelError(f"{title(node, i)} reads '{missing[0]}', which nothing writes")
-        before = {writer[name] for name in read if name in writer}
-        waits.append(len(before))
-        for j in before:
-            readers[j].append(i)
-    if all(j < i for j in range(len(nodes)) for i in readers[j]):
-        return list(enumerate(nodes))
-    ready = deque(i for i, count in enumerate(waits) if count == 0)
-    order: list[int] = []
-    while ready:
-        i = ready.popleft()
-        order.append(i)
-        for j in readers[i]:
-            waits[j] -= 1
-            if waits[j] == 0:
-                ready.append(j)
+        before.append({writer[name] for name in read if name in writer})
+    order = execution_order(before)
     if len(order) < len(nodes):
-        raise ModelError(f"the graph has a cycle through {_cycle(nodes, waits, readers)}")
+        raise ModelError(f"the graph has a cycle through {_cycle(nodes, before, order)}")
     return [(i, nodes[i]) for i in order]
 
 
@@ -64,14 +50,13 @@ def names_read(node: onnx.NodeProto) -> Iterator[str]:
             yield from (value.name for value in graph.output if value.name not in inside)
 
 
-def _cycle(nodes: Sequence[onnx.NodeProto], waits: Sequence[int], readers: Sequence[Sequence[int]]) -> str:
+def _cycle(nodes: Sequence[onnx.NodeProto], before: Sequence[set[int]], order: Sequence[int]) -> str:
     """The nodes of one cycle, in order. Every node left waits for another one that is left."""
-    left = {i for i, count in enumerate(waits) if count}
-    before = {j: i for i in left for j in readers[i] if j in left}
+    left = set(range(len(nodes))) - set(order)
     at, seen = min(left), dict[int, int]()  # place on the way back from the first node
     while at not in seen:
         seen[at] = len(seen)
-        at = before[at]
+        at = max(before[at] & left)
     cycle = [*reversed(list(seen)[seen[at] :])]
     first = cycle.index(min(cycle))
     cycle = cycle[first:] + cycle[:first]

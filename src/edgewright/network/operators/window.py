@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..region import Region, Shape, clip, window, window_output
+from ..region import Interval, Region, Shape, clip, window, window_output
 from .base import Grain, Operator, require
 from .elementwise import Activation
 
@@ -34,6 +34,12 @@ def _window_needs(out: Region, x: Shape, kernel: Pair, stride: Pair, dilation: P
     )
 
 
+def _input_channels(channels: Interval, w: Shape, groups: int) -> Interval:
+    """Channels of x that a range of output channels reads: those of the groups it touches."""
+    per_group = w[0] // groups
+    return (channels[0] // per_group * w[3], -(-channels[1] // per_group) * w[3])
+
+
 @dataclass(frozen=True, slots=True)
 class Conv2d(Operator):
     """Inputs: x (N, H, W, C), w (O, kh, kw, C / groups), optional b (O). Depthwise has groups == C."""
@@ -58,14 +64,9 @@ class Conv2d(Operator):
         x, w = shapes[0], shapes[1]
         channels = out.bounds[3]
         region = _window_needs(out, x, (w[1], w[2]), self.stride, self.dilation, self.pads)
-        region = region.with_axis(3, self.input_channels(channels, w))
+        region = region.with_axis(3, _input_channels(channels, w, self.groups))
         weights = Region.whole(w).with_axis(0, channels)
         return (region, weights, *(Region((channels,)) for _ in shapes[2:]))
-
-    def input_channels(self, channels: tuple[int, int], w: Shape) -> tuple[int, int]:
-        """Channels of x that a range of output channels reads: the groups it touches."""
-        per_group = w[0] // self.groups
-        return (channels[0] // per_group * w[3], -(-channels[1] // per_group) * w[3])
 
     def macs(self, out: Region, shapes: Sequence[Shape]) -> int:
         _, kh, kw, depth = shapes[1]
@@ -100,7 +101,6 @@ class ConvTranspose2d(Operator):
     def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
         x, w = shapes[0], shapes[1]
         channels = out.bounds[3]
-        per_group = w[0] // self.groups
         spatial = []
         for i in range(2):
             start, stop = out.bounds[1 + i]
@@ -108,7 +108,7 @@ class ConvTranspose2d(Operator):
             first = -(-(start + self.pads[i] - reach) // self.stride[i])
             last = (stop - 1 + self.pads[i]) // self.stride[i]
             spatial.append(clip((first, last + 1), x[1 + i]) if stop > start else (0, 0))
-        depth = (channels[0] // per_group * w[3], -(-channels[1] // per_group) * w[3])
+        depth = _input_channels(channels, w, self.groups)
         region = Region((out.bounds[0], spatial[0], spatial[1], depth))
         weights = Region.whole(w).with_axis(0, channels)
         return (region, weights, *(Region((channels,)) for _ in shapes[2:]))

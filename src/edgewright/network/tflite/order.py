@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
-
 from ...errors import ModelError
+from ..topology import execution_order
 from .file import ModelFile
 
 
-def execution_order(file: ModelFile) -> list[int]:
-    """Indices of the operators, each after those it reads from; as in the file where that is possible (Kahn 1962)."""
+def operator_order(file: ModelFile) -> list[int]:
+    """Indices of the operators, each after those it reads from; as in the file where that is possible."""
     writer: dict[int, int] = {}
     given = set(file.inputs)
     for index, operator in enumerate(file.operators):
@@ -21,22 +20,7 @@ def execution_order(file: ModelFile) -> list[int]:
                 raise ModelError(f"operator {index} writes tensor '{name}', which is an input or a constant")
             writer[tensor] = index
 
-    waiting = [len({writer[t] for t in operator.inputs if t in writer}) for operator in file.operators]
-    readers: dict[int, list[int]] = {index: [] for index in range(len(file.operators))}
-    for index, operator in enumerate(file.operators):
-        for producer in {writer[t] for t in operator.inputs if t in writer}:
-            readers[producer].append(index)
-
-    ready = [index for index, count in enumerate(waiting) if count == 0]
-    heapify(ready)
-    order: list[int] = []
-    while ready:
-        index = heappop(ready)
-        order.append(index)
-        for reader in readers[index]:
-            waiting[reader] -= 1
-            if waiting[reader] == 0:
-                heappush(ready, reader)
+    order = execution_order([{writer[t] for t in operator.inputs if t in writer} for operator in file.operators])
     if len(order) < len(file.operators):
         stuck = sorted(set(range(len(file.operators))) - set(order))
         names = ", ".join(f"{index} ({file.operators[index].kind})" for index in stuck[:8])

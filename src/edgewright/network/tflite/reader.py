@@ -13,7 +13,7 @@ from ..region import Shape
 from .checks import require_size
 from .file import ModelFile, damage_named, parse, read_bytes
 from .importers import IMPORTERS
-from .order import execution_order
+from .order import operator_order
 from .reading import LayerReading, Reading
 
 _NAMES_SHOWN = 4  # layers named for each thing that is not handled
@@ -81,7 +81,7 @@ def _add_layers(reading: Reading) -> None:
     file = reading.file
     problems: dict[str, list[str]] = {}
     lost: set[int] = set()  # tensors that are not known because their operator was not read
-    for index in execution_order(file):
+    for index in operator_order(file):
         operator = file.operators[index]
         if index in reading.done:
             continue
