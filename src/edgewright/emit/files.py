@@ -1,0 +1,153 @@
+"""The files of a library that hold no decisions: kernels as they are kept here, and weights."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from importlib import resources
+
+from .constants import LARGE, Constants, c_type, initialiser
+from .source import comment
+
+ALWAYS = ("base",)  # kernel files that every library has
+
+
+def renamed(text: str, prefix: str) -> str:
+    """The text with our names under the library's: several libraries live in one firmware."""
+    return re.sub(r"\bew_", f"{prefix}_", re.sub(r"\bEW_", f"{prefix.upper()}_", text))
+
+
+def kernel_files(prefix: str, names: Iterable[str]) -> dict[str, str]:
+    """NAME_kernels.h and NAME_kernels.c: the kernels that are used, and what they stand on."""
+    order = _closed((*ALWAYS, *sorted(names)))
+    guard = f"{prefix.upper()}_KERNELS_H"
+    head = [
+        f"/* {prefix}: the kernels, from edgewright. */",
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "",
+        *(_stripped(kernel_text(f"{name}.h")) for name in order),
+        f"#endif /* {guard} */",
+        "",
+    ]
+    body = [f"/* {prefix}: the kernels, from edgewright. */", f'#include "{prefix}_kernels.h"', ""]
+    body += [_stripped(kernel_text(f"{name}.c")) for name in order if has_source(name)]
+    return {
+        f"{prefix}_kernels.h": renamed("\n".join(head), prefix),
+        f"{prefix}_kernels.c": renamed("\n".join(body) + "\n", prefix),
+    }
+
+
+def _closed(names: Iterable[str]) -> list[str]:
+    """The kernel files with all they include, each after what it stands on."""
+    order: list[str] = []
+
+    def visit(name: str) -> None:
+        if name in order:
+            return
+        texts = [kernel_text(f"{name}.h")] + ([kernel_text(f"{name}.c")] if has_source(name) else [])
+        for text in texts:
+            for other in re.findall(r'^#include "(\w+)\.h"', text, re.M):
+                if other != name:
+                    visit(other)
+        if name not in order:
+            order.append(name)
+
+    for name in names:
+        visit(name)
+    return order
+
+
+def _stripped(text: str) -> str:
+    """Without the include guard and the includes of our own files, which become one file here."""
+    text = re.sub(r'^#include "\w+\.h"\n', "", text, flags=re.M)
+    guard = re.search(r"^#ifndef (\w+_H)\n#define \1\n", text, re.M)
+    if guard:
+        text = text.replace(guard.group(0), "", 1)
+        text = re.sub(r"\n#endif[^\n]*\s*\Z", "\n", text)
+    return text.strip() + "\n"
+
+
+@cache
+def kernel_text(file: str) -> str:
+    return (resources.files(__package__) / "kernels" / file).read_text()
+
+
+@cache
+def has_source(name: str) -> bool:
+    return (resources.files(__package__) / "kernels" / f"{name}.c").is_file()
+
+
+def weight_files(constants: Constants) -> dict[str, str | bytes]:
+    """NAME_weights.h, and the values: C text, or a binary file that the assembler includes when they are many."""
+    prefix = constants.prefix
+    guard = f"{prefix.upper()}_WEIGHTS_H"
+    head = [
+        f"/* {prefix}: weights and tables, {constants.bytes} bytes of flash. */",
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "",
+        "#include <stdint.h>",
+        "",
+        "#ifdef __cplusplus",
+        'extern "C" {',
+        "#endif",
+        "",
+    ]
+    for name, values in constants.arrays.items():
+        head.append(f"extern const {c_type(values)} {name}[{values.size}]; /* {comment(constants.notes[name])} */")
+    head += ["", "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""]
+    files: dict[str, str | bytes] = {f"{prefix}_weights.h": "\n".join(head)}
+    if constants.bytes > LARGE:
+        return files | _binary_weights(constants)
+    body = [
+        f"/* {prefix}: weights and tables. */",
+        f'#include "{prefix}_weights.h"',
+        "#include <math.h>" if any(v.dtype.kind == "f" and not _finite(v) for v in constants.arrays.values()) else "",
+        "#if defined(__GNUC__)",
+        "#define ALIGNED(n) __attribute__((aligned(n)))",
+        "#else",
+        "#define ALIGNED(n)",
+        "#endif",
+        "",
+    ]
+    for name, values in constants.arrays.items():
+        alignment = constants.alignments[name]
+        body.append(f"ALIGNED({alignment}) const {c_type(values)} {name}[{values.size}] = {{")
+        body += [initialiser(values), "};", ""]
+    return files | {f"{prefix}_weights.c": "\n".join(body)}
+
+
+def _finite(values: object) -> bool:
+    import numpy as np
+
+    return bool(np.isfinite(np.asarray(values)).all())
+
+
+def _binary_weights(constants: Constants) -> dict[str, str | bytes]:
+    """NAME_weights.bin and an assembler file that includes it: C text would take the compiler minutes."""
+    prefix = constants.prefix
+    text = [
+        f"/* {prefix}: weights and tables, from {prefix}_weights.bin beside this file. */",
+        "#if defined(__APPLE__)",
+        "    .section __TEXT,__const",
+        "#define SYMBOL(name) _##name",
+        "#else",
+        '    .section .rodata, "a"',
+        "#define SYMBOL(name) name",
+        "#endif",
+    ]
+    blob = bytearray()
+    for name, values in constants.arrays.items():
+        alignment = constants.alignments[name]
+        blob += bytes(-len(blob) % alignment)
+        text += [
+            f"    .balign {alignment}",
+            f"    .globl SYMBOL({name})",
+            f"SYMBOL({name}):",
+            f'    .incbin "{prefix}_weights.bin", {len(blob)}, {values.nbytes}',
+        ]
+        blob += values.tobytes()
+    text += ['#if defined(__ELF__)', '    .section .note.GNU-stack, "", %progbits', "#endif", ""]
+    return {f"{prefix}_weights.S": "\n".join(text), f"{prefix}_weights.bin": bytes(blob)}

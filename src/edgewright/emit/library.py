@@ -1,0 +1,263 @@
+"""From a plan to the files of a C library: header, schedule, kernels, weights. What each step looks like is up to
+`operators`; nothing here decides anything that the plan has decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from ..errors import Unsupported
+from ..network import Network, Region, Tensor
+from ..program import Loop, Plan, Step
+from .constants import C_TYPES, Constants
+from .files import kernel_files, renamed, weight_files
+from .header import Parameters, arena_macro, header, parameters
+from .nest import elements
+from .options import Options
+from .place import Place
+from .site import Site, Unit
+from .source import Expr, Source, comment, identifier, plus, times
+from .target import Target
+
+FENCE = "EW_FENCE();"  # between stages: memory is used anew under other types
+
+
+@dataclass(frozen=True)
+class Library:
+    """The sources of one network for one target. Same plan, same bytes."""
+
+    name: str  # prefix of every identifier, and of the files
+    plan: Plan
+    network: Network
+    target: Target
+    options: Options
+    files: Mapping[str, str | bytes]  # by name: the header, C sources, perhaps a binary file of weights
+    weight_bytes: int
+    arenas: Mapping[str, int]  # bytes of each memory
+    stages: tuple[str, ...]  # names, in order
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(name for name in self.files if name.endswith((".c", ".S")))
+
+
+def emit(
+    plan: Plan,
+    target: Target,
+    network: Network | None = None,
+    name: str | None = None,
+    options: Options | None = None,
+) -> Library:
+    """The library that carries `plan` out on `target`; `network` brings the weights when the plan came from a file."""
+    whole = replace(plan.network, constants=network.constants) if network else plan.network
+    prefix = identifier(name or whole.name).lower()
+    unit = Unit(prefix, target, options or Options(), Constants(prefix))
+    writer = _Schedule(unit, plan, whole)
+    body = writer.write()
+    files: dict[str, str | bytes] = {
+        f"{prefix}.h": header(prefix, plan, whole, writer.parameters, unit.options),
+        f"{prefix}.c": schedule_file(unit, writer, body),
+        **kernel_files(unit.prefix, unit.kernels),
+        **weight_files(unit.constants),
+    }
+    names = tuple(stage.name for stage in plan.program.stages)
+    return Library(prefix, plan, whole, target, unit.options, files, unit.constants.bytes, dict(plan.arenas), names)
+
+
+class _Schedule:
+    """The run function: inputs in, stage after stage, outputs out."""
+
+    def __init__(self, unit: Unit, plan: Plan, network: Network) -> None:
+        self.unit, self.plan, self.network = unit, plan, network
+        self.buffers = {buffer.name: buffer for buffer in plan.buffers}
+        self.memories = {memory: identifier(memory).lower() for memory in plan.arenas}
+        self.parameters = parameters(network, self.memories.values())
+
+    def write(self) -> Source:
+        c = Source()
+        prefix = self.unit.prefix
+        with c.block(f"void {prefix}_run_in({self.signature(arenas=True)})"):
+            for name in self.network.inputs:
+                self._copy_in(c, name)
+            for index, stage in enumerate(self.plan.program.stages):
+                c.line(FENCE)
+                c.line(f"EW_PROBE({index});")
+                c.line(f"/* {index}: {comment(self._title(stage.name))} */")
+                self._body(c, index, stage.body, ())
+            c.line(FENCE)
+            c.line(f"EW_PROBE({len(self.plan.program.stages)});")
+            for name in self.network.outputs:
+                self._copy_out(c, name)
+        return c
+
+    def signature(self, arenas: bool) -> str:
+        parts = [f"uint8_t *{memory}" for memory in self.memories.values()] if arenas else []
+        for way, names in (("const ", self.parameters.inputs), ("", self.parameters.outputs)):
+            for name, parameter in names.items():
+                parts.append(f"{way}{C_TYPES[self.network.tensors[name].dtype.value]} *{parameter}")
+        return ", ".join(parts)
+
+    def _title(self, stage: str) -> str:
+        if stage not in self.network.by_name:
+            return stage
+        layer = self.network.by_name[stage]
+        shapes = ["x".join(map(str, self.network.tensors[name].shape)) for name in self.network.activations(layer)]
+        out = "x".join(map(str, self.network.tensors[layer.output].shape))
+        return f"{type(layer.op).__name__} {', '.join(shapes)} -> {out} ({stage})"
+
+    def place(self, name: str) -> Place:
+        tensor = self.network.tensors[name]
+        if name in self.network.constants:
+            strides = tuple(s // tensor.dtype.bytes for s in tensor.strides)
+            return Place(tensor, "", strides)
+        view = self.plan.views[name]
+        buffer = self.buffers[view.buffer]
+        start = buffer.offset + view.offset
+        size = list(tensor.shape)
+        if view.window:
+            size[view.window[0]] = min(size[view.window[0]], view.window[1])
+        reach = sum((n - 1) * s for n, s in zip(size, view.strides, strict=True)) + tensor.dtype.bytes
+        ctype = C_TYPES[tensor.dtype.value]
+        arena = self.memories[buffer.memory]
+        at = f"{arena} + {start}" if start else arena
+        pointer = f"({at})" if ctype == "uint8_t" else f"(({ctype} *)(void *)({at}))"
+        strides = tuple(s // tensor.dtype.bytes for s in view.strides)
+        return Place(tensor, pointer, strides, view.window, buffer.memory, start, start + reach)
+
+    def _copy_in(self, c: Source, name: str) -> None:
+        """Unless the caller has put the input where it belongs."""
+        place, parameter = self.place(name), self.parameters.inputs[name]
+        with c.block(f"if ({parameter} && {parameter} != {place.pointer})"):
+            _copy(c, _dense(place.tensor, parameter), place)
+
+    def _copy_out(self, c: Source, name: str) -> None:
+        place, parameter = self.place(name), self.parameters.outputs[name]
+        if name in self.network.constants:
+            pointer = self.unit.constants.add(self.network.constants[name], f"output {name}")
+            place = replace(place, pointer=pointer)
+        with c.block(f"if ({parameter} && {parameter} != {place.pointer})"):
+            _copy(c, place, _dense(place.tensor, parameter))
+
+    def _body(self, c: Source, stage: int, body: Sequence[Step | Loop], counters: tuple[str, ...]) -> None:
+        for item in body:
+            if isinstance(item, Loop):
+                i = f"part{len(counters)}"
+                with c.block(f"for (int32_t {i} = 0; {i} < {item.count}; {i}++)"):
+                    self._body(c, stage, item.body, (*counters, i))
+            else:
+                self._step(c, stage, item, counters)
+
+    def _step(self, c: Source, stage: int, step: Step, counters: tuple[str, ...]) -> None:
+        layer = self.network.by_name[step.layer]
+        shape = self.network.tensors[layer.output].shape
+        moving = any(d for move in step.moves for d in move)
+        with ExitStack() as stack:
+            if moving:
+                stack.enter_context(c.block())
+            region = tuple(_clipped_bounds(c, step, counters, axis, size) for axis, size in enumerate(shape))
+            if any(isinstance(a, int) and isinstance(b, int) and b <= a for a, b in region):
+                return
+            site = Site(
+                unit=self.unit,
+                network=self.network,
+                layer=layer,
+                region=region,
+                sweep=step.sweep,
+                inputs=tuple(self.place(name) for name in layer.inputs),
+                output=self.place(layer.output),
+                hole=self._hole(stage),
+                is_whole=not moving and step.region == Region.whole(shape),
+            )
+            write_step(site, c)
+
+    def _hole(self, stage: int) -> tuple[str, int] | None:
+        """The largest piece of any arena that no buffer holds during the stage."""
+        best: tuple[int, str, int] = (0, "", 0)
+        for memory, size in self.plan.arenas.items():
+            at = 0
+            taken = sorted((b.offset, b.end) for b in self.plan.live(stage) if b.memory == memory)
+            for start, end in [*taken, (size, size)]:
+                first = -(-at // 8) * 8
+                if start - first > best[0]:
+                    best = (start - first, memory, first)
+                at = max(at, end)
+        room, memory, offset = best
+        return (f"({self.memories[memory]} + {offset})", room) if room > 0 else None
+
+
+def write_step(site: Site, c: Source) -> None:
+    """Asks the operator's emitters, fastest first, until one takes the step."""
+    from .operators import EMITTERS
+
+    for emitter in EMITTERS[type(site.op)]:
+        if emitter(site, c):
+            return
+    kinds = ", ".join(f"{p.tensor.dtype.value}" for p in site.inputs)
+    raise Unsupported(
+        f"layer '{site.layer.name}': no C for {type(site.op).__name__} of {kinds} -> {site.result.dtype.value}"
+    )
+
+
+def _clipped_bounds(c: Source, step: Step, counters: tuple[str, ...], axis: int, size: int) -> tuple[Expr, Expr]:
+    """The step's interval along an axis; where loops move it, two local variables."""
+    low, high = step.region.bounds[axis]
+    moves = [(i, move[axis]) for i, move in zip(counters, step.moves, strict=True) if move[axis]]
+    if not moves:
+        return max(low, 0), min(high, size)
+    shift = [times(i, d) for i, d in moves]
+    for bound, value in (("a", low), ("b", high)):
+        c.line(f"const int32_t {bound}{axis} = ew_between(0, {plus(*shift, value)}, {size});")
+    return f"a{axis}", f"b{axis}"
+
+
+def _dense(tensor: Tensor, pointer: str) -> Place:
+    return Place(tensor, pointer, tuple(s // tensor.dtype.bytes for s in tensor.strides), None, "caller")
+
+
+def _copy(c: Source, source: Place, target: Place) -> None:
+    if source.is_dense and target.is_dense:
+        c.line(f"memcpy({target.pointer}, {source.pointer}, {target.tensor.bytes});")
+        return
+    with elements(c, [(0, n) for n in target.tensor.shape], [source, target]) as ((a, b), _):
+        c.line(f"{target.pointer}[{b}] = {source.pointer}[{a}];")
+
+
+
+
+def schedule_file(unit: Unit, schedule: _Schedule, body: Source) -> str:
+    """NAME.c: tables of the layers, the run function, and the arenas unless the caller brings them."""
+    prefix = unit.prefix
+    c = Source()
+    c.line(f"/* {prefix}: the schedule. Which layer runs when, where its tensors lie. */")
+    c.line(f'#include "{prefix}.h"')
+    c.line(f'#include "{prefix}_kernels.h"')
+    c.line(f'#include "{prefix}_weights.h"')
+    c.line()
+    c.lines += [*unit.tables, ""] if unit.tables else []
+    c.lines += body.lines
+    c.line()
+    guard = prefix.upper()
+    c.line(f"#ifndef {guard}_CALLER_PLACES_ARENA")
+    for memory, name in schedule.memories.items():
+        size = arena_macro(prefix, memory, schedule.plan)
+        c.line(f"{guard}_SECTION({name}) EW_ALIGNED(16) static uint8_t {prefix}_{name}[{size}];")
+    c.line()
+    arenas = [f"{prefix}_{name}" for name in schedule.memories.values()]
+    names = [*schedule.parameters.inputs.values(), *schedule.parameters.outputs.values()]
+    with c.block(f"void {prefix}_run({schedule.signature(arenas=False)})"):
+        c.line(f"{prefix}_run_in({', '.join([*arenas, *names])});")
+    for name in (*schedule.network.inputs, *schedule.network.outputs):
+        if name in schedule.network.constants:
+            continue
+        is_input = name in schedule.parameters.inputs
+        place = schedule.place(name)
+        if not place.is_dense:
+            continue
+        parameter = (schedule.parameters.inputs if is_input else schedule.parameters.outputs)[name]
+        arena = schedule.memories[place.memory or ""]
+        c.line()
+        with c.block(f"{place.ctype} *{prefix}_{'input' if is_input else 'output'}_{parameter}(void)"):
+            c.line(f"return ({place.ctype} *)(void *)({prefix}_{arena} + {place.first});")
+    c.line("#endif")
+    return renamed(c.text(), prefix)

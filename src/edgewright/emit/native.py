@@ -1,0 +1,97 @@
+"""The emitted library on this machine: built with the host's compiler, called through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import EdgewrightError, InputError
+from ..network import Array, Network
+from ..program import Plan
+from .library import Library, emit
+from .target import TARGETS
+
+FLAGS = ("-std=c99", "-O3", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing")
+
+
+def compiler() -> str:
+    """The host's C compiler."""
+    for name in ("cc", "gcc", "clang"):
+        if shutil.which(name):
+            return name
+    raise EdgewrightError("no C compiler for this machine found; install gcc or clang (Debian: apt install gcc)")
+
+
+@dataclass
+class Native:
+    """A loaded library. `run` takes and gives arrays in our layout, by tensor name."""
+
+    library: Library
+    path: Path
+    _folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def __post_init__(self) -> None:
+        self._call = ctypes.CDLL(str(self.path))[f"{self.library.name}_run_in"]
+        self._call.restype = None
+        # 64 bytes more for the alignment, and a guard on either side.
+        self._arenas = [np.zeros(size + 128, np.uint8) for size in self.library.arenas.values()]
+
+    @property
+    def network(self) -> Network:
+        return self.library.network
+
+    def run(self, inputs: Mapping[str, Array], poison: int | None = None) -> dict[str, Array]:
+        """The network's outputs. With `poison`, arenas are filled with that byte first."""
+        arguments: list[Array] = []
+        for name in self.network.inputs:
+            tensor = self.network.tensors[name]
+            if name not in inputs:
+                raise InputError(f"no value for input '{name}'; given are {sorted(inputs)}")
+            value = np.ascontiguousarray(inputs[name])
+            if value.shape != tensor.shape or value.dtype != tensor.dtype.numpy:
+                raise InputError(
+                    f"input '{name}' must be {tensor.dtype.value} of shape {tensor.shape}, "
+                    f"got {value.dtype} of shape {value.shape}"
+                )
+            arguments.append(value)
+        outputs = {
+            name: np.empty(self.network.tensors[name].shape, self.network.tensors[name].dtype.numpy)
+            for name in dict.fromkeys(self.network.outputs)
+        }
+        if poison is not None:
+            for arena in self._arenas:
+                arena.fill(poison)
+        places = [arena.ctypes.data + (-arena.ctypes.data % 64) for arena in self._arenas]
+        pointers = [*places, *(a.ctypes.data for a in (*arguments, *outputs.values()))]
+        self._call(*(ctypes.c_void_p(p) for p in pointers))
+        return outputs
+
+
+def build(
+    library: Library, folder: str | Path | None = None, flags: Sequence[str] = FLAGS, cc: str | None = None
+) -> Native:
+    """The library compiled as a shared object (in `folder`, or in a temporary one) and loaded."""
+    keep = None if folder else tempfile.TemporaryDirectory(prefix="edgewright-")
+    where = Path(folder or keep.name)  # type: ignore[union-attr]
+    where.mkdir(parents=True, exist_ok=True)
+    for name, content in library.files.items():
+        (where / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    target = where / f"lib{library.name}.so"
+    sources = [str(where / name) for name in library.sources]
+    command = [cc or compiler(), *flags, "-shared", "-fPIC", "-I", str(where), "-o", str(target), *sources, "-lm"]
+    done = subprocess.run(command, cwd=where, capture_output=True, text=True)
+    if done.returncode:
+        raise EdgewrightError(f"the emitted C does not compile with {command[0]}:\n{done.stderr[-4000:]}")
+    return Native(library, target, keep)
+
+
+def load(plan: Plan, network: Network | None = None) -> Native:
+    """The plan, compiled for this machine and loaded: `load(plan).run(inputs)`."""
+    return build(emit(plan, TARGETS["host"], network))

@@ -1,0 +1,103 @@
+"""Loop nests over a region: the way every operator without a kernel of its own goes through its elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from .place import Place
+from .source import Expr, Source, plus
+
+Bounds = Sequence[tuple[Expr, Expr]]
+
+
+@contextmanager
+def loops(c: Source, bounds: Bounds, prefix: str = "i", backward: bool = False) -> Iterator[tuple[Expr, ...]]:
+    """One loop per axis, row-major (or in exactly the reverse order); gives the index along each axis.
+
+    An axis with one index has no loop.
+    """
+    with ExitStack() as stack:
+        indices: list[Expr] = []
+        for axis, (low, high) in enumerate(bounds):
+            if isinstance(low, int) and isinstance(high, int) and high == low + 1:
+                indices.append(low)
+                continue
+            i = f"{prefix}{axis}"
+            head = (
+                f"for (int32_t {i} = {plus(high, -1)}; {i} >= {low}; {i}--)"
+                if backward
+                else f"for (int32_t {i} = {low}; {i} < {high}; {i}++)"
+            )
+            stack.enter_context(c.block(head))
+            indices.append(i)
+        yield tuple(indices)
+
+
+@contextmanager
+def elements(
+    c: Source, bounds: Bounds, places: Sequence[Place], backward: bool = False
+) -> Iterator[tuple[tuple[Expr, ...], tuple[Expr, ...]]]:
+    """Loops over a region, with neighbouring axes joined where all places allow it.
+
+    Gives (offset of the element in each place, index along each joined axis). Places are broadcast against the
+    region first (`spread`), so that all have its rank.
+    """
+    joined = _join(list(bounds), [place.spread(len(bounds)) for place in places])
+    spans, strides, windows = joined
+    with loops(c, spans, backward=backward) as indices:
+        offsets = []
+        for which in range(len(places)):
+            terms: list[Expr] = []
+            for axis, index in enumerate(indices):
+                step = strides[which][axis]
+                at: Expr = index
+                if windows[which] and windows[which][0] == axis:  # type: ignore[index]
+                    at = _wrapped(index, windows[which][1])  # type: ignore[index]
+                terms.append(_scaled(at, step))
+            offsets.append(plus(*terms))
+        yield tuple(offsets), indices
+
+
+def _wrapped(index: Expr, n: int) -> Expr:
+    return index % n if isinstance(index, int) else f"({index} % {n})"
+
+
+def _scaled(index: Expr, stride: int) -> Expr:
+    if isinstance(index, int):
+        return index * stride
+    return 0 if stride == 0 else index if stride == 1 else f"{index} * {stride}"
+
+
+def _join(
+    bounds: list[tuple[Expr, Expr]], places: Sequence[Place]
+) -> tuple[list[tuple[Expr, Expr]], list[list[int]], list[tuple[int, int] | None]]:
+    """Axes merged from the inside: the inner one must be whole in every place, and lie densely in the outer one."""
+    spans: list[tuple[Expr, Expr]] = []
+    strides: list[list[int]] = [[] for _ in places]
+    windows: list[tuple[int, int] | None] = [None] * len(places)
+    for axis, bound in enumerate(bounds):
+        steps = [place.strides[axis] for place in places]
+        rolling = [bool(place.window) and place.window[0] == axis for place in places]  # type: ignore[index]
+        previous_rolls = any(w is not None and w[0] == len(spans) - 1 for w in windows)
+        size = bound[1] if bound[0] == 0 and isinstance(bound[1], int) else None
+        if (
+            spans
+            and size is not None
+            and not any(rolling)
+            and not previous_rolls
+            and all(isinstance(b, int) for b in spans[-1])
+            and all(strides[w][-1] == step * size for w, step in enumerate(steps))
+        ):
+            low, high = spans[-1]
+            assert isinstance(low, int) and isinstance(high, int)
+            spans[-1] = (low * size, high * size)
+            for w, step in enumerate(steps):
+                strides[w][-1] = step
+            continue
+        spans.append(bound)
+        for w, step in enumerate(steps):
+            strides[w].append(step)
+            if rolling[w]:
+                windows[w] = (len(spans) - 1, places[w].window[1])  # type: ignore[index]
+    return spans, strides, windows

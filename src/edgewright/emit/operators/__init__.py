@@ -1,0 +1,112 @@
+"""Which emitters write which operator: fastest first, the last one takes everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ...network.operators import (
+    ArgMax,
+    AvgPool2d,
+    BatchNorm,
+    Binary,
+    Cast,
+    Clamp,
+    Concat,
+    Conv2d,
+    ConvTranspose2d,
+    Dense,
+    DepthToSpace,
+    Dequantize,
+    Elu,
+    Expand,
+    Gather,
+    HardSigmoid,
+    L2Normalize,
+    LeakyRelu,
+    LogSoftmax,
+    Lrn,
+    MatMul,
+    MaxPool2d,
+    Pad,
+    PRelu,
+    Quantize,
+    Reduce,
+    Reshape,
+    Resize,
+    Slice,
+    Softmax,
+    SpaceToDepth,
+    Tile,
+    Transpose,
+    Unary,
+)
+from ..site import Site
+from ..source import Source
+from . import (
+    cmsis,
+    depthwise,
+    dsp,
+    elementwise,
+    helium,
+    lines,
+    lookup,
+    moves,
+    portable,
+    resize,
+    simd,
+    small,
+    tflite,
+    windows,
+)
+
+Emitter = Callable[[Site, Source], bool]
+_ACTIVATION: Sequence[Emitter] = (lookup.lookup, tflite.activation, elementwise.activation)
+
+EMITTERS: Mapping[type, Sequence[Emitter]] = {
+    # windows and products
+    Conv2d: (
+        cmsis.conv2d,
+        simd.conv2d,
+        helium.conv2d,
+        depthwise.conv2d,
+        dsp.conv2d,
+        portable.conv2d,
+        windows.conv2d,
+    ),
+    ConvTranspose2d: (windows.conv_transpose2d,),
+    Dense: (cmsis.dense, simd.dense, helium.dense, dsp.dense, portable.dense, windows.dense),
+    MatMul: (windows.matmul,),
+    MaxPool2d: (cmsis.max_pool2d, simd.max_pool2d, small.max_pool2d, windows.max_pool2d),
+    AvgPool2d: (cmsis.avg_pool2d, simd.avg_pool2d, small.avg_pool2d, windows.avg_pool2d),
+    # element by element
+    Clamp: _ACTIVATION,
+    LeakyRelu: _ACTIVATION,
+    Elu: _ACTIVATION,
+    HardSigmoid: _ACTIVATION,
+    Unary: _ACTIVATION,
+    PRelu: (tflite.prelu, elementwise.prelu),
+    Binary: (cmsis.binary, simd.binary, small.binary, tflite.binary, elementwise.binary),
+    BatchNorm: (elementwise.batch_norm,),
+    Cast: (elementwise.cast,),
+    Quantize: (lookup.lookup, tflite.quantize, elementwise.quantize),
+    Dequantize: (tflite.dequantize, elementwise.dequantize),
+    # along an axis
+    Softmax: (cmsis.softmax, tflite.softmax, lines.softmax),
+    LogSoftmax: (tflite.log_softmax, lines.log_softmax),
+    L2Normalize: (tflite.l2_normalize, lines.l2_normalize),
+    Lrn: (lines.lrn,),
+    Reduce: (simd.reduce, small.reduce, tflite.reduce, lines.reduce),
+    ArgMax: (lines.arg_max,),
+    # moving elements
+    Reshape: (moves.reshape,),
+    Transpose: (moves.transpose,),
+    Concat: (tflite.concat, moves.concat),
+    Slice: (moves.slice_,),
+    Pad: (tflite.pad, moves.pad),
+    Expand: (moves.expand,),
+    Tile: (moves.tile,),
+    SpaceToDepth: (moves.space_to_depth,),
+    DepthToSpace: (moves.depth_to_space,),
+    Gather: (moves.gather,),
+    Resize: (tflite.resize, resize.resize),
+}

@@ -1,0 +1,14 @@
+"""int8 convolutions and dense layers with M-profile vectors (Cortex-M55)."""
+
+from __future__ import annotations
+
+from ..site import Site
+from ..source import Source
+
+
+def conv2d(site: Site, c: Source) -> bool:
+    return False
+
+
+def dense(site: Site, c: Source) -> bool:
+    return False

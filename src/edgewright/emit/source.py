@@ -1,0 +1,70 @@
+"""C text under construction: lines, blocks whose indentation Python's `with` shows, and identifiers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+Expr = int | str  # a number, or a C expression of type int32_t
+
+
+class Source:
+    """Lines of C. `with c.block("for (...)"):` opens braces and indents."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._depth = 0
+
+    def line(self, text: str = "") -> None:
+        self.lines.append("    " * self._depth + text if text else "")
+
+    @contextmanager
+    def block(self, head: str = "") -> Iterator[None]:
+        self.line(f"{head} {{" if head else "{")
+        self._depth += 1
+        yield
+        self._depth -= 1
+        self.line("}")
+
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+
+def identifier(name: str) -> str:
+    """A C identifier that reminds of `name`: letters, digits and single underscores, none at the ends."""
+    text = re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_")
+    return text if text and not text[0].isdigit() else f"m{text}"
+
+
+def comment(text: str) -> str:
+    """`text` made safe inside a C comment."""
+    return text.replace("*/", "* /").replace("/*", "/ *").replace("\n", " ").replace("\\", "/")
+
+
+def times(value: Expr, factor: int) -> Expr:
+    """value * factor, folded where both are numbers."""
+    if isinstance(value, int):
+        return value * factor
+    if factor in (0, 1):
+        return 0 if factor == 0 else value
+    return f"{_operand(value)} * {factor}"
+
+
+def plus(*values: Expr) -> Expr:
+    """The sum, with the numbers folded into one."""
+    number = sum(v for v in values if isinstance(v, int))
+    terms = [v for v in values if isinstance(v, str)]
+    if not terms:
+        return number
+    text = " + ".join(terms)
+    return text if number == 0 else f"{text} {'+' if number > 0 else '-'} {abs(number)}"
+
+
+def modulo(value: Expr, n: int) -> Expr:
+    return value % n if isinstance(value, int) else f"{_operand(value)} % {n}"
+
+
+def _operand(value: Expr) -> str:
+    text = str(value)
+    return text if re.fullmatch(r"\w+", text) else f"({text})"
