@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 
+import numpy as np
+
 from .constants import LARGE, Constants, c_type, initialiser
 from .source import comment
 
@@ -33,10 +35,10 @@ def kernel_files(prefix: str, names: Iterable[str]) -> dict[str, str]:
     ]
     body = [f"/* {prefix}: the kernels, from edgewright. */", f'#include "{prefix}_kernels.h"', ""]
     body += [_stripped(kernel_text(f"{name}.c")) for name in order if has_source(name)]
-    return {
-        f"{prefix}_kernels.h": renamed("\n".join(head), prefix),
-        f"{prefix}_kernels.c": renamed("\n".join(body) + "\n", prefix),
-    }
+    files = {f"{prefix}_kernels.h": renamed("\n".join(head), prefix)}
+    if any(has_source(name) for name in order):
+        files[f"{prefix}_kernels.c"] = renamed("\n".join(body) + "\n", prefix)
+    return files
 
 
 def _closed(names: Iterable[str]) -> list[str]:
@@ -99,12 +101,16 @@ def weight_files(constants: Constants) -> dict[str, str | bytes]:
         head.append(f"extern const {c_type(values)} {name}[{values.size}]; /* {comment(constants.notes[name])} */")
     head += ["", "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""]
     files: dict[str, str | bytes] = {f"{prefix}_weights.h": "\n".join(head)}
+    if not constants.arrays:
+        return files
     if constants.bytes > LARGE:
         return files | _binary_weights(constants)
     body = [
         f"/* {prefix}: weights and tables. */",
         f'#include "{prefix}_weights.h"',
-        "#include <math.h>" if any(v.dtype.kind == "f" and not _finite(v) for v in constants.arrays.values()) else "",
+        "#include <math.h>"
+        if any(v.dtype.kind == "f" and not np.isfinite(v).all() for v in constants.arrays.values())
+        else "",
         "#if defined(__GNUC__)",
         "#define ALIGNED(n) __attribute__((aligned(n)))",
         "#else",
@@ -117,12 +123,6 @@ def weight_files(constants: Constants) -> dict[str, str | bytes]:
         body.append(f"ALIGNED({alignment}) const {c_type(values)} {name}[{values.size}] = {{")
         body += [initialiser(values), "};", ""]
     return files | {f"{prefix}_weights.c": "\n".join(body)}
-
-
-def _finite(values: object) -> bool:
-    import numpy as np
-
-    return bool(np.isfinite(np.asarray(values)).all())
 
 
 def _binary_weights(constants: Constants) -> dict[str, str | bytes]:
@@ -149,5 +149,5 @@ def _binary_weights(constants: Constants) -> dict[str, str | bytes]:
             f'    .incbin "{prefix}_weights.bin", {len(blob)}, {values.nbytes}',
         ]
         blob += values.tobytes()
-    text += ['#if defined(__ELF__)', '    .section .note.GNU-stack, "", %progbits', "#endif", ""]
+    text += ["#if defined(__ELF__)", '    .section .note.GNU-stack, "", %progbits', "#endif", ""]
     return {f"{prefix}_weights.S": "\n".join(text), f"{prefix}_weights.bin": bytes(blob)}

@@ -78,7 +78,7 @@ def header(prefix: str, plan: Plan, network: Network, names: Parameters, options
         for name, parameter in group.items():
             _describe(c, f"{guard}_{way}_{parameter.upper()}", network.tensors[name])
     c.lines += [
-        "/* To place an arena, define NAME_SECTION(memory), such as __attribute__((section(\".sram2\"))),",
+        '/* To place an arena, define NAME_SECTION(memory), such as __attribute__((section(".sram2"))),',
         " * when compiling the library; or define NAME_CALLER_PLACES_ARENA and call NAME_run_in. */".replace(
             "NAME", prefix
         ).replace(f"{prefix}_CALLER", f"{guard}_CALLER"),
@@ -89,7 +89,15 @@ def header(prefix: str, plan: Plan, network: Network, names: Parameters, options
     ]
     c.lines[-6] = c.lines[-6].replace("NAME_SECTION", f"{guard}_SECTION")
     arenas = [f"uint8_t *{identifier(memory).lower()}" for memory in plan.arenas]
-    tensors = [*_declared(network, names.inputs, "const "), *_declared(network, names.outputs, "")]
+    tensors = declared(prefix, plan, network, names)
+    for name, parameter in names.inputs.items():
+        if plan.views[name].window:
+            ctype, row = C_TYPES[network.tensors[name].dtype.value], network.tensors[name].strides[1]
+            c.lines += [
+                f"/* Writes row `row` of {comment(name)} ({row} bytes) to `target`. Rows are asked for in order, once each. */",
+                f"typedef void (*{prefix}_pull_{parameter})(void *context, int32_t row, {ctype} *target);",
+                "",
+            ]
     c.lines += [
         "/* Runs the network. An input that is NULL is taken from its place in the arena, where the functions",
         " * below point to; an output that is NULL is left there. */",
@@ -110,8 +118,15 @@ def header(prefix: str, plan: Plan, network: Network, names: Parameters, options
     return c.text()
 
 
-def _declared(network: Network, names: Mapping[str, str], way: str) -> list[str]:
-    return [f"{way}{C_TYPES[network.tensors[n].dtype.value]} *{p}" for n, p in names.items()]
+def declared(prefix: str, plan: Plan, network: Network, names: Parameters) -> list[str]:
+    """The parameters of the run function: inputs (a pulled one as a function and its context), then outputs."""
+    parts = []
+    for name, parameter in names.inputs.items():
+        if plan.views[name].window:
+            parts += [f"{prefix}_pull_{parameter} {parameter}", f"void *{parameter}_context"]
+        else:
+            parts.append(f"const {C_TYPES[network.tensors[name].dtype.value]} *{parameter}")
+    return parts + [f"{C_TYPES[network.tensors[n].dtype.value]} *{p}" for n, p in names.outputs.items()]
 
 
 def _describe(c: Source, macro: str, tensor: Tensor) -> None:
@@ -136,9 +151,65 @@ def _text(name: str) -> str:
     return "".join(ch if ch.isprintable() and ch.isascii() and ch not in '"\\?' else "_" for ch in name)
 
 
-_RESERVED: Sequence[str] = (
-    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
-    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while class new "
-    "delete this template typename namespace operator private public protected virtual friend using try catch throw "
-    "bool true false export asm and or not xor"
-).split()
+_RESERVED: Sequence[str] = [
+    "auto",
+    "break",
+    "case",
+    "char",
+    "const",
+    "continue",
+    "default",
+    "do",
+    "double",
+    "else",
+    "enum",
+    "extern",
+    "float",
+    "for",
+    "goto",
+    "if",
+    "inline",
+    "int",
+    "long",
+    "register",
+    "restrict",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "struct",
+    "switch",
+    "typedef",
+    "union",
+    "unsigned",
+    "void",
+    "volatile",
+    "while",
+    "class",
+    "new",
+    "delete",
+    "this",
+    "template",
+    "typename",
+    "namespace",
+    "operator",
+    "private",
+    "public",
+    "protected",
+    "virtual",
+    "friend",
+    "using",
+    "try",
+    "catch",
+    "throw",
+    "bool",
+    "true",
+    "false",
+    "export",
+    "asm",
+    "and",
+    "or",
+    "not",
+    "xor",
+]

@@ -8,14 +8,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from ..errors import Unsupported
-from ..network import Network, Region, Tensor
+from ..network import Layer, Network, Region, Tensor
 from ..program import Loop, Plan, Step
 from .constants import C_TYPES, Constants
 from .files import kernel_files, renamed, weight_files
-from .header import Parameters, arena_macro, header, parameters
-from .nest import elements
+from .header import arena_macro, declared, header, parameters
+from .nest import Bounds, elements
 from .options import Options
 from .place import Place
+from .pulling import last_row_read
 from .site import Site, Unit
 from .source import Expr, Source, comment, identifier, plus, times
 from .target import Target
@@ -62,7 +63,9 @@ def emit(
         **weight_files(unit.constants),
     }
     names = tuple(stage.name for stage in plan.program.stages)
-    return Library(prefix, plan, whole, target, unit.options, files, unit.constants.bytes, dict(plan.arenas), names)
+    return Library(
+        prefix, plan, whole, target, unit.options, files, unit.constants.bytes, dict(plan.arenas), names
+    )
 
 
 class _Schedule:
@@ -72,6 +75,7 @@ class _Schedule:
         self.unit, self.plan, self.network = unit, plan, network
         self.buffers = {buffer.name: buffer for buffer in plan.buffers}
         self.memories = {memory: identifier(memory).lower() for memory in plan.arenas}
+        self.pulled = {name for name in network.inputs if plan.views[name].window}
         self.parameters = parameters(network, self.memories.values())
 
     def write(self) -> Source:
@@ -79,7 +83,10 @@ class _Schedule:
         prefix = self.unit.prefix
         with c.block(f"void {prefix}_run_in({self.signature(arenas=True)})"):
             for name in self.network.inputs:
-                self._copy_in(c, name)
+                if name in self.pulled:
+                    c.line(f"int32_t {self.parameters.inputs[name]}_rows = 0;")
+                else:
+                    self._copy_in(c, name)
             for index, stage in enumerate(self.plan.program.stages):
                 c.line(FENCE)
                 c.line(f"EW_PROBE({index});")
@@ -93,10 +100,7 @@ class _Schedule:
 
     def signature(self, arenas: bool) -> str:
         parts = [f"uint8_t *{memory}" for memory in self.memories.values()] if arenas else []
-        for way, names in (("const ", self.parameters.inputs), ("", self.parameters.outputs)):
-            for name, parameter in names.items():
-                parts.append(f"{way}{C_TYPES[self.network.tensors[name].dtype.value]} *{parameter}")
-        return ", ".join(parts)
+        return ", ".join([*parts, *declared(self.unit.prefix, self.plan, self.network, self.parameters)])
 
     def _title(self, stage: str) -> str:
         if stage not in self.network.by_name:
@@ -167,9 +171,26 @@ class _Schedule:
                 inputs=tuple(self.place(name) for name in layer.inputs),
                 output=self.place(layer.output),
                 hole=self._hole(stage),
+                plane=self._plane(step.layer),
                 is_whole=not moving and step.region == Region.whole(shape),
             )
+            for name in layer.inputs:
+                if name in self.pulled:
+                    self._pull(c, name, layer, region)
             write_step(site, c)
+
+    def _pull(self, c: Source, name: str, layer: Layer, region: Bounds) -> None:
+        """Asks the caller for the rows that the step reads and that have not come yet."""
+        place, parameter = self.place(name), self.parameters.inputs[name]
+        axis = (self.plan.views[name].window or (0, 1))[0]
+        last = last_row_read(self.unit, self.network, layer, name, region[axis][1])
+        with c.block(f"for (; {parameter}_rows < {last}; {parameter}_rows++)"):
+            at = place.offset([f"{parameter}_rows" if i == axis else 0 for i in range(len(place.strides))])
+            c.line(f"{parameter}({parameter}_context, {parameter}_rows, {place.pointer} + {at});")
+
+    def _plane(self, layer: str) -> str | None:
+        buffer = self.buffers.get(f"{layer}:scratch")
+        return f"({self.memories[buffer.memory]} + {buffer.offset})" if buffer else None
 
     def _hole(self, stage: int) -> tuple[str, int] | None:
         """The largest piece of any arena that no buffer holds during the stage."""
@@ -223,8 +244,6 @@ def _copy(c: Source, source: Place, target: Place) -> None:
         c.line(f"{target.pointer}[{b}] = {source.pointer}[{a}];")
 
 
-
-
 def schedule_file(unit: Unit, schedule: _Schedule, body: Source) -> str:
     """NAME.c: tables of the layers, the run function, and the arenas unless the caller brings them."""
     prefix = unit.prefix
@@ -244,7 +263,10 @@ def schedule_file(unit: Unit, schedule: _Schedule, body: Source) -> str:
         c.line(f"{guard}_SECTION({name}) EW_ALIGNED(16) static uint8_t {prefix}_{name}[{size}];")
     c.line()
     arenas = [f"{prefix}_{name}" for name in schedule.memories.values()]
-    names = [*schedule.parameters.inputs.values(), *schedule.parameters.outputs.values()]
+    names = []
+    for name, parameter in schedule.parameters.inputs.items():
+        names += [parameter, f"{parameter}_context"] if name in schedule.pulled else [parameter]
+    names += schedule.parameters.outputs.values()
     with c.block(f"void {prefix}_run({schedule.signature(arenas=False)})"):
         c.line(f"{prefix}_run_in({', '.join([*arenas, *names])});")
     for name in (*schedule.network.inputs, *schedule.network.outputs):
@@ -252,7 +274,7 @@ def schedule_file(unit: Unit, schedule: _Schedule, body: Source) -> str:
             continue
         is_input = name in schedule.parameters.inputs
         place = schedule.place(name)
-        if not place.is_dense:
+        if not place.is_dense or name in schedule.pulled:
             continue
         parameter = (schedule.parameters.inputs if is_input else schedule.parameters.outputs)[name]
         arena = schedule.memories[place.memory or ""]

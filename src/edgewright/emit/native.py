@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -69,9 +70,27 @@ class Native:
             for arena in self._arenas:
                 arena.fill(poison)
         places = [arena.ctypes.data + (-arena.ctypes.data % 64) for arena in self._arenas]
-        pointers = [*places, *(a.ctypes.data for a in (*arguments, *outputs.values()))]
-        self._call(*(ctypes.c_void_p(p) for p in pointers))
+        given: list[Any] = [ctypes.c_void_p(place) for place in places]
+        for name, value in zip(self.network.inputs, arguments, strict=True):
+            given += self._pulled(name, value) if self.library.plan.views[name].window else [_pointer(value)]
+        self._call(*given, *map(_pointer, outputs.values()))
         return outputs
+
+    def _pulled(self, name: str, value: Array) -> list[Any]:
+        """A function that hands out the rows of an input, and a context for it."""
+        size = value[:, :1].nbytes
+
+        def pull(context: int | None, row: int, target: int) -> None:
+            ctypes.memmove(target, value.ctypes.data + row * size, size)
+
+        return [_PULL(pull), ctypes.c_void_p()]
+
+
+_PULL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)
+
+
+def _pointer(value: Array) -> ctypes.c_void_p:
+    return ctypes.c_void_p(value.ctypes.data)
 
 
 def build(

@@ -61,6 +61,8 @@ class Place:
     def spread(self, rank: int) -> Place:
         """The same with `rank` axes, broadcast as numpy does: axes in front, and of size 1, do not move."""
         lead = rank - len(self.strides)
-        strides = tuple(0 if size == 1 else stride for size, stride in zip(self.tensor.shape, self.strides, strict=True))
+        strides = tuple(
+            0 if size == 1 else stride for size, stride in zip(self.tensor.shape, self.strides, strict=True)
+        )
         window = (self.window[0] + lead, self.window[1]) if self.window else None
         return Place(self.tensor, self.pointer, (0,) * lead + strides, window, self.memory, self.first, self.last)

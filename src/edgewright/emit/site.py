@@ -47,7 +47,10 @@ class Site:
     sweep: Sweep
     inputs: tuple[Place, ...]  # constants included, as they are in the network: `unit.constants` not yet told
     output: Place
-    hole: tuple[str, int] | None  # (C expression of type uint8_t *, bytes): free memory during this stage, 8-aligned
+    hole: (
+        tuple[str, int] | None
+    )  # (C expression of type uint8_t *, bytes): free memory during this stage, 8-aligned
+    plane: str | None  # sweep CHANNELS: the scratch of one channel plane (uint8_t *) that the plan reserves
     is_whole: bool  # the region is the whole output
 
     @property

@@ -9,7 +9,7 @@ from ..errors import Infeasible
 from ..network import Network, Region, Shape
 from ..network.operators import Concat, Reshape, Slice
 from ..platform import Board
-from ..program import Buffer, Plan, Program, Saving, Stage, Step, Sweep, View, check
+from ..program import Buffer, Loop, Plan, Program, Saving, Stage, Step, Sweep, View, check
 from .layout import (
     Effort,
     LayoutProblem,
@@ -22,6 +22,7 @@ from .layout import (
 )
 from .ordering import Order, order
 from .problems import PLAIN, Techniques, Work, relaxed_problem, scratch_name
+from .pulled import ROWS, pullable
 from .views import Views, find_views, no_views, with_copies, with_planes
 
 MOST_SEARCHED = 500  # buffers; with more, an exact search costs long and gains little over first fit
@@ -52,10 +53,12 @@ def plan(
     techniques: Techniques | None = None,
     alignment: int | None = None,
     explain: bool = True,
+    pull_rows: bool = False,
 ) -> Plan:
     """The plan that needs the least RAM, with a bound that no other plan can beat.
 
     `plain` switches everything off but order and layout (S 4.3.1, 4.3.2). `explain` adds what each technique saved.
+    With `pull_rows`, images are not held in memory: the first layer asks for their rows.
 
     >>> from edgewright import samples, read_model
     >>> net = read_model(samples.build("stahl_running_example"))
@@ -63,6 +66,8 @@ def plan(
     24576
     """
     chosen = PLAIN if plain else techniques or Techniques()
+    if pull_rows:
+        chosen = replace(chosen, pulled=_pulled(network))
     unit = _alignment(network, board, alignment)
     bound = 0 if chosen == PLAIN else order(relaxed_problem(network, chosen, unit)).bound
     best = _solve(network, chosen, unit, bound)
@@ -79,6 +84,16 @@ def plan(
         board=board.name if board else None,
         plain=chosen == PLAIN,
     )
+
+
+def _pulled(network: Network) -> tuple[tuple[str, int], ...]:
+    found = pullable(network)
+    if not found:
+        raise Infeasible(
+            f"no input of '{network.name}' can be pulled by rows: that takes one image which one layer reads from "
+            "top to bottom, a few rows at a time"
+        )
+    return tuple(found.items())
 
 
 def _alignment(network: Network, board: Board | None, wanted: int | None) -> int:
@@ -170,7 +185,7 @@ def _chosen(network: Network, choice: Choice, techniques: Techniques, alignment:
 
 def _ordered(network: Network, views: Views, techniques: Techniques, alignment: int) -> tuple[Work, Order]:
     if techniques.planes:
-        views = with_planes(network, views, alignment)
+        views = with_planes(network, views, alignment, dict(techniques.pulled))
     work = Work(network, views, techniques, alignment)
     return work, order(work.order_problem())
 
@@ -228,12 +243,15 @@ def _savings(network: Network, techniques: Techniques, alignment: int, peak: int
         "best order and layout": PLAIN,
         "concat, split and reshape for free": replace(PLAIN, views=views),
         "element-wise layers in place": replace(PLAIN, views=views, in_place=in_place),
-        "output trails its input": replace(techniques, planes=False),
+        "output trails its input": replace(techniques, planes=False, pulled=()),
     }
+    if techniques.pulled:
+        added["depthwise in place by channel"] = replace(techniques, pulled=())
     for name, step in added.items():
         found = _solve(network, step, alignment, peak, most_trials=3).peak
         result.append(Saving(name, min(found, result[-1].peak_bytes)))  # a technique may be left unused
-    return (*result, Saving("depthwise in place by channel", peak))
+    last = "input pulled by rows" if techniques.pulled else "depthwise in place by channel"
+    return (*result, Saving(last, peak))
 
 
 def _assemble(
@@ -248,7 +266,7 @@ def _assemble(
     work, network = solution.work, solution.work.network
     offsets = solution.placement.offsets
     spans = dict(work.lifetimes(solution.order.steps))
-    sizes = {root: network.tensors[root].bytes for root in work.stores}
+    sizes = {root: work.techniques.bytes(network.tensors[root]) for root in work.stores}
     for position, step in enumerate(solution.order.steps):
         layer = work.layers[step]
         if scratch := work.views.planes.get(layer.name):
@@ -259,12 +277,15 @@ def _assemble(
     sweeps = _sweeps(solution, memories)
     stages = tuple(Stage(work.layers[s].name, _body(work, s, sweeps[s])) for s in solution.order.steps)
     program = check(Program(network, stages), [*work.views.free, *work.views.in_place])
-    places = work.views.places
+    places, pulled = work.views.places, dict(work.techniques.pulled)
     return Plan(
         program=program,
         free=tuple(layer.name for layer in network.layers if layer.name in work.views.free),
         buffers=tuple(sorted(buffers, key=lambda b: (b.first, b.offset, b.name))),
-        views={name: View(place.root, place.offset, place.strides) for name, place in places.items()},
+        views={
+            name: View(place.root, place.offset, place.strides, (ROWS, pulled[name]) if name in pulled else None)
+            for name, place in places.items()
+        },
         alignment=work.alignment,
         peak_bytes=solution.peak,
         bound_bytes=bound,
@@ -277,10 +298,16 @@ def _assemble(
     )
 
 
-def _body(work: Work, step: int, sweep: Sweep) -> tuple[Step, ...]:
-    """The steps of one stage: the whole layer, or those parts of a concat that do not lie in place yet."""
+def _body(work: Work, step: int, sweep: Sweep) -> tuple[Step | Loop, ...]:
+    """The steps of one stage: the whole layer, or those parts of a concat that do not lie in place yet.
+
+    What reads a pulled input goes row by row, so that few rows suffice.
+    """
     layer = work.layers[step]
     whole = Region.whole(work.network.tensors[layer.output].shape)
+    if any(name in dict(work.techniques.pulled) for name in layer.inputs):
+        down = tuple(int(axis == ROWS) for axis in range(len(whole.bounds)))
+        return (Loop(whole.shape[ROWS], (Step(layer.name, whole.with_axis(ROWS, (0, 1)), sweep, (down,)),)),)
     if layer.name not in work.views.in_place:
         return (Step(layer.name, whole, sweep),)
     assert isinstance(layer.op, Concat)

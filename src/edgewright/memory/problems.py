@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
 
-from ..network import Layer, Network
+from ..network import Layer, Network, Tensor
 from ..network.operators import Concat, Grain, Reshape, Slice
 from .layout.problem import Item, LayoutProblem, align_up
 from .ordering.problem import OrderProblem, Store
@@ -23,9 +23,15 @@ class Techniques:
     in_place: bool = True  # element-wise layers overwrite a dying input; a residual add its operand
     overlap: bool = True  # other layers trail their dying input in the same memory
     planes: bool = True  # depthwise layers in place, channel by channel, with a small scratch
+    pulled: tuple[tuple[str, int], ...] = ()  # inputs that come row by row, and the rows kept of each
 
     def allows(self, grain: Grain) -> bool:
         return self.in_place if grain is Grain.ELEMENT else self.overlap
+
+    def bytes(self, tensor: Tensor) -> int:
+        """What must be kept of the tensor: all of it, or a few rows of a pulled input."""
+        rows = dict(self.pulled).get(tensor.name)
+        return tensor.bytes if rows is None else tensor.bytes // tensor.shape[1] * rows
 
 
 PLAIN = Techniques(views=False, in_place=False, overlap=False, planes=False)
@@ -59,12 +65,15 @@ class Work:
                 writers.setdefault(places[layer.output].root, []).append(step)
             for root in dict.fromkeys(places[name].root for name in self.network.activations(layer)):
                 readers.setdefault(root, []).append(step)
-        inputs = {places[name].root for name in self.network.inputs}
+        pulled = dict(self.techniques.pulled)
+        for name in pulled:  # rows come in while the layer runs, and none outlives it
+            writers[name] = readers[name]
+        inputs = {places[name].root for name in self.network.inputs if name not in pulled}
         outputs = {places[name].root for name in self.network.outputs}
         return {
             root: Store(
                 root,
-                align_up(self.network.tensors[root].bytes, self.alignment),
+                align_up(self.techniques.bytes(self.network.tensors[root]), self.alignment),
                 tuple(writers.get(root, ())),
                 tuple(readers.get(root, ())),
                 root in inputs,
@@ -86,7 +95,7 @@ class Work:
             for source in self.network.activations(layer):
                 root = self._whole(source)
                 read = [n for n in self.network.activations(layer) if self.views.places[n].root == root]
-                if root is None or root == target or len(read) != 1:
+                if root is None or root == target or len(read) != 1 or root in dict(self.techniques.pulled):
                     continue
                 safe = distance(self.network, layer, source)
                 if most_shared(self.stores[root].size, self.stores[target].size, safe, self.alignment) > 0:
@@ -188,6 +197,9 @@ def relaxed_problem(network: Network, techniques: Techniques, alignment: int) ->
     moving = {layer.name for layer in network.layers if _moves_data(network, layer)}
     layers = [layer for layer in network.layers if layer.name not in moving]
     pieces = _pieces(network, moving, alignment)
+    pulled = dict(techniques.pulled)
+    for name in pulled:
+        pieces[name] = ((name, align_up(techniques.bytes(network.tensors[name]), alignment)),)
     touched: dict[str, tuple[list[int], list[int]]] = {}
     sizes: dict[str, int] = {}
     for names in pieces.values():
@@ -199,7 +211,9 @@ def relaxed_problem(network: Network, techniques: Techniques, alignment: int) ->
             touched[name][0].append(step)
         for name in dict.fromkeys(n for t in network.activations(layer) for n, _ in pieces[t]):
             touched[name][1].append(step)
-    given = {n for t in network.inputs for n, _ in pieces[t]}
+    for name in pulled:
+        touched[name] = (touched[name][1], touched[name][1])
+    given = {n for t in network.inputs if t not in pulled for n, _ in pieces[t]}
     wanted = {n for t in network.outputs for n, _ in pieces[t]}
     index = {name: i for i, name in enumerate(sizes)}
     stores = tuple(
@@ -208,7 +222,7 @@ def relaxed_problem(network: Network, techniques: Techniques, alignment: int) ->
     )
     savings = {}
     for step, layer in enumerate(layers):
-        for source in network.activations(layer):
+        for source in (name for name in network.activations(layer) if name not in pulled):
             shared = _best_sharing(network, layer, source, techniques, alignment)
             for x, x_size in pieces[source]:
                 for y, y_size in pieces[layer.output]:
@@ -229,7 +243,7 @@ def _moves_data(network: Network, layer: Layer) -> bool:
     return isinstance(layer.op, Reshape | Slice | Concat) and alike
 
 
-def _pieces(network: Network, moving: set[str], alignment: int) -> Mapping[str, tuple[tuple[str, int], ...]]:
+def _pieces(network: Network, moving: set[str], alignment: int) -> dict[str, tuple[tuple[str, int], ...]]:
     """For each computed tensor its pieces (name, bytes): cut where slices cut it, joined where concats join them."""
     found: dict[str, tuple[tuple[str, int], ...]] = {}
     for name in network.inputs:

@@ -81,10 +81,11 @@ def with_copies(network: Network, tensors: Collection[str]) -> Network:
     return network.with_layers(layers, added)
 
 
-def with_planes(network: Network, views: Views, alignment: int) -> Views:
+def with_planes(network: Network, views: Views, alignment: int, barred: Collection[str] = ()) -> Views:
     """The views with depthwise layers that work in place, one channel plane after the other.
 
-    Worth it where a plane of scratch is smaller than the distance at which the output could trail the input.
+    Worth it where a plane of scratch is smaller than the distance at which the output could trail the input. Inputs
+    in `barred` are not there as a whole, so that nothing can take their place.
     """
     places = dict(views.places)
     planes: dict[str, int] = {}
@@ -93,7 +94,7 @@ def with_planes(network: Network, views: Views, alignment: int) -> Views:
     for layer in network.layers:
         source, target = layer.inputs[0], layer.output
         scratch = None if source in network.constants else plane_scratch(network, layer, source, alignment)
-        if scratch is None or network.sole_reader(source) is not layer:
+        if scratch is None or source in barred or network.sole_reader(source) is not layer:
             continue
         root = places[source].root
         if members.get(root) != {source} or target not in members:

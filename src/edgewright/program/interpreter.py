@@ -33,6 +33,7 @@ class Interpreter:
         self.buffers: Mapping[str, Buffer] = {buffer.name: buffer for buffer in plan.buffers}
         self.memories = {name: np.full(size, poison, dtype=np.uint8) for name, size in plan.arenas.items()}
         self._placed = {view.buffer for view in plan.views.values()}
+        self._coming: dict[str, tuple[Array, int]] = {}  # inputs that are pulled by rows, and the rows had so far
         for name, view in plan.views.items():
             self._check_view(self.network.tensors[name], view)
 
@@ -48,7 +49,10 @@ class Interpreter:
                     f"input '{name}' is {value.dtype}{list(value.shape)}, expected {tensor.dtype.value}"
                     f"{list(tensor.shape)}"
                 )
-            self._store(name, Region.whole(tensor.shape), value)
+            if self.plan.views[name].window:
+                self._coming[name] = (value, 0)
+            else:
+                self._store(name, Region.whole(tensor.shape), value)
         for index, stage in enumerate(self.plan.program.stages):
             for buffer in self.plan.live(index):
                 if buffer.name not in self._placed:  # scratch: nothing may rely on what is there
@@ -71,6 +75,7 @@ class Interpreter:
             if name in self.network.constants:
                 data = self.network.constants[name][needed.slices]
             else:
+                self._pull(name, needed)
                 data = self._load(name, needed)
                 self._spoil(step, which, name, needed, data)
             operands.append(Operand(data, needed, self.network.tensors[name]))
@@ -78,6 +83,17 @@ class Interpreter:
         assert value.shape == step.region.shape, layer
         assert value.dtype == result.dtype.numpy, layer
         self._store(layer.output, step.region, value)
+
+    def _pull(self, name: str, needed: Region) -> None:
+        """Puts the rows of a pulled input that are not there yet into its window, one after the other."""
+        if name not in self._coming:
+            return
+        value, had = self._coming[name]
+        axis = (self.plan.views[name].window or (0, 0))[0]
+        for row in range(had, needed.bounds[axis][1]):
+            part = Region.whole(value.shape).with_axis(axis, (row, row + 1))
+            self._store(name, part, value[part.slices])
+        self._coming[name] = (value, max(had, needed.bounds[axis][1]))
 
     def _spoil(self, step: Step, which: int, name: str, needed: Region, data: Array) -> None:
         """Poisons what the step itself would have overwritten before reading it."""
