@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ..network import Network, Tensor
@@ -78,23 +78,22 @@ def header(prefix: str, plan: Plan, network: Network, names: Parameters, options
         for name, parameter in group.items():
             _describe(c, f"{guard}_{way}_{parameter.upper()}", network.tensors[name])
     c.lines += [
-        '/* To place an arena, define NAME_SECTION(memory), such as __attribute__((section(".sram2"))),',
-        " * when compiling the library; or define NAME_CALLER_PLACES_ARENA and call NAME_run_in. */".replace(
-            "NAME", prefix
-        ).replace(f"{prefix}_CALLER", f"{guard}_CALLER"),
+        f"/* To place the arena, define {guard}_SECTION(memory) when compiling the library, for example as",
+        ' * __attribute__((section(".sram2"))).',
+        f" * To bring it yourself, define {guard}_CALLER_PLACES_ARENA and call {prefix}_run_in. */",
         f"#ifndef {guard}_SECTION",
         f"#define {guard}_SECTION(memory)",
         "#endif",
         "",
     ]
-    c.lines[-6] = c.lines[-6].replace("NAME_SECTION", f"{guard}_SECTION")
     arenas = [f"uint8_t *{identifier(memory).lower()}" for memory in plan.arenas]
     tensors = declared(prefix, plan, network, names)
     for name, parameter in names.inputs.items():
         if plan.views[name].window:
             ctype, row = C_TYPES[network.tensors[name].dtype.value], network.tensors[name].strides[1]
             c.lines += [
-                f"/* Writes row `row` of {comment(name)} ({row} bytes) to `target`. Rows are asked for in order, once each. */",
+                f"/* Writes row `row` of {comment(name)} ({row} bytes) to `target`.",
+                " * Rows are asked for in order, once each. */",
                 f"typedef void (*{prefix}_pull_{parameter})(void *context, int32_t row, {ctype} *target);",
                 "",
             ]
@@ -151,65 +150,11 @@ def _text(name: str) -> str:
     return "".join(ch if ch.isprintable() and ch.isascii() and ch not in '"\\?' else "_" for ch in name)
 
 
-_RESERVED: Sequence[str] = [
-    "auto",
-    "break",
-    "case",
-    "char",
-    "const",
-    "continue",
-    "default",
-    "do",
-    "double",
-    "else",
-    "enum",
-    "extern",
-    "float",
-    "for",
-    "goto",
-    "if",
-    "inline",
-    "int",
-    "long",
-    "register",
-    "restrict",
-    "return",
-    "short",
-    "signed",
-    "sizeof",
-    "static",
-    "struct",
-    "switch",
-    "typedef",
-    "union",
-    "unsigned",
-    "void",
-    "volatile",
-    "while",
-    "class",
-    "new",
-    "delete",
-    "this",
-    "template",
-    "typename",
-    "namespace",
-    "operator",
-    "private",
-    "public",
-    "protected",
-    "virtual",
-    "friend",
-    "using",
-    "try",
-    "catch",
-    "throw",
-    "bool",
-    "true",
-    "false",
-    "export",
-    "asm",
-    "and",
-    "or",
-    "not",
-    "xor",
-]
+_RESERVED = frozenset(
+    """
+    auto break case char const continue default do double else enum extern float for goto if inline int long register
+    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while class new
+    delete this template typename namespace operator private public protected virtual friend using try catch throw
+    bool true false export asm and or not xor
+    """.split()  # noqa: SIM905
+)
