@@ -10,12 +10,10 @@ from ..network import Network, Region, Shape
 from ..network.operators import Concat, Reshape, Slice
 from ..platform import Board
 from ..program import Buffer, Loop, Plan, Program, Saving, Stage, Step, Sweep, View, check
+from .apart import Solution, judge, moved_apart
 from .layout import (
     Effort,
-    LayoutProblem,
     MemoryPlacement,
-    Placement,
-    conflicts,
     place_greedy_by_size,
     place_in_memories,
     place_optimal,
@@ -30,19 +28,6 @@ MOST_TRIALS = 24  # of deciding otherwise about a concat or slice that stands in
 
 # Layers of one kind do the same to tensors of the same shapes.
 Kind = tuple[Concat | Slice, tuple[Shape, ...]]
-
-
-@dataclass(frozen=True)
-class Solution:
-    """One way to run a network: what shares memory, the order, the addresses."""
-
-    work: Work
-    order: Order
-    placement: Placement
-
-    @property
-    def peak(self) -> int:
-        return self.placement.peak
 
 
 def plan(
@@ -70,7 +55,7 @@ def plan(
         chosen = replace(chosen, pulled=_pulled(network))
     unit = _alignment(network, board, alignment)
     bound = 0 if chosen == PLAIN else order(relaxed_problem(network, chosen, unit)).bound
-    best = _solve(network, chosen, unit, bound)
+    best = moved_apart(_solve(network, chosen, unit, bound))
     bound = min(best.peak, best.order.bound if chosen == PLAIN else bound)
     if board is not None and best.peak > max((memory.usable for memory in board.ram), default=0):
         memories, best = _spread(best, board)
@@ -194,14 +179,8 @@ def _place(work: Work, found: Order) -> Solution:
     problem = work.layout_problem(found.steps)
     effort = Effort.NORMAL if len(problem.items) <= MOST_SEARCHED else Effort.QUICK
     placement = place_optimal(problem, effort=effort)
-    _judge(problem, placement)
+    judge(problem, placement)
     return Solution(work, found, placement)
-
-
-def _judge(problem: LayoutProblem, placement: Placement) -> None:
-    """The independent check runs in production too: a plan that fails it is our bug and must not leave the house."""
-    found = conflicts(problem, placement)
-    assert not found, f"buffers overlap: {found[:3]}"
 
 
 def _home(board: Board | None, peak: int) -> str:
