@@ -13,12 +13,12 @@ from edgewright.network.reference import compare
 from edgewright.program import Plan
 
 # Every warning is an error: an embedded engineer compiles with them on. Optimised a little, since tests are many.
-WARNINGS = (
-    "-std=c99 -Wall -Wextra -Wconversion -Wshadow -pedantic -Werror -O1 -ffp-contract=off -fno-strict-aliasing".split()
-)
+WARNINGS = "-std=c99 -Wall -Wextra -Wconversion -Wshadow -pedantic -Werror -O1 -ffp-contract=off -fno-strict-aliasing".split()
 
 
-def native(network: Network, target: str = "host", plan: Plan | None = None, options: Options | None = None) -> Native:
+def native(
+    network: Network, target: str = "host", plan: Plan | None = None, options: Options | None = None
+) -> Native:
     library = emit(plan or make_plan(network), TARGETS[target], network, options=options)
     return build(library, flags=WARNINGS)
 

@@ -209,3 +209,17 @@ def test_a_network_whose_layers_are_all_free():
     x = b.input("x", (1, 4))
     net = b.build([b.layer(Clamp(0.0), [x], "y")])
     assert plan(net).peak_bytes == 16  # in place
+
+
+def test_memory_is_shared_only_where_it_lowers_the_peak():
+    """Where there is room, outputs lie apart from their inputs although they could trail them."""
+    network = sample("resnet8_int8")
+    found = plan(network, explain=False)
+    buffers = {buffer.name: buffer for buffer in found.buffers}
+
+    def meet(layer):
+        x, y = (buffers[found.views[name].buffer] for name in (layer.inputs[0], layer.output))
+        return x is not y and x.offset < y.end and y.offset < x.end
+
+    shared = [layer.name for layer in network.layers if isinstance(layer.op, Conv2d) and meet(layer)]
+    assert len(shared) == 1  # the widest stage: two tensors of 16 KiB beside a third

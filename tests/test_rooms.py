@@ -16,7 +16,8 @@ MAY_IMPORT = {
     "program": ("network", "platform"),
     "memory": ("program", "network", "platform"),
     "report": ("memory", "program", "network", "platform"),
-    "cli": ("report", "memory", "program", "network", "platform", "samples"),
+    "emit": ("report", "memory", "program", "network", "platform"),
+    "cli": ("emit", "report", "memory", "program", "network", "platform", "samples"),
 }
 EVERYBODY = {"errors", "files", "lazy"}
 

@@ -7,6 +7,9 @@ True
 """
 
 from . import samples
+from .emit import Kernels, Options, Rounding
+from .emit.compiling import Compiled, compile_model
+from .emit.native import load
 from .errors import BoardError, EdgewrightError, Infeasible, InputError, ModelError, Unsupported
 from .memory import Item, LayoutProblem, Placement, Techniques, critical_buffers, place_optimal, plan
 from .network import Network, Region, Tensor, random_inputs
@@ -22,23 +25,29 @@ __all__ = [
     "Board",
     "BoardError",
     "Buffer",
+    "Compiled",
     "EdgewrightError",
     "Infeasible",
     "InputError",
     "Item",
+    "Kernels",
     "LayoutProblem",
     "ModelError",
     "Network",
+    "Options",
     "Placement",
     "Plan",
     "Program",
     "Region",
+    "Rounding",
     "Techniques",
     "Tensor",
     "Unsupported",
     "catalogue",
+    "compile_model",
     "critical_buffers",
     "interpret",
+    "load",
     "load_board",
     "load_plan",
     "place_optimal",

@@ -6,9 +6,11 @@ import click
 
 from ..errors import EdgewrightError
 from .boards import boards
+from .compile import compile_
 from .inspect import inspect
 from .layout import layout
 from .plan import plan
+from .run import run
 from .sample import sample
 
 
@@ -29,5 +31,5 @@ def main() -> None:
     """Runs trained CNNs on small hardware in the least memory, with proof."""
 
 
-for verb in (inspect, plan, layout, boards, sample):
+for verb in (inspect, plan, compile_, run, layout, boards, sample):
     main.add_command(verb)

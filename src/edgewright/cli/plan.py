@@ -16,7 +16,7 @@ from ..memory import plan as make_plan
 from ..network import Shape
 from ..platform import Board, load_board
 from ..program import Plan, plan_text, plan_to_dict
-from ..report import plan_page, words
+from ..report import plan_page, refusal, words
 from .common import Size, console, json_option, model_argument, print_json, read_model, shape_option, working
 
 
@@ -67,7 +67,7 @@ def plan(
     else:
         _print(found, target, list(files))
     if not verdict.fits:
-        raise Infeasible(_refusal(found, verdict, critical))
+        raise Infeasible(refusal(found, verdict, critical))
     if not as_json:
         console.print(_fitting(verdict), style="green")
 
@@ -160,27 +160,3 @@ def _fitting(verdict: Fit) -> str:
     if verdict.ram is None:
         return "no --board or --ram given: nothing to compare with"
     return f"fits: {words.count(verdict.ram - verdict.ram_needed)} B of {words.count(verdict.ram)} B RAM stay free"
-
-
-def _way_out(plan: Plan) -> str:
-    floats = any(plan.network.tensors[name].dtype.is_float for name in plan.views)
-    return "a board with more RAM, a smaller input" + (", or an int8 version of the model" if floats else "")
-
-
-def _refusal(plan: Plan, verdict: Fit, critical: Sequence[str]) -> str:
-    if verdict.ram is not None and verdict.ram_needed > verdict.ram:
-        over = verdict.ram_needed - verdict.ram
-        names = ", ".join(f"'{name}'" for name in critical[:4])
-        more = f" and {len(critical) - 4} more" if len(critical) > 4 else ""
-        proof = "no plan of whole layers needs less" if plan.optimal else "the least found"
-        return (
-            f"does not fit: {plan.network.name} needs {words.count(verdict.ram_needed)} B of RAM ({proof}), "
-            f"{words.count(over)} B more than the {words.count(verdict.ram)} B there are; "
-            f"in the way: {names}{more}. Try {_way_out(plan)}."
-        )
-    assert verdict.flash is not None
-    return (
-        f"does not fit: {plan.network.name} has {words.count(plan.flash_bytes)} B of weights, "
-        f"{words.count(plan.flash_bytes - verdict.flash)} B more than the {words.count(verdict.flash)} B of flash. "
-        f"Try int8 weights or a board with more flash."
-    )

@@ -23,7 +23,7 @@ class Parameters:
 
 
 def parameters(network: Network, taken: Collection[str]) -> Parameters:
-    used = {*taken, *_RESERVED}
+    used = {*taken, *_RESERVED, *_LOCALS}
     return Parameters(_named(network.inputs, used), _named(dict.fromkeys(network.outputs), used))
 
 
@@ -157,4 +157,10 @@ _RESERVED = frozenset(
     delete this template typename namespace operator private public protected virtual friend using try catch throw
     bool true false export asm and or not xor
     """.split()  # noqa: SIM905
+)
+
+# Variables of the run function: a parameter of the same name would be shadowed.
+_LOCALS = frozenset(
+    [f"{word}{axis}" for word in ("a", "b", "i", "j", "k", "kx", "ky", "depth", "part") for axis in range(10)]
+    + "px py pw pb tap weight sum top left channel best total count".split()  # noqa: SIM905
 )

@@ -153,6 +153,8 @@ class _Schedule:
                 self._step(c, stage, item, counters)
 
     def _step(self, c: Source, stage: int, step: Step, counters: tuple[str, ...]) -> None:
+        if step.region.is_empty:
+            return
         layer = self.network.by_name[step.layer]
         shape = self.network.tensors[layer.output].shape
         moving = any(d for move in step.moves for d in move)

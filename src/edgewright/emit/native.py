@@ -55,7 +55,7 @@ class Native:
             tensor = self.network.tensors[name]
             if name not in inputs:
                 raise InputError(f"no value for input '{name}'; given are {sorted(inputs)}")
-            value = np.ascontiguousarray(inputs[name])
+            value = np.asarray(inputs[name], order="C")
             if value.shape != tensor.shape or value.dtype != tensor.dtype.numpy:
                 raise InputError(
                     f"input '{name}' must be {tensor.dtype.value} of shape {tensor.shape}, "

@@ -43,7 +43,7 @@ def elements(
     Gives (offset of the element in each place, index along each joined axis). Places are broadcast against the
     region first (`spread`), so that all have its rank.
     """
-    joined = _join(list(bounds), [place.spread(len(bounds)) for place in places])
+    joined = joined_axes(list(bounds), [place.spread(len(bounds)) for place in places])
     spans, strides, windows = joined
     with loops(c, spans, backward=backward) as indices:
         offsets = []
@@ -69,7 +69,7 @@ def _scaled(index: Expr, stride: int) -> Expr:
     return 0 if stride == 0 else index if stride == 1 else f"{index} * {stride}"
 
 
-def _join(
+def joined_axes(
     bounds: list[tuple[Expr, Expr]], places: Sequence[Place]
 ) -> tuple[list[tuple[Expr, Expr]], list[list[int]], list[tuple[int, int] | None]]:
     """Axes merged from the inside: the inner one must be whole in every place, and lie densely in the outer one."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+
+from ..errors import BoardError
+from ..platform import Board, Feature, Processor, ProcessorKind
 
 
 class Family(Enum):
@@ -15,24 +18,87 @@ class Family(Enum):
     SIMD = "simd"  # the vectors of a host or an application processor: x86-64, aarch64
 
 
+class Architecture(Enum):
+    """Whose compiler is needed."""
+
+    HOST = "host"
+    CORTEX_M = "cortex-m"
+    RV32 = "rv32"
+    AARCH64 = "aarch64"
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     name: str
     family: Family
     has_fpu: bool  # float32 in hardware
+    architecture: Architecture = Architecture.HOST
+    cpu: str = ""  # as -mcpu= (Arm) or -march= (RISC-V) names it
+    fpu: str = ""  # as -mfpu= names it; empty: none, or implied by the cpu
 
+
+_M = Architecture.CORTEX_M
 
 TARGETS = {
     target.name: target
     for target in (
         Target("host", Family.SIMD, True),
-        Target("cortex-m0plus", Family.PORTABLE, False),
-        Target("cortex-m4", Family.DSP, True),
-        Target("cortex-m7", Family.DSP, True),
-        Target("cortex-m33", Family.DSP, True),
-        Target("cortex-m55", Family.HELIUM, True),
-        Target("rv32imc", Family.PORTABLE, False),
-        Target("rv32gc", Family.PORTABLE, True),
-        Target("aarch64", Family.SIMD, True),
+        Target("cortex-m0plus", Family.PORTABLE, False, _M, "cortex-m0plus"),
+        Target("cortex-m4", Family.DSP, True, _M, "cortex-m4", "fpv4-sp-d16"),
+        Target("cortex-m7", Family.DSP, True, _M, "cortex-m7", "fpv5-sp-d16"),
+        Target("cortex-m33", Family.DSP, True, _M, "cortex-m33", "fpv5-sp-d16"),
+        Target("cortex-m55", Family.HELIUM, True, _M, "cortex-m55"),
+        Target("rv32imc", Family.PORTABLE, False, Architecture.RV32, "rv32imc"),
+        Target("rv32gc", Family.PORTABLE, True, Architecture.RV32, "rv32imafdc"),
+        Target("aarch64", Family.SIMD, True, Architecture.AARCH64, "armv8-a"),
     )
 }
+
+_K = ProcessorKind
+_OF_KIND = {
+    _K.CORTEX_M0PLUS: "cortex-m0plus",
+    _K.CORTEX_M3: "cortex-m0plus",
+    _K.CORTEX_M4: "cortex-m4",
+    _K.CORTEX_M4F: "cortex-m4",
+    _K.CORTEX_M7: "cortex-m7",
+    _K.CORTEX_M33: "cortex-m33",
+    _K.CORTEX_M55: "cortex-m55",
+    _K.CORTEX_M85: "cortex-m55",
+    _K.CORTEX_A53: "aarch64",
+    _K.CORTEX_A57: "aarch64",
+    _K.CORTEX_A72: "aarch64",
+    _K.CORTEX_A76: "aarch64",
+    _K.CORTEX_A78AE: "aarch64",
+    _K.DENVER2: "aarch64",
+    _K.RV32IMC: "rv32imc",
+    _K.RV32GC: "rv32gc",
+    _K.X86_64: "host",
+}
+
+
+def target_of(board: Board) -> Target:
+    """The target that runs on the board's first processor we have a compiler for, with the features it names."""
+    for processor in board.processors:
+        if processor.kind in _OF_KIND:
+            return _as_built(TARGETS[_OF_KIND[processor.kind]], processor)
+    kinds = ", ".join(processor.kind.value for processor in board.processors)
+    raise BoardError(
+        f"board '{board.name}' has no processor that code can be built for here ({kinds}); "
+        "its own compiler takes the portable C: --target rv32imc or --target host"
+    )
+
+
+def _as_built(target: Target, processor: Processor) -> Target:
+    """The target without the options that the chip's maker left out."""
+    if target.architecture is not Architecture.CORTEX_M:
+        return target
+    if processor.kind is ProcessorKind.CORTEX_M3:
+        target = replace(target, cpu="cortex-m3")
+    features = processor.features
+    if target.family is Family.HELIUM and Feature.HELIUM not in features:
+        target = replace(target, family=Family.DSP, cpu=f"{target.cpu}+nomve")
+    if target.has_fpu and Feature.FPU not in features:
+        target = replace(target, has_fpu=False, fpu="")
+    if target.cpu == "cortex-m33" and Feature.DSP not in features:
+        target = replace(target, family=Family.PORTABLE, cpu="cortex-m33+nodsp")
+    return target

@@ -1,6 +1,9 @@
 """Pages and pictures drawn from a Plan: what it needs, where every buffer lies, and why it is no less."""
 
+from .compiled import compiled_page
+from .figures import Check, Figures, LayerCost
 from .memory_map import memory_map_svg
 from .page import plan_page
+from .refusal import refusal
 
-__all__ = ["memory_map_svg", "plan_page"]
+__all__ = ["Check", "Figures", "LayerCost", "compiled_page", "memory_map_svg", "plan_page", "refusal"]

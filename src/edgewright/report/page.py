@@ -63,7 +63,7 @@ def plan_page(
     occupancy = Occupancy(plan)
     critical_buffers = critical_rows(occupancy, critical)
     script = asset("page.js")
-    page = _environment().get_template("page.html")
+    page = environment().get_template("page.html")
     return page.render(
         plan=plan,
         words=words,
@@ -96,7 +96,7 @@ def _proof(plan: Plan) -> str:
     return f"at most {gap} above the bound of {words.size(plan.bound_bytes)}"
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
     return Environment(
         loader=FunctionLoader(asset),
         autoescape=True,

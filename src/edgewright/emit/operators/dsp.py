@@ -2,13 +2,173 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from ...network import Array
+from ...network.operators import Conv2d
+from ...network.tensor import DType
+from ...program import Sweep
+from ..nest import loops
+from ..place import Place
 from ..site import Site
-from ..source import Source
+from ..source import Expr, Source, plus, times
+from ..target import Family
+from .dsp_packing import LARGEST, Packed, overlapped, packed
+
+SMALL = 64  # a dense layer with less than this part of all products is small
+STACK = 576  # bytes of columns that may lie on the stack when the arena has no room for them
+
+
+@dataclass(frozen=True)
+class _Window:
+    """A convolution over an image, which a dense layer is as well: one window, one tap."""
+
+    op: Conv2d
+    size: tuple[int, int, int]  # of x: height, width, depth
+    kernel: tuple[int, int]
+    runs: Array  # (channels, runs, taps of a run): what lies side by side in x
+    images: tuple[str, str]  # the fields of ew_image for x and the output
+
+    @property
+    def columns(self) -> int:
+        """Bytes of the columns of two pixels."""
+        return 4 * self.runs.shape[1] * (-(-self.runs.shape[2] // 4) * 4)
+
+    @property
+    def fits_table(self) -> bool:
+        """Whether all numbers fit the small types of ew_dsp_convolution."""
+        bytes_ = (*self.kernel, *self.op.stride, *self.op.dilation)
+        return max(self.size) <= LARGEST and max(bytes_) <= 255 and max(map(abs, self.op.pads)) <= 127
 
 
 def conv2d(site: Site, c: Source) -> bool:
-    return False
+    op, x, y = site.op, site.inputs[0], site.output
+    assert isinstance(op, Conv2d)
+    if not _is_ours(site) or op.groups != 1 or site.sweep is Sweep.CHANNELS or not (_is_image(x) and _is_image(y)):
+        return False
+    (_, *size), (_, *kernel, _) = site.shapes[:2]
+    window = _Window(
+        op, (size[0], size[1], size[2]), (kernel[0], kernel[1]), _runs(site, op), (_image(x), _image(y))
+    )
+    if not _has_room(site, window):
+        return _is_pointwise(site, op) and _pixel_by_pixel(site, c)
+    batch, rows, columns, _ = site.region
+    return _by_pairs(site, c, window, batch, (*rows, *columns))
 
 
 def dense(site: Site, c: Source) -> bool:
-    return False
+    """Small ones after convolutions use their kernel: two pixels at once are a waste, but code is saved."""
+    if not _is_ours(site):
+        return False
+    x, one = site.inputs[0], (0, 1)
+    small = site.network.macs(site.layer) * SMALL < site.network.total_macs and "dsp_conv" in site.unit.kernels
+    if small and x.strides[-1] == 1 and all(bound == one for bound in site.region[:-1]):
+        depth = x.tensor.shape[-1]
+        runs = site.network.constants[site.inputs[1].tensor.name].reshape(-1, 1, depth)
+        window = _Window(Conv2d(), (1, 1, depth), (1, 1), runs, ("{0, 0, 0}", "{0, 0, 0}"))
+        if _has_room(site, window) and _by_pairs(site, c, window, one, (*one, *one)):
+            return True
+    return _pixel_by_pixel(site, c)
+
+
+def _has_room(site: Site, window: _Window) -> bool:
+    """Whether there are two channels at least, and memory for the columns of two pixels."""
+    first, last = site.region[-1]
+    is_pair = isinstance(first, int) and isinstance(last, int) and last - first > 1
+    return is_pair and (site.scratch(window.columns) is not None or window.columns <= STACK)
+
+
+def _by_pairs(site: Site, c: Source, window: _Window, batch: tuple[Expr, Expr], part: tuple[Expr, ...]) -> bool:
+    """Two pixels and two channels at a time, from columns."""
+    made = packed(site, window.runs, group=2, is_raw=False) if window.fits_table else None
+    if made is None:
+        return False
+    kernel = "dsp_general" if made.is_general else "dsp_plain"
+    site.use("dsp_conv", kernel)
+    table = site.unit.table("ew_dsp_convolution", _convolution(site, window, made, kernel))
+    rank, buffer = len(site.output.strides), site.scratch(window.columns)
+    with loops(c, [batch], "n", backward=site.is_backward) as (n,), c.block():
+        name = _part(site, c, part)
+        if buffer is None:
+            c.line(f"uint32_t columns[{window.columns // 4}];")
+        inner = (0,) * max(rank - 2, 0)
+        x = _address(site.inputs[0], (n, *inner, 0)[-rank:])
+        y = _address(site.output, (n, *inner, made.first)[-rank:])
+        c.line(f"ew_dsp_conv(&{table}, {x}, {y}, &{name}, {buffer or 'columns'});")
+    return True
+
+
+def _pixel_by_pixel(site: Site, c: Source) -> bool:
+    """Pixels that are read as they lie, one after the other: needs no memory."""
+    x, y = site.inputs[0], site.output
+    depth = x.tensor.shape[-1]
+    weights = site.network.constants[site.inputs[1].tensor.name].reshape(-1, 1, depth)
+    if x.strides[-1] != 1 or y.strides[-1] != 1:
+        return False
+    made = packed(site, overlapped(weights[:, 0])[:, None], group=4, is_raw=True)
+    if made is None:
+        return False
+    is_unsigned = x.tensor.dtype is DType.UINT8
+    kernel = f"dsp_fours_{'unsigned' if is_unsigned else 'general' if made.is_general else 'plain'}"
+    site.use("dsp_dense", kernel)
+    table = site.unit.table("ew_dsp_sums", made.fields)
+    with loops(c, site.region[:-1], "n", backward=site.is_backward) as at:
+        source = at
+        if isinstance(site.op, Conv2d):
+            source = tuple(times(i, s) for i, s in zip(at, (1, *site.op.stride), strict=True))
+        pointers = f"{_address(x, (*source, 0))}, {_address(y, (*at, made.first))}"
+        c.line(f"ew_dsp_dense(&{table}, ew_{kernel}, {pointers}, {depth});")
+    return True
+
+
+def _is_ours(site: Site) -> bool:
+    return site.target.family is Family.DSP and site.inputs[1].is_constant
+
+
+def _is_image(place: Place) -> bool:
+    """Whether the bytes of a pixel lie side by side, and only rows may be kept in a rolling buffer."""
+    return place.strides[-1] == 1 and (place.window is None or place.window[0] == 1)
+
+
+def _is_pointwise(site: Site, op: Conv2d) -> bool:
+    return site.shapes[1][1:3] == (1, 1) and op.pads == (0, 0, 0, 0)
+
+
+def _runs(site: Site, op: Conv2d) -> Array:
+    """The weights (channels, runs, taps of a run): a run is what lies side by side in memory."""
+    w = site.network.constants[site.inputs[1].tensor.name]
+    channels, rows, columns, depth = w.shape
+    is_joined = columns == 1 or (op.dilation[1] == 1 and site.inputs[0].strides[2] == depth)
+    return w.reshape(channels, rows, columns * depth) if is_joined else w.reshape(channels, rows * columns, depth)
+
+
+def _part(site: Site, c: Source, bounds: tuple[Expr, ...]) -> str:
+    """The C name of an ew_part: a table where it is known, otherwise a variable of the block."""
+    if all(isinstance(bound, int) for bound in bounds):
+        return site.unit.table("ew_part", bounds)
+    c.line(f"const ew_part part = {{{', '.join(map(str, bounds))}}};")
+    return "part"
+
+
+def _convolution(site: Site, window: _Window, made: Packed, kernel: str) -> tuple[Expr, ...]:
+    """The fields of ew_dsp_convolution."""
+    op, rows, depth = window.op, window.kernel[0], window.size[2]
+    _, runs, taps = window.runs.shape
+    return (
+        f"{{{', '.join(map(str, made.fields))}}}",
+        f"ew_{kernel}",
+        *window.images,
+        *(*window.size, rows, runs // rows, taps // depth),
+        *(*op.stride, *op.dilation, *op.pads[:2]),
+        *(made.zero, 128 if site.inputs[0].tensor.dtype is DType.UINT8 else 0, int(site.is_backward)),
+    )
+
+
+def _image(place: Place) -> str:
+    """The fields of ew_image."""
+    return f"{{{place.strides[1]}, {place.strides[2]}, {place.window[1] if place.window else 0}}}"
+
+
+def _address(place: Place, at: tuple[Expr, ...]) -> str:
+    offset = plus(place.offset(at))
+    return place.pointer if offset == 0 else f"({place.pointer} + {offset})"

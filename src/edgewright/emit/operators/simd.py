@@ -1,30 +1,19 @@
-"""Convolutions, dense layers and pooling with the vectors of a host or an application processor."""
+"""Emitters for a host or an application processor, whose vectors the kernels use."""
 
 from __future__ import annotations
 
 from ..site import Site
 from ..source import Source
+from . import simd_conv, simd_depthwise, simd_int8
+from .simd_lines import activation, batch_norm, binary, reduce
+from .simd_pool import avg_pool2d, max_pool2d
+
+__all__ = ["activation", "avg_pool2d", "batch_norm", "binary", "conv2d", "dense", "max_pool2d", "reduce"]
 
 
 def conv2d(site: Site, c: Source) -> bool:
-    return False
+    return simd_depthwise.conv2d(site, c) or simd_conv.conv2d(site, c) or simd_int8.conv2d(site, c)
 
 
 def dense(site: Site, c: Source) -> bool:
-    return False
-
-
-def max_pool2d(site: Site, c: Source) -> bool:
-    return False
-
-
-def avg_pool2d(site: Site, c: Source) -> bool:
-    return False
-
-
-def reduce(site: Site, c: Source) -> bool:
-    return False
-
-
-def binary(site: Site, c: Source) -> bool:
-    return False
+    return simd_conv.dense(site, c) or simd_int8.dense(site, c)

@@ -1,22 +1,90 @@
-"""int8 additions, pooling and means, for microcontrollers."""
+"""int8 additions, for microcontrollers; pooling and means are in `small_pools`."""
 
 from __future__ import annotations
 
+from math import prod
+
+from ...network import Arithmetic, DType
+from ...network.kernels.tflite_fixed import quantize_multiplier
+from ...network.kernels.tflite_scales import activation_range, scale, zero
+from ...network.operators import Binary, BinaryKind
+from ..place import Place
 from ..site import Site
-from ..source import Source
+from ..source import Expr, Source, times
+from ..target import Family
+from .small_pools import avg_pool2d, max_pool2d, reduce
+
+__all__ = ["avg_pool2d", "binary", "max_pool2d", "reduce"]
+
+MOST_SHIFT = 21  # a zero point, shifted by this, leaves room for the sum in 32 bits
 
 
 def binary(site: Site, c: Source) -> bool:
-    return False
+    """A sum of two tensors of one shape that lie densely."""
+    op = site.op
+    assert isinstance(op, Binary)
+    span = _span(site) if _adds_int8(site, op) else None
+    fields = _add_fields(site, op) if span else None
+    if span is None or fields is None:
+        return False
+    first, count = span
+    site.use("add")
+    table = site.unit.table("ew_add", fields)
+    pointers = ", ".join(f"{place.pointer} + {first}" for place in (*_coarser_first(site), site.output))
+    c.line(f"ew_add_int8(&{table}, {pointers}, {count}, {int(site.is_backward)});")
+    return True
 
 
-def avg_pool2d(site: Site, c: Source) -> bool:
-    return False
+def _coarser_first(site: Site) -> tuple[Place, Place]:
+    a, b = site.place(0), site.place(1)
+    return (a, b) if scale(a.tensor) >= scale(b.tensor) else (b, a)
 
 
-def max_pool2d(site: Site, c: Source) -> bool:
-    return False
+def _adds_int8(site: Site, op: Binary) -> bool:
+    tensors = [site.result, *(place.tensor for place in site.inputs)]
+    return (
+        site.target.family in (Family.DSP, Family.PORTABLE)
+        and op.kind is BinaryKind.ADD
+        and site.arithmetic is Arithmetic.TFLITE
+        and all(t.dtype is DType.INT8 and t.shape == site.result.shape and t.quant is not None for t in tensors)
+        and all(place.is_dense for place in (site.output, *site.inputs))
+    )
 
 
-def reduce(site: Site, c: Source) -> bool:
-    return False
+def _span(site: Site) -> tuple[Expr, Expr] | None:
+    """(first element, number of elements) of a region that lies in one piece; None when it does not."""
+    shape = site.result.shape
+    cut = [axis for axis, (size, bounds) in enumerate(zip(shape, site.region, strict=True)) if bounds != (0, size)]
+    if not cut:
+        return 0, prod(shape)
+    if len(cut) > 1 or prod(shape[: cut[0]]) != 1:
+        return None
+    low, high = site.region[cut[0]]
+    inner = prod(shape[cut[0] + 1 :])
+    count = high - low if isinstance(low, int) and isinstance(high, int) else f"({high} - {low})"
+    return times(low, inner), times(count, inner)
+
+
+def _add_fields(site: Site, op: Binary) -> list[Expr] | None:
+    """The fields of `ew_add`; None where a multiplier is out of the kernel's reach."""
+    a, b = (place.tensor for place in _coarser_first(site))
+    twice = 2.0 * float(scale(a))
+    finer = _rescale(float(scale(b)) / twice, 0)
+    out = _rescale(twice / (float(1 << 20) * float(scale(site.result))), zero(site.result))
+    if finer is None or out is None or out[1] == 0:
+        return None
+    ends = activation_range(op.activation, site.result)
+    return [zero(a) * (1 << 19), zero(b) * (1 << 21), _braced(finer), _braced(out), *ends]
+
+
+def _braced(values: tuple[int, ...]) -> str:
+    return f"{{{', '.join(map(str, values))}}}"
+
+
+def _rescale(real: float, offset: int) -> tuple[int, int, int, int] | None:
+    """The fields of `ew_rescale`, with an offset that is added behind the shift."""
+    multiplier, shift = quantize_multiplier(real)
+    right = -shift
+    if not 0 <= right <= MOST_SHIFT:
+        return None
+    return multiplier, right, ((1 << right) >> 1) + offset * (1 << right), -1 if right else 0

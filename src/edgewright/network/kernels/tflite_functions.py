@@ -46,14 +46,21 @@ def unary(op: Unary, out: Region, operands: Sequence[Operand], result: Tensor) -
             return _wide_sigmoid(x)
         case UnaryKind.TANH if is_wide:
             return _wide_tanh(x)
+        case _:
+            return look_up(x, result, function_of(op.kind, result))
+
+
+def function_of(kind: UnaryKind, result: Tensor) -> Function:
+    """The function that a table is made of; where it has no value, the output's least or largest one."""
+    match kind:
         case UnaryKind.LOG:
             low = (np.iinfo(result.dtype.numpy).min - zero(result)) * scale(result)
-            return look_up(x, result, lambda v: np.where(v <= 0, low, np.log(np.where(v <= 0, 1, v))))
+            return lambda v: np.where(v <= 0, low, np.log(np.where(v <= 0, 1, v)))
         case UnaryKind.RSQRT:
             high = np.iinfo(np.int16).max * scale(result)
-            return look_up(x, result, lambda v: np.where(v <= 0, high, 1 / np.sqrt(np.where(v <= 0, 1, v))))
+            return lambda v: np.where(v <= 0, high, 1 / np.sqrt(np.where(v <= 0, 1, v)))
         case _:
-            return look_up(x, result, FUNCTIONS[op.kind])
+            return FUNCTIONS[kind]
 
 
 FUNCTIONS: Mapping[UnaryKind, Function] = {
@@ -69,15 +76,20 @@ def look_up(x: Operand, result: Tensor, function: Function) -> Array:
     """The function of every element, by a table of all 8-bit values or of 512 steps between 16-bit ones."""
     with np.errstate(over="ignore"):
         if x.tensor.dtype is DType.INT16:
-            scales = float(scale(x.tensor)), float(scale(result))
-            zeros = zero(x.tensor), zero(result)
-            return interpolated(x.data, step_table(function, scales, zeros, np.float32))
+            return interpolated(x.data, wide_table(x.tensor, result, function))
         info = np.iinfo(x.tensor.dtype.numpy)
         stored = np.arange(info.min, info.max + 1)
         real = scale(x.tensor) * (stored - zero(x.tensor)).astype(np.float32)
         steps = function(real.astype(np.float64)).astype(np.float32) * (np.float32(1) / scale(result))
         table = saturate(np.clip(rounded(steps.astype(np.float64)), -(2.0**31), 2.0**31).astype(np.int64), result)
     return table[x.data.astype(np.intp) - info.min]
+
+
+def wide_table(x: Tensor, result: Tensor, function: Function) -> Array:
+    """The table of a function between two 16-bit tensors."""
+    with np.errstate(over="ignore"):
+        scales = float(scale(x)), float(scale(result))
+        return step_table(function, scales, (zero(x), zero(result)), np.float32)
 
 
 def step_table(
@@ -114,7 +126,7 @@ def interpolated(x: Array, table: Array) -> Array:
 
 
 @cache
-def _sigmoid_table() -> Array:
+def sigmoid_table() -> Array:
     """sigmoid(i / 24) with 16 bits, each value moved by half the interpolation error; the last one saturated."""
     i = np.arange(256)
 
@@ -127,26 +139,32 @@ def _sigmoid_table() -> Array:
     return table
 
 
-def _scaled_input(x: Operand, most: int) -> Array:
-    """16-bit input in steps of 1 / (3 * 4096), rounded half up.
+def input_factor(x: Tensor, most: int) -> tuple[int, int]:
+    """(multiplier, shift to the right) that bring 16-bit input to steps of 1 / (3 * 4096).
 
-    A scale of 2^(n - 12), with n up to `most`, is a shift; any other gets a multiplier of 15 bits, cut off.
+    A scale of 2^(n - 12), with n up to `most`, is a whole number; any other gets a multiplier of 15 bits, cut off.
     """
-    power = float(np.log(scale(x.tensor)) * (np.float32(1) / np.log(np.float32(2))))
+    power = float(np.log(scale(x)) * (np.float32(1) / np.log(np.float32(2))))
     nearest = round_half_away(power)
     if abs(power - nearest) < 1e-3 and 0 <= nearest + 12 <= most:
-        return x.data.astype(np.int64) * (3 << (nearest + 12))
-    factor, shift = float(scale(x.tensor)) * 4096.0 * 3.0, 0
+        return 3 << (nearest + 12), 0
+    factor, shift = float(scale(x)) * 4096.0 * 3.0, 0
     while factor <= 32767.0 / 2.0 and shift <= 30:
         factor, shift = factor * 2.0, shift + 1
-    return (x.data.astype(np.int64) * int(factor) + ((1 << shift) >> 1)) >> shift
+    return int(factor), shift
+
+
+def _scaled_input(x: Operand, most: int) -> Array:
+    """16-bit input in steps of 1 / (3 * 4096), rounded half up."""
+    factor, shift = input_factor(x.tensor, most)
+    return (x.data.astype(np.int64) * factor + ((1 << shift) >> 1)) >> shift
 
 
 def _wide_sigmoid(x: Operand) -> Array:
     scaled = _scaled_input(x, 0)
     size = np.abs(scaled)
     index = np.minimum(size >> 9, 254)
-    table = _sigmoid_table()
+    table = sigmoid_table()
     value = (table[index] << 9) + (size & 0x1FF) * (table[index + 1] - table[index])
     value = np.where(size >> 9 >= 255, 0x7FFF << 10, value)
     value = np.where(scaled >= 0, value + (1 << 9), (1 << 25) - value + (1 << 9) - 1)
@@ -158,7 +176,7 @@ def _wide_tanh(x: Operand) -> Array:
     scaled = _scaled_input(x, 1)
     size = np.abs(scaled)
     index = np.minimum(size >> 8, 254)
-    table = _sigmoid_table()
+    table = sigmoid_table()
     value = (table[index] << 8) + (size & 0xFF) * (table[index + 1] - table[index])
     value = np.where(size >> 8 >= 255, 0xFFFF << 8, value)
     value = np.where(scaled >= 0, value - (1 << 23) + (1 << 7), -value + (1 << 23) + (1 << 7) - 1)

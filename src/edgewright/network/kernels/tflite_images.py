@@ -38,11 +38,12 @@ def concat(op: Concat, out: Region, operands: Sequence[Operand], result: Tensor)
     """uint8 inputs are brought to the output's scale, in float32; other types have one scale throughout."""
     parts = [operand.data for operand in operands]
     if result.dtype is DType.UINT8:
-        parts = [_rescaled(operand, result) for operand in operands]
+        parts = [rescaled(operand, result) for operand in operands]
     return np.concatenate(parts, axis=op.axis)
 
 
-def _rescaled(x: Operand, result: Tensor) -> Array:
+def rescaled(x: Operand, result: Tensor) -> Array:
+    """Stored bytes as the output stores them."""
     if (scale(x.tensor), zero(x.tensor)) == (scale(result), zero(result)):
         return x.data
     ratio = scale(x.tensor) * (np.float32(1) / scale(result))
@@ -54,57 +55,57 @@ def _rescaled(x: Operand, result: Tensor) -> Array:
 def resize(op: Resize, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     x = operands[0]
     if op.mode is ResizeMode.NEAREST:
-        rows, cols = (_nearest(op, axis, out, x) for axis in range(2))
+        rows, cols = (nearest_places(op, i, out, x.shape[1 + i]) - x.origin[1 + i] for i in range(2))
         return x.data[:, rows[:, None], cols[None, :], :]
     if result.dtype is DType.UINT8:
         return _bilinear_float(op, out, x)
     return _bilinear_fixed(op, out, x)
 
 
-def _float_scale(op: Resize, axis: int, x: Operand) -> np.float32:
-    size, extent = op.size[axis], x.shape[1 + axis]
+def _float_scale(op: Resize, axis: int, extent: int) -> np.float32:
+    size = op.size[axis]
     if op.coordinates is Coordinates.ALIGN_CORNERS and size > 1:
         return np.float32(extent - 1) / np.float32(size - 1)
     return np.float32(extent) / np.float32(size)
 
 
-def _nearest(op: Resize, axis: int, out: Region, x: Operand) -> Array:
-    """For each output row or column, which of the operand's it shows."""
+def nearest_places(op: Resize, axis: int, out: Region, extent: int) -> Array:
+    """For each output row or column, which of the image's it shows."""
     index = np.arange(*out.bounds[1 + axis]).astype(np.float32)
     if op.coordinates is Coordinates.HALF_PIXEL:
         index = index + np.float32(0.5)
-    place = index * _float_scale(op, axis, x)
+    place = index * _float_scale(op, axis, extent)
     is_aligned = op.coordinates is Coordinates.ALIGN_CORNERS
     chosen = rounded(place.astype(np.float64)) if is_aligned else np.floor(place)
-    return np.clip(chosen, 0, x.shape[1 + axis] - 1).astype(np.intp) - x.origin[1 + axis]
+    return np.clip(chosen, 0, extent - 1).astype(np.intp)
 
 
 def _bilinear_float(op: Resize, out: Region, x: Operand) -> Array:
     """float32, term by term in the order of the reference kernel; half is added and the rest cut off."""
-    neighbours = []
-    for axis in range(2):
-        index = np.arange(*out.bounds[1 + axis]).astype(np.float32)
-        ratio = _float_scale(op, axis, x)
-        half = np.float32(0.5)
-        is_half = op.coordinates is Coordinates.HALF_PIXEL
-        place = (index + half) * ratio - half if is_half else index * ratio
-        low = np.maximum(np.floor(place), 0)
-        high = np.minimum(np.ceil(place), x.shape[1 + axis] - 1)
-        share = (place - low).reshape((-1, 1, 1) if axis == 0 else (1, -1, 1))
-        origin = x.origin[1 + axis]
-        neighbours.append((low.astype(np.intp) - origin, high.astype(np.intp) - origin, share))
-    (y0, y1, dy), (x0, x1, dx) = neighbours
+    (y0, y1, dy), (x0, x1, dx) = (float_places(op, axis, out, x.shape[1 + axis]) for axis in range(2))
+    dy, dx = dy.reshape(-1, 1, 1), dx.reshape(1, -1, 1)
     one = np.float32(1)
     values = x.data.astype(np.float32)
 
     def corner(rows: Array, cols: Array) -> Array:
-        return values[:, rows[:, None], cols[None, :], :]
+        return values[:, (rows - x.origin[1])[:, None], (cols - x.origin[2])[None, :], :]
 
     total = corner(y0, x0) * (one - dy) * (one - dx)
     total = total + corner(y1, x0) * dy * (one - dx)
     total = total + corner(y0, x1) * (one - dy) * dx
     total = total + corner(y1, x1) * dy * dx
     return (total + np.float32(0.5)).astype(x.data.dtype)
+
+
+def float_places(op: Resize, axis: int, out: Region, extent: int) -> tuple[Array, Array, Array]:
+    """For output rows or columns: the two that they lie between, and how far from the first, in float32."""
+    index = np.arange(*out.bounds[1 + axis]).astype(np.float32)
+    ratio, half = _float_scale(op, axis, extent), np.float32(0.5)
+    is_half = op.coordinates is Coordinates.HALF_PIXEL
+    place = (index + half) * ratio - half if is_half else index * ratio
+    low = np.maximum(np.floor(place), 0)
+    high = np.minimum(np.ceil(place), extent - 1)
+    return low.astype(np.intp), high.astype(np.intp), place - low
 
 
 def _bilinear_fixed(op: Resize, out: Region, x: Operand) -> Array:

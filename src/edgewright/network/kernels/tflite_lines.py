@@ -35,7 +35,7 @@ def softmax(op: Softmax, out: Region, operands: Sequence[Operand], result: Tenso
     if x.tensor.dtype is DType.INT16:
         return _cut(_wide_softmax(op, x), out)
     below = _below_largest(x.data)
-    factor, shift, least = _difference_scale(op.beta, x.tensor)
+    factor, shift, least = difference_scale(op.beta, x.tensor)
     exps = exp_of_negative(multiply(below, factor, shift))
     counted = np.where(below >= least, exps, 0)
     total = divide_by_power(counted, _SUM_BITS).sum(axis=-1, keepdims=True)
@@ -68,7 +68,7 @@ def log_softmax(op: LogSoftmax, out: Region, operands: Sequence[Operand], result
     """The output's scale is 1/16 and its zero point the largest value, whatever the file says."""
     x = operands[0]
     below = _below_largest(x.data)
-    factor, shift, least = _difference_scale(1.0, x.tensor)
+    factor, shift, least = difference_scale(1.0, x.tensor)
     scaled = multiply(below, factor, shift)
     exps = np.where(below >= least, exp_of_negative(scaled), 0)
     log_sum = log_of_q12(divide_by_power(exps, _SUM_BITS).sum(axis=-1, keepdims=True))
@@ -85,7 +85,7 @@ def _below_largest(x: Array) -> Array:
     return wide - wide.max(axis=-1, keepdims=True)
 
 
-def _difference_scale(beta: float, x: Tensor) -> tuple[int, int, int]:
+def difference_scale(beta: float, x: Tensor) -> tuple[int, int, int]:
     """(multiplier, shift) to Q5 for differences, and the least difference that still counts."""
     real = min(beta * float(scale(x)) * (1 << (31 - _INPUT_BITS)), (1 << 31) - 1.0)
     factor, shift = quantize_multiplier(real)
@@ -109,14 +109,18 @@ def reduce(op: Reduce, out: Region, operands: Sequence[Operand], result: Tensor)
     x = operands[0]
     if op.kind in (ReduceKind.MAX, ReduceKind.MIN):
         return reduced(op, x.data)
-    count = prod(x.shape[axis] for axis in op.axes)
-    factor, shift = quantize_multiplier(float(scale(x.tensor)) / float(scale(result)))
+    total = centred(x).sum(axis=op.axes, keepdims=op.keep)
+    return saturate(multiply(np.asarray(total), *reduce_factor(op, x.tensor, result)), result)
+
+
+def reduce_factor(op: Reduce, x: Tensor, result: Tensor) -> tuple[int, int]:
+    """The multiplier of a sum or a mean; 1 / count goes into it, with as many bits as it has room for."""
+    factor, shift = quantize_multiplier(float(scale(x)) / float(scale(result)))
     if op.kind is ReduceKind.MEAN:
-        # 1 / count goes into the multiplier, with as many bits as it has room for.
+        count = prod(x.shape[axis] for axis in op.axes)
         room = min(count.bit_length() - 1, 32, 31 + shift)
         factor, shift = (factor << room) // count, shift - room
-    total = centred(x).sum(axis=op.axes, keepdims=op.keep)
-    return saturate(multiply(np.asarray(total), factor, shift), result)
+    return factor, shift
 
 
 def _cut(line: Array, out: Region) -> Array:

@@ -1,0 +1,62 @@
+"""Tables of what compiled code costs: figures of the whole, and the dearest layers."""
+
+from __future__ import annotations
+
+from rich.markup import escape
+from rich.table import Table
+
+from ..report import Figures, words
+from ..report.figures import difference, verdict
+
+
+def sentence(figures: Figures) -> str:
+    """The verdict: green when everything was compared and near enough."""
+    return f"verified: {verdict(figures)}" if figures.verified else f"{verdict(figures)}: nothing was run"
+
+
+def figures_table(figures: Figures) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row("target", figures.target, escape(figures.board or ""))
+    linked = "not linked" if figures.ram_linked is None else f"{words.count(figures.ram_linked)} B linked"
+    grid.add_row("RAM", f"{words.count(figures.ram_predicted)} B", linked)
+    if figures.stack_bytes is not None:
+        bound = "" if figures.stack_bound is None else f"; never more than {words.count(figures.stack_bound)} B"
+        grid.add_row("stack", f"{words.count(figures.stack_bytes)} B", f"high-water mark of a run{bound}")
+    grid.add_row("flash", f"{words.count(figures.flash_weights)} B", "weights")
+    if figures.flash_code is not None:
+        grid.add_row("", f"{words.count(figures.flash_code)} B", f"code, {escape(figures.compiler or '')}")
+    if figures.flash_runtime:
+        grid.add_row("", f"{words.count(figures.flash_runtime)} B", "what the code calls: memcpy, mathematics")
+    rate = "" if figures.per_mac is None else f"{figures.per_mac:.2f} per MAC, {figures.emulator}"
+    if figures.instructions is not None:
+        grid.add_row("instructions", words.count(figures.instructions), rate)
+    grid.add_row("work", f"{words.rounded_count(figures.macs)} MACs", words.plural(len(figures.layers), "stage"))
+    for check in figures.checks:
+        grid.add_row("checked", escape(check.where), f"{words.plural(check.runs, 'input')}: {difference(check)}")
+    return grid
+
+
+def costs_table(figures: Figures, most: int = 12) -> Table:
+    """The layers that cost most, by instructions or else by MACs."""
+    table = Table(title=f"{escape(figures.model)}: the dearest layers", title_justify="left")
+    for heading in ("#", "layer", "operator", "output"):
+        table.add_column(heading, overflow="fold", justify="right" if heading == "#" else "left")
+    for heading in ("MACs", "instructions", "per MAC", "share"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    rows = sorted(enumerate(figures.layers), key=lambda row: (-(row[1].instructions or 0), -row[1].macs, row[0]))
+    whole = sum(cost.instructions or 0 for cost in figures.layers)
+    for position, cost in rows[:most]:
+        known = cost.instructions is not None
+        table.add_row(
+            str(position),
+            escape(cost.name),
+            escape(cost.operator),
+            cost.output,
+            words.count(cost.macs),
+            words.count(cost.instructions or 0) if known else "–",
+            f"{cost.per_mac:.2f}" if cost.per_mac is not None else "–",
+            words.percent(cost.instructions or 0, whole) if known else "–",
+        )
+    if len(rows) > most:
+        table.add_row("", f"… {len(rows) - most} cheaper; report.html has all")
+    return table

@@ -1,0 +1,97 @@
+"""`edgewright run`: one run of a model's compiled code, on the virtual board or on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+
+import click
+import numpy as np
+from rich.markup import escape
+from rich.table import Table
+
+from ..emit import Options, Rounding
+from ..emit.compiling import make_library
+from ..emit.inputs import load_inputs
+from ..emit.trial import run_once
+from ..errors import InputError
+from ..files import write_atomic
+from ..network import Array, Network, Shape, random_inputs
+from ..network.reference import to_file_layout
+from ..report import words
+from .common import console, json_option, model_argument, print_json, read_model, shape_option, working
+from .compile import hardware_options
+from .costs import costs_table, figures_table
+
+
+@click.command()
+@model_argument
+@hardware_options
+@click.option(
+    "--input",
+    "inputs",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Values (.npy or .npz), in the file's layout or channels last. Again for the next input.  [default: random]",
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write the outputs (.npz), in the file's layout."
+)
+@shape_option
+@json_option
+def run(
+    model: Path,
+    board: str | None,
+    target: str | None,
+    plan_file: Path | None,
+    rounding: str,
+    fixed_point: bool | None,
+    inputs: tuple[Path, ...],
+    output: Path | None,
+    shapes: dict[str, Shape],
+    as_json: bool,
+) -> None:
+    """Compiles MODEL and runs it once: outputs, and on the virtual board instructions, RAM and stack.
+
+    Code for a microcontroller runs on an emulated one; code for host runs here.
+    """
+    network = read_model(model, shapes)
+    given = load_inputs(network, inputs) if inputs else [random_inputs(network)]
+    if len(given) != 1:
+        raise InputError(f"{len(given)} samples were given; `run` takes one")
+    with working(f"compiling and running {network.name}"):
+        library, hardware = make_library(
+            network, board, target, plan_file, None, Options(Rounding(rounding), fixed_point)
+        )
+        outputs, figures = run_once(library, given[0], hardware)
+    theirs = {name: to_file_layout(network, name, value) for name, value in outputs.items()}
+    if output:
+        _save(output, theirs)
+    if as_json:
+        print_json({**figures.to_dict(), "outputs": {name: value.tolist() for name, value in theirs.items()}})
+        return
+    console.print(costs_table(figures))
+    console.print(figures_table(figures))
+    console.print(_outputs(network, theirs))
+    if output:
+        console.print(f"wrote {output}", style="dim", soft_wrap=True)
+
+
+def _save(path: Path, outputs: Mapping[str, Array]) -> None:
+    buffer = BytesIO()
+    np.savez(buffer, **outputs)  # type: ignore[arg-type]
+    write_atomic(path, buffer.getvalue())
+
+
+def _outputs(network: Network, outputs: Mapping[str, Array], most: int = 10) -> Table:
+    """The first values of each output, and where the largest is."""
+    table = Table(title="outputs", title_justify="left")
+    for heading in ("output", "shape", "values", "largest"):
+        table.add_column(heading, overflow="fold")
+    for name, value in outputs.items():
+        flat = value.reshape(-1)
+        shown = " ".join(f"{v:.5g}" for v in flat[:most].tolist()) + (" …" if flat.size > most else "")
+        best = f"{flat.max():.5g} at {int(flat.argmax())}" if flat.size else ""
+        table.add_row(escape(name), words.shape(value.shape), shown, best)
+    return table

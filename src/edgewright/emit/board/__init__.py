@@ -1,0 +1,13 @@
+"""The virtual board: emitted code as firmware under an emulator, for what a real board would tell.
+
+from edgewright.emit import TARGETS, emit
+from edgewright.emit.board import measure
+
+library = emit(plan, TARGETS["cortex-m4"])
+measured = measure(library, random_inputs(plan.network, seed=0), profile=True, optimise="-O2")
+measured.outputs, measured.instructions, measured.stages, measured.stack_bytes, measured.flash_code
+"""
+
+from .measured import Emulator, Measured, measure
+
+__all__ = ["Emulator", "Measured", "measure"]

@@ -1,0 +1,137 @@
+"""Firmware around an emitted library: compiled, and linked for an emulated machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from ...errors import EdgewrightError, Infeasible
+from ...platform import Board, format_size
+from ..elf import Elf, read_elf
+from ..library import Library
+from ..target import Architecture
+from ..toolchain import FLAGS, Toolchain
+from .glue import glue
+from .layout import GUARD, HARNESS_STACK, Layout, lay_out, linker_script
+from .machine import Machine
+
+STACK = 16 << 10  # bytes that a run may take
+
+
+@dataclass(frozen=True, slots=True)
+class Firmware:
+    path: Path
+    elf: Elf
+    layout: Layout
+
+
+def build_firmware(
+    library: Library,
+    machine: Machine,
+    tools: Toolchain,
+    folder: Path,
+    *,
+    optimise: str = "-Os",
+    profile: bool = False,
+    stack: int = STACK,
+    board: Board | None = None,
+) -> Firmware:
+    """The linked image in `folder`; what does not fit the board is refused by the linker."""
+    connection = glue(library, profile)
+    start = "arm.c" if library.target.architecture is Architecture.CORTEX_M else "riscv.c"
+    runtime = ("runtime.c", "math.c") if _needs_mathematics(library) else ("runtime.c",)
+    write_sources(
+        folder, library, ("main.c", start, *runtime, "include/string.h", "include/math.h"), connection.text
+    )
+    room = -(-(connection.buffer_bytes + HARNESS_STACK + 4096) // 64) * 64
+    layout = lay_out(machine, library.arenas, library.weight_bytes, stack, room, board)
+    (folder / "firmware.ld").write_text(linker_script(layout))
+    own = library_flags(library, tools, optimise, profile)
+    # A Cortex-M0+ faults where the Cortex-M3 that stands in for it need not.
+    trap = int(library.target.cpu == "cortex-m0plus")
+    boot = [
+        "-Os",
+        f"-DBOARD_FPGAIO={machine.fpgaio:#x}u",
+        f"-DBOARD_TRAP_UNALIGNED={trap}",
+        f"-DBOARD_GUARD={GUARD}u",
+    ]
+    headers = ["-isystem", "include"]
+    objects = [
+        *compile_library(library, tools, folder, [*headers, *own]),
+        *_compile(tools, folder, "harness", ("main.c", "glue.c", start), [*headers, *boot]),
+        *_compile(tools, folder, "runtime", runtime, [*headers, *own]),
+    ]
+    _link(tools, objects, layout, folder, board)
+    return Firmware(folder / "firmware.elf", read_elf(folder / "firmware.elf"), layout)
+
+
+def write_sources(folder: Path, library: Library, names: Sequence[str], connection: str) -> None:
+    """The library's files, those of the harness, and what connects them."""
+    (folder / "include").mkdir(parents=True, exist_ok=True)
+    for name, content in library.files.items():
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    files = resources.files(__package__) / "firmware"
+    for name in ("board.h", *names):
+        (folder / name).write_text((files / name).read_text())
+    (folder / "glue.c").write_text(connection)
+
+
+def _needs_mathematics(library: Library) -> bool:
+    return any("<math.h>" in content for content in library.files.values() if isinstance(content, str))
+
+
+def library_flags(library: Library, tools: Toolchain, optimise: str, profile: bool) -> list[str]:
+    guard = library.name.upper()
+    section = '__attribute__((section(".bss.arena." #memory)))'
+    flags = [optimise, f"-D{guard}_SECTION(memory)={section}", *([f"-D{guard}_PROFILE"] if profile else [])]
+    return [*flags, "-fstack-usage", "-fcallgraph-info=su"] if tools.is_gcc else flags
+
+
+def compile_library(library: Library, tools: Toolchain, folder: Path, flags: Sequence[str]) -> list[str]:
+    """Object files, those of weights apart."""
+    weights = [name for name in library.sources if "_weights." in name]
+    code = [name for name in library.sources if name not in weights]
+    return [*_compile(tools, folder, "library", code, flags), *_compile(tools, folder, "weights", weights, flags)]
+
+
+def _compile(
+    tools: Toolchain, folder: Path, group: str, sources: Sequence[str], flags: Sequence[str]
+) -> list[str]:
+    """One object per source, named after its group: by these names the linker script tells them apart."""
+    for source in sources:
+        tools.run([*FLAGS, "-I.", *flags, "-c", source, "-o", f"{group}__{source}.o"], folder)
+    return [f"{group}__{source}.o" for source in sources]
+
+
+def _link(tools: Toolchain, objects: list[str], layout: Layout, folder: Path, board: Board | None) -> None:
+    flags = ["-static", "-Wl,--gc-sections", "-Wl,-T,firmware.ld", "-o", "firmware.elf"]
+    # The compiler's helpers and nothing else; Zig adds its own, and has no C library for bare metal anyway.
+    libraries = ["-nostdlib", "-lgcc"] if tools.is_gcc else ["-nostartfiles"]
+    try:
+        tools.run([*FLAGS, *flags, *objects, *libraries], folder)
+    except EdgewrightError as error:
+        refusal = _overflow(str(error), layout, board)
+        if refusal is None:
+            raise
+        raise Infeasible(refusal) from error
+
+
+def _overflow(message: str, layout: Layout, board: Board | None) -> str | None:
+    """The linker's refusal in our words, if that is what it was."""
+    found = [
+        (region, int(size))
+        for name, size in re.findall(r"region [`'](\w+)'[^\n]*?overflowed by (\d+) bytes", message)
+        for region in layout.regions
+        if region.name == name
+    ]
+    if not found:
+        return None
+    region, over = max(found, key=lambda pair: pair[1])
+    where = f"board '{board.name}'" if board else "the emulated machine"
+    return (
+        f"the firmware does not fit {where}: its {region.what} has {region.length} bytes "
+        f"({format_size(region.length)}), and {over} bytes more are needed"
+    )

@@ -1,0 +1,105 @@
+"""The C between the test harness and a library: where inputs are read to, how it is called, where outputs lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..constants import C_TYPES
+from ..header import parameters
+from ..library import Library
+from ..source import Source, identifier
+
+
+@dataclass(frozen=True, slots=True)
+class Glue:
+    text: str
+    buffer_bytes: int  # of the harness's own memory
+
+
+@dataclass(frozen=True, slots=True)
+class _Port:
+    """An input or output: in the arena where it lies there densely, else in a buffer of the harness."""
+
+    at: str  # C expression
+    bytes: int
+    arguments: tuple[str, ...]  # of the call
+    declaration: tuple[str, ...] = ()
+
+
+def glue(library: Library, profile: bool) -> Glue:
+    names = parameters(library.network, _memories(library))
+    inputs = [_port(library, "input", *item) for item in names.inputs.items()]
+    outputs = [_port(library, "output", *item) for item in names.outputs.items()]
+    probes = len(library.stages) + 3 if profile else 0
+    c = Source()
+    c.lines += ['#include "board.h"', f'#include "{library.name}.h"', "#include <string.h>", ""]
+    for port in (*inputs, *outputs):
+        c.lines += port.declaration
+    _write_probes(c, library.name, probes)
+    _write_inputs(c, library, inputs)
+    with c.block("void board_run(void)"):
+        if profile:
+            c.line(f"{library.name}_probe(-2);")
+            c.line(f"{library.name}_probe(-1);")
+        arguments = [argument for port in (*inputs, *outputs) for argument in port.arguments]
+        c.line("board_stack_top = board_stack();")
+        c.line(f"{library.name}_run({', '.join(arguments)});")
+    with c.block("void board_outputs(void)"):
+        for port in outputs:
+            c.line(f"board_write({port.at}, {port.bytes}u);")
+    buffers = sum(port.bytes + 16 for port in (*inputs, *outputs) if port.declaration)
+    return Glue(c.text(), buffers + 8 * max(probes, 1))
+
+
+def _memories(library: Library) -> list[str]:
+    return [identifier(memory).lower() for memory in library.arenas]
+
+
+def _port(library: Library, way: str, name: str, parameter: str) -> _Port:
+    tensor = library.network.tensors[name]
+    function = f"{library.name}_{way}_{parameter}"
+    if f"{function}(void);" in str(library.files[f"{library.name}.h"]):
+        return _Port(f"{function}()", tensor.bytes, ("0",))
+    buffer = f"buffer_{way}_{parameter}"
+    declared = [f"BOARD_MEMORY static uint8_t {buffer}[{tensor.bytes}];"]
+    pointer = f"(void *){buffer}"
+    if way == "input" and library.plan.views[name].window:
+        row, ctype = tensor.strides[1], C_TYPES[tensor.dtype.value]
+        declared += [
+            f"static void pull_{parameter}(void *context, int32_t row, {ctype} *target)",
+            "{",
+            "    (void)context;",
+            f"    memcpy(target, {buffer} + row * {row}, {row});",
+            "}",
+        ]
+        return _Port(pointer, tensor.bytes, (f"pull_{parameter}", "0"), tuple(declared))
+    return _Port(pointer, tensor.bytes, (pointer,), tuple(declared))
+
+
+def _write_probes(c: Source, name: str, count: int) -> None:
+    c.line(f"BOARD_MEMORY board_stamp board_probes[{max(count, 1)}];")
+    c.line(f"const uint32_t board_probe_count = {count};")
+    if count:
+        c.line(f"void {name}_probe(int32_t stage);")
+        with c.block(f"void {name}_probe(int32_t stage)"):
+            c.line("board_probes[stage + 2] = board_now();")
+
+
+def _write_inputs(c: Source, library: Library, inputs: list[_Port]) -> None:
+    """Before they are read, arenas are filled: a run that counts on zeroed memory shall fail."""
+    memories = _memories(library)
+    c.line("#ifndef BOARD_HOSTED")
+    for memory in memories:
+        c.line(f"extern uint32_t __arena_{memory}[], __arena_{memory}_end[];")
+    c.line("#endif")
+    with c.block("int32_t board_inputs(void)"):
+        c.line("#ifndef BOARD_HOSTED")
+        c.line("volatile uint32_t *p;")
+        for memory in memories:
+            c.line(f"for (p = __arena_{memory}; p + 1 <= __arena_{memory}_end; p++)")
+            c.line("    *p = 0xA5A5A5A5u;")
+        c.line("#endif")
+        for port in inputs:
+            with c.block(f"if (board_read({port.at}, {port.bytes}u))"):
+                c.line("return 1;")
+        c.line("return 0;")

@@ -1,0 +1,70 @@
+"""A library under an operating system: this machine's, or that of an application processor which QEMU emulates."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+from ...errors import EdgewrightError
+from ..elf import read_elf
+from ..library import Library
+from ..target import Architecture
+from ..toolchain import FLAGS, Toolchain
+from .firmware import compile_library, write_sources
+from .glue import glue
+
+
+def build_program(library: Library, tools: Toolchain, folder: Path, optimise: str) -> Path:
+    """A program that reads input.bin and writes record.bin; the library's object files stay beside it."""
+    write_sources(folder, library, ("hosted.c",), glue(library, False).text)
+    flags = [optimise, *(["-fstack-usage", "-fcallgraph-info=su"] if tools.is_gcc else [])]
+    objects = compile_library(library, tools, folder, flags)
+    static = [] if library.target.architecture is Architecture.HOST else ["-static"]
+    sources = ["-DBOARD_HOSTED", "hosted.c", "glue.c"]
+    tools.run([*FLAGS, "-I.", *static, *sources, *objects, "-o", "program", "-lm"], folder)
+    return folder / "program"
+
+
+def run_program(library: Library, program: Path, inputs: bytes, timeout_s: float) -> bytes:
+    """The outputs, one after the other."""
+    folder = program.parent
+    (folder / "input.bin").write_bytes(inputs)
+    record = folder / "record.bin"
+    record.unlink(missing_ok=True)
+    command = [*emulator(library), f"./{program.name}"]
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        raise EdgewrightError(
+            f"the program for {library.target.name} did not end within {timeout_s:g} s"
+        ) from None
+    if done.returncode or not record.exists():
+        raise EdgewrightError(
+            f"the program for {library.target.name} ended with {done.returncode}: {done.stderr[-800:]}"
+        )
+    return record.read_bytes()
+
+
+def emulator(library: Library) -> list[str]:
+    """What the program needs in front of it on this machine: nothing, or QEMU's user mode."""
+    native = platform.machine() in ("aarch64", "arm64")
+    if library.target.architecture is Architecture.HOST or native:
+        return []
+    for name in ("qemu-aarch64", "qemu-aarch64-static"):
+        if shutil.which(name):
+            return [name]
+    raise EdgewrightError("qemu-aarch64 is not installed (Debian: apt install qemu-user), and this is no aarch64")
+
+
+def object_sizes(folder: Path, group: str) -> tuple[int, int]:
+    """Bytes of flash and of RAM in the object files of a group."""
+    flash = ram = 0
+    for path in sorted(folder.glob(f"{group}__*.o")):
+        for section in read_elf(path).sections:
+            if section.is_allocated and section.name.startswith((".text", ".rodata", ".data.rel.ro")):
+                flash += section.size
+            elif section.is_allocated and section.name.startswith((".data", ".bss")):
+                ram += section.size
+    return flash, ram

@@ -1,0 +1,131 @@
+"""Which part of the firmware lies where, and the linker script that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...errors import Infeasible
+from ...platform import Board
+from ..source import identifier
+from .machine import KIB, Bank, Machine
+
+BOOT = 16 * KIB  # vectors and harness, apart from the flash that a board's size is held against
+HARNESS_STACK = 4 * KIB
+GUARD = 64 * KIB  # under the stack, not to be touched: a power of two, as protection units want it
+CODE_ROOM = 256 * KIB  # for code beside the weights
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    name: str  # in the linker script
+    what: str  # for people
+    origin: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    boot: Region
+    flash: Region
+    weights: Region  # the flash itself, where it has room for them
+    arenas: Mapping[str, Region]  # by the memory's C name
+    stack: Region
+    harness: Region
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        every = (self.boot, self.flash, self.weights, *self.arenas.values(), self.stack, self.harness)
+        return tuple({region.name: region for region in every}.values())
+
+
+class _Room:
+    """A bank of memory, given away from its start."""
+
+    def __init__(self, bank: Bank) -> None:
+        self.at, self.end = bank.origin, bank.origin + bank.size
+
+    @property
+    def left(self) -> int:
+        return self.end - self.at
+
+    def take(self, name: str, what: str, size: int) -> Region:
+        region = Region(name, what, self.at, size)
+        self.at = -(-(self.at + size) // 64) * 64
+        return region
+
+
+def lay_out(
+    machine: Machine, arenas: Mapping[str, int], weights: int, stack: int, harness: int, board: Board | None
+) -> Layout:
+    """Memories of the machine, cut to the sizes of `board`, or of the plan where there is no board."""
+    code, ram, spare = _Room(machine.code), _Room(machine.ram), _Room(machine.spare)
+    ram.take("GUARD", "guard", GUARD)
+    stack_region = ram.take("STACK", "stack", stack)
+    harness_region = spare.take("HARNESS", "test harness", harness)
+    boot = code.take("BOOT", "test harness", BOOT)
+    limit = board.flash_size if board is not None and board.flash else None
+    fits = weights + CODE_ROOM <= code.left
+    flash = code.take("FLASH", "flash", min(code.left, limit or code.left))
+    if fits:
+        weight_region = flash
+    else:
+        if weights > spare.left:
+            raise Infeasible(_too_large(machine, "weights", weights, spare.left))
+        weight_region = spare.take("WEIGHTS", "flash", min(limit or -(-weights // 64) * 64, spare.left))
+    placed = {}
+    for memory, size in arenas.items():
+        room = ram if size <= ram.left else spare
+        if size > room.left:
+            raise Infeasible(_too_large(machine, f"arena '{memory}'", size, room.left))
+        usable = _usable(board, memory, size)
+        name = identifier(memory)
+        placed[name.lower()] = room.take(f"ARENA_{name.upper()}", f"memory '{memory}'", min(usable, room.left))
+    return Layout(boot, flash, weight_region, placed, stack_region, harness_region)
+
+
+def _usable(board: Board | None, memory: str, planned: int) -> int:
+    """Bytes of the board's memory of that name; of its largest, for a plan that was made without a board."""
+    if board is None:
+        return planned
+    return next((m.usable for m in board.ram if m.name == memory), max(m.usable for m in board.ram))
+
+
+def _too_large(machine: Machine, what: str, size: int, left: int) -> str:
+    return f"the {what} of {size} bytes cannot be emulated on {machine.name}, which has {left} bytes left for it"
+
+
+def linker_script(layout: Layout) -> str:
+    """Sections by the file they come from: what the library takes can be read off their sizes."""
+    regions = "\n".join(
+        f"    {r.name} (rwx) : ORIGIN = {r.origin:#010x}, LENGTH = {r.length}" for r in layout.regions
+    )
+    first = next(iter(layout.arenas.values()), layout.harness).name
+    arenas = "\n".join(
+        f"    .arena.{name} (NOLOAD) : ALIGN(16) {{ __arena_{name} = .; *(.bss.arena.{name}) "
+        f"__arena_{name}_end = .; }} > {region.name}"
+        for name, region in layout.arenas.items()
+    )
+    return f"""ENTRY(board_reset)
+MEMORY
+{{
+{regions}
+}}
+SECTIONS
+{{
+    .vectors : {{ KEEP(*(.vectors)) }} > BOOT
+    .harness : {{ *harness__*(.text* .rodata* .srodata*) }} > BOOT
+    .weights : {{ *weights__*(.rodata* .srodata*) }} > {layout.weights.name}
+    .library : {{ *library__*(.text* .rodata* .srodata*) }} > FLASH
+    .runtime : {{ *(.text* .rodata* .srodata*) }} > FLASH
+    .harness_bss (NOLOAD) : {{ *(.bss.harness) }} > HARNESS
+{arenas}
+    .data : {{ *(.data* .sdata*) }} > {first}
+    .bss (NOLOAD) : {{ *(.bss* .sbss* COMMON) }} > {first}
+    /DISCARD/ : {{ *(.ARM.exidx*) *(.ARM.extab*) *(.eh_frame*) *(.note*) *(.comment) }}
+    __global_pointer$ = ORIGIN({first});
+    __stack_bottom = ORIGIN(STACK);
+    __stack_top = ORIGIN(STACK) + LENGTH(STACK);
+    __harness_stack_top = ORIGIN(HARNESS) + LENGTH(HARNESS);
+}}
+"""

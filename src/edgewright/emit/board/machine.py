@@ -1,0 +1,110 @@
+"""The machines that QEMU emulates: where their memory lies and how their time is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...errors import EdgewrightError
+from ..target import Architecture, Target
+
+KIB, MIB = 1 << 10, 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Bank:
+    origin: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """`code` holds vectors and flash, `ram` stack and arenas; `spare` takes what the others have no room for."""
+
+    name: str  # as -machine takes it
+    emulator: str
+    options: tuple[str, ...]
+    code: Bank
+    ram: Bank
+    spare: Bank
+    fpgaio: int = 0  # address of the block with the seconds and the fast counter; 0: instructions are counted
+    counter_hz: int = 0  # of the fast counter
+    shift: int = 0  # an instruction takes 2 ** shift ns of emulated time
+
+    def instructions(self, earlier: tuple[int, int], later: tuple[int, int]) -> int:
+        """Executed between two stamps.
+
+        The fast counter makes several steps per instruction but wraps at 32 bits; the seconds tell how often.
+        """
+        (high0, low0), (high1, low1) = earlier, later
+        if not self.fpgaio:
+            return ((high1 << 32) + low1) - ((high0 << 32) + low0)
+        ticks = (low1 - low0) % (1 << 32)
+        wraps = round((((high1 - high0) % (1 << 32)) * self.counter_hz - ticks) / (1 << 32))
+        ticks += wraps << 32
+        return round(ticks * 1_000_000_000 / (self.counter_hz << self.shift))
+
+
+def _mps2(name: str, spare: int) -> Machine:
+    banks = Bank(0, 4 * MIB), Bank(0x2000_0000, 4 * MIB), Bank(spare, 16 * MIB)
+    return Machine(name, "qemu-system-arm", (), *banks, 0x4002_8000, 25_000_000, 8)
+
+
+AN385, AN386 = _mps2("mps2-an385", 0x2100_0000), _mps2("mps2-an386", 0x2100_0000)
+AN500 = _mps2("mps2-an500", 0x6000_0000)
+# These start in the secure state: secure aliases throughout, but for the memories that have none.
+AN505 = Machine(
+    "mps2-an505",
+    "qemu-system-arm",
+    (),
+    Bank(0x1000_0000, 4 * MIB),
+    Bank(0x3800_0000, 4 * MIB),
+    Bank(0x8000_0000, 16 * MIB),
+    0x5030_2000,
+    20_000_000,
+    8,
+)
+AN547 = Machine(
+    "mps3-an547",
+    "qemu-system-arm",
+    (),
+    Bank(0x1000_0000, 512 * KIB),
+    Bank(0x3100_0000, 4 * MIB),
+    Bank(0x7000_0000, 256 * MIB),
+    0x5930_2000,
+    20_000_000,
+    8,
+)
+
+
+def _virt(options: str) -> Machine:
+    return Machine(
+        "virt",
+        "qemu-system-riscv32",
+        ("-bios", "none", "-m", "512M", "-cpu", options),
+        Bank(0x8000_0000, 64 * MIB),
+        Bank(0x8400_0000, 64 * MIB),
+        Bank(0x8800_0000, 256 * MIB),
+    )
+
+
+def machine_for(target: Target) -> Machine:
+    """The machine that runs the target's code; a Cortex-M0+ is a subset of the Cortex-M3 on the AN385."""
+    if target.architecture is Architecture.RV32:
+        # Without what the target lacks, so that an instruction it does not have is found out.
+        return _virt("rv32" if target.has_fpu else "rv32,f=off,d=off")
+    for core, machine in _OF_CORE.items():
+        if target.architecture is Architecture.CORTEX_M and target.cpu.split("+")[0] == core:
+            return machine
+    raise EdgewrightError(
+        f"no emulated machine runs {target.name}; there is one for {', '.join(_OF_CORE)} and RV32"
+    )
+
+
+_OF_CORE = {
+    "cortex-m0plus": AN385,
+    "cortex-m3": AN385,
+    "cortex-m4": AN386,
+    "cortex-m7": AN500,
+    "cortex-m33": AN505,
+    "cortex-m55": AN547,
+}

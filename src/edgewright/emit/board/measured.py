@@ -1,0 +1,177 @@
+"""What a run on the virtual board tells: outputs, instructions, stack, RAM and flash."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+
+import numpy as np
+
+from ...errors import EdgewrightError, InputError
+from ...network import Array, Network
+from ...platform import Board
+from ..library import Library
+from ..target import Architecture
+from ..toolchain import Toolchain, toolchain
+from .firmware import STACK, Firmware, build_firmware
+from .hosted import build_program, emulator, object_sizes, run_program
+from .machine import Machine, machine_for
+from .qemu import has_qemu, require_qemu, run_qemu
+from .record import Record, read_record
+from .stack import stack_bound
+from .unicorn import has_unicorn, require_unicorn, run_unicorn
+
+
+class Emulator(Enum):
+    QEMU = "qemu"  # whole machines
+    UNICORN = "unicorn"  # processors alone, from PyPI
+
+
+@dataclass(frozen=True)
+class Measured:
+    outputs: Mapping[str, Array]
+    instructions: int | None  # of one run; inputs and outputs stay in the arena where they lie densely there
+    stages: Mapping[str, int]  # instructions of each; empty unless asked for
+    stack_bytes: int | None  # high-water mark of the run
+    stack_bound: int | None  # no run can take more; None where the compiler does not tell
+    ram_linked: int  # .data and .bss of the library: its arenas
+    flash_weights: int
+    flash_code: int  # of the library: kernels, schedule, tables
+    flash_runtime: int  # what the library calls: memcpy, mathematics, the compiler's helpers
+    compiler: str
+    emulator: str
+
+    @property
+    def flash(self) -> int:
+        return self.flash_weights + self.flash_code + self.flash_runtime
+
+
+def measure(
+    library: Library,
+    inputs: Mapping[str, Array],
+    *,
+    optimise: str = "-Os",
+    profile: bool = False,
+    board: Board | None = None,
+    stack: int = STACK,
+    emulator: Emulator | None = None,
+    zig: bool | None = None,
+    timeout_s: float = 600.0,
+    folder: str | Path | None = None,
+) -> Measured:
+    """Builds firmware for the library's target, runs it once on an emulated machine, and reads everything off.
+
+    With `profile`, a second firmware with probes tells the instructions of each stage; the other figures are
+    those of the first. `board` bounds RAM and flash; without it, RAM is what the plan asks for. Files stay in
+    `folder`, if one is given. Under an operating system (host, aarch64) nothing is counted.
+    """
+    with tempfile.TemporaryDirectory(prefix="edgewright-") as temporary:
+        where = Path(folder or temporary).resolve()
+        tools, data = toolchain(library.target, zig), packed(library.network, inputs)
+        if library.target.architecture in (Architecture.HOST, Architecture.AARCH64):
+            return _measure_program(library, tools, where, data, optimise, timeout_s)
+        machine = machine_for(library.target)
+        chosen = _chosen(machine, emulator)
+
+        def run(place: Path, probes: bool) -> tuple[Firmware, Record]:
+            firmware = build_firmware(
+                library, machine, tools, place, optimise=optimise, profile=probes, stack=stack, board=board
+            )
+            return firmware, run_firmware(library, firmware, machine, chosen, data, timeout_s)
+
+        firmware, record = run(where, False)
+        stages = run(where / "profile", True)[1].stages if profile else ()
+        elf = firmware.elf
+        return Measured(
+            outputs=unpacked(library.network, record.outputs),
+            instructions=record.instructions,
+            stages=dict(zip(library.stages, stages, strict=profile)),
+            stack_bytes=record.stack,
+            stack_bound=_bound(library, where),
+            ram_linked=elf.size(".data", ".bss", *(f".arena.{name}" for name in firmware.layout.arenas)),
+            flash_weights=elf.size(".weights"),
+            flash_code=elf.size(".library"),
+            flash_runtime=elf.size(".runtime"),
+            compiler=f"{tools.name} {optimise}",
+            emulator=f"{chosen.value} {machine.name}",
+        )
+
+
+def run_firmware(
+    library: Library, firmware: Firmware, machine: Machine, emulator: Emulator, inputs: bytes, timeout_s: float
+) -> Record:
+    if emulator is Emulator.QEMU:
+        found = run_qemu(firmware.path, machine, inputs, timeout_s)
+        return read_record(found, machine, library.target, firmware.elf)
+    found = run_unicorn(firmware.elf, firmware.layout, library.target, machine, inputs, timeout_s)
+    counting = replace(machine, fpgaio=0)  # its stamps are counts
+    return read_record(found, counting, library.target, firmware.elf)
+
+
+def _chosen(machine: Machine, wanted: Emulator | None) -> Emulator:
+    """The emulator that was asked for, or QEMU, or Unicorn where it is the only one; an error says what to install."""
+    if wanted is Emulator.UNICORN or (wanted is None and not has_qemu(machine) and has_unicorn()):
+        require_unicorn()
+        return Emulator.UNICORN
+    require_qemu(machine)
+    return Emulator.QEMU
+
+
+def _measure_program(
+    library: Library, tools: Toolchain, folder: Path, inputs: bytes, optimise: str, timeout_s: float
+) -> Measured:
+    program = build_program(library, tools, folder, optimise)
+    outputs = run_program(library, program, inputs, timeout_s)
+    code, ram = object_sizes(folder, "library")
+    return Measured(
+        outputs=unpacked(library.network, outputs),
+        instructions=None,
+        stages={},
+        stack_bytes=None,
+        stack_bound=_bound(library, folder),
+        ram_linked=ram,
+        flash_weights=object_sizes(folder, "weights")[0],
+        flash_code=code,
+        flash_runtime=0,
+        compiler=f"{tools.name} {optimise}",
+        emulator=" ".join(emulator(library)) or "this machine",
+    )
+
+
+def _bound(library: Library, folder: Path) -> int | None:
+    root = f"{library.name}_run"
+    pulls = any(library.plan.views[name].window for name in library.network.inputs)
+    graphs = [*folder.glob("library__*.ci"), *folder.glob("runtime__*.ci")]
+    return stack_bound(sorted(graphs), root, (root, f"{root}_in") if pulls else ())
+
+
+def packed(network: Network, inputs: Mapping[str, Array]) -> bytes:
+    """The inputs in the order of the network, as the harness reads them."""
+    data = []
+    for name in network.inputs:
+        tensor = network.tensors[name]
+        if name not in inputs:
+            raise InputError(f"no value for input '{name}'; given are {sorted(inputs)}")
+        value = np.ascontiguousarray(inputs[name])
+        if value.shape != tensor.shape or value.dtype != tensor.dtype.numpy:
+            raise InputError(
+                f"input '{name}' must be {tensor.dtype.value} of shape {tensor.shape}, "
+                f"got {value.dtype} of shape {value.shape}"
+            )
+        data.append(value.tobytes())
+    return b"".join(data)
+
+
+def unpacked(network: Network, data: bytes) -> dict[str, Array]:
+    """The outputs as the harness wrote them."""
+    outputs, at = {}, 0
+    for name in dict.fromkeys(network.outputs):
+        tensor = network.tensors[name]
+        if at + tensor.bytes > len(data):
+            raise EdgewrightError(f"the record ends before output '{name}'")
+        outputs[name] = np.frombuffer(data, tensor.dtype.numpy, tensor.size, at).reshape(tensor.shape).copy()
+        at += tensor.bytes
+    return outputs

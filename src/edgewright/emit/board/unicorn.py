@@ -1,0 +1,192 @@
+"""Firmware under Unicorn: the processor alone, with just the memory that the layout gives; no system to install."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+
+from ...errors import EdgewrightError
+from ..elf import Elf
+from ..target import Architecture, Target
+from .layout import Layout
+from .machine import Machine
+
+PAGE = 4096
+_SYSTEM = 0xE000_E000  # the system control space of a Cortex-M, here as plain memory
+
+
+def has_unicorn() -> bool:
+    return find_spec("unicorn") is not None
+
+
+def require_unicorn() -> None:
+    if not has_unicorn():
+        raise EdgewrightError("the emulator Unicorn is not installed; pip install 'edgewright[board]'")
+
+
+@dataclass
+class _Files:
+    """The semihosting files: one to read, one to write."""
+
+    inputs: bytes
+    at: int = 0
+    record: bytearray = field(default_factory=bytearray)
+    ended: bool = False
+
+
+def run_unicorn(
+    elf: Elf, layout: Layout, target: Target, machine: Machine, inputs: bytes, timeout_s: float
+) -> bytes:
+    """The record of a run, its stamps being counts of instructions."""
+    import unicorn
+
+    core = _core(target, machine)
+    _map_memory(core.uc, elf, layout, machine)
+    files = _Files(inputs)
+    stamps: list[int] = []
+    call = _breakpoint(elf, core)
+    core.uc.hook_add(unicorn.UC_HOOK_CODE, lambda *_: _semihosting(core, files, call), begin=call, end=call)
+    core.uc.hook_add(unicorn.UC_HOOK_BLOCK, _counter(core, elf.symbols["board_now"][0] & ~1, stamps))
+    start = time.monotonic()
+    try:
+        core.start(elf, layout, int(timeout_s * 1e6))
+    except unicorn.UcError as error:
+        place = elf.place(core.uc.reg_read(core.pc))
+        raise EdgewrightError(f"the firmware faulted under Unicorn: {error} ({place})") from None
+    if not files.ended:
+        if time.monotonic() - start >= timeout_s:
+            raise EdgewrightError(f"the firmware under Unicorn did not end within {timeout_s:g} s")
+        raise EdgewrightError(f"the firmware under Unicorn stopped at {elf.place(core.uc.reg_read(core.pc))}")
+    return _with_stamps(bytes(files.record), stamps)
+
+
+@dataclass(frozen=True)
+class _Core:
+    """A processor: how it is started, where its registers are, how long its instructions are."""
+
+    uc: Any
+    pc: int
+    result: int  # register of the operation number and of the result
+    argument: int
+    mark: bytes  # the breakpoint
+    thumb: bool
+
+    def start(self, elf: Elf, layout: Layout, timeout_us: int) -> None:
+        self.uc.emu_start(elf.symbols["board_reset"][0] | int(self.thumb), 0xFFFF_FFFE, timeout=timeout_us)
+
+    def length(self, word: int) -> int:
+        """Bytes of the instruction that starts with this half-word."""
+        if self.thumb:
+            return 4 if word >> 11 in (0b11101, 0b11110, 0b11111) else 2
+        return 4 if word & 3 == 3 else 2
+
+
+def _core(target: Target, machine: Machine) -> _Core:
+    from unicorn import UC_ARCH_ARM, UC_ARCH_RISCV, UC_MODE_MCLASS, UC_MODE_RISCV32, UC_MODE_THUMB, Uc, arm_const
+    from unicorn import riscv_const as riscv
+
+    if target.architecture is Architecture.RV32:
+        uc = Uc(UC_ARCH_RISCV, UC_MODE_RISCV32)
+        return _Core(
+            uc, riscv.UC_RISCV_REG_PC, riscv.UC_RISCV_REG_A0, riscv.UC_RISCV_REG_A1, b"\x73\x00\x10\x00", False
+        )
+    models = {
+        "mps2-an385": arm_const.UC_CPU_ARM_CORTEX_M3,
+        "mps2-an386": arm_const.UC_CPU_ARM_CORTEX_M4,
+        "mps2-an500": arm_const.UC_CPU_ARM_CORTEX_M7,
+        "mps2-an505": arm_const.UC_CPU_ARM_CORTEX_M33,
+    }
+    if machine.name not in models:
+        raise EdgewrightError(f"Unicorn has no {target.name}; install qemu-system-arm")
+    uc = Uc(UC_ARCH_ARM, UC_MODE_THUMB | UC_MODE_MCLASS)
+    uc.ctl_set_cpu_model(models[machine.name])
+    return _Core(uc, arm_const.UC_ARM_REG_PC, arm_const.UC_ARM_REG_R0, arm_const.UC_ARM_REG_R1, b"\xab\xbe", True)
+
+
+def _map_memory(uc: Any, elf: Elf, layout: Layout, machine: Machine) -> None:
+    """The pages of the regions and nothing else: any other access ends the run."""
+    pages: set[int] = set()
+    for region in layout.regions:
+        pages |= set(range(region.origin // PAGE, -(-(region.origin + region.length) // PAGE)))
+    if machine.fpgaio:
+        pages |= {machine.fpgaio // PAGE, _SYSTEM // PAGE}
+    for page in sorted(pages):
+        if page - 1 not in pages:
+            first = page
+        if page + 1 not in pages:
+            uc.mem_map(first * PAGE, (page + 1 - first) * PAGE)
+    for segment in elf.segments:
+        uc.mem_write(segment.address, segment.data)
+
+
+def _counter(core: _Core, now: int, stamps: list[int]) -> Callable[..., None]:
+    """Counts by blocks, each decoded once; a call of `board_now` is a stamp."""
+    lengths: dict[tuple[int, int], int] = {}
+    total = 0
+
+    def count(uc: Any, address: int, size: int, _: object) -> None:
+        nonlocal total
+        if address == now:
+            stamps.append(total)
+        found = lengths.get((address, size))
+        if found is None:
+            found = lengths[address, size] = _instructions(core, bytes(uc.mem_read(address, size)))
+        total += found
+
+    return count
+
+
+def _instructions(core: _Core, code: bytes) -> int:
+    at = number = 0
+    while at < len(code):
+        at += core.length(int.from_bytes(code[at : at + 2], "little"))
+        number += 1
+    return number
+
+
+def _breakpoint(elf: Elf, core: _Core) -> int:
+    """The address of the instruction by which the firmware calls us; it is stepped over, never executed."""
+    start, size = elf.symbols["board_call"]
+    return start + bytes(core.uc.mem_read(start & ~1, size or 64)).index(core.mark) - (start & 1)
+
+
+def _semihosting(core: _Core, files: _Files, pc: int) -> None:
+    uc = core.uc
+    operation, argument = uc.reg_read(core.result), uc.reg_read(core.argument)
+    words = struct.unpack("<III", bytes(uc.mem_read(argument, 12)))
+    match operation:
+        case 0x01:  # open: the handle of the input or of the record
+            result = 1 if words[1] == 1 else 2
+        case 0x05:
+            files.record += uc.mem_read(words[1], words[2])
+            result = 0
+        case 0x06:
+            data = files.inputs[files.at : files.at + words[2]]
+            files.at += len(data)
+            uc.mem_write(words[1], data)
+            result = words[2] - len(data)
+        case 0x20:
+            files.ended = True
+            uc.emu_stop()
+            return
+        case _:
+            result = 0
+    uc.reg_write(core.result, result)
+    uc.reg_write(core.pc, (pc + len(core.mark)) | int(core.thumb))
+
+
+def _with_stamps(record: bytes, stamps: list[int]) -> bytes:
+    """The record with what we counted in place of what the firmware read: it has no clock here.
+
+    Stamps come in the order before, ready, the probes, after.
+    """
+    if struct.unpack_from("<I", record, 4)[0] or len(stamps) < 3:
+        return record
+    packed = [struct.pack("<II", count >> 32, count & 0xFFFF_FFFF) for count in stamps]
+    count = struct.unpack_from("<I", record, 36)[0]
+    head = record[:8] + packed[0] + packed[1] + packed[-1] + record[32:40]
+    return head + b"".join(packed[2:-1]) + record[40 + 8 * count :]

@@ -1,0 +1,134 @@
+"""From a model to the folder that is handed over: plan, emit, verify, package."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+
+from ..errors import Infeasible
+from ..memory import critical_buffers, fit
+from ..memory import plan as make_plan
+from ..network import Network, Shape
+from ..network.read import read
+from ..platform import Board, load_board
+from ..program import Plan, load_plan, plan_text
+from ..report import Figures, compiled_page, refusal
+from .inputs import Inputs
+from .library import Library, emit
+from .options import Options
+from .packaging import check_folder, package_files, write_folder
+from .planned import check_plan
+from .target import TARGETS, Target, target_of
+from .verify import predicted, verify
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A library, what is known about it, and every file of its package by path."""
+
+    library: Library
+    figures: Figures
+    files: Mapping[str, str | bytes]
+
+    def write(self, folder: str | Path, force: bool = False) -> None:
+        """Puts the package in `folder`; one that somebody else has filled is refused unless `force` is set."""
+        about = {
+            "edgewright": version("edgewright"),
+            "name": self.library.name,
+            "model": self.library.network.name,
+            "target": self.library.target.name,
+            "board": self.figures.board,
+        }
+        write_folder(Path(folder), self.files, about, force)
+
+
+def compile_model(
+    model: str | os.PathLike[str],
+    output: str | Path | None = None,
+    *,
+    board: str | Path | Board | None = None,
+    target: str | Target | None = None,
+    plan: str | Path | Plan | None = None,
+    name: str | None = None,
+    options: Options | None = None,
+    inputs: Sequence[Inputs] = (),
+    check: bool = True,
+    shapes: Mapping[str, Shape] | None = None,
+    force: bool = False,
+) -> Compiled:
+    """The model as a C library, compared with the model's own runtime, and written to `output` if one is given.
+
+    It is made for `target`, or for the processor of `board`, or for this machine. `plan` is one made before; `inputs`
+    are tried besides random ones; `check` switches the comparison off.
+    """
+    if output is not None:
+        check_folder(Path(output), force)
+    network = read(model, shapes=shapes)
+    library, hardware = make_library(network, board, target, plan, name, options)
+    figures = verify(library, model, inputs, board=hardware) if check else predicted(library, hardware)
+    compiled = package(library, figures, hardware)
+    if output is not None:
+        compiled.write(output, force)
+    return compiled
+
+
+def make_library(
+    network: Network,
+    board: str | Path | Board | None = None,
+    target: str | Target | None = None,
+    plan: str | Path | Plan | None = None,
+    name: str | None = None,
+    options: Options | None = None,
+) -> tuple[Library, Board | None]:
+    """The library, and the board it is for; an error when it does not fit there."""
+    found = load_plan(plan) if isinstance(plan, str | Path) else plan
+    hardware = _board(board, found)
+    chosen = _target(target, hardware)
+    if found is None:
+        found = make_plan(network, hardware)
+    else:
+        check_plan(found, network, hardware)
+    _check_fit(found, hardware)
+    library = emit(found, chosen, network, name, options)
+    _check_fit(replace(found, flash_bytes=library.weight_bytes), hardware)  # packed, they may be more
+    return library, hardware
+
+
+def _check_fit(plan: Plan, board: Board | None) -> None:
+    verdict = fit(plan, board)
+    if not verdict.fits:
+        raise Infeasible(refusal(plan, verdict, critical_buffers(plan)))
+
+
+def package(library: Library, figures: Figures, board: Board | None = None) -> Compiled:
+    """The library with all its build files and the report."""
+    plan = library.plan
+    limits = fit(plan, board)
+    page = compiled_page(plan, figures, critical=critical_buffers(plan), ram=limits.ram, flash=limits.flash)
+    files = {
+        **package_files(library, version("edgewright")),
+        "plan.json": plan_text(plan),
+        "report.html": page,
+        "report.json": json.dumps(figures.to_dict(), indent=1) + "\n",
+    }
+    return Compiled(library, figures, files)
+
+
+def _board(board: str | Path | Board | None, plan: Plan | None) -> Board | None:
+    """The board that was named, or else the one that the plan was made for."""
+    if isinstance(board, Board):
+        return board
+    name = board if board is not None else plan.board if plan else None
+    return load_board(name) if name is not None else None
+
+
+def _target(target: str | Target | None, board: Board | None) -> Target:
+    if isinstance(target, Target):
+        return target
+    if target is not None:
+        return TARGETS[target]
+    return target_of(board) if board else TARGETS["host"]

@@ -1,0 +1,120 @@
+"""Sections and symbols of a 32- or 64-bit little-endian ELF file, as far as sizes and names need them."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import EdgewrightError
+
+NOBITS = 8  # section type: takes memory, but no bytes of the file
+ALLOCATED = 2  # section flag: is part of the running image
+LOADABLE = 1  # segment type
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    name: str
+    kind: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+
+    @property
+    def is_allocated(self) -> bool:
+        return bool(self.flags & ALLOCATED)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    address: int  # where the loader puts it
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Elf:
+    entry: int
+    sections: tuple[Section, ...]
+    segments: tuple[Segment, ...]
+    symbols: dict[str, tuple[int, int]]  # address and size
+    functions: tuple[tuple[int, int, str], ...]  # address, size, name: by address
+
+    def size(self, *names: str) -> int:
+        """Bytes of all allocated sections with these names."""
+        return sum(section.size for section in self.sections if section.name in names and section.is_allocated)
+
+    def function_at(self, address: int) -> str | None:
+        """The function whose code holds the address."""
+        for start, size, name in self.functions:
+            if start <= address & ~1 < start + size:
+                return name
+        return None
+
+    def place(self, pc: int) -> str:
+        """A program counter for people."""
+        inside = self.function_at(pc)
+        return f"pc {pc:#010x}" + (f" in {inside}" if inside else "")
+
+
+def read_elf(path: Path) -> Elf:
+    data = path.read_bytes()
+    if len(data) < 52 or data[:4] != b"\x7fELF" or data[5] != 1:
+        raise EdgewrightError(f"{path.name} is no little-endian ELF file")
+    try:
+        return _parsed(data, wide=data[4] == 2)
+    except (struct.error, ValueError, IndexError) as error:
+        raise EdgewrightError(f"{path.name} is an ELF file that is cut short or damaged") from error
+
+
+def _parsed(data: bytes, wide: bool) -> Elf:
+    entry, phoff, shoff = struct.unpack_from("<QQQ" if wide else "<III", data, 24)
+    at = 54 if wide else 42
+    phentsize, phnum, shentsize, shnum, shstrndx = struct.unpack_from("<HHHHH", data, at)
+    raw = [_section_header(data, shoff + i * shentsize, wide) for i in range(shnum)]
+    names = raw[shstrndx] if raw else None
+    sections = tuple(
+        Section(_text(data, names[4] + h[0]), h[1], h[2], h[3], h[4], h[5]) for h in raw if names is not None
+    )
+    segments = tuple(
+        s for i in range(phnum) if (s := _segment(data, phoff + i * phentsize, wide)) is not None and s.data
+    )
+    symbols, functions = _symbols(data, raw, wide)
+    return Elf(entry, sections, segments, symbols, tuple(sorted(functions)))
+
+
+def _section_header(data: bytes, at: int, wide: bool) -> tuple[int, ...]:
+    """name, type, flags, address, offset, size, link."""
+    return struct.unpack_from("<IIQQQQI" if wide else "<IIIIIII", data, at)
+
+
+def _segment(data: bytes, at: int, wide: bool) -> Segment | None:
+    if wide:
+        kind, _, offset, _, physical, size = struct.unpack_from("<IIQQQQ", data, at)
+    else:
+        kind, offset, _, physical, size = struct.unpack_from("<IIIII", data, at)
+    return Segment(physical, data[offset : offset + size]) if kind == LOADABLE else None
+
+
+def _symbols(
+    data: bytes, sections: list[tuple[int, ...]], wide: bool
+) -> tuple[dict[str, tuple[int, int]], list[tuple[int, int, str]]]:
+    symbols, functions = {}, []
+    for header in (h for h in sections if h[1] == 2):  # the symbol table
+        strings = sections[header[6]][4]
+        step = 24 if wide else 16
+        for at in range(header[4], header[4] + header[5], step):
+            if wide:
+                name, info, _, _, value, size = struct.unpack_from("<IBBHQQ", data, at)
+            else:
+                name, value, size, info, _, _ = struct.unpack_from("<IIIBBH", data, at)
+            text = _text(data, strings + name)
+            symbols[text] = (value, size)
+            if info & 15 == 2:
+                functions.append((value & ~1, size, text))
+    return symbols, functions
+
+
+def _text(data: bytes, at: int) -> str:
+    return data[at : data.index(b"\0", at)].decode()

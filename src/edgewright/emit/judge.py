@@ -1,0 +1,70 @@
+"""Whose results the emitted code is compared with: the model's own runtime, or our kernels where that cannot judge."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+from ..errors import EdgewrightError
+from ..network import Arithmetic, Array, Layer, Network, Tensor
+from ..network.kernels import execute
+from ..network.operators import Conv2d, Dense, Reshape
+from ..network.reference import reference
+from .options import Options, Rounding
+
+Source = str | os.PathLike[str] | bytes
+
+
+@dataclass(frozen=True)
+class Judge:
+    name: str
+    run: Callable[[Mapping[str, Array]], dict[str, Array]]
+    notes: tuple[str, ...] = ()
+
+
+def judge(source: Source | None, network: Network, options: Options) -> Judge:
+    """The runtime that the file was made for; our own numpy kernels where it is absent or rounds otherwise."""
+    ours = "edgewright's own reference kernels"
+    if options.rounding is Rounding.TFLM and network.arithmetic is Arithmetic.TFLITE:
+        rounded = rounded_twice(network)
+        note = "compared with our kernels under TFLM's rounding, from which LiteRT differs by a step now and then"
+        return Judge(ours, lambda inputs: execute(rounded, inputs), (note,))
+    if source is None:
+        return Judge(ours, lambda inputs: execute(network, inputs))
+    try:
+        truth = reference(source, network)
+    except EdgewrightError as error:
+        return Judge(ours, lambda inputs: execute(network, inputs), (f"compared with {ours}: {error}",))
+    is_tflite = network.arithmetic is Arithmetic.TFLITE
+    return Judge("LiteRT's reference kernels" if is_tflite else "onnxruntime", truth.run)
+
+
+def rounded_twice(network: Network) -> Network:
+    """The network with its quantised dense layers as 1x1 convolutions, which round as TFLM's dense layers do."""
+    layers: list[Layer] = []
+    tensors, constants = dict(network.tensors), dict(network.constants)
+    for layer in network.layers:
+        x, y = network.tensors[layer.inputs[0]], network.tensors[layer.output]
+        if not isinstance(layer.op, Dense) or x.quant is None or y.quant is None or x.dtype.is_float:
+            layers.append(layer)
+            continue
+        weights = network.tensors[layer.inputs[1]]
+        pixels = prod(x.shape[:-1])
+        flat = _reshaped(x, f"{layer.name}:pixels", (1, pixels, 1, x.shape[-1]))
+        kernel = _reshaped(weights, f"{layer.name}:kernel", (weights.shape[0], 1, 1, x.shape[-1]))
+        image = _reshaped(y, f"{layer.name}:image", (1, pixels, 1, y.shape[-1]))
+        tensors |= {t.name: t for t in (flat, kernel, image)}
+        constants[kernel.name] = network.constants[weights.name].reshape(kernel.shape)
+        op = Conv2d(activation=layer.op.activation)
+        layers += [
+            Layer(flat.name, Reshape(flat.shape), (x.name,), flat.name),
+            Layer(image.name, op, (flat.name, kernel.name, *layer.inputs[2:]), image.name),
+            Layer(layer.name, Reshape(y.shape), (image.name,), y.name),
+        ]
+    return replace(network, layers=tuple(layers), tensors=tensors, constants=constants)
+
+
+def _reshaped(tensor: Tensor, name: str, shape: tuple[int, ...]) -> Tensor:
+    return replace(tensor, name=name, shape=shape)

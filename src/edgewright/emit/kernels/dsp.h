@@ -1,0 +1,151 @@
+/* Sums of products with pairs of 16-bit products (SMLAD), for two output channels at once.
+ *
+ * Weights of channels a and b share a 16-bit number, 256 * b + a, which multiplies as it is: it gives 256 times the
+ * sum of b plus the sum of a. The lower byte alone gives the sum of a. So two channels cost one SXTB16 for each pair
+ * of taps, where bytes of one channel would cost two. */
+#ifndef EW_DSP_H
+#define EW_DSP_H
+
+#include "base.h"
+#include "requant.h"
+
+#if defined(__ARM_FEATURE_DSP) && defined(__GNUC__) && defined(__thumb2__)
+#define EW_DSP 1
+#else
+#define EW_DSP 0
+#endif
+
+/* Speed where most time goes, whatever the rest is compiled for. */
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__cplusplus)
+#define EW_HOT __attribute__((optimize("O2")))
+#else
+#define EW_HOT
+#endif
+
+/* What becomes of the sums of a channel (see ew_fixed). The kernels named general take the second kind: negative sums
+ * are rounded otherwise, or the range is not that of signed bytes; `bias` comes shifted by the layer's `left`. */
+typedef struct {
+    int32_t multiplier, offset;
+} ew_dsp_channel;
+
+typedef struct {
+    int32_t multiplier, offset, drop, bias;
+} ew_dsp_general_channel;
+
+typedef struct {
+    const int16_t *weights;
+    const int32_t *channels;
+    int16_t count; /* of channels */
+    int16_t taps;  /* of a channel: a multiple of 4, with zeros where there is nothing */
+    uint8_t left, shift; /* of the sums (8 or more), and of the result */
+    int8_t low, high;    /* the range of results as signed bytes */
+    uint8_t flip;        /* 128 turns them into unsigned ones */
+    uint8_t numbers;     /* of a channel, 2 or 4 */
+} ew_dsp_sums;
+
+/* The same unpacked, for `count` channels from some channel on. The assembler code knows the order of the fields. */
+typedef struct {
+    const int16_t *weights;
+    const int32_t *channels;
+    int32_t count, taps, left, shift;
+    uint32_t low, high, flip; /* four times each */
+} ew_dsp_work;
+
+EW_INLINE void ew_dsp_open(const ew_dsp_sums *layer, ew_dsp_work *work)
+{
+    work->weights = layer->weights;
+    work->channels = layer->channels;
+    work->count = layer->count;
+    work->taps = layer->taps;
+    work->left = layer->left;
+    work->shift = layer->shift;
+    work->low = (uint8_t)layer->low * 0x01010101u;
+    work->high = (uint8_t)layer->high * 0x01010101u;
+    work->flip = layer->flip * 0x01010101u;
+}
+
+EW_INLINE uint32_t ew_dsp_load(const void *at)
+{
+    uint32_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+/* Four bytes as signed 16-bit numbers, plus those in `plus`: bytes 0 and 2, or 1 and 3. */
+EW_INLINE uint32_t ew_dsp_even(uint32_t plus, uint32_t bytes)
+{
+#if EW_DSP
+    uint32_t result;
+    __asm__("sxtab16 %0, %1, %2" : "=r"(result) : "r"(plus), "r"(bytes));
+    return result;
+#else
+    const uint32_t low = ((bytes & 255u) ^ 128u) - 128u, high = (((bytes >> 16) & 255u) ^ 128u) - 128u;
+    return ((plus + low) & 0xFFFFu) | (((plus >> 16) + high) << 16);
+#endif
+}
+
+EW_INLINE uint32_t ew_dsp_odd(uint32_t plus, uint32_t bytes)
+{
+#if EW_DSP
+    uint32_t result;
+    __asm__("sxtab16 %0, %1, %2, ror #8" : "=r"(result) : "r"(plus), "r"(bytes));
+    return result;
+#else
+    return ew_dsp_even(plus, bytes >> 8);
+#endif
+}
+
+#if !EW_DSP
+/* sum + the products of the upper and of the lower halves. */
+EW_INLINE int32_t ew_dsp_mac(uint32_t a, uint32_t b, int32_t sum)
+{
+    const int32_t low = (int16_t)(a & 0xFFFFu) * (int16_t)(b & 0xFFFFu);
+    const int32_t high = (int16_t)(a >> 16) * (int16_t)(b >> 16);
+    return (int32_t)((uint32_t)sum + (uint32_t)low + (uint32_t)high);
+}
+
+/* Two sums of a pair of channels as stored values. */
+EW_INLINE void ew_dsp_finish(const ew_dsp_work *work, int32_t channel, int32_t a, int32_t both, int32_t is_general,
+                             uint8_t *to)
+{
+    const uint32_t sums[2] = {(uint32_t)a << work->left, ((uint32_t)both - (uint32_t)a) << (work->left - 8)};
+    for (int32_t i = 0; i < 2; i++) {
+        const ew_dsp_channel *plain = (const ew_dsp_channel *)(const void *)work->channels + channel + i;
+        const ew_dsp_general_channel *of = (const ew_dsp_general_channel *)(const void *)work->channels + channel + i;
+        int32_t steps;
+        if (is_general) {
+            const int32_t total = (int32_t)(sums[i] + (uint32_t)of->bias);
+            steps = ew_high_add(total, of->multiplier, of->offset) - (total < 0 ? of->drop : 0);
+        } else {
+            steps = ew_high_add((int32_t)sums[i], plain->multiplier, plain->offset);
+        }
+        steps = ew_clamp(steps >> work->shift, (int8_t)(work->low & 255u), (int8_t)(work->high & 255u));
+        to[i] = (uint8_t)(((uint32_t)steps ^ work->flip) & 255u);
+    }
+}
+#endif
+
+/* Pieces of the assembler code. r10: shift. */
+#define EW_DSP_SCALED(sum, m, k) "smmla " sum ", " sum ", " m ", " k "\n"
+#define EW_DSP_SIGNED(sum) /* r8, r9, r11, r12: multiplier, offset, drop, bias */ \
+    "add " sum ", " sum ", r12\n" \
+    "and lr, r11, " sum ", asr #31\n" \
+    "smmla " sum ", " sum ", r8, r9\n" \
+    "sub " sum ", " sum ", lr\n"
+#define EW_DSP_SATURATED(sum) \
+    "asr " sum ", " sum ", r10\n" \
+    "ssat " sum ", #8, " sum "\n"
+#define EW_DSP_RESULTS EW_DSP_SATURATED("r4") EW_DSP_SATURATED("r5") EW_DSP_SATURATED("r6") EW_DSP_SATURATED("r7")
+#define EW_DSP_CLAMPED(low_high, flip) /* four results in one word, r4 */ \
+    "bfi r4, r5, #8, #8\n" \
+    "bfi r4, r6, #16, #8\n" \
+    "bfi r4, r7, #24, #8\n" \
+    "ldrd r8, r9, [sp, #" low_high "]\n" \
+    "ldr r11, [sp, #" flip "]\n" \
+    "ssub8 r12, r4, r8\n" \
+    "sel r4, r4, r8\n" \
+    "ssub8 r12, r9, r4\n" \
+    "sel r4, r4, r9\n" \
+    "eors r4, r11\n"
+
+#endif /* EW_DSP_H */

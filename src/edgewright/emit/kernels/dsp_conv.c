@@ -1,0 +1,174 @@
+#include "dsp_conv.h"
+
+/* Four taps as pairs of 16-bit numbers less the zero point: taps 0 and 2, then 1 and 3. Columns of two pixels
+ * alternate. */
+EW_INLINE uint32_t *ew_dsp_put(uint32_t *column, uint32_t word, uint32_t minus)
+{
+    column[0] = ew_dsp_even(minus, word);
+    column[2] = ew_dsp_odd(minus, word);
+    return column + 4;
+}
+
+/* A run of `length` bytes of which begin..end - 1 exist, at `source`; the others are the zero point. */
+static uint32_t *ew_dsp_cut_run(const ew_dsp_convolution *layer, const uint8_t *source, int32_t begin, int32_t end,
+                                int32_t length, uint32_t minus, uint32_t *column)
+{
+    const uint32_t zero = (uint8_t)(layer->zero ^ layer->flip), flip = layer->flip * 0x01010101u;
+    for (int32_t at = 0; at < length; at += 4) {
+        uint32_t word = zero * 0x01010101u;
+        if (at >= begin && at + 4 <= end)
+            word = ew_dsp_load(source + (at - begin));
+        else
+            for (int32_t i = ew_max(begin - at, 0); i < ew_min(end - at, 4); i++)
+                word ^= (source[at + i - begin] ^ zero) << (8 * i);
+        column = ew_dsp_put(column, word ^ flip, minus);
+    }
+    return column;
+}
+
+/* All that a window reads, wherever it lies; its first tap is at row i and column j. */
+static void ew_dsp_gather(const ew_dsp_convolution *layer, const uint8_t *x, int32_t i, int32_t j, uint32_t minus,
+                          uint32_t *to)
+{
+    for (int32_t ky = 0; ky < layer->rows; ky++, i += layer->row_step) {
+        const int32_t is_inside = i >= 0 && i < layer->height;
+        const uint8_t *line = is_inside ? x + ew_row(&layer->x, i) : x;
+        for (int32_t kx = 0; kx < layer->runs; kx++) {
+            const int32_t at = j + kx * layer->step;
+            int32_t begin = ew_max(0, -at), end = ew_min(layer->pixels, layer->width - at);
+            if (!is_inside || begin >= end)
+                begin = end = 0;
+            to = ew_dsp_cut_run(layer, begin < end ? line + (at + begin) * layer->x.pixel : x, begin * layer->depth,
+                                end * layer->depth, layer->pixels * layer->depth, minus, to);
+        }
+    }
+}
+
+/* The last taps of a run, fewer than four. */
+static uint32_t ew_dsp_rest(const uint8_t *source, int32_t rest, int32_t length)
+{
+    if (length >= 4) /* those before them are there */
+        return ew_dsp_load(source + rest - 4) >> (32 - 8 * rest);
+    uint32_t word = source[0];
+    for (int32_t i = 1; i < rest; i++)
+        word |= (uint32_t)source[i] << (8 * i);
+    return word;
+}
+
+/* A run for each of two pixels. */
+EW_INLINE uint32_t *ew_dsp_two_runs(const uint8_t *one, const uint8_t *two, int32_t length, uint32_t minus,
+                                    uint32_t flip, uint32_t *to)
+{
+    int32_t words = length >> 2;
+    const int32_t rest = length & 3;
+#if EW_DSP
+    if (words) {
+        __asm__ volatile("1:\n"
+                         "ldr r4, [%0], #4\n"
+                         "ldr r5, [%1], #4\n"
+                         "eor r4, r4, %5\n"
+                         "eor r5, r5, %5\n"
+                         "sxtab16 r6, %4, r4, ror #8\n"
+                         "sxtab16 r8, %4, r5, ror #8\n"
+                         "sxtab16 r4, %4, r4\n"
+                         "sxtab16 r5, %4, r5\n"
+                         "subs %3, #1\n"
+                         "stm %2!, {r4, r5, r6, r8}\n"
+                         "bne 1b\n"
+                         : "+r"(one), "+r"(two), "+r"(to), "+r"(words)
+                         : "r"(minus), "r"(flip)
+                         : "r4", "r5", "r6", "r8", "cc", "memory");
+    }
+#else
+    for (; words > 0; words--, one += 4, two += 4, to += 4) {
+        ew_dsp_put(to, ew_dsp_load(one) ^ flip, minus);
+        ew_dsp_put(to + 1, ew_dsp_load(two) ^ flip, minus);
+    }
+#endif
+    if (rest) {
+        ew_dsp_put(to, ew_dsp_rest(one, rest, length) ^ flip, minus);
+        ew_dsp_put(to + 1, ew_dsp_rest(two, rest, length) ^ flip, minus);
+        to += 4;
+    }
+    return to;
+}
+
+/* Where a window is, and where its results go. */
+typedef struct {
+    uint8_t *to;
+    int32_t i, j, offset;    /* its first tap: row and column, elements from x */
+    int32_t row, rest;       /* row of the output; pixels left in it, this one included */
+    int32_t is_inside;       /* all rows of the window */
+} ew_dsp_cursor;
+
+static void ew_dsp_begin_row(const ew_dsp_convolution *layer, uint8_t *y, const ew_part *part, ew_dsp_cursor *at)
+{
+    const int32_t column = layer->is_backward ? part->right - 1 : part->left;
+    at->rest = part->right - part->left;
+    at->i = at->row * layer->row_stride - layer->top;
+    at->j = column * layer->stride - layer->left;
+    at->offset = at->i * layer->x.row + at->j * layer->x.pixel;
+    at->is_inside = layer->x.rows == 0 && at->i >= 0 && at->i + (layer->rows - 1) * layer->row_step < layer->height;
+    at->to = y + ew_row(&layer->y, at->row) + column * layer->y.pixel;
+}
+
+EW_INLINE void ew_dsp_next(const ew_dsp_convolution *layer, uint8_t *y, const ew_part *part, ew_dsp_cursor *at,
+                           int32_t x_step, int32_t y_step, int32_t stride)
+{
+    if (--at->rest) {
+        at->j += stride;
+        at->offset += x_step;
+        at->to += y_step;
+    } else {
+        at->row += layer->is_backward ? -1 : 1;
+        ew_dsp_begin_row(layer, y, part, at);
+    }
+}
+
+void ew_dsp_conv(const ew_dsp_convolution *layer, const void *x, void *y, const ew_part *part, void *columns)
+{
+    const uint8_t *bytes = (const uint8_t *)x;
+    const uint32_t minus = ((uint32_t)-layer->zero & 0xFFFFu) * 0x10001u, flip = layer->flip * 0x01010101u;
+    const int32_t step = layer->is_backward ? -1 : 1, stride = step * layer->stride;
+    const int32_t x_step = stride * layer->x.pixel, y_step = step * layer->y.pixel;
+    const int32_t length = layer->pixels * layer->depth, taps = layer->runs * layer->pixels;
+    const int32_t last = layer->width - (taps - 1) * layer->step - 1; /* column of a first tap */
+    int32_t count = (part->bottom - part->top) * (part->right - part->left);
+    ew_dsp_work work, first;
+    ew_dsp_cursor at;
+    if (part->right <= part->left)
+        return;
+    ew_dsp_open(&layer->sums, &work);
+    const int32_t is_odd = work.count & 1;
+    if (is_odd) {
+        first = work;
+        first.count = 2;
+        work.count--;
+        work.weights += work.taps;
+        work.channels += 2 * layer->sums.numbers;
+    }
+    at.row = layer->is_backward ? part->bottom - 1 : part->top;
+    ew_dsp_begin_row(layer, (uint8_t *)y, part, &at);
+    for (; count > 0; count -= 2) {
+        uint32_t *to = (uint32_t *)columns;
+        const ew_dsp_cursor one = at;
+        if (count > 1) /* a last pixel without a partner is its own */
+            ew_dsp_next(layer, (uint8_t *)y, part, &at, x_step, y_step, stride);
+        if (one.is_inside && at.is_inside && one.j >= 0 && at.j >= 0 && one.j <= last && at.j <= last) {
+            const uint8_t *a = bytes + one.offset, *b = bytes + at.offset;
+            for (int32_t ky = 0; ky < layer->rows; ky++)
+                for (int32_t kx = 0; kx < layer->runs; kx++) {
+                    const int32_t tap = ky * layer->row_step * layer->x.row + kx * layer->step * layer->x.pixel;
+                    to = ew_dsp_two_runs(a + tap, b + tap, length, minus, flip, to);
+                }
+        } else {
+            ew_dsp_gather(layer, bytes, one.i, one.j, minus, to);
+            ew_dsp_gather(layer, bytes, at.i, at.j, minus, to + 1);
+        }
+        if (is_odd)
+            layer->pairs(&first, (const uint32_t *)columns, one.to, at.to);
+        layer->pairs(&work, (const uint32_t *)columns, one.to + is_odd, at.to + is_odd);
+        if (count > 2)
+            ew_dsp_next(layer, (uint8_t *)y, part, &at, x_step, y_step, stride);
+    }
+}

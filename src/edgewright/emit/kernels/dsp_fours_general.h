@@ -1,0 +1,9 @@
+/* Four channels of any range and rounding; x is signed. */
+#ifndef EW_DSP_FOURS_GENERAL_H
+#define EW_DSP_FOURS_GENERAL_H
+
+#include "dsp_fours.h"
+
+ew_dsp_fours ew_dsp_fours_general;
+
+#endif /* EW_DSP_FOURS_GENERAL_H */

@@ -1,0 +1,93 @@
+/* Two pixels from their columns: an even number of channels, pair by pair. */
+#ifndef EW_DSP_PAIRS_H
+#define EW_DSP_PAIRS_H
+
+#include "dsp.h"
+
+/* columns: for each two taps a word of the first pixel, then one of the second. */
+typedef void ew_dsp_pairs(const ew_dsp_work *work, const uint32_t *columns, uint8_t *one, uint8_t *two);
+
+#if EW_DSP
+/* By hand, since no compiler keeps four sums, four columns, two words of weights and three pointers in registers:
+ * eight taps of two pixels and two channels take 26 instructions.
+ *
+ * r4-r7: sums of channel a and of both, of the first and the second pixel. r0 columns, r1 weights, r2 their end.
+ * Frame: 0 channels, 4 first pixel, 8 second pixel, 12 left, 16 left - 8, 20 shift, 24 columns, 28 bytes of weights
+ * of a pair, 32 end of all weights, 36 low, 40 high, 44 flip. */
+#define EW_DSP_TAPS_2(w, x, y) \
+    "sxtb16 lr, " w "\n" \
+    "smlad r4, lr, " x ", r4\n" \
+    "smlad r5, " w ", " x ", r5\n" \
+    "smlad r6, lr, " y ", r6\n" \
+    "smlad r7, " w ", " y ", r7\n"
+#define EW_DSP_TAPS_4 \
+    "ldrd r3, r12, [r1], #8\n" \
+    "ldm r0!, {r8-r11}\n" EW_DSP_TAPS_2("r3", "r8", "r9") EW_DSP_TAPS_2("r12", "r10", "r11")
+#define EW_DSP_PAIRS(name, is_general, finish) \
+    __attribute__((naked, noinline)) void name( \
+        __attribute__((unused)) const ew_dsp_work *work, __attribute__((unused)) const uint32_t *columns, \
+        __attribute__((unused)) uint8_t *one, __attribute__((unused)) uint8_t *two) \
+    { \
+        __asm__ volatile("push {r4-r11, lr}\n" \
+                         "sub sp, #52\n" \
+                         "ldm r0, {r4-r12}\n" \
+                         "str r5, [sp]\n" \
+                         "strd r2, r3, [sp, #4]\n" \
+                         "sub r2, r8, #8\n" \
+                         "strd r8, r2, [sp, #12]\n" \
+                         "str r9, [sp, #20]\n" \
+                         "lsls r7, r7, #1\n" \
+                         "lsrs r6, r6, #1\n" \
+                         "mla r6, r6, r7, r4\n" \
+                         "strd r1, r7, [sp, #24]\n" \
+                         "str r6, [sp, #32]\n" \
+                         "strd r10, r11, [sp, #36]\n" \
+                         "str r12, [sp, #44]\n" \
+                         "mov r1, r4\n" \
+                         "1:\n" \
+                         "ldrd r0, r3, [sp, #24]\n" \
+                         "movs r4, #0\n" \
+                         "movs r5, #0\n" \
+                         "movs r6, #0\n" \
+                         "movs r7, #0\n" \
+                         "adds r2, r1, r3\n" \
+                         "tst r3, #8\n" \
+                         "bne 3f\n" \
+                         "2:\n" EW_DSP_TAPS_4 "3:\n" EW_DSP_TAPS_4 "cmp r1, r2\n" \
+                         "bne 2b\n" \
+                         "ldm sp, {r0, r2, r3, r8-r10}\n" \
+                         "subs r5, r5, r4\n" \
+                         "subs r7, r7, r6\n" \
+                         "lsl r4, r4, r8\n" \
+                         "lsl r6, r6, r8\n" \
+                         "lsl r5, r5, r9\n" \
+                         "lsl r7, r7, r9\n" \
+                         "ldm r0!, {r8, r9, r11, r12}\n" finish \
+                         "stm sp, {r0, r2, r3}\n" \
+                         "ldr r12, [sp, #32]\n" \
+                         "cmp r1, r12\n" \
+                         "bne 1b\n" \
+                         "add sp, #52\n" \
+                         "pop {r4-r11, pc}\n"); \
+    }
+#else
+#define EW_DSP_PAIRS(name, is_general, finish) \
+    void name(const ew_dsp_work *work, const uint32_t *columns, uint8_t *one, uint8_t *two) \
+    { \
+        const int16_t *weights = work->weights; \
+        for (int32_t c = 0; c < work->count; c += 2) { \
+            int32_t a0 = 0, b0 = 0, a1 = 0, b1 = 0; \
+            for (int32_t i = 0; i < work->taps; i += 2, weights += 2) { \
+                const uint32_t w = ew_dsp_load(weights), lower = ew_dsp_even(0, w); \
+                a0 = ew_dsp_mac(lower, columns[i], a0); \
+                b0 = ew_dsp_mac(w, columns[i], b0); \
+                a1 = ew_dsp_mac(lower, columns[i + 1], a1); \
+                b1 = ew_dsp_mac(w, columns[i + 1], b1); \
+            } \
+            ew_dsp_finish(work, c, a0, b0, is_general, one + c); \
+            ew_dsp_finish(work, c, a1, b1, is_general, two + c); \
+        } \
+    }
+#endif
+
+#endif /* EW_DSP_PAIRS_H */

@@ -1,0 +1,56 @@
+#include "helium.h"
+
+/* Sums of the products of x with four rows of weights; rows that do not exist repeat the last. */
+EW_OFTEN_RUN EW_APART static void ew_helium_rows(const int8_t *x, const int8_t *w, int32_t depth, int32_t count,
+                                                 int32_t *sums)
+{
+    const int8_t *w0 = w, *w1 = w0 + (count > 1 ? depth : 0), *w2 = w1 + (count > 2 ? depth : 0);
+    const int8_t *w3 = w2 + (count > 3 ? depth : 0);
+    int32_t a = 0, b = 0, c = 0, d = 0;
+#if EW_HAS_MVE
+    for (int32_t n = depth >> 4; n > 0; n--) {
+        const int8x16_t v = vldrbq_s8(x);
+        a = vmladavaq_s8(a, v, vldrbq_s8(w0));
+        b = vmladavaq_s8(b, v, vldrbq_s8(w1));
+        c = vmladavaq_s8(c, v, vldrbq_s8(w2));
+        d = vmladavaq_s8(d, v, vldrbq_s8(w3));
+        x += 16, w0 += 16, w1 += 16, w2 += 16, w3 += 16;
+    }
+    if (depth & 15) {
+        const mve_pred16_t lanes = vctp8q((uint32_t)(depth & 15));
+        const int8x16_t v = vldrbq_z_s8(x, lanes);
+        a = vmladavaq_s8(a, v, vldrbq_z_s8(w0, lanes));
+        b = vmladavaq_s8(b, v, vldrbq_z_s8(w1, lanes));
+        c = vmladavaq_s8(c, v, vldrbq_z_s8(w2, lanes));
+        d = vmladavaq_s8(d, v, vldrbq_z_s8(w3, lanes));
+    }
+#else
+    for (int32_t k = 0; k < depth; k++) {
+        a += x[k] * w0[k];
+        b += x[k] * w1[k];
+        c += x[k] * w2[k];
+        d += x[k] * w3[k];
+    }
+#endif
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
+}
+
+EW_OFTEN_RUN void ew_helium_pixel(const ew_products *products, const int8_t *x, uint8_t *y)
+{
+    const ew_products p = *products; /* a copy, which stores cannot change */
+    const int8_t *w = p.weights;
+    for (int32_t channel = 0; channel < p.channels; channel += 4, w += 4 * p.depth) {
+        const int32_t count = ew_min(p.channels - channel, 4);
+        int32_t sums[4];
+        ew_helium_rows(x, w, p.depth, count, sums);
+        for (int32_t i = 0; p.bias && i < count; i++)
+            sums[i] += p.bias[channel + i];
+        if (count == 4)
+            ew_quad_store(&p, channel, ew_quad_load(sums, 4), 4, y);
+        else
+            ew_quad_store(&p, channel, ew_quad_load(sums, 4), count, y);
+    }
+}

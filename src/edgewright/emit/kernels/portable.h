@@ -1,0 +1,53 @@
+/* Products of int8 in plain C, blocked for cores without vectors (RV32, Cortex-M0+).
+ *
+ * Weights lie as the inner loops read them: four output channels (sixteen where there is one pixel only) side by
+ * side for each k. */
+#ifndef EW_PORTABLE_H
+#define EW_PORTABLE_H
+
+#include "products.h"
+
+#ifndef EW_FEW_REGISTERS
+#if defined(__thumb__) && !defined(__thumb2__)
+#define EW_FEW_REGISTERS 1 /* eight that arithmetic can use */
+#else
+#define EW_FEW_REGISTERS 0
+#endif
+#endif
+
+/* Stores a channel of one pixel. A branch for each bound is cheaper than conditional moves that do not exist. */
+#define EW_PORTABLE_STORE(p, sum, multiplier, offset, drop, to)                                                                \
+    do {                                                                                                              \
+        int32_t byte_ = ew_fixed_signed(sum, (p).left, multiplier, offset, drop, (p).shift);                          \
+        if (byte_ < (p).low)                                                                                          \
+            byte_ = (p).low;                                                                                          \
+        if (byte_ > (p).high)                                                                                         \
+            byte_ = (p).high;                                                                                         \
+        *(to) = (uint8_t)byte_;                                                                                       \
+    } while (0)
+
+/* Sums of four channels of one pixel, whose bytes lie `step` apart; w: weights [k][4], `next` bytes from k to k + 1. */
+EW_INLINE void ew_portable_1x4(const int8_t *x, int32_t step, const int8_t *w, int32_t next, int32_t depth,
+                           const int32_t *bias, int32_t *sums)
+{
+    int32_t a0 = bias[0], a1 = bias[1], a2 = bias[2], a3 = bias[3];
+    for (const int8_t *const end = x + step * depth; x != end; x += step, w += next) {
+        const int32_t v = *x;
+        a0 += v * w[0];
+        a1 += v * w[1];
+        a2 += v * w[2];
+        a3 += v * w[3];
+    }
+    sums[0] = a0, sums[1] = a1, sums[2] = a2, sums[3] = a3;
+}
+
+/* Stores `count` channels of one pixel from `channel` on. */
+void ew_portable_store(const ew_products *products, int32_t channel, int32_t count, const int32_t *sums, uint8_t *y);
+
+/* The channels from `channel` on of one pixel, four at a time and then one by one; w: their weights. */
+void ew_portable_pixel(const ew_products *p, int32_t channel, const int8_t *w, const int8_t *column, uint8_t *y);
+
+/* The sum of one channel of one pixel: of its column every `step`-th byte counts. */
+int32_t ew_portable_dot(const int8_t *x, int32_t step, const int8_t *w, int32_t depth, int32_t bias);
+
+#endif /* EW_PORTABLE_H */

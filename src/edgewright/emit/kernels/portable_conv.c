@@ -1,0 +1,165 @@
+#include "portable_conv.h"
+
+#if EW_FEW_REGISTERS
+EW_INLINE void ew_portable_4x4(const int8_t *x, const int8_t *w, int32_t depth, const int32_t *bias, int32_t *sums)
+{
+    for (int32_t pixel = 0; pixel < 4; pixel++)
+        ew_portable_1x4(x + pixel, 4, w, 4, depth, bias, sums + 4 * pixel);
+}
+#define EW_PORTABLE_SUM(sums, channel, pixel) (sums)[4 * (pixel) + (channel)]
+#define EW_PORTABLE_SUM_STEP 1 /* from channel to channel */
+#else
+
+#define EW_PORTABLE_SUM(sums, channel, pixel) (sums)[4 * (channel) + (pixel)]
+#define EW_PORTABLE_SUM_STEP 4 /* from channel to channel */
+
+/* The fences keep a compiler from loading ahead of what registers can hold. */
+#define EW_PORTABLE_CHANNEL(c, k)                                                                                              \
+    EW_FENCE();                                                                                                       \
+    b = w[4 * (k) + (c)];                                                                                             \
+    a##c##0 += b * x0;                                                                                                \
+    a##c##1 += b * x1;                                                                                                \
+    a##c##2 += b * x2;                                                                                                \
+    a##c##3 += b * x3;
+#define EW_PORTABLE_STEP(k)                                                                                                    \
+    EW_FENCE();                                                                                                       \
+    x0 = x[4 * (k)];                                                                                                  \
+    x1 = x[4 * (k) + 1];                                                                                              \
+    x2 = x[4 * (k) + 2];                                                                                              \
+    x3 = x[4 * (k) + 3];                                                                                              \
+    EW_PORTABLE_CHANNEL(0, k)                                                                                                  \
+    EW_PORTABLE_CHANNEL(1, k)                                                                                                  \
+    EW_PORTABLE_CHANNEL(2, k)                                                                                                  \
+    EW_PORTABLE_CHANNEL(3, k)
+
+/* Sums of four channels of four pixels. x: columns [k][4], w: weights [k][4]. */
+EW_INLINE void ew_portable_4x4(const int8_t *x, const int8_t *w, int32_t depth, const int32_t *bias, int32_t *sums)
+{
+    int32_t a00 = bias[0], a01 = a00, a02 = a00, a03 = a00;
+    int32_t a10 = bias[1], a11 = a10, a12 = a10, a13 = a10;
+    int32_t a20 = bias[2], a21 = a20, a22 = a20, a23 = a20;
+    int32_t a30 = bias[3], a31 = a30, a32 = a30, a33 = a30;
+    int32_t x0, x1, x2, x3, b;
+    const int8_t *const end = w + 4 * (depth & ~1);
+    for (; w != end; x += 8, w += 8) {
+        EW_PORTABLE_STEP(0)
+        EW_PORTABLE_STEP(1)
+    }
+    if (depth & 1) {
+        EW_PORTABLE_STEP(0)
+    }
+    sums[0] = a00, sums[1] = a01, sums[2] = a02, sums[3] = a03;
+    sums[4] = a10, sums[5] = a11, sums[6] = a12, sums[7] = a13;
+    sums[8] = a20, sums[9] = a21, sums[10] = a22, sums[11] = a23;
+    sums[12] = a30, sums[13] = a31, sums[14] = a32, sums[15] = a33;
+}
+#endif
+
+/* Stores `count` channels of four pixels from `channel` on. */
+EW_OFTEN_RUN EW_APART static void ew_portable_store_4(const ew_products *products, int32_t channel, int32_t count,
+                                          const int32_t *sums, uint8_t *const *y)
+{
+    const ew_products p = *products; /* a copy, which stores cannot change */
+    const int32_t *multiplier = p.multiplier + channel, *offset = p.offset + channel, *drop = p.drop;
+    const int32_t none = 0, step = drop ? 1 : 0;
+    uint8_t *y0 = y[0] + channel, *y1 = y[1] + channel, *y2 = y[2] + channel, *y3 = y[3] + channel;
+    drop = drop ? drop + channel : &none;
+    for (const int32_t *const end = multiplier + count; multiplier != end; multiplier++, offset++, drop += step) {
+        const int32_t m = *multiplier, o = *offset, d = *drop;
+        EW_PORTABLE_STORE(p, EW_PORTABLE_SUM(sums, 0, 0), m, o, d, y0++);
+        EW_PORTABLE_STORE(p, EW_PORTABLE_SUM(sums, 0, 1), m, o, d, y1++);
+        EW_PORTABLE_STORE(p, EW_PORTABLE_SUM(sums, 0, 2), m, o, d, y2++);
+        EW_PORTABLE_STORE(p, EW_PORTABLE_SUM(sums, 0, 3), m, o, d, y3++);
+        sums += EW_PORTABLE_SUM_STEP;
+    }
+}
+
+/* All channels of four pixels. */
+EW_OFTEN_RUN EW_APART static void ew_portable_four(const ew_products *p, const int8_t *columns, uint8_t *const *y)
+{
+    const int8_t *w = p->weights;
+    int32_t sums[16], channel = 0;
+    while (channel < p->channels) {
+        const int32_t count = channel + 4 <= p->channels ? 4 : 1;
+        const int32_t *bias = ew_products_bias(p, channel);
+        if (count == 4)
+            ew_portable_4x4(columns, w, p->depth, bias, sums);
+        else
+            for (int32_t i = 0; i < 4; i++)
+                EW_PORTABLE_SUM(sums, 0, i) = ew_portable_dot(columns + i, 4, w, p->depth, *bias);
+        ew_portable_store_4(p, channel, count, sums, y);
+        w += count * p->depth;
+        channel += count;
+    }
+}
+
+/* `size` bytes side by side, to every `step`-th byte. */
+EW_OFTEN_RUN static int8_t *ew_portable_spread(const uint8_t *x, int32_t size, int32_t flip, int8_t *to, int32_t step)
+{
+    if (step == 4 && !flip)
+        for (; size >= 4; size -= 4, x += 4, to += 16) {
+            to[0] = (int8_t)x[0];
+            to[4] = (int8_t)x[1];
+            to[8] = (int8_t)x[2];
+            to[12] = (int8_t)x[3];
+        }
+    for (; size > 0; size--, to += step)
+        *to = (int8_t)(*x++ ^ flip);
+    return to;
+}
+
+static int8_t *ew_portable_fill(int32_t value, int32_t size, int8_t *to, int32_t step)
+{
+    for (; size > 0; size--, to += step)
+        *to = (int8_t)value;
+    return to;
+}
+
+/* What the window at an output pixel covers, to every `step`-th byte. */
+static void ew_portable_gather(const ew_convolution *p, const uint8_t *x, int32_t row, int32_t column, int8_t *to, int32_t step)
+{
+    const int32_t left = column * p->stride_w - p->pad_w;
+    int32_t y = row * p->stride_h - p->pad_h;
+    const int is_run = p->dilation_w == 1 && p->x.pixel == p->depth && left >= 0 && left + p->kernel_w <= p->width;
+    for (int32_t i = 0; i < p->kernel_h; i++, y += p->dilation_h) {
+        if (y < 0 || y >= p->height) {
+            to = ew_portable_fill(p->zero, p->kernel_w * p->depth, to, step);
+            continue;
+        }
+        const uint8_t *line = x + ew_row(&p->x, y);
+        if (is_run) {
+            to = ew_portable_spread(line + left * p->x.pixel, p->kernel_w * p->depth, p->flip, to, step);
+            continue;
+        }
+        int32_t at = left;
+        for (int32_t j = 0; j < p->kernel_w; j++, at += p->dilation_w)
+            to = at < 0 || at >= p->width ? ew_portable_fill(p->zero, p->depth, to, step)
+                                          : ew_portable_spread(line + at * p->x.pixel, p->depth, p->flip, to, step);
+    }
+}
+
+void ew_portable_conv(const ew_convolution *p, const uint8_t *x, uint8_t *y, ew_part part, int8_t *columns)
+{
+    const int32_t step = p->is_backward ? -1 : 1;
+    int32_t row = p->is_backward ? part.bottom - 1 : part.top;
+    int32_t column = p->is_backward ? part.right - 1 : part.left;
+    int32_t count = ew_max(part.bottom - part.top, 0) * ew_max(part.right - part.left, 0);
+    while (count > 0) {
+        const int32_t pixels = count < p->pixels ? 1 : p->pixels;
+        uint8_t *at[4];
+        for (int32_t i = 0; i < pixels; i++) {
+            ew_portable_gather(p, x, row, column, columns + i, pixels);
+            at[i] = y + ew_row(&p->y, row) + column * p->y.pixel;
+            column += step;
+            if (column < part.left || column >= part.right) {
+                column = p->is_backward ? part.right - 1 : part.left;
+                row += step;
+            }
+        }
+        if (pixels == 4)
+            ew_portable_four(&p->products, columns, at);
+        else
+            ew_portable_pixel(&p->products, 0, p->products.weights, columns, at[0]);
+        count -= pixels;
+    }
+}

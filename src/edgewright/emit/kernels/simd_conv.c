@@ -1,0 +1,275 @@
+#include "simd_conv.h"
+
+/* A product of some pixels of a tile with two vectors of channels. */
+typedef struct {
+    const float *tile; /* of the first pixel */
+    int32_t depth; /* numbers per pixel */
+    const float *first, *second; /* panels, from the first of these numbers on */
+    const float *bias; /* of these channels; NULL: continue the sums of `from` */
+    float *const *from; /* for each pixel its channels */
+    float *const *to;
+    int32_t column; /* where these channels lie there */
+    float low, high;
+} ew_simd_job;
+
+/* As many pixels at once as registers hold, with two vectors of sums each. */
+#if EW_LANES == 16
+#define EW_SIMD_MOST 14
+#elif defined(__aarch64__)
+#define EW_SIMD_MOST 12
+#else
+#define EW_SIMD_MOST 6
+#endif
+
+/* Written out by the preprocessor, so that sums stay in registers whatever the compiler thinks of loops. */
+#define EW_UPTO_1(X) X(0)
+#define EW_UPTO_2(X) EW_UPTO_1(X) X(1)
+#define EW_UPTO_3(X) EW_UPTO_2(X) X(2)
+#define EW_UPTO_4(X) EW_UPTO_3(X) X(3)
+#define EW_UPTO_5(X) EW_UPTO_4(X) X(4)
+#define EW_UPTO_6(X) EW_UPTO_5(X) X(5)
+#define EW_UPTO_7(X) EW_UPTO_6(X) X(6)
+#define EW_UPTO_8(X) EW_UPTO_7(X) X(7)
+#define EW_UPTO_9(X) EW_UPTO_8(X) X(8)
+#define EW_UPTO_10(X) EW_UPTO_9(X) X(9)
+#define EW_UPTO_11(X) EW_UPTO_10(X) X(10)
+#define EW_UPTO_12(X) EW_UPTO_11(X) X(11)
+#define EW_UPTO_13(X) EW_UPTO_12(X) X(12)
+#define EW_UPTO_14(X) EW_UPTO_13(X) X(13)
+
+#define EW_DECLARE_2(i) ew_vf s##i, t##i;
+#define EW_BIAS_2(i) s##i = b0; t##i = b1;
+#define EW_LOAD_2(i) s##i = ew_vf_load(job->from[i] + column); t##i = ew_vf_load(job->from[i] + column + EW_LANES);
+#define EW_STEP_2(i) { const ew_vf v = ew_vf_all(a[(i) * EW_SIMD_PITCH]); s##i = ew_vf_fma(v, w0, s##i); t##i = ew_vf_fma(v, w1, t##i); }
+#define EW_STORE_2(i) ew_vf_store(job->to[i] + column, ew_vf_clamp(s##i, low, high)); \
+    ew_vf_store(job->to[i] + column + EW_LANES, ew_vf_clamp(t##i, low, high));
+#define EW_DECLARE_1(i) ew_vf s##i;
+#define EW_BIAS_1(i) s##i = b0;
+#define EW_LOAD_1(i) s##i = ew_vf_load(job->from[i] + column);
+#define EW_STEP_1(i) s##i = ew_vf_fma(ew_vf_all(a[(i) * EW_SIMD_PITCH]), w0, s##i);
+#define EW_STORE_1(i) ew_vf_store(job->to[i] + column, ew_vf_clamp(s##i, low, high));
+
+#define EW_PRODUCT(n)                                                                           \
+    static void ew_simd_two_##n(const ew_simd_job *job)                                         \
+    {                                                                                           \
+        const float *first = job->first, *second = job->second;                                 \
+        const float *a = job->tile, *const end = a + job->depth;                                \
+        const ew_vf low = ew_vf_all(job->low), high = ew_vf_all(job->high);                     \
+        const int32_t column = job->column;                                                     \
+        EW_UPTO_##n(EW_DECLARE_2)                                                               \
+        if (job->bias) {                                                                        \
+            const ew_vf b0 = ew_vf_load(job->bias), b1 = ew_vf_load(job->bias + EW_LANES);      \
+            EW_UPTO_##n(EW_BIAS_2)                                                              \
+        } else {                                                                                \
+            EW_UPTO_##n(EW_LOAD_2)                                                              \
+        }                                                                                       \
+        for (; a < end; a++, first += EW_PANEL, second += EW_PANEL) {                           \
+            const ew_vf w0 = ew_vf_load(first), w1 = ew_vf_load(second);                        \
+            EW_UPTO_##n(EW_STEP_2)                                                              \
+        }                                                                                       \
+        EW_UPTO_##n(EW_STORE_2)                                                                 \
+    }                                                                                           \
+    static void ew_simd_one_##n(const ew_simd_job *job)                                         \
+    {                                                                                           \
+        const float *first = job->first;                                                        \
+        const float *a = job->tile, *const end = a + job->depth;                                \
+        const ew_vf low = ew_vf_all(job->low), high = ew_vf_all(job->high);                     \
+        const int32_t column = job->column;                                                     \
+        EW_UPTO_##n(EW_DECLARE_1)                                                               \
+        if (job->bias) {                                                                        \
+            const ew_vf b0 = ew_vf_load(job->bias);                                             \
+            EW_UPTO_##n(EW_BIAS_1)                                                              \
+        } else {                                                                                \
+            EW_UPTO_##n(EW_LOAD_1)                                                              \
+        }                                                                                       \
+        for (; a < end; a++, first += EW_PANEL) {                                               \
+            const ew_vf w0 = ew_vf_load(first);                                                 \
+            EW_UPTO_##n(EW_STEP_1)                                                              \
+        }                                                                                       \
+        EW_UPTO_##n(EW_STORE_1)                                                                 \
+    }
+
+EW_PRODUCT(1)
+EW_PRODUCT(2)
+EW_PRODUCT(3)
+EW_PRODUCT(4)
+EW_PRODUCT(5)
+EW_PRODUCT(6)
+#if EW_SIMD_MOST > 6
+EW_PRODUCT(7)
+EW_PRODUCT(8)
+EW_PRODUCT(9)
+EW_PRODUCT(10)
+EW_PRODUCT(11)
+EW_PRODUCT(12)
+#endif
+#if EW_SIMD_MOST > 12
+EW_PRODUCT(13)
+EW_PRODUCT(14)
+#endif
+
+typedef void (*ew_simd_product)(const ew_simd_job *);
+
+static const ew_simd_product ew_simd_products[2][EW_SIMD_MOST] = {
+#if EW_SIMD_MOST == 14
+    {ew_simd_one_1, ew_simd_one_2, ew_simd_one_3, ew_simd_one_4, ew_simd_one_5, ew_simd_one_6, ew_simd_one_7,
+     ew_simd_one_8, ew_simd_one_9, ew_simd_one_10, ew_simd_one_11, ew_simd_one_12, ew_simd_one_13, ew_simd_one_14},
+    {ew_simd_two_1, ew_simd_two_2, ew_simd_two_3, ew_simd_two_4, ew_simd_two_5, ew_simd_two_6, ew_simd_two_7,
+     ew_simd_two_8, ew_simd_two_9, ew_simd_two_10, ew_simd_two_11, ew_simd_two_12, ew_simd_two_13, ew_simd_two_14},
+#elif EW_SIMD_MOST == 12
+    {ew_simd_one_1, ew_simd_one_2, ew_simd_one_3, ew_simd_one_4, ew_simd_one_5, ew_simd_one_6, ew_simd_one_7,
+     ew_simd_one_8, ew_simd_one_9, ew_simd_one_10, ew_simd_one_11, ew_simd_one_12},
+    {ew_simd_two_1, ew_simd_two_2, ew_simd_two_3, ew_simd_two_4, ew_simd_two_5, ew_simd_two_6, ew_simd_two_7,
+     ew_simd_two_8, ew_simd_two_9, ew_simd_two_10, ew_simd_two_11, ew_simd_two_12},
+#else
+    {ew_simd_one_1, ew_simd_one_2, ew_simd_one_3, ew_simd_one_4, ew_simd_one_5, ew_simd_one_6},
+    {ew_simd_two_1, ew_simd_two_2, ew_simd_two_3, ew_simd_two_4, ew_simd_two_5, ew_simd_two_6},
+#endif
+};
+
+/* The same where fewer than whole vectors of channels exist: sums are moved to whole vectors and back. */
+static void ew_simd_partly(const ew_simd_job *whole, ew_simd_product product, int32_t count, int32_t columns)
+{
+    float lanes[EW_SIMD_MOST][2 * EW_LANES] = {{0.0f}}, *rows[EW_SIMD_MOST];
+    ew_simd_job job = *whole;
+    job.from = job.to = rows;
+    job.column = 0;
+    for (int32_t n = 0; n < count; n++) {
+        rows[n] = lanes[n];
+        if (!job.bias)
+            ew_vf_copy(lanes[n], whole->from[n] + whole->column, columns);
+    }
+    product(&job);
+    for (int32_t n = 0; n < count; n++)
+        ew_vf_copy(whole->to[n] + whole->column, lanes[n], columns);
+}
+
+/* All channels of `count` pixels, for numbers start.. of each. */
+static void ew_simd_multiply(const ew_simd_conv *conv, const ew_simd_job *whole, int32_t start, int32_t count)
+{
+    const size_t all = (size_t)(conv->kernel_y * conv->kernel_x * conv->depth) * EW_PANEL;
+    const float *const panels = conv->weights + start * EW_PANEL;
+    ew_simd_job job = *whole;
+    for (job.column = 0; job.column < conv->channels; job.column += 2 * EW_LANES) {
+        const int32_t next = job.column + EW_LANES, is_wide = next < conv->channels;
+        const int32_t columns = conv->channels - job.column;
+        int32_t done = 0, groups = (count + EW_SIMD_MOST - 1) / EW_SIMD_MOST;
+        job.first = panels + (size_t)(job.column / EW_PANEL) * all + job.column % EW_PANEL;
+        job.second = is_wide ? panels + (size_t)(next / EW_PANEL) * all + next % EW_PANEL : job.first;
+        job.bias = whole->bias ? whole->bias + job.column : NULL;
+        for (; groups > 0; groups--) { /* groups alike: one or two pixels alone would wait for their sums */
+            const int32_t n = (count - done + groups - 1) / groups;
+            const ew_simd_product product = ew_simd_products[is_wide][n - 1];
+            job.tile = whole->tile + done * EW_SIMD_PITCH;
+            job.from = whole->from + done;
+            job.to = whole->to + done;
+            if (columns < EW_LANES + is_wide * EW_LANES)
+                ew_simd_partly(&job, product, n, columns);
+            else
+                product(&job);
+            done += n;
+        }
+    }
+}
+
+/* Numbers from..until of what the output at (row, column) reads. */
+static void ew_simd_pack(
+    const ew_simd_conv *conv, const float *x, int32_t row, int32_t column, int32_t from, int32_t until, float *to)
+{
+    const int32_t up = row * conv->stride_y - conv->top, side = column * conv->stride_x - conv->left;
+    /* Taps of a row that lie side by side in the image are copied at once. */
+    const int32_t is_joined = conv->dilation_x == 1 && conv->in.pixel == conv->depth && side >= 0 &&
+                              side + conv->kernel_x <= conv->width;
+    const int32_t unit = is_joined ? conv->kernel_x * conv->depth : conv->depth;
+    const int32_t across = is_joined ? 1 : conv->kernel_x;
+    int32_t tap = from / unit, skip = from % unit;
+    for (; from < until; tap++, skip = 0) {
+        const int32_t run = ew_min(unit - skip, until - from);
+        const int32_t i = up + tap / across * conv->dilation_y, j = side + tap % across * conv->dilation_x;
+        if (i >= 0 && i < conv->height && j >= 0 && j < conv->width)
+            ew_vf_copy(to, x + ew_row(&conv->in, i) + j * conv->in.pixel + skip, run);
+        else
+            memset(to, 0, (size_t)run * sizeof *to);
+        to += run;
+        from += run;
+    }
+}
+
+static void ew_simd_pack_pixels(
+    const ew_simd_conv *conv, const float *x, ew_part part, int32_t first, int32_t count, int32_t from, int32_t until,
+    float *tile)
+{
+    const int32_t width = part.right - part.left;
+    const int32_t is_point = conv->kernel_y == 1 && conv->kernel_x == 1;
+    int32_t row = part.top + first / width, column = part.left + first % width;
+    for (int32_t n = 0; n < count; n++, tile += EW_SIMD_PITCH) {
+        const int32_t i = row * conv->stride_y - conv->top, j = column * conv->stride_x - conv->left;
+        if (is_point && i >= 0 && i < conv->height && j >= 0 && j < conv->width)
+            ew_vf_copy(tile, x + ew_row(&conv->in, i) + j * conv->in.pixel + from, until - from);
+        else
+            ew_simd_pack(conv, x, row, column, from, until, tile);
+        if (++column == part.right) {
+            column = part.left;
+            row++;
+        }
+    }
+}
+
+static void ew_simd_rows(const ew_simd_conv *conv, float *y, ew_part part, int32_t first, int32_t count, float **rows)
+{
+    const int32_t width = part.right - part.left;
+    int32_t row = part.top + first / width, column = part.left + first % width;
+    for (int32_t n = 0; n < count; n++) {
+        rows[n] = y + ew_row(&conv->out, row) + column * conv->out.pixel;
+        if (++column == part.right) {
+            column = part.left;
+            row++;
+        }
+    }
+}
+
+static void ew_simd_tile(
+    const ew_simd_conv *conv, const float *x, float *y, ew_part part, int32_t first, int32_t count, float *tile)
+{
+    const int32_t total = conv->kernel_y * conv->kernel_x * conv->depth;
+    const int32_t blocks = (total + EW_SIMD_DEPTH - 1) / EW_SIMD_DEPTH, depth = (total + blocks - 1) / blocks;
+    float *sums[EW_SIMD_ROWS], *rows[EW_SIMD_ROWS];
+    ew_simd_rows(conv, y, part, first, count, rows);
+    for (int32_t n = 0; n < count; n++)
+        sums[n] = conv->is_shared ? tile + count * EW_SIMD_PITCH + n * conv->channels : rows[n];
+    for (int32_t start = 0; start < total; start += depth) {
+        const int32_t until = ew_min(start + depth, total), is_last = until == total;
+        ew_simd_job job = {tile, until - start, NULL, NULL, NULL, sums, sums, 0, -INFINITY, INFINITY};
+        if (start == 0)
+            job.bias = conv->bias;
+        if (is_last) {
+            job.to = rows;
+            job.low = conv->low;
+            job.high = conv->high;
+        }
+        ew_simd_pack_pixels(conv, x, part, first, count, start, until, tile);
+        ew_simd_multiply(conv, &job, start, count);
+    }
+    if (conv->kind)
+        for (int32_t n = 0; n < count; n++)
+            ew_simd_activate(rows[n], conv->channels, conv->kind, conv->a, conv->b);
+}
+
+void ew_simd_conv_run(const ew_simd_conv *conv, const float *x, float *y, ew_part part, float *tile)
+{
+    const int32_t pixels = (part.bottom - part.top) * (part.right - part.left);
+    for (int32_t done = 0; done < pixels; done += conv->rows) {
+        const int32_t count = ew_min(conv->rows, pixels - done);
+        ew_simd_tile(conv, x, y, part, conv->is_backward ? pixels - done - count : done, count, tile);
+    }
+}
+
+void ew_simd_conv_line(const ew_simd_conv *conv, const float *x, float *y)
+{
+    float *rows[1];
+    ew_simd_job job = {x, conv->depth, NULL, NULL, conv->bias, rows, rows, 0, conv->low, conv->high};
+    rows[0] = y;
+    ew_simd_multiply(conv, &job, 0, 1);
+    if (conv->kind)
+        ew_simd_activate(y, conv->channels, conv->kind, conv->a, conv->b);
+}

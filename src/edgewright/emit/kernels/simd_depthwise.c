@@ -1,0 +1,173 @@
+#include "simd_depthwise.h"
+
+/* The rows at hand: padded columns of one group of channels; row i lies at i modulo `count`. */
+typedef struct {
+    float *data;
+    int32_t count, columns, step; /* rows, columns, and floats from column to column */
+    int32_t left; /* the first column's place in the image */
+    int32_t low, high; /* rows that are there, half-open */
+} ew_simd_kept;
+
+static float *ew_simd_kept_row(const ew_simd_kept *kept, int32_t i)
+{
+    const int32_t slot = i % kept->count;
+    return kept->data + (slot < 0 ? slot + kept->count : slot) * kept->columns * kept->step;
+}
+
+EW_INLINE void ew_simd_widen(float *to, const uint8_t *from, int32_t n, uint8_t flip, int32_t zero)
+{
+    int32_t i = 0;
+    for (; i + EW_LANES <= n; i += EW_LANES) {
+        uint8_t bytes[EW_LANES];
+        ew_simd_flipped(bytes, from + i, EW_LANES, flip);
+        ew_vf_store(to + i, ew_vi_real(ew_vi_sub(ew_vi_bytes(bytes), ew_vi_all(zero))));
+    }
+    for (; i < n; i++)
+        to[i] = (float)((from[i] ^ flip) - zero);
+}
+
+/* Brings row i of the image: floats from `x`, or bytes from `x8`. */
+EW_INLINE void ew_simd_keep_row(
+    const ew_simd_windows *w, const ew_simd_kept *kept, int32_t i, int32_t channel, int32_t channels, const float *x,
+    const uint8_t *x8, uint8_t flip, int32_t zero)
+{
+    float *const row = ew_simd_kept_row(kept, i);
+    const int32_t first = ew_between(0, -kept->left, kept->columns);
+    const int32_t last = ew_between(first, w->width - kept->left, kept->columns);
+    if (i < 0 || i >= w->height) {
+        memset(row, 0, (size_t)(kept->columns * kept->step) * sizeof *row);
+        return;
+    }
+    memset(row, 0, (size_t)(first * kept->step) * sizeof *row);
+    memset(row + last * kept->step, 0, (size_t)((kept->columns - last) * kept->step) * sizeof *row);
+    for (int32_t j = first; j < last; j++) {
+        float *const to = row + j * kept->step;
+        const int32_t at = ew_row(&w->in, i) + (kept->left + j) * w->in.pixel + channel;
+        if (x)
+            ew_vf_copy(to, x + at, channels);
+        else
+            ew_simd_widen(to, x8 + at, channels, flip, zero);
+        for (int32_t c = channels; c < kept->step; c++)
+            to[c] = 0.0f;
+    }
+}
+
+#define EW_WINDOW_1(X) X(0)
+#define EW_WINDOW_4(X) EW_WINDOW_1(X) X(1) X(2) X(3)
+#define EW_WINDOW_8(X) EW_WINDOW_4(X) X(4) X(5) X(6) X(7)
+#define EW_WINDOW_DECLARE(i) ew_vf s##i = ew_vf_all(0.0f);
+#define EW_WINDOW_STEP(i) s##i = ew_vf_fma(ew_vf_load(tap + (i) * next), weight, s##i);
+#define EW_WINDOW_STORE(i) ew_vf_store(sums + (i) * EW_LANES, s##i);
+
+/* Sums of n windows side by side, one vector of channels. */
+#define EW_WINDOWS(n)                                                                                         \
+    static void ew_simd_windows_##n(                                                                          \
+        const ew_simd_windows *w, const float *const *rows, int32_t at, int32_t step, const float *weights,   \
+        float *sums)                                                                                          \
+    {                                                                                                         \
+        const int32_t next = w->stride_x * step, panel = (w->channels + EW_PANEL - 1) / EW_PANEL * EW_PANEL;  \
+        EW_WINDOW_##n(EW_WINDOW_DECLARE)                                                                      \
+        for (int32_t ky = 0; ky < w->kernel_y; ky++) {                                                        \
+            const float *tap = rows[ky] + at;                                                                 \
+            for (int32_t kx = 0; kx < w->kernel_x; kx++, tap += w->dilation_x * step, weights += panel) {     \
+                const ew_vf weight = ew_vf_load(weights);                                                     \
+                EW_WINDOW_##n(EW_WINDOW_STEP)                                                                 \
+            }                                                                                                 \
+        }                                                                                                     \
+        EW_WINDOW_##n(EW_WINDOW_STORE)                                                                        \
+    }
+
+EW_WINDOWS(1)
+EW_WINDOWS(4)
+EW_WINDOWS(8)
+
+#define EW_SIMD_TAPS 32 /* most rows of a window */
+
+/* One row of outputs for the channels at hand. Where windows do not divide evenly, the last ones are done twice. */
+EW_INLINE void ew_simd_window_row(
+    const ew_simd_windows *w, const ew_simd_kept *kept, int32_t top, int32_t count, int32_t channel, int32_t channels,
+    const ew_simd_depthwise *real, float *y, const ew_simd_depthwise8 *whole, uint8_t *y8)
+{
+    const int32_t block = count >= 8 ? 8 : count >= 4 ? 4 : 1;
+    const float *rows[EW_SIMD_TAPS];
+    float sums[8 * EW_LANES];
+    for (int32_t ky = 0; ky < w->kernel_y; ky++)
+        rows[ky] = ew_simd_kept_row(kept, top + ky * w->dilation_y);
+    for (int32_t c = 0; c < channels; c += EW_LANES) {
+        const int32_t some = ew_min(EW_LANES, channels - c);
+        for (int32_t done = 0; done < count; done += block) {
+            const int32_t first = ew_min(done, count - block);
+            const int32_t at = first * w->stride_x * kept->step + c;
+            const float *const weights = w->weights + channel + c;
+            if (block == 8)
+                ew_simd_windows_8(w, rows, at, kept->step, weights, sums);
+            else if (block == 4)
+                ew_simd_windows_4(w, rows, at, kept->step, weights, sums);
+            else
+                ew_simd_windows_1(w, rows, at, kept->step, weights, sums);
+            for (int32_t n = 0; n < block; n++) {
+                const int32_t to = (first + n) * w->out.pixel + channel + c;
+                const ew_vf sum = ew_vf_load(sums + n * EW_LANES);
+                if (real) {
+                    const ew_vf kept_in = ew_vf_clamp(
+                        ew_vf_add(sum, ew_vf_load(real->bias + channel + c)), ew_vf_all(real->low), ew_vf_all(real->high));
+                    if (some == EW_LANES)
+                        ew_vf_store(y + to, kept_in);
+                    else
+                        ew_vf_store_some(y + to, kept_in, some);
+                } else {
+                    const ew_vi total = ew_vi_add(ew_vi_nearest(sum), ew_vi_load(whole->finish.bias + channel + c));
+                    ew_simd_put(y8 + to, ew_simd_stored(&whole->finish, total, channel + c), some);
+                }
+            }
+        }
+    }
+    if (real && real->kind)
+        for (int32_t n = 0; n < count; n++)
+            ew_simd_activate(y + n * w->out.pixel + channel, channels, real->kind, real->a, real->b);
+}
+
+/* Group after group of channels, row after row; of the two kinds of tensors one is NULL. */
+EW_INLINE void ew_simd_slide(
+    const ew_simd_windows *w, ew_part part, float *data, const ew_simd_depthwise *real, const float *x, float *y,
+    const ew_simd_depthwise8 *whole, const uint8_t *x8, uint8_t *y8)
+{
+    const int32_t count = part.right - part.left, rows = part.bottom - part.top;
+    const uint8_t flip = whole && whole->is_signed ? 0x80 : 0;
+    const int32_t zero = whole ? whole->zero + (flip ? 128 : 0) : 0;
+    ew_simd_kept kept = {data, 0, 0, 0, 0, 0, 0};
+    kept.count = (w->kernel_y - 1) * w->dilation_y + 1;
+    kept.columns = (count - 1) * w->stride_x + (w->kernel_x - 1) * w->dilation_x + 1;
+    kept.step = w->group;
+    kept.left = part.left * w->stride_x - w->left;
+    if (count <= 0)
+        return;
+    for (int32_t channel = 0; channel < w->channels; channel += w->group) {
+        const int32_t channels = ew_min(w->group, w->channels - channel);
+        kept.low = kept.high = 0;
+        for (int32_t n = 0; n < rows; n++) {
+            const int32_t row = w->is_backward ? part.bottom - 1 - n : part.top + n;
+            const int32_t top = row * w->stride_y - w->top, bottom = top + kept.count;
+            const int32_t is_new = n == 0 || top >= kept.high || bottom <= kept.low;
+            for (int32_t i = top; i < bottom; i++)
+                if (is_new || i < kept.low || i >= kept.high)
+                    ew_simd_keep_row(w, &kept, i, channel, channels, x, x8, flip, zero);
+            kept.low = top;
+            kept.high = bottom;
+            ew_simd_window_row(
+                w, &kept, top, count, channel, channels, real,
+                y ? y + ew_row(&w->out, row) + part.left * w->out.pixel : NULL, whole,
+                y8 ? y8 + ew_row(&w->out, row) + part.left * w->out.pixel : NULL);
+        }
+    }
+}
+
+void ew_simd_depthwise_run(const ew_simd_depthwise *conv, const float *x, float *y, ew_part part, float *rows)
+{
+    ew_simd_slide(&conv->windows, part, rows, conv, x, y, NULL, NULL, NULL);
+}
+
+void ew_simd_depthwise8_run(const ew_simd_depthwise8 *conv, const void *x, void *y, ew_part part, float *rows)
+{
+    ew_simd_slide(&conv->windows, part, rows, NULL, NULL, NULL, conv, (const uint8_t *)x, (uint8_t *)y);
+}

@@ -1,0 +1,325 @@
+#include "simd_int8.h"
+
+/* Four bytes of a pixel times four of each channel, added to the channels' sums. Weights are signed; EW_DOT_SIGNED says
+ * what the other bytes are. */
+#if EW_LANES == 16 && defined(__AVX512VNNI__)
+#define EW_DOT_SIGNED 0
+typedef __m512i ew_dot_x;
+typedef __m512i ew_dot_w;
+EW_INLINE ew_dot_w ew_dot_weights(const int8_t *p) { return _mm512_loadu_si512(p); }
+EW_INLINE ew_dot_x ew_dot_input(const uint8_t *p)
+{
+    int32_t four;
+    memcpy(&four, p, 4);
+    return _mm512_set1_epi32(four);
+}
+EW_INLINE ew_vi ew_dot(ew_vi sum, ew_dot_x x, ew_dot_w w) { return _mm512_dpbusd_epi32(sum, x, w); }
+#elif EW_LANES == 16
+#define EW_DOT_SIGNED 0
+typedef struct {
+    __m512i even, odd; /* 16-bit numbers */
+} ew_dot_x;
+typedef ew_dot_x ew_dot_w;
+EW_INLINE ew_dot_w ew_dot_weights(const int8_t *p)
+{
+    const __m512i bytes = _mm512_loadu_si512(p);
+    const ew_dot_w w = {_mm512_srai_epi16(_mm512_slli_epi16(bytes, 8), 8), _mm512_srai_epi16(bytes, 8)};
+    return w;
+}
+EW_INLINE ew_dot_x ew_dot_input(const uint8_t *p)
+{
+    int32_t four;
+    ew_dot_x x;
+    memcpy(&four, p, 4);
+    x.even = _mm512_and_si512(_mm512_set1_epi32(four), _mm512_set1_epi16(0xff));
+    x.odd = _mm512_srli_epi16(_mm512_set1_epi32(four), 8);
+    return x;
+}
+EW_INLINE ew_vi ew_dot(ew_vi sum, ew_dot_x x, ew_dot_w w)
+{
+    const __m512i both = _mm512_add_epi32(_mm512_madd_epi16(x.even, w.even), _mm512_madd_epi16(x.odd, w.odd));
+    return _mm512_add_epi32(sum, both);
+}
+#elif EW_LANES == 8
+#define EW_DOT_SIGNED 0
+typedef struct {
+    __m256i even, odd;
+} ew_dot_x;
+typedef ew_dot_x ew_dot_w;
+EW_INLINE ew_dot_w ew_dot_weights(const int8_t *p)
+{
+    const __m256i bytes = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    const ew_dot_w w = {_mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8), _mm256_srai_epi16(bytes, 8)};
+    return w;
+}
+EW_INLINE ew_dot_x ew_dot_input(const uint8_t *p)
+{
+    int32_t four;
+    ew_dot_x x;
+    memcpy(&four, p, 4);
+    x.even = _mm256_and_si256(_mm256_set1_epi32(four), _mm256_set1_epi16(0xff));
+    x.odd = _mm256_srli_epi16(_mm256_set1_epi32(four), 8);
+    return x;
+}
+EW_INLINE ew_vi ew_dot(ew_vi sum, ew_dot_x x, ew_dot_w w)
+{
+    const __m256i both = _mm256_add_epi32(_mm256_madd_epi16(x.even, w.even), _mm256_madd_epi16(x.odd, w.odd));
+    return _mm256_add_epi32(sum, both);
+}
+#elif defined(__aarch64__) && defined(__ARM_NEON)
+#define EW_DOT_SIGNED 1
+typedef int8x16_t ew_dot_x;
+typedef int8x16_t ew_dot_w;
+EW_INLINE ew_dot_w ew_dot_weights(const int8_t *p) { return vld1q_s8(p); }
+EW_INLINE ew_dot_x ew_dot_input(const uint8_t *p)
+{
+    int32_t four;
+    memcpy(&four, p, 4);
+    return vreinterpretq_s8_s32(vdupq_n_s32(four));
+}
+EW_INLINE ew_vi ew_dot(ew_vi sum, ew_dot_x x, ew_dot_w w)
+{
+#if defined(__ARM_FEATURE_DOTPROD)
+    return vdotq_s32(sum, w, x);
+#else
+    const int32x4_t low = vpaddlq_s16(vmull_s8(vget_low_s8(x), vget_low_s8(w)));
+    const int32x4_t high = vpaddlq_s16(vmull_high_s8(x, w));
+    return vaddq_s32(sum, vpaddq_s32(low, high));
+#endif
+}
+#else
+#define EW_DOT_SIGNED 1
+typedef struct {
+    int8_t byte[4];
+} ew_dot_x;
+typedef const int8_t *ew_dot_w;
+EW_INLINE ew_dot_w ew_dot_weights(const int8_t *p) { return p; }
+EW_INLINE ew_dot_x ew_dot_input(const uint8_t *p)
+{
+    ew_dot_x x;
+    memcpy(&x, p, 4);
+    return x;
+}
+EW_INLINE ew_vi ew_dot(ew_vi sum, ew_dot_x x, ew_dot_w w)
+{
+    for (int32_t i = 0; i < EW_LANES; i++, w += 4)
+        sum.lane[i] += x.byte[0] * w[0] + x.byte[1] * w[1] + x.byte[2] * w[2] + x.byte[3] * w[3];
+    return sum;
+}
+#endif
+
+/* Some pixels of a tile times two vectors of channels. */
+typedef struct {
+    const uint8_t *tile; /* of the first pixel */
+    int32_t depth; /* bytes per pixel, a multiple of 4 */
+    const int8_t *first, *second; /* panels, from the first of these bytes on */
+    const int32_t *start; /* of the sums; NULL: continue those there are */
+    int32_t (*sums)[2 * EW_LANES];
+} ew_simd_dots;
+
+#if EW_LANES == 16
+#define EW_SIMD_DOTS 12
+#elif EW_LANES == 8
+#define EW_SIMD_DOTS 4
+#elif defined(__aarch64__)
+#define EW_SIMD_DOTS 8
+#else
+#define EW_SIMD_DOTS 2
+#endif
+
+#define EW_DOTS_1(X) X(0)
+#define EW_DOTS_2(X) EW_DOTS_1(X) X(1)
+#define EW_DOTS_3(X) EW_DOTS_2(X) X(2)
+#define EW_DOTS_4(X) EW_DOTS_3(X) X(3)
+#define EW_DOTS_6(X) EW_DOTS_4(X) X(4) X(5)
+#define EW_DOTS_8(X) EW_DOTS_6(X) X(6) X(7)
+#define EW_DOTS_10(X) EW_DOTS_8(X) X(8) X(9)
+#define EW_DOTS_12(X) EW_DOTS_10(X) X(10) X(11)
+
+#define EW_DOT_DECLARE(i) ew_vi s##i, t##i;
+#define EW_DOT_START(i) s##i = b0; t##i = b1;
+#define EW_DOT_LOAD(i) s##i = ew_vi_load(job->sums[i]); t##i = ew_vi_load(job->sums[i] + EW_LANES);
+#define EW_DOT_STEP(i) { const ew_dot_x v = ew_dot_input(a + (i) * EW_SIMD_STEP); s##i = ew_dot(s##i, v, w0); t##i = ew_dot(t##i, v, w1); }
+#define EW_DOT_ONE(i) s##i = ew_dot(s##i, ew_dot_input(a + (i) * EW_SIMD_STEP), w0);
+#define EW_DOT_STORE(i) ew_vi_store(job->sums[i], s##i); ew_vi_store(job->sums[i] + EW_LANES, t##i);
+
+/* Without a second panel the second vector of sums is left as it began. */
+#define EW_DOTS(n)                                                                              \
+    static void ew_simd_dots_##n(const ew_simd_dots *job)                                       \
+    {                                                                                           \
+        const int8_t *first = job->first, *second = job->second;                                \
+        const uint8_t *a = job->tile, *const end = a + job->depth;                              \
+        EW_DOTS_##n(EW_DOT_DECLARE)                                                             \
+        if (job->start) {                                                                       \
+            const ew_vi b0 = ew_vi_load(job->start), b1 = ew_vi_load(job->start + EW_LANES);    \
+            EW_DOTS_##n(EW_DOT_START)                                                           \
+        } else {                                                                                \
+            EW_DOTS_##n(EW_DOT_LOAD)                                                            \
+        }                                                                                       \
+        if (second) {                                                                           \
+            for (; a < end; a += 4, first += 4 * EW_PANEL, second += 4 * EW_PANEL) {            \
+                const ew_dot_w w0 = ew_dot_weights(first), w1 = ew_dot_weights(second);         \
+                EW_DOTS_##n(EW_DOT_STEP)                                                        \
+            }                                                                                   \
+        } else {                                                                                \
+            for (; a < end; a += 4, first += 4 * EW_PANEL) {                                    \
+                const ew_dot_w w0 = ew_dot_weights(first);                                      \
+                EW_DOTS_##n(EW_DOT_ONE)                                                         \
+            }                                                                                   \
+        }                                                                                       \
+        EW_DOTS_##n(EW_DOT_STORE)                                                               \
+    }
+
+EW_DOTS(1)
+EW_DOTS(2)
+#if EW_SIMD_DOTS > 2
+EW_DOTS(3)
+EW_DOTS(4)
+#endif
+#if EW_SIMD_DOTS > 4
+EW_DOTS(6)
+EW_DOTS(8)
+#endif
+#if EW_SIMD_DOTS > 8
+EW_DOTS(10)
+EW_DOTS(12)
+#endif
+
+/* As many of `count` pixels as one call takes; how many that were. */
+static int32_t ew_simd_some_dots(const ew_simd_dots *job, int32_t count)
+{
+#if EW_SIMD_DOTS > 8
+    if (count >= 12)
+        return ew_simd_dots_12(job), 12;
+    if (count >= 10)
+        return ew_simd_dots_10(job), 10;
+#endif
+#if EW_SIMD_DOTS > 4
+    if (count >= 8)
+        return ew_simd_dots_8(job), 8;
+    if (count >= 6)
+        return ew_simd_dots_6(job), 6;
+#endif
+#if EW_SIMD_DOTS > 2
+    if (count >= 4)
+        return ew_simd_dots_4(job), 4;
+    if (count == 3)
+        return ew_simd_dots_3(job), 3;
+#endif
+    if (count >= 2)
+        return ew_simd_dots_2(job), 2;
+    return ew_simd_dots_1(job), 1;
+}
+
+/* What the bytes of the tile are larger than the numbers they stand for. */
+static int32_t ew_simd_surplus(const ew_simd_int8 *conv)
+{
+    return conv->zero + (conv->is_signed && !EW_DOT_SIGNED ? 128 : !conv->is_signed && EW_DOT_SIGNED ? -128 : 0);
+}
+
+/* All blocks of `count` pixels for two vectors of channels. */
+static void ew_simd_sum_up(
+    const ew_simd_int8 *conv, const uint8_t *tile, int32_t lines, int32_t count, int32_t column, const int32_t *start,
+    int32_t (*sums)[2 * EW_LANES])
+{
+    const int32_t total = (conv->kernel_y * conv->kernel_x * conv->depth + 3) / 4 * 4;
+    const int32_t next = column + EW_LANES;
+    for (int32_t from = 0; from < total; from += EW_SIMD_BYTES, tile += lines * EW_SIMD_STEP) {
+        const int8_t *const panels = conv->weights + from * EW_PANEL;
+        const size_t all = (size_t)total * EW_PANEL;
+        ew_simd_dots job = {NULL, 0, NULL, NULL, NULL, NULL};
+        job.depth = ew_min(EW_SIMD_BYTES, total - from);
+        job.first = panels + (size_t)(column / EW_PANEL) * all + column % EW_PANEL * 4;
+        if (next < conv->channels)
+            job.second = panels + (size_t)(next / EW_PANEL) * all + next % EW_PANEL * 4;
+        job.start = from == 0 ? start : NULL;
+        for (int32_t done = 0; done < count;) {
+            job.tile = tile + done * EW_SIMD_STEP;
+            job.sums = sums + done;
+            done += ew_simd_some_dots(&job, count - done);
+        }
+    }
+}
+
+/* All channels of the pixels in a tile. */
+static void ew_simd_dot_tile(const ew_simd_int8 *conv, const uint8_t *tile, int32_t count, uint8_t *const *rows)
+{
+    int32_t sums[EW_SIMD_DOTS][2 * EW_LANES], start[2 * EW_LANES];
+    const int32_t surplus = ew_simd_surplus(conv);
+    for (int32_t column = 0; column < conv->channels; column += 2 * EW_LANES) {
+        const int32_t columns = ew_min(2 * EW_LANES, conv->channels - column);
+        const int32_t whole = columns > EW_LANES ? 2 * EW_LANES : EW_LANES; /* tables end with whole panels */
+        for (int32_t i = 0; i < 2 * EW_LANES; i++)
+            start[i] = i < whole ? (int32_t)((uint32_t)conv->finish.bias[column + i] -
+                                             (uint32_t)surplus * (uint32_t)conv->totals[column + i])
+                                 : 0;
+        for (int32_t done = 0; done < count; done += EW_SIMD_DOTS) {
+            const int32_t some = ew_min(EW_SIMD_DOTS, count - done);
+            ew_simd_sum_up(conv, tile + done * EW_SIMD_STEP, count, some, column, start, sums);
+            for (int32_t shift = 0; shift < whole; shift += EW_LANES)
+                for (int32_t n = 0; n < some; n++)
+                    ew_simd_put(
+                        rows[done + n] + column + shift,
+                        ew_simd_stored(&conv->finish, ew_vi_load(sums[n] + shift), column + shift), columns - shift);
+        }
+    }
+}
+
+/* Bytes from..until of what the output at (row, column) reads. */
+static void ew_simd_pack_bytes(
+    const ew_simd_int8 *conv, const uint8_t *x, int32_t row, int32_t column, int32_t from, int32_t until, uint8_t *to)
+{
+    const uint8_t flip = conv->is_signed != EW_DOT_SIGNED ? 0x80 : 0;
+    const int32_t up = row * conv->stride_y - conv->top, side = column * conv->stride_x - conv->left;
+    /* Taps of a row that lie side by side in the image are copied at once. */
+    const int32_t is_joined = conv->dilation_x == 1 && conv->in.pixel == conv->depth && side >= 0 &&
+                              side + conv->kernel_x <= conv->width;
+    const int32_t unit = is_joined ? conv->kernel_x * conv->depth : conv->depth;
+    const int32_t across = is_joined ? 1 : conv->kernel_x;
+    int32_t tap = from / unit, skip = from % unit;
+    for (; from < until; tap++, skip = 0) {
+        const int32_t run = ew_min(unit - skip, until - from);
+        const int32_t i = up + tap / across * conv->dilation_y, j = side + tap % across * conv->dilation_x;
+        if (i >= 0 && i < conv->height && j >= 0 && j < conv->width)
+            ew_simd_flipped(to, x + ew_row(&conv->in, i) + j * conv->in.pixel + skip, run, flip);
+        else
+            memset(to, (uint8_t)((uint8_t)conv->zero ^ flip), (size_t)run);
+        to += run;
+        from += run;
+    }
+}
+
+/* A tile, block after block; where the output's pixels go, besides. */
+static void ew_simd_pack_tile(
+    const ew_simd_int8 *conv, const uint8_t *x, uint8_t *y, ew_part part, int32_t first, int32_t count, uint8_t *tile,
+    uint8_t **rows)
+{
+    const int32_t width = part.right - part.left, total = conv->kernel_y * conv->kernel_x * conv->depth;
+    int32_t row = part.top + first / width, column = part.left + first % width;
+    for (int32_t n = 0; n < count; n++) {
+        for (int32_t from = 0; from < total; from += EW_SIMD_BYTES) {
+            const int32_t until = ew_min(from + EW_SIMD_BYTES, total);
+            uint8_t *const line = tile + (from / EW_SIMD_BYTES * count + n) * EW_SIMD_STEP;
+            ew_simd_pack_bytes(conv, x, row, column, from, until, line);
+            for (int32_t end = until - from; end % 4; end++) /* meets weights that are zero */
+                line[end] = 0;
+        }
+        rows[n] = y + ew_row(&conv->out, row) + column * conv->out.pixel;
+        if (++column == part.right) {
+            column = part.left;
+            row++;
+        }
+    }
+}
+
+void ew_simd_int8_run(const ew_simd_int8 *conv, const void *x, void *y, ew_part part, uint8_t *tile)
+{
+    const int32_t pixels = (part.bottom - part.top) * (part.right - part.left);
+    uint8_t *rows[EW_SIMD_LINES];
+    for (int32_t done = 0; done < pixels; done += conv->rows) {
+        const int32_t count = ew_min(conv->rows, pixels - done);
+        const int32_t first = conv->is_backward ? pixels - done - count : done;
+        ew_simd_pack_tile(conv, (const uint8_t *)x, (uint8_t *)y, part, first, count, tile, rows);
+        ew_simd_dot_tile(conv, tile, count, rows);
+    }
+}

@@ -1,0 +1,177 @@
+"""Integer multipliers that are proven to store what the reference stores, for every sum a layer can reach.
+
+A stored value never falls as the sum grows, so that a function of sums is known by its thresholds: the least sum that
+is stored as v or more, for each of the 255 values v above the lowest. Two functions that agree on both sides of every
+threshold agree everywhere. What a sum is stored as in the reference is said by `sums`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..network import Array
+
+Stored = Callable[[Array], Array]  # sums (channels, n) to stored values, each row by its channel's rule
+INT32_MAX = (1 << 31) - 1
+MOST_SHIFT = 20  # a stored value has 9 bits with its sign: shifted by this, it stays far from 31
+NEAR, FAR = 9, 1025  # multipliers to try around the nearest: for all channels at once, then for stubborn ones
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What the sums of each channel are stored as: the truth that a multiplier is proven against."""
+
+    stored: Stored  # never falls from one sum to the next
+    low: int  # the range of stored values, activation included
+    high: int
+    first: Array  # (channels,) the least and the greatest sum that can be reached
+    last: Array
+    scale: Array  # (channels,) steps of the output for each unit of the sum
+
+    @property
+    def channels(self) -> int:
+        return len(self.first)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """stored = clamp((high32((sum << left) * multiplier) + offset) >> shift), high32 the upper half of the product.
+
+    Where the sum is negative `drop` is taken off before the shift: the reference rounds half away from zero there.
+    """
+
+    multiplier: Array  # (channels,) int32, not negative
+    offset: Array  # (channels,) int32: rounding and zero point, and whatever was added to the sums
+    drop: Array | None  # (channels,) int32
+    left: int  # for all channels
+    shift: int
+
+    def stored(self, sums: Array, low: int, high: int) -> Array:
+        """What C computes, (channels, n)."""
+        steps = _high(sums, self.multiplier[:, None].astype(np.int64), self.left, _column(self.drop))
+        return np.clip((steps + self.offset[:, None]) >> self.shift, low, high)
+
+
+def thresholds(rule: Rule) -> Array:
+    """(channels, high - low): the least sum that is stored as low + 1 + i or more; last + 1 when none is."""
+    values = np.arange(rule.low + 1, rule.high + 1)[None, :]
+    below = np.repeat(rule.first[:, None], values.size, axis=1)
+    above = np.repeat(rule.last[:, None] + 1, values.size, axis=1)
+    while np.any(below < above):
+        middle = (below + above) >> 1
+        reached = rule.stored(np.minimum(middle, rule.last[:, None])) >= values
+        above = np.where(reached, middle, above)
+        below = np.where(reached, below, np.minimum(middle + 1, above))
+    return above
+
+
+def fit(
+    rule: Rule,
+    bias: Array | None = None,
+    drop_bits: Array | None = None,
+    most_left: int = 31,
+    least_left: int = 0,
+) -> Fixed | None:
+    """The multipliers that store every sum in first..last as `rule` does; None if none were found for some channel.
+
+    With `bias` (per channel), C's sums come without it and the offset makes up for it. With `drop_bits`, a channel's
+    negative sums lose 2^-bits of an output step, which is what a second rounding half away from zero amounts to;
+    this needs the sign of the whole sum, so that the two do not go together. Sums are shifted by `least_left` to
+    `most_left`.
+    """
+    assert bias is None or drop_bits is None
+    base = np.zeros(rule.channels, np.int64) if bias is None else bias.astype(np.int64)
+    sizes = _sizes(rule, base, least_left, most_left)
+    if sizes is None or (drop_bits is not None and sizes[1] < drop_bits.max(initial=0)):
+        return None
+    by, shift = sizes
+    drop = None
+    if drop_bits is not None:
+        drop = np.where(drop_bits > 0, 1 << np.maximum(shift - drop_bits.astype(np.int64), 0), 0)
+    limits = _Limits(rule, thresholds(rule), base, drop, by, shift)
+    found = limits.search(np.arange(rule.channels), NEAR)
+    for channel in np.nonzero(found[:, 0] < 0)[0]:
+        found[channel] = limits.search(np.array([channel]), FAR)[0]
+        if found[channel, 0] < 0:
+            return None
+    multiplier, offset = found[:, 0].astype(np.int32), found[:, 1].astype(np.int32)
+    return Fixed(multiplier, offset, None if drop is None else drop.astype(np.int32), by, shift)
+
+
+def _sizes(rule: Rule, base: Array, least_left: int, most_left: int) -> tuple[int, int] | None:
+    """(left, shift): sums as large as 31 bits allow, and the largest multiplier just below 2^31."""
+    largest = max(int(np.abs(rule.first - base).max()), int(np.abs(rule.last - base).max()), 1)
+    scale = float(rule.scale.max())
+    if largest > INT32_MAX or not 0 < scale < 2.0**20:
+        return None
+    room = min(31 - largest.bit_length(), most_left)
+    exponent = int(np.frexp(scale)[1])  # scale < 2^exponent
+    shift = min(room - 1 - exponent, MOST_SHIFT)
+    left = max(min(room, shift + 1 + exponent), least_left)
+    return (left, shift) if left <= room and shift >= 0 else None
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """What the thresholds demand of a multiplier and an offset."""
+
+    rule: Rule
+    least: Array  # thresholds, bias included
+    base: Array  # what the sums of C lack
+    drop: Array | None
+    left: int
+    shift: int
+
+    def search(self, channels: Array, tries: int) -> Array:
+        """(channels, 2): a multiplier and an offset for each of these channels, -1 where none of the tries passes."""
+        exact = self.rule.scale[channels] * 2.0 ** (32 + self.shift - self.left)
+        # A change that moves the farthest threshold by about one sum.
+        reach = np.maximum(np.abs(self.rule.first), np.abs(self.rule.last))[channels] + 1
+        span = np.maximum(exact / reach, tries // 2)
+        spread = np.linspace(-1, 1, tries)[np.argsort(np.abs(np.linspace(-1, 1, tries)), kind="stable")]
+        candidates = np.rint(exact[:, None] + span[:, None] * spread).astype(np.int64)
+        result = np.full((len(channels), 2), -1, np.int64)
+        for column in range(tries):
+            open_ = np.nonzero(result[:, 0] < 0)[0]
+            if not len(open_):
+                break
+            multiplier = candidates[open_, column]
+            passes, offset = self._offsets(channels[open_], multiplier)
+            result[open_[passes]] = np.stack([multiplier, offset], axis=1)[passes]
+        return result
+
+    def _offsets(self, channels: Array, multiplier: Array) -> tuple[Array, Array]:
+        """Whether an offset fits each multiplier, and one in the middle of those that do."""
+        first, last = self.rule.first[channels, None], self.rule.last[channels, None]
+        least = self.least[channels]
+        steps = np.arange(self.rule.low + 1, self.rule.high + 1, dtype=np.int64)[None, :] << self.shift
+        wide = multiplier[:, None]
+        at_least = np.where(least <= last, steps - self._high(channels, np.minimum(least, last), wide), -(1 << 40))
+        at_most = np.where(
+            least > first, steps - 1 - self._high(channels, np.maximum(least - 1, first), wide), 1 << 40
+        )
+        # The sum of both must fit 32 bits at the ends as well.
+        lower = np.maximum(
+            at_least.max(axis=1, initial=-INT32_MAX), -INT32_MAX - self._high(channels, first, wide)[:, 0]
+        )
+        upper = np.minimum(
+            at_most.min(axis=1, initial=INT32_MAX), INT32_MAX - self._high(channels, last, wide)[:, 0]
+        )
+        fits = (multiplier >= 0) & (multiplier <= INT32_MAX) & (lower <= upper)
+        return fits, (lower + upper) >> 1
+
+    def _high(self, channels: Array, sums: Array, multiplier: Array) -> Array:
+        drop = None if self.drop is None else self.drop[channels, None]
+        return _high(sums - self.base[channels, None], multiplier, self.left, drop)
+
+
+def _high(sums: Array, multiplier: Array, left: int, drop: Array | None) -> Array:
+    product = ((sums << left) * multiplier) >> 32
+    return product if drop is None else product - np.where(sums < 0, drop, 0)
+
+
+def _column(values: Array | None) -> Array | None:
+    return None if values is None else values[:, None].astype(np.int64)

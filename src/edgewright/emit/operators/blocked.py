@@ -1,0 +1,109 @@
+"""What the kernels of plain and of vector C are given for a product layer: packed weights and proven multipliers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...network import Array
+from ...network.tensor import DType
+from ..multipliers import fit
+from ..place import Place
+from ..site import Site
+from ..source import Expr, plus
+from ..sums import Sums, sums_of
+
+STACK = 576  # bytes of a column buffer that may lie on the stack when the arena has no hole for it
+
+
+@dataclass(frozen=True)
+class Products:
+    """The sums of some channels of a layer, for kernels that multiply stored x: zero points are in `bias`."""
+
+    weights: Array  # (channels, depth) int8
+    fields: tuple[Expr, ...]  # of ew_products after the weights
+    zero: int  # of x as int8
+    flip: int  # what turns a stored x into int8
+
+
+def products_of(site: Site) -> tuple[Products, int] | None:
+    """The products of the step's channels and the first of these; None when our integer kernels do not fit."""
+    first, last = site.region[-1]
+    sums = sums_of(site)
+    if sums is None or not isinstance(first, int) or not isinstance(last, int):
+        return None
+    flip = 0x80 if site.inputs[0].tensor.dtype is DType.UINT8 else 0
+    zero = sums.zero - flip
+    base = sums.bias - zero * sums.weights.sum(axis=1, dtype=np.int64)
+    fixed = fit(sums.rule, bias=base) if sums.drop_bits is None else fit(sums.rule, drop_bits=sums.drop_bits)
+    if fixed is None or not _fits(sums, base):
+        return None
+
+    def table(values: Array | None, what: str) -> Expr:
+        if values is None:
+            return 0
+        return site.unit.constants.add(values[first:last].astype(np.int32), f"{site.layer.name}: {what}")
+
+    bias = table(base if sums.drop_bits is not None else None, "bias")
+    tables = (table(fixed.multiplier, "multipliers"), table(fixed.offset, "offsets"), table(fixed.drop, "drops"))
+    depth, rule = sums.weights.shape[1], sums.rule
+    numbers = (depth, last - first, rule.low, rule.high, fixed.left, fixed.shift)
+    return Products(sums.weights[first:last], (bias, *tables, *numbers), zero, flip), first
+
+
+def _fits(sums: Sums, base: Array) -> bool:
+    """Whether no sum of stored x can leave 32 bits on the way, whatever the order of its terms."""
+    reach = np.abs(base) + 128 * np.abs(sums.weights.astype(np.int64)).sum(axis=1)
+    return int(reach.max()) < 1 << 31
+
+
+def interleaved(weights: Array, widths: Sequence[int]) -> Array:
+    """Blocks of channels with their weights side by side for each k: as many of the first width as there are, ..."""
+    parts, at = [], 0
+    for width in (*widths, 1):
+        stop = at + (len(weights) - at) // width * width
+        parts.append(weights[at:stop].reshape(-1, width, weights.shape[1]).transpose(0, 2, 1).reshape(-1))
+        at = stop
+    return np.concatenate(parts)
+
+
+def is_image(place: Place) -> bool:
+    """Whether bytes of a pixel lie side by side, and only rows may be kept in a rolling buffer."""
+    return place.strides[-1] == 1 and (place.window is None or place.window[0] == len(place.strides) - 3)
+
+
+def image(place: Place) -> tuple[int, int, int]:
+    """The fields of ew_image: steps from row to row and pixel to pixel, rows of a rolling buffer."""
+    return place.strides[-3], place.strides[-2], place.window[1] if place.window else 0
+
+
+def convolution(
+    site: Site, products: Products, weights: Array, places: Sequence[Place], window: Sequence[int], pixels: int
+) -> str:
+    """The name of the table of an ew_convolution."""
+    x, y = places
+    note = f"{site.layer.name}: weights"
+    fields = (site.unit.constants.add(weights, note), *products.fields)
+    flags = (products.zero, products.flip, pixels, int(site.is_backward))
+    return site.unit.table("ew_convolution", (braced(fields), braced(image(x)), braced(image(y)), *window, *flags))
+
+
+def braced(fields: Sequence[Expr]) -> str:
+    return f"{{{', '.join(map(str, fields))}}}"
+
+
+def pointer(place: Place, at: tuple[Expr, ...]) -> str:
+    """C of the address of an element."""
+    offset = plus(place.offset(at))
+    return place.pointer if offset == 0 else f"({place.pointer} + {offset})"
+
+
+def column_buffer(site: Site, depth: int, most: int) -> tuple[int, str | None] | None:
+    """(pixels gathered at once, the buffer in the arena, or None for the stack); None if there is no room."""
+    for pixels in (most, 1):
+        hole = site.scratch(pixels * depth)
+        if hole is not None or pixels * depth <= STACK:
+            return pixels, hole
+    return None

@@ -1,0 +1,120 @@
+"""Weights as the kernels of `dsp` multiply them, and the tables of their channels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...network import Array
+from ...network.tensor import DType
+from ..multipliers import Fixed, fit
+from ..site import Site
+from ..source import Expr
+from ..sums import Sums, sums_of
+
+ORDER = [0, 2, 1, 3]  # of four taps: SXTB16 takes bytes 0 and 2, then 1 and 3
+
+
+LARGEST = (1 << 15) - 1  # of the sizes that tables hold
+
+
+@dataclass(frozen=True)
+class Packed:
+    fields: tuple[Expr, ...]  # of ew_dsp_sums
+    first: int  # channel of the step
+    zero: int  # of x as a signed byte
+    is_general: bool  # whether results have a range or a rounding of their own
+
+
+def packed(site: Site, runs: Array, group: int, is_raw: bool) -> Packed | None:
+    """The layer as the kernels want it, or None when it does not fit them.
+
+    `runs` are the weights (channels, runs, taps of a run), `group` channels are multiplied at once. `is_raw`: x keeps
+    its zero point.
+    """
+    first, last = site.region[-1]
+    sums = sums_of(site)
+    if sums is None or not isinstance(first, int) or not isinstance(last, int):
+        return None
+    x_flip, flip = (128 if tensor.dtype is DType.UINT8 else 0 for tensor in (site.inputs[0].tensor, site.result))
+    base = sums.bias - (sums.zero * sums.weights.sum(axis=1, dtype=np.int64) if is_raw else 0)
+    order = overlapping(last - first, group)
+    weights = grouped(runs[first:last][order], group)
+    fixed = None if weights is None else _fitted(sums, base)
+    if fixed is None or weights is None or max(weights.shape[1] * 2 // group, last - first) > LARGEST:
+        return None
+    low, high = sums.rule.low - flip, sums.rule.high - flip
+    is_general = fixed.drop is not None or flip > 0 or (low, high) != (-128, 127)
+    channels = _channels(fixed, base, flip, is_general or (is_raw and x_flip > 0))[first:last][order]
+    add = site.unit.constants.add
+    fields = (
+        add(weights, f"{site.layer.name}: weights, pairs of channels as 256 * b + a"),
+        add(channels, f"{site.layer.name}: {_FIELDS[channels.shape[1]]} of each channel"),
+        *(
+            last - first,
+            weights.shape[1] * 2 // group,
+            fixed.left,
+            fixed.shift,
+            low,
+            high,
+            flip,
+            channels.shape[1],
+        ),
+    )
+    return Packed(fields, first, sums.zero - x_flip, is_general)
+
+
+_FIELDS = {2: "multiplier, offset", 4: "multiplier, offset, drop, shifted bias"}
+
+
+def _fitted(sums: Sums, base: Array) -> Fixed | None:
+    """Multipliers for sums that come shifted by 8 already in every second channel."""
+    if sums.drop_bits is not None:
+        return fit(sums.rule, drop_bits=sums.drop_bits, least_left=8)
+    return fit(sums.rule, bias=base, least_left=8)
+
+
+def _channels(fixed: Fixed, base: Array, flip: int, is_general: bool) -> Array:
+    """(channels, 2 or 4): the fields of ew_dsp_channel or ew_dsp_general_channel."""
+    offset = fixed.offset - (flip << fixed.shift)
+    if not is_general:
+        return np.stack([fixed.multiplier, offset], axis=1)
+    if fixed.drop is None:  # the bias is in the offset
+        return np.stack([fixed.multiplier, offset, 0 * offset, 0 * offset], axis=1)
+    bias = (base << fixed.left).astype(np.int32)  # may wrap around, and the sum with it: their total fits
+    return np.stack([fixed.multiplier, offset, fixed.drop, bias], axis=1)
+
+
+def overlapping(count: int, group: int) -> list[int]:
+    """The indices of `count` things in whole groups: the first group, then all after the rest. Few come as they are.
+
+    >>> overlapping(5, 2)
+    [0, 1, 1, 2, 3, 4]
+    """
+    rest = count % group
+    return list(range(group)) + list(range(rest, count)) if rest and count > group else list(range(count))
+
+
+def overlapped(weights: Array) -> Array:
+    """Vectors (channels, features) in fours as the dense kernels read x: what is read twice counts once."""
+    features = weights.shape[1]
+    order = overlapping(features, 4)
+    result = weights[:, order]
+    if features > 4:
+        result[:, 4 : 4 + (-features) % 4] = 0
+    return result
+
+
+def grouped(runs: Array, group: int) -> Array | None:
+    """(groups, taps * group / 2): for each two taps a word for each pair of channels of the group.
+
+    Each half of a word is 256 * b + a; None if that leaves 16 bits. Missing taps and channels are zeros.
+    """
+    taps = np.pad(runs, [(0, -len(runs) % group), (0, 0), (0, -runs.shape[2] % 4)]).astype(np.int32)
+    taps = taps.reshape(len(taps), -1, 4)[:, :, ORDER].reshape(len(taps), -1, 2)
+    both = 256 * taps[1::2] + taps[0::2]
+    if both.size and both.min() < -(1 << 15):
+        return None
+    words = both.astype(np.int16).reshape(-1, group // 2, *both.shape[1:])
+    return words.transpose(0, 2, 1, 3).reshape(len(words), -1)

@@ -1,0 +1,84 @@
+"""Depthwise convolutions from rows that are kept as floats, float32 and eight-bit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...network import Array
+from ...network.operators import Conv2d
+from ...program import Sweep
+from ..site import Site
+from ..source import Source
+from .simd_conv import is_real, padded, real_bias
+from .simd_finish import Whole, whole_layer
+from .simd_sites import PANEL, ending, finish, image, is_plain_image, pictures, room_for, working_room
+
+MOST_TAPS = 32  # EW_SIMD_TAPS
+MOST_SUM = 1 << 24  # whole numbers below it are exact as floats
+
+
+def conv2d(site: Site, c: Source) -> bool:
+    op = site.op
+    assert isinstance(op, Conv2d)
+    if not op.groups == site.shapes[0][3] == site.result.shape[3] or not is_plain_image(site):
+        return False
+    return _real(site, op, c) or _whole(site, op, c)
+
+
+def _real(site: Site, op: Conv2d, c: Source) -> bool:
+    room = _room(site, op)
+    if not is_real(site) or room is None:
+        return False
+    weights = site.network.constants[site.inputs[1].tensor.name]
+    bias = site.unit.constants.add(padded(real_bias(site)), f"{site.layer.name}: bias", 64)
+    end = ending(op.activation)
+    fields = (_windows(site, op, weights, room[2]), bias, *end.fields)
+    table = site.unit.table("ew_simd_depthwise", fields)
+    with pictures(site, c) as (x, y):
+        c.line(f"ew_simd_depthwise_run(&{table}, {x}, {y}, part, {working_room(c, room[0], room[1], 'float')});")
+    finish(site, c, end)
+    return True
+
+
+def _whole(site: Site, op: Conv2d, c: Source) -> bool:
+    whole, room = whole_layer(site), _room(site, op)
+    if whole is None or room is None or not _is_exact(whole):
+        return False
+    windows = _windows(site, op, whole.weights.astype(np.float32), room[2])
+    table = site.unit.table("ew_simd_depthwise8", (windows, whole.finish, int(whole.is_signed), whole.zero))
+    with pictures(site, c) as (x, y):
+        c.line(f"ew_simd_depthwise8_run(&{table}, {x}, {y}, part, {working_room(c, room[0], room[1], 'float')});")
+    return True
+
+
+def _is_exact(whole: Whole) -> bool:
+    weights = np.abs(whole.weights.reshape(len(whole.weights), -1).astype(np.int64))
+    return bool(weights.sum(axis=1).max() * 255 < MOST_SUM)
+
+
+def _room(site: Site, op: Conv2d) -> tuple[str | None, int, int] | None:
+    """(where, bytes, channels at a time) of the rows to keep; None where they do not fit or may not be cut."""
+    kernel = site.shapes[1][1:3]
+    reach = [(k - 1) * d for k, d in zip(kernel, op.dilation, strict=True)]
+    in_place = site.sweep is Sweep.CHANNELS
+    if kernel[0] > MOST_TAPS or (in_place and not 0 <= op.pads[0] <= reach[0]):
+        return None  # in place, a row is written only after it was kept
+    left, right = site.region[2]
+    count = right - left if isinstance(left, int) and isinstance(right, int) else site.result.shape[2]
+    panel = 4 * PANEL * (reach[0] + 1) * ((count - 1) * op.stride[1] + reach[1] + 1)
+    panels = -(-site.result.shape[3] // PANEL)
+    least = panels if site.shares(0) and not in_place else 1
+    where, size = room_for(site, least * panel, panels * panel)
+    return (where, size, min(panels, size // panel) * PANEL) if size else None
+
+
+def _windows(site: Site, op: Conv2d, weights: Array, group: int) -> str:
+    """The initialiser of an ew_simd_windows."""
+    site.use("simd_depthwise")
+    _, height, width, channels = site.shapes[0]
+    _, kernel_y, kernel_x, _ = weights.shape
+    taps = padded(weights.reshape(channels, -1)).T
+    name = site.unit.constants.add(np.ascontiguousarray(taps), f"{site.layer.name}: weights by tap", 64)
+    sizes = (height, width, channels, kernel_y, kernel_x, *op.stride, *op.dilation, *op.pads[:2])
+    images = (image(site.inputs[0]), image(site.output))
+    return f"{{{', '.join(map(str, (name, *sizes, *images, group, int(site.is_backward))))}}}"

@@ -1,0 +1,30 @@
+"""Whether a plan that was made before is one for this model and this board."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import InputError
+from ..network import Network
+from ..platform import Board
+from ..program import Plan
+from ..program.codec import network_to_dict
+
+
+def check_plan(plan: Plan, network: Network, board: Board | None) -> None:
+    """Refuses a plan of another model, or for another board; one made without a board may go to any."""
+    if board is not None and plan.board not in (None, board.name):
+        raise InputError(f"the plan was made for the board '{plan.board}', not for '{board.name}'; make it anew")
+    mine, theirs = _comparable(network), _comparable(plan.network)
+    for key, value in mine.items():
+        if value != theirs[key]:
+            raise InputError(
+                f"the plan was made for another model: '{plan.network.name}' and '{network.name}' "
+                f"differ in their {key}; make the plan anew"
+            )
+
+
+def _comparable(network: Network) -> dict[str, Any]:
+    """What a plan depends on: all but names of the whole and remarks."""
+    data = network_to_dict(network)
+    return {key: value for key, value in data.items() if key not in ("name", "notes")}

@@ -1,0 +1,145 @@
+"""Compilers for targets: which one there is, and the flags that make the code we promise."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from ..errors import EdgewrightError
+from .target import Architecture, Family, Target
+
+# Contraction would make a product and a sum round once instead of twice; arena memory is used under several types.
+# Nobody reads errno: a square root is one instruction.
+FLAGS = (
+    "-std=c99",
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-ffp-contract=off",
+    "-fno-strict-aliasing",
+    "-fno-math-errno",
+)
+# Freestanding: no C library. Built-ins stay on, so that a memcpy of four bytes is one load and one store.
+BARE = ("-ffreestanding", "-fbuiltin", "-fno-common", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables")
+
+_CANDIDATES = {
+    Architecture.HOST: ("cc", "gcc", "clang"),
+    Architecture.CORTEX_M: ("arm-none-eabi-gcc",),
+    Architecture.RV32: ("riscv32-unknown-elf-gcc", "riscv64-unknown-elf-gcc", "riscv-none-elf-gcc"),
+    Architecture.AARCH64: ("aarch64-linux-gnu-gcc", "aarch64-none-linux-gnu-gcc"),
+}
+_PACKAGES = {
+    Architecture.HOST: "gcc",
+    Architecture.CORTEX_M: "gcc-arm-none-eabi",
+    Architecture.RV32: "gcc-riscv64-unknown-elf",
+    Architecture.AARCH64: "gcc-aarch64-linux-gnu",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """A compiler for one target: `command` plus sources."""
+
+    name: str  # for reports: the compiler and its version
+    program: tuple[str, ...]
+    flags: tuple[str, ...]  # that every call needs
+    is_gcc: bool  # writes call graphs with -fcallgraph-info, and needs -lgcc named
+
+    def run(self, arguments: Sequence[str | Path], folder: Path) -> None:
+        """Calls the compiler in `folder`; an error carries what it said."""
+        command = [*self.program, *self.flags, *map(str, arguments)]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        if done.returncode:
+            raise EdgewrightError(
+                f"{self.name} fails ({' '.join(map(str, arguments))[:200]}):\n{done.stderr[-4000:]}"
+            )
+
+
+def toolchain(target: Target, zig: bool | None = None) -> Toolchain:
+    """The compiler for the target: its usual GCC, else the Zig of PyPI; `zig` asks for the one or the other."""
+    if not zig:
+        for name in _CANDIDATES[target.architecture]:
+            path = shutil.which(name)
+            if path:
+                flags = gcc_flags(target)
+                return Toolchain(
+                    f"{name} {_output(path, '-dumpfullversion')}", (path,), flags, not _is_clang(path)
+                )
+    if zig is not False and find_spec("ziglang"):
+        program = (sys.executable, "-m", "ziglang", "cc")
+        return Toolchain(
+            f"zig cc {_output(sys.executable, '-m', 'ziglang', 'version')}", program, zig_flags(target), False
+        )
+    raise EdgewrightError(_missing(target, zig))
+
+
+def _missing(target: Target, zig: bool | None) -> str:
+    extra = "pip install 'edgewright[board]', which brings the Zig compiler"
+    if zig:
+        return f"no Zig compiler found; {extra}"
+    names = " or ".join(_CANDIDATES[target.architecture])
+    debian = f"apt install {_PACKAGES[target.architecture]}"
+    tail = "" if zig is False else f" or {extra}"
+    return f"no compiler for {target.name} found ({names}); install it (Debian: {debian}){tail}"
+
+
+def gcc_flags(target: Target) -> tuple[str, ...]:
+    match target.architecture:
+        case Architecture.CORTEX_M:
+            abi = "hard" if target.has_fpu else "soft"
+            fpu = (f"-mfpu={target.fpu}",) if target.fpu else ()
+            return (f"-mcpu={target.cpu}", "-mthumb", f"-mfloat-abi={abi}", *fpu, *BARE)
+        case Architecture.RV32:
+            abi = "ilp32d" if target.has_fpu else "ilp32"
+            # The older specification has the counters and fences in the base, as every RV32 chip has.
+            return (f"-march={target.cpu}", f"-mabi={abi}", "-misa-spec=2.2", "-mcmodel=medany", *BARE)
+        case Architecture.AARCH64:
+            return (f"-march={target.cpu}",)
+        case Architecture.HOST:
+            return ()
+
+
+def zig_flags(target: Target) -> tuple[str, ...]:
+    """The same for clang as Zig wraps it: a triple, and the cpu with its features."""
+    bare = (*BARE, "-fno-sanitize=undefined", "-fno-stack-protector")
+    match target.architecture:
+        case Architecture.CORTEX_M:
+            abi = "eabihf" if target.has_fpu else "eabi"
+            return ("-target", f"thumb-freestanding-{abi}", f"-mcpu={_zig_cpu(target)}", *bare)
+        case Architecture.RV32:
+            float_abi = "ilp32d" if target.has_fpu else "ilp32"
+            cpu = "baseline_rv32" if target.has_fpu else "generic_rv32+m+c"
+            return ("-target", "riscv32-freestanding-none", f"-mcpu={cpu}", f"-mabi={float_abi}", *bare)
+        case Architecture.AARCH64:
+            return ("-target", "aarch64-linux-musl", "-fno-sanitize=undefined")
+        case Architecture.HOST:
+            return ("-fno-sanitize=undefined",)
+
+
+def _zig_cpu(target: Target) -> str:
+    """The cpu with every option named: Zig's processors bring none of those that a maker may leave out."""
+    cpu = target.cpu.split("+")[0]
+    features = {"fpv4-sp-d16": "+vfp4d16sp", "fpv5-sp-d16": "+fp_armv8d16sp-fp64"}.get(target.fpu, "")
+    if cpu in ("cortex-m4", "cortex-m7") and not target.has_fpu:
+        features += "+soft_float-vfp2sp"
+    if cpu == "cortex-m33" and target.family is Family.DSP:
+        features += "+dsp"
+    if cpu == "cortex-m55" and target.has_fpu:
+        features += "+fp_armv8d16"
+    if target.family is Family.HELIUM:
+        features += "+mve_fp" if target.has_fpu else "+mve"
+    return cpu.replace("-", "_") + features
+
+
+@cache
+def _output(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+
+
+def _is_clang(path: str) -> bool:
+    return "clang" in _output(path, "--version")

@@ -1,0 +1,17 @@
+"""One run of a library where it belongs: on the virtual board, or on this machine when it was made for it."""
+
+from __future__ import annotations
+
+from ..network import Array
+from ..platform import Board
+from ..report import Figures
+from .board import measure
+from .inputs import Inputs
+from .library import Library
+from .verify import OPTIMISE, predicted, with_measured
+
+
+def run_once(library: Library, inputs: Inputs, board: Board | None = None) -> tuple[dict[str, Array], Figures]:
+    """The outputs in our layout, and what the run tells."""
+    measured = measure(library, inputs, optimise=OPTIMISE, profile=True, board=board)
+    return dict(measured.outputs), with_measured(predicted(library, board), measured)

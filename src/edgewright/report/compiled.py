@@ -1,0 +1,74 @@
+"""The page of a compiled model: the verdict, the figures, what each layer costs, and where everything lies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from ..program import Plan
+from . import words
+from .assets import asset
+from .figures import Figures, LayerCost, difference, verdict
+from .memory_map import memory_map_svg
+from .page import Gauge, environment
+
+
+@dataclass(frozen=True, slots=True)
+class CostRow:
+    position: int
+    cost: LayerCost
+    share: float  # of the dearest layer's instructions, 0..1
+    rate: float  # instructions per MAC as a share of the highest, 0..1
+
+
+def compiled_page(
+    plan: Plan, figures: Figures, *, critical: Sequence[str] = (), ram: int | None = None, flash: int | None = None
+) -> str:
+    """One self-contained HTML document, without a script; the same figures give the same bytes."""
+    code = (figures.flash_code or 0) + (figures.flash_runtime or 0)
+    return (
+        environment()
+        .get_template("compiled.html")
+        .render(
+            words=words,
+            plan=plan,
+            figures=figures,
+            title=words.printable(figures.model),
+            verdict=words.printable(verdict(figures)),
+            difference=difference,
+            notes=[words.printable(note) for note in (*figures.notes, *plan.network.notes)],
+            gauges=(
+                Gauge("RAM", figures.ram_predicted, ram),
+                Gauge(
+                    "Flash" if figures.flash_code is not None else "Weights", figures.flash_weights + code, flash
+                ),
+            ),
+            proof="proven least" if plan.optimal else "",
+            split=_split(figures),
+            rows=cost_rows(figures),
+            memory_map=Markup(memory_map_svg(plan, critical=critical, ram=ram)),
+            style=Markup(asset("page.css") + asset("compiled.css")),
+        )
+    )
+
+
+def cost_rows(figures: Figures) -> tuple[CostRow, ...]:
+    most = max((cost.instructions or 0 for cost in figures.layers), default=0) or 1
+    highest = max((cost.per_mac or 0.0 for cost in figures.layers), default=0.0) or 1.0
+    return tuple(
+        CostRow(i, cost, (cost.instructions or 0) / most, (cost.per_mac or 0.0) / highest)
+        for i, cost in enumerate(figures.layers)
+    )
+
+
+def _split(figures: Figures) -> tuple[tuple[str, int, float], ...]:
+    """What lies in flash: (what, bytes, share)."""
+    parts = [
+        ("weights", figures.flash_weights),
+        ("code", figures.flash_code or 0),
+        ("runtime", figures.flash_runtime or 0),
+    ]
+    total = sum(size for _, size in parts) or 1
+    return tuple((name, size, size / total) for name, size in parts if size)

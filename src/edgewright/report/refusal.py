@@ -1,0 +1,33 @@
+"""Why a plan does not fit, and what would help, in one sentence with numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..memory import Fit
+from ..program import Plan
+from . import words
+
+
+def refusal(plan: Plan, verdict: Fit, critical: Sequence[str]) -> str:
+    if verdict.ram is not None and verdict.ram_needed > verdict.ram:
+        over = verdict.ram_needed - verdict.ram
+        names = ", ".join(f"'{name}'" for name in critical[:4])
+        more = f" and {len(critical) - 4} more" if len(critical) > 4 else ""
+        proof = "no plan of whole layers needs less" if plan.optimal else "the least found"
+        return (
+            f"does not fit: {plan.network.name} needs {words.count(verdict.ram_needed)} B of RAM ({proof}), "
+            f"{words.count(over)} B more than the {words.count(verdict.ram)} B there are; "
+            f"in the way: {names}{more}. Try {_way_out(plan)}."
+        )
+    assert verdict.flash is not None
+    return (
+        f"does not fit: {plan.network.name} has {words.count(plan.flash_bytes)} B of weights, "
+        f"{words.count(plan.flash_bytes - verdict.flash)} B more than the {words.count(verdict.flash)} B of flash. "
+        f"Try int8 weights or a board with more flash."
+    )
+
+
+def _way_out(plan: Plan) -> str:
+    floats = any(plan.network.tensors[name].dtype.is_float for name in plan.views)
+    return "a board with more RAM, a smaller input" + (", or an int8 version of the model" if floats else "")

@@ -1,0 +1,86 @@
+"""Every operator has an emitter in every arithmetic that has it; whole random networks agree with numpy."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from typing import get_args
+
+import numpy as np
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from edgewright.emit.operators import EMITTERS
+from edgewright.memory import plan as make_plan
+from edgewright.network import DType, Network
+from edgewright.network.kernels.tflite import TFLITE
+from edgewright.network.operators import Op
+from edgewright.network.tflite import read_tflite
+from emitting_batch import check_together
+from emitting_cases import FEW, float_layer, quantised_layer
+from kernel_cases import cases
+from random_networks import networks
+from tflite_cases import CASES, FLOAT, INT16, random_value
+
+FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55")  # SIMD, DSP, plain C, vectors: all run on this machine
+KINDS = sorted(get_args(Op), key=lambda kind: kind.__name__)
+MANY = 10_000 if os.environ.get("EDGEWRIGHT_THOROUGH") else 48
+TOGETHER = 48  # networks in one shared object
+
+
+def test_every_operator_has_an_emitter() -> None:
+    assert set(EMITTERS) == set(KINDS)
+
+
+@FEW
+@given(st.data())
+def test_every_operator_is_emitted_for_floats(data: st.DataObject) -> None:
+    drawn = [float_layer(data.draw(cases(kind))) for kind in KINDS]
+    check_together([network for network, _ in drawn], FAMILIES, inputs=[values for _, values in drawn])
+
+
+@FEW
+@given(st.data())
+def test_every_operator_is_emitted_as_onnxruntime_computes_it(data: st.DataObject) -> None:
+    types = st.sampled_from([DType.INT8, DType.UINT8, DType.INT16])
+    drawn = [quantised_layer(data.draw(cases(kind)), data.draw(types), data.draw(st.booleans())) for kind in KINDS]
+    check_together([network for network, _ in drawn], FAMILIES, inputs=[values for _, values in drawn])
+
+
+def test_every_operator_is_emitted_as_tflite_computes_it() -> None:
+    """In every type that LiteRT has it in, the operators of TFLite's own arithmetic among them."""
+    drawn, kinds = [], set()
+    for name, dtype in CASES:
+        rng = np.random.default_rng([7, zlib.crc32(name.encode())])
+        network = read_tflite(CASES[name, dtype](rng, dtype))
+        low = 0 if name == "rsqrt" and dtype == INT16 else None  # roots of negatives are undefined
+        inputs = (network.tensors[i] for i in network.inputs)
+        drawn.append((network, {t.name: random_value(rng, t.shape, t.dtype.value, low) for t in inputs}))
+        kinds |= {type(layer.op) for layer in network.layers} if dtype != FLOAT else set()
+    assert kinds >= set(TFLITE)
+    check_together([network for network, _ in drawn], FAMILIES, inputs=[values for _, values in drawn])
+
+
+def test_random_networks_agree_with_numpy() -> None:
+    """Floats, and int8 in both arithmetics; drawn one by one, compiled together, for one family after the other."""
+    waiting: list[Network] = []
+    done = 0
+
+    def flush() -> None:
+        nonlocal done
+        turn = done % len(FAMILIES)
+        plans = [make_plan(n, plain=i % 6 == 0, explain=False) for i, n in enumerate(waiting)]
+        check_together(waiting, FAMILIES[turn:] + FAMILIES[:turn], plans)
+        done += 1
+        waiting.clear()
+
+    @settings(max_examples=MANY, phases=(Phase.generate,))
+    @given(networks(most=6))
+    def collect(network: Network) -> None:
+        waiting.append(network)
+        if len(waiting) == TOGETHER:
+            flush()
+
+    collect()
+    if waiting:
+        flush()

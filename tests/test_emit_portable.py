@@ -1,0 +1,91 @@
+"""int8 products in plain C: all arithmetics, all ways through memory, against the numpy kernels."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from edgewright.emit import TARGETS, emit
+from edgewright.emit.board import measure
+from edgewright.memory import plan as make_plan
+from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
+from edgewright.network.kernels import execute
+from edgewright.network.operators import Clamp, Conv2d, Dense
+from emitting import WARNINGS, check_emitted, native
+from emitting_batch import check_together
+from emitting_cases import plans
+from product_chains import chain
+
+BATCH = 6  # networks in one call of the compiler
+
+
+def pointwise(depth: int, channels: int, size: int = 6, kernel: int = 1) -> Network:
+    rng = np.random.default_rng(depth)
+    b = Builder("pointwise", Arithmetic.TFLITE)
+    x = b.input("x", (1, size, size, depth), DType.INT8, Quant.of(0.05, -3))
+    w = b.constant(
+        "w", rng.integers(-127, 128, (channels, kernel, kernel, depth)).astype(np.int8), Quant.of(0.004)
+    )
+    y = b.layer(
+        Conv2d(pads=(kernel // 2,) * 4, activation=Clamp(0.0)),
+        [x, w],
+        "y",
+        dtype=DType.INT8,
+        quant=Quant.of(0.1, -128),
+    )
+    return b.build([y])
+
+
+def text_of(network: Network, target: str = "rv32imc") -> str:
+    library = emit(make_plan(network), TARGETS[target], network)
+    return str(library.files[f"{library.name}.c"])
+
+
+@settings(max_examples=4, phases=[Phase.generate])  # to shrink a batch of networks takes minutes
+@given(data=st.data(), seed=st.integers(0, 1 << 20))
+def test_chains_of_products_are_exact(data, seed):
+    networks = [chain(seed + i) for i in range(BATCH)]
+    check_together(networks, ["rv32imc", "cortex-m0plus"], [data.draw(plans(network)) for network in networks])
+
+
+def test_the_code_for_few_registers_is_exact():
+    flags = [*WARNINGS, *(f"-DN{i}_FEW_REGISTERS=1" for i in range(BATCH))]
+    check_together([chain(seed) for seed in range(BATCH)], ["cortex-m0plus"], flags=flags)
+
+
+def test_columns_fall_back_on_the_stack_and_on_one_pixel():
+    """A layer alone leaves no hole in the arena."""
+    some, more = pointwise(16, 8), pointwise(200, 8)
+    assert "int8_t columns[64]" in text_of(some) and "int8_t columns[200]" in text_of(more)
+    for network in (some, more):
+        check_emitted(network, "rv32imc")
+    assert "portable" not in text_of(pointwise(600, 4)), "more stack than we take"
+
+
+def test_sums_at_the_ends_of_their_range():
+    """Inputs and weights at their extremes: the sum is as large as the proof assumes."""
+    b = Builder("ends", Arithmetic.TFLITE)
+    x = b.input("x", (1, 300), DType.INT8, Quant.of(0.05, -128))
+    w = b.constant("w", np.stack([np.full(300, 127), np.full(300, -127)]).astype(np.int8), Quant.of(0.01))
+    network = b.build([b.layer(Dense(), [x, w], "y", dtype=DType.INT8, quant=Quant.of(20.0, 3))])
+    library = native(network, "rv32imc")
+    for value in (-128, 127):
+        inputs = {"x": np.full((1, 300), value, np.int8)}
+        np.testing.assert_array_equal(library.run(inputs)["y"], execute(network, inputs)["y"])
+
+
+@pytest.mark.skipif(not shutil.which("qemu-system-riscv32"), reason="needs QEMU")
+@pytest.mark.skipif(not shutil.which("riscv64-unknown-elf-gcc"), reason="needs a compiler for RV32")
+@pytest.mark.parametrize(
+    ("network", "most"), [(pointwise(128, 64), 2.9), (pointwise(8, 16, 12), 6.0), (pointwise(4, 16, 12, 3), 4.0)]
+)
+def test_instructions_per_product_on_rv32(network, most):
+    inputs = random_inputs(network, 0)
+    measured = measure(emit(make_plan(network), TARGETS["rv32imc"], network), inputs)
+    np.testing.assert_array_equal(measured.outputs["y"], execute(network, inputs)["y"])
+    assert measured.instructions / network.total_macs < most
+    assert measured.flash_code < 3500

@@ -1,0 +1,145 @@
+"""Emitted C over parts: any tile, row range or channel range, rolling windows of rows, inputs pulled row by row."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import edgewright
+from edgewright import samples
+from edgewright.errors import Infeasible
+from edgewright.memory import plan as make_plan
+from edgewright.network import Builder, Region, random_inputs
+from edgewright.network.kernels import execute
+from edgewright.network.operators import Conv2d, MatMul, MaxPool2d
+from edgewright.program import Buffer, Loop, Plan, Program, Stage, Step, View, interpret
+from emitting import check_emitted
+from random_networks import networks
+
+FAMILIES = ["host", "cortex-m4", "rv32imc", "cortex-m55"]
+
+
+def tiled(plan: Plan, seed: int) -> Plan:
+    """The plan with every layer cut into tiles of random size along every axis, as nested loops."""
+    rng = random.Random(seed)
+    stages = []
+    for stage in plan.program.stages:
+        (step,) = stage.body if len(stage.body) == 1 else (None,)
+        if not isinstance(step, Step):
+            stages.append(stage)
+            continue
+        sizes = [rng.randint(1, n) for n in step.region.shape]
+        body: Step | Loop = Step(step.layer, Region(tuple((0, s) for s in sizes)), moves=_moves(sizes))
+        for axis in reversed(range(len(sizes))):
+            body = Loop(-(-step.region.shape[axis] // sizes[axis]), (body,))
+        stages.append(Stage(stage.name, (body,)))
+    return replace(plan, program=Program(plan.network, tuple(stages)))
+
+
+def _moves(sizes: list[int]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(s if i == axis else 0 for i in range(len(sizes))) for axis, s in enumerate(sizes))
+
+
+@pytest.mark.parametrize("target", FAMILIES)
+@given(data=st.data(), seed=st.integers(0, 1 << 16))
+def test_any_tiles_give_the_same_numbers(target, data, seed):
+    network = data.draw(networks())
+    plan = tiled(make_plan(network, plain=True), seed)
+    check_emitted(network, target, plan, seeds=1)
+
+
+@pytest.mark.parametrize("target", FAMILIES)
+@pytest.mark.parametrize("name", ["resnet8_int8", "ds_cnn_int8", "lenet5"])
+def test_samples_in_tiles(target, name):
+    network = edgewright.read_model(samples.build(name))
+    check_emitted(network, target, tiled(make_plan(network, plain=True), seed=7), seeds=1)
+
+
+def two_convs(kernel: int = 3):
+    rng = np.random.default_rng(3)
+    b = Builder("rolling")
+    x = b.input("x", (1, 12, 9, 5))
+    for i in range(2):
+        w = b.constant(f"w{i}", rng.normal(size=(5, kernel, kernel, 5)).astype(np.float32) / 5)
+        x = b.layer(Conv2d(), [x, w], f"conv{i}")
+    return b.build([x])
+
+
+@pytest.mark.parametrize("target", FAMILIES)
+def test_a_rolling_window_of_rows(target):
+    """Two convolutions row by row: of the first one's output only three rows are ever kept."""
+    network = two_convs()
+    x, middle, y = (network.tensors[name] for name in ("x", "conv0", "conv1"))
+    row = Region.whole(middle.shape).with_axis(1, (0, 1))
+    down = (0, 1, 0, 0)
+    body = (
+        Step("conv0", row.with_axis(1, (0, 2))),
+        Loop(
+            y.shape[1],
+            (
+                Step("conv0", row.with_axis(1, (2, 3)), moves=(down,)),
+                Step("conv1", Region.whole(y.shape).with_axis(1, (0, 1)), moves=(down,)),
+            ),
+        ),
+    )
+    kept = middle.bytes // middle.shape[1] * 3
+    buffers, at = [], 0
+    for name, size in (("x", x.bytes), ("conv0", kept), ("conv1", y.bytes)):
+        buffers.append(Buffer(name, size, at, 0, 0))
+        at += size
+    views = {t.name: View(t.name, 0, t.strides, (1, 3) if t is middle else None) for t in (x, middle, y)}
+    plan = Plan(
+        Program(network, (Stage("both", body),)),
+        (),
+        tuple(buffers),
+        views,
+        4,
+        at,
+        at,
+        0,
+        network.total_macs,
+        "by hand",
+    )
+    inputs = random_inputs(network, 1)
+    np.testing.assert_allclose(interpret(plan, inputs)["conv1"], execute(network, inputs)["conv1"], atol=1e-4)
+    check_emitted(network, target, plan)
+
+
+@pytest.mark.parametrize("target", FAMILIES)
+@pytest.mark.parametrize("name", ["resnet8_int8", "mobilenet_v2_int8", "lenet5", "resnet8"])
+def test_inputs_pulled_by_rows(target, name):
+    network = edgewright.read_model(samples.build(name))
+    plan = make_plan(network, pull_rows=True, explain=False)
+    assert plan.views[network.inputs[0]].window
+    assert plan.peak_bytes <= make_plan(network, explain=False).peak_bytes
+    inputs = random_inputs(network, 1)
+    expected = execute(network, inputs)
+    for output in network.outputs:
+        np.testing.assert_allclose(interpret(plan, inputs)[output], expected[output], atol=1e-4)
+    check_emitted(network, target, plan)
+
+
+def test_a_pulled_image_is_not_held():
+    """A stride of 4 shrinks a large image at once: its rows are all that is needed of it."""
+    b = Builder("camera")
+    x = b.input("frame", (1, 128, 128, 3))
+    y = b.layer(MaxPool2d((4, 4), (4, 4)), [x], "pool")
+    network = b.build([y])
+    whole, pulled = make_plan(network), make_plan(network, pull_rows=True)
+    assert pulled.peak_bytes == 4 * 128 * 3 * 4 + 32 * 32 * 3 * 4 == pulled.bound_bytes
+    assert pulled.peak_bytes < whole.peak_bytes // 3
+    check_emitted(network, "host", pulled)
+
+
+def test_what_cannot_be_pulled_says_why():
+    b = Builder("flat")
+    x = b.input("x", (4, 8))
+    w = b.input("w", (8, 2))
+    network = b.build([b.layer(MatMul(), [x, w], "product")])
+    with pytest.raises(Infeasible, match="no input of 'flat' can be pulled by rows"):
+        make_plan(network, pull_rows=True)
