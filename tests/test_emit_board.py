@@ -28,8 +28,9 @@ from edgewright.emit.target import Architecture
 from edgewright.emit.toolchain import toolchain
 from edgewright.errors import EdgewrightError, Infeasible, InputError
 from edgewright.memory import plan
-from edgewright.network import random_inputs
+from edgewright.network import Builder, random_inputs
 from edgewright.network.kernels import execute
+from edgewright.network.operators import Dense
 from edgewright.network.reference import compare
 from edgewright.platform import parse_board
 
@@ -201,12 +202,8 @@ def test_writable_data_beside_the_arena_is_refused():
         measure(greedy, INPUTS)
 
 
-@pytest.mark.parametrize(
-    ("ram", "flash", "message"), [(256, 65536, "memory 'ram' has 256 "), (4096, 512, "flash has 512 ")]
-)
-def test_a_board_that_is_too_small(ram, flash, message):
-    need("cortex-m4")
-    board = parse_board(
+def small_board(ram: int, flash: int):
+    return parse_board(
         f"""
         name = "small"
         [[processor]]
@@ -223,8 +220,33 @@ def test_a_board_that_is_too_small(ram, flash, message):
         """,
         "small.toml",
     )
+
+
+@pytest.mark.parametrize(
+    ("ram", "flash", "message"), [(256, 65536, "memory 'ram' has 256 "), (4096, 512, "flash has 512 ")]
+)
+def test_a_board_that_is_too_small(ram, flash, message):
+    need("cortex-m4")
+    board = small_board(ram, flash)
     with pytest.raises(Infeasible, match=f"does not fit board 'small': its {message}"):
         measure(library("cortex-m4"), INPUTS, board=board)
+
+
+def test_weights_beyond_the_code_memory_count_as_flash_too():
+    """4.3 MB of weights: as a binary file, in the machine's large memory, and still too much for 4 MB of flash."""
+    need("cortex-m4")
+    b = Builder("wide")
+    x = b.input("x", (1, 900))
+    w = b.constant("w", np.random.default_rng(0).standard_normal((1200, 900)).astype(np.float32))
+    network = b.build([b.layer(Dense(), [x, w], "dense")])
+    wide = emit(plan(network, explain=False), TARGETS["cortex-m4"])
+    inputs = random_inputs(network, 0)
+    measured = measure(wide, inputs)
+    assert measured.flash_weights == wide.weight_bytes == 900 * 1200 * 4
+    assert compare(network, measured.outputs, execute(network, inputs)).passes
+    board = small_board(1 << 16, 900 * 1200 * 4 + 50)
+    with pytest.raises(Infeasible, match=r"its flash has 4320050 bytes .*, and \d+ bytes more are needed"):
+        measure(wide, inputs, board=board)
 
 
 def test_wrong_inputs():

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.native import build
 from edgewright.memory import plan as make_plan
-from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
+from edgewright.network import Arithmetic, Builder, DType, Network, Quant, Region, random_inputs
 from edgewright.network.operators import Clamp, Conv2d
+from edgewright.program import Loop, Program, Stage, Step
 from emitting import WARNINGS, check_emitted
 from on_board import check_on_board
 
@@ -75,6 +78,21 @@ def test_depthwise_layers_in_onnx_arithmetic(name: str, dtype: DType) -> None:
 def test_every_width_is_exact(width: int) -> None:
     network = chain(SAME, HALF, shape=(1, 4, width, 3), seed=width)
     check_emitted(network, "cortex-m4")
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "rv32imc"])
+def test_tiles_are_exact(target: str) -> None:
+    """Parts whose bounds are known at run time only, some of them at borders, some smaller than others."""
+    network = chain(SAME, HALF, CASES["5x5"][0], seed=9)
+    stages = []
+    for stage in (plan := make_plan(network, plain=True)).program.stages:
+        _, rows, columns, channels = network.tensors[stage.name].shape
+        moves = ((0, 2, 0, 0), (0, 0, 3, 0), (0, 0, 0, 2))
+        body: Step | Loop = Step(stage.name, Region(((0, 1), (0, 2), (0, 3), (0, 2))), moves=moves)
+        for count in (-(-channels // 2), -(-columns // 3), -(-rows // 2)):
+            body = Loop(count, (body,))
+        stages.append(Stage(stage.name, (body,)))
+    check_emitted(network, target, replace(plan, program=Program(network, tuple(stages))))
 
 
 def test_wide_rows_are_cut_into_runs() -> None:

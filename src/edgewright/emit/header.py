@@ -161,6 +161,6 @@ _RESERVED = frozenset(
 
 # Variables of the run function: a parameter of the same name would be shadowed.
 _LOCALS = frozenset(
-    [f"{word}{axis}" for word in ("a", "b", "i", "j", "k", "kx", "ky", "depth", "part") for axis in range(10)]
-    + "px py pw pb tap weight sum top left channel best total count".split()  # noqa: SIM905
+    [f"{word}{axis}" for word in ("a", "b", "d", "i", "j", "k", "kx", "ky", "depth", "part") for axis in range(10)]
+    + "px py pw pa pb pc tap weight sum top left channel best total count at v k most whole norm up side found".split()  # noqa: SIM905
 )

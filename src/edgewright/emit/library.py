@@ -143,21 +143,23 @@ class _Schedule:
         with c.block(f"if ({parameter} && {parameter} != {place.pointer})"):
             _copy(c, place, _dense(place.tensor, parameter))
 
-    def _body(self, c: Source, stage: int, body: Sequence[Step | Loop], counters: tuple[str, ...]) -> None:
+    def _body(self, c: Source, stage: int, body: Sequence[Step | Loop], counters: tuple[Expr, ...]) -> None:
         for item in body:
-            if isinstance(item, Loop):
+            if isinstance(item, Loop) and item.count == 1:
+                self._body(c, stage, item.body, (*counters, 0))
+            elif isinstance(item, Loop):
                 i = f"part{len(counters)}"
                 with c.block(f"for (int32_t {i} = 0; {i} < {item.count}; {i}++)"):
                     self._body(c, stage, item.body, (*counters, i))
             else:
                 self._step(c, stage, item, counters)
 
-    def _step(self, c: Source, stage: int, step: Step, counters: tuple[str, ...]) -> None:
+    def _step(self, c: Source, stage: int, step: Step, counters: tuple[Expr, ...]) -> None:
         if step.region.is_empty:
             return
         layer = self.network.by_name[step.layer]
         shape = self.network.tensors[layer.output].shape
-        moving = any(d for move in step.moves for d in move)
+        moving = any(d for i, move in zip(counters, step.moves, strict=True) for d in move if i != 0)
         with ExitStack() as stack:
             if moving:
                 stack.enter_context(c.block())
@@ -222,10 +224,10 @@ def write_step(site: Site, c: Source) -> None:
     )
 
 
-def _clipped_bounds(c: Source, step: Step, counters: tuple[str, ...], axis: int, size: int) -> tuple[Expr, Expr]:
+def _clipped_bounds(c: Source, step: Step, counters: tuple[Expr, ...], axis: int, size: int) -> tuple[Expr, Expr]:
     """The step's interval along an axis; where loops move it, two local variables."""
     low, high = step.region.bounds[axis]
-    moves = [(i, move[axis]) for i, move in zip(counters, step.moves, strict=True) if move[axis]]
+    moves = [(i, move[axis]) for i, move in zip(counters, step.moves, strict=True) if move[axis] and i != 0]
     if not moves:
         return max(low, 0), min(high, size)
     shift = [times(i, d) for i, d in moves]
@@ -271,17 +273,14 @@ def schedule_file(unit: Unit, schedule: _Schedule, body: Source) -> str:
     names += schedule.parameters.outputs.values()
     with c.block(f"void {prefix}_run({schedule.signature(arenas=False)})"):
         c.line(f"{prefix}_run_in({', '.join([*arenas, *names])});")
-    for name in (*schedule.network.inputs, *schedule.network.outputs):
-        if name in schedule.network.constants:
-            continue
-        is_input = name in schedule.parameters.inputs
-        place = schedule.place(name)
-        if not place.is_dense or name in schedule.pulled:
-            continue
-        parameter = (schedule.parameters.inputs if is_input else schedule.parameters.outputs)[name]
-        arena = schedule.memories[place.memory or ""]
-        c.line()
-        with c.block(f"{place.ctype} *{prefix}_{'input' if is_input else 'output'}_{parameter}(void)"):
-            c.line(f"return ({place.ctype} *)(void *)({prefix}_{arena} + {place.first});")
+    for way, group in (("input", schedule.parameters.inputs), ("output", schedule.parameters.outputs)):
+        for name, parameter in group.items():
+            place = schedule.place(name)
+            if place.is_constant or not place.is_dense:
+                continue
+            arena = schedule.memories[place.memory or ""]
+            c.line()
+            with c.block(f"{place.ctype} *{prefix}_{way}_{parameter}(void)"):
+                c.line(f"return ({place.ctype} *)(void *)({prefix}_{arena} + {place.first});")
     c.line("#endif")
     return renamed(c.text(), prefix)

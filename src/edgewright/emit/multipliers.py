@@ -17,7 +17,7 @@ from ..network import Array
 Stored = Callable[[Array], Array]  # sums (channels, n) to stored values, each row by its channel's rule
 INT32_MAX = (1 << 31) - 1
 MOST_SHIFT = 20  # a stored value has 9 bits with its sign: shifted by this, it stays far from 31
-NEAR, FAR = 9, 1025  # multipliers to try around the nearest: for all channels at once, then for stubborn ones
+TRIES = 9, 1025  # multipliers: around the nearest one for all channels, then among all slopes for stubborn ones
 
 
 @dataclass(frozen=True)
@@ -41,18 +41,21 @@ class Fixed:
     """stored = clamp((high32((sum << left) * multiplier) + offset) >> shift), high32 the upper half of the product.
 
     Where the sum is negative `drop` is taken off before the shift: the reference rounds half away from zero there.
+    A wide offset has 64 bits and is added to the whole product.
     """
 
     multiplier: Array  # (channels,) int32, not negative
-    offset: Array  # (channels,) int32: rounding and zero point, and whatever was added to the sums
+    offset: Array  # (channels,) int32, int64 if wide: rounding and zero point, and whatever was added to the sums
     drop: Array | None  # (channels,) int32
     left: int  # for all channels
     shift: int
+    is_wide: bool = False
 
     def stored(self, sums: Array, low: int, high: int) -> Array:
         """What C computes, (channels, n)."""
-        steps = _high(sums, self.multiplier[:, None].astype(np.int64), self.left, _column(self.drop))
-        return np.clip((steps + self.offset[:, None]) >> self.shift, low, high)
+        bits = 32 if self.is_wide else 0
+        steps = _product(sums, self.multiplier[:, None].astype(np.int64), self.left, _column(self.drop), bits)
+        return np.clip((steps + self.offset[:, None]) >> (self.shift + bits), low, high)
 
 
 def thresholds(rule: Rule) -> Array:
@@ -74,31 +77,31 @@ def fit(
     drop_bits: Array | None = None,
     most_left: int = 31,
     least_left: int = 0,
+    is_wide: bool = False,
 ) -> Fixed | None:
     """The multipliers that store every sum in first..last as `rule` does; None if none were found for some channel.
 
     With `bias` (per channel), C's sums come without it and the offset makes up for it. With `drop_bits`, a channel's
     negative sums lose 2^-bits of an output step, which is what a second rounding half away from zero amounts to;
     this needs the sign of the whole sum, so that the two do not go together. Sums are shifted by `least_left` to
-    `most_left`.
+    `most_left`. With `is_wide`, offsets have 64 bits: almost everything can be fitted.
     """
     assert bias is None or drop_bits is None
     base = np.zeros(rule.channels, np.int64) if bias is None else bias.astype(np.int64)
     sizes = _sizes(rule, base, least_left, most_left)
-    if sizes is None or (drop_bits is not None and sizes[1] < drop_bits.max(initial=0)):
+    least = 0 if drop_bits is None else int(drop_bits.max(initial=0))
+    if sizes is None or sizes[1] - int(is_wide) < least:
         return None
-    by, shift = sizes
+    by, shift = sizes[0], sizes[1] - int(is_wide)  # so that products with their offset stay below 2^63
     drop = None
     if drop_bits is not None:
         drop = np.where(drop_bits > 0, 1 << np.maximum(shift - drop_bits.astype(np.int64), 0), 0)
-    limits = _Limits(rule, thresholds(rule), base, drop, by, shift)
-    found = limits.search(np.arange(rule.channels), NEAR)
-    for channel in np.nonzero(found[:, 0] < 0)[0]:
-        found[channel] = limits.search(np.array([channel]), FAR)[0]
-        if found[channel, 0] < 0:
-            return None
-    multiplier, offset = found[:, 0].astype(np.int32), found[:, 1].astype(np.int32)
-    return Fixed(multiplier, offset, None if drop is None else drop.astype(np.int32), by, shift)
+    limits = _Limits(rule, thresholds(rule), base, drop, by, shift, 32 if is_wide else 0)
+    found = limits.search(np.arange(rule.channels))
+    if found is None:
+        return None
+    multiplier, offset = found[:, 0].astype(np.int32), found[:, 1].astype(np.int64 if is_wide else np.int32)
+    return Fixed(multiplier, offset, None if drop is None else drop.astype(np.int32), by, shift, is_wide)
 
 
 def _sizes(rule: Rule, base: Array, least_left: int, most_left: int) -> tuple[int, int] | None:
@@ -124,15 +127,29 @@ class _Limits:
     drop: Array | None
     left: int
     shift: int
+    bits: int  # of the product that are kept below its upper half
 
-    def search(self, channels: Array, tries: int) -> Array:
-        """(channels, 2): a multiplier and an offset for each of these channels, -1 where none of the tries passes."""
-        exact = self.rule.scale[channels] * 2.0 ** (32 + self.shift - self.left)
-        # A change that moves the farthest threshold by about one sum.
-        reach = np.maximum(np.abs(self.rule.first), np.abs(self.rule.last))[channels] + 1
-        span = np.maximum(exact / reach, tries // 2)
-        spread = np.linspace(-1, 1, tries)[np.argsort(np.abs(np.linspace(-1, 1, tries)), kind="stable")]
-        candidates = np.rint(exact[:, None] + span[:, None] * spread).astype(np.int64)
+    def search(self, channels: Array) -> Array | None:
+        """(channels, 2): a multiplier and an offset for each channel."""
+        scale = self.rule.scale
+        # A change of the slope that moves the farthest threshold by about one sum.
+        span = scale / (np.maximum(np.abs(self.rule.first), np.abs(self.rule.last)) + 1)
+        found = self._try(channels, scale - span, scale + span, TRIES[0])
+        stubborn = channels[found[:, 0] < 0]
+        if len(stubborn):
+            lowest, highest = self._slopes(stubborn)
+            if np.any(highest <= lowest):
+                return None
+            found[stubborn] = self._try(stubborn, lowest, highest, TRIES[1])
+        return None if np.any(found[:, 0] < 0) else found
+
+    def _try(self, channels: Array, lowest: Array, highest: Array, tries: int) -> Array:
+        """(channels, 2): a multiplier and an offset, from the middle of the slopes on; -1 where none passes."""
+        spread = np.linspace(-1, 1, tries)
+        spread = spread[np.argsort(np.abs(spread), kind="stable")]
+        middle, half = (highest + lowest) / 2, (highest - lowest) / 2
+        slopes = middle[:, None] + half[:, None] * spread
+        candidates = np.rint(slopes * 2.0 ** (32 + self.shift - self.left)).astype(np.int64)
         result = np.full((len(channels), 2), -1, np.int64)
         for column in range(tries):
             open_ = np.nonzero(result[:, 0] < 0)[0]
@@ -143,34 +160,68 @@ class _Limits:
             result[open_[passes]] = np.stack([multiplier, offset], axis=1)[passes]
         return result
 
+    def _slopes(self, channels: Array) -> tuple[Array, Array]:
+        """The least and the greatest slope of lines that pass between all thresholds; equal ones where none does.
+
+        The room that a slope leaves for the line's height is a concave function: its peak is found by thirds.
+        """
+        low, high = np.zeros(len(channels)), 2 * self.rule.scale[channels]
+        left, right = low, high
+        for _ in range(80):
+            a, b = left + (right - left) / 3, right - (right - left) / 3
+            is_right = self._room(channels, a) < self._room(channels, b)
+            left, right = np.where(is_right, a, left), np.where(is_right, right, b)
+        peak = (left + right) / 2
+        if np.any(self._room(channels, peak) <= 0):
+            return peak, peak
+        return self._edge(channels, peak, low), self._edge(channels, peak, high)
+
+    def _edge(self, channels: Array, inside: Array, outside: Array) -> Array:
+        """Where the room ends between two slopes."""
+        for _ in range(45):
+            middle = (inside + outside) / 2
+            has_room = self._room(channels, middle) > 0
+            inside, outside = np.where(has_room, middle, inside), np.where(has_room, outside, middle)
+        return inside
+
+    def _room(self, channels: Array, slope: Array) -> Array:
+        """How far a line of this slope can be moved up and down between the thresholds, in output steps."""
+        first, last, base = (v[channels, None] for v in (self.rule.first, self.rule.last, self.base))
+        least, value = self.least[channels], np.arange(self.rule.low + 1, self.rule.high + 1)[None, :]
+        step = 0 if self.drop is None else self.drop[channels, None] / 2.0**self.shift
+        above, below = np.minimum(least, last) - base, np.maximum(least - 1, first) - base
+        at_least = np.where(least <= last, value - slope[:, None] * above + step * (above < 0), -np.inf)
+        at_most = np.where(least > first, value - slope[:, None] * below + step * (below < 0), np.inf)
+        return at_most.min(axis=1, initial=1e9) - at_least.max(axis=1, initial=-1e9)
+
     def _offsets(self, channels: Array, multiplier: Array) -> tuple[Array, Array]:
         """Whether an offset fits each multiplier, and one in the middle of those that do."""
         first, last = self.rule.first[channels, None], self.rule.last[channels, None]
         least = self.least[channels]
-        steps = np.arange(self.rule.low + 1, self.rule.high + 1, dtype=np.int64)[None, :] << self.shift
-        wide = multiplier[:, None]
-        at_least = np.where(least <= last, steps - self._high(channels, np.minimum(least, last), wide), -(1 << 40))
+        values = np.arange(self.rule.low + 1, self.rule.high + 1, dtype=np.int64)[None, :]
+        steps, wide = values << (self.shift + self.bits), multiplier[:, None]
+        # Of what product and offset add up to, at the ends too.
+        limit = INT32_MAX << max(self.bits - 1, 0)
+        at_least = np.where(least <= last, steps - self._product(channels, np.minimum(least, last), wide), -limit)
         at_most = np.where(
-            least > first, steps - 1 - self._high(channels, np.maximum(least - 1, first), wide), 1 << 40
+            least > first, steps - 1 - self._product(channels, np.maximum(least - 1, first), wide), limit
         )
-        # The sum of both must fit 32 bits at the ends as well.
         lower = np.maximum(
-            at_least.max(axis=1, initial=-INT32_MAX), -INT32_MAX - self._high(channels, first, wide)[:, 0]
+            at_least.max(axis=1, initial=-limit), -limit - self._product(channels, first, wide)[:, 0]
         )
-        upper = np.minimum(
-            at_most.min(axis=1, initial=INT32_MAX), INT32_MAX - self._high(channels, last, wide)[:, 0]
-        )
+        upper = np.minimum(at_most.min(axis=1, initial=limit), limit - self._product(channels, last, wide)[:, 0])
         fits = (multiplier >= 0) & (multiplier <= INT32_MAX) & (lower <= upper)
-        return fits, (lower + upper) >> 1
+        return fits, lower + ((upper - lower) >> 1)
 
-    def _high(self, channels: Array, sums: Array, multiplier: Array) -> Array:
+    def _product(self, channels: Array, sums: Array, multiplier: Array) -> Array:
         drop = None if self.drop is None else self.drop[channels, None]
-        return _high(sums - self.base[channels, None], multiplier, self.left, drop)
+        return _product(sums - self.base[channels, None], multiplier, self.left, drop, self.bits)
 
 
-def _high(sums: Array, multiplier: Array, left: int, drop: Array | None) -> Array:
-    product = ((sums << left) * multiplier) >> 32
-    return product if drop is None else product - np.where(sums < 0, drop, 0)
+def _product(sums: Array, multiplier: Array, left: int, drop: Array | None, bits: int) -> Array:
+    """The upper half of the product, and `bits` below."""
+    product = ((sums << left) * multiplier) >> (32 - bits)
+    return product if drop is None else product - np.where(sums < 0, drop << bits, 0)
 
 
 def _column(values: Array | None) -> Array | None:

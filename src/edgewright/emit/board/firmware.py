@@ -19,6 +19,7 @@ from .layout import GUARD, HARNESS_STACK, Layout, lay_out, linker_script
 from .machine import Machine
 
 STACK = 16 << 10  # bytes that a run may take
+FLASH_SECTIONS = (".weights", ".library", ".runtime")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,19 @@ def build_firmware(
         *_compile(tools, folder, "runtime", runtime, [*headers, *own]),
     ]
     _link(tools, objects, layout, folder, board)
-    return Firmware(folder / "firmware.elf", read_elf(folder / "firmware.elf"), layout)
+    elf = read_elf(folder / "firmware.elf")
+    _check_flash(elf, board)
+    return Firmware(folder / "firmware.elf", elf, layout)
+
+
+def _check_flash(elf: Elf, board: Board | None) -> None:
+    """Where weights are emulated in a memory of their own, no region of the linker sees the sum."""
+    used = elf.size(*FLASH_SECTIONS)
+    if board is not None and board.flash and used > board.flash_size:
+        raise Infeasible(
+            f"the firmware does not fit board '{board.name}': its flash has {board.flash_size} bytes "
+            f"({format_size(board.flash_size)}), and {used - board.flash_size} bytes more are needed"
+        )
 
 
 def write_sources(folder: Path, library: Library, names: Sequence[str], connection: str) -> None:

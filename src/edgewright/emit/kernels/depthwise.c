@@ -171,6 +171,8 @@ static void ew_run_lanes(const ew_depthwise *p, const uint8_t *x, uint8_t *y, co
     lane.before = 2 * before + EW_UPPER;
     lane.inside = ew_max(0, ew_min(p->width - left, p->pitch) - before);
     lane.settles = p->low > -128 || p->high < 127 || p->flip_y;
+    if (lane.count <= 0)
+        return;
     if (lane.inside > 0)
         x += (left + before) * p->x.pixel;
     for (int32_t channel = first; channel < last; channel++, y++) {

@@ -22,8 +22,9 @@
 #define EW_HOT
 #endif
 
-/* What becomes of the sums of a channel (see ew_fixed). The kernels named general take the second kind: negative sums
- * are rounded otherwise, or the range is not that of signed bytes; `bias` comes shifted by the layer's `left`. */
+/* What becomes of the sums of a channel (see ew_fixed). Kernels named plain take the first kind. Those named general
+ * take the second: negative sums are rounded otherwise, or the range is not that of signed bytes; `bias` comes shifted
+ * by the layer's `left`. Those named wide take the third: an offset of 64 bits, where none of 32 bits is exact. */
 typedef struct {
     int32_t multiplier, offset;
 } ew_dsp_channel;
@@ -33,6 +34,16 @@ typedef struct {
 } ew_dsp_general_channel;
 
 typedef struct {
+    int32_t multiplier;
+    uint32_t offset;
+    int32_t offset_high, drop, bias;
+} ew_dsp_wide_channel;
+
+#define EW_DSP_PLAIN 2 /* numbers of a channel */
+#define EW_DSP_GENERAL 4
+#define EW_DSP_WIDE 5
+
+typedef struct {
     const int16_t *weights;
     const int32_t *channels;
     int16_t count; /* of channels */
@@ -40,7 +51,7 @@ typedef struct {
     uint8_t left, shift; /* of the sums (8 or more), and of the result */
     int8_t low, high;    /* the range of results as signed bytes */
     uint8_t flip;        /* 128 turns them into unsigned ones */
-    uint8_t numbers;     /* of a channel, 2 or 4 */
+    uint8_t numbers;     /* of a channel */
 } ew_dsp_sums;
 
 /* The same unpacked, for `count` channels from some channel on. The assembler code knows the order of the fields. */
@@ -104,23 +115,29 @@ EW_INLINE int32_t ew_dsp_mac(uint32_t a, uint32_t b, int32_t sum)
     return (int32_t)((uint32_t)sum + (uint32_t)low + (uint32_t)high);
 }
 
+/* A shifted sum in steps of the output, before the last shift; `numbers` are those of its channel. */
+EW_INLINE int32_t ew_dsp_steps(uint32_t sum, const int32_t *numbers, int32_t kind)
+{
+    const ew_dsp_general_channel *general = (const ew_dsp_general_channel *)(const void *)numbers;
+    const ew_dsp_wide_channel *wide = (const ew_dsp_wide_channel *)(const void *)numbers;
+    if (kind == EW_DSP_PLAIN)
+        return ew_high_add((int32_t)sum, numbers[0], numbers[1]);
+    const int32_t total = (int32_t)(sum + (uint32_t)(kind == EW_DSP_WIDE ? wide->bias : general->bias));
+    if (kind == EW_DSP_GENERAL)
+        return ew_high_add(total, general->multiplier, general->offset) - (total < 0 ? general->drop : 0);
+    const int64_t product = (int64_t)total * wide->multiplier + wide->offset;
+    return (int32_t)(product >> 32) + wide->offset_high - (total < 0 ? wide->drop : 0);
+}
+
 /* Two sums of a pair of channels as stored values. */
-EW_INLINE void ew_dsp_finish(const ew_dsp_work *work, int32_t channel, int32_t a, int32_t both, int32_t is_general,
+EW_INLINE void ew_dsp_finish(const ew_dsp_work *work, int32_t channel, int32_t a, int32_t both, int32_t kind,
                              uint8_t *to)
 {
     const uint32_t sums[2] = {(uint32_t)a << work->left, ((uint32_t)both - (uint32_t)a) << (work->left - 8)};
     for (int32_t i = 0; i < 2; i++) {
-        const ew_dsp_channel *plain = (const ew_dsp_channel *)(const void *)work->channels + channel + i;
-        const ew_dsp_general_channel *of = (const ew_dsp_general_channel *)(const void *)work->channels + channel + i;
-        int32_t steps;
-        if (is_general) {
-            const int32_t total = (int32_t)(sums[i] + (uint32_t)of->bias);
-            steps = ew_high_add(total, of->multiplier, of->offset) - (total < 0 ? of->drop : 0);
-        } else {
-            steps = ew_high_add((int32_t)sums[i], plain->multiplier, plain->offset);
-        }
-        steps = ew_clamp(steps >> work->shift, (int8_t)(work->low & 255u), (int8_t)(work->high & 255u));
-        to[i] = (uint8_t)(((uint32_t)steps ^ work->flip) & 255u);
+        const int32_t steps = ew_dsp_steps(sums[i], work->channels + (channel + i) * kind, kind) >> work->shift;
+        const int32_t result = ew_clamp(steps, (int8_t)(work->low & 255u), (int8_t)(work->high & 255u));
+        to[i] = (uint8_t)(((uint32_t)result ^ work->flip) & 255u);
     }
 }
 #endif
@@ -132,6 +149,27 @@ EW_INLINE void ew_dsp_finish(const ew_dsp_work *work, int32_t channel, int32_t a
     "and lr, r11, " sum ", asr #31\n" \
     "smmla " sum ", " sum ", r8, r9\n" \
     "sub " sum ", " sum ", lr\n"
+#define EW_DSP_NUMBERS "ldm r0!, {r8, r9, r11, r12, lr}\n" /* multiplier, offset, its upper half, drop, bias */
+#define EW_DSP_WIDE_SUM(sum) \
+    EW_DSP_NUMBERS \
+    "add " sum ", " sum ", lr\n" \
+    "and lr, r12, " sum ", asr #31\n" \
+    "sub r11, r11, lr\n" \
+    "smlal r9, r11, " sum ", r8\n" \
+    "mov " sum ", r11\n"
+#define EW_DSP_WIDE_SUMS(a, b) /* of one channel */ \
+    EW_DSP_NUMBERS \
+    "add " a ", " a ", lr\n" \
+    "add " b ", " b ", lr\n" \
+    "and lr, r12, " a ", asr #31\n" \
+    "sub lr, r11, lr\n" \
+    "and r12, r12, " b ", asr #31\n" \
+    "sub r11, r11, r12\n" \
+    "mov r12, r9\n" \
+    "smlal r12, lr, " a ", r8\n" \
+    "smlal r9, r11, " b ", r8\n" \
+    "mov " a ", lr\n" \
+    "mov " b ", r11\n"
 #define EW_DSP_SATURATED(sum) \
     "asr " sum ", " sum ", r10\n" \
     "ssat " sum ", #8, " sum "\n"

@@ -20,7 +20,7 @@ typedef void ew_dsp_fours(const ew_dsp_work *work, const uint8_t *x, uint8_t *y,
     EW_DSP_CHANNELS_2(mac, "r8", "r3", "r4", "r5", a, b) EW_DSP_CHANNELS_2(mac, "r9", "r3", "r6", "r7", c, d) \
     EW_DSP_CHANNELS_2("smlad", "r10", "r12", "r4", "r5", ", r4", ", r5") \
     EW_DSP_CHANNELS_2("smlad", "r11", "r12", "r6", "r7", ", r6", ", r7")
-#define EW_DSP_FOURS(name, extend, is_unsigned, is_general, finish) \
+#define EW_DSP_FOURS(name, extend, is_unsigned, kind, finish) \
     __attribute__((naked, noinline)) void name( \
         __attribute__((unused)) const ew_dsp_work *work, __attribute__((unused)) const uint8_t *x, \
         __attribute__((unused)) uint8_t *y, __attribute__((unused)) int32_t back) \
@@ -69,15 +69,18 @@ typedef void ew_dsp_fours(const ew_dsp_work *work, const uint8_t *x, uint8_t *y,
                          "add sp, #52\n" \
                          "pop {r4-r11, pc}\n"); \
     }
+#define EW_DSP_STORED_FOURS EW_DSP_RESULTS EW_DSP_CLAMPED("36", "44") "str r4, [r2], #4\n"
 #define EW_DSP_GENERAL_FOURS \
     "ldm r0!, {r8, r9, r11, r12}\n" EW_DSP_SIGNED("r4") \
     "ldm r0!, {r8, r9, r11, r12}\n" EW_DSP_SIGNED("r5") \
     "ldm r0!, {r8, r9, r11, r12}\n" EW_DSP_SIGNED("r6") \
-    "ldm r0!, {r8, r9, r11, r12}\n" EW_DSP_SIGNED("r7") EW_DSP_RESULTS EW_DSP_CLAMPED("36", "44") \
-    "str r4, [r2], #4\n"
+    "ldm r0!, {r8, r9, r11, r12}\n" EW_DSP_SIGNED("r7") EW_DSP_STORED_FOURS
+#define EW_DSP_WIDE_FOURS \
+    EW_DSP_WIDE_SUM("r4") EW_DSP_WIDE_SUM("r5") EW_DSP_WIDE_SUM("r6") EW_DSP_WIDE_SUM("r7") EW_DSP_STORED_FOURS
 #else
 #define EW_DSP_GENERAL_FOURS
-#define EW_DSP_FOURS(name, extend, is_unsigned, is_general, finish) \
+#define EW_DSP_WIDE_FOURS
+#define EW_DSP_FOURS(name, extend, is_unsigned, kind, finish) \
     void name(const ew_dsp_work *work, const uint8_t *x, uint8_t *y, int32_t back) \
     { \
         const int16_t *weights = work->weights; \
@@ -93,8 +96,8 @@ typedef void ew_dsp_fours(const ew_dsp_work *work, const uint8_t *x, uint8_t *y,
                     sums[2 * j + 1] = ew_dsp_mac(w, pair, sums[2 * j + 1]); \
                 } \
             } \
-            ew_dsp_finish(work, c, sums[0], sums[1], is_general, y + c); \
-            ew_dsp_finish(work, c + 2, sums[2], sums[3], is_general, y + c + 2); \
+            ew_dsp_finish(work, c, sums[0], sums[1], kind, y + c); \
+            ew_dsp_finish(work, c + 2, sums[2], sums[3], kind, y + c + 2); \
         } \
     }
 #endif

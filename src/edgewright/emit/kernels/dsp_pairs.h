@@ -23,7 +23,7 @@ typedef void ew_dsp_pairs(const ew_dsp_work *work, const uint32_t *columns, uint
 #define EW_DSP_TAPS_4 \
     "ldrd r3, r12, [r1], #8\n" \
     "ldm r0!, {r8-r11}\n" EW_DSP_TAPS_2("r3", "r8", "r9") EW_DSP_TAPS_2("r12", "r10", "r11")
-#define EW_DSP_PAIRS(name, is_general, finish) \
+#define EW_DSP_PAIRS(name, kind, finish) \
     __attribute__((naked, noinline)) void name( \
         __attribute__((unused)) const ew_dsp_work *work, __attribute__((unused)) const uint32_t *columns, \
         __attribute__((unused)) uint8_t *one, __attribute__((unused)) uint8_t *two) \
@@ -61,8 +61,7 @@ typedef void ew_dsp_pairs(const ew_dsp_work *work, const uint32_t *columns, uint
                          "lsl r4, r4, r8\n" \
                          "lsl r6, r6, r8\n" \
                          "lsl r5, r5, r9\n" \
-                         "lsl r7, r7, r9\n" \
-                         "ldm r0!, {r8, r9, r11, r12}\n" finish \
+                         "lsl r7, r7, r9\n" finish \
                          "stm sp, {r0, r2, r3}\n" \
                          "ldr r12, [sp, #32]\n" \
                          "cmp r1, r12\n" \
@@ -70,8 +69,13 @@ typedef void ew_dsp_pairs(const ew_dsp_work *work, const uint32_t *columns, uint
                          "add sp, #52\n" \
                          "pop {r4-r11, pc}\n"); \
     }
+#define EW_DSP_STORED_PAIRS \
+    EW_DSP_RESULTS EW_DSP_CLAMPED("36", "44") \
+    "strh r4, [r2], #2\n" \
+    "lsrs r4, r4, #16\n" \
+    "strh r4, [r3], #2\n"
 #else
-#define EW_DSP_PAIRS(name, is_general, finish) \
+#define EW_DSP_PAIRS(name, kind, finish) \
     void name(const ew_dsp_work *work, const uint32_t *columns, uint8_t *one, uint8_t *two) \
     { \
         const int16_t *weights = work->weights; \
@@ -84,8 +88,8 @@ typedef void ew_dsp_pairs(const ew_dsp_work *work, const uint32_t *columns, uint
                 a1 = ew_dsp_mac(lower, columns[i + 1], a1); \
                 b1 = ew_dsp_mac(w, columns[i + 1], b1); \
             } \
-            ew_dsp_finish(work, c, a0, b0, is_general, one + c); \
-            ew_dsp_finish(work, c, a1, b1, is_general, two + c); \
+            ew_dsp_finish(work, c, a0, b0, kind, one + c); \
+            ew_dsp_finish(work, c, a1, b1, kind, two + c); \
         } \
     }
 #endif

@@ -20,5 +20,11 @@ static inline float ew_gelu_tanh(float x)
 }
 static inline float ew_rsqrt(float x) { return 1.0f / sqrtf(x); }
 static inline float ew_round(float x) { return rintf(x); } /* half to even */
+/* The root in double, from that in float: one step of Newton's doubles the digits. */
+static inline double ew_root(double x)
+{
+    const double guess = (double)sqrtf((float)x);
+    return guess > 0.0 ? 0.5 * (guess + x / guess) : guess;
+}
 
 #endif /* EW_MATH_FUNCTIONS_H */

@@ -30,14 +30,20 @@ static void ew_gather_sums(const ew_pool *p, const int8_t *x, const ew_part *win
         return;
     }
 #endif
-    for (int32_t lane = 0; lane < n; lane++) {
-        int32_t sum = 0;
-        for (int32_t i = window->top; i < window->bottom; i++) {
-            const int8_t *at = x + lane + ew_row(&p->x, i) + window->left * p->x.pixel;
+    for (int32_t lane = 0; lane < n; lane++)
+        sums[lane] = 0;
+    for (int32_t i = window->top; i < window->bottom; i++) {
+        const int8_t *at = x + ew_row(&p->x, i) + window->left * p->x.pixel;
+        if (n == EW_POOL_LANES) {
+            int32_t s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
             for (int32_t j = 0; j < width; j++, at += p->x.pixel)
-                sum += *at;
+                s0 += at[0], s1 += at[1], s2 += at[2], s3 += at[3];
+            sums[0] = s0, sums[1] = s1, sums[2] = s2, sums[3] = s3;
+            continue;
         }
-        sums[lane] = sum;
+        for (int32_t j = 0; j < width; j++, at += p->x.pixel)
+            for (int32_t lane = 0; lane < n; lane++)
+                sums[lane] += at[lane];
     }
 }
 

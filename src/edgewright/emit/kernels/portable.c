@@ -7,7 +7,8 @@ int32_t ew_portable_dot(const int8_t *x, int32_t step, const int8_t *w, int32_t 
     return bias;
 }
 
-EW_OFTEN_RUN void ew_portable_store(const ew_products *products, int32_t channel, int32_t count, const int32_t *sums, uint8_t *y)
+EW_OFTEN_RUN void ew_portable_store(const ew_products *products, int32_t channel, int32_t count,
+                                    const int32_t *sums, uint8_t *y)
 {
     const ew_products p = *products; /* a copy, which stores cannot change */
     const int32_t *multiplier = p.multiplier + channel, *offset = p.offset + channel, *drop = p.drop;

@@ -16,14 +16,14 @@
 #endif
 
 /* Stores a channel of one pixel. A branch for each bound is cheaper than conditional moves that do not exist. */
-#define EW_PORTABLE_STORE(p, sum, multiplier, offset, drop, to)                                                                \
-    do {                                                                                                              \
-        int32_t byte_ = ew_fixed_signed(sum, (p).left, multiplier, offset, drop, (p).shift);                          \
-        if (byte_ < (p).low)                                                                                          \
-            byte_ = (p).low;                                                                                          \
-        if (byte_ > (p).high)                                                                                         \
-            byte_ = (p).high;                                                                                         \
-        *(to) = (uint8_t)byte_;                                                                                       \
+#define EW_PORTABLE_STORE(p, sum, multiplier, offset, drop, to)                                                     \
+    do {                                                                                                            \
+        int32_t byte_ = ew_fixed_signed(sum, (p).left, multiplier, offset, drop, (p).shift);                        \
+        if (byte_ < (p).low)                                                                                        \
+            byte_ = (p).low;                                                                                        \
+        if (byte_ > (p).high)                                                                                       \
+            byte_ = (p).high;                                                                                       \
+        *(to) = (uint8_t)byte_;                                                                                     \
     } while (0)
 
 /* Sums of four channels of one pixel, whose bytes lie `step` apart; w: weights [k][4], `next` bytes from k to k + 1. */

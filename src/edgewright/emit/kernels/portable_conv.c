@@ -14,22 +14,22 @@ EW_INLINE void ew_portable_4x4(const int8_t *x, const int8_t *w, int32_t depth, 
 #define EW_PORTABLE_SUM_STEP 4 /* from channel to channel */
 
 /* The fences keep a compiler from loading ahead of what registers can hold. */
-#define EW_PORTABLE_CHANNEL(c, k)                                                                                              \
-    EW_FENCE();                                                                                                       \
-    b = w[4 * (k) + (c)];                                                                                             \
-    a##c##0 += b * x0;                                                                                                \
-    a##c##1 += b * x1;                                                                                                \
-    a##c##2 += b * x2;                                                                                                \
+#define EW_PORTABLE_CHANNEL(c, k)                                                                                   \
+    EW_FENCE();                                                                                                     \
+    b = w[4 * (k) + (c)];                                                                                           \
+    a##c##0 += b * x0;                                                                                              \
+    a##c##1 += b * x1;                                                                                              \
+    a##c##2 += b * x2;                                                                                              \
     a##c##3 += b * x3;
-#define EW_PORTABLE_STEP(k)                                                                                                    \
-    EW_FENCE();                                                                                                       \
-    x0 = x[4 * (k)];                                                                                                  \
-    x1 = x[4 * (k) + 1];                                                                                              \
-    x2 = x[4 * (k) + 2];                                                                                              \
-    x3 = x[4 * (k) + 3];                                                                                              \
-    EW_PORTABLE_CHANNEL(0, k)                                                                                                  \
-    EW_PORTABLE_CHANNEL(1, k)                                                                                                  \
-    EW_PORTABLE_CHANNEL(2, k)                                                                                                  \
+#define EW_PORTABLE_STEP(k)                                                                                         \
+    EW_FENCE();                                                                                                     \
+    x0 = x[4 * (k)];                                                                                                \
+    x1 = x[4 * (k) + 1];                                                                                            \
+    x2 = x[4 * (k) + 2];                                                                                            \
+    x3 = x[4 * (k) + 3];                                                                                            \
+    EW_PORTABLE_CHANNEL(0, k)                                                                                       \
+    EW_PORTABLE_CHANNEL(1, k)                                                                                       \
+    EW_PORTABLE_CHANNEL(2, k)                                                                                       \
     EW_PORTABLE_CHANNEL(3, k)
 
 /* Sums of four channels of four pixels. x: columns [k][4], w: weights [k][4]. */
@@ -57,20 +57,24 @@ EW_INLINE void ew_portable_4x4(const int8_t *x, const int8_t *w, int32_t depth, 
 
 /* Stores `count` channels of four pixels from `channel` on. */
 EW_OFTEN_RUN EW_APART static void ew_portable_store_4(const ew_products *products, int32_t channel, int32_t count,
-                                          const int32_t *sums, uint8_t *const *y)
+                                                      const int32_t *sums, uint8_t *const *y)
 {
     const ew_products p = *products; /* a copy, which stores cannot change */
-    const int32_t *multiplier = p.multiplier + channel, *offset = p.offset + channel, *drop = p.drop;
-    const int32_t none = 0, step = drop ? 1 : 0;
     uint8_t *y0 = y[0] + channel, *y1 = y[1] + channel, *y2 = y[2] + channel, *y3 = y[3] + channel;
-    drop = drop ? drop + channel : &none;
-    for (const int32_t *const end = multiplier + count; multiplier != end; multiplier++, offset++, drop += step) {
-        const int32_t m = *multiplier, o = *offset, d = *drop;
-        EW_PORTABLE_STORE(p, EW_PORTABLE_SUM(sums, 0, 0), m, o, d, y0++);
-        EW_PORTABLE_STORE(p, EW_PORTABLE_SUM(sums, 0, 1), m, o, d, y1++);
-        EW_PORTABLE_STORE(p, EW_PORTABLE_SUM(sums, 0, 2), m, o, d, y2++);
-        EW_PORTABLE_STORE(p, EW_PORTABLE_SUM(sums, 0, 3), m, o, d, y3++);
-        sums += EW_PORTABLE_SUM_STEP;
+    for (const int32_t stop = channel + count; channel < stop; channel++, sums += EW_PORTABLE_SUM_STEP) {
+        const int32_t m = p.multiplier[channel], o = p.offset[channel];
+        if (p.drop) {
+            const int32_t d = p.drop[channel];
+            EW_PORTABLE_STORE(p, EW_PORTABLE_SUM(sums, 0, 0), m, o, d, y0++);
+            EW_PORTABLE_STORE(p, EW_PORTABLE_SUM(sums, 0, 1), m, o, d, y1++);
+            EW_PORTABLE_STORE(p, EW_PORTABLE_SUM(sums, 0, 2), m, o, d, y2++);
+            EW_PORTABLE_STORE(p, EW_PORTABLE_SUM(sums, 0, 3), m, o, d, y3++);
+        } else {
+            EW_PORTABLE_STORE(p, EW_PORTABLE_SUM(sums, 0, 0), m, o, 0, y0++);
+            EW_PORTABLE_STORE(p, EW_PORTABLE_SUM(sums, 0, 1), m, o, 0, y1++);
+            EW_PORTABLE_STORE(p, EW_PORTABLE_SUM(sums, 0, 2), m, o, 0, y2++);
+            EW_PORTABLE_STORE(p, EW_PORTABLE_SUM(sums, 0, 3), m, o, 0, y3++);
+        }
     }
 }
 
@@ -93,49 +97,55 @@ EW_OFTEN_RUN EW_APART static void ew_portable_four(const ew_products *p, const i
     }
 }
 
-/* `size` bytes side by side, to every `step`-th byte. */
-EW_OFTEN_RUN static int8_t *ew_portable_spread(const uint8_t *x, int32_t size, int32_t flip, int8_t *to, int32_t step)
+/* `lines` times `size` bytes that lie side by side, to every `step`-th byte. */
+EW_OFTEN_RUN EW_APART static int8_t *ew_portable_spread(const uint8_t *x, int32_t size, int32_t lines, int32_t line,
+                                                        int32_t flip, int8_t *to, int32_t step)
 {
-    if (step == 4 && !flip)
-        for (; size >= 4; size -= 4, x += 4, to += 16) {
-            to[0] = (int8_t)x[0];
-            to[4] = (int8_t)x[1];
-            to[8] = (int8_t)x[2];
-            to[12] = (int8_t)x[3];
+    for (; lines > 0; lines--, x += line) {
+        const uint8_t *from = x;
+        const uint8_t *const end = x + size, *const fours = step == 4 && !flip ? x + (size & ~3) : x;
+        for (; from != fours; from += 4, to += 16) {
+            const uint8_t a = from[0], b = from[1], c = from[2], d = from[3];
+            to[0] = (int8_t)a;
+            to[4] = (int8_t)b;
+            to[8] = (int8_t)c;
+            to[12] = (int8_t)d;
         }
-    for (; size > 0; size--, to += step)
-        *to = (int8_t)(*x++ ^ flip);
+        for (; from != end; from++, to += step)
+            *to = (int8_t)(*from ^ flip);
+    }
     return to;
 }
 
-static int8_t *ew_portable_fill(int32_t value, int32_t size, int8_t *to, int32_t step)
+/* What a window that leaves the image covers, or one whose bytes lie apart. */
+EW_APART static void ew_portable_collect(const ew_convolution *p, const uint8_t *x, int32_t y, int32_t left,
+                                         int8_t *to, int32_t step)
 {
-    for (; size > 0; size--, to += step)
-        *to = (int8_t)value;
-    return to;
+    for (int32_t i = 0; i < p->kernel_h; i++, y += p->dilation_h) {
+        int32_t at = left;
+        for (int32_t j = 0; j < p->kernel_w; j++, at += p->dilation_w) {
+            if (y >= 0 && y < p->height && at >= 0 && at < p->width) {
+                const uint8_t *const from = x + ew_row(&p->x, y) + at * p->x.pixel;
+                to = ew_portable_spread(from, p->depth, 1, 0, p->flip, to, step);
+            } else {
+                for (int32_t k = 0; k < p->depth; k++, to += step)
+                    *to = p->zero;
+            }
+        }
+    }
 }
 
 /* What the window at an output pixel covers, to every `step`-th byte. */
-static void ew_portable_gather(const ew_convolution *p, const uint8_t *x, int32_t row, int32_t column, int8_t *to, int32_t step)
+static void ew_portable_gather(const ew_convolution *p, const uint8_t *x, int32_t row, int32_t column, int8_t *to,
+                               int32_t step)
 {
-    const int32_t left = column * p->stride_w - p->pad_w;
-    int32_t y = row * p->stride_h - p->pad_h;
-    const int is_run = p->dilation_w == 1 && p->x.pixel == p->depth && left >= 0 && left + p->kernel_w <= p->width;
-    for (int32_t i = 0; i < p->kernel_h; i++, y += p->dilation_h) {
-        if (y < 0 || y >= p->height) {
-            to = ew_portable_fill(p->zero, p->kernel_w * p->depth, to, step);
-            continue;
-        }
-        const uint8_t *line = x + ew_row(&p->x, y);
-        if (is_run) {
-            to = ew_portable_spread(line + left * p->x.pixel, p->kernel_w * p->depth, p->flip, to, step);
-            continue;
-        }
-        int32_t at = left;
-        for (int32_t j = 0; j < p->kernel_w; j++, at += p->dilation_w)
-            to = at < 0 || at >= p->width ? ew_portable_fill(p->zero, p->depth, to, step)
-                                          : ew_portable_spread(line + at * p->x.pixel, p->depth, p->flip, to, step);
-    }
+    const int32_t left = column * p->stride_w - p->pad_w, top = row * p->stride_h - p->pad_h;
+    if (p->has_runs && left >= 0 && left + p->kernel_w <= p->width && top >= 0 &&
+        top + (p->kernel_h - 1) * p->dilation_h < p->height)
+        ew_portable_spread(x + top * p->x.row + left * p->x.pixel, p->kernel_w * p->depth, p->kernel_h,
+                           p->dilation_h * p->x.row, p->flip, to, step);
+    else
+        ew_portable_collect(p, x, top, left, to, step);
 }
 
 void ew_portable_conv(const ew_convolution *p, const uint8_t *x, uint8_t *y, ew_part part, int8_t *columns)

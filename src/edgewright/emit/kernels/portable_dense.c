@@ -8,18 +8,18 @@ EW_INLINE void ew_portable_1x16(const int8_t *x, const int8_t *w, int32_t depth,
 }
 #else
 
-#define EW_PORTABLE_QUARTER(i, a, b, c, d)                                                                                        \
-    EW_FENCE();                                                                                                       \
-    s##a += v * w[i];                                                                                                 \
-    s##b += v * w[(i) + 1];                                                                                           \
-    s##c += v * w[(i) + 2];                                                                                           \
+#define EW_PORTABLE_QUARTER(i, a, b, c, d)                                                                          \
+    EW_FENCE();                                                                                                     \
+    s##a += v * w[i];                                                                                               \
+    s##b += v * w[(i) + 1];                                                                                         \
+    s##c += v * w[(i) + 2];                                                                                         \
     s##d += v * w[(i) + 3];
-#define EW_PORTABLE_SIXTEEN(k)                                                                                                 \
-    EW_FENCE();                                                                                                       \
-    v = x[k];                                                                                                         \
-    EW_PORTABLE_QUARTER(16 * (k), 0, 1, 2, 3)                                                                                     \
-    EW_PORTABLE_QUARTER(16 * (k) + 4, 4, 5, 6, 7)                                                                                 \
-    EW_PORTABLE_QUARTER(16 * (k) + 8, 8, 9, 10, 11)                                                                               \
+#define EW_PORTABLE_SIXTEEN(k)                                                                                      \
+    EW_FENCE();                                                                                                     \
+    v = x[k];                                                                                                       \
+    EW_PORTABLE_QUARTER(16 * (k), 0, 1, 2, 3)                                                                       \
+    EW_PORTABLE_QUARTER(16 * (k) + 4, 4, 5, 6, 7)                                                                   \
+    EW_PORTABLE_QUARTER(16 * (k) + 8, 8, 9, 10, 11)                                                                 \
     EW_PORTABLE_QUARTER(16 * (k) + 12, 12, 13, 14, 15)
 
 /* Sums of sixteen channels; w: weights [k][16]. */

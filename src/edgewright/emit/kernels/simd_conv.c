@@ -172,27 +172,52 @@ static void ew_simd_multiply(const ew_simd_conv *conv, const ew_simd_job *whole,
     }
 }
 
+/* Numbers from..until of what one pixel reads, as they are brought in order. */
+typedef struct {
+    float *to;
+    int32_t from, until, at; /* at: the number that comes next */
+} ew_simd_filler;
+
+/* The next n numbers; NULL: padding. */
+EW_INLINE void ew_simd_fill(ew_simd_filler *filler, const float *x, int32_t n)
+{
+    const int32_t first = ew_max(filler->from, filler->at), last = ew_min(filler->until, filler->at + n);
+    if (first < last && x)
+        ew_vf_copy(filler->to + first - filler->from, x + first - filler->at, last - first);
+    else if (first < last)
+        memset(filler->to + first - filler->from, 0, (size_t)(last - first) * sizeof *filler->to);
+    filler->at += n;
+}
+
+/* One row of a window: column `side` of the row at x, which is NULL outside the image, and those after it. */
+EW_INLINE void ew_simd_fill_row(const ew_simd_conv *conv, ew_simd_filler *filler, const float *x, int32_t side)
+{
+    const int32_t depth = conv->depth, taps = conv->kernel_x;
+    if (!x) {
+        ew_simd_fill(filler, NULL, taps * depth);
+    } else if (conv->dilation_x == 1 && conv->in.pixel == depth) { /* taps that lie side by side are copied at once */
+        const int32_t before = ew_between(0, -side, taps), inside = ew_between(before, conv->width - side, taps);
+        if (before)
+            ew_simd_fill(filler, NULL, before * depth);
+        ew_simd_fill(filler, x + (side + before) * depth, (inside - before) * depth);
+        if (inside < taps)
+            ew_simd_fill(filler, NULL, (taps - inside) * depth);
+    } else {
+        for (int32_t k = 0; k < taps; k++, side += conv->dilation_x)
+            ew_simd_fill(filler, side >= 0 && side < conv->width ? x + side * conv->in.pixel : NULL, depth);
+    }
+}
+
 /* Numbers from..until of what the output at (row, column) reads. */
 static void ew_simd_pack(
     const ew_simd_conv *conv, const float *x, int32_t row, int32_t column, int32_t from, int32_t until, float *to)
 {
-    const int32_t up = row * conv->stride_y - conv->top, side = column * conv->stride_x - conv->left;
-    /* Taps of a row that lie side by side in the image are copied at once. */
-    const int32_t is_joined = conv->dilation_x == 1 && conv->in.pixel == conv->depth && side >= 0 &&
-                              side + conv->kernel_x <= conv->width;
-    const int32_t unit = is_joined ? conv->kernel_x * conv->depth : conv->depth;
-    const int32_t across = is_joined ? 1 : conv->kernel_x;
-    int32_t tap = from / unit, skip = from % unit;
-    for (; from < until; tap++, skip = 0) {
-        const int32_t run = ew_min(unit - skip, until - from);
-        const int32_t i = up + tap / across * conv->dilation_y, j = side + tap % across * conv->dilation_x;
-        if (i >= 0 && i < conv->height && j >= 0 && j < conv->width)
-            ew_vf_copy(to, x + ew_row(&conv->in, i) + j * conv->in.pixel + skip, run);
-        else
-            memset(to, 0, (size_t)run * sizeof *to);
-        to += run;
-        from += run;
-    }
+    ew_simd_filler filler = {to, from, until, 0};
+    int32_t i = row * conv->stride_y - conv->top;
+    for (int32_t k = 0; k < conv->kernel_y; k++, i += conv->dilation_y)
+        ew_simd_fill_row(
+            conv, &filler, i >= 0 && i < conv->height ? x + ew_row(&conv->in, i) : NULL,
+            column * conv->stride_x - conv->left);
 }
 
 static void ew_simd_pack_pixels(

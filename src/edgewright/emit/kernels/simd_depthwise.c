@@ -95,6 +95,9 @@ EW_INLINE void ew_simd_window_row(
         rows[ky] = ew_simd_kept_row(kept, top + ky * w->dilation_y);
     for (int32_t c = 0; c < channels; c += EW_LANES) {
         const int32_t some = ew_min(EW_LANES, channels - c);
+        ew_simd_ending ending;
+        if (whole)
+            ending = ew_simd_prepared(&whole->finish, channel + c);
         for (int32_t done = 0; done < count; done += block) {
             const int32_t first = ew_min(done, count - block);
             const int32_t at = first * w->stride_x * kept->step + c;
@@ -117,7 +120,7 @@ EW_INLINE void ew_simd_window_row(
                         ew_vf_store_some(y + to, kept_in, some);
                 } else {
                     const ew_vi total = ew_vi_add(ew_vi_nearest(sum), ew_vi_load(whole->finish.bias + channel + c));
-                    ew_simd_put(y8 + to, ew_simd_stored(&whole->finish, total, channel + c), some);
+                    ew_simd_put(y8 + to, ew_simd_stored(&ending, total), some);
                 }
             }
         }

@@ -26,18 +26,28 @@ EW_INLINE ew_vi ew_vi_high(ew_vi a, ew_vi b)
     const ew_vi odd = _mm512_add_epi64(_mm512_mul_epi32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32)), half);
     return _mm512_mask_blend_epi32(0xAAAA, _mm512_srli_epi64(even, 31), _mm512_slli_epi64(odd, 1));
 }
-/* ew_multiply of every lane. */
-EW_INLINE ew_vi ew_vi_multiply(ew_vi x, ew_vi multiplier, ew_vi shift)
+/* What ew_multiply of every lane needs, worked out once for many sums. */
+typedef struct {
+    ew_vi multiplier, left, right, mask;
+} ew_vi_factor;
+EW_INLINE ew_vi_factor ew_vi_prepare(ew_vi multiplier, ew_vi shift)
 {
-    const ew_vi none = _mm512_setzero_si512();
-    const ew_vi right = _mm512_max_epi32(_mm512_sub_epi32(none, shift), none);
-    const ew_vi mask = _mm512_sub_epi32(_mm512_sllv_epi32(_mm512_set1_epi32(1), right), _mm512_set1_epi32(1));
-    ew_vi half;
-    x = ew_vi_high(_mm512_sllv_epi32(x, _mm512_max_epi32(shift, none)), multiplier);
-    half = _mm512_add_epi32(_mm512_srli_epi32(mask, 1), _mm512_srli_epi32(x, 31));
+    const ew_vi none = _mm512_setzero_si512(), one = _mm512_set1_epi32(1);
+    ew_vi_factor f;
+    f.multiplier = multiplier;
+    f.left = _mm512_max_epi32(shift, none);
+    f.right = _mm512_max_epi32(_mm512_sub_epi32(none, shift), none);
+    f.mask = _mm512_sub_epi32(_mm512_sllv_epi32(one, f.right), one);
+    return f;
+}
+EW_INLINE ew_vi ew_vi_multiply(ew_vi x, const ew_vi_factor *f)
+{
+    ew_vi half, steps;
+    x = ew_vi_high(_mm512_sllv_epi32(x, f->left), f->multiplier);
+    half = _mm512_add_epi32(_mm512_srli_epi32(f->mask, 1), _mm512_srli_epi32(x, 31));
+    steps = _mm512_srav_epi32(x, f->right);
     return _mm512_mask_add_epi32(
-        _mm512_srav_epi32(x, right), _mm512_cmpgt_epi32_mask(_mm512_and_si512(x, mask), half),
-        _mm512_srav_epi32(x, right), _mm512_set1_epi32(1));
+        steps, _mm512_cmpgt_epi32_mask(_mm512_and_si512(x, f->mask), half), steps, _mm512_set1_epi32(1));
 }
 #elif EW_LANES == 8
 typedef __m256i ew_vi;
@@ -65,15 +75,25 @@ EW_INLINE ew_vi ew_vi_high(ew_vi a, ew_vi b)
     const ew_vi odd = _mm256_add_epi64(_mm256_mul_epi32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32)), half);
     return _mm256_blend_epi32(_mm256_srli_epi64(even, 31), _mm256_slli_epi64(odd, 1), 0xAA);
 }
-EW_INLINE ew_vi ew_vi_multiply(ew_vi x, ew_vi multiplier, ew_vi shift)
+typedef struct {
+    ew_vi multiplier, left, right, mask;
+} ew_vi_factor;
+EW_INLINE ew_vi_factor ew_vi_prepare(ew_vi multiplier, ew_vi shift)
 {
-    const ew_vi none = _mm256_setzero_si256();
-    const ew_vi right = _mm256_max_epi32(_mm256_sub_epi32(none, shift), none);
-    const ew_vi mask = _mm256_sub_epi32(_mm256_sllv_epi32(_mm256_set1_epi32(1), right), _mm256_set1_epi32(1));
+    const ew_vi none = _mm256_setzero_si256(), one = _mm256_set1_epi32(1);
+    ew_vi_factor f;
+    f.multiplier = multiplier;
+    f.left = _mm256_max_epi32(shift, none);
+    f.right = _mm256_max_epi32(_mm256_sub_epi32(none, shift), none);
+    f.mask = _mm256_sub_epi32(_mm256_sllv_epi32(one, f.right), one);
+    return f;
+}
+EW_INLINE ew_vi ew_vi_multiply(ew_vi x, const ew_vi_factor *f)
+{
     ew_vi half;
-    x = ew_vi_high(_mm256_sllv_epi32(x, _mm256_max_epi32(shift, none)), multiplier);
-    half = _mm256_add_epi32(_mm256_srli_epi32(mask, 1), _mm256_srli_epi32(x, 31));
-    return _mm256_sub_epi32(_mm256_srav_epi32(x, right), _mm256_cmpgt_epi32(_mm256_and_si256(x, mask), half));
+    x = ew_vi_high(_mm256_sllv_epi32(x, f->left), f->multiplier);
+    half = _mm256_add_epi32(_mm256_srli_epi32(f->mask, 1), _mm256_srli_epi32(x, 31));
+    return _mm256_sub_epi32(_mm256_srav_epi32(x, f->right), _mm256_cmpgt_epi32(_mm256_and_si256(x, f->mask), half));
 }
 #elif defined(__aarch64__) && defined(__ARM_NEON)
 typedef int32x4_t ew_vi;
@@ -99,12 +119,22 @@ EW_INLINE void ew_vi_store_bytes(uint8_t *p, ew_vi a)
     vst1_s8(lanes, bytes);
     memcpy(p, lanes, 4);
 }
-EW_INLINE ew_vi ew_vi_multiply(ew_vi x, ew_vi multiplier, ew_vi shift)
+typedef struct {
+    ew_vi multiplier, left, right;
+} ew_vi_factor;
+EW_INLINE ew_vi_factor ew_vi_prepare(ew_vi multiplier, ew_vi shift)
 {
-    const ew_vi right = vminq_s32(shift, vdupq_n_s32(0)); /* negative: what NEON takes for a shift to the right */
-    x = vqrdmulhq_s32(vshlq_s32(x, vmaxq_s32(shift, vdupq_n_s32(0))), multiplier);
+    ew_vi_factor f;
+    f.multiplier = multiplier;
+    f.left = vmaxq_s32(shift, vdupq_n_s32(0));
+    f.right = vminq_s32(shift, vdupq_n_s32(0)); /* negative: what NEON takes for a shift to the right */
+    return f;
+}
+EW_INLINE ew_vi ew_vi_multiply(ew_vi x, const ew_vi_factor *f)
+{
+    x = vqrdmulhq_s32(vshlq_s32(x, f->left), f->multiplier);
     /* Rounds half up; one less for negative numbers makes that half away from zero. */
-    return vrshlq_s32(vqaddq_s32(x, vshrq_n_s32(vandq_s32(x, right), 31)), right);
+    return vrshlq_s32(vqaddq_s32(x, vshrq_n_s32(vandq_s32(x, f->right), 31)), f->right);
 }
 #else
 typedef struct {
@@ -170,9 +200,19 @@ EW_INLINE ew_vi ew_vi_bytes(const uint8_t *p)
     return a;
 }
 EW_INLINE void ew_vi_store_bytes(uint8_t *p, ew_vi a) { EW_EACH_LANE p[i] = (uint8_t)a.lane[i]; }
-EW_INLINE ew_vi ew_vi_multiply(ew_vi x, ew_vi multiplier, ew_vi shift)
+typedef struct {
+    ew_vi multiplier, shift;
+} ew_vi_factor;
+EW_INLINE ew_vi_factor ew_vi_prepare(ew_vi multiplier, ew_vi shift)
 {
-    EW_EACH_LANE x.lane[i] = ew_multiply(x.lane[i], multiplier.lane[i], shift.lane[i]);
+    ew_vi_factor f;
+    f.multiplier = multiplier;
+    f.shift = shift;
+    return f;
+}
+EW_INLINE ew_vi ew_vi_multiply(ew_vi x, const ew_vi_factor *f)
+{
+    EW_EACH_LANE x.lane[i] = ew_multiply(x.lane[i], f->multiplier.lane[i], f->shift.lane[i]);
     return x;
 }
 #endif
@@ -186,7 +226,33 @@ typedef struct {
     int32_t zero, low, high; /* zero point, and the range that type and activation leave */
 } ew_simd_finish;
 
-EW_INLINE ew_vi ew_simd_exact(ew_vi sum, const double *scale)
+/* The same for one vector of channels, in registers: stores of bytes may change any memory, as the compiler sees it. */
+typedef struct {
+    ew_vi_factor factor;
+    ew_vf scale;
+    const double *exact;
+    ew_vi zero, low, high;
+    int32_t is_fixed;
+} ew_simd_ending;
+
+EW_INLINE ew_simd_ending ew_simd_prepared(const ew_simd_finish *finish, int32_t channel)
+{
+    ew_simd_ending ending;
+    ending.is_fixed = finish->multiplier != NULL;
+    ending.exact = finish->exact ? finish->exact + channel : NULL;
+    ending.zero = ew_vi_all(finish->zero);
+    ending.low = ew_vi_all(finish->low - finish->zero);
+    ending.high = ew_vi_all(finish->high - finish->zero);
+    ending.scale = ew_vf_all(0.0f);
+    ending.factor = ew_vi_prepare(ending.zero, ending.zero);
+    if (ending.is_fixed)
+        ending.factor = ew_vi_prepare(ew_vi_load(finish->multiplier + channel), ew_vi_load(finish->shift + channel));
+    else if (!ending.exact)
+        ending.scale = ew_vf_load(finish->scale + channel);
+    return ending;
+}
+
+EW_INLINE ew_vi ew_simd_exactly(ew_vi sum, const double *scale)
 {
     int32_t lanes[EW_LANES];
     ew_vi_store(lanes, sum);
@@ -195,18 +261,16 @@ EW_INLINE ew_vi ew_simd_exact(ew_vi sum, const double *scale)
     return ew_vi_load(lanes);
 }
 
-EW_INLINE ew_vi ew_simd_stored(const ew_simd_finish *finish, ew_vi sum, int32_t channel)
+EW_INLINE ew_vi ew_simd_stored(const ew_simd_ending *ending, ew_vi sum)
 {
-    const ew_vi zero = ew_vi_all(finish->zero);
-    const ew_vi low = ew_vi_all(finish->low - finish->zero), high = ew_vi_all(finish->high - finish->zero);
-    if (finish->multiplier)
-        sum = ew_vi_multiply(sum, ew_vi_load(finish->multiplier + channel), ew_vi_load(finish->shift + channel));
-    else if (finish->scale)
+    if (ending->is_fixed)
+        sum = ew_vi_multiply(sum, &ending->factor);
+    else if (ending->exact)
+        sum = ew_simd_exactly(sum, ending->exact);
+    else /* kept in range before rounding, so that it is an integer */
         sum = ew_vi_nearest(ew_vf_min(
-            ew_vi_real(high), ew_vf_max(ew_vi_real(low), ew_vf_mul(ew_vi_real(sum), ew_vf_load(finish->scale + channel)))));
-    else
-        sum = ew_simd_exact(sum, finish->exact + channel);
-    return ew_vi_add(ew_vi_clamp(sum, low, high), zero);
+            ew_vi_real(ending->high), ew_vf_max(ew_vi_real(ending->low), ew_vf_mul(ew_vi_real(sum), ending->scale))));
+    return ew_vi_add(ew_vi_clamp(sum, ending->low, ending->high), ending->zero);
 }
 
 /* The first n lanes as bytes. */
@@ -222,19 +286,32 @@ EW_INLINE void ew_simd_put(uint8_t *y, ew_vi stored, int32_t n)
     }
 }
 
-/* Bytes, each with `flip` applied: 0x80 turns signed ones into unsigned ones 128 larger, and back. */
+/* Bytes, each with `flip` applied: 0x80 turns signed ones into unsigned ones 128 larger, and back. The last eight (or
+ * four) are done with some of those before them once more. */
 EW_INLINE void ew_simd_flipped(uint8_t *to, const uint8_t *from, int32_t n, uint8_t flip)
 {
     const uint64_t flips = flip ? 0x8080808080808080u : 0u;
-    int32_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        uint64_t eight;
-        memcpy(&eight, from + i, 8);
+    uint64_t eight;
+    uint32_t four;
+    if (n >= 8) {
+        for (int32_t i = 0; i < n - 8; i += 8) {
+            memcpy(&eight, from + i, 8);
+            eight ^= flips;
+            memcpy(to + i, &eight, 8);
+        }
+        memcpy(&eight, from + n - 8, 8);
         eight ^= flips;
-        memcpy(to + i, &eight, 8);
+        memcpy(to + n - 8, &eight, 8);
+    } else if (n >= 4) {
+        for (int32_t i = 0; i < 2; i++) {
+            memcpy(&four, from + i * (n - 4), 4);
+            four ^= (uint32_t)flips;
+            memcpy(to + i * (n - 4), &four, 4);
+        }
+    } else {
+        for (int32_t i = 0; i < n; i++)
+            to[i] = from[i] ^ flip;
     }
-    for (; i < n; i++)
-        to[i] = from[i] ^ flip;
 }
 
 #endif /* EW_SIMD_INT_H */

@@ -256,37 +256,64 @@ static void ew_simd_dot_tile(const ew_simd_int8 *conv, const uint8_t *tile, int3
         for (int32_t done = 0; done < count; done += EW_SIMD_DOTS) {
             const int32_t some = ew_min(EW_SIMD_DOTS, count - done);
             ew_simd_sum_up(conv, tile + done * EW_SIMD_STEP, count, some, column, start, sums);
-            for (int32_t shift = 0; shift < whole; shift += EW_LANES)
+            for (int32_t shift = 0; shift < whole; shift += EW_LANES) {
+                const ew_simd_ending ending = ew_simd_prepared(&conv->finish, column + shift);
                 for (int32_t n = 0; n < some; n++)
                     ew_simd_put(
-                        rows[done + n] + column + shift,
-                        ew_simd_stored(&conv->finish, ew_vi_load(sums[n] + shift), column + shift), columns - shift);
+                        rows[done + n] + column + shift, ew_simd_stored(&ending, ew_vi_load(sums[n] + shift)),
+                        columns - shift);
+            }
         }
     }
 }
 
-/* Bytes from..until of what the output at (row, column) reads. */
+/* Bytes from..until of what one pixel reads, as they are brought in order. */
+typedef struct {
+    uint8_t *to;
+    int32_t from, until, at; /* at: the byte that comes next */
+    uint8_t flip, fill;
+} ew_simd_packer;
+
+/* The next n bytes; NULL: padding. */
+EW_INLINE void ew_simd_bring(ew_simd_packer *packer, const uint8_t *x, int32_t n)
+{
+    const int32_t first = ew_max(packer->from, packer->at), last = ew_min(packer->until, packer->at + n);
+    if (first < last && x)
+        ew_simd_flipped(packer->to + first - packer->from, x + first - packer->at, last - first, packer->flip);
+    else if (first < last)
+        memset(packer->to + first - packer->from, packer->fill, (size_t)(last - first));
+    packer->at += n;
+}
+
+/* One row of a window: column `side` of the row at x, which is NULL outside the image, and those after it. */
+EW_INLINE void ew_simd_bring_row(const ew_simd_int8 *conv, ew_simd_packer *packer, const uint8_t *x, int32_t side)
+{
+    const int32_t depth = conv->depth, taps = conv->kernel_x;
+    if (!x) {
+        ew_simd_bring(packer, NULL, taps * depth);
+    } else if (conv->dilation_x == 1 && conv->in.pixel == depth) { /* taps that lie side by side are copied at once */
+        const int32_t before = ew_between(0, -side, taps), inside = ew_between(before, conv->width - side, taps);
+        if (before)
+            ew_simd_bring(packer, NULL, before * depth);
+        ew_simd_bring(packer, x + (side + before) * depth, (inside - before) * depth);
+        if (inside < taps)
+            ew_simd_bring(packer, NULL, (taps - inside) * depth);
+    } else {
+        for (int32_t k = 0; k < taps; k++, side += conv->dilation_x)
+            ew_simd_bring(packer, side >= 0 && side < conv->width ? x + side * conv->in.pixel : NULL, depth);
+    }
+}
+
 static void ew_simd_pack_bytes(
     const ew_simd_int8 *conv, const uint8_t *x, int32_t row, int32_t column, int32_t from, int32_t until, uint8_t *to)
 {
     const uint8_t flip = conv->is_signed != EW_DOT_SIGNED ? 0x80 : 0;
-    const int32_t up = row * conv->stride_y - conv->top, side = column * conv->stride_x - conv->left;
-    /* Taps of a row that lie side by side in the image are copied at once. */
-    const int32_t is_joined = conv->dilation_x == 1 && conv->in.pixel == conv->depth && side >= 0 &&
-                              side + conv->kernel_x <= conv->width;
-    const int32_t unit = is_joined ? conv->kernel_x * conv->depth : conv->depth;
-    const int32_t across = is_joined ? 1 : conv->kernel_x;
-    int32_t tap = from / unit, skip = from % unit;
-    for (; from < until; tap++, skip = 0) {
-        const int32_t run = ew_min(unit - skip, until - from);
-        const int32_t i = up + tap / across * conv->dilation_y, j = side + tap % across * conv->dilation_x;
-        if (i >= 0 && i < conv->height && j >= 0 && j < conv->width)
-            ew_simd_flipped(to, x + ew_row(&conv->in, i) + j * conv->in.pixel + skip, run, flip);
-        else
-            memset(to, (uint8_t)((uint8_t)conv->zero ^ flip), (size_t)run);
-        to += run;
-        from += run;
-    }
+    ew_simd_packer packer = {to, from, until, 0, flip, (uint8_t)((uint8_t)conv->zero ^ flip)};
+    int32_t i = row * conv->stride_y - conv->top;
+    for (int32_t k = 0; k < conv->kernel_y; k++, i += conv->dilation_y)
+        ew_simd_bring_row(
+            conv, &packer, i >= 0 && i < conv->height ? x + ew_row(&conv->in, i) : NULL,
+            column * conv->stride_x - conv->left);
 }
 
 /* A tile, block after block; where the output's pixels go, besides. */

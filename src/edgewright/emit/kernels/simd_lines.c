@@ -92,39 +92,43 @@ void ew_simd_map_run(const ew_simd_map *map, const float *x0, const float *x1, c
     }
 }
 
-EW_INLINE ew_vi ew_simd_rescaled(const ew_simd_add8 *add, int32_t which, const uint8_t *x, int32_t n)
+EW_INLINE ew_vi ew_simd_rescaled(
+    const ew_simd_add8 *add, int32_t which, const ew_vi_factor *factor, const uint8_t *x, int32_t n)
 {
     const uint8_t flip = add->is_signed[which] ? 0x80 : 0;
     uint8_t bytes[EW_LANES] = {0};
-    ew_vi v;
     ew_simd_flipped(bytes, x, n, flip);
-    v = ew_vi_sub(ew_vi_bytes(bytes), ew_vi_all(add->zero[which] + (flip ? 128 : 0)));
-    return ew_vi_multiply(ew_vi_left(v), ew_vi_all(add->multiplier[which]), ew_vi_all(add->shift[which]));
+    return ew_vi_multiply(
+        ew_vi_left(ew_vi_sub(ew_vi_bytes(bytes), ew_vi_all(add->zero[which] + (flip ? 128 : 0)))), factor);
 }
 
-EW_INLINE void ew_simd_add8_some(const ew_simd_add8 *add, const uint8_t *a, const uint8_t *b, uint8_t *y, int32_t n)
+EW_INLINE void ew_simd_add8_some(
+    const ew_simd_add8 *add, const ew_vi_factor *factors, const uint8_t *a, const uint8_t *b, uint8_t *y, int32_t n)
 {
     const ew_vi zero = ew_vi_all(add->out_zero);
     const ew_vi low = ew_vi_all(add->low - add->out_zero), high = ew_vi_all(add->high - add->out_zero);
-    const ew_vi left = ew_simd_rescaled(add, 0, a, n), right = ew_simd_rescaled(add, 1, b, n);
+    const ew_vi left = ew_simd_rescaled(add, 0, factors, a, n), right = ew_simd_rescaled(add, 1, factors + 1, b, n);
     const ew_vi sum = add->sign > 0 ? ew_vi_add(left, right) : ew_vi_sub(left, right);
-    const ew_vi steps = ew_vi_multiply(sum, ew_vi_all(add->out_multiplier), ew_vi_all(add->out_shift));
-    ew_simd_put(y, ew_vi_add(ew_vi_clamp(steps, low, high), zero), n);
+    ew_simd_put(y, ew_vi_add(ew_vi_clamp(ew_vi_multiply(sum, factors + 2), low, high), zero), n);
 }
 
 void ew_simd_add8_run(const ew_simd_add8 *add, const void *a, const void *b, void *y, int32_t n)
 {
     const uint8_t *const p = (const uint8_t *)a, *const q = (const uint8_t *)b;
     uint8_t *const r = (uint8_t *)y;
-    const int32_t rest = n % EW_LANES;
+    const int32_t rest = n % EW_LANES, even = n - rest;
+    ew_vi_factor factors[3];
+    for (int32_t i = 0; i < 2; i++)
+        factors[i] = ew_vi_prepare(ew_vi_all(add->multiplier[i]), ew_vi_all(add->shift[i]));
+    factors[2] = ew_vi_prepare(ew_vi_all(add->out_multiplier), ew_vi_all(add->out_shift));
     if (add->is_backward && rest)
-        ew_simd_add8_some(add, p + n - rest, q + n - rest, r + n - rest, rest);
-    for (int32_t done = 0; done + EW_LANES <= n; done += EW_LANES) {
-        const int32_t i = add->is_backward ? n - rest - EW_LANES - done : done;
-        ew_simd_add8_some(add, p + i, q + i, r + i, EW_LANES);
+        ew_simd_add8_some(add, factors, p + even, q + even, r + even, rest);
+    for (int32_t done = 0; done < even; done += EW_LANES) {
+        const int32_t i = add->is_backward ? even - EW_LANES - done : done;
+        ew_simd_add8_some(add, factors, p + i, q + i, r + i, EW_LANES);
     }
     if (!add->is_backward && rest)
-        ew_simd_add8_some(add, p + n - rest, q + n - rest, r + n - rest, rest);
+        ew_simd_add8_some(add, factors, p + even, q + even, r + even, rest);
 }
 
 void ew_simd_mean(const float *x, ew_image in, int32_t height, int32_t width, int32_t channels, float scale, float *y)

@@ -37,5 +37,14 @@ static inline int64_t ew_whole_pow(int64_t a, int64_t b)
     }
     return result;
 }
+/* The root, cut to a whole number. */
+static inline int64_t ew_whole_root(int64_t x)
+{
+    uint64_t root = 0;
+    for (uint64_t bit = (uint64_t)1 << 31; bit; bit >>= 1)
+        if (x > 0 && (root + bit) * (root + bit) <= (uint64_t)x)
+            root += bit;
+    return (int64_t)root;
+}
 
 #endif /* EW_WHOLE_H */

@@ -70,8 +70,9 @@ def interleaved(weights: Array, widths: Sequence[int]) -> Array:
 
 
 def is_image(place: Place) -> bool:
-    """Whether bytes of a pixel lie side by side, and only rows may be kept in a rolling buffer."""
-    return place.strides[-1] == 1 and (place.window is None or place.window[0] == len(place.strides) - 3)
+    """Whether bytes of a pixel lie side by side, only rows may be kept in a rolling buffer, and sizes fit 16 bits."""
+    is_rolling_by_rows = place.window is None or place.window[0] == len(place.strides) - 3
+    return place.strides[-1] == 1 and is_rolling_by_rows and max(place.tensor.shape) < 1 << 15
 
 
 def image(place: Place) -> tuple[int, int, int]:
@@ -86,7 +87,9 @@ def convolution(
     x, y = places
     note = f"{site.layer.name}: weights"
     fields = (site.unit.constants.add(weights, note), *products.fields)
-    flags = (products.zero, products.flip, pixels, int(site.is_backward))
+    _, _, depth, _, kernel_w, _, _, _, dilation_w, *_ = window
+    has_runs = not x.window and (kernel_w == 1 or (dilation_w == 1 and x.strides[-2] == depth))
+    flags = (products.zero, products.flip, pixels, int(site.is_backward), int(has_runs))
     return site.unit.table("ew_convolution", (braced(fields), braced(image(x)), braced(image(y)), *window, *flags))
 
 

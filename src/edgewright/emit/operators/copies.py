@@ -79,6 +79,22 @@ class Copy:
             terms.append(times(index, steps[axis]))
         return plus(*terms, low)
 
+    def line(
+        self, source: Sequence[Expr], target: Sequence[Expr], span: tuple[Expr, Expr], ahead: Expr = 0
+    ) -> None:
+        """Elements side by side along the last axis; those of the input begin `ahead`.
+
+        None of them may lie where one of the others is read.
+        """
+        low, high = span
+        x, y = self.x.place, self.y.place
+        is_dense = self.x.world is World.RAW and x.strides[-1] == y.strides[-1] == 1
+        if is_dense and isinstance(low, int) and isinstance(high, int):
+            self.run(x.offset((*source, plus(ahead, low))), y.offset((*target, low)), high - low)
+            return
+        with loops(self.c, [span], "k") as (k,):
+            self.element(x.offset((*source, plus(ahead, k))), y.offset((*target, k)))
+
     def run(self, source: Expr, target: Expr, count: int) -> None:
         size = count * self.y.tensor.dtype.bytes
         self.c.line(f"memcpy({moved(self.y.place, target)}, {moved(self.x.place, source)}, {size});")

@@ -23,7 +23,7 @@ STACK_BYTES = 768  # for the ring and a run of outputs where the arena has no ro
 def conv2d(site: Site, c: Source) -> bool:
     op = site.op
     assert isinstance(op, Conv2d)
-    if site.target.family not in (Family.DSP, Family.PORTABLE) or not _fits(site, op):
+    if site.target.family is Family.SIMD or not _fits(site, op):
         return False
     factors = factors_of(site)
     if factors is None:
@@ -37,8 +37,9 @@ def _fits(site: Site, op: Conv2d) -> bool:
     x, y, w = site.inputs[0], site.output, site.shapes[1]
     return (
         w[3] == 1
-        and op.groups == site.shapes[0][3]
+        and op.groups == site.shapes[0][3] > 1  # one channel is an ordinary convolution, and quicker as such
         and x.tensor.shape[0] == 1
+        and site.region[0] == (0, 1)
         and max(x.tensor.shape[1:] + y.tensor.shape[1:]) <= MOST_SIZE
         and x.strides[3] == y.strides[3] == 1
         and all(place.window is None or place.window[0] == 1 for place in (x, y))
@@ -154,7 +155,7 @@ def _size(site: Site, axis: int) -> int:
 
 
 def _write(site: Site, c: Source, shape: _Geometry, factors: Factors) -> None:
-    site.use("depthwise", "depthwise_pairs" if site.target.family is Family.DSP else "depthwise_plain")
+    site.use("depthwise", "depthwise_plain" if site.target.family is Family.PORTABLE else "depthwise_pairs")
     table = site.unit.table("ew_depthwise", _fields(site, shape, factors))
     x, y = (f"(uint8_t *){pointer}" for pointer in (site.inputs[0].pointer, site.output.pointer))
     with c.block():

@@ -83,7 +83,7 @@ def _by_pairs(site: Site, c: Source, window: _Window, batch: tuple[Expr, Expr], 
     made = packed(site, window.runs, group=2, is_raw=False) if window.fits_table else None
     if made is None:
         return False
-    kernel = "dsp_general" if made.is_general else "dsp_plain"
+    kernel = f"dsp_{made.kind}"
     site.use("dsp_conv", kernel)
     table = site.unit.table("ew_dsp_convolution", _convolution(site, window, made, kernel))
     rank, buffer = len(site.output.strides), site.scratch(window.columns)
@@ -108,8 +108,7 @@ def _pixel_by_pixel(site: Site, c: Source) -> bool:
     made = packed(site, overlapped(weights[:, 0])[:, None], group=4, is_raw=True)
     if made is None:
         return False
-    is_unsigned = x.tensor.dtype is DType.UINT8
-    kernel = f"dsp_fours_{'unsigned' if is_unsigned else 'general' if made.is_general else 'plain'}"
+    kernel = f"dsp_fours_{'unsigned_' if x.tensor.dtype is DType.UINT8 else ''}{made.kind}"
     site.use("dsp_dense", kernel)
     table = site.unit.table("ew_dsp_sums", made.fields)
     with loops(c, site.region[:-1], "n", backward=site.is_backward) as at:

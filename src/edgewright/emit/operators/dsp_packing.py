@@ -24,7 +24,7 @@ class Packed:
     fields: tuple[Expr, ...]  # of ew_dsp_sums
     first: int  # channel of the step
     zero: int  # of x as a signed byte
-    is_general: bool  # whether results have a range or a rounding of their own
+    kind: str  # of the kernels: plain, general or wide
 
 
 def packed(site: Site, runs: Array, group: int, is_raw: bool) -> Packed | None:
@@ -45,12 +45,15 @@ def packed(site: Site, runs: Array, group: int, is_raw: bool) -> Packed | None:
     if fixed is None or weights is None or max(weights.shape[1] * 2 // group, last - first) > LARGEST:
         return None
     low, high = sums.rule.low - flip, sums.rule.high - flip
-    is_general = fixed.drop is not None or flip > 0 or (low, high) != (-128, 127)
-    channels = _channels(fixed, base, flip, is_general or (is_raw and x_flip > 0))[first:last][order]
+    kind = "plain" if fixed.drop is None and (low, high, flip) == (-128, 127, 0) else "general"
+    if is_raw and x_flip:
+        kind = "general"  # there is no plain kernel for unsigned bytes
+    kind = "wide" if fixed.is_wide else kind
+    channels = _channels(fixed, base, flip)[first:last, _NUMBERS[kind]][order]
     add = site.unit.constants.add
     fields = (
         add(weights, f"{site.layer.name}: weights, pairs of channels as 256 * b + a"),
-        add(channels, f"{site.layer.name}: {_FIELDS[channels.shape[1]]} of each channel"),
+        add(channels, f"{site.layer.name}: numbers of each channel ({kind})"),
         *(
             last - first,
             weights.shape[1] * 2 // group,
@@ -62,28 +65,32 @@ def packed(site: Site, runs: Array, group: int, is_raw: bool) -> Packed | None:
             channels.shape[1],
         ),
     )
-    return Packed(fields, first, sums.zero - x_flip, is_general)
+    return Packed(fields, first, sums.zero - x_flip, kind)
 
 
-_FIELDS = {2: "multiplier, offset", 4: "multiplier, offset, drop, shifted bias"}
+# Columns of `_channels` that the kernels of each kind take.
+_NUMBERS = {"plain": [0, 1], "general": [0, 1, 3, 4], "wide": [0, 1, 2, 3, 4]}
 
 
 def _fitted(sums: Sums, base: Array) -> Fixed | None:
-    """Multipliers for sums that come shifted by 8 already in every second channel."""
-    if sums.drop_bits is not None:
-        return fit(sums.rule, drop_bits=sums.drop_bits, least_left=8)
-    return fit(sums.rule, bias=base, least_left=8)
+    """Multipliers for sums that come shifted by 8 already in every second channel; narrow offsets if they do."""
+    for is_wide in (False, True):
+        if sums.drop_bits is not None:
+            fixed = fit(sums.rule, drop_bits=sums.drop_bits, least_left=8, is_wide=is_wide)
+        else:
+            fixed = fit(sums.rule, bias=base, least_left=8, is_wide=is_wide)
+        if fixed is not None:
+            return fixed
+    return None
 
 
-def _channels(fixed: Fixed, base: Array, flip: int, is_general: bool) -> Array:
-    """(channels, 2 or 4): the fields of ew_dsp_channel or ew_dsp_general_channel."""
-    offset = fixed.offset - (flip << fixed.shift)
-    if not is_general:
-        return np.stack([fixed.multiplier, offset], axis=1)
-    if fixed.drop is None:  # the bias is in the offset
-        return np.stack([fixed.multiplier, offset, 0 * offset, 0 * offset], axis=1)
-    bias = (base << fixed.left).astype(np.int32)  # may wrap around, and the sum with it: their total fits
-    return np.stack([fixed.multiplier, offset, fixed.drop, bias], axis=1)
+def _channels(fixed: Fixed, base: Array, flip: int) -> Array:
+    """(channels, 5): multiplier, offset and its upper half, drop, bias shifted to the left."""
+    offset = fixed.offset.astype(np.int64) - (flip << (fixed.shift + (32 if fixed.is_wide else 0)))
+    drop, bias = fixed.drop, base << fixed.left  # may wrap around, and the sum with it: their total fits
+    if drop is None:  # the bias is in the offset
+        drop, bias = 0 * fixed.multiplier, 0 * base
+    return np.stack([fixed.multiplier, offset, offset >> 32, drop, bias], axis=1).astype(np.int32)
 
 
 def overlapping(count: int, group: int) -> list[int]:

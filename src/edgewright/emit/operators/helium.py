@@ -16,6 +16,8 @@ from ..target import Family
 from .blocked import Products, column_buffer, convolution, is_image, pointer, products_of
 
 MOST_TAPS = 32  # of a depthwise window: EW_MOST_TAPS
+# Channels from which on vectors take fewer instructions than a channel at a time with pairs of products.
+LEAST_CHANNELS, LEAST_CHANNELS_STRIDED = 128, 16
 
 
 def conv2d(site: Site, c: Source) -> bool:
@@ -67,10 +69,11 @@ def _conv(site: Site, c: Source, op: Conv2d) -> bool:
 
 
 def _is_depthwise(site: Site, op: Conv2d) -> bool:
-    """Whether each output channel reads the input channel of its own number."""
+    """Whether each output channel reads the input channel of its own number, and there are enough of them."""
     x, w = site.shapes[:2]
     is_plain = op.groups == x[3] == w[0] and site.inputs[0].tensor.dtype is DType.INT8
-    return is_plain and w[1] * w[2] <= MOST_TAPS
+    least = LEAST_CHANNELS_STRIDED if max(op.stride) > 1 else LEAST_CHANNELS
+    return is_plain and w[1] * w[2] <= MOST_TAPS and x[3] >= least
 
 
 def _depthwise(site: Site, c: Source, op: Conv2d) -> bool:

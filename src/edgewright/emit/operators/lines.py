@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from ...network import DType
 from ...network.operators import L2Normalize, LogSoftmax, Lrn, Softmax
 from ..constants import number
 from ..nest import Bounds, loops
@@ -23,7 +24,34 @@ def softmax(site: Site, c: Source) -> bool:
     op = site.op
     assert isinstance(op, Softmax)
     raised = _exponential("" if op.beta == 1 else f" * {number(op.beta)}")
+    if _keeps_terms(site, op.axis):
+        return _softmax_in_two(site, c, raised)
     return _lines(site, c, op.axis, _sum_of(raised), lambda x: f"{raised(x)} / sum")
+
+
+def _keeps_terms(site: Site, axis: int) -> bool:
+    """Whether exponentials can wait in the output for their sum: floats, whole lines, one after the other."""
+    is_last = axis % len(site.region) == len(site.region) - 1
+    return is_last and site.region[-1] == (0, site.shapes[0][-1]) and site.result.dtype is DType.FLOAT32
+
+
+def _softmax_in_two(site: Site, c: Source, raised: Callable[[str], str]) -> bool:
+    """Exponentials first, each once; then their share."""
+    pair = _opened(site)
+    if pair is None:
+        return False
+    span: Bounds = [(0, site.shapes[0][-1])]
+    with _block(c, pair) as (x, y), loops(c, site.region[:-1], backward=site.is_backward) as at, c.block():
+        c.line(f"float most = {_at(x, (*at, 0))}, sum = 0.0f;")
+        with loops(c, span, "k") as (k,):
+            c.line(f"most = ew_maximum(most, {_at(x, (*at, k))});")
+        with loops(c, span, "k") as (k,), c.block():
+            c.line(f"const float v = {raised(_at(x, (*at, k)))};")
+            y.store(c, "v", (y.place.offset((*at, k)),))
+            c.line("sum += v;")
+        with loops(c, span, "k") as (k,):
+            y.store(c, f"{_at(y, (*at, k))} / sum", (y.place.offset((*at, k)),))
+    return True
 
 
 def log_softmax(site: Site, c: Source) -> bool:

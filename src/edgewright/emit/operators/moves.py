@@ -133,28 +133,53 @@ def tile(site: Site, c: Source) -> bool:
 def space_to_depth(site: Site, c: Source) -> bool:
     op, channels = site.op, site.shapes[0][3]
     assert isinstance(op, SpaceToDepth)
+    k = op.block
+    if site.region[3] == (0, k * k * channels):
+        return _gathered_blocks(site, c, k, channels)
 
     def index(at: Sequence[Expr]) -> list[Expr]:
         n, row, col, channel = at
         part = _quotient(channel, channels)
-        down, right = _quotient(part, op.block), modulo(part, op.block)
-        return [n, plus(times(row, op.block), down), plus(times(col, op.block), right), modulo(channel, channels)]
+        down, right = _quotient(part, k), modulo(part, k)
+        return [n, plus(times(row, k), down), plus(times(col, k), right), modulo(channel, channels)]
 
     return _looked_up(site, c, index)
+
+
+def _gathered_blocks(site: Site, c: Source, k: int, channels: int) -> bool:
+    """All channels of a pixel of a block at once."""
+    with _copy(site, c) as copy:
+        if copy is None:
+            return False
+        with loops(c, [*site.region[:3], (0, k), (0, k)]) as (n, row, col, down, right):
+            source = (n, plus(times(row, k), down), plus(times(col, k), right))
+            part = times(plus(times(down, k), right), channels)
+            x, y = copy.x.place, copy.y.place
+            if copy.x.world is World.RAW and x.strides[3] == y.strides[3] == 1:
+                copy.run(x.offset((*source, 0)), y.offset((n, row, col, part)), channels)
+            else:
+                with loops(c, [(0, channels)], "d") as (d,):
+                    copy.element(x.offset((*source, d)), y.offset((n, row, col, plus(part, d))))
+    return True
 
 
 def depth_to_space(site: Site, c: Source) -> bool:
     op, channels = site.op, site.result.shape[3]
     assert isinstance(op, DepthToSpace)
     k = op.block
-
-    def index(at: Sequence[Expr]) -> list[Expr]:
-        n, row, col, channel = at
-        part = plus(times(modulo(row, k), k), modulo(col, k))
-        depth = plus(times(channel, k * k), part) if op.channel_major else plus(times(part, channels), channel)
-        return [n, _quotient(row, k), _quotient(col, k), depth]
-
-    return _looked_up(site, c, index)
+    with _copy(site, c) as copy:
+        if copy is None:
+            return False
+        with loops(c, site.region[:3]) as (n, row, col):
+            part = plus(times(modulo(row, k), k), modulo(col, k))
+            source = (n, _quotient(row, k), _quotient(col, k))
+            if not op.channel_major:
+                copy.line(source, (n, row, col), site.region[3], ahead=times(part, channels))
+                return True
+            with loops(c, [site.region[3]], "d") as (d,):
+                depth = plus(times(d, k * k), part)
+                copy.element(copy.x.place.offset((*source, depth)), copy.y.place.offset((n, row, col, d)))
+    return True
 
 
 def gather(site: Site, c: Source) -> bool:
@@ -166,12 +191,15 @@ def gather(site: Site, c: Source) -> bool:
         if copy is None:
             return False
         chosen = pointed(c, reader(site, 1, World.RAW), "pa").place
-        with loops(c, site.region[: axis + rank]) as outer:
+        with loops(c, site.region[: axis + rank]) as outer, c.block():
             element = f"{chosen.pointer}[{chosen.offset(outer[axis:])}]"
             c.line(f"const int32_t at = ew_index({element}, {site.shapes[0][axis]});")
-            with loops(c, site.region[axis + rank :], "k") as inner:
-                source = copy.x.place.offset((*outer[:axis], "at", *inner))
-                copy.element(source, copy.y.place.offset((*outer, *inner)))
+            rest = site.region[axis + rank :]
+            if not rest:
+                copy.element(copy.x.place.offset((*outer[:axis], "at")), copy.y.place.offset(outer))
+                return True
+            with loops(c, rest[:-1], "j") as inner:
+                copy.line((*outer[:axis], "at", *inner), (*outer, *inner), rest[-1])
     return True
 
 

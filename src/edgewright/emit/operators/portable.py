@@ -47,6 +47,8 @@ def dense(site: Site, c: Source) -> bool:
         return False
     *lead, rows = site.region[:-1] if len(y.strides) > 1 else [(0, 1)]
     is_many = _is_more_than_one(rows) or x.tensor.dtype is DType.UINT8
+    if is_many and not (is_image(x) and is_image(y)):
+        return False
     room = column_buffer(site, x.tensor.shape[-1], AT_ONCE) if is_many else (1, None)
     made = products_of(site) if room else None
     if made is None or room is None:

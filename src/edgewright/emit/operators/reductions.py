@@ -110,7 +110,7 @@ def _real_fold(site: Site, op: Reduce, y: Stream, count: int) -> Fold:
         site.use("math_functions")
     ends = {
         ReduceKind.MEAN: f"total / {number(count, 'float64' if ctype == 'double' else 'float32')}",
-        ReduceKind.L2: f"sqrt{suffix}(total)",
+        ReduceKind.L2: "ew_root(total)" if ctype == "double" else "sqrtf(total)",
     }
     end = ends.get(op.kind, "total")
     real = end if ctype == "float" else f"(float)({end})"
@@ -126,9 +126,7 @@ def _whole_fold(site: Site, op: Reduce, y: Stream, count: int) -> Fold:
         ReduceKind.L2: "total = ew_whole_add(total, ew_whole_square(v));",
         ReduceKind.SUM_SQUARE: "total = ew_whole_add(total, ew_whole_square(v));",
     }
-    ends = {ReduceKind.MEAN: f"total / {count}", ReduceKind.L2: "(int64_t)sqrt((double)total)"}
-    if op.kind is ReduceKind.L2:
-        site.use("math_functions")
+    ends = {ReduceKind.MEAN: f"total / {count}", ReduceKind.L2: "ew_whole_root(total)"}
     step = steps.get(op.kind, "total = ew_whole_add(total, v);")
     return Fold("int64_t", str(_first(op)), step, y.stored(ends.get(op.kind, "total")))
 

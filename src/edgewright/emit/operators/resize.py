@@ -37,20 +37,8 @@ def _nearest(site: Site, c: Source, op: Resize) -> bool:
         copy = Copy(site, c, pointed(c, pair[0], "px"), pointed(c, pair[1], "py", written=True))
         with loops(c, [n, rows, cols], backward=site.is_backward) as at:
             shown = [_shown(site, op, axis, at[1 + axis]) for axis in range(2)]
-            _pixel(copy, (at[0], *shown), at, channels)
+            copy.line((at[0], *shown), at, channels)  # a pixel never lies where it is itself read
     return True
-
-
-def _pixel(copy: Copy, source: Sequence[Expr], target: Sequence[Expr], channels: tuple[Expr, Expr]) -> None:
-    """All channels of a pixel. None of them lies where the pixel itself is read: whole pixels are copied at once."""
-    low, high = channels
-    x, y = copy.x.place, copy.y.place
-    dense = x.strides[3] == y.strides[3] == 1 and copy.x.world is World.RAW
-    if dense and isinstance(low, int) and isinstance(high, int):
-        copy.run(x.offset((*source, low)), y.offset((*target, low)), high - low)
-        return
-    with loops(copy.c, [channels], "k") as (channel,):
-        copy.element(x.offset((*source, channel)), y.offset((*target, channel)))
 
 
 def _shown(site: Site, op: Resize, axis: int, index: Expr) -> Expr:

@@ -125,7 +125,7 @@ def moved(place: Place, picture: Expr) -> str:
 
 
 def room_for(site: Site, least: int, best: int) -> tuple[str | None, int]:
-    """(where, bytes) to work in: the arena's hole, a C expression, or the stack, None; no bytes where it is too small."""
+    """(where, bytes) to work in: the arena's hole (a C expression) or the stack (None); 0 bytes: neither has room."""
     hole = site.hole[1] if site.hole else 0
     if hole >= best or hole > ROOM:
         return (site.scratch(min(hole, best)), min(hole, best)) if hole >= least else (None, 0)

@@ -43,7 +43,7 @@ def _coarser_first(site: Site) -> tuple[Place, Place]:
 def _adds_int8(site: Site, op: Binary) -> bool:
     tensors = [site.result, *(place.tensor for place in site.inputs)]
     return (
-        site.target.family in (Family.DSP, Family.PORTABLE)
+        site.target.family is not Family.SIMD
         and op.kind is BinaryKind.ADD
         and site.arithmetic is Arithmetic.TFLITE
         and all(t.dtype is DType.INT8 and t.shape == site.result.shape and t.quant is not None for t in tensors)

@@ -41,7 +41,8 @@ def reduce(site: Site, c: Source) -> bool:
     op, x = site.op, site.inputs[0].tensor
     assert isinstance(op, Reduce)
     is_global = op.kind is ReduceKind.MEAN and len(x.shape) == 4 and {axis % 4 for axis in op.axes} == {1, 2}
-    if not is_global or not _is_plain(site) or site.arithmetic is not Arithmetic.TFLITE:
+    is_pixel = all(bounds == (0, 1) for bounds in site.region[:-1])
+    if not is_global or not is_pixel or not _is_plain(site) or site.arithmetic is not Arithmetic.TFLITE:
         return False
     low, high = activation_range(None, site.result)
     factors = (zero(x), *reduce_factor(op, x, site.result), zero(site.result))
@@ -53,9 +54,10 @@ def _is_plain(site: Site) -> bool:
     """Whether one int8 image becomes another, both with channels side by side."""
     x, y = site.inputs[0], site.output
     return (
-        site.target.family in (Family.DSP, Family.PORTABLE)
+        site.target.family is not Family.SIMD
         and x.memory is not None
         and x.tensor.shape[0] == 1
+        and site.region[0] == (0, 1)
         and x.tensor.dtype is y.tensor.dtype is DType.INT8
         and x.tensor.quant is not None
         and y.tensor.quant is not None

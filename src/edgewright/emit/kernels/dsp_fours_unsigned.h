@@ -1,9 +1,0 @@
-/* Four channels of any range and rounding; x is unsigned. */
-#ifndef EW_DSP_FOURS_UNSIGNED_H
-#define EW_DSP_FOURS_UNSIGNED_H
-
-#include "dsp_fours.h"
-
-ew_dsp_fours ew_dsp_fours_unsigned;
-
-#endif /* EW_DSP_FOURS_UNSIGNED_H */

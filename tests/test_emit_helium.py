@@ -1,0 +1,54 @@
+"""int8 products with M-profile vectors: their plain C twins against the numpy kernels, and the vectors under QEMU."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from edgewright.emit import TARGETS, emit
+from edgewright.emit.board import measure
+from edgewright.memory import plan as make_plan
+from edgewright.network import Network, random_inputs
+from edgewright.network.kernels import execute
+from emitting_batch import check_together
+from emitting_cases import plans
+from product_chains import chain
+
+BATCH = 6  # networks in one call of the compiler
+
+
+def some_chain(seed: int) -> Network:
+    """Depthwise layers of many channels, or others."""
+    return chain(seed, depthwise=True, most_channels=150) if seed % 2 else chain(seed)
+
+
+@settings(max_examples=3, phases=[Phase.generate])  # to shrink a batch of networks takes minutes
+@given(data=st.data(), seed=st.integers(0, 1 << 20))
+def test_chains_of_products_are_exact(data, seed):
+    networks = [some_chain(seed + i) for i in range(BATCH)]
+    check_together(networks, ["cortex-m55"], [data.draw(plans(network)) for network in networks])
+
+
+def test_layers_take_the_vectors():
+    text = "".join(
+        str(emit(make_plan(net), TARGETS["cortex-m55"], net, name="n").files["n.c"])
+        for net in map(some_chain, range(12))
+    )
+    for kernel in ("n_helium_conv(", "n_helium_depthwise(", "n_helium_pixel("):
+        assert kernel in text
+
+
+@pytest.mark.skipif(not shutil.which("qemu-system-arm"), reason="needs QEMU")
+@pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="needs a compiler for Cortex-M")
+@pytest.mark.parametrize("seed", range(6))
+def test_vectors_are_exact_on_the_virtual_board(seed):
+    network = some_chain(seed)
+    inputs = random_inputs(network, seed)
+    measured = measure(emit(make_plan(network), TARGETS["cortex-m55"], network), inputs)
+    for name, expected in execute(network, inputs).items():
+        if name in network.outputs:
+            np.testing.assert_array_equal(measured.outputs[name], expected)
