@@ -30,6 +30,9 @@ shape_option = click.option(
     help="Shape of an input that the file leaves open, in the file's own layout. May be given again.",
     callback=lambda _ctx, _param, values: dict(_parse_shape(value) for value in values),
 )
+pull_option = click.option(
+    "--pull-rows", is_flag=True, help="Images come row by row through a callback, and are never held whole."
+)
 
 
 class Size(click.ParamType[int]):

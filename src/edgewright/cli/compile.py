@@ -16,7 +16,16 @@ from ..emit.packaging import check_folder
 from ..emit.verify import predicted
 from ..emit.verify import verify as run_and_compare
 from ..network import Shape
-from .common import console, json_option, model_argument, print_json, read_model, shape_option, working
+from .common import (
+    console,
+    json_option,
+    model_argument,
+    print_json,
+    pull_option,
+    read_model,
+    shape_option,
+    working,
+)
 from .costs import costs_table, figures_table, sentence
 
 _KERNELS = [kernels.value for kernels in Kernels]
@@ -38,6 +47,7 @@ def hardware_options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="Whose rounding int8 TFLite layers follow: LiteRT's reference kernels or TFLite Micro.",
         ),
+        pull_option,
         click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="Carry out a plan made before."),
         click.option(
             "--target",
@@ -84,6 +94,7 @@ def compile_(
     plan_file: Path | None,
     rounding: str,
     fixed_point: bool | None,
+    pull_rows: bool,
     output: Path | None,
     name: str | None,
     kernels: str,
@@ -104,7 +115,7 @@ def compile_(
     given = load_inputs(network, inputs) if inputs else []
     options = Options(Rounding(rounding), fixed_point, Kernels(kernels))
     with working(f"compiling {network.name}"):
-        library, hardware = make_library(network, board, target, plan_file, name, options)
+        library, hardware = make_library(network, board, target, plan_file, name, options, pull_rows)
     folder = output or Path(library.name)
     check_folder(folder, force)
     with working(f"verifying {network.name}"):

@@ -17,7 +17,17 @@ from ..network import Shape
 from ..platform import Board, load_board
 from ..program import Plan, plan_text, plan_to_dict
 from ..report import plan_page, refusal, words
-from .common import Size, console, json_option, model_argument, print_json, read_model, shape_option, working
+from .common import (
+    Size,
+    console,
+    json_option,
+    model_argument,
+    print_json,
+    pull_option,
+    read_model,
+    shape_option,
+    working,
+)
 
 
 @click.command()
@@ -26,6 +36,7 @@ from .common import Size, console, json_option, model_argument, print_json, read
 @click.option("--ram", type=Size(), help="RAM that there is, such as 64K. Overrules the board's.")
 @click.option("--plain", is_flag=True, help="Best order and layout only: no buffers shared or overlapping.")
 @click.option("--alignment", type=click.IntRange(1, 4096), help="Of every offset.  [default: the board's, or 4]")
+@pull_option
 @click.option("--page", type=click.Path(path_type=Path), help="Write a self-contained page that shows the plan.")
 @click.option(
     "-o",
@@ -43,6 +54,7 @@ def plan(
     ram: int | None,
     plain: bool,
     alignment: int | None,
+    pull_rows: bool,
     page: Path | None,
     output: Path,
     shapes: dict[str, Shape],
@@ -55,7 +67,7 @@ def plan(
     target = load_board(board) if board else None
     network = read_model(model, shapes)
     with working(f"planning {network.name}"):
-        found = make_plan(network, target, plain=plain, alignment=alignment)
+        found = make_plan(network, target, plain=plain, alignment=alignment, pull_rows=pull_rows)
     verdict = fit(found, target, ram)
     critical = critical_buffers(found)
     files: dict[Path, str | bytes] = {output: plan_text(found)}

@@ -47,6 +47,7 @@ def run(
     plan_file: Path | None,
     rounding: str,
     fixed_point: bool | None,
+    pull_rows: bool,
     inputs: tuple[Path, ...],
     output: Path | None,
     shapes: dict[str, Shape],
@@ -61,9 +62,8 @@ def run(
     if len(given) != 1:
         raise InputError(f"{len(given)} samples were given; `run` takes one")
     with working(f"compiling and running {network.name}"):
-        library, hardware = make_library(
-            network, board, target, plan_file, None, Options(Rounding(rounding), fixed_point)
-        )
+        options = Options(Rounding(rounding), fixed_point)
+        library, hardware = make_library(network, board, target, plan_file, None, options, pull_rows)
         outputs, figures = run_once(library, given[0], hardware)
     theirs = {name: to_file_layout(network, name, value) for name, value in outputs.items()}
     if output:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import InputError
+from ..memory import with_copies
 from ..network import Network
 from ..platform import Board
 from ..program import Plan
@@ -15,7 +16,11 @@ def check_plan(plan: Plan, network: Network, board: Board | None) -> None:
     """Refuses a plan of another model, or for another board; one made without a board may go to any."""
     if board is not None and plan.board not in (None, board.name):
         raise InputError(f"the plan was made for the board '{plan.board}', not for '{board.name}'; make it anew")
-    mine, theirs = _comparable(network), _comparable(plan.network)
+    added = {layer.name for layer in plan.network.layers} - {layer.name for layer in network.layers}
+    copied = [
+        name.removesuffix(":copy") for name in sorted(added) if name.removesuffix(":copy") in network.tensors
+    ]
+    mine, theirs = _comparable(with_copies(network, copied)), _comparable(plan.network)
     for key, value in mine.items():
         if value != theirs[key]:
             raise InputError(

@@ -5,6 +5,7 @@ from .layout import Item, LayoutProblem, Placement, conflicts, place_optimal
 from .ordering import Order, OrderProblem, Store, order
 from .planner import plan
 from .problems import PLAIN, Techniques
+from .views import with_copies
 
 __all__ = [
     "PLAIN",
@@ -22,4 +23,5 @@ __all__ = [
     "order",
     "place_optimal",
     "plan",
+    "with_copies",
 ]

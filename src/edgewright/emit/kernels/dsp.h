@@ -14,6 +14,11 @@
 #else
 #define EW_DSP 0
 #endif
+#if EW_DSP && defined(__ARM_FP)
+#define EW_DSP_HAS_FLOAT 1
+#else
+#define EW_DSP_HAS_FLOAT 0
+#endif
 
 /* Speed where most time goes, whatever the rest is compiled for. */
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__cplusplus)
@@ -24,7 +29,8 @@
 
 /* What becomes of the sums of a channel (see ew_fixed). Kernels named plain take the first kind. Those named general
  * take the second: negative sums are rounded otherwise, or the range is not that of signed bytes; `bias` comes shifted
- * by the layer's `left`. Those named wide take the third: an offset of 64 bits, where none of 32 bits is exact. */
+ * by the layer's `left`. Those named wide take the third: an offset of 64 bits, where none of 32 bits is exact. Those
+ * named float take the fourth: a float `scale` of shifted sums, rounded half to even. */
 typedef struct {
     int32_t multiplier, offset;
 } ew_dsp_channel;
@@ -39,7 +45,13 @@ typedef struct {
     int32_t offset_high, drop, bias;
 } ew_dsp_wide_channel;
 
+typedef struct {
+    float scale;
+    int32_t bias, zero;
+} ew_dsp_float_channel;
+
 #define EW_DSP_PLAIN 2 /* numbers of a channel */
+#define EW_DSP_FLOAT 3
 #define EW_DSP_GENERAL 4
 #define EW_DSP_WIDE 5
 
@@ -106,13 +118,22 @@ EW_INLINE uint32_t ew_dsp_odd(uint32_t plus, uint32_t bytes)
 #endif
 }
 
-#if !EW_DSP
 /* sum + the products of the upper and of the lower halves. */
 EW_INLINE int32_t ew_dsp_mac(uint32_t a, uint32_t b, int32_t sum)
 {
     const int32_t low = (int16_t)(a & 0xFFFFu) * (int16_t)(b & 0xFFFFu);
     const int32_t high = (int16_t)(a >> 16) * (int16_t)(b >> 16);
     return (int32_t)((uint32_t)sum + (uint32_t)low + (uint32_t)high);
+}
+
+/* A shifted sum in steps of the output, rounded half to even. */
+EW_INLINE int32_t ew_dsp_float_steps(uint32_t sum, const ew_dsp_float_channel *channel)
+{
+    const float whole = 12582912.0f; /* 1.5 * 2^23: floats from here on are whole */
+    float steps = (float)(int32_t)(sum + (uint32_t)channel->bias) * channel->scale;
+    steps = steps < -1024.0f ? -1024.0f : steps > 1024.0f ? 1024.0f : steps;
+    steps += whole;
+    return (int32_t)(steps - whole) + channel->zero;
 }
 
 /* A shifted sum in steps of the output, before the last shift; `numbers` are those of its channel. */
@@ -122,6 +143,8 @@ EW_INLINE int32_t ew_dsp_steps(uint32_t sum, const int32_t *numbers, int32_t kin
     const ew_dsp_wide_channel *wide = (const ew_dsp_wide_channel *)(const void *)numbers;
     if (kind == EW_DSP_PLAIN)
         return ew_high_add((int32_t)sum, numbers[0], numbers[1]);
+    if (kind == EW_DSP_FLOAT)
+        return ew_dsp_float_steps(sum, (const ew_dsp_float_channel *)(const void *)numbers);
     const int32_t total = (int32_t)(sum + (uint32_t)(kind == EW_DSP_WIDE ? wide->bias : general->bias));
     if (kind == EW_DSP_GENERAL)
         return ew_high_add(total, general->multiplier, general->offset) - (total < 0 ? general->drop : 0);
@@ -140,7 +163,6 @@ EW_INLINE void ew_dsp_finish(const ew_dsp_work *work, int32_t channel, int32_t a
         to[i] = (uint8_t)(((uint32_t)result ^ work->flip) & 255u);
     }
 }
-#endif
 
 /* Pieces of the assembler code. r10: shift. */
 #define EW_DSP_SCALED(sum, m, k) "smmla " sum ", " sum ", " m ", " k "\n"
@@ -170,6 +192,30 @@ EW_INLINE void ew_dsp_finish(const ew_dsp_work *work, int32_t channel, int32_t a
     "smlal r9, r11, " b ", r8\n" \
     "mov " a ", lr\n" \
     "mov " b ", r11\n"
+#define EW_DSP_FLOAT_SUM(sum) \
+    "ldm r0!, {r8, r9, r11}\n" /* scale, bias, zero */ \
+    "add " sum ", " sum ", r9\n" \
+    "vmov s0, s1, " sum ", r8\n" \
+    "vcvt.f32.s32 s0, s0\n" \
+    "vmul.f32 s0, s0, s1\n" \
+    "vcvtr.s32.f32 s0, s0\n" \
+    "vmov " sum ", s0\n" \
+    "add " sum ", " sum ", r11\n"
+#define EW_DSP_FLOAT_SUMS(a, b) /* of one channel */ \
+    "ldm r0!, {r8, r9, r11}\n" \
+    "add " a ", " a ", r9\n" \
+    "add " b ", " b ", r9\n" \
+    "vmov s0, s1, " a ", " b "\n" \
+    "vmov s2, r8\n" \
+    "vcvt.f32.s32 s0, s0\n" \
+    "vcvt.f32.s32 s1, s1\n" \
+    "vmul.f32 s0, s0, s2\n" \
+    "vmul.f32 s1, s1, s2\n" \
+    "vcvtr.s32.f32 s0, s0\n" \
+    "vcvtr.s32.f32 s1, s1\n" \
+    "vmov " a ", " b ", s0, s1\n" \
+    "add " a ", " a ", r11\n" \
+    "add " b ", " b ", r11\n"
 #define EW_DSP_SATURATED(sum) \
     "asr " sum ", " sum ", r10\n" \
     "ssat " sum ", #8, " sum "\n"

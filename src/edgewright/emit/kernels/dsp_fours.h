@@ -8,6 +8,27 @@
  * end, so that the number of features need not be a multiple of four. */
 typedef void ew_dsp_fours(const ew_dsp_work *work, const uint8_t *x, uint8_t *y, int32_t back);
 
+#define EW_DSP_FOURS_IN_C(name, is_unsigned, kind) \
+    void name(const ew_dsp_work *work, const uint8_t *x, uint8_t *y, int32_t back) \
+    { \
+        const int16_t *weights = work->weights; \
+        const uint32_t flip = (is_unsigned) ? 0x80808080u : 0u, plus = (is_unsigned) ? 0x00800080u : 0u; \
+        for (int32_t c = 0; c < work->count; c += 4) { \
+            int32_t sums[4] = {0, 0, 0, 0}; \
+            for (int32_t i = 0; i < 2 * work->taps; i += 4, weights += 4) { \
+                const uint32_t bytes = ew_dsp_load(x + (i >> 3) * 4 - (i >= 8 ? back : 0)) ^ flip; \
+                const uint32_t pair = i & 4 ? ew_dsp_odd(plus, bytes) : ew_dsp_even(plus, bytes); \
+                for (int32_t j = 0; j < 2; j++) { \
+                    const uint32_t w = ew_dsp_load(weights + 2 * j); \
+                    sums[2 * j] = ew_dsp_mac(ew_dsp_even(0, w), pair, sums[2 * j]); \
+                    sums[2 * j + 1] = ew_dsp_mac(w, pair, sums[2 * j + 1]); \
+                } \
+            } \
+            ew_dsp_finish(work, c, sums[0], sums[1], kind, y + c); \
+            ew_dsp_finish(work, c + 2, sums[2], sums[3], kind, y + c + 2); \
+        } \
+    }
+
 #if EW_DSP
 /* r4-r7: sums of channel a, of both, of c, of both. r0 x, r1 weights, r2 their end. Four taps of four channels take
  * 16 instructions. Frame: 0 channels, 4 y, 8 left, 12 left - 8, 16 shift, 20 x, 24 bytes of weights of four channels,
@@ -75,31 +96,14 @@ typedef void ew_dsp_fours(const ew_dsp_work *work, const uint8_t *x, uint8_t *y,
     "ldm r0!, {r8, r9, r11, r12}\n" EW_DSP_SIGNED("r5") \
     "ldm r0!, {r8, r9, r11, r12}\n" EW_DSP_SIGNED("r6") \
     "ldm r0!, {r8, r9, r11, r12}\n" EW_DSP_SIGNED("r7") EW_DSP_STORED_FOURS
+#define EW_DSP_FLOAT_FOURS \
+    EW_DSP_FLOAT_SUM("r4") EW_DSP_FLOAT_SUM("r5") EW_DSP_FLOAT_SUM("r6") EW_DSP_FLOAT_SUM("r7") EW_DSP_STORED_FOURS
 #define EW_DSP_WIDE_FOURS \
     EW_DSP_WIDE_SUM("r4") EW_DSP_WIDE_SUM("r5") EW_DSP_WIDE_SUM("r6") EW_DSP_WIDE_SUM("r7") EW_DSP_STORED_FOURS
 #else
 #define EW_DSP_GENERAL_FOURS
 #define EW_DSP_WIDE_FOURS
-#define EW_DSP_FOURS(name, extend, is_unsigned, kind, finish) \
-    void name(const ew_dsp_work *work, const uint8_t *x, uint8_t *y, int32_t back) \
-    { \
-        const int16_t *weights = work->weights; \
-        const uint32_t flip = (is_unsigned) ? 0x80808080u : 0u, plus = (is_unsigned) ? 0x00800080u : 0u; \
-        for (int32_t c = 0; c < work->count; c += 4) { \
-            int32_t sums[4] = {0, 0, 0, 0}; \
-            for (int32_t i = 0; i < 2 * work->taps; i += 4, weights += 4) { \
-                const uint32_t bytes = ew_dsp_load(x + (i >> 3) * 4 - (i >= 8 ? back : 0)) ^ flip; \
-                const uint32_t pair = i & 4 ? ew_dsp_odd(plus, bytes) : ew_dsp_even(plus, bytes); \
-                for (int32_t j = 0; j < 2; j++) { \
-                    const uint32_t w = ew_dsp_load(weights + 2 * j); \
-                    sums[2 * j] = ew_dsp_mac(ew_dsp_even(0, w), pair, sums[2 * j]); \
-                    sums[2 * j + 1] = ew_dsp_mac(w, pair, sums[2 * j + 1]); \
-                } \
-            } \
-            ew_dsp_finish(work, c, sums[0], sums[1], kind, y + c); \
-            ew_dsp_finish(work, c + 2, sums[2], sums[3], kind, y + c + 2); \
-        } \
-    }
+#define EW_DSP_FOURS(name, extend, is_unsigned, kind, finish) EW_DSP_FOURS_IN_C(name, is_unsigned, kind)
 #endif
 
 #endif /* EW_DSP_FOURS_H */

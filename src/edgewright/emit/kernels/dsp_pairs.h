@@ -7,6 +7,24 @@
 /* columns: for each two taps a word of the first pixel, then one of the second. */
 typedef void ew_dsp_pairs(const ew_dsp_work *work, const uint32_t *columns, uint8_t *one, uint8_t *two);
 
+#define EW_DSP_PAIRS_IN_C(name, kind) \
+    void name(const ew_dsp_work *work, const uint32_t *columns, uint8_t *one, uint8_t *two) \
+    { \
+        const int16_t *weights = work->weights; \
+        for (int32_t c = 0; c < work->count; c += 2) { \
+            int32_t a0 = 0, b0 = 0, a1 = 0, b1 = 0; \
+            for (int32_t i = 0; i < work->taps; i += 2, weights += 2) { \
+                const uint32_t w = ew_dsp_load(weights), lower = ew_dsp_even(0, w); \
+                a0 = ew_dsp_mac(lower, columns[i], a0); \
+                b0 = ew_dsp_mac(w, columns[i], b0); \
+                a1 = ew_dsp_mac(lower, columns[i + 1], a1); \
+                b1 = ew_dsp_mac(w, columns[i + 1], b1); \
+            } \
+            ew_dsp_finish(work, c, a0, b0, kind, one + c); \
+            ew_dsp_finish(work, c, a1, b1, kind, two + c); \
+        } \
+    }
+
 #if EW_DSP
 /* By hand, since no compiler keeps four sums, four columns, two words of weights and three pointers in registers:
  * eight taps of two pixels and two channels take 26 instructions.
@@ -75,23 +93,7 @@ typedef void ew_dsp_pairs(const ew_dsp_work *work, const uint32_t *columns, uint
     "lsrs r4, r4, #16\n" \
     "strh r4, [r3], #2\n"
 #else
-#define EW_DSP_PAIRS(name, kind, finish) \
-    void name(const ew_dsp_work *work, const uint32_t *columns, uint8_t *one, uint8_t *two) \
-    { \
-        const int16_t *weights = work->weights; \
-        for (int32_t c = 0; c < work->count; c += 2) { \
-            int32_t a0 = 0, b0 = 0, a1 = 0, b1 = 0; \
-            for (int32_t i = 0; i < work->taps; i += 2, weights += 2) { \
-                const uint32_t w = ew_dsp_load(weights), lower = ew_dsp_even(0, w); \
-                a0 = ew_dsp_mac(lower, columns[i], a0); \
-                b0 = ew_dsp_mac(w, columns[i], b0); \
-                a1 = ew_dsp_mac(lower, columns[i + 1], a1); \
-                b1 = ew_dsp_mac(w, columns[i + 1], b1); \
-            } \
-            ew_dsp_finish(work, c, a0, b0, kind, one + c); \
-            ew_dsp_finish(work, c, a1, b1, kind, two + c); \
-        } \
-    }
+#define EW_DSP_PAIRS(name, kind, finish) EW_DSP_PAIRS_IN_C(name, kind)
 #endif
 
 #endif /* EW_DSP_PAIRS_H */

@@ -148,4 +148,18 @@ EW_INLINE void ew_vf_copy(float *to, const float *from, int32_t n)
         to[i] = from[i];
 }
 
+/* The same where there is room for a whole vector at the end: what is behind the n numbers changes. */
+EW_INLINE void ew_vf_copy_over(float *to, const float *from, int32_t n)
+{
+#if EW_LANES == 16
+    int32_t i = 0;
+    for (; i + EW_LANES <= n; i += EW_LANES)
+        ew_vf_store(to + i, ew_vf_load(from + i));
+    if (i < n)
+        ew_vf_store(to + i, _mm512_maskz_loadu_ps((__mmask16)((1u << (n - i)) - 1u), from + i));
+#else
+    ew_vf_copy(to, from, n);
+#endif
+}
+
 #endif /* EW_SIMD_H */

@@ -183,7 +183,7 @@ EW_INLINE void ew_simd_fill(ew_simd_filler *filler, const float *x, int32_t n)
 {
     const int32_t first = ew_max(filler->from, filler->at), last = ew_min(filler->until, filler->at + n);
     if (first < last && x)
-        ew_vf_copy(filler->to + first - filler->from, x + first - filler->at, last - first);
+        ew_vf_copy_over(filler->to + first - filler->from, x + first - filler->at, last - first);
     else if (first < last)
         memset(filler->to + first - filler->from, 0, (size_t)(last - first) * sizeof *filler->to);
     filler->at += n;
@@ -230,7 +230,7 @@ static void ew_simd_pack_pixels(
     for (int32_t n = 0; n < count; n++, tile += EW_SIMD_PITCH) {
         const int32_t i = row * conv->stride_y - conv->top, j = column * conv->stride_x - conv->left;
         if (is_point && i >= 0 && i < conv->height && j >= 0 && j < conv->width)
-            ew_vf_copy(tile, x + ew_row(&conv->in, i) + j * conv->in.pixel + from, until - from);
+            ew_vf_copy_over(tile, x + ew_row(&conv->in, i) + j * conv->in.pixel + from, until - from);
         else
             ew_simd_pack(conv, x, row, column, from, until, tile);
         if (++column == part.right) {

@@ -9,7 +9,9 @@
 #include "simd_math.h"
 
 #define EW_SIMD_DEPTH 256 /* numbers of a pixel in one block */
-#define EW_SIMD_PITCH 272 /* floats from pixel to pixel of a block: no power of two, lest all fall on the same cache sets */
+/* Floats from pixel to pixel of a block: a vector more than there are, which copies may overwrite, and no power of two,
+ * lest all pixels fall on the same cache sets. */
+#define EW_SIMD_PITCH 272
 #define EW_SIMD_ROWS 56 /* most pixels in a tile */
 
 typedef struct {

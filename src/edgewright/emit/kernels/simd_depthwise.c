@@ -14,16 +14,12 @@ static float *ew_simd_kept_row(const ew_simd_kept *kept, int32_t i)
     return kept->data + (slot < 0 ? slot + kept->count : slot) * kept->columns * kept->step;
 }
 
+/* n bytes as floats, and what else is in the last vector. */
 EW_INLINE void ew_simd_widen(float *to, const uint8_t *from, int32_t n, uint8_t flip, int32_t zero)
 {
-    int32_t i = 0;
-    for (; i + EW_LANES <= n; i += EW_LANES) {
-        uint8_t bytes[EW_LANES];
-        ew_simd_flipped(bytes, from + i, EW_LANES, flip);
-        ew_vf_store(to + i, ew_vi_real(ew_vi_sub(ew_vi_bytes(bytes), ew_vi_all(zero))));
-    }
-    for (; i < n; i++)
-        to[i] = (float)((from[i] ^ flip) - zero);
+    for (int32_t i = 0; i < n; i += EW_LANES)
+        ew_vf_store(
+            to + i, ew_vi_real(ew_vi_sub(ew_simd_get(from + i, ew_min(EW_LANES, n - i), flip), ew_vi_all(zero))));
 }
 
 /* Brings row i of the image: floats from `x`, or bytes from `x8`. */
@@ -43,12 +39,13 @@ EW_INLINE void ew_simd_keep_row(
     for (int32_t j = first; j < last; j++) {
         float *const to = row + j * kept->step;
         const int32_t at = ew_row(&w->in, i) + (kept->left + j) * w->in.pixel + channel;
-        if (x)
+        if (x) {
             ew_vf_copy(to, x + at, channels);
-        else
+            for (int32_t c = channels; c < kept->step; c++)
+                to[c] = 0.0f;
+        } else {
             ew_simd_widen(to, x8 + at, channels, flip, zero);
-        for (int32_t c = channels; c < kept->step; c++)
-            to[c] = 0.0f;
+        }
     }
 }
 

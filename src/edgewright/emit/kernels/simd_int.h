@@ -279,39 +279,56 @@ EW_INLINE void ew_simd_put(uint8_t *y, ew_vi stored, int32_t n)
     if (n >= EW_LANES) {
         ew_vi_store_bytes(y, stored);
     } else {
+#if EW_LANES == 16
+        _mm512_mask_cvtepi32_storeu_epi8(y, (__mmask16)((1u << n) - 1u), stored);
+#else
         uint8_t lanes[EW_LANES];
         ew_vi_store_bytes(lanes, stored);
         for (int32_t i = 0; i < n; i++)
             y[i] = lanes[i];
+#endif
     }
 }
 
-/* Bytes, each with `flip` applied: 0x80 turns signed ones into unsigned ones 128 larger, and back. The last eight (or
- * four) are done with some of those before them once more. */
+/* n bytes (at most a vector's lanes), each with `flip` applied; 0 in the lanes behind them. */
+EW_INLINE ew_vi ew_simd_get(const uint8_t *x, int32_t n, uint8_t flip)
+{
+#if EW_LANES == 16 && defined(__AVX512VL__)
+    const __m128i bytes = _mm_maskz_loadu_epi8((__mmask16)((1u << n) - 1u), x);
+    return _mm512_cvtepu8_epi32(_mm_xor_si128(bytes, _mm_set1_epi8((char)flip)));
+#else
+    uint8_t bytes[EW_LANES] = {0};
+    for (int32_t i = 0; i < n; i++)
+        bytes[i] = x[i] ^ flip;
+    return ew_vi_bytes(bytes);
+#endif
+}
+
+/* Bytes, each with `flip` applied: 0x80 turns signed ones into unsigned ones 128 larger, and back. Up to 63 bytes behind
+ * them change. */
 EW_INLINE void ew_simd_flipped(uint8_t *to, const uint8_t *from, int32_t n, uint8_t flip)
 {
-    const uint64_t flips = flip ? 0x8080808080808080u : 0u;
-    uint64_t eight;
-    uint32_t four;
-    if (n >= 8) {
-        for (int32_t i = 0; i < n - 8; i += 8) {
-            memcpy(&eight, from + i, 8);
-            eight ^= flips;
-            memcpy(to + i, &eight, 8);
-        }
-        memcpy(&eight, from + n - 8, 8);
-        eight ^= flips;
-        memcpy(to + n - 8, &eight, 8);
-    } else if (n >= 4) {
-        for (int32_t i = 0; i < 2; i++) {
-            memcpy(&four, from + i * (n - 4), 4);
-            four ^= (uint32_t)flips;
-            memcpy(to + i * (n - 4), &four, 4);
-        }
-    } else {
-        for (int32_t i = 0; i < n; i++)
-            to[i] = from[i] ^ flip;
+#if EW_LANES == 16
+    const __m512i flips = _mm512_set1_epi8((char)flip);
+    int32_t i = 0;
+    for (; i + 64 <= n; i += 64)
+        _mm512_storeu_si512(to + i, _mm512_xor_si512(_mm512_loadu_si512(from + i), flips));
+    if (i < n) {
+        const __mmask64 some = ((__mmask64)1 << (n - i)) - 1;
+        _mm512_storeu_si512(to + i, _mm512_xor_si512(_mm512_maskz_loadu_epi8(some, from + i), flips));
     }
+#else
+    const uint64_t flips = flip ? 0x8080808080808080u : 0u;
+    int32_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint64_t eight;
+        memcpy(&eight, from + i, 8);
+        eight ^= flips;
+        memcpy(to + i, &eight, 8);
+    }
+    for (; i < n; i++)
+        to[i] = from[i] ^ flip;
+#endif
 }
 
 #endif /* EW_SIMD_INT_H */

@@ -316,21 +316,37 @@ static void ew_simd_pack_bytes(
             column * conv->stride_x - conv->left);
 }
 
-/* A tile, block after block; where the output's pixels go, besides. */
+/* Pixel n of a tile, block after block. */
+EW_INLINE void ew_simd_pack_pixel(
+    const ew_simd_int8 *conv, const uint8_t *x, int32_t row, int32_t column, int32_t n, int32_t count, uint8_t *tile)
+{
+    const int32_t total = conv->kernel_y * conv->kernel_x * conv->depth;
+    const int32_t i = row * conv->stride_y - conv->top, j = column * conv->stride_x - conv->left;
+    const int32_t is_point = conv->kernel_y == 1 && conv->kernel_x == 1 && i >= 0 && i < conv->height && j >= 0 &&
+                             j < conv->width;
+    for (int32_t from = 0; from < total; from += EW_SIMD_BYTES) {
+        const int32_t until = ew_min(from + EW_SIMD_BYTES, total);
+        uint8_t *const line = tile + (from / EW_SIMD_BYTES * count + n) * EW_SIMD_STEP;
+        if (is_point)
+            ew_simd_flipped(
+                line, x + ew_row(&conv->in, i) + j * conv->in.pixel + from, until - from,
+                conv->is_signed != EW_DOT_SIGNED ? 0x80 : 0);
+        else
+            ew_simd_pack_bytes(conv, x, row, column, from, until, line);
+        for (int32_t end = until - from; end % 4; end++) /* meets weights that are zero */
+            line[end] = 0;
+    }
+}
+
+/* A tile, and where its pixels go. */
 static void ew_simd_pack_tile(
     const ew_simd_int8 *conv, const uint8_t *x, uint8_t *y, ew_part part, int32_t first, int32_t count, uint8_t *tile,
     uint8_t **rows)
 {
-    const int32_t width = part.right - part.left, total = conv->kernel_y * conv->kernel_x * conv->depth;
+    const int32_t width = part.right - part.left;
     int32_t row = part.top + first / width, column = part.left + first % width;
     for (int32_t n = 0; n < count; n++) {
-        for (int32_t from = 0; from < total; from += EW_SIMD_BYTES) {
-            const int32_t until = ew_min(from + EW_SIMD_BYTES, total);
-            uint8_t *const line = tile + (from / EW_SIMD_BYTES * count + n) * EW_SIMD_STEP;
-            ew_simd_pack_bytes(conv, x, row, column, from, until, line);
-            for (int32_t end = until - from; end % 4; end++) /* meets weights that are zero */
-                line[end] = 0;
-        }
+        ew_simd_pack_pixel(conv, x, row, column, n, count, tile);
         rows[n] = y + ew_row(&conv->out, row) + column * conv->out.pixel;
         if (++column == part.right) {
             column = part.left;

@@ -9,7 +9,7 @@
 #include "simd_int.h"
 
 #define EW_SIMD_BYTES 1024 /* bytes of a pixel in one block of a tile */
-#define EW_SIMD_STEP 1088 /* bytes from pixel to pixel there */
+#define EW_SIMD_STEP 1088 /* bytes from pixel to pixel there: 64 more, which copies may overwrite */
 #define EW_SIMD_LINES 56 /* most pixels in a tile */
 
 typedef struct {

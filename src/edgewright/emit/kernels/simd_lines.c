@@ -96,10 +96,8 @@ EW_INLINE ew_vi ew_simd_rescaled(
     const ew_simd_add8 *add, int32_t which, const ew_vi_factor *factor, const uint8_t *x, int32_t n)
 {
     const uint8_t flip = add->is_signed[which] ? 0x80 : 0;
-    uint8_t bytes[EW_LANES] = {0};
-    ew_simd_flipped(bytes, x, n, flip);
     return ew_vi_multiply(
-        ew_vi_left(ew_vi_sub(ew_vi_bytes(bytes), ew_vi_all(add->zero[which] + (flip ? 128 : 0)))), factor);
+        ew_vi_left(ew_vi_sub(ew_simd_get(x, n, flip), ew_vi_all(add->zero[which] + (flip ? 128 : 0)))), factor);
 }
 
 EW_INLINE void ew_simd_add8_some(

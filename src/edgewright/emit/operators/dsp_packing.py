@@ -8,10 +8,10 @@ import numpy as np
 
 from ...network import Array
 from ...network.tensor import DType
-from ..multipliers import Fixed, fit
 from ..site import Site
 from ..source import Expr
-from ..sums import Sums, sums_of
+from ..sums import sums_of
+from .dsp_numbers import numbers_of
 
 ORDER = [0, 2, 1, 3]  # of four taps: SXTB16 takes bytes 0 and 2, then 1 and 3
 
@@ -24,7 +24,7 @@ class Packed:
     fields: tuple[Expr, ...]  # of ew_dsp_sums
     first: int  # channel of the step
     zero: int  # of x as a signed byte
-    kind: str  # of the kernels: plain, general or wide
+    kind: str  # of the kernels, see `dsp_numbers`
 
 
 def packed(site: Site, runs: Array, group: int, is_raw: bool) -> Packed | None:
@@ -41,56 +41,19 @@ def packed(site: Site, runs: Array, group: int, is_raw: bool) -> Packed | None:
     base = sums.bias - (sums.zero * sums.weights.sum(axis=1, dtype=np.int64) if is_raw else 0)
     order = overlapping(last - first, group)
     weights = grouped(runs[first:last][order], group)
-    fixed = None if weights is None else _fitted(sums, base)
-    if fixed is None or weights is None or max(weights.shape[1] * 2 // group, last - first) > LARGEST:
+    if weights is None or max(weights.shape[1] * 2 // group, last - first) > LARGEST:
         return None
-    low, high = sums.rule.low - flip, sums.rule.high - flip
-    kind = "plain" if fixed.drop is None and (low, high, flip) == (-128, 127, 0) else "general"
-    if is_raw and x_flip:
-        kind = "general"  # there is no plain kernel for unsigned bytes
-    kind = "wide" if fixed.is_wide else kind
-    channels = _channels(fixed, base, flip)[first:last, _NUMBERS[kind]][order]
-    add = site.unit.constants.add
+    numbers = numbers_of(site, sums, base, is_unsigned=is_raw and x_flip > 0)
+    if numbers is None:
+        return None
+    add, channels = site.unit.constants.add, numbers.channels[first:last][order]
     fields = (
         add(weights, f"{site.layer.name}: weights, pairs of channels as 256 * b + a"),
-        add(channels, f"{site.layer.name}: numbers of each channel ({kind})"),
-        *(
-            last - first,
-            weights.shape[1] * 2 // group,
-            fixed.left,
-            fixed.shift,
-            low,
-            high,
-            flip,
-            channels.shape[1],
-        ),
+        add(channels, f"{site.layer.name}: numbers of each channel ({numbers.kind})"),
+        *(last - first, weights.shape[1] * 2 // group, numbers.left, numbers.shift),
+        *(sums.rule.low - flip, sums.rule.high - flip, flip, channels.shape[1]),
     )
-    return Packed(fields, first, sums.zero - x_flip, kind)
-
-
-# Columns of `_channels` that the kernels of each kind take.
-_NUMBERS = {"plain": [0, 1], "general": [0, 1, 3, 4], "wide": [0, 1, 2, 3, 4]}
-
-
-def _fitted(sums: Sums, base: Array) -> Fixed | None:
-    """Multipliers for sums that come shifted by 8 already in every second channel; narrow offsets if they do."""
-    for is_wide in (False, True):
-        if sums.drop_bits is not None:
-            fixed = fit(sums.rule, drop_bits=sums.drop_bits, least_left=8, is_wide=is_wide)
-        else:
-            fixed = fit(sums.rule, bias=base, least_left=8, is_wide=is_wide)
-        if fixed is not None:
-            return fixed
-    return None
-
-
-def _channels(fixed: Fixed, base: Array, flip: int) -> Array:
-    """(channels, 5): multiplier, offset and its upper half, drop, bias shifted to the left."""
-    offset = fixed.offset.astype(np.int64) - (flip << (fixed.shift + (32 if fixed.is_wide else 0)))
-    drop, bias = fixed.drop, base << fixed.left  # may wrap around, and the sum with it: their total fits
-    if drop is None:  # the bias is in the offset
-        drop, bias = 0 * fixed.multiplier, 0 * base
-    return np.stack([fixed.multiplier, offset, offset >> 32, drop, bias], axis=1).astype(np.int32)
+    return Packed(fields, first, sums.zero - x_flip, numbers.kind)
 
 
 def overlapping(count: int, group: int) -> list[int]:

@@ -1,0 +1,7 @@
+#include "dsp_fours_float.h"
+
+#if EW_DSP_HAS_FLOAT
+EW_DSP_FOURS(ew_dsp_fours_float, "sxtb16", 0, EW_DSP_FLOAT, EW_DSP_FLOAT_FOURS)
+#else
+EW_DSP_FOURS_IN_C(ew_dsp_fours_float, 0, EW_DSP_FLOAT)
+#endif
