@@ -96,7 +96,7 @@ EW_INLINE uint32_t *ew_dsp_two_runs(const uint8_t *one, const uint8_t *two, int3
 /* Where a window is, and where its results go. */
 typedef struct {
     uint8_t *to;
-    int32_t i, j, offset;    /* its first tap: row and column, elements from x */
+    int32_t i, j;            /* its first tap: row and column */
     int32_t row, rest;       /* row of the output; pixels left in it, this one included */
     int32_t is_inside;       /* all rows of the window */
 } ew_dsp_cursor;
@@ -107,20 +107,17 @@ static void ew_dsp_begin_row(const ew_dsp_convolution *layer, uint8_t *y, const 
     at->rest = part->right - part->left;
     at->i = at->row * layer->row_stride - layer->top;
     at->j = column * layer->stride - layer->left;
-    at->offset = at->i * layer->x.row + at->j * layer->x.pixel;
     at->is_inside = layer->x.rows == 0 && at->i >= 0 && at->i + (layer->rows - 1) * layer->row_step < layer->height;
     at->to = y + ew_row(&layer->y, at->row) + column * layer->y.pixel;
 }
 
-EW_INLINE void ew_dsp_next(const ew_dsp_convolution *layer, uint8_t *y, const ew_part *part, ew_dsp_cursor *at,
-                           int32_t x_step, int32_t y_step, int32_t stride)
+static void ew_dsp_next(const ew_dsp_convolution *layer, uint8_t *y, const ew_part *part, ew_dsp_cursor *at)
 {
-    if (--at->rest) {
-        at->j += stride;
-        at->offset += x_step;
-        at->to += y_step;
-    } else {
-        at->row += layer->is_backward ? -1 : 1;
+    const int32_t step = layer->is_backward ? -1 : 1;
+    at->j += step * layer->stride;
+    at->to += step * layer->y.pixel;
+    if (--at->rest == 0) {
+        at->row += step;
         ew_dsp_begin_row(layer, y, part, at);
     }
 }
@@ -129,19 +126,15 @@ void ew_dsp_conv(const ew_dsp_convolution *layer, const void *x, void *y, const 
 {
     const uint8_t *bytes = (const uint8_t *)x;
     const uint32_t minus = ((uint32_t)-layer->zero & 0xFFFFu) * 0x10001u, flip = layer->flip * 0x01010101u;
-    const int32_t step = layer->is_backward ? -1 : 1, stride = step * layer->stride;
-    const int32_t x_step = stride * layer->x.pixel, y_step = step * layer->y.pixel;
-    const int32_t length = layer->pixels * layer->depth, taps = layer->runs * layer->pixels;
-    const int32_t last = layer->width - (taps - 1) * layer->step - 1; /* column of a first tap */
+    const int32_t length = layer->pixels * layer->depth;
+    const int32_t last = layer->width - (layer->runs * layer->pixels - 1) * layer->step; /* first tap: before it */
     int32_t count = (part->bottom - part->top) * (part->right - part->left);
     ew_dsp_work work, first;
     ew_dsp_cursor at;
-    if (part->right <= part->left)
-        return;
     ew_dsp_open(&layer->sums, &work);
     const int32_t is_odd = work.count & 1;
+    first = work;
     if (is_odd) {
-        first = work;
         first.count = 2;
         work.count--;
         work.weights += work.taps;
@@ -153,9 +146,10 @@ void ew_dsp_conv(const ew_dsp_convolution *layer, const void *x, void *y, const 
         uint32_t *to = (uint32_t *)columns;
         const ew_dsp_cursor one = at;
         if (count > 1) /* a last pixel without a partner is its own */
-            ew_dsp_next(layer, (uint8_t *)y, part, &at, x_step, y_step, stride);
-        if (one.is_inside && at.is_inside && one.j >= 0 && at.j >= 0 && one.j <= last && at.j <= last) {
-            const uint8_t *a = bytes + one.offset, *b = bytes + at.offset;
+            ew_dsp_next(layer, (uint8_t *)y, part, &at);
+        if (one.is_inside && at.is_inside && one.j >= 0 && at.j >= 0 && one.j < last && at.j < last) {
+            const uint8_t *a = bytes + one.i * layer->x.row + one.j * layer->x.pixel;
+            const uint8_t *b = bytes + at.i * layer->x.row + at.j * layer->x.pixel;
             for (int32_t ky = 0; ky < layer->rows; ky++)
                 for (int32_t kx = 0; kx < layer->runs; kx++) {
                     const int32_t tap = ky * layer->row_step * layer->x.row + kx * layer->step * layer->x.pixel;
@@ -169,6 +163,6 @@ void ew_dsp_conv(const ew_dsp_convolution *layer, const void *x, void *y, const 
             layer->pairs(&first, (const uint32_t *)columns, one.to, at.to);
         layer->pairs(&work, (const uint32_t *)columns, one.to + is_odd, at.to + is_odd);
         if (count > 2)
-            ew_dsp_next(layer, (uint8_t *)y, part, &at, x_step, y_step, stride);
+            ew_dsp_next(layer, (uint8_t *)y, part, &at);
     }
 }

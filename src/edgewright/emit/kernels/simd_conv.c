@@ -172,70 +172,53 @@ static void ew_simd_multiply(const ew_simd_conv *conv, const ew_simd_job *whole,
     }
 }
 
-/* Numbers from..until of what one pixel reads, as they are brought in order. */
-typedef struct {
-    float *to;
-    int32_t from, until, at; /* at: the number that comes next */
-} ew_simd_filler;
-
-/* The next n numbers; NULL: padding. */
-EW_INLINE void ew_simd_fill(ew_simd_filler *filler, const float *x, int32_t n)
+/* Numbers of padding, or of a row of the image, for a window that reaches beyond the row, or whose taps lie apart. */
+static void ew_simd_fill_edge(
+    const ew_simd_conv *conv, const float *x, int32_t side, int32_t from, int32_t until, float *to)
 {
-    const int32_t first = ew_max(filler->from, filler->at), last = ew_min(filler->until, filler->at + n);
-    if (first < last && x)
-        ew_vf_copy_over(filler->to + first - filler->from, x + first - filler->at, last - first);
-    else if (first < last)
-        memset(filler->to + first - filler->from, 0, (size_t)(last - first) * sizeof *filler->to);
-    filler->at += n;
-}
-
-/* One row of a window: column `side` of the row at x, which is NULL outside the image, and those after it. */
-EW_INLINE void ew_simd_fill_row(const ew_simd_conv *conv, ew_simd_filler *filler, const float *x, int32_t side)
-{
-    const int32_t depth = conv->depth, taps = conv->kernel_x;
-    if (!x) {
-        ew_simd_fill(filler, NULL, taps * depth);
-    } else if (conv->dilation_x == 1 && conv->in.pixel == depth) { /* taps that lie side by side are copied at once */
-        const int32_t before = ew_between(0, -side, taps), inside = ew_between(before, conv->width - side, taps);
-        if (before)
-            ew_simd_fill(filler, NULL, before * depth);
-        ew_simd_fill(filler, x + (side + before) * depth, (inside - before) * depth);
-        if (inside < taps)
-            ew_simd_fill(filler, NULL, (taps - inside) * depth);
-    } else {
-        for (int32_t k = 0; k < taps; k++, side += conv->dilation_x)
-            ew_simd_fill(filler, side >= 0 && side < conv->width ? x + side * conv->in.pixel : NULL, depth);
+    for (int32_t k = from / conv->depth; from < until; k++) {
+        const int32_t skip = from - k * conv->depth, run = ew_min(conv->depth - skip, until - from);
+        const int32_t j = side + k * conv->dilation_x;
+        if (x && j >= 0 && j < conv->width)
+            ew_vf_copy_over(to, x + j * conv->in.pixel + skip, run);
+        else
+            memset(to, 0, (size_t)run * sizeof *to);
+        to += run;
+        from += run;
     }
 }
 
-/* Numbers from..until of what the output at (row, column) reads. */
-static void ew_simd_pack(
-    const ew_simd_conv *conv, const float *x, int32_t row, int32_t column, int32_t from, int32_t until, float *to)
+/* Numbers from..until of a row of the windows of `count` pixels side by side, the first at column `side` of the image. */
+static void ew_simd_fill_row(
+    const ew_simd_conv *conv, const float *x, int32_t side, int32_t count, int32_t from, int32_t until, float *to)
 {
-    ew_simd_filler filler = {to, from, until, 0};
-    int32_t i = row * conv->stride_y - conv->top;
-    for (int32_t k = 0; k < conv->kernel_y; k++, i += conv->dilation_y)
-        ew_simd_fill_row(
-            conv, &filler, i >= 0 && i < conv->height ? x + ew_row(&conv->in, i) : NULL,
-            column * conv->stride_x - conv->left);
+    const int32_t is_joined = conv->kernel_x == 1 || (conv->dilation_x == 1 && conv->in.pixel == conv->depth);
+    const int32_t last = x && is_joined ? conv->width - conv->kernel_x : -1; /* column of the last whole window */
+    const int32_t step = conv->stride_x, pixel = conv->in.pixel, run = until - from;
+    for (int32_t n = 0; n < count; n++, side += step, to += EW_SIMD_PITCH)
+        if (side >= 0 && side <= last)
+            ew_vf_copy_over(to, x + side * pixel + from, run);
+        else
+            ew_simd_fill_edge(conv, x, side, from, until, to);
 }
 
-static void ew_simd_pack_pixels(
+/* Numbers from..until of a tile: row by row of the windows, for pixels of one output row at a time. */
+static void ew_simd_fill_tile(
     const ew_simd_conv *conv, const float *x, ew_part part, int32_t first, int32_t count, int32_t from, int32_t until,
     float *tile)
 {
-    const int32_t width = part.right - part.left;
-    const int32_t is_point = conv->kernel_y == 1 && conv->kernel_x == 1;
+    const int32_t width = part.right - part.left, unit = conv->kernel_x * conv->depth;
     int32_t row = part.top + first / width, column = part.left + first % width;
-    for (int32_t n = 0; n < count; n++, tile += EW_SIMD_PITCH) {
-        const int32_t i = row * conv->stride_y - conv->top, j = column * conv->stride_x - conv->left;
-        if (is_point && i >= 0 && i < conv->height && j >= 0 && j < conv->width)
-            ew_vf_copy_over(tile, x + ew_row(&conv->in, i) + j * conv->in.pixel + from, until - from);
-        else
-            ew_simd_pack(conv, x, row, column, from, until, tile);
-        if (++column == part.right) {
-            column = part.left;
-            row++;
+    for (int32_t done = 0, some; done < count; done += some, row++, column = part.left) {
+        float *const line = tile + done * EW_SIMD_PITCH;
+        some = ew_min(count - done, part.right - column);
+        for (int32_t k = 0; k < conv->kernel_y; k++) {
+            const int32_t i = row * conv->stride_y - conv->top + k * conv->dilation_y;
+            const int32_t begin = ew_max(from, k * unit), end = ew_min(until, (k + 1) * unit);
+            if (begin < end)
+                ew_simd_fill_row(
+                    conv, i >= 0 && i < conv->height ? x + ew_row(&conv->in, i) : NULL,
+                    column * conv->stride_x - conv->left, some, begin - k * unit, end - k * unit, line + begin - from);
         }
     }
 }
@@ -272,7 +255,7 @@ static void ew_simd_tile(
             job.low = conv->low;
             job.high = conv->high;
         }
-        ew_simd_pack_pixels(conv, x, part, first, count, start, until, tile);
+        ew_simd_fill_tile(conv, x, part, first, count, start, until, tile);
         ew_simd_multiply(conv, &job, start, count);
     }
     if (conv->kind)

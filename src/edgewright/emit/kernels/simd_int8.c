@@ -267,86 +267,68 @@ static void ew_simd_dot_tile(const ew_simd_int8 *conv, const uint8_t *tile, int3
     }
 }
 
-/* Bytes from..until of what one pixel reads, as they are brought in order. */
-typedef struct {
-    uint8_t *to;
-    int32_t from, until, at; /* at: the byte that comes next */
-    uint8_t flip, fill;
-} ew_simd_packer;
-
-/* The next n bytes; NULL: padding. */
-EW_INLINE void ew_simd_bring(ew_simd_packer *packer, const uint8_t *x, int32_t n)
+/* Bytes of padding, or of a row of the image, for a window that reaches beyond the row, or whose taps lie apart. */
+static void ew_simd_pack_edge(
+    const ew_simd_int8 *conv, const uint8_t *x, int32_t side, int32_t from, int32_t until, uint8_t flip, uint8_t *to)
 {
-    const int32_t first = ew_max(packer->from, packer->at), last = ew_min(packer->until, packer->at + n);
-    if (first < last && x)
-        ew_simd_flipped(packer->to + first - packer->from, x + first - packer->at, last - first, packer->flip);
-    else if (first < last)
-        memset(packer->to + first - packer->from, packer->fill, (size_t)(last - first));
-    packer->at += n;
-}
-
-/* One row of a window: column `side` of the row at x, which is NULL outside the image, and those after it. */
-EW_INLINE void ew_simd_bring_row(const ew_simd_int8 *conv, ew_simd_packer *packer, const uint8_t *x, int32_t side)
-{
-    const int32_t depth = conv->depth, taps = conv->kernel_x;
-    if (!x) {
-        ew_simd_bring(packer, NULL, taps * depth);
-    } else if (conv->dilation_x == 1 && conv->in.pixel == depth) { /* taps that lie side by side are copied at once */
-        const int32_t before = ew_between(0, -side, taps), inside = ew_between(before, conv->width - side, taps);
-        if (before)
-            ew_simd_bring(packer, NULL, before * depth);
-        ew_simd_bring(packer, x + (side + before) * depth, (inside - before) * depth);
-        if (inside < taps)
-            ew_simd_bring(packer, NULL, (taps - inside) * depth);
-    } else {
-        for (int32_t k = 0; k < taps; k++, side += conv->dilation_x)
-            ew_simd_bring(packer, side >= 0 && side < conv->width ? x + side * conv->in.pixel : NULL, depth);
+    for (int32_t k = from / conv->depth; from < until; k++) {
+        const int32_t skip = from - k * conv->depth, run = ew_min(conv->depth - skip, until - from);
+        const int32_t j = side + k * conv->dilation_x;
+        if (x && j >= 0 && j < conv->width)
+            ew_simd_flipped(to, x + j * conv->in.pixel + skip, run, flip);
+        else
+            memset(to, (uint8_t)((uint8_t)conv->zero ^ flip), (size_t)run);
+        to += run;
+        from += run;
     }
 }
 
-static void ew_simd_pack_bytes(
-    const ew_simd_int8 *conv, const uint8_t *x, int32_t row, int32_t column, int32_t from, int32_t until, uint8_t *to)
+/* Bytes from..until of row k of the windows of `count` pixels side by side, the first at column `side` of the image. */
+static void ew_simd_pack_row(
+    const ew_simd_int8 *conv, const uint8_t *x, int32_t side, int32_t count, int32_t from, int32_t until, uint8_t *to)
 {
     const uint8_t flip = conv->is_signed != EW_DOT_SIGNED ? 0x80 : 0;
-    ew_simd_packer packer = {to, from, until, 0, flip, (uint8_t)((uint8_t)conv->zero ^ flip)};
-    int32_t i = row * conv->stride_y - conv->top;
-    for (int32_t k = 0; k < conv->kernel_y; k++, i += conv->dilation_y)
-        ew_simd_bring_row(
-            conv, &packer, i >= 0 && i < conv->height ? x + ew_row(&conv->in, i) : NULL,
-            column * conv->stride_x - conv->left);
-}
-
-/* Pixel n of a tile, block after block. */
-EW_INLINE void ew_simd_pack_pixel(
-    const ew_simd_int8 *conv, const uint8_t *x, int32_t row, int32_t column, int32_t n, int32_t count, uint8_t *tile)
-{
-    const int32_t total = conv->kernel_y * conv->kernel_x * conv->depth;
-    const int32_t i = row * conv->stride_y - conv->top, j = column * conv->stride_x - conv->left;
-    const int32_t is_point = conv->kernel_y == 1 && conv->kernel_x == 1 && i >= 0 && i < conv->height && j >= 0 &&
-                             j < conv->width;
-    for (int32_t from = 0; from < total; from += EW_SIMD_BYTES) {
-        const int32_t until = ew_min(from + EW_SIMD_BYTES, total);
-        uint8_t *const line = tile + (from / EW_SIMD_BYTES * count + n) * EW_SIMD_STEP;
-        if (is_point)
-            ew_simd_flipped(
-                line, x + ew_row(&conv->in, i) + j * conv->in.pixel + from, until - from,
-                conv->is_signed != EW_DOT_SIGNED ? 0x80 : 0);
+    const int32_t is_joined = conv->kernel_x == 1 || (conv->dilation_x == 1 && conv->in.pixel == conv->depth);
+    const int32_t last = x && is_joined ? conv->width - conv->kernel_x : -1; /* column of the last whole window */
+    const int32_t step = conv->stride_x, pixel = conv->in.pixel, run = until - from;
+    for (int32_t n = 0; n < count; n++, side += step, to += EW_SIMD_STEP)
+        if (side >= 0 && side <= last)
+            ew_simd_flipped(to, x + side * pixel + from, run, flip);
         else
-            ew_simd_pack_bytes(conv, x, row, column, from, until, line);
-        for (int32_t end = until - from; end % 4; end++) /* meets weights that are zero */
-            line[end] = 0;
-    }
+            ew_simd_pack_edge(conv, x, side, from, until, flip, to);
 }
 
-/* A tile, and where its pixels go. */
-static void ew_simd_pack_tile(
-    const ew_simd_int8 *conv, const uint8_t *x, uint8_t *y, ew_part part, int32_t first, int32_t count, uint8_t *tile,
-    uint8_t **rows)
+/* Block `from`.. of a tile: row by row of the windows, for pixels of one output row at a time. */
+static void ew_simd_pack_block(
+    const ew_simd_int8 *conv, const uint8_t *x, ew_part part, int32_t first, int32_t count, int32_t from, uint8_t *tile)
+{
+    const int32_t width = part.right - part.left, unit = conv->kernel_x * conv->depth;
+    const int32_t until = ew_min(from + EW_SIMD_BYTES, conv->kernel_y * unit);
+    int32_t row = part.top + first / width, column = part.left + first % width;
+    for (int32_t done = 0, some; done < count; done += some, row++, column = part.left) {
+        uint8_t *const line = tile + done * EW_SIMD_STEP;
+        some = ew_min(count - done, part.right - column);
+        for (int32_t k = 0; k < conv->kernel_y; k++) {
+            const int32_t i = row * conv->stride_y - conv->top + k * conv->dilation_y;
+            const int32_t begin = ew_max(from, k * unit), end = ew_min(until, (k + 1) * unit);
+            if (begin < end)
+                ew_simd_pack_row(
+                    conv, i >= 0 && i < conv->height ? x + ew_row(&conv->in, i) : NULL,
+                    column * conv->stride_x - conv->left, some, begin - k * unit, end - k * unit, line + begin - from);
+        }
+    }
+    for (int32_t end = until - from; end % 4; end++) /* meets weights that are zero */
+        for (int32_t n = 0; n < count; n++)
+            tile[n * EW_SIMD_STEP + end] = 0;
+}
+
+/* Where the tile's pixels go. */
+static void ew_simd_lines_of(
+    const ew_simd_int8 *conv, uint8_t *y, ew_part part, int32_t first, int32_t count, uint8_t **rows)
 {
     const int32_t width = part.right - part.left;
     int32_t row = part.top + first / width, column = part.left + first % width;
     for (int32_t n = 0; n < count; n++) {
-        ew_simd_pack_pixel(conv, x, row, column, n, count, tile);
         rows[n] = y + ew_row(&conv->out, row) + column * conv->out.pixel;
         if (++column == part.right) {
             column = part.left;
@@ -358,11 +340,15 @@ static void ew_simd_pack_tile(
 void ew_simd_int8_run(const ew_simd_int8 *conv, const void *x, void *y, ew_part part, uint8_t *tile)
 {
     const int32_t pixels = (part.bottom - part.top) * (part.right - part.left);
+    const int32_t total = conv->kernel_y * conv->kernel_x * conv->depth;
     uint8_t *rows[EW_SIMD_LINES];
     for (int32_t done = 0; done < pixels; done += conv->rows) {
         const int32_t count = ew_min(conv->rows, pixels - done);
         const int32_t first = conv->is_backward ? pixels - done - count : done;
-        ew_simd_pack_tile(conv, (const uint8_t *)x, (uint8_t *)y, part, first, count, tile, rows);
+        uint8_t *block = tile;
+        for (int32_t from = 0; from < total; from += EW_SIMD_BYTES, block += count * EW_SIMD_STEP)
+            ew_simd_pack_block(conv, (const uint8_t *)x, part, first, count, from, block);
+        ew_simd_lines_of(conv, (uint8_t *)y, part, first, count, rows);
         ew_simd_dot_tile(conv, tile, count, rows);
     }
 }
