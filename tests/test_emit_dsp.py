@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -39,7 +40,8 @@ def chain(*layers: dict, shape=(1, 7, 5, 3), arithmetic=Arithmetic.TFLITE, dtype
         scale, zero = fields.pop("scale", 6 / 255), fields.pop("zero", 0)
         taps = (*kernel, b.shape(x)[-1]) if kernel else (b.shape(x)[-1],)
         w = rng.integers(-127, 128, (channels, *taps)).astype(np.int8)
-        scales = tuple(float(np.float32(s)) for s in rng.uniform(0.002, 0.01, channels))
+        least = fields.pop("least", 0.002)
+        scales = tuple(float(np.float32(s)) for s in np.exp(rng.uniform(np.log(least), np.log(0.01), channels)))
         bias = rng.integers(-3000, 3000, channels).astype(np.int32)
         names = [x, b.constant("w", w, Quant(scales, (0,) * channels, 0)), b.constant("b", bias)]
         op = Conv2d(**fields) if kernel else Dense(**fields)
@@ -64,7 +66,11 @@ CHAINS: dict[str, tuple[tuple[dict, ...], tuple[int, ...]]] = {
     "small dense": (({"channels": 2}, {"channels": 4}, {"channels": 1}), (3, 2, 3)),
     "no room for columns": (({**POINT, "channels": 200}, {**POINT, "channels": 200}), (1, 1, 2, 200)),
     "dense after convolutions": ((THREE, {**POINT, "stride": (9, 9)}, {"channels": 5}), (1, 9, 9, 8)),
-    "wide offsets": (({**POINT, "channels": 33}, {"kernel": (1, 1), **OPEN}, {"channels": 9}), (1, 2, 1, 250)),
+    "wide offsets": (
+        ({**POINT, "channels": 40, "least": 1e-6}, {"kernel": (1, 1), "channels": 140, **OPEN}, {"channels": 9}),
+        (1, 2, 1, 140),
+    ),
+    "narrow dense": (({"channels": 9, "activation": RELU6, "scale": 0.05, "zero": 20},), (1, 40)),
 }  # fmt: skip
 
 
@@ -95,6 +101,20 @@ def test_our_kernels_take_every_layer(key: str) -> None:
     network = chain(*layers, shape=shape)
     text = str(emit(make_plan(network), TARGETS["cortex-m4"], network).files["chain.c"])
     assert text.count("chain_dsp_conv(") + text.count("chain_dsp_dense(") == len(layers)
+
+
+def test_all_kinds_of_kernels_are_reached() -> None:
+    """So that what the other tests compare is every kernel there is."""
+    found = set()
+    for turn in range(3):
+        for i, (layers, shape) in enumerate(CHAINS.values()):
+            arithmetic, dtype = KINDS[(i + turn) % 3]
+            network = chain(*layers, shape=shape, arithmetic=arithmetic, dtype=dtype, seed=i + turn)
+            text = str(emit(make_plan(network), TARGETS["cortex-m4"], network).files["chain.c"])
+            found |= set(re.findall(r"chain_dsp_(\w*(?:plain|general|wide|float))\b", text))
+    pairs = {"plain", "general", "wide", "float"}
+    fours = {f"fours_{kind}" for kind in pairs}
+    assert found >= pairs | fours | {"fours_unsigned_general", "fours_unsigned_float"}
 
 
 def test_dense_layers_may_round_as_tflm_does() -> None:
@@ -134,7 +154,7 @@ def test_the_chip_gives_the_same() -> None:
     mixed = (*CHAINS["odd channels"][0], {"kernel": (5, 3), **OPEN}, {"channels": 9}, {"channels": 6, **OPEN})
     for seed, kind in enumerate(({}, unsigned)):
         check_on_board(chain(*mixed, seed=seed, **kind))
-        check_on_board(chain(*CHAINS["wide offsets"][0], shape=(1, 1, 2, 250), seed=seed, **kind))
+        check_on_board(chain(*CHAINS["wide offsets"][0], shape=(1, 1, 2, 140), seed=seed, **kind))
 
 
 def test_other_compilers_accept_it() -> None:
@@ -180,6 +200,14 @@ def test_multipliers_give_what_the_rule_says_for_every_sum(
     if fixed is not None:
         given_ = every if twice else every - bias
         np.testing.assert_array_equal(fixed.stored(given_, -128, 127), rule.stored(every))
+
+
+def test_channels_that_store_one_value_need_no_sums() -> None:
+    """A dead channel with a bias that no shifted sum could hold."""
+    rule = rule_of(0.01, 0, -(1 << 30) - 500, -(1 << 30) + 500, twice=True)
+    fixed = fit(rule, drop_bits=np.array([6]), least_left=8)
+    assert fixed is not None and fixed.multiplier[0] == 0 and fixed.drop is not None and fixed.drop[0] == 0
+    assert fixed.offset[0] >> fixed.shift == -128
 
 
 def test_a_multiplier_that_is_wrong_for_one_sum_is_refused() -> None:

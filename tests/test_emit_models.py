@@ -54,14 +54,17 @@ def test_trained_models_on_the_host(path):
 
 
 def test_keyword_accuracy_is_that_of_the_reference(corpus_folder):
-    """1000 labelled frames: 90.2 % in LiteRT, and the same answer to each of them from C."""
+    """1000 labelled frames: 90.1 % by LiteRT's reference kernels, and the same scores for each of them from C.
+
+    LiteRT's default kernels (XNNPACK), which round otherwise, get one frame more: 90.2 %.
+    """
     path = corpus_folder / "models" / "mlperf_kws_ref_int8.tflite"
     data = np.load(corpus_folder / "data" / "eembc_kws01_int8.npz")
     network = edgewright.read_model(path)
     native = build(emit(make_plan(network, explain=False), TARGETS["cortex-m4"]), flags=QUICK)
     truth = reference(path, network)
     name, output = network.inputs[0], network.outputs[0]
-    answers = np.array([native.run({name: x[None]})[output] for x in data["x"]])
-    assert (answers.reshape(1000, -1).argmax(1) == data["y"]).mean() == pytest.approx(0.902)
-    for x, answer in zip(data["x"][:200], answers, strict=False):
-        np.testing.assert_array_equal(truth.run({name: x[None]})[output], answer)
+    answers = np.concatenate([native.run({name: x[None]})[output] for x in data["x"]])
+    expected = np.concatenate([truth.run({name: x[None]})[output] for x in data["x"]])
+    np.testing.assert_array_equal(answers, expected)
+    assert (answers.argmax(1) == data["y"]).mean() == pytest.approx(0.901)

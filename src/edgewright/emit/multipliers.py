@@ -35,6 +35,12 @@ class Rule:
     def channels(self) -> int:
         return len(self.first)
 
+    @property
+    def constant(self) -> Array:
+        """(channels,): whether all sums of a channel are stored alike."""
+        ends = self.stored(np.stack([self.first, self.last], axis=1))
+        return np.asarray(ends[:, 0] == ends[:, 1])
+
 
 @dataclass(frozen=True)
 class Fixed:
@@ -83,12 +89,14 @@ def fit(
 
     With `bias` (per channel), C's sums come without it and the offset makes up for it. With `drop_bits`, a channel's
     negative sums lose 2^-bits of an output step, which is what a second rounding half away from zero amounts to;
-    this needs the sign of the whole sum, so that the two do not go together. Sums are shifted by `least_left` to
+    this needs the sign of the whole sum, so that the two do not go together. A channel that stores one value only gets
+    the multiplier 0: its sums may wrap around. Sums are shifted by `least_left` to
     `most_left`. With `is_wide`, offsets have 64 bits: almost everything can be fitted.
     """
     assert bias is None or drop_bits is None
     base = np.zeros(rule.channels, np.int64) if bias is None else bias.astype(np.int64)
-    sizes = _sizes(rule, base, least_left, most_left)
+    live = np.nonzero(~rule.constant)[0]
+    sizes = _sizes(rule, base, live, least_left, most_left)
     least = 0 if drop_bits is None else int(drop_bits.max(initial=0))
     if sizes is None or sizes[1] - int(is_wide) < least:
         return None
@@ -96,18 +104,21 @@ def fit(
     drop = None
     if drop_bits is not None:
         drop = np.where(drop_bits > 0, 1 << np.maximum(shift - drop_bits.astype(np.int64), 0), 0)
-    limits = _Limits(rule, thresholds(rule), base, drop, by, shift, 32 if is_wide else 0)
-    found = limits.search(np.arange(rule.channels))
-    if found is None:
+        drop[rule.constant] = 0
+    bits = 32 if is_wide else 0
+    found = np.stack([0 * base, rule.stored(rule.first[:, None])[:, 0].astype(np.int64) << (shift + bits)], axis=1)
+    fitted = _Limits(rule, thresholds(rule), base, drop, by, shift, bits).search(live)
+    if fitted is None:
         return None
+    found[live] = fitted
     multiplier, offset = found[:, 0].astype(np.int32), found[:, 1].astype(np.int64 if is_wide else np.int32)
     return Fixed(multiplier, offset, None if drop is None else drop.astype(np.int32), by, shift, is_wide)
 
 
-def _sizes(rule: Rule, base: Array, least_left: int, most_left: int) -> tuple[int, int] | None:
+def _sizes(rule: Rule, base: Array, live: Array, least_left: int, most_left: int) -> tuple[int, int] | None:
     """(left, shift): sums as large as 31 bits allow, and the largest multiplier just below 2^31."""
-    largest = max(int(np.abs(rule.first - base).max()), int(np.abs(rule.last - base).max()), 1)
-    scale = float(rule.scale.max())
+    largest = int(np.abs(np.stack([rule.first - base, rule.last - base]))[:, live].max(initial=1))
+    scale = float(rule.scale[live].max(initial=2.0**-20))
     if largest > INT32_MAX or not 0 < scale < 2.0**20:
         return None
     room = min(31 - largest.bit_length(), most_left)
@@ -131,16 +142,16 @@ class _Limits:
 
     def search(self, channels: Array) -> Array | None:
         """(channels, 2): a multiplier and an offset for each channel."""
-        scale = self.rule.scale
+        scale = self.rule.scale[channels]
         # A change of the slope that moves the farthest threshold by about one sum.
-        span = scale / (np.maximum(np.abs(self.rule.first), np.abs(self.rule.last)) + 1)
+        span = scale / (np.maximum(np.abs(self.rule.first), np.abs(self.rule.last))[channels] + 1)
         found = self._try(channels, scale - span, scale + span, TRIES[0])
-        stubborn = channels[found[:, 0] < 0]
+        stubborn = np.nonzero(found[:, 0] < 0)[0]
         if len(stubborn):
-            lowest, highest = self._slopes(stubborn)
+            lowest, highest = self._slopes(channels[stubborn])
             if np.any(highest <= lowest):
                 return None
-            found[stubborn] = self._try(stubborn, lowest, highest, TRIES[1])
+            found[stubborn] = self._try(channels[stubborn], lowest, highest, TRIES[1])
         return None if np.any(found[:, 0] < 0) else found
 
     def _try(self, channels: Array, lowest: Array, highest: Array, tries: int) -> Array:

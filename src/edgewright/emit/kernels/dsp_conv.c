@@ -114,9 +114,10 @@ static void ew_dsp_begin_row(const ew_dsp_convolution *layer, uint8_t *y, const 
 static void ew_dsp_next(const ew_dsp_convolution *layer, uint8_t *y, const ew_part *part, ew_dsp_cursor *at)
 {
     const int32_t step = layer->is_backward ? -1 : 1;
-    at->j += step * layer->stride;
-    at->to += step * layer->y.pixel;
-    if (--at->rest == 0) {
+    if (--at->rest) {
+        at->j += step * layer->stride;
+        at->to += step * layer->y.pixel;
+    } else {
         at->row += step;
         ew_dsp_begin_row(layer, y, part, at);
     }

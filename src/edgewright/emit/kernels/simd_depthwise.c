@@ -80,6 +80,24 @@ EW_WINDOWS(8)
 
 #define EW_SIMD_TAPS 32 /* most rows of a window */
 
+/* Stores the sums of `some` channels from `channel` on, to y or y8. */
+EW_INLINE void ew_simd_window_end(
+    ew_vf sum, int32_t channel, int32_t some, const ew_simd_depthwise *real, float *y, const ew_simd_depthwise8 *whole,
+    const ew_simd_ending *ending, uint8_t *y8)
+{
+    if (real) {
+        const ew_vf v = ew_vf_clamp(
+            ew_vf_add(sum, ew_vf_load(real->bias + channel)), ew_vf_all(real->low), ew_vf_all(real->high));
+        if (some == EW_LANES)
+            ew_vf_store(y, v);
+        else
+            ew_vf_store_some(y, v, some);
+    } else {
+        const ew_vi total = ew_vi_add(ew_vi_nearest(sum), ew_vi_load(whole->finish.bias + channel));
+        ew_simd_put(y8, ew_simd_stored(ending, total), some);
+    }
+}
+
 /* One row of outputs for the channels at hand. Where windows do not divide evenly, the last ones are done twice. */
 EW_INLINE void ew_simd_window_row(
     const ew_simd_windows *w, const ew_simd_kept *kept, int32_t top, int32_t count, int32_t channel, int32_t channels,
@@ -107,24 +125,65 @@ EW_INLINE void ew_simd_window_row(
                 ew_simd_windows_1(w, rows, at, kept->step, weights, sums);
             for (int32_t n = 0; n < block; n++) {
                 const int32_t to = (first + n) * w->out.pixel + channel + c;
-                const ew_vf sum = ew_vf_load(sums + n * EW_LANES);
-                if (real) {
-                    const ew_vf kept_in = ew_vf_clamp(
-                        ew_vf_add(sum, ew_vf_load(real->bias + channel + c)), ew_vf_all(real->low), ew_vf_all(real->high));
-                    if (some == EW_LANES)
-                        ew_vf_store(y + to, kept_in);
-                    else
-                        ew_vf_store_some(y + to, kept_in, some);
-                } else {
-                    const ew_vi total = ew_vi_add(ew_vi_nearest(sum), ew_vi_load(whole->finish.bias + channel + c));
-                    ew_simd_put(y8 + to, ew_simd_stored(&ending, total), some);
-                }
+                ew_simd_window_end(
+                    ew_vf_load(sums + n * EW_LANES), channel + c, some, real, y ? y + to : NULL, whole, &ending,
+                    y8 ? y8 + to : NULL);
             }
         }
     }
     if (real && real->kind)
         for (int32_t n = 0; n < count; n++)
             ew_simd_activate(y + n * w->out.pixel + channel, channels, real->kind, real->a, real->b);
+}
+
+/* Some channels of the window at (up, side), read where they lie. */
+EW_INLINE ew_vf ew_simd_window_near(
+    const ew_simd_windows *w, int32_t up, int32_t side, int32_t c, int32_t some, const float *x, const uint8_t *x8,
+    uint8_t flip, int32_t zero)
+{
+    const int32_t panel = (w->channels + EW_PANEL - 1) / EW_PANEL * EW_PANEL;
+    ew_vf sum = ew_vf_all(0.0f);
+    for (int32_t ky = 0; ky < w->kernel_y; ky++) {
+        const int32_t i = up + ky * w->dilation_y;
+        if (i < 0 || i >= w->height)
+            continue;
+        for (int32_t kx = 0; kx < w->kernel_x; kx++) {
+            const int32_t j = side + kx * w->dilation_x, at = ew_row(&w->in, i) + j * w->in.pixel + c;
+            ew_vf v;
+            if (j < 0 || j >= w->width)
+                continue;
+            if (x)
+                v = some == EW_LANES ? ew_vf_load(x + at) : ew_vf_load_some(x + at, some);
+            else
+                v = ew_vi_real(ew_vi_sub(ew_simd_get(x8 + at, some, flip), ew_vi_all(zero)));
+            sum = ew_vf_fma(v, ew_vf_load(w->weights + (ky * w->kernel_x + kx) * panel + c), sum);
+        }
+    }
+    return sum;
+}
+
+/* Pixel after pixel, nothing kept. */
+EW_INLINE void ew_simd_slide_near(
+    const ew_simd_windows *w, ew_part part, const ew_simd_depthwise *real, const float *x, float *y,
+    const ew_simd_depthwise8 *whole, const uint8_t *x8, uint8_t *y8, uint8_t flip, int32_t zero)
+{
+    const int32_t width = part.right - part.left, pixels = (part.bottom - part.top) * width;
+    for (int32_t n = 0; n < pixels; n++) {
+        const int32_t at = w->is_backward ? pixels - 1 - n : n;
+        const int32_t row = part.top + at / width, column = part.left + at % width;
+        const int32_t to = ew_row(&w->out, row) + column * w->out.pixel;
+        for (int32_t c = 0; c < w->channels; c += EW_LANES) {
+            const int32_t some = ew_min(EW_LANES, w->channels - c);
+            const ew_vf sum = ew_simd_window_near(
+                w, row * w->stride_y - w->top, column * w->stride_x - w->left, c, some, x, x8, flip, zero);
+            ew_simd_ending ending;
+            if (whole)
+                ending = ew_simd_prepared(&whole->finish, c);
+            ew_simd_window_end(sum, c, some, real, y ? y + to + c : NULL, whole, &ending, y8 ? y8 + to + c : NULL);
+        }
+        if (real && real->kind)
+            ew_simd_activate(y + to, w->channels, real->kind, real->a, real->b);
+    }
 }
 
 /* Group after group of channels, row after row; of the two kinds of tensors one is NULL. */
@@ -142,6 +201,10 @@ EW_INLINE void ew_simd_slide(
     kept.left = part.left * w->stride_x - w->left;
     if (count <= 0)
         return;
+    if (!w->group) {
+        ew_simd_slide_near(w, part, real, x, y, whole, x8, y8, flip, zero);
+        return;
+    }
     for (int32_t channel = 0; channel < w->channels; channel += w->group) {
         const int32_t channels = ew_min(w->group, w->channels - channel);
         kept.low = kept.high = 0;

@@ -61,11 +61,12 @@ def _channels(fixed: Fixed, base: Array, flip: int) -> Array:
 
 def _in_float(site: Site, sums: Sums, base: Array, flip: int) -> Numbers | None:
     """Float scales of shifted sums: a power of two changes no rounding."""
-    rule = sums.rule
+    rule, is_live = sums.rule, ~sums.rule.constant
     assert site.result.quant is not None
-    largest = max(-int(rule.first.min()), int(rule.last.max()))
+    largest = int(np.abs(np.stack([rule.first, rule.last]))[:, is_live].max(initial=0))
     if largest >= 1 << (31 - LEFT) or largest * float(rule.scale.max()) >= 1 << 30:
         return None
-    scale = (rule.scale.astype(np.float32) / np.float32(1 << LEFT)).view(np.int32)
-    zero = np.full(len(scale), site.result.quant.zero[0] - flip)
+    scale = (np.where(is_live, rule.scale, 0).astype(np.float32) / np.float32(1 << LEFT)).view(np.int32)
+    alike = rule.stored(rule.first[:, None])[:, 0]
+    zero = np.where(is_live, site.result.quant.zero[0], alike) - flip
     return Numbers("float", np.stack([scale, base << LEFT, zero], axis=1).astype(np.int32), LEFT, 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ...network import Array
@@ -32,10 +34,10 @@ def _real(site: Site, op: Conv2d, c: Source) -> bool:
     weights = site.network.constants[site.inputs[1].tensor.name]
     bias = site.unit.constants.add(padded(real_bias(site)), f"{site.layer.name}: bias", 64)
     end = ending(op.activation)
-    fields = (_windows(site, op, weights, room[2]), bias, *end.fields)
+    fields = (_windows(site, op, weights, room.group), bias, *end.fields)
     table = site.unit.table("ew_simd_depthwise", fields)
     with pictures(site, c) as (x, y):
-        c.line(f"ew_simd_depthwise_run(&{table}, {x}, {y}, part, {working_room(c, room[0], room[1], 'float')});")
+        c.line(f"ew_simd_depthwise_run(&{table}, {x}, {y}, part, {room.expression(c)});")
     finish(site, c, end)
     return True
 
@@ -44,10 +46,10 @@ def _whole(site: Site, op: Conv2d, c: Source) -> bool:
     whole, room = whole_layer(site), _room(site, op)
     if whole is None or room is None or not _is_exact(whole):
         return False
-    windows = _windows(site, op, whole.weights.astype(np.float32), room[2])
+    windows = _windows(site, op, whole.weights.astype(np.float32), room.group)
     table = site.unit.table("ew_simd_depthwise8", (windows, whole.finish, int(whole.is_signed), whole.zero))
     with pictures(site, c) as (x, y):
-        c.line(f"ew_simd_depthwise8_run(&{table}, {x}, {y}, part, {working_room(c, room[0], room[1], 'float')});")
+        c.line(f"ew_simd_depthwise8_run(&{table}, {x}, {y}, part, {room.expression(c)});")
     return True
 
 
@@ -56,8 +58,20 @@ def _is_exact(whole: Whole) -> bool:
     return bool(weights.sum(axis=1).max() * 255 < MOST_SUM)
 
 
-def _room(site: Site, op: Conv2d) -> tuple[str | None, int, int] | None:
-    """(where, bytes, channels at a time) of the rows to keep; None where they do not fit or may not be cut."""
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """Where rows are kept: in the arena (a C expression) or on the stack (None); how many channels at a time."""
+
+    where: str | None
+    size: int  # bytes
+    group: int  # 0: no rows are kept
+
+    def expression(self, c: Source) -> str:
+        return working_room(c, self.where, self.size, "float") if self.group else "NULL"
+
+
+def _room(site: Site, op: Conv2d) -> _Room | None:
+    """Room for as many channels as fit; where memory is shared otherwise than in place, for all of them or none."""
     kernel = site.shapes[1][1:3]
     reach = [(k - 1) * d for k, d in zip(kernel, op.dilation, strict=True)]
     in_place = site.sweep is Sweep.CHANNELS
@@ -69,7 +83,9 @@ def _room(site: Site, op: Conv2d) -> tuple[str | None, int, int] | None:
     panels = -(-site.result.shape[3] // PANEL)
     least = panels if site.shares(0) and not in_place else 1
     where, size = room_for(site, least * panel, panels * panel)
-    return (where, size, min(panels, size // panel) * PANEL) if size else None
+    if not size:
+        return None if in_place else _Room(None, 0, 0)
+    return _Room(where, size, min(panels, size // panel) * PANEL)
 
 
 def _windows(site: Site, op: Conv2d, weights: Array, group: int) -> str:
