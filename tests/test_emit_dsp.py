@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgewright.emit import TARGETS, Options, Rounding, emit
-from edgewright.emit.multipliers import Rule, fit, thresholds
+from edgewright.emit.multipliers import Rule, fit
 from edgewright.emit.native import build
 from edgewright.emit.operators.dsp_packing import grouped, overlapped, overlapping
 from edgewright.memory import plan as make_plan
@@ -183,7 +183,7 @@ def test_thresholds_are_where_values_change(scale: float, zero: int, first: int,
     rule = rule_of(scale, zero, first, last, twice=True)
     every = np.arange(first, last + 1)[None]
     values = rule.stored(every)[0]
-    found = thresholds(rule)[0]
+    found = rule.thresholds[0]
     for v in (-127, -60, 0, 1, 127):
         reached = np.nonzero(values >= v)[0]
         assert found[v + 127] == (first + reached[0] if len(reached) else last + 1)

@@ -35,7 +35,7 @@ from edgewright.network.operators import (
     Unary,
     UnaryKind,
 )
-from edgewright.program import Plan, Program, Stage, Step, Sweep
+from edgewright.program import Plan, Program, Step, Sweep
 from emitting import WARNINGS
 from emitting_batch import agree
 
@@ -56,6 +56,11 @@ REAL = [
     Unary(UnaryKind.GELU),  # one that the kernels leave to a second pass
 ]
 WHOLE = [None, Clamp(0.0), Clamp(0.0, 6.0)]
+WINDOWS = [  # kernel, stride, pads: one that fits in place, and others
+    ((3, 3), (1, 1), (1, 1, 1, 1)),
+    ((3, 3), (2, 2), (0, 1, 1, 2)),
+    ((5, 2), (1, 2), (4, 1, 0, 1)),
+]
 
 
 def flags(vectors: str) -> list[str]:
@@ -69,14 +74,15 @@ def flags(vectors: str) -> list[str]:
 
 
 class Layers:
-    """Layers side by side in one network, so that one build tests many."""
+    """Layers side by side in one network, so that one build tests many; each group of them is planned alone."""
 
     def __init__(self, kind: str, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
         self.is_real = kind == "float"
         self.is_tflite = kind == "tflite"
-        self.builder = Builder(kind, Arithmetic.TFLITE if self.is_tflite else Arithmetic.ONNX)
-        self.outputs: list[str] = []
+        self.arithmetic = Arithmetic.TFLITE if self.is_tflite else Arithmetic.ONNX
+        self.groups: list[Network] = []
+        self.builder = Builder("", self.arithmetic)
 
     @property
     def format(self) -> dict[str, object]:
@@ -100,31 +106,58 @@ class Layers:
         return self.pick(REAL if self.is_real else WHOLE)
 
     def input(self, *shape: int) -> str:
-        return self.builder.input(f"x{len(self.builder.inputs)}", shape, **self.format)
+        return self.builder.input(self.name("x"), shape, **self.format)
+
+    def name(self, base: str) -> str:
+        return f"{base}{len(self.groups)}_{len(self.builder.tensors)}"
 
     def weights(self, shape: tuple[int, ...]) -> list[str]:
-        b, rng = self.builder, self.rng
+        rng = self.rng
         if self.is_real:
             w = rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))
-            return [b.constant("w", w.astype(np.float32)), b.constant("b", rng.normal(size=shape[0]).astype("f4"))]
+            return [
+                self.constant(w.astype(np.float32)),
+                self.constant(rng.normal(size=shape[0]).astype(np.float32)),
+            ]
         scales = tuple(map(float, rng.uniform(0.002, 0.01, shape[0])))
         quant = Quant(scales, (0,) * shape[0], 0) if shape[0] > 1 else Quant.of(scales[0])
-        w = b.constant("w", rng.integers(-127, 128, shape, np.int8), quant)
-        return [w, b.constant("b", rng.integers(-2000, 2000, shape[0], np.int32))]
+        w = self.constant(rng.integers(-127, 128, shape, np.int8), quant)
+        return [w, self.constant(rng.integers(-2000, 2000, shape[0], np.int32))]
+
+    def constant(self, values, quant: Quant | None = None) -> str:
+        return self.builder.constant(self.name("w"), values, quant)
 
     def layer(self, op, inputs: list[str], name: str) -> str:
-        return self.builder.layer(op, inputs, f"{name}{len(self.builder.layers)}", **self.format)
+        return self.builder.layer(op, inputs, self.name(name), **self.format)
 
     def end(self, y: str) -> None:
-        self.outputs.append(y)
+        self.groups.append(self.builder.build([y]))
+        self.builder = Builder("", self.arithmetic)
 
     def conv(self, x: str, kernel, channels: int, groups: int = 1, **attributes) -> str:
         depth = self.builder.tensors[x].shape[3] // groups
         op = Conv2d(groups=groups, activation=self.activation, **attributes)
         return self.layer(op, [x, *self.weights((channels, *kernel, depth))], "conv")
 
-    def build(self) -> Network:
-        return self.builder.build(self.outputs)
+    def plan(self, gap: int) -> Plan:
+        """All groups one after the other, each where its own plan puts it; the first `gap` bytes are free."""
+        whole = Builder(self.arithmetic.value, self.arithmetic)
+        buffers, views, stages, base = [], {}, [], gap
+        for group in self.groups:
+            whole.tensors |= group.tensors
+            whole.constants |= group.constants
+            whole.inputs += group.inputs
+            whole.layers += group.layers
+            plan = make_plan(group, explain=False)
+            stages += plan.program.stages
+            views |= plan.views
+            buffers += [
+                replace(buffer, offset=base + buffer.offset, first=0, last=10_000) for buffer in plan.buffers
+            ]
+            base += -(-plan.peak_bytes // 64) * 64
+        network = whole.build([group.outputs[0] for group in self.groups])
+        program = Program(network, tuple(stages))
+        return replace(plan, program=program, buffers=tuple(buffers), views=views, peak_bytes=base, free=())
 
 
 def convolutions(layers: Layers) -> None:
@@ -144,7 +177,11 @@ def depthwise(layers: Layers) -> None:
     """Alone, in a chain that lies in place, and with a window that reaches far beyond the image."""
     for channels in (1, 5, 16, 33, 48):
         x = layers.input(layers.int(1, 2), layers.int(6, 12), layers.int(3, 20), channels)
-        for kernel, stride, pads in (((3, 3), (1, 1), (1, 1, 1, 1)), ((3, 3), (2, 2), (0, 1, 1, 2)), ((5, 2), (1, 2), (4, 1, 0, 1))):
+        for kernel, stride, pads in (
+            ((3, 3), (1, 1), (1, 1, 1, 1)),
+            ((3, 3), (2, 2), (0, 1, 1, 2)),
+            ((5, 2), (1, 2), (4, 1, 0, 1)),
+        ):
             x = layers.conv(x, kernel, channels, groups=channels, stride=stride, pads=pads)
         layers.end(x)
 
@@ -157,27 +194,31 @@ def products(layers: Layers) -> None:
 
 def small(layers: Layers) -> None:
     """Pools, means, sums, products with broadcasting, batch normalisation, activations alone."""
-    b = layers.builder
     for channels in (3, 16, 37):
         x = layers.input(1, 9, 8, channels)
         x = layers.layer(MaxPool2d((3, 2), (2, 1), (1, 1), (1, 0, 1, 1), layers.activation), [x], "max")
-        counted = AvgPool2d((3, 3), (1, 2), (1, 1), (1, 1, 1, 1), layers.activation, count_pads=True, uncounted=(1, 0))
+        counted = AvgPool2d(
+            (3, 3), (1, 2), (1, 1), (1, 1, 1, 1), layers.activation, count_pads=True, uncounted=(1, 0)
+        )
         x = layers.layer(counted, [x], "avg")
         x = layers.layer(AvgPool2d((2, 2), (1, 1), (1, 1), (0, 1, 1, 0)), [x], "avg")
         gate = layers.layer(Reduce((1, 2), kind=ReduceKind.MEAN), [x], "mean")
         for kind in (BinaryKind.MUL, BinaryKind.ADD, BinaryKind.SUB):
             x = layers.layer(Binary(kind, layers.activation), [x, gate], "gated")
-        x = layers.layer(Binary(BinaryKind.ADD, layers.activation), [x, layers.input(*b.tensors[x].shape)], "sum")
+        other = layers.input(*layers.builder.tensors[x].shape)
+        x = layers.layer(Binary(BinaryKind.ADD, layers.activation), [x, other], "sum")
         for activation in REAL[1:]:
             x = layers.layer(activation, [x], "activation")
-        scale = [b.constant("s", layers.rng.normal(size=channels).astype(np.float32)) for _ in range(2)]
+        scale = [layers.constant(layers.rng.normal(size=channels).astype(np.float32)) for _ in range(2)]
         layers.end(layers.layer(BatchNorm(layers.activation), [x, *scale], "norm"))
 
 
 def sums(layers: Layers) -> None:
     for shape in ((1, 5, 5, 16), (1, 3, 7, 5), (40,)):
         for kind in (BinaryKind.ADD, BinaryKind.SUB):
-            layers.end(layers.layer(Binary(kind, layers.activation), [layers.input(*shape) for _ in range(2)], "sum"))
+            layers.end(
+                layers.layer(Binary(kind, layers.activation), [layers.input(*shape) for _ in range(2)], "sum")
+            )
 
 
 PARTS: dict[str, list[Callable[[Layers], None]]] = {
@@ -187,16 +228,11 @@ PARTS: dict[str, list[Callable[[Layers], None]]] = {
 }
 
 
-def network_of(kind: str, seed: int) -> Network:
+def plan_of(kind: str, seed: int, gap: int = 0) -> Plan:
     layers = Layers(kind, seed)
     for part in PARTS[kind]:
         part(layers)
-    return layers.build()
-
-
-def in_order(network: Network) -> Plan:
-    """A plan with all its sharing; the best order of layers that have nothing to do with each other is of no interest."""
-    return make_plan(network, explain=False)
+    return layers.plan(gap)
 
 
 def check(library: Library, options: list[str], cc: str | None = None) -> None:
@@ -206,9 +242,77 @@ def check(library: Library, options: list[str], cc: str | None = None) -> None:
         agree(network, native.run(inputs, poison), execute(network, inputs))
 
 
-@pytest.mark.parametrize("vectors", VECTORS)
-@pytest.mark.parametrize("kind", PARTS)
+BUILDS = (
+    [("float", v) for v in ("plain", "avx2", "native")] + [("tflite", v) for v in VECTORS] + [("onnx", "native")]
+)
+
+
+@pytest.mark.parametrize(("kind", "vectors"), BUILDS)
 def test_every_width_of_vectors(kind, vectors):
-    options = flags(vectors)
-    network = network_of(kind, seed=sorted(VECTORS).index(vectors))
-    check(emit(in_order(network), TARGETS["host"], network), options)
+    """Room to work is found on the stack, and with a gap in the arena there."""
+    options, seed = flags(vectors), sorted(VECTORS).index(vectors)
+    check(emit(plan_of(kind, seed, gap=seed % 2 << 19), TARGETS["host"]), options)
+
+
+@pytest.mark.parametrize("kind", PARTS)
+def test_these_layers_take_the_vector_kernels(kind):
+    """All but a function that they do not know, in every order that plans ask for."""
+    plan = plan_of(kind, seed=0)
+    library = emit(plan, TARGETS["host"])
+    schedule = str(library.files[f"{library.name}.c"]).split("_PROBE(")[1:-1]
+    assert len(schedule) == len(plan.program.stages)
+    others = [
+        stage.name for stage, body in zip(plan.program.stages, schedule, strict=True) if "_simd_" not in body
+    ]
+    unknown = [layer.name for layer in plan.network.layers if layer.op == Unary(UnaryKind.GELU)]
+    assert others == unknown
+    sweeps = {step.sweep for stage in plan.program.stages for step in stage.body if isinstance(step, Step)}
+    assert sweeps == set(Sweep)
+
+
+def test_other_families_do_without_them():
+    plan = plan_of("float", seed=0)
+    library = emit(plan, TARGETS["cortex-m4"])
+    assert not any("_simd_" in str(text) for text in library.files.values())
+
+
+@pytest.mark.parametrize("compiler", [("clang", "-std=c99"), ("g++", "-x", "c++", "-std=c++11")])
+@pytest.mark.parametrize("vectors", ["plain", "native"])
+def test_other_compilers_take_the_kernels(compiler, vectors, tmp_path):
+    if not shutil.which(compiler[0]):
+        pytest.skip(f"no {compiler[0]} on this machine")
+    files = kernel_files("k", ["simd_conv", "simd_depthwise", "simd_int8", "simd_lines", "simd_pool"])
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    options = [option for option in flags(vectors) if not option.startswith("-std")]
+    command = [*compiler, *options, "-fsyntax-only", "-I", str(tmp_path), str(tmp_path / "k_kernels.c")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+FUNCTIONS = {  # kind in simd_math.h, numbers a and b, the truth in double
+    4: (0.0, 0.0, lambda x: 1 / (1 + np.exp(-x))),
+    5: (0.0, 0.0, lambda x: x / (1 + np.exp(-x))),
+    7: (0.0, 0.0, np.tanh),
+    2: (1.5, 0.75, lambda x: 0.75 * np.where(x > 0, x, 1.5 * np.expm1(x))),
+}
+
+
+@pytest.mark.parametrize("vectors", ["plain", "native"])
+def test_activations_are_accurate_to_the_last_digits(vectors, tmp_path):
+    for name, text in kernel_files("k", ["simd_math"]).items():
+        (tmp_path / name).write_text(text)
+    command = ["cc", *flags(vectors), "-shared", "-fPIC", "-o", "k.so", "k_kernels.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    activate = ctypes.CDLL(str(tmp_path / "k.so")).k_simd_activate
+    activate.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_float, ctypes.c_float]
+    x = np.concatenate(
+        [np.linspace(-80, 80, 20001), np.geomspace(1e-30, 80, 5001), -np.geomspace(1e-30, 80, 5001)]
+    )
+    x = x.astype(np.float32)
+    for kind, (a, b, truth) in FUNCTIONS.items():
+        y = x.copy()
+        activate(y.ctypes.data, y.size, kind, a, b)
+        expected = truth(x.astype(np.float64))
+        error = np.abs(y - expected) / np.maximum(np.spacing(np.abs(expected).astype(np.float32)), 1e-37)
+        assert error.max() < 6, (kind, x[error.argmax()], error.max())
