@@ -114,7 +114,7 @@ def test_all_kinds_of_kernels_are_reached() -> None:
             found |= set(re.findall(r"chain_dsp_(\w*(?:plain|general|wide|float))\b", text))
     pairs = {"plain", "general", "wide", "float"}
     fours = {f"fours_{kind}" for kind in pairs}
-    assert found >= pairs | fours | {"fours_unsigned_general", "fours_unsigned_float"}
+    assert found >= pairs | fours | {"odd_plain", "odd_general", "fours_unsigned_general", "fours_unsigned_float"}
 
 
 def test_dense_layers_may_round_as_tflm_does() -> None:

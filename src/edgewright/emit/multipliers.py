@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -35,11 +36,24 @@ class Rule:
     def channels(self) -> int:
         return len(self.first)
 
-    @property
+    @cached_property
     def constant(self) -> Array:
         """(channels,): whether all sums of a channel are stored alike."""
         ends = self.stored(np.stack([self.first, self.last], axis=1))
         return np.asarray(ends[:, 0] == ends[:, 1])
+
+    @cached_property
+    def thresholds(self) -> Array:
+        """(channels, high - low): the least sum that is stored as low + 1 + i or more; last + 1 when none is."""
+        values = np.arange(self.low + 1, self.high + 1)[None, :]
+        below = np.repeat(self.first[:, None], values.size, axis=1)
+        above = np.repeat(self.last[:, None] + 1, values.size, axis=1)
+        while np.any(below < above):
+            middle = (below + above) >> 1
+            reached = self.stored(np.minimum(middle, self.last[:, None])) >= values
+            above = np.where(reached, middle, above)
+            below = np.where(reached, below, np.minimum(middle + 1, above))
+        return above
 
 
 @dataclass(frozen=True)
@@ -47,34 +61,27 @@ class Fixed:
     """stored = clamp((high32((sum << left) * multiplier) + offset) >> shift), high32 the upper half of the product.
 
     Where the sum is negative `drop` is taken off before the shift: the reference rounds half away from zero there.
-    A wide offset has 64 bits and is added to the whole product.
+    A wide offset has 64 bits and is added to the whole product; each channel then has a shift of its own.
     """
 
     multiplier: Array  # (channels,) int32, not negative
     offset: Array  # (channels,) int32, int64 if wide: rounding and zero point, and whatever was added to the sums
     drop: Array | None  # (channels,) int32
     left: int  # for all channels
-    shift: int
+    shifts: Array  # (channels,) equal unless wide
     is_wide: bool = False
+
+    @property
+    def shift(self) -> int:
+        """The one shift of all channels."""
+        assert not self.is_wide
+        return int(self.shifts[0])
 
     def stored(self, sums: Array, low: int, high: int) -> Array:
         """What C computes, (channels, n)."""
         bits = 32 if self.is_wide else 0
         steps = _product(sums, self.multiplier[:, None].astype(np.int64), self.left, _column(self.drop), bits)
-        return np.clip((steps + self.offset[:, None]) >> (self.shift + bits), low, high)
-
-
-def thresholds(rule: Rule) -> Array:
-    """(channels, high - low): the least sum that is stored as low + 1 + i or more; last + 1 when none is."""
-    values = np.arange(rule.low + 1, rule.high + 1)[None, :]
-    below = np.repeat(rule.first[:, None], values.size, axis=1)
-    above = np.repeat(rule.last[:, None] + 1, values.size, axis=1)
-    while np.any(below < above):
-        middle = (below + above) >> 1
-        reached = rule.stored(np.minimum(middle, rule.last[:, None])) >= values
-        above = np.where(reached, middle, above)
-        below = np.where(reached, below, np.minimum(middle + 1, above))
-    return above
+        return np.clip((steps + self.offset[:, None]) >> (self.shifts[:, None] + bits), low, high)
 
 
 def fit(
@@ -91,41 +98,54 @@ def fit(
     negative sums lose 2^-bits of an output step, which is what a second rounding half away from zero amounts to;
     this needs the sign of the whole sum, so that the two do not go together. A channel that stores one value only gets
     the multiplier 0: its sums may wrap around. Sums are shifted by `least_left` to
-    `most_left`. With `is_wide`, offsets have 64 bits: almost everything can be fitted.
+    `most_left`. With `is_wide`, offsets have 64 bits and channels their own shifts: almost all
+    can be fitted.
     """
     assert bias is None or drop_bits is None
     base = np.zeros(rule.channels, np.int64) if bias is None else bias.astype(np.int64)
     live = np.nonzero(~rule.constant)[0]
-    sizes = _sizes(rule, base, live, least_left, most_left)
-    least = 0 if drop_bits is None else int(drop_bits.max(initial=0))
-    if sizes is None or sizes[1] - int(is_wide) < least:
+    sizes = _sizes(rule, base, live, least_left, most_left, is_wide)
+    least = np.zeros(rule.channels, np.int64) if drop_bits is None else drop_bits.astype(np.int64)
+    if sizes is None or np.any(sizes[1][live] < least[live]):
         return None
-    by, shift = sizes[0], sizes[1] - int(is_wide)  # so that products with their offset stay below 2^63
+    by, shifts = sizes
     drop = None
     if drop_bits is not None:
-        drop = np.where(drop_bits > 0, 1 << np.maximum(shift - drop_bits.astype(np.int64), 0), 0)
+        drop = np.where(drop_bits > 0, 1 << np.maximum(shifts - least, 0), 0)
         drop[rule.constant] = 0
     bits = 32 if is_wide else 0
-    found = np.stack([0 * base, rule.stored(rule.first[:, None])[:, 0].astype(np.int64) << (shift + bits)], axis=1)
-    fitted = _Limits(rule, thresholds(rule), base, drop, by, shift, bits).search(live)
+    found = np.stack(
+        [0 * base, rule.stored(rule.first[:, None])[:, 0].astype(np.int64) << (shifts + bits)], axis=1
+    )
+    fitted = _Limits(rule, rule.thresholds, base, drop, by, shifts, bits).search(live)
     if fitted is None:
         return None
     found[live] = fitted
     multiplier, offset = found[:, 0].astype(np.int32), found[:, 1].astype(np.int64 if is_wide else np.int32)
-    return Fixed(multiplier, offset, None if drop is None else drop.astype(np.int32), by, shift, is_wide)
+    return Fixed(multiplier, offset, None if drop is None else drop.astype(np.int32), by, shifts, is_wide)
 
 
-def _sizes(rule: Rule, base: Array, live: Array, least_left: int, most_left: int) -> tuple[int, int] | None:
-    """(left, shift): sums as large as 31 bits allow, and the largest multiplier just below 2^31."""
+def _sizes(
+    rule: Rule, base: Array, live: Array, least_left: int, most_left: int, is_wide: bool
+) -> tuple[int, Array] | None:
+    """(left, shifts): sums as large as 31 bits allow, and the largest multiplier just below 2^31.
+
+    Wide products stay one bit smaller, so that they and their offset add up to less than 2^63.
+    """
     largest = int(np.abs(np.stack([rule.first - base, rule.last - base]))[:, live].max(initial=1))
-    scale = float(rule.scale[live].max(initial=2.0**-20))
-    if largest > INT32_MAX or not 0 < scale < 2.0**20:
+    scale = rule.scale[live].max(initial=2.0**-20)
+    if largest > INT32_MAX or not np.all(rule.scale[live] > 0) or not scale < 2.0**20:
         return None
     room = min(31 - largest.bit_length(), most_left)
     exponent = int(np.frexp(scale)[1])  # scale < 2^exponent
     shift = min(room - 1 - exponent, MOST_SHIFT)
     left = max(min(room, shift + 1 + exponent), least_left)
-    return (left, shift) if left <= room and shift >= 0 else None
+    if left > room or shift < 0:
+        return None
+    if not is_wide:
+        return left, np.full(rule.channels, shift, np.int64)
+    exponents = np.frexp(np.minimum(rule.scale, scale))[1].astype(np.int64)
+    return left, np.clip(left - 2 - exponents, 0, MOST_SHIFT)
 
 
 @dataclass(frozen=True)
@@ -137,7 +157,7 @@ class _Limits:
     base: Array  # what the sums of C lack
     drop: Array | None
     left: int
-    shift: int
+    shifts: Array
     bits: int  # of the product that are kept below its upper half
 
     def search(self, channels: Array) -> Array | None:
@@ -160,7 +180,7 @@ class _Limits:
         spread = spread[np.argsort(np.abs(spread), kind="stable")]
         middle, half = (highest + lowest) / 2, (highest - lowest) / 2
         slopes = middle[:, None] + half[:, None] * spread
-        candidates = np.rint(slopes * 2.0 ** (32 + self.shift - self.left)).astype(np.int64)
+        candidates = np.rint(slopes * 2.0 ** (32 + self.shifts[channels, None] - self.left)).astype(np.int64)
         result = np.full((len(channels), 2), -1, np.int64)
         for column in range(tries):
             open_ = np.nonzero(result[:, 0] < 0)[0]
@@ -199,7 +219,7 @@ class _Limits:
         """How far a line of this slope can be moved up and down between the thresholds, in output steps."""
         first, last, base = (v[channels, None] for v in (self.rule.first, self.rule.last, self.base))
         least, value = self.least[channels], np.arange(self.rule.low + 1, self.rule.high + 1)[None, :]
-        step = 0 if self.drop is None else self.drop[channels, None] / 2.0**self.shift
+        step = 0 if self.drop is None else self.drop[channels, None] / 2.0 ** self.shifts[channels, None]
         above, below = np.minimum(least, last) - base, np.maximum(least - 1, first) - base
         at_least = np.where(least <= last, value - slope[:, None] * above + step * (above < 0), -np.inf)
         at_most = np.where(least > first, value - slope[:, None] * below + step * (below < 0), np.inf)
@@ -210,7 +230,7 @@ class _Limits:
         first, last = self.rule.first[channels, None], self.rule.last[channels, None]
         least = self.least[channels]
         values = np.arange(self.rule.low + 1, self.rule.high + 1, dtype=np.int64)[None, :]
-        steps, wide = values << (self.shift + self.bits), multiplier[:, None]
+        steps, wide = values << (self.shifts[channels, None] + self.bits), multiplier[:, None]
         # Of what product and offset add up to, at the ends too.
         limit = INT32_MAX << max(self.bits - 1, 0)
         at_least = np.where(least <= last, steps - self._product(channels, np.minimum(least, last), wide), -limit)

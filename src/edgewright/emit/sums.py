@@ -14,7 +14,7 @@ from ..network.kernels.tflite_scales import activation_range, channel_multiplier
 from ..network.operators import Activation, Clamp, Conv2d, Dense
 from ..network.region import Region
 from ..network.tensor import DType
-from .multipliers import Fixed, Rule, fit
+from .multipliers import Rule
 from .options import Rounding
 from .site import Site
 
@@ -28,17 +28,6 @@ class Sums:
     zero: int  # of x: what is taken off each stored x
     rule: Rule
     drop_bits: Array | None  # (channels,): TFLite's convolutions round a second time, after this shift
-
-    @property
-    def needs_sign(self) -> bool:
-        """Whether negative sums are rounded otherwise than positive ones, and are not all clamped away."""
-        return self.drop_bits is not None
-
-    def fitted(self, most_left: int = 31, least_left: int = 0) -> Fixed | None:
-        """Multipliers that are proven right. Without `drop`, the bias is in the offset and sums start at 0."""
-        if self.drop_bits is not None:
-            return fit(self.rule, drop_bits=self.drop_bits, most_left=most_left, least_left=least_left)
-        return fit(self.rule, bias=self.bias, most_left=most_left, least_left=least_left)
 
 
 def sums_of(site: Site) -> Sums | None:

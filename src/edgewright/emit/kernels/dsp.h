@@ -20,17 +20,10 @@
 #define EW_DSP_HAS_FLOAT 0
 #endif
 
-/* Speed where most time goes, whatever the rest is compiled for. */
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__cplusplus)
-#define EW_HOT __attribute__((optimize("O2")))
-#else
-#define EW_HOT
-#endif
-
 /* What becomes of the sums of a channel (see ew_fixed). Kernels named plain take the first kind. Those named general
  * take the second: negative sums are rounded otherwise, or the range is not that of signed bytes; `bias` comes shifted
- * by the layer's `left`. Those named wide take the third: an offset of 64 bits, where none of 32 bits is exact. Those
- * named float take the fourth: a float `scale` of shifted sums, rounded half to even. */
+ * by the layer's `left`. Those named wide take the third: an offset of 64 bits and a shift of its own, where narrow
+ * ones are not exact. Those named float take the fourth: a float `scale` of shifted sums, rounded half to even. */
 typedef struct {
     int32_t multiplier, offset;
 } ew_dsp_channel;
@@ -42,7 +35,7 @@ typedef struct {
 typedef struct {
     int32_t multiplier;
     uint32_t offset;
-    int32_t offset_high, drop, bias;
+    int32_t shift, offset_high, drop, bias;
 } ew_dsp_wide_channel;
 
 typedef struct {
@@ -53,7 +46,7 @@ typedef struct {
 #define EW_DSP_PLAIN 2 /* numbers of a channel */
 #define EW_DSP_FLOAT 3
 #define EW_DSP_GENERAL 4
-#define EW_DSP_WIDE 5
+#define EW_DSP_WIDE 6
 
 typedef struct {
     const int16_t *weights;
@@ -149,7 +142,7 @@ EW_INLINE int32_t ew_dsp_steps(uint32_t sum, const int32_t *numbers, int32_t kin
     if (kind == EW_DSP_GENERAL)
         return ew_high_add(total, general->multiplier, general->offset) - (total < 0 ? general->drop : 0);
     const int64_t product = (int64_t)total * wide->multiplier + wide->offset;
-    return (int32_t)(product >> 32) + wide->offset_high - (total < 0 ? wide->drop : 0);
+    return ((int32_t)(product >> 32) + wide->offset_high - (total < 0 ? wide->drop : 0)) >> wide->shift;
 }
 
 /* Two sums of a pair of channels as stored values. */
@@ -171,14 +164,14 @@ EW_INLINE void ew_dsp_finish(const ew_dsp_work *work, int32_t channel, int32_t a
     "and lr, r11, " sum ", asr #31\n" \
     "smmla " sum ", " sum ", r8, r9\n" \
     "sub " sum ", " sum ", lr\n"
-#define EW_DSP_NUMBERS "ldm r0!, {r8, r9, r11, r12, lr}\n" /* multiplier, offset, its upper half, drop, bias */
+#define EW_DSP_NUMBERS "ldm r0!, {r8-r12, lr}\n" /* multiplier, offset, shift, upper half of the offset, drop, bias */
 #define EW_DSP_WIDE_SUM(sum) \
     EW_DSP_NUMBERS \
     "add " sum ", " sum ", lr\n" \
     "and lr, r12, " sum ", asr #31\n" \
     "sub r11, r11, lr\n" \
     "smlal r9, r11, " sum ", r8\n" \
-    "mov " sum ", r11\n"
+    "asr " sum ", r11, r10\n"
 #define EW_DSP_WIDE_SUMS(a, b) /* of one channel */ \
     EW_DSP_NUMBERS \
     "add " a ", " a ", lr\n" \
@@ -190,8 +183,8 @@ EW_INLINE void ew_dsp_finish(const ew_dsp_work *work, int32_t channel, int32_t a
     "mov r12, r9\n" \
     "smlal r12, lr, " a ", r8\n" \
     "smlal r9, r11, " b ", r8\n" \
-    "mov " a ", lr\n" \
-    "mov " b ", r11\n"
+    "asr " a ", lr, r10\n" \
+    "asr " b ", r11, r10\n"
 #define EW_DSP_FLOAT_SUM(sum) \
     "ldm r0!, {r8, r9, r11}\n" /* scale, bias, zero */ \
     "add " sum ", " sum ", r9\n" \

@@ -55,39 +55,52 @@ static uint32_t ew_dsp_rest(const uint8_t *source, int32_t rest, int32_t length)
     return word;
 }
 
-/* A run for each of two pixels. */
-EW_INLINE uint32_t *ew_dsp_two_runs(const uint8_t *one, const uint8_t *two, int32_t length, uint32_t minus,
-                                    uint32_t flip, uint32_t *to)
-{
-    int32_t words = length >> 2;
-    const int32_t rest = length & 3;
+/* `words` (1 or more) times four taps of each of two pixels; gives where the columns go on. */
 #if EW_DSP
-    if (words) {
-        __asm__ volatile("1:\n"
-                         "ldr r4, [%0], #4\n"
-                         "ldr r5, [%1], #4\n"
-                         "eor r4, r4, %5\n"
-                         "eor r5, r5, %5\n"
-                         "sxtab16 r6, %4, r4, ror #8\n"
-                         "sxtab16 r8, %4, r5, ror #8\n"
-                         "sxtab16 r4, %4, r4\n"
-                         "sxtab16 r5, %4, r5\n"
-                         "subs %3, #1\n"
-                         "stm %2!, {r4, r5, r6, r8}\n"
-                         "bne 1b\n"
-                         : "+r"(one), "+r"(two), "+r"(to), "+r"(words)
-                         : "r"(minus), "r"(flip)
-                         : "r4", "r5", "r6", "r8", "cc", "memory");
-    }
+__attribute__((naked, noinline)) static uint32_t *ew_dsp_two_words(
+    __attribute__((unused)) const uint8_t *one, __attribute__((unused)) const uint8_t *two,
+    __attribute__((unused)) uint32_t *to, __attribute__((unused)) int32_t words,
+    __attribute__((unused)) uint32_t minus, __attribute__((unused)) uint32_t flip)
+{
+    __asm__ volatile("push {r4-r7, lr}\n"
+                     "ldrd r4, r5, [sp, #20]\n"
+                     "1:\n"
+                     "ldr r6, [r0], #4\n"
+                     "ldr r7, [r1], #4\n"
+                     "eors r6, r5\n"
+                     "eors r7, r5\n"
+                     "sxtab16 r12, r4, r6, ror #8\n"
+                     "sxtab16 lr, r4, r7, ror #8\n"
+                     "sxtab16 r6, r4, r6\n"
+                     "sxtab16 r7, r4, r7\n"
+                     "subs r3, #1\n"
+                     "stm r2!, {r6, r7, r12, lr}\n"
+                     "bne 1b\n"
+                     "mov r0, r2\n"
+                     "pop {r4-r7, pc}\n");
+}
 #else
+static uint32_t *ew_dsp_two_words(const uint8_t *one, const uint8_t *two, uint32_t *to, int32_t words, uint32_t minus,
+                                  uint32_t flip)
+{
     for (; words > 0; words--, one += 4, two += 4, to += 4) {
         ew_dsp_put(to, ew_dsp_load(one) ^ flip, minus);
         ew_dsp_put(to + 1, ew_dsp_load(two) ^ flip, minus);
     }
+    return to;
+}
 #endif
+
+/* A run for each of two pixels. */
+EW_INLINE uint32_t *ew_dsp_two_runs(const uint8_t *one, const uint8_t *two, int32_t length, uint32_t minus,
+                                    uint32_t flip, uint32_t *to)
+{
+    const int32_t words = length >> 2, rest = length & 3;
+    if (words)
+        to = ew_dsp_two_words(one, two, to, words, minus, flip);
     if (rest) {
-        ew_dsp_put(to, ew_dsp_rest(one, rest, length) ^ flip, minus);
-        ew_dsp_put(to + 1, ew_dsp_rest(two, rest, length) ^ flip, minus);
+        ew_dsp_put(to, ew_dsp_rest(one + 4 * words, rest, length) ^ flip, minus);
+        ew_dsp_put(to + 1, ew_dsp_rest(two + 4 * words, rest, length) ^ flip, minus);
         to += 4;
     }
     return to;
@@ -130,17 +143,9 @@ void ew_dsp_conv(const ew_dsp_convolution *layer, const void *x, void *y, const 
     const int32_t length = layer->pixels * layer->depth;
     const int32_t last = layer->width - (layer->runs * layer->pixels - 1) * layer->step; /* first tap: before it */
     int32_t count = (part->bottom - part->top) * (part->right - part->left);
-    ew_dsp_work work, first;
+    ew_dsp_work work;
     ew_dsp_cursor at;
     ew_dsp_open(&layer->sums, &work);
-    const int32_t is_odd = work.count & 1;
-    first = work;
-    if (is_odd) {
-        first.count = 2;
-        work.count--;
-        work.weights += work.taps;
-        work.channels += 2 * layer->sums.numbers;
-    }
     at.row = layer->is_backward ? part->bottom - 1 : part->top;
     ew_dsp_begin_row(layer, (uint8_t *)y, part, &at);
     for (; count > 0; count -= 2) {
@@ -151,18 +156,14 @@ void ew_dsp_conv(const ew_dsp_convolution *layer, const void *x, void *y, const 
         if (one.is_inside && at.is_inside && one.j >= 0 && at.j >= 0 && one.j < last && at.j < last) {
             const uint8_t *a = bytes + one.i * layer->x.row + one.j * layer->x.pixel;
             const uint8_t *b = bytes + at.i * layer->x.row + at.j * layer->x.pixel;
-            for (int32_t ky = 0; ky < layer->rows; ky++)
-                for (int32_t kx = 0; kx < layer->runs; kx++) {
-                    const int32_t tap = ky * layer->row_step * layer->x.row + kx * layer->step * layer->x.pixel;
+            for (int32_t ky = 0, line = 0; ky < layer->rows; ky++, line += layer->row_step * layer->x.row)
+                for (int32_t kx = 0, tap = line; kx < layer->runs; kx++, tap += layer->step * layer->x.pixel)
                     to = ew_dsp_two_runs(a + tap, b + tap, length, minus, flip, to);
-                }
         } else {
             ew_dsp_gather(layer, bytes, one.i, one.j, minus, to);
             ew_dsp_gather(layer, bytes, at.i, at.j, minus, to + 1);
         }
-        if (is_odd)
-            layer->pairs(&first, (const uint32_t *)columns, one.to, at.to);
-        layer->pairs(&work, (const uint32_t *)columns, one.to + is_odd, at.to + is_odd);
+        layer->pairs(&work, (const uint32_t *)columns, one.to, at.to);
         if (count > 2)
             ew_dsp_next(layer, (uint8_t *)y, part, &at);
     }

@@ -6,8 +6,8 @@
 
 /* What a window reads is cut into runs of neighbours: a row of the window, or each of its taps alone. */
 typedef struct {
-    ew_dsp_sums sums; /* of an odd number of channels, the first pair is (0, 1) and the second one (1, 2) */
-    ew_dsp_pairs *pairs;
+    ew_dsp_sums sums;
+    ew_dsp_pairs *pairs; /* the kernel for them */
     ew_image x, y;
     int16_t height, width, depth; /* of x */
     uint8_t rows, runs;           /* of a window, and of a row of it */

@@ -99,7 +99,8 @@ typedef void ew_dsp_fours(const ew_dsp_work *work, const uint8_t *x, uint8_t *y,
 #define EW_DSP_FLOAT_FOURS \
     EW_DSP_FLOAT_SUM("r4") EW_DSP_FLOAT_SUM("r5") EW_DSP_FLOAT_SUM("r6") EW_DSP_FLOAT_SUM("r7") EW_DSP_STORED_FOURS
 #define EW_DSP_WIDE_FOURS \
-    EW_DSP_WIDE_SUM("r4") EW_DSP_WIDE_SUM("r5") EW_DSP_WIDE_SUM("r6") EW_DSP_WIDE_SUM("r7") EW_DSP_STORED_FOURS
+    EW_DSP_WIDE_SUM("r4") EW_DSP_WIDE_SUM("r5") EW_DSP_WIDE_SUM("r6") EW_DSP_WIDE_SUM("r7") \
+    "mov r10, #0\n" EW_DSP_STORED_FOURS
 #else
 #define EW_DSP_GENERAL_FOURS
 #define EW_DSP_WIDE_FOURS

@@ -12,11 +12,15 @@ EW_OFTEN_RUN void ew_portable_store(const ew_products *products, int32_t channel
 {
     const ew_products p = *products; /* a copy, which stores cannot change */
     const int32_t *multiplier = p.multiplier + channel, *offset = p.offset + channel, *drop = p.drop;
-    const int32_t none = 0, step = drop ? 1 : 0;
-    drop = drop ? drop + channel : &none;
+    const int32_t *const end = sums + count;
     y += channel;
-    for (const int32_t *const end = sums + count; sums != end; sums++, drop += step, y++)
-        EW_PORTABLE_STORE(p, *sums, *multiplier++, *offset++, *drop, y);
+    if (!drop) {
+        while (sums != end)
+            EW_PORTABLE_STORE(p, *sums++, *multiplier++, *offset++, 0, y++);
+        return;
+    }
+    for (drop += channel; sums != end; sums++)
+        EW_PORTABLE_STORE(p, *sums, *multiplier++, *offset++, *drop++, y++);
 }
 
 void ew_portable_pixel(const ew_products *p, int32_t channel, const int8_t *w, const int8_t *column, uint8_t *y)

@@ -12,7 +12,7 @@ from ...network.tensor import DType
 from ..multipliers import fit
 from ..place import Place
 from ..site import Site
-from ..source import Expr, plus
+from ..source import Expr, Source, plus
 from ..sums import Sums, sums_of
 
 STACK = 576  # bytes of a column buffer that may lie on the stack when the arena has no hole for it
@@ -28,8 +28,11 @@ class Products:
     flip: int  # what turns a stored x into int8
 
 
-def products_of(site: Site) -> tuple[Products, int] | None:
-    """The products of the step's channels and the first of these; None when our integer kernels do not fit."""
+def products_of(site: Site, step: int = 1) -> tuple[Products, int] | None:
+    """The products of the step's channels and the first of these; None when our integer kernels do not fit.
+
+    Weights of 0 make their depth a multiple of `step`.
+    """
     first, last = site.region[-1]
     sums = sums_of(site)
     if sums is None or not isinstance(first, int) or not isinstance(last, int):
@@ -48,9 +51,10 @@ def products_of(site: Site) -> tuple[Products, int] | None:
 
     bias = table(base if sums.drop_bits is not None else None, "bias")
     tables = (table(fixed.multiplier, "multipliers"), table(fixed.offset, "offsets"), table(fixed.drop, "drops"))
-    depth, rule = sums.weights.shape[1], sums.rule
-    numbers = (depth, last - first, rule.low, rule.high, fixed.left, fixed.shift)
-    return Products(sums.weights[first:last], (bias, *tables, *numbers), zero, flip), first
+    weights, rule = sums.weights[first:last], sums.rule
+    weights = np.pad(weights, ((0, 0), (0, -weights.shape[1] % step)))
+    numbers = (weights.shape[1], last - first, rule.low, rule.high, fixed.left, fixed.shift)
+    return Products(weights, (bias, *tables, *numbers), zero, flip), first
 
 
 def _fits(sums: Sums, base: Array) -> bool:
@@ -101,6 +105,14 @@ def pointer(place: Place, at: tuple[Expr, ...]) -> str:
     """C of the address of an element."""
     offset = plus(place.offset(at))
     return place.pointer if offset == 0 else f"({place.pointer} + {offset})"
+
+
+def part_pointer(site: Site, c: Source, bounds: Sequence[Expr]) -> str:
+    """C of a pointer to an ew_part: a table where it is the same each time, else a variable of the current block."""
+    if all(isinstance(bound, int) for bound in bounds):
+        return f"&{site.unit.table('ew_part', bounds)}"
+    c.line(f"const ew_part part = {braced(bounds)};")
+    return "&part"
 
 
 def column_buffer(site: Site, depth: int, most: int) -> tuple[int, str | None] | None:

@@ -14,6 +14,7 @@ from ..place import Place
 from ..site import Site
 from ..source import Expr, Source
 from ..target import Family
+from . import depthwise_direct
 from .depthwise_factors import Factors, factors_of, flip
 
 MOST_SIZE = 8192  # of an axis: the kernel's table has 16 bits for sizes, pads and strides included
@@ -28,7 +29,8 @@ def conv2d(site: Site, c: Source) -> bool:
     factors = factors_of(site)
     if factors is None:
         return False
-    _write(site, c, _geometry(site, op, factors), factors)
+    if not depthwise_direct.write(site, c, factors):
+        _write(site, c, _geometry(site, op, factors), factors)
     return True
 
 

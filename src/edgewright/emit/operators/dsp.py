@@ -83,7 +83,7 @@ def _by_pairs(site: Site, c: Source, window: _Window, batch: tuple[Expr, Expr], 
     made = packed(site, window.runs, group=2, is_raw=False) if window.fits_table else None
     if made is None:
         return False
-    kernel = f"dsp_{made.kind}"
+    kernel = f"dsp_odd_{made.kind}" if made.count % 2 else f"dsp_{made.kind}"
     site.use("dsp_conv", kernel)
     table = site.unit.table("ew_dsp_convolution", _convolution(site, window, made, kernel))
     rank, buffer = len(site.output.strides), site.scratch(window.columns)

@@ -18,7 +18,7 @@ LEFT = 8  # sums of every second channel come shifted by this
 @dataclass(frozen=True)
 class Numbers:
     kind: str  # plain, general, wide or float: a kernel of that name takes them
-    channels: Array  # (channels, 2 to 5) int32: the fields of the struct of that kind
+    channels: Array  # (channels, 2 to 6) int32: the fields of the struct of that kind
     left: int
     shift: int
 
@@ -38,10 +38,11 @@ def numbers_of(site: Site, sums: Sums, base: Array, is_unsigned: bool) -> Number
         return None
     is_plain = fixed.drop is None and (sums.rule.low, sums.rule.high) == (-128, 127) and not is_unsigned
     kind = "wide" if fixed.is_wide else "plain" if is_plain else "general"
-    return Numbers(kind, _channels(fixed, base, flip)[:, _COLUMNS[kind]], fixed.left, fixed.shift)
+    shift = 0 if fixed.is_wide else fixed.shift
+    return Numbers(kind, _channels(fixed, base, flip)[:, _COLUMNS[kind]], fixed.left, shift)
 
 
-_COLUMNS = {"plain": [0, 1], "general": [0, 1, 3, 4], "wide": [0, 1, 2, 3, 4]}
+_COLUMNS = {"plain": [0, 1], "general": [0, 1, 4, 5], "wide": [0, 1, 2, 3, 4, 5]}
 
 
 def _fitted(sums: Sums, base: Array, is_wide: bool) -> Fixed | None:
@@ -51,12 +52,12 @@ def _fitted(sums: Sums, base: Array, is_wide: bool) -> Fixed | None:
 
 
 def _channels(fixed: Fixed, base: Array, flip: int) -> Array:
-    """(channels, 5): multiplier, offset and its upper half, drop, bias shifted to the left."""
-    offset = fixed.offset.astype(np.int64) - (flip << (fixed.shift + (32 if fixed.is_wide else 0)))
+    """(channels, 6): multiplier, offset, shift, upper half of the offset, drop, bias shifted to the left."""
+    offset = fixed.offset.astype(np.int64) - (flip << (fixed.shifts + (32 if fixed.is_wide else 0)))
     drop, bias = fixed.drop, base << fixed.left  # may wrap around, and the sum with it: their total fits
     if drop is None:  # the bias is in the offset
         drop, bias = 0 * fixed.multiplier, 0 * base
-    return np.stack([fixed.multiplier, offset, offset >> 32, drop, bias], axis=1).astype(np.int32)
+    return np.stack([fixed.multiplier, offset, fixed.shifts, offset >> 32, drop, bias], axis=1).astype(np.int32)
 
 
 def _in_float(site: Site, sums: Sums, base: Array, flip: int) -> Numbers | None:

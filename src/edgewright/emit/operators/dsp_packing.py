@@ -23,6 +23,7 @@ LARGEST = (1 << 15) - 1  # of the sizes that tables hold
 class Packed:
     fields: tuple[Expr, ...]  # of ew_dsp_sums
     first: int  # channel of the step
+    count: int  # of channels
     zero: int  # of x as a signed byte
     kind: str  # of the kernels, see `dsp_numbers`
 
@@ -53,7 +54,7 @@ def packed(site: Site, runs: Array, group: int, is_raw: bool) -> Packed | None:
         *(last - first, weights.shape[1] * 2 // group, numbers.left, numbers.shift),
         *(sums.rule.low - flip, sums.rule.high - flip, flip, channels.shape[1]),
     )
-    return Packed(fields, first, sums.zero - x_flip, numbers.kind)
+    return Packed(fields, first, last - first, sums.zero - x_flip, numbers.kind)
 
 
 def overlapping(count: int, group: int) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...network.operators import Conv2d
 from ...network.tensor import DType
@@ -11,11 +11,51 @@ from ..nest import loops
 from ..place import Place
 from ..site import Site
 from ..source import Expr, Source
-from .blocked import Products, column_buffer, convolution, interleaved, is_image, pointer, products_of
+from ..target import Architecture
+from .blocked import (
+    STACK,
+    Products,
+    column_buffer,
+    convolution,
+    interleaved,
+    is_image,
+    part_pointer,
+    pointer,
+    products_of,
+)
 
 AT_ONCE = 4  # pixels of a block
 CONV_BLOCKS = (4,)  # channels of blocks, widest first
 DENSE_BLOCKS = (16, 4)  # where there is one pixel only
+PAIR_BYTES = 4  # of two pixels in one number
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where windows are gathered."""
+
+    pixels: int  # at once
+    buffer: str | None  # in the arena; None: on the stack
+    has_pairs: bool  # two pixels in one number
+
+    @property
+    def step(self) -> int:
+        """Products that are summed up together."""
+        return 2 if self.has_pairs else 1
+
+    @property
+    def kernel(self) -> str:
+        return "portable_pairs" if self.has_pairs else "portable_conv"
+
+    def call(self, c: Source, given: str, depth: int) -> None:
+        """Calls the kernel with these arguments and the columns."""
+        ctype, size = ("int32_t", self.pixels // 2 * depth) if self.has_pairs else ("int8_t", self.pixels * depth)
+        if self.buffer is not None:
+            c.line(f"ew_{self.kernel}({given}, ({ctype} *)(void *){self.buffer});")
+            return
+        with c.block():
+            c.line(f"{ctype} columns[{size}];")
+            c.line(f"ew_{self.kernel}({given}, columns);")
 
 
 def conv2d(site: Site, c: Source) -> bool:
@@ -24,8 +64,8 @@ def conv2d(site: Site, c: Source) -> bool:
     x, w = site.shapes[:2]
     if op.groups != 1 or site.sweep is Sweep.CHANNELS or not is_image(site.inputs[0]) or not is_image(site.output):
         return False
-    room = column_buffer(site, w[1] * w[2] * w[3], AT_ONCE)
-    made = products_of(site) if room else None
+    room = _columns(site, w[1] * w[2] * w[3])
+    made = products_of(site, room.step) if room else None
     if made is None or room is None:
         return False
     products, channel = made
@@ -40,6 +80,19 @@ def conv2d(site: Site, c: Source) -> bool:
     return True
 
 
+def _columns(site: Site, depth: int) -> Columns | None:
+    """Room for pairs of pixels where cores have the registers for it, else for bytes; None if there is for neither."""
+    first, last = site.region[-1]
+    is_blocked = isinstance(first, int) and isinstance(last, int) and (last - first) % CONV_BLOCKS[0] == 0
+    if is_blocked and site.target.architecture is not Architecture.CORTEX_M:
+        size = AT_ONCE // 2 * (depth + depth % 2) * PAIR_BYTES
+        hole = site.scratch(size)
+        if hole is not None or size <= STACK:
+            return Columns(AT_ONCE, hole, True)
+    room = column_buffer(site, depth, AT_ONCE)
+    return Columns(*room, False) if room else None
+
+
 def dense(site: Site, c: Source) -> bool:
     """One row by a kernel of its own; several as the pixels of a convolution."""
     x, y = site.inputs[0], site.output
@@ -49,8 +102,8 @@ def dense(site: Site, c: Source) -> bool:
     is_many = _is_more_than_one(rows) or x.tensor.dtype is DType.UINT8
     if is_many and not (is_image(x) and is_image(y)):
         return False
-    room = column_buffer(site, x.tensor.shape[-1], AT_ONCE) if is_many else (1, None)
-    made = products_of(site) if room else None
+    room = _columns(site, x.tensor.shape[-1]) if is_many else Columns(1, None, False)
+    made = products_of(site, room.step) if room else None
     if made is None or room is None:
         return False
     products, channel = made
@@ -88,7 +141,7 @@ def _rows(
     at: tuple[Expr, ...],
     channel: int,
     rows: tuple[Expr, Expr],
-    room: tuple[int, str | None],
+    room: Columns,
 ) -> None:
     """A dense layer as a convolution of one tap over an image of one line."""
     x, y = site.inputs[0], site.output
@@ -108,18 +161,13 @@ def _call(
     window: tuple[int, ...],
     places: list[Place],
     part: tuple[Expr, ...],
-    room: tuple[int, str | None],
+    room: Columns,
 ) -> None:
-    site.use("portable_conv")
-    pixels, buffer = room
+    site.use(room.kernel)
     weights = interleaved(products.weights, CONV_BLOCKS)
-    table = convolution(site, products, weights, places, window, pixels)
+    table = convolution(site, products, weights, places, window, room.pixels)
     x, y = (place.pointer for place in places)
-    region = f"ew_part_of({', '.join(map(str, part))})"
-    call = f"ew_portable_conv(&{table}, (const uint8_t *){x}, (uint8_t *){y}, {region}"
-    if buffer is not None:
-        c.line(f"{call}, (int8_t *){buffer});")
-        return
+    given = f"&{table}, (const uint8_t *){x}, (uint8_t *){y}"
     with c.block():
-        c.line(f"int8_t columns[{pixels * products.weights.shape[1]}];")
-        c.line(f"{call}, columns);")
+        region = part_pointer(site, c, part) if room.has_pairs else f"ew_part_of({', '.join(map(str, part))})"
+        room.call(c, f"{given}, {region}", products.weights.shape[1])

@@ -26,6 +26,7 @@ from .simd_sites import (
 )
 
 DEPTH, PITCH, ROWS = 256, 272, 56  # EW_SIMD_DEPTH, EW_SIMD_PITCH, EW_SIMD_ROWS
+MOST_JOINED = 8  # groups
 
 
 def conv2d(site: Site, c: Source) -> bool:
@@ -33,22 +34,37 @@ def conv2d(site: Site, c: Source) -> bool:
     assert isinstance(op, Conv2d)
     if not is_real(site) or not is_plain_image(site) or site.sweep is Sweep.CHANNELS:
         return False
-    if op.groups > 1 and (site.shares(0) or site.shapes[1][3] == 1):
+    # One group after the other would write pixels before all of them are read.
+    groups = 1 if site.shares(0) else op.groups
+    w = site.network.constants[site.inputs[1].tensor.name]
+    whole = w if groups == op.groups else joined_groups(w, op.groups)
+    if whole is None or (groups > 1 and w.shape[3] == 1):
         return False
-    depth = prod(site.shapes[1][1:])
-    tile = _tile(site, depth)
+    tile = _tile(site, prod(whole.shape[1:]))
     if tile is None:
         return False
     (where, size, rows), end = tile, ending(op.activation)
-    table = _table(site, window_fields(site, op), rows, end, _groups(site, op.groups))
+    table = _table(site, window_fields(site, op, groups), rows, end, _groups(site, whole, groups))
     with pictures(site, c) as (x, y):
         room = working_room(c, where, size, "float")
-        if op.groups == 1:
+        if groups == 1:
             c.line(f"ew_simd_conv_run(&{table}, {x}, {y}, part, {room});")
         else:
-            _grouped(site, c, table, op.groups, (x, y, room))
+            _grouped(site, c, table, groups, (x, y, room))
     finish(site, c, end)
     return True
+
+
+def joined_groups(w: Array, groups: int) -> Array | None:
+    """Weights of one group that does the work of all, zero where groups do not meet; None where zeros are too many."""
+    if groups > MOST_JOINED:
+        return None
+    channels, depth = w.shape[0] // groups, w.shape[3]
+    whole = np.zeros((*w.shape[:3], depth * groups), w.dtype)
+    for group in range(groups):
+        rows = slice(group * channels, (group + 1) * channels)
+        whole[rows, ..., group * depth : (group + 1) * depth] = w[rows]
+    return whole
 
 
 def is_real(site: Site) -> bool:
@@ -66,13 +82,13 @@ def _tile(site: Site, depth: int) -> tuple[str | None, int, int] | None:
     return (where, size, min(ROWS, size // row)) if size else None
 
 
-def window_fields(site: Site, op: Conv2d) -> tuple[Expr, ...]:
-    """Fields of the table from the input's size to the output's place."""
-    _, height, width, _ = site.shapes[0]
-    channels, kernel_y, kernel_x, depth = site.shapes[1]
+def window_fields(site: Site, op: Conv2d, groups: int = 1) -> tuple[Expr, ...]:
+    """Fields of the table from the input's size to the output's place, for one of the groups."""
+    _, height, width, depth = site.shapes[0]
+    channels, kernel_y, kernel_x, _ = site.shapes[1]
     images = (image(site.inputs[0]) or "", image(site.output) or "")
-    sizes = (height, width, depth, kernel_y, kernel_x, *op.stride, *op.dilation, *op.pads[:2])
-    return (*sizes, channels // op.groups, *images)
+    sizes = (height, width, depth // groups, kernel_y, kernel_x, *op.stride, *op.dilation, *op.pads[:2])
+    return (*sizes, channels // groups, *images)
 
 
 def _table(site: Site, window: Sequence[Expr], rows: int, end: Ending, packed: tuple[Array, Array]) -> str:
@@ -84,9 +100,8 @@ def _table(site: Site, window: Sequence[Expr], rows: int, end: Ending, packed: t
     return site.unit.table("ew_simd_conv", (weights, bias, *window, rows, *flags, *end.fields))
 
 
-def _groups(site: Site, groups: int) -> tuple[Array, Array]:
+def _groups(site: Site, w: Array, groups: int) -> tuple[Array, Array]:
     """Weights and bias in panels, group after group."""
-    w = site.network.constants[site.inputs[1].tensor.name]
     matrices, bias = np.split(w.reshape(w.shape[0], -1), groups), np.split(real_bias(site), groups)
     return np.stack([panels(m) for m in matrices]), np.stack([padded(b) for b in bias])
 
@@ -137,7 +152,8 @@ def dense(site: Site, c: Source) -> bool:
     where, size, rows = tile
     images = (f"{{0, {step_in}, 0}}", f"{{0, {step_out}, 0}}")
     window = (1, first + count, depth, 1, 1, 1, 1, 1, 1, 0, 0, channels, *images)
-    table = _table(site, window, rows, end, _groups(site, 1))
+    weights = site.network.constants[site.inputs[1].tensor.name]
+    table = _table(site, window, rows, end, _groups(site, weights, 1))
     x, y = site.inputs[0].pointer, site.output.pointer
     with c.block():
         if count == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -11,7 +12,7 @@ from ...network.operators import Conv2d, Dense
 from ...program import Sweep
 from ..site import Site
 from ..source import Expr, Source
-from .simd_conv import dense_lines, padded, window_fields
+from .simd_conv import dense_lines, joined_groups, padded, window_fields
 from .simd_finish import Whole, whole_layer
 from .simd_sites import PANEL, is_plain_image, pictures, room_for, working_room
 
@@ -22,13 +23,14 @@ def conv2d(site: Site, c: Source) -> bool:
     op = site.op
     assert isinstance(op, Conv2d)
     whole = whole_layer(site)
-    if whole is None or op.groups > 1 or not is_plain_image(site) or site.sweep is Sweep.CHANNELS:
+    if whole is None or not is_plain_image(site) or site.sweep is Sweep.CHANNELS:
         return False
-    tile = _tile(site, prod(site.shapes[1][1:]))
-    if tile is None:
+    weights = joined_groups(whole.weights, op.groups)
+    tile = None if weights is None else _tile(site, prod(weights.shape[1:]))
+    if weights is None or tile is None:
         return False
     where, size, rows = tile
-    table = _table(site, whole, window_fields(site, op), rows)
+    table = _table(site, replace(whole, weights=weights), window_fields(site, op), rows)
     with pictures(site, c) as (x, y):
         c.line(f"ew_simd_int8_run(&{table}, {x}, {y}, part, {working_room(c, where, size, 'uint8_t')});")
     return True
