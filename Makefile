@@ -12,8 +12,9 @@ demo: $(STAMP)
 	@$(BIN)/edgewright sample resnet8_int8 -o out
 	@$(BIN)/edgewright inspect out/resnet8_int8.onnx
 	@$(BIN)/edgewright plan out/resnet8_int8.onnx --board nucleo-f446re -o out/plan.json --page out/plan.html
+	@$(BIN)/edgewright compile out/resnet8_int8.onnx --board nucleo-f446re -o out/resnet8_int8
 	@echo
-	@echo "Open the memory map in a browser:  file://$(CURDIR)/out/plan.html"
+	@echo "Open in a browser:  file://$(CURDIR)/out/plan.html and file://$(CURDIR)/out/resnet8_int8/report.html"
 
 test: $(STAMP) lint
 	$(BIN)/pytest -n $(JOBS) -m "not slow"
@@ -33,6 +34,8 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/layout.py
 	$(BIN)/python benchmarks/ordering.py
 	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/chip.py
+	$(BIN)/python benchmarks/host.py
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "edgewright needs Python 3.11 or newer"'

@@ -126,8 +126,10 @@ def layer_table(entry: dict[str, Any]) -> Table:
 @click.option("--target", "targets", multiple=True, default=("cortex-m4", "rv32imc"), type=click.Choice(CORES))
 @click.option("--optimise", default="-Os", help="The compiler's optimisation, such as -O2.")
 @click.option("--layers", is_flag=True, help="Also a table of every layer.")
-@click.option("--json", "output", type=click.Path(path_type=Path), default=Path("chip.json"))
-def main(given: tuple[Path, ...], targets: tuple[str, ...], optimise: str, layers: bool, output: Path) -> None:
+@click.option("--json", "output", type=click.Path(path_type=Path), help="Write the rows to this file.")
+def main(
+    given: tuple[Path, ...], targets: tuple[str, ...], optimise: str, layers: bool, output: Path | None
+) -> None:
     console = Console(width=150)
     folder = Path("out")
     folder.mkdir(exist_ok=True)
@@ -136,7 +138,8 @@ def main(given: tuple[Path, ...], targets: tuple[str, ...], optimise: str, layer
     if layers:
         for entry in rows:
             console.print(layer_table(entry))
-    output.write_text(json.dumps(rows, indent=1) + "\n")
+    if output:
+        output.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -18,9 +18,11 @@ from edgewright.network.reference import compare
 from edgewright.program import Plan
 from emitting import WARNINGS
 
+PLAIN = ("rv32gc", "rv32imc")  # with and without an FPU: no vectors, so that the operators' own nests are seen
+
 
 def libraries(
-    networks: Sequence[Network], targets: Sequence[str] = ("host",), plans: Sequence[Plan] | None = None
+    networks: Sequence[Network], targets: Sequence[str] = PLAIN, plans: Sequence[Plan] | None = None
 ) -> list[Library]:
     """A library for each network, under names that differ; targets take turns."""
     made = plans or [make_plan(network) for network in networks]
@@ -48,7 +50,7 @@ def build_together(made: Sequence[Library], flags: Sequence[str] = WARNINGS, cc:
 
 def check_together(
     networks: Sequence[Network],
-    targets: Sequence[str] = ("host",),
+    targets: Sequence[str] = PLAIN,
     plans: Sequence[Plan] | None = None,
     inputs: Sequence[dict[str, Array]] | None = None,
     flags: Sequence[str] = WARNINGS,

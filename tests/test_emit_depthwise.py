@@ -64,7 +64,20 @@ def test_depthwise_layers_are_exact(name: str, target: str) -> None:
     network = chain(*CASES[name], seed=len(name))
     check_emitted(network, target)
     text = str(emit(make_plan(network), TARGETS[target], network).files["chain.c"])
-    assert text.count("chain_depthwise_run(") + text.count("chain_depthwise_shared(") == len(network.layers)
+    names = ("depthwise_run", "depthwise_shared", "direct_run", "direct_shared")
+    assert sum(text.count(f"chain_{name}(") for name in names) == len(network.layers)
+
+
+@pytest.mark.parametrize("name", ["in place", "halved", "narrow range"])
+def test_plain_rows_are_exact(name: str) -> None:
+    """Where registers are few, channels are gathered first."""
+    check_emitted(chain(*CASES[name], seed=5), "cortex-m0plus")
+
+
+def test_small_kernels_are_read_from_where_they_lie() -> None:
+    network = chain(SAME, HALF, SAME, shape=(1, 9, 16, 5))
+    library = emit(make_plan(network), TARGETS["rv32imc"], network)
+    assert "depthwise_run" not in library.files["chain_kernels.c"]
 
 
 @pytest.mark.parametrize("dtype", [DType.INT8, DType.UINT8])
@@ -74,10 +87,11 @@ def test_depthwise_layers_in_onnx_arithmetic(name: str, dtype: DType) -> None:
     check_emitted(network, "cortex-m4")
 
 
+@pytest.mark.parametrize("target", ["cortex-m4", "rv32imc"])
 @pytest.mark.parametrize("width", range(2, 9))
-def test_every_width_is_exact(width: int) -> None:
-    network = chain(SAME, HALF, shape=(1, 4, width, 3), seed=width)
-    check_emitted(network, "cortex-m4")
+def test_every_width_is_exact(width: int, target: str) -> None:
+    network = chain({"pads": (0, 1, 1, 0), "activation": RELU6}, SAME, HALF, shape=(1, 4, width, 3), seed=width)
+    check_emitted(network, target)
 
 
 @pytest.mark.parametrize("target", ["cortex-m4", "rv32imc"])
@@ -98,12 +112,14 @@ def test_tiles_are_exact(target: str) -> None:
 def test_wide_rows_are_cut_into_runs() -> None:
     """Shared memory, a row of outputs that fits no scratch: runs of a few pixels, backward or forward."""
     for shape in ((1, 6, 16, 200), (1, 3, 5, 900)):
-        check_emitted(chain(SAME, HALF, shape=shape), "cortex-m4", seeds=1)
+        for target in ("cortex-m4", "rv32imc"):
+            check_emitted(chain(SAME, HALF, shape=shape), target, seeds=1)
 
 
-def test_kernels_are_clean_of_undefined_behaviour() -> None:
+@pytest.mark.parametrize("target", ["cortex-m4", "rv32imc"])
+def test_kernels_are_clean_of_undefined_behaviour(target: str) -> None:
     network = chain(SAME, HALF, CASES["5x5"][0], seed=1)
-    library = emit(make_plan(network), TARGETS["cortex-m4"], network)
+    library = emit(make_plan(network), TARGETS[target], network)
     flags = [*WARNINGS, "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]
     build(library, flags=flags).run(random_inputs(network))
 

@@ -50,8 +50,11 @@ typedef struct {
     r1 += n1;                                                                                                         \
     r2 += n2
 
-EW_INLINE void ew_direct_plane(const ew_direct *p, ew_direct_lane *lane, int32_t stride)
+EW_INLINE void ew_direct_plane(const ew_direct *layer, ew_direct_lane *channel, int32_t stride)
 {
+    ew_direct_lane *volatile kept = channel; /* not in a register: weights need them all */
+    ew_direct_lane *lane = kept;
+    const ew_direct *const p = layer;
     const int8_t *w = lane->weights;
     const int32_t left = p->left, n1 = p->x.pixel, step = lane->image->pixel;
     const int32_t w0 = w[0] * (1 << left), w1 = w[1] * (1 << left), w2 = w[2] * (1 << left), w30 = w[3] * (1 << left);
@@ -100,6 +103,7 @@ EW_INLINE void ew_direct_plane(const ew_direct *p, ew_direct_lane *lane, int32_t
                 next = last + EW_DIRECT_COLUMN(1);
             }
         }
+        lane = kept;
         if (lane->leaves_right) {
             c0 = c1 = c2 = lane->zero;
             v = next + EW_DIRECT_COLUMN(2);

@@ -97,16 +97,20 @@ static void ew_pairs_store_signed(const ew_products *p, int32_t channel, int32_t
 }
 
 /* All channels of four pixels, or of one. */
-EW_OFTEN_RUN EW_APART static void ew_pairs_pixels(const ew_products *p, const int32_t *columns, uint8_t *const *y,
-                                                  int32_t pixels)
+EW_OFTEN_RUN EW_APART static void ew_pairs_pixels(const ew_products *products, const int32_t *columns,
+                                                  uint8_t *const *y, int32_t pixels)
 {
-    const int8_t *w = p->weights;
+    const ew_products *volatile kept = products; /* not in a register: sums need them all */
+    const int8_t *w = products->weights;
     int32_t sums[16];
-    for (int32_t channel = 0; channel < p->channels; channel += 4, w += 4 * p->depth) {
+    for (int32_t channel = 0; channel < kept->channels; channel += 4) {
+        const int32_t depth = kept->depth;
         if (pixels == 4)
-            ew_pairs_sums(columns, w, p->depth, sums);
+            ew_pairs_sums(columns, w, depth, sums);
         else
-            ew_pairs_one(columns, w, p->depth, sums);
+            ew_pairs_one(columns, w, depth, sums);
+        const ew_products *const p = kept;
+        w += 4 * p->depth;
         if (p->drop)
             ew_pairs_store_signed(p, channel, sums, y, pixels);
         else

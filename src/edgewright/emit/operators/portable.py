@@ -13,7 +13,6 @@ from ..site import Site
 from ..source import Expr, Source
 from ..target import Architecture
 from .blocked import (
-    STACK,
     Products,
     column_buffer,
     convolution,
@@ -28,6 +27,7 @@ AT_ONCE = 4  # pixels of a block
 CONV_BLOCKS = (4,)  # channels of blocks, widest first
 DENSE_BLOCKS = (16, 4)  # where there is one pixel only
 PAIR_BYTES = 4  # of two pixels in one number
+PAIR_STACK = 1152  # bytes of pairs that may lie on the stack: what they save is worth more of it
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def _columns(site: Site, depth: int) -> Columns | None:
     if is_blocked and site.target.architecture is not Architecture.CORTEX_M:
         size = AT_ONCE // 2 * (depth + depth % 2) * PAIR_BYTES
         hole = site.scratch(size)
-        if hole is not None or size <= STACK:
+        if hole is not None or size <= PAIR_STACK:
             return Columns(AT_ONCE, hole, True)
     room = column_buffer(site, depth, AT_ONCE)
     return Columns(*room, False) if room else None
