@@ -40,8 +40,8 @@ UNTESTED = {"Constant", "ConstantOfShape", "LayerNormalization", "Range", "Shape
 INTRODUCTION = (
     "The ONNX project ships tests for every operator (here those of version {}): a model of one node, or of the nodes "
     "that a function expands to, with inputs and expected outputs. Those whose nodes are all among the "
-    "[operators we read](operators.md) are read, planned, emitted as C, compiled without a warning, "
-    "run on this machine, and compared with the suite's own tolerances. Where a model feeds parameters at run time that exported "
+    "[operators we read](operators.md) are read, planned, emitted as C, compiled without a warning, run on this "
+    "machine, and compared with the suite's own tolerances. Where a model feeds parameters at run time that exported "
     "networks hold as constants (weights, scales, shapes), they are made constants. "
     "`tests/test_emit_onnx_nodes.py` does all this and keeps this page current."
 )

@@ -5,6 +5,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF /* a * b + c is rounded twice, as in the reference; GCC is told by -ffp-contract=off */
+#endif
+
 #if defined(__GNUC__)
 #define EW_ALIGNED(n) __attribute__((aligned(n)))
 #define EW_FENCE() __asm__ volatile("" ::: "memory") /* memory is used anew under another type */

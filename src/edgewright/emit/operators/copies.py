@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ...network import Arithmetic, DType, Tensor
@@ -10,9 +11,10 @@ from ..nest import Bounds, elements, joined_axes, loops
 from ..place import Place
 from ..site import Site
 from ..source import Expr, Source, plus, times
-from .values import Stream, World, reader, writer
+from .values import Stream, World, pointed, reader, writer
 
 Route = Sequence[tuple[int | None, int, int]]  # for each axis of a place: (axis of the nest, start, step)
+Index = Callable[[Sequence[Expr]], Sequence[Expr]]  # indices of the output -> those of the input
 
 
 def carriers(site: Site, which: int = 0) -> tuple[Stream, Stream] | None:
@@ -134,3 +136,33 @@ def _offset(place: Place, route: Route, at: Sequence[Expr]) -> Expr:
 def straight(rank: int) -> list[tuple[int | None, int, int]]:
     """The route on which loop and axis are the same."""
     return [(axis, 0, 1) for axis in range(rank)]
+
+
+@contextmanager
+def opened(site: Site, c: Source, which: int = 0) -> Iterator[Copy | None]:
+    """The copy of an input into the output, behind local pointers."""
+    pair = carriers(site, which)
+    if pair is None:
+        yield None
+        return
+    with c.block():
+        x, y = pair
+        yield Copy(site, c, pointed(c, x, "px"), pointed(c, y, "py", written=True))
+
+
+def looked_up(site: Site, c: Source, index: Index) -> bool:
+    """Every element comes from where `index` says."""
+    with opened(site, c) as copy:
+        if copy is None:
+            return False
+        with loops(c, site.region, backward=site.is_backward) as at:
+            copy.element(copy.x.place.offset(index(at)), copy.y.place.offset(at))
+    return True
+
+
+def shifted(span: tuple[Expr, Expr], by: int, size: int) -> tuple[Expr, Expr]:
+    """The interval moved and cut to 0..size."""
+    low, high = (plus(value, by) for value in span)
+    first = max(low, 0) if isinstance(low, int) else f"ew_max({low}, 0)"
+    last = min(high, size) if isinstance(high, int) else f"ew_min({high}, {size})"
+    return first, last
