@@ -13,7 +13,10 @@ from edgewright.network.reference import compare
 from edgewright.program import Plan
 
 # Every warning is an error: an embedded engineer compiles with them on. Optimised a little, since tests are many.
-WARNINGS = "-std=c99 -Wall -Wextra -Wconversion -Wshadow -pedantic -Werror -O1 -ffp-contract=off -fno-strict-aliasing".split()
+WARNINGS = (
+    *("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-pedantic", "-Werror"),
+    *("-O1", "-ffp-contract=off", "-fno-strict-aliasing"),
+)
 
 
 def native(

@@ -1,4 +1,4 @@
-"""Random networks under the address and undefined-behaviour sanitizers: no byte outside the arena, nothing undefined."""
+"""Random networks under the address and undefined-behaviour sanitizers: nothing outside the arena, nothing undefined."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ from random_networks import networks
 from test_emit_all import FAMILIES
 from test_emit_regions import tiled
 
-FLAGS = (
-    "-std=c99 -O0 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off -fno-strict-aliasing"
-)
+FLAGS = "-std=c99 -O0 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off -fno-strict-aliasing"
 MANY = 480 if os.environ.get("EDGEWRIGHT_THOROUGH") else 16
 
 

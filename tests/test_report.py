@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgewright import words
 from edgewright.errors import InputError
 from edgewright.network import Builder, DType, Network, Quant, Region
 from edgewright.network import operators as ops
@@ -50,7 +51,7 @@ from edgewright.program import (
     plan_from_dict,
     plan_to_dict,
 )
-from edgewright.report import memory_map_svg, plan_page, words
+from edgewright.report import memory_map_svg, plan_page
 from edgewright.report.occupancy import Occupancy, Role
 
 EVIL = "</title></style><script>alert('x')</script>&\x00\u202e"

@@ -8,18 +8,18 @@ import pytest
 import edgewright
 
 ROOT = Path(edgewright.__file__).parent
-# Each room with the rooms it may look into. `errors`, `files` and `lazy` are for everybody.
+# Each room with the rooms it may look into. `errors`, `files`, `lazy` and `words` are for everybody.
 MAY_IMPORT = {
     "samples": (),
     "network": (),
     "platform": (),
     "program": ("network", "platform"),
     "memory": ("program", "network", "platform"),
-    "report": ("memory", "program", "network", "platform"),
-    "emit": ("report", "memory", "program", "network", "platform"),
-    "cli": ("emit", "report", "memory", "program", "network", "platform", "samples"),
+    "emit": ("memory", "program", "network", "platform"),
+    "report": ("emit", "memory", "program", "network", "platform"),
+    "cli": ("compiling", "report", "emit", "memory", "program", "network", "platform", "samples"),
 }
-EVERYBODY = {"errors", "files", "lazy"}
+EVERYBODY = {"errors", "files", "lazy", "words"}
 
 
 def imports(path: Path) -> set[str]:

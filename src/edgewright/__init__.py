@@ -7,8 +7,8 @@ True
 """
 
 from . import samples
+from .compiling import Compiled, compile_model
 from .emit import Kernels, Options, Rounding
-from .emit.compiling import Compiled, compile_model
 from .emit.native import load
 from .errors import BoardError, EdgewrightError, Infeasible, InputError, ModelError, Unsupported
 from .memory import Item, LayoutProblem, Placement, Techniques, critical_buffers, place_optimal, plan

@@ -9,8 +9,8 @@ from typing import Any
 import click
 from rich.markup import escape
 
+from ..compiling import make_library, package
 from ..emit import TARGETS, Kernels, Options, Rounding
-from ..emit.compiling import make_library, package
 from ..emit.inputs import load_inputs
 from ..emit.packaging import check_folder
 from ..emit.verify import predicted

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.markup import escape
 from rich.table import Table
 
-from ..report import Figures, words
-from ..report.figures import difference, verdict
+from .. import words
+from ..emit.figures import Figures, difference, verdict
 
 
 def sentence(figures: Figures) -> str:

@@ -9,8 +9,8 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
+from .. import words
 from ..network import Network, Shape
-from ..report import words
 from .common import console, json_option, model_argument, print_json, read_model, shape_option
 
 

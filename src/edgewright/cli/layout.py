@@ -9,8 +9,8 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
+from .. import words
 from ..memory.layout import Placement, place_optimal, read_csv, write_csv
-from ..report import words
 from .common import Size, console, json_option, print_json, working
 
 

@@ -9,6 +9,7 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
+from .. import words
 from ..errors import Infeasible
 from ..files import write_together
 from ..memory import Fit, critical_buffers, fit
@@ -16,7 +17,7 @@ from ..memory import plan as make_plan
 from ..network import Shape
 from ..platform import Board, load_board
 from ..program import Plan, plan_text, plan_to_dict
-from ..report import plan_page, refusal, words
+from ..report import plan_page, refusal
 from .common import (
     Size,
     console,

@@ -11,15 +11,15 @@ import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
+from .. import words
+from ..compiling import make_library
 from ..emit import Options, Rounding
-from ..emit.compiling import make_library
 from ..emit.inputs import load_inputs
 from ..emit.trial import run_once
 from ..errors import InputError
 from ..files import write_atomic
 from ..network import Array, Network, Shape, random_inputs
 from ..network.reference import to_file_layout
-from ..report import words
 from .common import console, json_option, model_argument, print_json, read_model, shape_option, working
 from .compile import hardware_options
 from .costs import costs_table, figures_table

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..network import Array
 from ..platform import Board
-from ..report import Figures
 from .board import measure
+from .figures import Figures
 from .inputs import Inputs
 from .library import Library
 from .verify import OPTIMISE, predicted, with_measured

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from .. import words
 from ..errors import EdgewrightError
 from ..network import Array, random_inputs
 from ..network.reference import Difference, compare
 from ..platform import Board
-from ..report import Check, Figures, LayerCost, words
-from ..report.figures import verdict
 from . import native
 from .board import Measured, measure
 from .board.hosted import emulator
 from .board.machine import machine_for
 from .board.qemu import has_qemu
 from .board.unicorn import has_unicorn
+from .figures import Check, Figures, LayerCost, verdict
 from .inputs import Inputs
 from .judge import Source, judge
 from .library import Library

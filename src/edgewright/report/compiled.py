@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from .. import words
+from ..emit.figures import Figures, LayerCost, difference, verdict
 from ..program import Plan
-from . import words
 from .assets import asset
-from .figures import Figures, LayerCost, difference, verdict
 from .memory_map import memory_map_svg
 from .page import Gauge, environment
 

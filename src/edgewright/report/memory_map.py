@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from .. import words
 from ..program import Buffer, Plan
-from . import words
 from .assets import asset
 from .occupancy import Occupancy, Role
 

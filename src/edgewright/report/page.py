@@ -10,8 +10,8 @@ from hashlib import sha256
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from .. import words
 from ..program import Plan
-from . import words
 from .assets import asset
 from .memory_map import memory_map_svg
 from .occupancy import Occupancy

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .. import words
 from ..memory import Fit
 from ..program import Plan
-from . import words
 
 
 def refusal(plan: Plan, verdict: Fit, critical: Sequence[str]) -> str:

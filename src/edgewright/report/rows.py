@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from .. import words
 from ..network import Layer
 from ..program import Buffer, Loop, Plan, Stage, Step
-from . import words
 from .occupancy import Occupancy, Role
 
 

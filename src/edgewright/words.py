@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil, inf
 
-from ..network import Shape, Tensor
-from ..network.operators import (
+from .network import Shape, Tensor
+from .network.operators import (
     Activation,
     ArgMax,
     AvgPool2d,

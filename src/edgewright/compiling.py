@@ -9,21 +9,22 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
-from ..errors import Infeasible
-from ..memory import critical_buffers, fit
-from ..memory import plan as make_plan
-from ..network import Network, Shape
-from ..network.read import read
-from ..platform import Board, load_board
-from ..program import Plan, load_plan, plan_text
-from ..report import Figures, compiled_page, refusal
-from .inputs import Inputs
-from .library import Library, emit
-from .options import Options
-from .packaging import check_folder, package_files, write_folder
-from .planned import check_plan
-from .target import TARGETS, Target, target_of
-from .verify import predicted, verify
+from .emit.figures import Figures
+from .emit.inputs import Inputs
+from .emit.library import Library, emit
+from .emit.options import Options
+from .emit.packaging import check_folder, package_files, write_folder
+from .emit.planned import check_plan
+from .emit.target import TARGETS, Target, target_of
+from .emit.verify import predicted, verify
+from .errors import Infeasible
+from .memory import critical_buffers, fit
+from .memory import plan as make_plan
+from .network import Network, Shape
+from .network.read import read
+from .platform import Board, load_board
+from .program import Plan, load_plan, plan_text
+from .report import compiled_page, refusal
 
 
 @dataclass(frozen=True)
