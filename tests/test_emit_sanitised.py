@@ -1,4 +1,4 @@
-"""Random networks under the address and undefined-behaviour sanitizers: nothing outside the arena, nothing undefined."""
+"""Random networks under sanitizers of addresses and undefined behaviour: nothing outside the arena, no luck needed."""
 
 from __future__ import annotations
 
