@@ -19,7 +19,7 @@ enum {
 
 /* exp(x), within 2 units in the last place; beyond 88.3 that of 88.3, below -87.3 that of -87.3.
  *
- * x = n ln 2 + r with |r| <= ln 2 / 2; exp(r) by Taylor's series of degree 7 with the coefficients of least error. */
+ * x = n ln 2 + r with |r| <= ln 2 / 2; exp(r) by a polynomial of degree 7 (Cephes, expf). */
 EW_INLINE ew_vf ew_vf_exp(ew_vf x)
 {
     const ew_vf magic = ew_vf_all(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
@@ -45,7 +45,7 @@ EW_INLINE ew_vf ew_vf_sigmoid(ew_vf x)
     return ew_vf_div(one, ew_vf_add(one, ew_vf_exp(ew_vf_sub(ew_vf_all(0.0f), x))));
 }
 
-/* exp(x) - 1 without losing the digits near 0, for x <= 0: (e - 1) / (e + 1) of x / 2 is tanh, whose series is short. */
+/* 1 - 2 / (exp(2x) + 1) far from 0; near it that would lose digits, and a short series does. */
 EW_INLINE ew_vf ew_vf_tanh(ew_vf x)
 {
     const ew_vf one = ew_vf_all(1.0f), squared = ew_vf_mul(x, x);

@@ -48,7 +48,9 @@ def packed(site: Site, runs: Array, group: int, is_raw: bool) -> Packed | None:
     if numbers is None:
         return None
     add, channels = site.unit.constants.add, numbers.channels[first:last][order]
-    channels = np.pad(channels, ((0, max(0, group - len(channels))), (0, 0)), "edge")  # kernels finish whole groups
+    channels = np.pad(
+        channels, ((0, max(0, group - len(channels))), (0, 0)), "edge"
+    )  # kernels finish whole groups
     fields = (
         add(weights, f"{site.layer.name}: weights, pairs of channels as 256 * b + a"),
         add(channels, f"{site.layer.name}: numbers of each channel ({numbers.kind})"),

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ...network.operators import Activation, Clamp, Elu, HardSigmoid, LeakyRelu, Unary, UnaryKind
-from ...program import Sweep
 from ..constants import number
 from ..nest import elements
 from ..place import Place
@@ -139,7 +138,3 @@ def working_room(c: Source, where: str | None, size: int, ctype: str) -> str:
     width = 4 if ctype == "float" else 1
     c.line(f"EW_ALIGNED(64) {ctype} room[{-(-size // width)}];")
     return "room"
-
-
-def in_pixel_order(site: Site) -> bool:
-    return site.sweep is not Sweep.CHANNELS

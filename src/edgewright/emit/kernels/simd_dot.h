@@ -1,0 +1,115 @@
+/* Sums of products of bytes, four at a time for each channel, with whatever the processor brings for them. */
+#ifndef EW_SIMD_DOT_H
+#define EW_SIMD_DOT_H
+
+#include "simd_int.h"
+
+/* Four bytes of a pixel times four of each channel, added to the channels' sums. Weights are signed; EW_DOT_SIGNED says
+ * what the other bytes are. */
+#if EW_LANES == 16 && defined(__AVX512VNNI__)
+#define EW_DOT_SIGNED 0
+typedef __m512i ew_dot_x;
+typedef __m512i ew_dot_w;
+EW_INLINE ew_dot_w ew_dot_weights(const int8_t *p) { return _mm512_loadu_si512(p); }
+EW_INLINE ew_dot_x ew_dot_input(const uint8_t *p)
+{
+    int32_t four;
+    memcpy(&four, p, 4);
+    return _mm512_set1_epi32(four);
+}
+EW_INLINE ew_vi ew_dot(ew_vi sum, ew_dot_x x, ew_dot_w w) { return _mm512_dpbusd_epi32(sum, x, w); }
+#elif EW_LANES == 16
+#define EW_DOT_SIGNED 0
+typedef struct {
+    __m512i even, odd; /* 16-bit numbers */
+} ew_dot_x;
+typedef ew_dot_x ew_dot_w;
+EW_INLINE ew_dot_w ew_dot_weights(const int8_t *p)
+{
+    const __m512i bytes = _mm512_loadu_si512(p);
+    const ew_dot_w w = {_mm512_srai_epi16(_mm512_slli_epi16(bytes, 8), 8), _mm512_srai_epi16(bytes, 8)};
+    return w;
+}
+EW_INLINE ew_dot_x ew_dot_input(const uint8_t *p)
+{
+    int32_t four;
+    ew_dot_x x;
+    memcpy(&four, p, 4);
+    x.even = _mm512_and_si512(_mm512_set1_epi32(four), _mm512_set1_epi16(0xff));
+    x.odd = _mm512_srli_epi16(_mm512_set1_epi32(four), 8);
+    return x;
+}
+EW_INLINE ew_vi ew_dot(ew_vi sum, ew_dot_x x, ew_dot_w w)
+{
+    const __m512i both = _mm512_add_epi32(_mm512_madd_epi16(x.even, w.even), _mm512_madd_epi16(x.odd, w.odd));
+    return _mm512_add_epi32(sum, both);
+}
+#elif EW_LANES == 8
+#define EW_DOT_SIGNED 0
+typedef struct {
+    __m256i even, odd;
+} ew_dot_x;
+typedef ew_dot_x ew_dot_w;
+EW_INLINE ew_dot_w ew_dot_weights(const int8_t *p)
+{
+    const __m256i bytes = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    const ew_dot_w w = {_mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8), _mm256_srai_epi16(bytes, 8)};
+    return w;
+}
+EW_INLINE ew_dot_x ew_dot_input(const uint8_t *p)
+{
+    int32_t four;
+    ew_dot_x x;
+    memcpy(&four, p, 4);
+    x.even = _mm256_and_si256(_mm256_set1_epi32(four), _mm256_set1_epi16(0xff));
+    x.odd = _mm256_srli_epi16(_mm256_set1_epi32(four), 8);
+    return x;
+}
+EW_INLINE ew_vi ew_dot(ew_vi sum, ew_dot_x x, ew_dot_w w)
+{
+    const __m256i both = _mm256_add_epi32(_mm256_madd_epi16(x.even, w.even), _mm256_madd_epi16(x.odd, w.odd));
+    return _mm256_add_epi32(sum, both);
+}
+#elif defined(__aarch64__) && defined(__ARM_NEON)
+#define EW_DOT_SIGNED 1
+typedef int8x16_t ew_dot_x;
+typedef int8x16_t ew_dot_w;
+EW_INLINE ew_dot_w ew_dot_weights(const int8_t *p) { return vld1q_s8(p); }
+EW_INLINE ew_dot_x ew_dot_input(const uint8_t *p)
+{
+    int32_t four;
+    memcpy(&four, p, 4);
+    return vreinterpretq_s8_s32(vdupq_n_s32(four));
+}
+EW_INLINE ew_vi ew_dot(ew_vi sum, ew_dot_x x, ew_dot_w w)
+{
+#if defined(__ARM_FEATURE_DOTPROD)
+    return vdotq_s32(sum, w, x);
+#else
+    const int32x4_t low = vpaddlq_s16(vmull_s8(vget_low_s8(x), vget_low_s8(w)));
+    const int32x4_t high = vpaddlq_s16(vmull_high_s8(x, w));
+    return vaddq_s32(sum, vpaddq_s32(low, high));
+#endif
+}
+#else
+#define EW_DOT_SIGNED 1
+typedef struct {
+    int8_t byte[4];
+} ew_dot_x;
+typedef const int8_t *ew_dot_w;
+EW_INLINE ew_dot_w ew_dot_weights(const int8_t *p) { return p; }
+EW_INLINE ew_dot_x ew_dot_input(const uint8_t *p)
+{
+    ew_dot_x x;
+    memcpy(&x, p, 4);
+    return x;
+}
+EW_INLINE ew_vi ew_dot(ew_vi sum, ew_dot_x x, ew_dot_w w)
+{
+    for (int32_t i = 0; i < EW_LANES; i++, w += 4)
+        sum.lane[i] += x.byte[0] * w[0] + x.byte[1] * w[1] + x.byte[2] * w[2] + x.byte[3] * w[3];
+    return sum;
+}
+#endif
+
+#endif /* EW_SIMD_DOT_H */
