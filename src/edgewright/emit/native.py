@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import EdgewrightError, InputError
+from ..errors import EdgewrightError
 from ..network import Array, Network
+from ..network.kernels import checked_input
 from ..program import Plan
 from .library import Library, emit
 from .target import TARGETS
@@ -30,6 +31,22 @@ def compiler() -> str:
     raise EdgewrightError("no C compiler for this machine found; install gcc or clang (Debian: apt install gcc)")
 
 
+class _Arena:
+    """Aligned memory between two guards, which show when something was written outside."""
+
+    GUARD, PATTERN = 64, 0xC3
+
+    def __init__(self, size: int) -> None:
+        memory = np.full(size + 4 * self.GUARD, self.PATTERN, np.uint8)
+        start = self.GUARD - memory.ctypes.data % self.GUARD + self.GUARD
+        self.inside = memory[start : start + size]
+        self._guards = memory[:start], memory[start + size :]
+
+    @property
+    def is_sound(self) -> bool:
+        return all((guard == self.PATTERN).all() for guard in self._guards)
+
+
 @dataclass
 class Native:
     """A loaded library. `run` takes and gives arrays in our layout, by tensor name."""
@@ -41,8 +58,7 @@ class Native:
     def __post_init__(self) -> None:
         self._call = ctypes.CDLL(str(self.path))[f"{self.library.name}_run_in"]
         self._call.restype = None
-        # 64 bytes more for the alignment, and a guard on either side.
-        self._arenas = [np.zeros(size + 128, np.uint8) for size in self.library.arenas.values()]
+        self._arenas = [_Arena(size) for size in self.library.arenas.values()]
 
     @property
     def network(self) -> Network:
@@ -50,30 +66,20 @@ class Native:
 
     def run(self, inputs: Mapping[str, Array], poison: int | None = None) -> dict[str, Array]:
         """The network's outputs. With `poison`, arenas are filled with that byte first."""
-        arguments: list[Array] = []
-        for name in self.network.inputs:
-            tensor = self.network.tensors[name]
-            if name not in inputs:
-                raise InputError(f"no value for input '{name}'; given are {sorted(inputs)}")
-            value = np.asarray(inputs[name], order="C")
-            if value.shape != tensor.shape or value.dtype != tensor.dtype.numpy:
-                raise InputError(
-                    f"input '{name}' must be {tensor.dtype.value} of shape {tensor.shape}, "
-                    f"got {value.dtype} of shape {value.shape}"
-                )
-            arguments.append(value)
+        tensors = [self.network.tensors[name] for name in self.network.inputs]
+        arguments = [np.asarray(checked_input(tensor, inputs), order="C") for tensor in tensors]
         outputs = {
             name: np.empty(self.network.tensors[name].shape, self.network.tensors[name].dtype.numpy)
             for name in dict.fromkeys(self.network.outputs)
         }
         if poison is not None:
             for arena in self._arenas:
-                arena.fill(poison)
-        places = [arena.ctypes.data + (-arena.ctypes.data % 64) for arena in self._arenas]
-        given: list[Any] = [ctypes.c_void_p(place) for place in places]
+                arena.inside.fill(poison)
+        given: list[Any] = [_pointer(arena.inside) for arena in self._arenas]
         for name, value in zip(self.network.inputs, arguments, strict=True):
             given += self._pulled(name, value) if self.library.plan.views[name].window else [_pointer(value)]
         self._call(*given, *map(_pointer, outputs.values()))
+        assert all(arena.is_sound for arena in self._arenas), "the emitted code wrote outside its arena"
         return outputs
 
     def _pulled(self, name: str, value: Array) -> list[Any]:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ...errors import EdgewrightError, InputError
+from ...errors import EdgewrightError
 from ...network import Array, Network
+from ...network.kernels import checked_input
 from ...platform import Board
 from ..library import Library
 from ..target import Architecture
@@ -150,19 +151,8 @@ def _bound(library: Library, folder: Path) -> int | None:
 
 def packed(network: Network, inputs: Mapping[str, Array]) -> bytes:
     """The inputs in the order of the network, as the harness reads them."""
-    data = []
-    for name in network.inputs:
-        tensor = network.tensors[name]
-        if name not in inputs:
-            raise InputError(f"no value for input '{name}'; given are {sorted(inputs)}")
-        value = np.ascontiguousarray(inputs[name])
-        if value.shape != tensor.shape or value.dtype != tensor.dtype.numpy:
-            raise InputError(
-                f"input '{name}' must be {tensor.dtype.value} of shape {tensor.shape}, "
-                f"got {value.dtype} of shape {value.shape}"
-            )
-        data.append(value.tobytes())
-    return b"".join(data)
+    values = [checked_input(network.tensors[name], inputs) for name in network.inputs]
+    return b"".join(value.tobytes() for value in values)
 
 
 def unpacked(network: Network, data: bytes) -> dict[str, Array]:

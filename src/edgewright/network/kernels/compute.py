@@ -46,7 +46,7 @@ def execute(network: Network, inputs: Mapping[str, Array], keep: Iterable[str] =
     wanted = {*network.outputs, *keep}
     values: dict[str, Array] = dict(network.constants)
     for name in network.inputs:
-        values[name] = _checked(network.tensors[name], inputs)
+        values[name] = checked_input(network.tensors[name], inputs)
     last_use = {name: i for i, layer in enumerate(network.layers) for name in layer.inputs}
     for i, layer in enumerate(network.layers):
         values[layer.output] = _run(network, layer, values)
@@ -72,7 +72,8 @@ def _run(network: Network, layer: Layer, values: Mapping[str, Array]) -> Array:
         raise
 
 
-def _checked(tensor: Tensor, inputs: Mapping[str, Array]) -> Array:
+def checked_input(tensor: Tensor, inputs: Mapping[str, Array]) -> Array:
+    """The value given for an input, when it has the right type and shape."""
     if tensor.name not in inputs:
         raise InputError(f"no value for input '{tensor.name}'; given are {sorted(inputs)}")
     value = np.asarray(inputs[tensor.name])
