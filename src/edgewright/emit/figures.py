@@ -96,7 +96,7 @@ def verdict(figures: Figures) -> str:
     worst = figures.worst
     if worst is None:
         return "not verified"
-    places = " and ".join(dict.fromkeys(check.where for check in figures.checks))
+    places = " and ".join(check.where for check in figures.checks)
     if not figures.verified:
         return f"differs from {figures.reference} on {worst.where}: {difference(worst)}"
     exact = "bit for bit as" if worst.difference == 0 else f"{difference(worst)} from"
@@ -107,5 +107,5 @@ def difference(check: Check) -> str:
     """How far off, in words."""
     if check.difference == 0:
         return "equal"
-    unit = f" {check.unit}" if check.unit else ""
+    unit = f" {check.unit.removesuffix('s') if check.difference == 1 else check.unit}" if check.unit else ""
     return f"at most {check.difference:.3g}{unit} off ({check.allowed:.3g} allowed)"

@@ -127,7 +127,7 @@ def _with_board(figures: Figures, library: Library, cases: Sequence[_Case], boar
     case = cases[0]
     measured = measure(library, case.inputs, optimise=OPTIMISE, profile=True, board=board)
     is_hosted = library.target.architecture is Architecture.HOST
-    where = f"{measured.emulator}, {measured.compiler}" if is_hosted else measured.emulator
+    where = f"as a program ({measured.compiler})" if is_hosted else measured.emulator
     check = _checked(library, where, [case], lambda _: measured.outputs)
     return replace(with_measured(figures, measured), checks=(*figures.checks, check))
 
