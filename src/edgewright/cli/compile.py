@@ -10,7 +10,7 @@ import click
 from rich.markup import escape
 
 from ..compiling import make_library, package
-from ..emit import TARGETS, Kernels, Options, Rounding
+from ..emit import TARGETS, Kernels, Optimise, Options, Rounding
 from ..emit.inputs import load_inputs
 from ..emit.packaging import check_folder
 from ..emit.verify import predicted
@@ -46,6 +46,11 @@ def hardware_options(command: Callable[..., Any]) -> Callable[..., Any]:
             default=_ROUNDINGS[0],
             show_default=True,
             help="Whose rounding int8 TFLite layers follow: LiteRT's reference kernels or TFLite Micro.",
+        ),
+        click.option(
+            "--optimise",
+            type=click.Choice([optimise.value for optimise in Optimise]),
+            help="What the C compiler is asked for.  [default: size on microcontrollers, else speed]",
         ),
         pull_option,
         click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="Carry out a plan made before."),
@@ -95,6 +100,7 @@ def compile_(
     rounding: str,
     fixed_point: bool | None,
     pull_rows: bool,
+    optimise: str | None,
     output: Path | None,
     name: str | None,
     kernels: str,
@@ -113,7 +119,8 @@ def compile_(
         check_folder(output, force)
     network = read_model(model, shapes)
     given = load_inputs(network, inputs) if inputs else []
-    options = Options(Rounding(rounding), fixed_point, Kernels(kernels))
+    wanted = Optimise(optimise) if optimise else None
+    options = Options(Rounding(rounding), fixed_point, Kernels(kernels), wanted)
     with working(f"compiling {network.name}"):
         library, hardware = make_library(network, board, target, plan_file, name, options, pull_rows)
     folder = output or Path(library.name)

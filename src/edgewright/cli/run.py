@@ -13,7 +13,7 @@ from rich.table import Table
 
 from .. import words
 from ..compiling import make_library
-from ..emit import Options, Rounding
+from ..emit import Optimise, Options, Rounding
 from ..emit.inputs import load_inputs
 from ..emit.trial import run_once
 from ..errors import InputError
@@ -48,6 +48,7 @@ def run(
     rounding: str,
     fixed_point: bool | None,
     pull_rows: bool,
+    optimise: str | None,
     inputs: tuple[Path, ...],
     output: Path | None,
     shapes: dict[str, Shape],
@@ -62,7 +63,8 @@ def run(
     if len(given) != 1:
         raise InputError(f"{len(given)} samples were given; `run` takes one")
     with working(f"compiling and running {network.name}"):
-        options = Options(Rounding(rounding), fixed_point)
+        wanted = Optimise(optimise) if optimise else None
+        options = Options(Rounding(rounding), fixed_point, optimise=wanted)
         library, hardware = make_library(network, board, target, plan_file, None, options, pull_rows)
         outputs, figures = run_once(library, given[0], hardware)
     theirs = {name: to_file_layout(network, name, value) for name, value in outputs.items()}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from .target import Architecture, Target
+
 
 class Rounding(Enum):
     """Whose rounding int8 TFLite layers follow, where the runtimes disagree."""
@@ -18,8 +20,20 @@ class Kernels(Enum):
     CMSIS_NN = "cmsis-nn"
 
 
+class Optimise(Enum):
+    SIZE = "size"
+    SPEED = "speed"
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     rounding: Rounding = Rounding.REFERENCE
     fixed_point: bool | None = None  # ONNX scales as integers; None: where the target has no FPU
     kernels: Kernels = Kernels.OWN
+    optimise: Optimise | None = None  # what the compiler is asked for; None: size on microcontrollers, else speed
+
+    def optimise_flag(self, target: Target) -> str:
+        """As the compiler is told."""
+        is_chip = target.architecture in (Architecture.CORTEX_M, Architecture.RV32)
+        wanted = self.optimise or (Optimise.SIZE if is_chip else Optimise.SPEED)
+        return "-Os" if wanted is Optimise.SIZE else "-O2" if is_chip else "-O3"

@@ -8,10 +8,11 @@ from .board import measure
 from .figures import Figures
 from .inputs import Inputs
 from .library import Library
-from .verify import OPTIMISE, predicted, with_measured
+from .verify import predicted, with_measured
 
 
 def run_once(library: Library, inputs: Inputs, board: Board | None = None) -> tuple[dict[str, Array], Figures]:
     """The outputs in our layout, and what the run tells."""
-    measured = measure(library, inputs, optimise=OPTIMISE, profile=True, board=board)
+    flag = library.options.optimise_flag(library.target)
+    measured = measure(library, inputs, optimise=flag, profile=True, board=board)
     return dict(measured.outputs), with_measured(predicted(library, board), measured)

@@ -27,8 +27,6 @@ from .toolchain import toolchain
 # Less than a release build: it is compiled once and run a few times.
 QUICK = ("-std=c99", "-O2", "-ffp-contract=off", "-fno-strict-aliasing")
 
-OPTIMISE = "-O2"  # of the firmware that is measured, and of the package's Makefile
-
 
 @dataclass(frozen=True)
 class _Case:
@@ -125,7 +123,8 @@ def _with_board(figures: Figures, library: Library, cases: Sequence[_Case], boar
     if obstacle:
         return _noted(figures, f"not built for {library.target.name}: {obstacle}")
     case = cases[0]
-    measured = measure(library, case.inputs, optimise=OPTIMISE, profile=True, board=board)
+    flag = library.options.optimise_flag(library.target)
+    measured = measure(library, case.inputs, optimise=flag, profile=True, board=board)
     is_hosted = library.target.architecture is Architecture.HOST
     where = f"as a program ({measured.compiler})" if is_hosted else measured.emulator
     check = _checked(library, where, [case], lambda _: measured.outputs)

@@ -16,7 +16,7 @@ from ..constants import C_TYPES
 from ..header import VERSION, parameters
 from ..library import Library
 from ..source import comment, identifier
-from ..target import Architecture, Family
+from ..target import Architecture
 from ..toolchain import BARE, gcc_flags
 from .archive import zipped
 
@@ -145,7 +145,7 @@ def _compilers(library: Library) -> dict[str, Any]:
     target = library.target
     tools = _TOOLS[target.architecture]
     options = [flag for flag in gcc_flags(target) if flag not in BARE] or ["-march=native"]
-    level = "-O3" if target.family is Family.SIMD else "-O2"
+    level = library.options.optimise_flag(target)
     return {
         "compiler": f"{tools}gcc" if tools else "cc",
         "archiver": f"{tools}ar",
