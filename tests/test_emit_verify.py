@@ -244,3 +244,26 @@ class TestInputs:
         ):
             given_inputs(network, {"x": np.full((1, 64), 0.5)})
         assert given_inputs(network, {"x": np.full((1, 64), -128.0)})[0]["x"].dtype == np.int8
+
+
+@on_host
+def test_a_plan_from_a_file_asks_for_its_weights(model, tmp_path):
+    network = edgewright.read_model(model)
+    edgewright.save_plan(make_plan(network), tmp_path / "plan.json")
+    plan = edgewright.load_plan(tmp_path / "plan.json")
+    with pytest.raises(InputError, match="a plan file holds no weights"):
+        edgewright.load(plan)
+    inputs = random_inputs(network, 1)
+    actual = edgewright.load(plan, network).run(inputs)
+    assert compare(network, actual, execute(network, inputs)).passes
+
+
+def test_writing_outside_the_arena_is_noticed(model):
+    """A plan that claims less memory than its buffers take: the guard behind the arena shows it."""
+    network = edgewright.read_model(model)
+    plan = make_plan(network)
+    library = emit(plan, TARGETS["host"])
+    (name, size), *_ = library.arenas.items()
+    native = build(replace(library, arenas={name: size - 64}), flags=("-O0", "-std=c99"))
+    with pytest.raises(AssertionError, match="outside its arena"):
+        native.run(random_inputs(network, 1))

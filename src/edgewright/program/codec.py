@@ -174,6 +174,15 @@ class _Absent:
     def __getitem__(self, index: object) -> Any:
         raise InputError("a plan file holds no weights; give the network it was made of as well")
 
+    def __array__(self, *_: object, **__: object) -> Any:
+        return self[...]
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever is asked of an array."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self[...]
+
 
 def _tensor_to_dict(tensor: Tensor) -> dict[str, Any]:
     data: dict[str, Any] = {
