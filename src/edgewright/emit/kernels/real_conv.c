@@ -54,7 +54,9 @@ static void ew_real_pixel(const ew_real_conv *p, const float *x, float *y, int32
     ew_real_taps(left, p->dilation_w, p->kernel_w, p->width, &first_x, &last_x);
     for (int32_t channel = 0; channel < p->channels; channel += 4, weights += 4 * p->kernel_h * taps) {
         const int32_t count = ew_min(4, p->channels - channel);
-        float sums[4] = {p->bias[channel], p->bias[channel + 1], p->bias[channel + 2], p->bias[channel + 3]};
+        float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        if (p->bias)
+            memcpy(sums, p->bias + channel, sizeof sums);
         for (int32_t ky = first_y; ky < last_y && first_x < last_x; ky++) {
             const float *w = weights + 4 * (ky * taps + first_x * p->depth);
             const float *from = x + ew_row(&p->x, top + ky * p->dilation_h) +

@@ -6,7 +6,7 @@
 
 typedef struct {
     const float *weights; /* blocks of four channels: for each tap and input channel four weights side by side */
-    const float *bias;    /* of as many channels as blocks hold */
+    const float *bias;    /* of as many channels as blocks hold, or NULL */
     ew_image x, y;
     int32_t height, width, depth, kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w;
     int32_t channels;

@@ -7,7 +7,6 @@ from math import isinf
 
 import numpy as np
 
-from ...network import Array
 from ...network.operators import Activation, Clamp, Conv2d, Dense
 from ...network.tensor import DType
 from ...program import Sweep
@@ -70,9 +69,7 @@ def _write(
 ) -> bool:
     first, last = site.region[-1]
     assert isinstance(first, int) and isinstance(last, int)
-    weights, bias = _packed(site, first, last)
-    add, name = site.unit.constants.add, site.layer.name
-    tables = (add(weights, f"{name}: weights in fours"), add(bias, f"{name}: bias"))
+    tables = _tables(site, first, last)
     fields: tuple[Expr, ...] = (*tables, *(braced(fields) for fields in images), *window)
     site.use("real_conv")
     table = site.unit.table("ew_real_conv", (*fields, last - first, *_limits(activation)))
@@ -89,14 +86,15 @@ def _origin(place: Place, channel: int) -> tuple[Expr, ...]:
     return (*(0 for _ in place.strides[:-1]), channel)
 
 
-def _packed(site: Site, first: int, last: int) -> tuple[Array, Array]:
+def _tables(site: Site, first: int, last: int) -> tuple[Expr, Expr]:
     """Weights (blocks, depth, 4) and bias, with zeros for the channels that a last block lacks."""
-    constants = [site.network.constants[place.tensor.name] for place in site.inputs[1:]]
-    weights = np.asarray(constants[0][first:last]).reshape(last - first, -1)
-    bias = constants[1][first:last] if len(constants) > 1 else np.zeros(last - first, np.float32)
+    add, name = site.unit.constants.add, site.layer.name
+    constants = [np.asarray(site.network.constants[place.tensor.name][first:last]) for place in site.inputs[1:]]
+    weights = constants[0].reshape(last - first, -1)
     more = -len(weights) % BLOCK
-    padded = np.pad(weights, ((0, more), (0, 0))).reshape(-1, BLOCK, weights.shape[1])
-    return padded.transpose(0, 2, 1), np.pad(np.asarray(bias), (0, more))
+    blocks = np.pad(weights, ((0, more), (0, 0))).reshape(-1, BLOCK, weights.shape[1]).transpose(0, 2, 1)
+    bias = add(np.pad(constants[1], (0, more)), f"{name}: bias") if len(constants) > 1 else 0
+    return add(blocks, f"{name}: weights in fours"), bias
 
 
 def _limits(activation: Activation | None) -> tuple[Expr, ...]:
