@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 import numpy as np
 
 from ..network import Array
@@ -36,7 +38,7 @@ class Constants:
     def add(self, values: Array, note: str, alignment: int = ALIGNMENT) -> str:
         """The C name of an array with these values (flat, in C order); `note` becomes its comment."""
         flat = np.ascontiguousarray(values).reshape(-1)
-        key = (flat.dtype.name, flat.tobytes())
+        key = (flat.dtype.name, sha256(flat.data).digest())
         if key not in self._known:
             name = f"{self.prefix}_c{len(self.arrays)}"
             self._known[key] = name
@@ -64,11 +66,7 @@ def initialiser(values: Array, width: int = 110) -> str:
     """The values as C text, wrapped into lines."""
     if values.dtype == np.float16:
         values = values.view(np.uint16)
-    if np.issubdtype(values.dtype, np.floating):
-        suffix = "f" if values.dtype == np.float32 else ""
-        words = [_float(v, suffix) for v in values.tolist()] if suffix == "" else _floats(values)
-    else:
-        words = [_integer(v) for v in values.tolist()]
+    words = [number(value, values.dtype.name) for value in values.tolist()]
     lines, line = [], "   "
     for word in words:
         if len(line) + len(word) + 2 > width:
@@ -86,10 +84,6 @@ def _integer(value: int) -> str:
     return str(int(value))
 
 
-def _floats(values: Array) -> list[str]:
-    return [_float(float(str(v)) if np.isfinite(v) else float(v), "f") for v in values]
-
-
 def _float(value: float, suffix: str) -> str:
     """The shortest decimal that reads back as the same number."""
     if value != value:
@@ -102,10 +96,8 @@ def _float(value: float, suffix: str) -> str:
 
 def number(value: float | np.floating | int, dtype: str = "float32") -> str:
     """One number as a C literal of the type."""
-    if dtype in ("float32", "float64"):
-        suffix = "f" if dtype == "float32" else ""
-        if suffix:
-            single = np.float32(value)
-            return _float(float(str(single)) if np.isfinite(single) else float(single), suffix)
-        return _float(float(value), suffix)
-    return _integer(int(value))
+    if dtype == "float32":
+        return _float(
+            float(str(np.float32(value))), "f"
+        )  # the decimals of a float32, not of the double it becomes
+    return _float(float(value), "") if dtype == "float64" else _integer(int(value))

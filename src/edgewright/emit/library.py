@@ -14,6 +14,7 @@ from .constants import C_TYPES, Constants
 from .files import kernel_files, renamed, weight_files
 from .header import arena_macro, declared, header, parameters
 from .nest import Bounds, elements
+from .operators import EMITTERS
 from .options import Options
 from .place import Place
 from .pulling import last_row_read
@@ -213,8 +214,6 @@ class _Schedule:
 
 def write_step(site: Site, c: Source) -> None:
     """Asks the operator's emitters, fastest first, until one takes the step."""
-    from .operators import EMITTERS
-
     for emitter in EMITTERS[type(site.op)]:
         if emitter(site, c):
             return

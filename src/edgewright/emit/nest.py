@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from .place import Place
-from .source import Expr, Source, plus
+from .source import Expr, Source, offset, plus
 
 Bounds = Sequence[tuple[Expr, Expr]]
 
@@ -43,30 +43,9 @@ def elements(
     Gives (offset of the element in each place, index along each joined axis). Places are broadcast against the
     region first (`spread`), so that all have its rank.
     """
-    joined = joined_axes(list(bounds), [place.spread(len(bounds)) for place in places])
-    spans, strides, windows = joined
+    spans, strides, windows = joined_axes(list(bounds), [place.spread(len(bounds)) for place in places])
     with loops(c, spans, backward=backward) as indices:
-        offsets = []
-        for which in range(len(places)):
-            terms: list[Expr] = []
-            for axis, index in enumerate(indices):
-                step = strides[which][axis]
-                at: Expr = index
-                if windows[which] and windows[which][0] == axis:  # type: ignore[index]
-                    at = _wrapped(index, windows[which][1])  # type: ignore[index]
-                terms.append(_scaled(at, step))
-            offsets.append(plus(*terms))
-        yield tuple(offsets), indices
-
-
-def _wrapped(index: Expr, n: int) -> Expr:
-    return index % n if isinstance(index, int) else f"({index} % {n})"
-
-
-def _scaled(index: Expr, stride: int) -> Expr:
-    if isinstance(index, int):
-        return index * stride
-    return 0 if stride == 0 else index if stride == 1 else f"{index} * {stride}"
+        yield tuple(offset(indices, *way) for way in zip(strides, windows, strict=True)), indices
 
 
 def joined_axes(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..network import Tensor
 from .constants import C_TYPES
-from .source import Expr, modulo, plus, times
+from .source import Expr, moved, offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,12 @@ class Place:
 
     def offset(self, at: Sequence[Expr]) -> Expr:
         """Elements from `pointer` to the element at these indices."""
-        terms: list[Expr] = []
-        for axis, (index, stride) in enumerate(zip(at, self.strides, strict=True)):
-            if self.window and axis == self.window[0]:
-                index = modulo(index, self.window[1])
-            terms.append(times(index, stride))
-        return plus(*terms)
+        return offset(at, self.strides, self.window)
+
+    def address(self, at: Sequence[Expr]) -> str:
+        """C of a pointer to the element at these indices."""
+        by = self.offset(at)
+        return self.pointer if by == 0 else f"({moved(self.pointer, by)})"
 
     def spread(self, rank: int) -> Place:
         """The same with `rank` axes, broadcast as numpy does: axes in front, and of size 1, do not move."""

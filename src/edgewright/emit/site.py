@@ -11,7 +11,7 @@ from ..program import Sweep
 from .constants import Constants
 from .options import Options
 from .place import Place
-from .source import Expr, Source
+from .source import Expr, braced
 from .target import Target
 
 
@@ -25,11 +25,10 @@ class Unit:
     constants: Constants
     kernels: set[str] = field(default_factory=set)  # names of kernel files, without suffix
     tables: list[str] = field(default_factory=list)  # `static const` definitions of the schedule's source
-    stack_scratch: int = 0
 
     def table(self, ctype: str, fields: Sequence[Expr]) -> str:
         """The name of a `static const` struct with these fields, in the order of its declaration; equal ones once."""
-        body = f"{{{', '.join(map(str, fields))}}}"
+        body = braced(fields)
         for text in self.tables:
             if text.startswith(f"static const {ctype} ") and text.endswith(f" = {body};"):
                 return text.split(" = ")[0].split()[-1]
@@ -107,8 +106,3 @@ class Site:
         if self.hole is None or self.hole[1] < size:
             return None
         return self.hole[0]
-
-
-# Writes the step, or says False and writes nothing: then the next emitter for the operator is asked.
-def refuse(site: Site, c: Source) -> bool:
-    return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 Expr = int | str  # a number, or a C expression of type int32_t
@@ -63,6 +63,26 @@ def plus(*values: Expr) -> Expr:
 
 def modulo(value: Expr, n: int) -> Expr:
     return value % n if isinstance(value, int) else f"{_operand(value)} % {n}"
+
+
+def offset(at: Sequence[Expr], strides: Sequence[int], window: tuple[int, int] | None = None) -> Expr:
+    """How far the element at these indices lies; along the axis of `window` = (axis, n), index i is found at i % n."""
+    terms: list[Expr] = []
+    for axis, (index, stride) in enumerate(zip(at, strides, strict=True)):
+        if window and axis == window[0]:
+            index = modulo(index, window[1])
+        terms.append(times(index, stride))
+    return plus(*terms)
+
+
+def moved(pointer: str, by: Expr) -> str:
+    """The pointer, so many elements on."""
+    return pointer if by == 0 else f"{pointer} + {by}"
+
+
+def braced(fields: Iterable[Expr]) -> str:
+    """The initialiser of a struct."""
+    return f"{{{', '.join(map(str, fields))}}}"
 
 
 def _operand(value: Expr) -> str:

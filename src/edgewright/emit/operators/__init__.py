@@ -65,6 +65,7 @@ from . import (
     windows,
 )
 
+# Writes the step, or says False and writes nothing: then the next emitter for the operator is asked.
 Emitter = Callable[[Site, Source], bool]
 _ACTIVATION: Sequence[Emitter] = (simd.activation, lookup.lookup, tflite.activation, elementwise.activation)
 

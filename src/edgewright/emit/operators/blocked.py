@@ -12,8 +12,9 @@ from ...network.tensor import DType
 from ..multipliers import fit
 from ..place import Place
 from ..site import Site
-from ..source import Expr, Source, plus
+from ..source import Expr, braced
 from ..sums import Sums, sums_of
+from .images import image, lies_by_pixels
 
 STACK = 576  # bytes of a column buffer that may lie on the stack when the arena has no hole for it
 
@@ -74,14 +75,8 @@ def interleaved(weights: Array, widths: Sequence[int]) -> Array:
 
 
 def is_image(place: Place) -> bool:
-    """Whether bytes of a pixel lie side by side, only rows may be kept in a rolling buffer, and sizes fit 16 bits."""
-    is_rolling_by_rows = place.window is None or place.window[0] == len(place.strides) - 3
-    return place.strides[-1] == 1 and is_rolling_by_rows and max(place.tensor.shape) < 1 << 15
-
-
-def image(place: Place) -> tuple[int, int, int]:
-    """The fields of ew_image: steps from row to row and pixel to pixel, rows of a rolling buffer."""
-    return place.strides[-3], place.strides[-2], place.window[1] if place.window else 0
+    """Whether kernels can walk it, and its sizes fit 16 bits."""
+    return lies_by_pixels(place) and max(place.tensor.shape) < 1 << 15
 
 
 def convolution(
@@ -94,25 +89,7 @@ def convolution(
     _, _, depth, _, kernel_w, _, _, _, dilation_w, *_ = window
     has_runs = not x.window and (kernel_w == 1 or (dilation_w == 1 and x.strides[-2] == depth))
     flags = (products.zero, products.flip, pixels, int(site.is_backward), int(has_runs))
-    return site.unit.table("ew_convolution", (braced(fields), braced(image(x)), braced(image(y)), *window, *flags))
-
-
-def braced(fields: Sequence[Expr]) -> str:
-    return f"{{{', '.join(map(str, fields))}}}"
-
-
-def pointer(place: Place, at: tuple[Expr, ...]) -> str:
-    """C of the address of an element."""
-    offset = plus(place.offset(at))
-    return place.pointer if offset == 0 else f"({place.pointer} + {offset})"
-
-
-def part_pointer(site: Site, c: Source, bounds: Sequence[Expr]) -> str:
-    """C of a pointer to an ew_part: a table where it is the same each time, else a variable of the current block."""
-    if all(isinstance(bound, int) for bound in bounds):
-        return f"&{site.unit.table('ew_part', bounds)}"
-    c.line(f"const ew_part part = {braced(bounds)};")
-    return "&part"
+    return site.unit.table("ew_convolution", (braced(fields), image(x), image(y), *window, *flags))
 
 
 def column_buffer(site: Site, depth: int, most: int) -> tuple[int, str | None] | None:

@@ -21,10 +21,9 @@ from ...network.region import Region, Shape
 from ...network.tensor import DType
 from ..options import Kernels, Rounding
 from ..site import Site
-from ..source import Source
+from ..source import Source, braced
 from ..sums import sums_of
 from ..target import Architecture, Family
-from .blocked import braced
 
 LEFT = 20  # bits that TFLite shifts the operands of a sum to the left
 MVE_CHANNELS = 124  # that CMSIS-NN's depthwise kernel gathers at once

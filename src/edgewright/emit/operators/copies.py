@@ -10,7 +10,7 @@ from ...network import Arithmetic, DType, Tensor
 from ..nest import Bounds, elements, joined_axes, loops
 from ..place import Place
 from ..site import Site
-from ..source import Expr, Source, plus, times
+from ..source import Expr, Source, moved, offset, plus, times
 from .values import Stream, World, pointed, reader, writer
 
 Route = Sequence[tuple[int | None, int, int]]  # for each axis of a place: (axis of the nest, start, step)
@@ -68,18 +68,9 @@ class Copy:
         if not isinstance(low, int) or not isinstance(high, int):
             return False
         with loops(self.c, spans[:last]) as at:
-            offsets = [self._start(at, steps, window, low) for steps, window in zip(strides, windows, strict=True)]
-            self.run(offsets[0], offsets[1], high - low)
+            x, y = (offset((*at, low), *way) for way in zip(strides, windows, strict=True))
+            self.run(x, y, high - low)
         return True
-
-    @staticmethod
-    def _start(at: Sequence[Expr], steps: Sequence[int], window: tuple[int, int] | None, low: int) -> Expr:
-        terms = []
-        for axis, index in enumerate(at):
-            if window and window[0] == axis:
-                index = index % window[1] if isinstance(index, int) else f"({index} % {window[1]})"
-            terms.append(times(index, steps[axis]))
-        return plus(*terms, low)
 
     def line(
         self, source: Sequence[Expr], target: Sequence[Expr], span: tuple[Expr, Expr], ahead: Expr = 0
@@ -99,12 +90,9 @@ class Copy:
 
     def run(self, source: Expr, target: Expr, count: int) -> None:
         size = count * self.y.tensor.dtype.bytes
-        self.c.line(f"memcpy({moved(self.y.place, target)}, {moved(self.x.place, source)}, {size});")
-
-
-def moved(place: Place, offset: Expr) -> str:
-    """The address of an element."""
-    return place.pointer if offset == 0 else f"{place.pointer} + {offset}"
+        self.c.line(
+            f"memcpy({moved(self.y.place.pointer, target)}, {moved(self.x.place.pointer, source)}, {size});"
+        )
 
 
 def folded(place: Place, route: Route, rank: int) -> Place | None:
@@ -121,11 +109,13 @@ def folded(place: Place, route: Route, rank: int) -> Place | None:
             strides[loop] += step * place.strides[axis]
     shape = tuple(2 if stride else 1 for stride in strides)  # so that no axis with a stride counts as broadcast
     tensor = Tensor(place.tensor.name, shape, place.tensor.dtype, place.tensor.quant)
-    return replace(place, tensor=tensor, pointer=_advanced(place, start), strides=tuple(strides), window=window)
-
-
-def _advanced(place: Place, start: int) -> str:
-    return f"({place.pointer} + {start})" if start else place.pointer
+    return replace(
+        place,
+        tensor=tensor,
+        pointer=f"({moved(place.pointer, start)})" if start else place.pointer,
+        strides=tuple(strides),
+        window=window,
+    )
 
 
 def _offset(place: Place, route: Route, at: Sequence[Expr]) -> Expr:

@@ -10,12 +10,12 @@ import numpy as np
 from ...network import Array
 from ...network.operators import Conv2d
 from ...program import Sweep
-from ..place import Place
 from ..site import Site
 from ..source import Expr, Source
 from ..target import Family
 from . import depthwise_direct
 from .depthwise_factors import Factors, factors_of, flip
+from .images import image, part_pointer
 
 MOST_SIZE = 8192  # of an axis: the kernel's table has 16 bits for sizes, pads and strides included
 STACK_BYTES = 768  # for the ring and a run of outputs where the arena has no room
@@ -162,10 +162,9 @@ def _write(site: Site, c: Source, shape: _Geometry, factors: Factors) -> None:
     x, y = (f"(uint8_t *){pointer}" for pointer in (site.inputs[0].pointer, site.output.pointer))
     with c.block():
         scratch = _scratch(site, c, shape.scratch)
-        bounds = ", ".join(str(bound) for axis in shape.axes for bound in site.region[axis])
-        c.line(f"const ew_part part = {{{bounds}}};")
+        part = part_pointer(site, c, [bound for axis in shape.axes for bound in site.region[axis]])
         first, last = site.region[3]
-        given = f"&{table}, {x}, {y}, &part, {first}, {last}"
+        given = f"&{table}, {x}, {y}, {part}, {first}, {last}"
         if shape.block is None:
             c.line(f"ew_depthwise_run({given}, {scratch});")
         else:
@@ -192,8 +191,8 @@ def _fields(site: Site, shape: _Geometry, factors: Factors) -> list[Expr]:
     rule = factors.sums.rule
     note = site.layer.name
     return [
-        _image(x, shape.axes),
-        _image(y, shape.axes),
+        image(x, shape.axes),
+        image(y, shape.axes),
         site.unit.constants.add(_spread(site, op, shape), f"{note}: weights"),
         site.unit.constants.add(factors.table, f"{note}: multipliers, offsets"),
         *(x.tensor.shape[axis] for axis in shape.axes),
@@ -214,10 +213,6 @@ def _fields(site: Site, shape: _Geometry, factors: Factors) -> list[Expr]:
         factors.table.shape[1],
         f"ew_depthwise_{shape.row}",
     ]
-
-
-def _image(place: Place, axes: tuple[int, int]) -> str:
-    return f"{{{place.strides[axes[0]]}, {place.strides[axes[1]]}, {place.window[1] if place.window else 0}}}"
 
 
 def _spread(site: Site, op: Conv2d, shape: _Geometry) -> Array:

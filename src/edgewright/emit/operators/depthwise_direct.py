@@ -9,12 +9,11 @@ import numpy as np
 from ...network import DType
 from ...network.operators import Conv2d
 from ...program import Sweep
-from ..place import Place
 from ..site import Site
 from ..source import Expr, Source
 from ..target import Architecture, Family
-from .blocked import part_pointer
 from .depthwise_factors import LEAST_LEFT, Factors
+from .images import image, part_pointer
 
 STACK_BYTES = 768  # for a line and a block of outputs where the arena has no room
 
@@ -121,8 +120,8 @@ def _fields(site: Site, op: Conv2d, factors: Factors, walk: _Walk) -> list[Expr]
     if walk.axes == (2, 1):
         weights = np.ascontiguousarray(weights.transpose(0, 2, 1))
     return [
-        _image(x, walk.axes),
-        _image(y, walk.axes),
+        image(x, walk.axes),
+        image(y, walk.axes),
         site.unit.constants.add(weights, f"{note}: weights"),
         site.unit.constants.add(factors.table, f"{note}: multipliers, offsets"),
         *(x.tensor.shape[axis] for axis in walk.axes),
@@ -134,7 +133,3 @@ def _fields(site: Site, op: Conv2d, factors: Factors, walk: _Walk) -> list[Expr]
         factors.shift,
         factors.table.shape[1],
     ]
-
-
-def _image(place: Place, axes: tuple[int, int]) -> str:
-    return f"{{{place.strides[axes[0]]}, {place.strides[axes[1]]}, {place.window[1] if place.window else 0}}}"

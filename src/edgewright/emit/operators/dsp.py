@@ -9,11 +9,11 @@ from ...network.operators import Conv2d
 from ...network.tensor import DType
 from ...program import Sweep
 from ..nest import loops
-from ..place import Place
 from ..site import Site
-from ..source import Expr, Source, plus, times
+from ..source import Expr, Source, braced, times
 from ..target import Family
 from .dsp_packing import LARGEST, Packed, overlapped, packed
+from .images import image, lies_by_pixels, part_pointer
 
 SMALL = 64  # a dense layer with less than this part of all products is small
 STACK = 576  # bytes of columns that may lie on the stack when the arena has no room for them
@@ -44,11 +44,16 @@ class _Window:
 def conv2d(site: Site, c: Source) -> bool:
     op, x, y = site.op, site.inputs[0], site.output
     assert isinstance(op, Conv2d)
-    if not _is_ours(site) or op.groups != 1 or site.sweep is Sweep.CHANNELS or not (_is_image(x) and _is_image(y)):
+    if (
+        not _is_ours(site)
+        or op.groups != 1
+        or site.sweep is Sweep.CHANNELS
+        or not (lies_by_pixels(x) and lies_by_pixels(y))
+    ):
         return False
     (_, *size), (_, *kernel, _) = site.shapes[:2]
     window = _Window(
-        op, (size[0], size[1], size[2]), (kernel[0], kernel[1]), _runs(site, op), (_image(x), _image(y))
+        op, (size[0], size[1], size[2]), (kernel[0], kernel[1]), _runs(site, op), (image(x), image(y))
     )
     if not _has_room(site, window):
         return _is_pointwise(site, op) and _pixel_by_pixel(site, c)
@@ -88,13 +93,13 @@ def _by_pairs(site: Site, c: Source, window: _Window, batch: tuple[Expr, Expr], 
     table = site.unit.table("ew_dsp_convolution", _convolution(site, window, made, kernel))
     rank, buffer = len(site.output.strides), site.scratch(window.columns)
     with loops(c, [batch], "n", backward=site.is_backward) as (n,), c.block():
-        name = _part(site, c, part)
+        where = part_pointer(site, c, part)
         if buffer is None:
             c.line(f"uint32_t columns[{window.columns // 4}];")
         inner = (0,) * max(rank - 2, 0)
-        x = _address(site.inputs[0], (n, *inner, 0)[-rank:])
-        y = _address(site.output, (n, *inner, made.first)[-rank:])
-        c.line(f"ew_dsp_conv(&{table}, {x}, {y}, &{name}, {buffer or 'columns'});")
+        x = site.inputs[0].address((n, *inner, 0)[-rank:])
+        y = site.output.address((n, *inner, made.first)[-rank:])
+        c.line(f"ew_dsp_conv(&{table}, {x}, {y}, {where}, {buffer or 'columns'});")
     return True
 
 
@@ -115,18 +120,13 @@ def _pixel_by_pixel(site: Site, c: Source) -> bool:
         source = at
         if isinstance(site.op, Conv2d):
             source = tuple(times(i, s) for i, s in zip(at, (1, *site.op.stride), strict=True))
-        pointers = f"{_address(x, (*source, 0))}, {_address(y, (*at, made.first))}"
+        pointers = f"{x.address((*source, 0))}, {y.address((*at, made.first))}"
         c.line(f"ew_dsp_dense(&{table}, ew_{kernel}, {pointers}, {depth});")
     return True
 
 
 def _is_ours(site: Site) -> bool:
     return site.target.family is Family.DSP and site.inputs[1].is_constant
-
-
-def _is_image(place: Place) -> bool:
-    """Whether the bytes of a pixel lie side by side, and only rows may be kept in a rolling buffer."""
-    return place.strides[-1] == 1 and (place.window is None or place.window[0] == 1)
 
 
 def _is_pointwise(site: Site, op: Conv2d) -> bool:
@@ -141,33 +141,15 @@ def _runs(site: Site, op: Conv2d) -> Array:
     return w.reshape(channels, rows, columns * depth) if is_joined else w.reshape(channels, rows * columns, depth)
 
 
-def _part(site: Site, c: Source, bounds: tuple[Expr, ...]) -> str:
-    """The C name of an ew_part: a table where it is known, otherwise a variable of the block."""
-    if all(isinstance(bound, int) for bound in bounds):
-        return site.unit.table("ew_part", bounds)
-    c.line(f"const ew_part part = {{{', '.join(map(str, bounds))}}};")
-    return "part"
-
-
 def _convolution(site: Site, window: _Window, made: Packed, kernel: str) -> tuple[Expr, ...]:
     """The fields of ew_dsp_convolution."""
     op, rows, depth = window.op, window.kernel[0], window.size[2]
     _, runs, taps = window.runs.shape
     return (
-        f"{{{', '.join(map(str, made.fields))}}}",
+        braced(made.fields),
         f"ew_{kernel}",
         *window.images,
         *(*window.size, rows, runs // rows, taps // depth),
         *(*op.stride, *op.dilation, *op.pads[:2]),
         *(made.zero, 128 if site.inputs[0].tensor.dtype is DType.UINT8 else 0, int(site.is_backward)),
     )
-
-
-def _image(place: Place) -> str:
-    """The fields of ew_image."""
-    return f"{{{place.strides[1]}, {place.strides[2]}, {place.window[1] if place.window else 0}}}"
-
-
-def _address(place: Place, at: tuple[Expr, ...]) -> str:
-    offset = plus(place.offset(at))
-    return place.pointer if offset == 0 else f"({place.pointer} + {offset})"

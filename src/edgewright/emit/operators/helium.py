@@ -13,7 +13,7 @@ from ..nest import loops
 from ..site import Site
 from ..source import Source
 from ..target import Family
-from .blocked import Products, column_buffer, convolution, is_image, pointer, products_of
+from .blocked import Products, column_buffer, convolution, is_image, products_of
 
 MOST_TAPS = 32  # of a depthwise window: EW_MOST_TAPS
 # Channels from which on vectors take fewer instructions than a channel at a time with pairs of products.
@@ -45,7 +45,7 @@ def dense(site: Site, c: Source) -> bool:
     name = site.unit.constants.add(products.weights, f"{site.layer.name}: weights")
     table = site.unit.table("ew_products", (name, *products.fields))
     with loops(c, site.region[:-1], "n", backward=site.is_backward) as at:
-        source, target = pointer(x, (*at, 0)), pointer(y, (*at, channel))
+        source, target = x.address((*at, 0)), y.address((*at, channel))
         c.line(f"ew_helium_pixel(&{table}, (const int8_t *){source}, (uint8_t *){target});")
     return True
 
@@ -100,5 +100,5 @@ def _calls(
     part = f"ew_part_of({rows[0]}, {rows[1]}, {columns[0]}, {columns[1]})"
     first = channel if op.groups > 1 else 0
     with loops(c, [batch], "n", backward=site.is_backward) as (n,):
-        source, target = pointer(places[0], (n, 0, 0, first)), pointer(places[1], (n, 0, 0, channel))
+        source, target = places[0].address((n, 0, 0, first)), places[1].address((n, 0, 0, channel))
         c.line(f"{kernel}(&{table}, (const {ctype} *){source}, (uint8_t *){target}, {part}{rest});")

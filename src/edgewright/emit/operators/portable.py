@@ -18,10 +18,9 @@ from .blocked import (
     convolution,
     interleaved,
     is_image,
-    part_pointer,
-    pointer,
     products_of,
 )
+from .images import part_pointer
 
 AT_ONCE = 4  # pixels of a block
 CONV_BLOCKS = (4,)  # channels of blocks, widest first
@@ -73,7 +72,7 @@ def conv2d(site: Site, c: Source) -> bool:
     batch, rows, columns, _ = site.region
     with loops(c, [batch], "n", backward=site.is_backward) as (n,):
         places = [
-            replace(place, pointer=pointer(place, (n, 0, 0, first)))
+            replace(place, pointer=place.address((n, 0, 0, first)))
             for place, first in ((site.inputs[0], 0), (site.output, channel))
         ]
         _call(site, c, products, window, places, (*rows, *columns), room)
@@ -112,7 +111,7 @@ def dense(site: Site, c: Source) -> bool:
             _rows(site, c, products, (*at, 0), channel, rows, room)
         else:
             index = (*at, rows[0]) if len(y.strides) > 1 else ()
-            _row(site, c, products, pointer(x, (*index, 0)), pointer(y, (*index, channel)))
+            _row(site, c, products, x.address((*index, 0)), y.address((*index, channel)))
     return True
 
 
@@ -150,7 +149,7 @@ def _rows(
     for place, first in ((x, 0), (y, channel)):
         index = (*at, first) if len(place.strides) > 1 else (first,)
         step = place.strides[-2] if len(place.strides) > 1 else 0
-        places.append(replace(place, pointer=pointer(place, index), strides=(0, 0, step, 1)))
+        places.append(replace(place, pointer=place.address(index), strides=(0, 0, step, 1)))
     _call(site, c, products, (1, size, depth, *((1,) * 6), 0, 0), places, (0, 1, *rows), room)
 
 

@@ -11,11 +11,11 @@ from ...network.operators import Activation, Clamp, Conv2d, Dense
 from ...network.tensor import DType
 from ...program import Sweep
 from ..constants import number
-from ..place import Place
 from ..site import Site
-from ..source import Expr, Source
+from ..source import Expr, Source, braced
 from ..target import Family
-from .blocked import braced, image, is_image, part_pointer, pointer
+from .blocked import is_image
+from .images import image, part_pointer
 
 BLOCK = 4  # channels
 
@@ -44,7 +44,9 @@ def dense(site: Site, c: Source) -> bool:
     depth, channels = x.tensor.shape[-1], y.tensor.shape[-1]
     rows = x.tensor.size // depth
     window = (1, rows, depth, 1, 1, 1, 1, 1, 1, 0, 0)
-    return _write(site, c, op.activation, window, ((0, depth, 0), (0, channels, 0)), (0, 1, 0, rows))
+    return _write(
+        site, c, op.activation, window, (braced((0, depth, 0)), braced((0, channels, 0))), (0, 1, 0, rows)
+    )
 
 
 def _fits(site: Site, activation: Activation | None) -> bool:
@@ -64,26 +66,21 @@ def _write(
     c: Source,
     activation: Activation | None,
     window: Sequence[int],
-    images: Sequence[tuple[int, int, int]],
+    images: Sequence[str],
     part: Sequence[Expr],
 ) -> bool:
     first, last = site.region[-1]
     assert isinstance(first, int) and isinstance(last, int)
     tables = _tables(site, first, last)
-    fields: tuple[Expr, ...] = (*tables, *(braced(fields) for fields in images), *window)
+    fields: tuple[Expr, ...] = (*tables, *images, *window)
     site.use("real_conv")
     table = site.unit.table("ew_real_conv", (*fields, last - first, *_limits(activation)))
     x, y = site.inputs[0], site.output
-    at = _origin(y, first)
+    target = y.address((*(0 for _ in y.strides[:-1]), first))
     with c.block():
         where = part_pointer(site, c, part)
-        start = pointer(x, _origin(x, 0))
-        c.line(f"ew_real_conv_run(&{table}, {start}, {pointer(y, at)}, {where}, {int(site.is_backward)});")
+        c.line(f"ew_real_conv_run(&{table}, {x.pointer}, {target}, {where}, {int(site.is_backward)});")
     return True
-
-
-def _origin(place: Place, channel: int) -> tuple[Expr, ...]:
-    return (*(0 for _ in place.strides[:-1]), channel)
 
 
 def _tables(site: Site, first: int, last: int) -> tuple[Expr, Expr]:

@@ -12,12 +12,12 @@ from ...network.operators import Conv2d, Dense
 from ...program import Sweep
 from ..site import Site
 from ..source import Expr, Source
+from .images import image
 from .simd_sites import (
     PANEL,
     Ending,
     ending,
     finish,
-    image,
     is_ours,
     is_plain_image,
     pictures,
@@ -86,7 +86,7 @@ def window_fields(site: Site, op: Conv2d, groups: int = 1) -> tuple[Expr, ...]:
     """Fields of the table from the input's size to the output's place, for one of the groups."""
     _, height, width, depth = site.shapes[0]
     channels, kernel_y, kernel_x, _ = site.shapes[1]
-    images = (image(site.inputs[0]) or "", image(site.output) or "")
+    images = (image(site.inputs[0]), image(site.output))
     sizes = (height, width, depth // groups, kernel_y, kernel_x, *op.stride, *op.dilation, *op.pads[:2])
     return (*sizes, channels // groups, *images)
 

@@ -10,10 +10,11 @@ from ...network import Array
 from ...network.operators import Conv2d
 from ...program import Sweep
 from ..site import Site
-from ..source import Source
+from ..source import Source, braced
+from .images import image
 from .simd_conv import is_real, padded, real_bias
 from .simd_finish import Whole, whole_layer
-from .simd_sites import PANEL, ending, finish, image, is_plain_image, pictures, room_for, working_room
+from .simd_sites import PANEL, ending, finish, is_plain_image, pictures, room_for, working_room
 
 MOST_TAPS = 32  # EW_SIMD_TAPS
 MOST_SUM = 1 << 24  # whole numbers below it are exact as floats
@@ -97,4 +98,4 @@ def _windows(site: Site, op: Conv2d, weights: Array, group: int) -> str:
     name = site.unit.constants.add(np.ascontiguousarray(taps), f"{site.layer.name}: weights by tap", 64)
     sizes = (height, width, channels, kernel_y, kernel_x, *op.stride, *op.dilation, *op.pads[:2])
     images = (image(site.inputs[0]), image(site.output))
-    return f"{{{', '.join(map(str, (name, *sizes, *images, group, int(site.is_backward))))}}}"
+    return braced((name, *sizes, *images, group, int(site.is_backward)))

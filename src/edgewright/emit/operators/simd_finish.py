@@ -13,6 +13,7 @@ from ...network.kernels.tflite_scales import activation_range, channel_multiplie
 from ...network.operators import Activation, Clamp, Dense
 from ..options import Rounding
 from ..site import Site
+from ..source import braced
 from .finish import stored_range, sum_type
 from .simd_conv import padded
 from .simd_sites import is_ours
@@ -65,7 +66,7 @@ def _finish(site: Site, activation: Clamp | None, bias: Array) -> str:
         info = np.iinfo(result.dtype.numpy)
         low, high = int(info.min), int(info.max)
     tables = [_table(site, values) for values in _scales(site, len(bias))]
-    return f"{{{', '.join([_table(site, bias), *tables])}, {result.quant.zero[0]}, {low}, {high}}}"
+    return braced((_table(site, bias), *tables, result.quant.zero[0], low, high))
 
 
 def _scales(site: Site, channels: int) -> tuple[Array | None, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...network import Arithmetic
@@ -13,8 +13,9 @@ from ..constants import number
 from ..nest import joined_axes, loops
 from ..place import Place
 from ..site import Site
-from ..source import Expr, Source, modulo, plus, times
-from .simd_sites import Ending, ending, finish, image, is_ours
+from ..source import Expr, Source, moved, offset, times
+from .images import image
+from .simd_sites import Ending, ending, finish, is_image, is_ours
 
 _KINDS = {
     BinaryKind.ADD: "EW_SIMD_ADD",
@@ -114,20 +115,11 @@ def _lines(site: Site, c: Source) -> Iterator[tuple[list[str], Expr]]:
     with loops(c, spans[:-1], backward=site.is_backward) as indices:
         low, high = spans[-1]
         pointers = [
-            _line(place.pointer, (*indices, low), steps, window)
+            moved(place.pointer, offset((*indices, low), steps, window))
             for place, steps, window in zip(places, strides, windows, strict=True)
         ]
         count: Expr = high - low if isinstance(low, int) and isinstance(high, int) else f"{high} - ({low})"
         yield pointers, count
-
-
-def _line(pointer: str, at: Sequence[Expr], steps: Sequence[int], window: tuple[int, int] | None) -> str:
-    terms = [
-        times(modulo(index, window[1]) if window and window[0] == axis else index, step)
-        for axis, (index, step) in enumerate(zip(at, steps, strict=True))
-    ]
-    offset = plus(*terms)
-    return pointer if offset == 0 else f"{pointer} + {offset}"
 
 
 def reduce(site: Site, c: Source) -> bool:
@@ -139,16 +131,15 @@ def reduce(site: Site, c: Source) -> bool:
         return False
     if op.kind not in (ReduceKind.MEAN, ReduceKind.SUM) or not site.is_whole or not site.output.is_dense:
         return False
-    form = image(x)
-    if form is None or site.shares(0):
+    if not is_image(x) or site.shares(0):
         return False
     site.use("simd_lines")
     batch, height, width, channels = x.tensor.shape
     share = number(1.0 / (height * width) if op.kind is ReduceKind.MEAN else 1.0)
     with c.block():
-        c.line(f"const ew_image in = {form};")
+        c.line(f"const ew_image in = {image(x)};")
         with loops(c, [(0, batch)], "picture") as (picture,):
-            read = _line(x.pointer, (picture,), (x.strides[0],), None)
-            write = _line(site.output.pointer, (picture,), (channels,), None)
+            read = moved(x.pointer, times(picture, x.strides[0]))
+            write = moved(site.output.pointer, times(picture, channels))
             c.line(f"ew_simd_mean({read}, in, {height}, {width}, {channels}, {share}, {write});")
     return True

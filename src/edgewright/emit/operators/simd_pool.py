@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ...network.operators import AvgPool2d, MaxPool2d
 from ..site import Site
-from ..source import Source
-from .simd_sites import ending, finish, image, is_ours, is_plain_image, pictures
+from ..source import Source, braced
+from .images import image
+from .simd_sites import ending, finish, is_ours, is_plain_image, pictures
 
 
 def max_pool2d(site: Site, c: Source) -> bool:
@@ -30,11 +31,10 @@ def _pool(site: Site, c: Source, op: MaxPool2d | AvgPool2d, counted: tuple[int, 
         return False
     site.use("simd_pool")
     end = ending(op.activation)
-    images = (image(site.inputs[0]) or "", image(site.output) or "")
+    images = (image(site.inputs[0]), image(site.output))
     sizes = (*site.shapes[0][1:], *op.kernel, *op.stride, *op.dilation, *op.pads[:2])
     flags = (int(site.is_backward), int(isinstance(op, MaxPool2d)))
-    part = f"{{{', '.join(map(str, counted))}}}"
-    table = site.unit.table("ew_simd_pool", (*sizes, *images, *flags, part, *end.function))
+    table = site.unit.table("ew_simd_pool", (*sizes, *images, *flags, braced(counted), *end.function))
     with pictures(site, c) as (x, y):
         c.line(f"ew_simd_pool_run(&{table}, {x}, {y}, part);")
     finish(site, c, end)

@@ -11,7 +11,7 @@ from ..constants import number
 from ..nest import elements
 from ..place import Place
 from ..site import Site
-from ..source import Expr, Source, plus
+from ..source import Expr, Source, braced, moved, plus, times
 from ..target import Family
 from .activations import activated
 
@@ -81,20 +81,17 @@ def is_ours(site: Site, *dtypes: str) -> bool:
     return site.target.family is Family.SIMD and all(tensor.dtype.value in dtypes for tensor in tensors)
 
 
-def image(place: Place) -> str | None:
-    """The place as an ew_image, if channels lie side by side and nothing but rows rolls."""
-    if len(place.strides) != 4 or (place.strides[3] != 1 and place.tensor.shape[3] != 1):
-        return None
-    if place.window and place.window[0] != 1:
-        return None
-    return f"{{{place.strides[1]}, {place.strides[2]}, {place.window[1] if place.window else 0}}}"
+def is_image(place: Place) -> bool:
+    """Whether channels, if there are several, lie side by side, and nothing but rows rolls."""
+    has_pixels = len(place.strides) == 4 and (place.strides[3] == 1 or place.tensor.shape[3] == 1)
+    return has_pixels and (place.window is None or place.window[0] == 1)
 
 
 def is_plain_image(site: Site) -> bool:
     """Whether input and output are images, of which all channels are computed pixel by pixel."""
     return (
-        image(site.inputs[0]) is not None
-        and image(site.output) is not None
+        is_image(site.inputs[0])
+        and is_image(site.output)
         and site.region[3] == (0, site.result.shape[3])
         and all(isinstance(bound, int) for bound in site.region[0])
     )
@@ -110,17 +107,10 @@ def pictures(site: Site, c: Source) -> Iterator[tuple[str, str]]:
     at: Expr = low
     with c.block("" if count == 1 else f"for (int32_t picture = 0; picture < {count}; picture++)"):
         if count > 1:
-            at = f"({plus(high - 1)} - picture)" if site.is_backward else plus("picture", low)
-        c.line(f"const ew_part part = {{{top}, {bottom}, {left}, {right}}};")
-        yield moved(site.inputs[0], at), moved(site.output, at)
-
-
-def moved(place: Place, picture: Expr) -> str:
-    """A pointer to the picture."""
-    step = place.strides[0] if place.tensor.shape[0] > 1 else 0
-    if isinstance(picture, int):
-        return f"{place.pointer} + {picture * step}" if picture * step else place.pointer
-    return f"{place.pointer} + ({picture}) * {step}"
+            at = f"{high - 1} - picture" if site.is_backward else plus("picture", low)
+        c.line(f"const ew_part part = {braced((top, bottom, left, right))};")
+        x, y = (moved(place.pointer, times(at, place.strides[0])) for place in (site.inputs[0], site.output))
+        yield x, y
 
 
 def room_for(site: Site, least: int, best: int) -> tuple[str | None, int]:

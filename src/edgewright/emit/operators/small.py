@@ -10,7 +10,7 @@ from ...network.kernels.tflite_scales import activation_range, scale, zero
 from ...network.operators import Binary, BinaryKind
 from ..place import Place
 from ..site import Site
-from ..source import Expr, Source, times
+from ..source import Expr, Source, braced, times
 from ..target import Family
 from .small_pools import avg_pool2d, max_pool2d, reduce
 
@@ -74,11 +74,7 @@ def _add_fields(site: Site, op: Binary) -> list[Expr] | None:
     if finer is None or out is None or out[1] == 0:
         return None
     ends = activation_range(op.activation, site.result)
-    return [zero(a) * (1 << 19), zero(b) * (1 << 21), _braced(finer), _braced(out), *ends]
-
-
-def _braced(values: tuple[int, ...]) -> str:
-    return f"{{{', '.join(map(str, values))}}}"
+    return [zero(a) * (1 << 19), zero(b) * (1 << 21), braced(finer), braced(out), *ends]
 
 
 def _rescale(real: float, offset: int) -> tuple[int, int, int, int] | None:

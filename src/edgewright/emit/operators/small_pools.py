@@ -9,10 +9,10 @@ from ...network.kernels.scales import number
 from ...network.kernels.tflite_lines import reduce_factor
 from ...network.kernels.tflite_scales import activation_range, zero
 from ...network.operators import AvgPool2d, Clamp, MaxPool2d, Reduce, ReduceKind
-from ..place import Place
 from ..site import Site
-from ..source import Expr, Source
+from ..source import Expr, Source, braced
 from ..target import Family
+from .images import image, part_pointer
 
 
 def avg_pool2d(site: Site, c: Source) -> bool:
@@ -81,16 +81,11 @@ def _range(site: Site, op: AvgPool2d | MaxPool2d) -> tuple[int, int]:
 
 def _write(site: Site, c: Source, kind: str, fields: Sequence[int], axes: tuple[int, int] | None) -> None:
     site.use("pool")
-    places = (_image(site.inputs[0], (1, 2)), _image(site.output, axes))
+    places = (image(site.inputs[0]), image(site.output, axes) if axes else braced((0, 0, 0)))
     table = site.unit.table("ew_pool", [*places, *fields])
     bounds: list[Expr] = [bound for axis in axes for bound in site.region[axis]] if axes else [0, 1, 0, 1]
     first, last = site.region[-1]
     with c.block():
-        c.line(f"const ew_part part = {{{', '.join(map(str, bounds))}}};")
+        part = part_pointer(site, c, bounds)
         pointers = f"{site.inputs[0].pointer}, {site.output.pointer}"
-        c.line(f"ew_pool_{kind}(&{table}, {pointers}, &part, {first}, {last}, {int(site.is_backward)});")
-
-
-def _image(place: Place, axes: tuple[int, int] | None) -> str:
-    row, pixel = (place.strides[axis] for axis in axes) if axes else (0, 0)
-    return f"{{{row}, {pixel}, {place.window[1] if place.window else 0}}}"
+        c.line(f"ew_pool_{kind}(&{table}, {pointers}, {part}, {first}, {last}, {int(site.is_backward)});")
