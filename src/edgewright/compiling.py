@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -61,16 +61,18 @@ def compile_model(
     shapes: Mapping[str, Shape] | None = None,
     force: bool = False,
     pull_rows: bool = False,
+    phases: bool | Collection[str] = False,
 ) -> Compiled:
     """The model as a C library, compared with the model's own runtime, and written to `output` if one is given.
 
     It is made for `target`, or for the processor of `board`, or for this machine. `plan` is one made before; `inputs`
-    are tried besides random ones; `check` switches the comparison off; with `pull_rows` images come row by row.
+    are tried besides random ones; `check` switches the comparison off; with `pull_rows` images come row by row, with
+    `phases` layers run row by row.
     """
     if output is not None:
         check_folder(Path(output), force)
     network = read(model, shapes=shapes)
-    library, hardware = make_library(network, board, target, plan, name, options, pull_rows)
+    library, hardware = make_library(network, board, target, plan, name, options, pull_rows, phases)
     figures = verify(library, model, inputs, board=hardware) if check else predicted(library, hardware)
     compiled = package(library, figures, hardware)
     if output is not None:
@@ -86,13 +88,14 @@ def make_library(
     name: str | None = None,
     options: Options | None = None,
     pull_rows: bool = False,
+    phases: bool | Collection[str] = False,
 ) -> tuple[Library, Board | None]:
     """The library, and the board it is for; an error when it does not fit there."""
     found = load_plan(plan) if isinstance(plan, str | Path) else plan
     hardware = _board(board, found)
     chosen = _target(target, hardware)
     if found is None:
-        found = make_plan(network, hardware, pull_rows=pull_rows)
+        found = make_plan(network, hardware, pull_rows=pull_rows, phases=phases)
     else:
         check_plan(found, network, hardware)
     _check_fit(found, hardware)

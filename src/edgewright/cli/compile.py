@@ -17,12 +17,13 @@ from ..emit.verify import predicted
 from ..emit.verify import verify as run_and_compare
 from ..network import Shape
 from .common import (
+    chosen_phases,
     console,
     json_option,
     model_argument,
     print_json,
-    pull_option,
     read_model,
+    rows_options,
     shape_option,
     working,
 )
@@ -52,7 +53,6 @@ def hardware_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice([optimise.value for optimise in Optimise]),
             help="What the C compiler is asked for.  [default: size on microcontrollers, else speed]",
         ),
-        pull_option,
         click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="Carry out a plan made before."),
         click.option(
             "--target",
@@ -62,7 +62,7 @@ def hardware_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--board", help="A name from `edgewright boards`, or a board file (.toml)."),
     ):
         command = option(command)
-    return command
+    return rows_options(command)
 
 
 @click.command("compile")
@@ -100,6 +100,8 @@ def compile_(
     rounding: str,
     fixed_point: bool | None,
     pull_rows: bool,
+    phases: bool,
+    phase_layers: tuple[str, ...],
     optimise: str | None,
     output: Path | None,
     name: str | None,
@@ -121,8 +123,9 @@ def compile_(
     given = load_inputs(network, inputs) if inputs else []
     wanted = Optimise(optimise) if optimise else None
     options = Options(Rounding(rounding), fixed_point, Kernels(kernels), wanted)
+    by_rows = chosen_phases(network, phases, phase_layers)
     with working(f"compiling {network.name}"):
-        library, hardware = make_library(network, board, target, plan_file, name, options, pull_rows)
+        library, hardware = make_library(network, board, target, plan_file, name, options, pull_rows, by_rows)
     folder = output or Path(library.name)
     check_folder(folder, force)
     with working(f"verifying {network.name}"):

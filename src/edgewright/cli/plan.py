@@ -20,12 +20,13 @@ from ..program import Plan, plan_text, plan_to_dict
 from ..report import plan_page, refusal
 from .common import (
     Size,
+    chosen_phases,
     console,
     json_option,
     model_argument,
     print_json,
-    pull_option,
     read_model,
+    rows_options,
     shape_option,
     working,
 )
@@ -37,7 +38,7 @@ from .common import (
 @click.option("--ram", type=Size(), help="RAM that there is, such as 64K. Overrules the board's.")
 @click.option("--plain", is_flag=True, help="Best order and layout only: no buffers shared or overlapping.")
 @click.option("--alignment", type=click.IntRange(1, 4096), help="Of every offset.  [default: the board's, or 4]")
-@pull_option
+@rows_options
 @click.option("--page", type=click.Path(path_type=Path), help="Write a self-contained page that shows the plan.")
 @click.option(
     "-o",
@@ -56,6 +57,8 @@ def plan(
     plain: bool,
     alignment: int | None,
     pull_rows: bool,
+    phases: bool,
+    phase_layers: tuple[str, ...],
     page: Path | None,
     output: Path,
     shapes: dict[str, Shape],
@@ -67,8 +70,9 @@ def plan(
     """
     target = load_board(board) if board else None
     network = read_model(model, shapes)
+    by_rows = chosen_phases(network, phases, phase_layers)
     with working(f"planning {network.name}"):
-        found = make_plan(network, target, plain=plain, alignment=alignment, pull_rows=pull_rows)
+        found = make_plan(network, target, plain=plain, alignment=alignment, pull_rows=pull_rows, phases=by_rows)
     verdict = fit(found, target, ram)
     critical = critical_buffers(found)
     files: dict[Path, str | bytes] = {output: plan_text(found)}
@@ -111,12 +115,13 @@ def _stages(plan: Plan, most: int = 40) -> Table:
     if first:
         table.add_row("", f"… {first} before")
     for index, stage in list(enumerate(plan.program.stages))[first : first + most]:
-        layer = network.by_name[stage.name]
-        tensor, view = network.tensors[layer.output], plan.views[layer.output]
+        layers = [network.by_name[name] for name in stage.layers]
+        kinds = [words.operator(layer.op, network.shapes(layer)) for layer in layers]
+        tensor, view = network.tensors[layers[-1].output], plan.views[layers[-1].output]
         table.add_row(
             str(index),
             escape(stage.name),
-            escape(words.operator(layer.op, network.shapes(layer))),
+            escape(kinds[0] if len(kinds) == 1 else f"{len(kinds)} layers, row by row"),
             "x".join(map(str, tensor.shape)),
             words.count(buffers[view.buffer].offset + view.offset),
             words.count(tensor.bytes),

@@ -20,7 +20,16 @@ from ..errors import InputError
 from ..files import write_atomic
 from ..network import Array, Network, Shape, random_inputs
 from ..network.reference import to_file_layout
-from .common import console, json_option, model_argument, print_json, read_model, shape_option, working
+from .common import (
+    chosen_phases,
+    console,
+    json_option,
+    model_argument,
+    print_json,
+    read_model,
+    shape_option,
+    working,
+)
 from .compile import hardware_options
 from .costs import costs_table, figures_table
 
@@ -48,6 +57,8 @@ def run(
     rounding: str,
     fixed_point: bool | None,
     pull_rows: bool,
+    phases: bool,
+    phase_layers: tuple[str, ...],
     optimise: str | None,
     inputs: tuple[Path, ...],
     output: Path | None,
@@ -62,10 +73,11 @@ def run(
     given = load_inputs(network, inputs) if inputs else [random_inputs(network)]
     if len(given) != 1:
         raise InputError(f"{len(given)} samples were given; `run` takes one")
+    by_rows = chosen_phases(network, phases, phase_layers)
     with working(f"compiling and running {network.name}"):
         wanted = Optimise(optimise) if optimise else None
         options = Options(Rounding(rounding), fixed_point, optimise=wanted)
-        library, hardware = make_library(network, board, target, plan_file, None, options, pull_rows)
+        library, hardware = make_library(network, board, target, plan_file, None, options, pull_rows, by_rows)
         outputs, figures = run_once(library, given[0], hardware)
     theirs = {name: to_file_layout(network, name, value) for name, value in outputs.items()}
     if output:

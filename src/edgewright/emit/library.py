@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ..errors import Unsupported
 from ..network import Layer, Network, Region, Tensor
-from ..program import Loop, Plan, Step
+from ..program import Item, Loop, Plan, Step, Stream
 from .constants import C_TYPES, Constants
 from .files import kernel_files, renamed, weight_files
 from .header import arena_macro, declared, header, parameters
@@ -20,6 +21,7 @@ from .place import Place
 from .pulling import last_row_read
 from .site import Site, Unit
 from .source import Expr, Source, comment, identifier, plus, times
+from .streaming import write_stream
 from .target import Target
 
 FENCE = "EW_FENCE();"  # between stages: memory is used anew under other types
@@ -144,9 +146,11 @@ class _Schedule:
         with c.block(f"if ({parameter} && {parameter} != {place.pointer})"):
             _copy(c, place, _dense(place.tensor, parameter))
 
-    def _body(self, c: Source, stage: int, body: Sequence[Step | Loop], counters: tuple[Expr, ...]) -> None:
+    def _body(self, c: Source, stage: int, body: Sequence[Item], counters: tuple[Expr, ...]) -> None:
         for item in body:
-            if isinstance(item, Loop) and item.count == 1:
+            if isinstance(item, Stream):
+                write_stream(c, self.unit, self.network, item, partial(self._rows, c, stage))
+            elif isinstance(item, Loop) and item.count == 1:
                 self._body(c, stage, item.body, (*counters, 0))
             elif isinstance(item, Loop):
                 i = f"part{len(counters)}"
@@ -167,22 +171,35 @@ class _Schedule:
             region = tuple(_clipped_bounds(c, step, counters, axis, size) for axis, size in enumerate(shape))
             if any(isinstance(a, int) and isinstance(b, int) and b <= a for a, b in region):
                 return
-            site = Site(
-                unit=self.unit,
-                network=self.network,
-                layer=layer,
-                region=region,
-                sweep=step.sweep,
-                inputs=tuple(self.place(name) for name in layer.inputs),
-                output=self.place(layer.output),
-                hole=self._hole(stage),
-                plane=self._plane(step.layer),
-                is_whole=not moving and step.region == Region.whole(shape),
-            )
-            for name in layer.inputs:
-                if name in self.pulled:
-                    self._pull(c, name, layer, region)
-            write_step(site, c)
+            self._site(c, stage, step, region, is_whole=not moving and step.region == Region.whole(shape))
+
+    def _rows(self, c: Source, stage: int, step: Step, axis: int, rows: tuple[Expr, Expr]) -> None:
+        """A step of a stream: these rows of its layer's output."""
+        region: list[tuple[Expr, Expr]] = [*step.region.bounds]
+        region[axis] = rows
+        self._site(c, stage, step, tuple(region), is_whole=False)
+
+    def _site(
+        self, c: Source, stage: int, step: Step, region: tuple[tuple[Expr, Expr], ...], is_whole: bool
+    ) -> None:
+        """Writes the step once it is known which part of the output it computes."""
+        layer = self.network.by_name[step.layer]
+        site = Site(
+            unit=self.unit,
+            network=self.network,
+            layer=layer,
+            region=region,
+            sweep=step.sweep,
+            inputs=tuple(self.place(name) for name in layer.inputs),
+            output=self.place(layer.output),
+            hole=self._hole(stage),
+            plane=self._plane(step.layer),
+            is_whole=is_whole,
+        )
+        for name in layer.inputs:
+            if name in self.pulled:
+                self._pull(c, name, layer, region)
+        write_step(site, c)
 
     def _pull(self, c: Source, name: str, layer: Layer, region: Bounds) -> None:
         """Asks the caller for the rows that the step reads and that have not come yet."""

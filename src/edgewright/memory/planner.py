@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import partial
 
-from ..errors import Infeasible
+from ..errors import Infeasible, InputError
 from ..network import Network, Region, Shape
 from ..network.operators import Concat, Reshape, Slice
 from ..platform import Board
-from ..program import Buffer, Loop, Plan, Program, Saving, Stage, Step, Sweep, View, check
+from ..program import ROWS, Buffer, Item, Loop, Plan, Program, Saving, Stage, Step, Sweep, View, check
 from .apart import Solution, judge, moved_apart
 from .layout import (
     Effort,
@@ -19,8 +21,10 @@ from .layout import (
     place_optimal,
 )
 from .ordering import Order, order
-from .problems import PLAIN, Techniques, Work, relaxed_problem, scratch_name
-from .pulled import ROWS, pullable
+from .phases import Groups, phased_bound, runs, stretches, waists
+from .problems import PLAIN, Techniques, Work, relaxed_problem
+from .pulled import pullable
+from .stretch import stretch, with_rows_in_place
 from .views import Views, find_views, no_views, with_copies, with_planes
 
 MOST_SEARCHED = 500  # buffers; with more, an exact search costs long and gains little over first fit
@@ -39,11 +43,13 @@ def plan(
     alignment: int | None = None,
     explain: bool = True,
     pull_rows: bool = False,
+    phases: bool | Collection[str] = False,
 ) -> Plan:
     """The plan that needs the least RAM, with a bound that no other plan can beat.
 
     `plain` switches everything off but order and layout (S 4.3.1, 4.3.2). `explain` adds what each technique saved.
-    With `pull_rows`, images are not held in memory: the first layer asks for their rows.
+    With `pull_rows`, images are not held in memory: the first layer asks for their rows. With `phases`, layers run row
+    by row, keeping a few rows of what lies between them (M 4): those for which it saves most, or just those named.
 
     >>> from edgewright import samples, read_model
     >>> net = read_model(samples.build("stahl_running_example"))
@@ -55,8 +61,13 @@ def plan(
         chosen = replace(chosen, pulled=_pulled(network))
     unit = _alignment(network, board, alignment)
     bound = 0 if chosen == PLAIN else order(relaxed_problem(network, chosen, unit)).bound
-    best = moved_apart(_solve(network, chosen, unit, bound))
-    bound = min(best.peak, best.order.bound if chosen == PLAIN else bound)
+    best = whole = _solve(network, chosen, unit, bound)
+    if phases:
+        bound = phased_bound(network, chosen, unit)
+        best = _phased(network, chosen, unit, best) if phases is True else _named(network, chosen, unit, phases)
+    best = moved_apart(best)
+    bound = min(best.peak, best.order.bound if chosen == PLAIN and not phases else bound)
+    by_rows = (Saving("layers row by row", best.peak),) if phases else ()
     if board is not None and best.peak > max((memory.usable for memory in board.ram), default=0):
         memories, best = _spread(best, board)
     else:
@@ -65,10 +76,63 @@ def plan(
         best,
         memories,
         bound=bound,
-        savings=_savings(network, chosen, unit, best.peak) if explain else (),
+        savings=(*_savings(network, chosen, unit, whole.peak), *by_rows) if explain else (),
         board=board.name if board else None,
         plain=chosen == PLAIN,
     )
+
+
+def _phased(network: Network, techniques: Techniques, alignment: int, whole: Solution) -> Solution:
+    """The best solution found in which layers run row by row where that saves memory; `whole` if it saves none."""
+    found = [whole, _streamed(network, techniques, alignment, stretches)]
+    waiting = waists(found[-1].work) if techniques.views else frozenset()
+    if waiting:
+        apart = with_copies(network, waiting)
+        found.append(_streamed(apart, techniques, alignment, stretches, set(apart.by_name) - set(network.by_name)))
+    return min(found, key=lambda solution: solution.peak)
+
+
+def _named(network: Network, techniques: Techniques, alignment: int, names: Collection[str]) -> Solution:
+    """The solution in which just these layers run row by row; those that follow each other do so together."""
+    unknown = [name for name in names if name not in network.by_name]
+    if unknown:
+        near = get_close_matches(unknown[0], network.by_name, 1)
+        hint = f"did you mean '{near[0]}'?" if near else "`edgewright inspect` lists the layers"
+        raise InputError(f"network '{network.name}' has no layer '{unknown[0]}': {hint}")
+    return _streamed(network, techniques, alignment, partial(runs, names=names))
+
+
+def _streamed(
+    network: Network,
+    techniques: Techniques,
+    alignment: int,
+    choose: Callable[[Work, Sequence[int]], Groups],
+    copied: Collection[str] = (),
+) -> Solution:
+    """The solution in which the groups of layers that are chosen of an order run row by row."""
+    views = _row_views(network, copied) if techniques.views else no_views(network)
+    loose = with_rows_in_place(network, views, network.by_name) if techniques.in_place else views
+    work = Work(network, loose, techniques, alignment)
+    groups = choose(work, order(work.order_problem()).steps)
+    chosen = {name for group in groups for name in group}
+    if techniques.in_place:
+        views = with_rows_in_place(network, views, chosen)
+    traced = tuple(stretch(network, views, group) for group in groups)
+    if techniques.planes:
+        read = {name for group in chosen for name in network.by_name[group].inputs}
+        views = with_planes(network, views, alignment, {*dict(techniques.pulled), *read})
+    work = Work(network, views, techniques, alignment, traced)
+    return _place(work, order(work.order_problem()))
+
+
+def _row_views(network: Network, copied: Collection[str]) -> Views:
+    """Views in which each concat is free or copies all its parts, so that a row of it is one step."""
+    apart = set(copied)
+    while True:
+        views = find_views(network, apart)
+        if not views.in_place:
+            return views
+        apart |= set(views.in_place)
 
 
 def _pulled(network: Network) -> tuple[tuple[str, int], ...]:
@@ -247,22 +311,21 @@ def _assemble(
     spans = dict(work.lifetimes(solution.order.steps))
     sizes = {root: work.techniques.bytes(network.tensors[root]) for root in work.stores}
     for position, step in enumerate(solution.order.steps):
-        layer = work.layers[step]
-        if scratch := work.views.planes.get(layer.name):
-            spans[scratch_name(layer)], sizes[scratch_name(layer)] = (position, position), scratch
+        for name, size in work.scratch(work.tasks[step]).items():
+            spans[name], sizes[name] = (position, position), size
     buffers = tuple(
         Buffer(name, sizes[name], offsets[name], *spans[name], memory=memories[name]) for name in sizes
     )
     sweeps = _sweeps(solution, memories)
-    stages = tuple(Stage(work.layers[s].name, _body(work, s, sweeps[s])) for s in solution.order.steps)
+    stages = tuple(Stage(work.tasks[s].name, _body(work, s, sweeps[s])) for s in solution.order.steps)
     program = check(Program(network, stages), [*work.views.free, *work.views.in_place])
-    places, pulled = work.views.places, dict(work.techniques.pulled)
+    places, kept = work.views.places, _windows(work)
     return Plan(
         program=program,
         free=tuple(layer.name for layer in network.layers if layer.name in work.views.free),
         buffers=tuple(sorted(buffers, key=lambda b: (b.first, b.offset, b.name))),
         views={
-            name: View(place.root, place.offset, place.strides, (ROWS, pulled[name]) if name in pulled else None)
+            name: View(place.root, place.offset, place.strides, kept.get(place.root))
             for name, place in places.items()
         },
         alignment=work.alignment,
@@ -277,12 +340,26 @@ def _assemble(
     )
 
 
-def _body(work: Work, step: int, sweep: Sweep) -> tuple[Step | Loop, ...]:
+def _windows(work: Work) -> Mapping[str, tuple[int, int]]:
+    """For each buffer that holds a few rows at a time: the axis, and how many."""
+    found = {name: (ROWS, rows) for name, rows in work.techniques.pulled}
+    for part in work.stretches:
+        axis = part.stream.axis
+        for root, rows in part.windows.items():
+            if rows < work.network.tensors[root].shape[axis]:
+                found[root] = (axis, rows)
+    return found
+
+
+def _body(work: Work, step: int, sweep: Sweep) -> tuple[Item, ...]:
     """The steps of one stage: the whole layer, or those parts of a concat that do not lie in place yet.
 
     What reads a pulled input goes row by row, so that few rows suffice.
     """
-    layer = work.layers[step]
+    task = work.tasks[step]
+    if task.stretch:
+        return (task.stretch.stream,)
+    layer = task.layers[0]
     whole = Region.whole(work.network.tensors[layer.output].shape)
     if any(name in dict(work.techniques.pulled) for name in layer.inputs):
         down = tuple(int(axis == ROWS) for axis in range(len(whole.bounds)))
@@ -304,8 +381,8 @@ def _sweeps(solution: Solution, memories: Mapping[str, str]) -> Mapping[int, Swe
     work = solution.work
     at, shared = solution.placement.offsets, work.gaps(solution.order.steps)
     sweeps = {
-        step: Sweep.CHANNELS if layer.name in work.views.planes else Sweep.FORWARD
-        for step, layer in enumerate(work.layers)
+        step: Sweep.CHANNELS if task.name in work.views.planes else Sweep.FORWARD
+        for step, task in enumerate(work.tasks)
     }
     for (step, x, y), safe in work.pairs.items():
         delta = at[y] - at[x]

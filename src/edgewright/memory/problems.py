@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from graphlib import TopologicalSorter
 from itertools import accumulate, pairwise
 
 from ..network import Layer, Network, Tensor
@@ -12,6 +13,7 @@ from ..network.operators import Concat, Grain, Reshape, Slice
 from .layout.problem import Item, LayoutProblem, align_up
 from .ordering.problem import OrderProblem, Store
 from .overlap import Distance, distance, most_shared, plane_scratch
+from .stretch import Stretch
 from .views import Views, is_dense
 
 
@@ -38,6 +40,20 @@ PLAIN = Techniques(views=False, in_place=False, overlap=False, planes=False)
 
 
 @dataclass(frozen=True)
+class Task:
+    """What becomes one stage: a layer, or a stretch of layers row by row."""
+
+    name: str
+    layers: tuple[Layer, ...]
+    stretch: Stretch | None = None
+
+    @property
+    def layer(self) -> Layer | None:
+        """The layer, if it is alone."""
+        return None if self.stretch else self.layers[0]
+
+
+@dataclass(frozen=True)
 class Work:
     """The layers that execute something, and the buffers they touch."""
 
@@ -45,14 +61,43 @@ class Work:
     views: Views
     techniques: Techniques = field(default_factory=Techniques)
     alignment: int = 1
+    stretches: tuple[Stretch, ...] = ()
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
         return tuple(layer for layer in self.network.layers if layer.name not in self.views.free)
 
     @cached_property
+    def tasks(self) -> tuple[Task, ...]:
+        """The steps of the order problem, in an order in which they can run."""
+        stretched = {name: stretch for stretch in self.stretches for name in stretch.layers}
+        tasks = [Task(x.name, (x,)) for x in self.layers if x.name not in stretched]
+        for stretch in self.stretches:
+            layers = tuple(layer for layer in self.layers if layer.name in stretch.layers)
+            tasks.append(Task(stretch.name, layers, stretch))
+        return _sorted_tasks(self.network, tasks) if self.stretches else tuple(tasks)
+
+    @cached_property
     def before(self) -> tuple[tuple[int, ...], ...]:
-        return _dependencies(self.network, self.layers)
+        return _dependencies(self.network, [task.layers for task in self.tasks])
+
+    @cached_property
+    def windows(self) -> Mapping[str, int]:
+        """Bytes kept of the buffers that live inside a stretch, in whole words."""
+        found = {}
+        for stretch in self.stretches:
+            for root, rows in stretch.windows.items():
+                tensor = self.network.tensors[root]
+                row = tensor.bytes // tensor.shape[stretch.stream.axis]
+                found[root] = align_up(row * rows, self.alignment)
+        return found
+
+    def scratch(self, task: Task) -> Mapping[str, int]:
+        """What the task needs for itself alone: windows of a stretch, the plane of a depthwise layer."""
+        if task.stretch:
+            return {root: self.windows[root] for root in task.stretch.windows}
+        plane = self.views.planes.get(task.name)
+        return {f"{task.name}:scratch": plane} if plane else {}
 
     @cached_property
     def stores(self) -> Mapping[str, Store]:
@@ -60,10 +105,12 @@ class Work:
         writers: dict[str, list[int]] = {}
         readers: dict[str, list[int]] = {}
         places = self.views.places
-        for step, layer in enumerate(self.layers):
-            if layer.name not in self.views.planes:  # a layer in place touches its buffer, but does not begin it
-                writers.setdefault(places[layer.output].root, []).append(step)
-            for root in dict.fromkeys(places[name].root for name in self.network.activations(layer)):
+        for step, task in enumerate(self.tasks):
+            if task.name not in self.views.planes:  # a layer in place touches its buffer, but does not begin it
+                for root in dict.fromkeys(places[layer.output].root for layer in task.layers):
+                    writers.setdefault(root, []).append(step)
+            names = (name for layer in task.layers for name in self.network.activations(layer))
+            for root in dict.fromkeys(places[name].root for name in names):
                 readers.setdefault(root, []).append(step)
         pulled = dict(self.techniques.pulled)
         for name in pulled:  # rows come in while the layer runs, and none outlives it
@@ -80,26 +127,40 @@ class Work:
                 root in outputs,
             )
             for root in dict.fromkeys(place.root for place in places.values())
+            if root not in self.windows
         }
 
     @cached_property
     def pairs(self) -> Mapping[tuple[int, str, str], Distance]:
         """(step, X, Y): how Y may lie against X, should X die there. Only where they really can share."""
         found = {}
-        for step, layer in enumerate(self.layers):
-            if not self.techniques.allows(layer.op.grain) or layer.name in self.views.planes:
-                continue
-            target = self._whole(layer.output)
-            if target is None or self.stores[target].writers != (step,):
-                continue
-            for source in self.network.activations(layer):
-                root = self._whole(source)
-                read = [n for n in self.network.activations(layer) if self.views.places[n].root == root]
-                if root is None or root == target or len(read) != 1 or root in dict(self.techniques.pulled):
+        for step, task in enumerate(self.tasks):
+            for (root, target), safe in self._distances(task).items():
+                if self.stores[target].writers != (step,) or root in dict(self.techniques.pulled):
                     continue
-                safe = distance(self.network, layer, source)
                 if most_shared(self.stores[root].size, self.stores[target].size, safe, self.alignment) > 0:
                     found[step, root, target] = safe
+        return found
+
+    def _distances(self, task: Task) -> Mapping[tuple[str, str], Distance]:
+        """(X, Y): how an output of the task may lie against an input, both filling their buffers from end to end."""
+        places = self.views.places
+        if task.stretch:
+            read = {name for layer in task.layers for name in self.network.activations(layer)}
+            made = {layer.output for layer in task.layers}
+            partial = {places[name].root for name in read | made if self.filled(name) is None}
+            pairs = task.stretch.shares.items() if self.techniques.overlap else ()
+            return {pair: safe for pair, safe in pairs if not partial & set(pair)}
+        layer = task.layers[0]
+        target = self.filled(layer.output)
+        if target is None or not self.techniques.allows(layer.op.grain) or layer.name in self.views.planes:
+            return {}
+        found = {}
+        for source in self.network.activations(layer):
+            root = self.filled(source)
+            read_as = [n for n in self.network.activations(layer) if places[n].root == root]
+            if root is not None and root != target and len(read_as) == 1:
+                found[root, target] = distance(self.network, layer, source)
         return found
 
     def order_problem(self) -> OrderProblem:
@@ -108,8 +169,8 @@ class Work:
             (step, index[x], index[y]): most_shared(self.stores[x].size, self.stores[y].size, safe, self.alignment)
             for (step, x, y), safe in self.pairs.items()
         }
-        scratch = tuple(self.views.planes.get(layer.name, 0) for layer in self.layers)
-        names = tuple(layer.name for layer in self.layers)
+        scratch = tuple(sum(self.scratch(task).values()) for task in self.tasks)
+        names = tuple(task.name for task in self.tasks)
         return OrderProblem(names, self.before, tuple(self.stores.values()), savings, scratch)
 
     def lifetimes(self, order: Sequence[int]) -> Mapping[str, tuple[int, int]]:
@@ -138,8 +199,8 @@ class Work:
         spans = self.lifetimes(order)
         items = [Item(root, first, last + 1, self.stores[root].size) for root, (first, last) in spans.items()]
         for position, step in enumerate(order):
-            if scratch := self.views.planes.get(self.layers[step].name):
-                items.append(Item(scratch_name(self.layers[step]), position, position + 1, scratch))
+            for name, size in self.scratch(self.tasks[step]).items():
+                items.append(Item(name, position, position + 1, size))
         return LayoutProblem(tuple(items), self.gaps(order), self.alignment)
 
     def gaps(self, order: Sequence[int]) -> Mapping[tuple[str, str], tuple[int, int]]:
@@ -160,20 +221,16 @@ class Work:
                 found[x, y] = (above, safe.below)
         return found
 
-    def _whole(self, name: str) -> str | None:
+    def filled(self, name: str) -> str | None:
         """The root that the tensor fills from end to end, if it does."""
         place, tensor = self.views.places[name], self.network.tensors[name]
         fills = place.offset == 0 and self.network.tensors[place.root].bytes == tensor.bytes
         return place.root if fills and is_dense(tensor, place.strides) else None
 
 
-def scratch_name(layer: Layer) -> str:
-    return f"{layer.name}:scratch"
-
-
-def _dependencies(network: Network, layers: Sequence[Layer]) -> tuple[tuple[int, ...], ...]:
-    """For each executing layer, the executing layers whose output it reads, found through those that are free."""
-    steps = {layer.output: step for step, layer in enumerate(layers)}
+def _dependencies(network: Network, tasks: Sequence[Sequence[Layer]]) -> tuple[tuple[int, ...], ...]:
+    """For each task, the tasks whose output it reads, found through the layers that are free."""
+    steps = {layer.output: step for step, layers in enumerate(tasks) for layer in layers}
     sources: dict[str, tuple[int, ...]] = dict.fromkeys((*network.inputs, *network.constants), ())
     for layer in network.layers:
         if layer.output in steps:
@@ -182,9 +239,17 @@ def _dependencies(network: Network, layers: Sequence[Layer]) -> tuple[tuple[int,
             sources[layer.output] = tuple(
                 dict.fromkeys(s for name in network.activations(layer) for s in sources[name])
             )
-    return tuple(
-        tuple(dict.fromkeys(s for name in network.activations(layer) for s in sources[name])) for layer in layers
-    )
+    found = []
+    for step, layers in enumerate(tasks):
+        reads = (s for layer in layers for name in network.activations(layer) for s in sources[name])
+        found.append(tuple(s for s in dict.fromkeys(reads) if s != step))
+    return tuple(found)
+
+
+def _sorted_tasks(network: Network, tasks: Sequence[Task]) -> tuple[Task, ...]:
+    before = _dependencies(network, [task.layers for task in tasks])
+    graph = {step: set(needed) for step, needed in enumerate(before)}
+    return tuple(tasks[step] for step in TopologicalSorter(graph).static_order())
 
 
 def relaxed_problem(network: Network, techniques: Techniques, alignment: int) -> OrderProblem:
@@ -228,7 +293,9 @@ def relaxed_problem(network: Network, techniques: Techniques, alignment: int) ->
                 for y, y_size in pieces[layer.output]:
                     if shared and x not in wanted:
                         savings[step, index[x], index[y]] = min(shared, x_size, y_size)
-    return OrderProblem(tuple(x.name for x in layers), _dependencies(network, layers), stores, savings)
+    return OrderProblem(
+        tuple(x.name for x in layers), _dependencies(network, [[x] for x in layers]), stores, savings
+    )
 
 
 def _moves_data(network: Network, layer: Layer) -> bool:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..network import Interval, Layer, Network, Region
+from ..network import Network
 from ..network.operators import Concat, Reshape, Slice
-
-ROWS = 1  # the axis of an image (NHWC)
+from ..program import ROWS, rows_needed
 
 
 def pullable(network: Network) -> Mapping[str, int]:
@@ -25,18 +24,3 @@ def pullable(network: Network) -> Mapping[str, int]:
         if needs is not None:
             found[name] = max(stop - start for start, stop in needs)
     return {name: rows for name, rows in found.items() if rows < network.tensors[name].shape[ROWS]}
-
-
-def rows_needed(network: Network, reader: Layer, name: str) -> tuple[Interval, ...] | None:
-    """The rows of input `name` that each output row reads; None where they do not move from top to bottom."""
-    out = network.tensors[reader.output].shape
-    if len(out) != 4 or reader.inputs.count(name) != 1:
-        return None
-    which, shapes = reader.inputs.index(name), network.shapes(reader)
-    rows: list[Interval] = []
-    for y in range(out[ROWS]):
-        start, stop = reader.op.needs(Region.whole(out).with_axis(ROWS, (y, y + 1)), shapes)[which].bounds[ROWS]
-        if rows and (stop < rows[-1][1] or start < rows[-1][0]):
-            return None
-        rows.append((min(start, stop), stop))
-    return tuple(rows)

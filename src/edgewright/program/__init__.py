@@ -4,11 +4,17 @@ from ..network import Region
 from .codec import load_plan, plan_from_dict, plan_text, plan_to_dict, save_plan
 from .interpreter import Interpreter, interpret
 from .plan import Buffer, Plan, Saving, View
-from .program import Loop, Program, Stage, Step, Sweep, check
+from .program import Program, check
+from .rows import ROWS, rows_needed
+from .steps import Item, Loop, Stage, Step, Stream, Sweep
+from .stream import Flow
 
 __all__ = [
+    "ROWS",
     "Buffer",
+    "Flow",
     "Interpreter",
+    "Item",
     "Loop",
     "Plan",
     "Program",
@@ -16,6 +22,7 @@ __all__ = [
     "Saving",
     "Stage",
     "Step",
+    "Stream",
     "Sweep",
     "View",
     "check",
@@ -24,5 +31,6 @@ __all__ = [
     "plan_from_dict",
     "plan_text",
     "plan_to_dict",
+    "rows_needed",
     "save_plan",
 ]

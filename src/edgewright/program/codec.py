@@ -16,7 +16,8 @@ from ..files import write_atomic
 from ..network import Arithmetic, DType, Layer, Network, Quant, Region, Tensor
 from ..network.operators import Op, Operator, elementwise, rearrange, reduce
 from .plan import FORMAT, Buffer, Plan, Saving, View
-from .program import Loop, Program, Stage, Step, Sweep
+from .program import Program
+from .steps import Item, Loop, Stage, Step, Stream, Sweep
 
 OPERATORS = MappingProxyType({cls.__name__: cls for cls in get_args(Op)})
 _ENUMS = {
@@ -206,33 +207,43 @@ def _tensor_from_dict(data: Mapping[str, Any]) -> Tensor:
     )
 
 
-def _body_to_list(body: Sequence[Step | Loop]) -> list[dict[str, Any]]:
-    result: list[dict[str, Any]] = []
-    for item in body:
-        if isinstance(item, Loop):
-            result.append({"count": item.count, "body": _body_to_list(item.body)})
-        else:
-            step: dict[str, Any] = {
-                "layer": item.layer,
-                "region": [list(bound) for bound in item.region.bounds],
-                "sweep": item.sweep.value,
-            }
-            if item.moves:
-                step["moves"] = [list(move) for move in item.moves]
-            result.append(step)
-    return result
+def _body_to_list(body: Sequence[Item]) -> list[dict[str, Any]]:
+    return [_item_to_dict(item) for item in body]
 
 
-def _body_from_list(body: Sequence[Mapping[str, Any]]) -> tuple[Step | Loop, ...]:
-    result: list[Step | Loop] = []
-    for item in body:
-        if "count" in item:
-            result.append(Loop(item["count"], _body_from_list(item["body"])))
-        else:
-            region = Region(tuple((a, b) for a, b in item["region"]))
-            moves = tuple(tuple(move) for move in item.get("moves", ()))
-            result.append(Step(item["layer"], region, Sweep(item["sweep"]), moves))
-    return tuple(result)
+def _item_to_dict(item: Item) -> dict[str, Any]:
+    if isinstance(item, Loop):
+        return {"count": item.count, "body": _body_to_list(item.body)}
+    if isinstance(item, Stream):
+        return {"stream": _body_to_list(item.steps), "sinks": list(item.sinks), "axis": item.axis}
+    region = [list(bound) for bound in item.region.bounds]
+    moves = {"moves": [list(move) for move in item.moves]} if item.moves else {}
+    return {"layer": item.layer, "region": region, "sweep": item.sweep.value, **moves}
+
+
+def _body_from_list(body: Sequence[Mapping[str, Any]]) -> tuple[Item, ...]:
+    return tuple(_item_from_dict(item) for item in body)
+
+
+def _item_from_dict(item: Mapping[str, Any]) -> Item:
+    if "count" in item:
+        return Loop(item["count"], tuple(map(_part_from_dict, item["body"])))
+    if "stream" in item:
+        return Stream(tuple(map(_step_from_dict, item["stream"])), tuple(item["sinks"]), item["axis"])
+    return _step_from_dict(item)
+
+
+def _part_from_dict(item: Mapping[str, Any]) -> Step | Loop:
+    found = _item_from_dict(item)
+    if isinstance(found, Stream):
+        raise ValueError("a stream inside a loop")
+    return found
+
+
+def _step_from_dict(item: Mapping[str, Any]) -> Step:
+    region = Region(tuple((a, b) for a, b in item["region"]))
+    moves = tuple(tuple(move) for move in item.get("moves", ()))
+    return Step(item["layer"], region, Sweep(item["sweep"]), moves)
 
 
 def _view_from_dict(data: Mapping[str, Any]) -> View:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..network import Array, Region, Shape
 from ..network.operators import Grain, Op
-from .program import Sweep
+from .steps import Sweep
 
 
 def atom_axes(grain: Grain, sweep: Sweep, rank: int) -> tuple[int, ...]:

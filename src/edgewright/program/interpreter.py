@@ -17,7 +17,7 @@ from ..network.kernels import Operand, compute
 from ..network.operators import Grain
 from . import hazards
 from .plan import Buffer, Plan, View
-from .program import Step, Sweep
+from .steps import Step, Sweep
 
 POISON = 0xFF  # NaN as a float, -1 as an integer
 

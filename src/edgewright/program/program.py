@@ -1,48 +1,14 @@
-"""The network as executed: steps over regions, loops of steps, stages. Where data lies is said by a Plan."""
+"""The network as executed: stages of steps over regions. Where data lies is said by a Plan."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from enum import Enum
 
 from ..errors import ModelError
 from ..network import Network, Region
-
-
-class Sweep(Enum):
-    """In which order a kernel works through its region. Part of the contract that shared memory relies on."""
-
-    FORWARD = "forward"  # row-major
-    BACKWARD = "backward"  # row-major, from the last to the first
-    CHANNELS = "channels"  # one channel plane after the other, each computed in scratch before it is written
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Compute one region of one layer's output from the regions of its inputs that it needs."""
-
-    layer: str
-    region: Region
-    sweep: Sweep = Sweep.FORWARD
-    # How far the region moves with each repetition of the loops around it, outermost first.
-    moves: tuple[tuple[int, ...], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """`count` repetitions of a body: a regular series of steps, so that code does not grow with the number of parts."""
-
-    count: int
-    body: tuple[Step | Loop, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """One layer, or a stretch of layers fused into loops. Lifetimes of buffers are counted in stages."""
-
-    name: str
-    body: tuple[Step | Loop, ...]
+from .steps import Item, Loop, Stage, Step, Stream
+from .stream import Flow
 
 
 @dataclass(frozen=True)
@@ -72,8 +38,11 @@ class Program:
                 total += layer.op.macs(step.region, self.network.shapes(layer))
         return total
 
-    def _expand(self, body: Iterable[Step | Loop], counters: tuple[int, ...]) -> Iterator[Step]:
+    def _expand(self, body: Iterable[Item], counters: tuple[int, ...]) -> Iterator[Step]:
         for item in body:
+            if isinstance(item, Stream):
+                yield from Flow(self.network, item).steps()
+                continue
             if isinstance(item, Loop):
                 for i in range(item.count):
                     yield from self._expand(item.body, (*counters, i))

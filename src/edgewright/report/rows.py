@@ -8,7 +8,7 @@ from math import prod
 
 from .. import words
 from ..network import Layer
-from ..program import Buffer, Loop, Plan, Stage, Step
+from ..program import Buffer, Item, Loop, Plan, Stage, Step, Stream
 from .occupancy import Occupancy, Role
 
 
@@ -203,11 +203,13 @@ def _tensor_role(plan: Plan, name: str) -> Role:
     return Role.OUTPUT if name in plan.network.outputs else Role.INTERMEDIATE
 
 
-def _steps(body: Iterable[Step | Loop]) -> Iterator[Step]:
+def _steps(body: Iterable[Item]) -> Iterator[Step]:
     """The steps as written, loops not unrolled."""
     for item in body:
         if isinstance(item, Loop):
             yield from _steps(item.body)
+        elif isinstance(item, Stream):
+            yield from item.steps
         else:
             yield item
 

@@ -1,0 +1,243 @@
+"""Which layers run row by row: the cuts of an order into stages that need the least memory, at no extra MACs (M 4).
+
+A stage is one whole layer, or a stretch of layers that pass rows on to each other. Its memory is what lies across it,
+what comes in and goes out whole, and the windows between its layers. The peak is the largest over all stages, so the
+best cuts are a shortest path with `max` in place of `+`; among the paths with that peak, the one that streams least is
+taken, since a layer that is streamed reads its weights again for every row.
+
+How a stretch runs is decided by its last layers alone. So one trace per end gives the windows of all its beginnings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..errors import InputError
+from ..network import Layer, Network
+from ..network.operators import Concat, Grain, Reshape, Slice
+from ..program import rows_needed
+from .layout.problem import align_up
+from .overlap import Distance, most_shared
+from .problems import Techniques, Work
+from .stretch import Trace, inner_roots, stream_of, streamable
+
+STEP_COST = 2000  # bytes of weights that a step costs as much as reading
+MOST_ENDS = 160  # cuts at which a stretch may end; in larger networks the narrowest ones are tried
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Layers [first, last) of the order as one stage."""
+
+    first: int
+    last: int
+    memory: int
+    effort: int  # weights read again and steps made, in bytes
+    is_stretch: bool
+
+
+Groups = tuple[tuple[str, ...], ...]  # of layers that run row by row together, as they stand in the order
+
+
+def stretches(work: Work, order: Sequence[int]) -> Groups:
+    """The groups of layers for which going row by row saves most."""
+    cuts = _Cuts(work, order)
+    return tuple(tuple(cuts.names[cut.first : cut.last]) for cut in cuts.best() if cut.is_stretch)
+
+
+def runs(work: Work, order: Sequence[int], names: Collection[str]) -> Groups:
+    """These layers, those that stand side by side in the order together."""
+    found: list[list[str]] = [[]]
+    for step in order:
+        layer = work.tasks[step].layers[0]
+        if layer.name not in names:
+            found.append([])
+        elif streamable(work.network, layer, work.views.free):
+            found[-1].append(layer.name)
+        else:
+            raise InputError(
+                f"layer '{layer.name}' cannot run row by row: that takes one image, read from top to bottom"
+            )
+    return tuple(tuple(group) for group in found if group)
+
+
+def waists(work: Work) -> frozenset[str]:
+    """The tensors that alone lie across some cut, but inside a larger buffer that is filled later.
+
+    A stretch could end there cheaply if the tensor waited outside and were copied, row by row, into the larger one.
+    """
+    network, places = work.network, work.views.places
+    open_ends: set[str] = set()  # tensors made so far that are still to be read
+    left = {name: len(readers) for name, readers in network.readers.items()}
+    found = set()
+    for layer in network.layers:
+        for name in network.activations(layer):
+            left[name] -= 1
+            if not left[name]:
+                open_ends.discard(name)
+        if left[layer.output]:
+            open_ends.add(layer.output)
+        root = places[layer.output].root
+        if open_ends == {layer.output} and network.tensors[root].bytes > network.tensors[layer.output].bytes:
+            found.add(layer.output)
+    return frozenset(found)
+
+
+class _Cuts:
+    """An order of whole layers, with all ways to cut it into stages."""
+
+    def __init__(self, work: Work, order: Sequence[int]) -> None:
+        self.work, self.network, self.views = work, work.network, work.views
+        self.layers = [work.tasks[step].layers[0] for step in order]
+        self.names = [layer.name for layer in self.layers]
+        self.spans = work.lifetimes(order)
+        self.fits = [streamable(self.network, layer, self.views.free) for layer in self.layers]
+        step_at = {step: at for at, step in enumerate(order)}
+        self.shared: dict[int, int] = {}  # bytes that a whole layer's output shares with its input
+        for (step, x, y), safe in work.pairs.items():
+            at = step_at[step]
+            if self.spans[x][1] == at == self.spans[y][0]:
+                size = most_shared(work.stores[x].size, work.stores[y].size, safe, work.alignment)
+                self.shared[at] = max(size, self.shared.get(at, 0))
+
+    def best(self) -> list[Cut]:
+        """The stages with the least peak, and among those the least effort."""
+        count = len(self.layers)
+        wholes = [self._whole(at) for at in range(count)]
+        arriving: list[list[Cut]] = [[wholes[at]] for at in range(count)]
+        for last in self._ends():
+            arriving[last - 1] += self._stretches(last)
+        peaks = [0]
+        for cuts in arriving:
+            peaks.append(min(max(peaks[cut.first], cut.memory) for cut in cuts))
+        return self._easiest(arriving, peaks[-1])
+
+    def _easiest(self, arriving: Sequence[Sequence[Cut]], peak: int) -> list[Cut]:
+        """The cheapest way through cuts that stay within the peak."""
+        effort: list[float] = [0.0]
+        taken: list[Cut | None] = [None]
+        for cuts in arriving:
+            within = [cut for cut in cuts if cut.memory <= peak]
+            best = min(within, key=lambda cut: effort[cut.first] + cut.effort, default=None)
+            effort.append(effort[best.first] + best.effort if best else float("inf"))
+            taken.append(best)
+        found: list[Cut] = []
+        at = len(arriving)
+        while at:
+            cut = taken[at]
+            assert cut is not None
+            found.append(cut)
+            at = cut.first
+        return found[::-1]
+
+    def _whole(self, at: int) -> Cut:
+        alive = [root for root, (first, last) in self.spans.items() if first <= at <= last]
+        memory = sum(self.work.stores[root].size for root in alive) - self.shared.get(at, 0)
+        return Cut(at, at + 1, memory, 0, False)
+
+    def _ends(self) -> list[int]:
+        """Where a stretch may end: right after a layer that can be streamed; if there are many, the narrowest."""
+        ends = [at + 1 for at, fits in enumerate(self.fits) if fits]
+        return sorted(sorted(ends, key=lambda end: self._crossing[end])[:MOST_ENDS])
+
+    @cached_property
+    def _crossing(self) -> list[int]:
+        """Bytes that lie across each cut."""
+        change = [0] * (len(self.layers) + 2)
+        for root, (first, last) in self.spans.items():
+            change[first + 1] += self.work.stores[root].size
+            change[last + 1] -= self.work.stores[root].size
+        found = [0]
+        for value in change[1:]:
+            found.append(found[-1] + value)
+        return found
+
+    def _stretches(self, last: int) -> Iterator[Cut]:
+        """All stretches that end right before `last`, the shortest first."""
+        begin = last
+        while begin and self.fits[begin - 1]:
+            begin -= 1
+        names = self.names[begin:last]
+        trace = Trace(self.network, self.views, stream_of(self.network, names, self.views.free))
+        rolling = inner_roots(self.network, self.views, names)
+        memory = self._crossing[last]  # what lies behind the stretch, written by it or before
+        effort = 0
+        for first in range(last - 1, begin - 1, -1):
+            layer = self.layers[first]
+            # What is read for the last time inside comes from outside as long as its writer is not inside too.
+            memory += sum(self._size(root) for root in self._dying[first])
+            for root in self._born[first]:
+                if root in rolling and self.spans[root][1] < last:
+                    memory += trace.window(root, rolling[root], self.work.alignment) - self._size(root)
+            weights = sum(self.network.tensors[n].bytes for n in layer.inputs if n in self.network.constants)
+            rows = self.network.tensors[layer.output].shape[1]
+            effort += (rows - 1) * (weights + STEP_COST)
+            shared = self._trailing(trace, first, last)
+            yield Cut(first, last, memory - shared, effort, True)
+
+    def _size(self, root: str) -> int:
+        return self.work.stores[root].size
+
+    @cached_property
+    def _dying(self) -> list[list[str]]:
+        found: list[list[str]] = [[] for _ in self.layers]
+        for root, (_, last) in self.spans.items():
+            if not self.work.stores[root].is_output:
+                found[last].append(root)
+        return found
+
+    @cached_property
+    def _born(self) -> list[list[str]]:
+        found: list[list[str]] = [[] for _ in self.layers]
+        for root, (first, _) in self.spans.items():
+            if not self.work.stores[root].is_input:
+                found[first].append(root)
+        return found
+
+    @cached_property
+    def _partial(self) -> set[str]:
+        """Buffers with tensors in them that do not fill them from end to end: nothing trails these."""
+        return {place.root for name, place in self.views.places.items() if self.work.filled(name) is None}
+
+    def _trailing(self, trace: Trace, first: int, last: int) -> int:
+        """The most bytes that an output of the stretch shares with an input that dies in it."""
+        if not self.work.techniques.overlap:
+            return 0
+        best = 0
+        for (x, y), lag in trace.lags.items():
+            store, (born, dead) = self.work.stores[x], self.spans[x]
+            dies = first <= dead < last and (born < first or store.is_input) and not store.is_output
+            if dies and self.spans[y][0] >= first and x != y and not self._partial & {x, y}:
+                safe = Distance(lag, self._size(x))
+                best = max(best, most_shared(self._size(x), self._size(y), safe, self.work.alignment))
+        return best
+
+
+def phased_bound(network: Network, techniques: Techniques, alignment: int) -> int:
+    """Bytes that no plan by rows can do without: what lies outside whole, and the least any one layer needs to run."""
+    pulled = dict(techniques.pulled)
+    given = sum(align_up(network.tensors[n].bytes, alignment) for n in network.inputs if n not in pulled)
+    wanted = sum(
+        align_up(network.tensors[n].bytes, alignment) for n in network.outputs if n not in network.constants
+    )
+    return max(given, wanted, *(_least(network, layer) for layer in network.layers), 0)
+
+
+def _least(network: Network, layer: Layer) -> int:
+    """Bytes that lie in memory at some moment while the layer runs, whole or row by row."""
+    out = network.tensors[layer.output]
+    reads = [network.tensors[name] for name in network.activations(layer)]
+    whole = max((tensor.bytes for tensor in (out, *reads)), default=0)
+    if isinstance(layer.op, Concat | Slice | Reshape):
+        return 0  # free, perhaps
+    if not streamable(network, layer, ()):
+        return whole
+    rows = 0
+    for tensor in reads:
+        needed = rows_needed(network, layer, tensor.name) or ()
+        rows += max((b - a for a, b in needed), default=0) * (tensor.bytes // tensor.shape[1])
+    if layer.op.grain is not Grain.ELEMENT:
+        rows += out.bytes // out.shape[1]
+    return min(whole, rows)

@@ -1,0 +1,44 @@
+"""Which rows a layer reads for each row it computes: what streaming, pulled inputs and phases are made of."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..network import Interval, Layer, Network, Region, Shape
+from ..network.operators import Op
+
+ROWS = 1  # the axis of an image (NHWC)
+
+
+def rows_needed(network: Network, reader: Layer, name: str, axis: int = ROWS) -> tuple[Interval, ...] | None:
+    """The rows of tensor `name` that each output row reads; None where they do not move from top to bottom."""
+    out = network.tensors[reader.output].shape
+    found: tuple[Interval, ...] | None = None
+    for which, other in enumerate(reader.inputs):
+        if other == name:
+            rows = _rows_read(reader.op, network.shapes(reader), which, out, axis)
+            if rows is None:
+                return None
+            found = rows if found is None else tuple(map(_hull, found, rows))
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _rows_read(
+    op: Op, shapes: tuple[Shape, ...], which: int, out: Shape, axis: int
+) -> tuple[Interval, ...] | None:
+    if not (len(out) == len(shapes[which]) == 4 and out[0] == shapes[which][0] == 1):
+        return None
+    rows: list[Interval] = []
+    whole = Region.whole(out)
+    for y in range(out[axis]):
+        start, stop = op.needs(whole.with_axis(axis, (y, y + 1)), shapes)[which].bounds[axis]
+        start = min(start, stop)
+        if rows and (stop < rows[-1][1] or start < rows[-1][0]):
+            return None
+        rows.append((start, stop))
+    return tuple(rows)
+
+
+def _hull(a: Interval, b: Interval) -> Interval:
+    return min(a[0], b[0]), max(a[1], b[1])
