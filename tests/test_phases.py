@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgewright import plan
+from conftest import corpus_models
+from edgewright import plan, read_model, samples
+from edgewright.dataflow import cnn_to_csdf, minimum_buffers
+from edgewright.emit import TARGETS, emit
 from edgewright.errors import InputError
 from edgewright.memory import Techniques
 from edgewright.memory.pulled import pullable
-from edgewright.network import Network, random_inputs
+from edgewright.network import Builder, Network, random_inputs
 from edgewright.network.kernels import execute
+from edgewright.network.operators import Binary, BinaryKind, Conv2d
 from edgewright.network.reference import compare
-from edgewright.program import Plan, Stream, interpret, plan_from_dict, plan_to_dict
+from edgewright.program import Plan, Stream, interpret, plan_from_dict, plan_to_dict, rows_needed
 from emitting import check_emitted
+from on_board import check_on_board
 from random_networks import networks
 
 FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55")
@@ -85,3 +93,94 @@ def test_any_layers_by_rows(data, network, techniques, pull):
 def test_emitted_streams(data, network, techniques, pull, family):
     made = made_by_rows(network, techniques, by_rows(network), pull)
     check_emitted(network, family, made, seeds=1)
+
+
+COMPILERS = {"rv32imc": "riscv64-unknown-elf-gcc"}
+SMALL = ("mlperf_kws_ref_int8*", "mlperf_vww96*", "mlperf_ic_resnet8_int8*", "st_miniresnet*")
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55", "rv32imc"])
+@pytest.mark.parametrize("name", ["ds_cnn_int8", "resnet8_int8"])
+def test_all_layers_by_rows_on_the_board(name, target):
+    network = read_model(samples.build(name))
+    made = plan(network, explain=False, phases=by_rows(network))
+    assert streams(made)
+    check_on_board(network, target, COMPILERS.get(target, "arm-none-eabi-gcc"), made)
+
+
+@pytest.mark.parametrize("file", corpus_models(*(f"{name}.tflite" for name in SMALL)))
+def test_real_models_by_rows_on_the_board(file):
+    network = read_model(file)
+    made = plan(network, explain=False, phases=True, pull_rows=True)
+    check_on_board(network, plan=made)
+
+
+def residual(height: int) -> Network:
+    """Three convolutions and a skip connection, the last at half the height."""
+    b = Builder("residual")
+    x = b.input("x", (1, height, 12, 4))
+    rng = np.random.default_rng(0)
+
+    def conv(name: str, source: str, stride: int = 1) -> str:
+        w = b.constant(f"{name}.w", rng.standard_normal((4, 3, 3, 4)).astype(np.float32))
+        return b.layer(Conv2d(stride=(stride, stride), pads=(1, 1, 1, 1)), [source, w], name)
+
+    first = conv("first", x)
+    joined = b.layer(Binary(BinaryKind.ADD), [first, conv("second", first)], "join")
+    return b.build([conv("last", joined, 2)])
+
+
+def test_code_does_not_depend_on_the_height():
+    """Three times the rows: the same lines of C, and the same windows."""
+    layers = ["first", "second", "join", "last"]
+    low, high = (emit(plan(residual(h), explain=False, phases=layers), TARGETS["cortex-m4"]) for h in (24, 72))
+    for name in ("residual.c", "residual_kernels.c"):
+        assert len(str(low.files[name]).splitlines()) == len(str(high.files[name]).splitlines())
+    kept = [{n: v.window for n, v in library.plan.views.items() if v.window} for library in (low, high)]
+    assert kept[0] == kept[1] and kept[0]
+
+
+def test_rows_of_a_skip_stay_as_long_as_they_are_needed():
+    """`join` reads row y of `first` when `second` has read row y + 1: three rows suffice, as for `second` alone."""
+    network = residual(24)
+    made = plan(network, explain=False, phases=["first", "second", "join", "last"])
+    windows = {name: view.window for name, view in made.views.items()}
+    assert windows["first"] == (1, 3)
+    assert windows["join"] == (1, 3)
+    assert windows["second"] == windows["join"]  # in place
+    assert made.macs == made.macs_plain
+
+
+def chain(draws: list[tuple[int, int]]) -> Network:
+    """Convolutions one after the other: (kernel, stride) of each."""
+    b = Builder("chain")
+    at = b.input("x", (1, 32, 4, 2))
+    for i, (kernel, stride) in enumerate(draws):
+        w = b.constant(f"c{i}.w", np.zeros((2, kernel, kernel, 2), np.float32))
+        pad = kernel // 2
+        at = b.layer(Conv2d(stride=(stride, stride), pads=(pad,) * 4), [at, w], f"c{i}")
+    return b.build([at])
+
+
+@given(st.lists(st.tuples(st.sampled_from([1, 2, 3, 5]), st.sampled_from([1, 2, 3])), min_size=2, max_size=4))
+def test_windows_of_a_chain_are_the_least_fifos(draws):
+    """M 4.5 end to end: the rows a stretch keeps are the capacities of the CSDF graph, found by another program."""
+    network = chain(draws)
+    made = plan(network, explain=False, phases=list(network.by_name))
+    fifos = minimum_buffers(cnn_to_csdf(network), "bytes").capacities
+    for layer, reader in pairwise(network.layers):
+        view, height = made.views[layer.output], network.tensors[layer.output].shape[1]
+        kept = view.window[1] if view.window else height
+        least = fifos[f"{layer.name}->{reader.name}"]
+        # A FIFO also carries the rows that nobody reads; here they are overwritten, or never made.
+        rows = rows_needed(network, reader, layer.output)
+        read = {row for start, stop in rows for row in range(start, stop)}
+        assert kept == least if len(read) == height else kept <= least
+
+
+def test_layers_that_cannot_be_named():
+    network = read_model(samples.build("lenet5"))
+    with pytest.raises(InputError, match="did you mean 'conv1'"):
+        plan(network, phases=["conv11"])
+    with pytest.raises(InputError, match="cannot run row by row"):
+        plan(network, phases=[network.layers[-1].name])

@@ -117,10 +117,10 @@ def _streamed(
     chosen = {name for group in groups for name in group}
     if techniques.in_place:
         views = with_rows_in_place(network, views, chosen)
-    traced = tuple(stretch(network, views, group) for group in groups)
     if techniques.planes:
         read = {name for group in chosen for name in network.by_name[group].inputs}
         views = with_planes(network, views, alignment, {*dict(techniques.pulled), *read})
+    traced = tuple(stretch(network, views, group) for group in groups)
     work = Work(network, views, techniques, alignment, traced)
     return _place(work, order(work.order_problem()))
 
