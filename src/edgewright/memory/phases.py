@@ -10,7 +10,7 @@ How a stretch runs is decided by its last layers alone. So one trace per end giv
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,9 +22,10 @@ from .layout.problem import align_up
 from .overlap import Distance, most_shared
 from .problems import Techniques, Work
 from .stretch import Trace, inner_roots, stream_of, streamable
+from .views import Views
 
 STEP_COST = 2000  # bytes of weights that a step costs as much as reading
-MOST_ENDS = 160  # cuts at which a stretch may end; in larger networks the narrowest ones are tried
+NEAR = 32  # layers by which a stretch may reach beyond those that need too much as a whole
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,10 @@ class Cut:
 Groups = tuple[tuple[str, ...], ...]  # of layers that run row by row together, as they stand in the order
 
 
-def stretches(work: Work, order: Sequence[int]) -> Groups:
-    """The groups of layers for which going row by row saves most."""
+def stretches(work: Work, order: Sequence[int], known: int | None = None) -> Groups:
+    """The groups of layers for which going row by row saves most; `known` is a peak that can be had anyway."""
     cuts = _Cuts(work, order)
-    return tuple(tuple(cuts.names[cut.first : cut.last]) for cut in cuts.best() if cut.is_stretch)
+    return tuple(tuple(cuts.names[cut.first : cut.last]) for cut in cuts.best(known) if cut.is_stretch)
 
 
 def runs(work: Work, order: Sequence[int], names: Collection[str]) -> Groups:
@@ -63,12 +64,12 @@ def runs(work: Work, order: Sequence[int], names: Collection[str]) -> Groups:
     return tuple(tuple(group) for group in found if group)
 
 
-def waists(work: Work) -> frozenset[str]:
+def waists(network: Network, views: Views) -> frozenset[str]:
     """The tensors that alone lie across some cut, but inside a larger buffer that is filled later.
 
     A stretch could end there cheaply if the tensor waited outside and were copied, row by row, into the larger one.
     """
-    network, places = work.network, work.views.places
+    places = views.places
     open_ends: set[str] = set()  # tensors made so far that are still to be read
     left = {name: len(readers) for name, readers in network.readers.items()}
     found = set()
@@ -83,6 +84,18 @@ def waists(work: Work) -> frozenset[str]:
         if open_ends == {layer.output} and network.tensors[root].bytes > network.tensors[layer.output].bytes:
             found.add(layer.output)
     return frozenset(found)
+
+
+def _clusters(heavy: Sequence[int]) -> list[tuple[int, int]]:
+    """Where stretches that cover these layers may begin and end; those close to each other are one cluster."""
+    found: list[tuple[int, int]] = []
+    for at in heavy:
+        begin, end = max(0, at - NEAR), at + 1 + NEAR
+        if found and begin <= found[-1][1]:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((begin, end))
+    return found
 
 
 class _Cuts:
@@ -101,18 +114,40 @@ class _Cuts:
             if self.spans[x][1] == at == self.spans[y][0]:
                 size = most_shared(work.stores[x].size, work.stores[y].size, safe, work.alignment)
                 self.shared[at] = max(size, self.shared.get(at, 0))
+        # By end: where the longest traced stretch begins, all of them, and what longer ones cannot do without.
+        self._known: dict[int, tuple[int, list[Cut], int]] = {}
 
-    def best(self) -> list[Cut]:
-        """The stages with the least peak, and among those the least effort."""
-        count = len(self.layers)
-        wholes = [self._whole(at) for at in range(count)]
-        arriving: list[list[Cut]] = [[wholes[at]] for at in range(count)]
-        for last in self._ends():
-            arriving[last - 1] += self._stretches(last)
+    def best(self, known: int | None = None) -> list[Cut]:
+        """The stages with the least peak, and among those the least effort.
+
+        Only layers that need more than the best peak so far have to be inside a stretch; as the peak sinks, more do.
+        """
+        wholes = [[self._whole(at)] for at in range(len(self.layers))]
+        arriving, peak = wholes, self._peak(wholes)
+        while True:
+            limit = min(peak, known or peak)
+            arriving = self._arriving(wholes, limit)
+            found = self._peak(arriving)
+            if found >= peak:
+                return self._easiest(arriving, peak)
+            peak = found
+
+    def _arriving(self, wholes: Sequence[list[Cut]], limit: int) -> list[list[Cut]]:
+        """For each layer the stages that end with it: itself, and stretches that stay within the limit."""
+        arriving = [[*whole] for whole in wholes]
+        for begin, end in _clusters([at for at, (whole,) in enumerate(wholes) if whole.memory >= limit]):
+            for last in range(begin + 1, min(end, len(wholes)) + 1):
+                if self.fits[last - 1]:
+                    arriving[last - 1] += self._stretches(last, limit, begin)
+        return arriving
+
+    @staticmethod
+    def _peak(arriving: Sequence[Sequence[Cut]]) -> int:
+        """The least peak of a way through."""
         peaks = [0]
         for cuts in arriving:
             peaks.append(min(max(peaks[cut.first], cut.memory) for cut in cuts))
-        return self._easiest(arriving, peaks[-1])
+        return peaks[-1]
 
     def _easiest(self, arriving: Sequence[Sequence[Cut]], peak: int) -> list[Cut]:
         """The cheapest way through cuts that stay within the peak."""
@@ -137,11 +172,6 @@ class _Cuts:
         memory = sum(self.work.stores[root].size for root in alive) - self.shared.get(at, 0)
         return Cut(at, at + 1, memory, 0, False)
 
-    def _ends(self) -> list[int]:
-        """Where a stretch may end: right after a layer that can be streamed; if there are many, the narrowest."""
-        ends = [at + 1 for at, fits in enumerate(self.fits) if fits]
-        return sorted(sorted(ends, key=lambda end: self._crossing[end])[:MOST_ENDS])
-
     @cached_property
     def _crossing(self) -> list[int]:
         """Bytes that lie across each cut."""
@@ -154,28 +184,44 @@ class _Cuts:
             found.append(found[-1] + value)
         return found
 
-    def _stretches(self, last: int) -> Iterator[Cut]:
-        """All stretches that end right before `last`, the shortest first."""
+    def _stretches(self, last: int, limit: int, earliest: int) -> list[Cut]:
+        """The stretches that end right before `last` and stay within the limit.
+
+        The trace is made longer until what must lie in it is too much: what is kept inside only grows.
+        """
         begin = last
-        while begin and self.fits[begin - 1]:
+        while begin > earliest and self.fits[begin - 1]:
             begin -= 1
+        first, cuts, least = self._known.get(last, (last, [], 0))
+        length = 8
+        while first > begin and least <= limit:
+            first = min(first, max(begin, last - length))
+            cuts, least = self._traced(first, last)
+            length *= 2
+        self._known[last] = first, cuts, least
+        return [cut for cut in cuts if cut.memory <= limit]
+
+    def _traced(self, begin: int, last: int) -> tuple[list[Cut], int]:
+        """The stretches within [begin, last) that end with it, and what a longer one cannot do without."""
         names = self.names[begin:last]
         trace = Trace(self.network, self.views, stream_of(self.network, names, self.views.free))
         rolling = inner_roots(self.network, self.views, names)
-        memory = self._crossing[last]  # what lies behind the stretch, written by it or before
-        effort = 0
+        memory = least = self._crossing[last]  # what lies behind the stretch, written by it or before
+        effort, found = 0, []
         for first in range(last - 1, begin - 1, -1):
             layer = self.layers[first]
             # What is read for the last time inside comes from outside as long as its writer is not inside too.
             memory += sum(self._size(root) for root in self._dying[first])
             for root in self._born[first]:
                 if root in rolling and self.spans[root][1] < last:
-                    memory += trace.window(root, rolling[root], self.work.alignment) - self._size(root)
+                    window = trace.window(root, rolling[root], self.work.alignment)
+                    memory += window - self._size(root)
+                    least += window
             weights = sum(self.network.tensors[n].bytes for n in layer.inputs if n in self.network.constants)
             rows = self.network.tensors[layer.output].shape[1]
             effort += (rows - 1) * (weights + STEP_COST)
-            shared = self._trailing(trace, first, last)
-            yield Cut(first, last, memory - shared, effort, True)
+            found.append(Cut(first, last, memory - self._trailing(trace, first, last), effort, True))
+        return found, least
 
     def _size(self, root: str) -> int:
         return self.work.stores[root].size

@@ -84,12 +84,14 @@ def plan(
 
 def _phased(network: Network, techniques: Techniques, alignment: int, whole: Solution) -> Solution:
     """The best solution found in which layers run row by row where that saves memory; `whole` if it saves none."""
-    found = [whole, _streamed(network, techniques, alignment, stretches)]
-    waiting = waists(found[-1].work) if techniques.views else frozenset()
+    best = min(whole, _streamed(network, techniques, alignment, stretches), key=lambda solution: solution.peak)
+    waiting = waists(network, find_views(network)) if techniques.views else ()
     if waiting:
         apart = with_copies(network, waiting)
-        found.append(_streamed(apart, techniques, alignment, stretches, set(apart.by_name) - set(network.by_name)))
-    return min(found, key=lambda solution: solution.peak)
+        copies = set(apart.by_name) - set(network.by_name)
+        other = _streamed(apart, techniques, alignment, partial(stretches, known=best.peak), copies)
+        best = min(best, other, key=lambda solution: solution.peak)
+    return best
 
 
 def _named(network: Network, techniques: Techniques, alignment: int, names: Collection[str]) -> Solution:
@@ -333,11 +335,18 @@ def _assemble(
         bound_bytes=bound,
         flash_bytes=network.weight_bytes,
         macs_plain=network.total_macs,
-        method=f"order: {solution.order.method}; layout: {solution.placement.method}",
+        method=_method(solution),
         savings=savings,
         board=board,
         plain=plain,
     )
+
+
+def _method(solution: Solution) -> str:
+    found = f"order: {solution.order.method}; layout: {solution.placement.method}"
+    if not solution.work.stretches:
+        return found
+    return f"rows: the best cuts of one order into stretches, by shortest path; {found}"
 
 
 def _windows(work: Work) -> Mapping[str, tuple[int, int]]:

@@ -178,7 +178,10 @@ def _shares(occupancy: Occupancy, layer: Layer) -> Iterator[str]:
         if not shared:
             continue
         x, y = network.tensors[name].bytes, network.tensors[layer.output].bytes
-        if shared == x == y:
+        source, target = (occupancy.plan.views[tensor] for tensor in (name, layer.output))
+        if source.window and source == target:
+            yield f"in place of {words.printable(name)}, row by row"
+        elif shared == x == y:
             yield f"in place of {words.printable(name)}"
         else:
             yield f"over {words.size(shared)} ({words.percent(shared, x)}) of {words.printable(name)}"
@@ -191,10 +194,20 @@ def _what(occupancy: Occupancy, buffer: Buffer) -> str:
         return f"scratch of {words.printable(occupancy.plan.order[buffer.first])}"
     made = [network.producers[name] for name in occupancy.tensors[buffer.name] if name in network.producers]
     if not made:
-        return role.value
+        return f"{role.value}{_window(occupancy, buffer)}"
     first = words.operator(made[0].op, network.shapes(made[0]))
     more = f" and {words.plural(len(made) - 1, 'layer')} more" if len(made) > 1 else ""
-    return f"{role.value}: {first}{more}"
+    return f"{role.value}: {first}{more}{_window(occupancy, buffer)}"
+
+
+def _window(occupancy: Occupancy, buffer: Buffer) -> str:
+    """How much of its tensors the buffer holds at a time, if not all."""
+    name = occupancy.tensors[buffer.name][0]
+    window = occupancy.plan.views[name].window
+    if window is None:
+        return ""
+    axis, kept = window
+    return f", {kept} of {words.plural(occupancy.plan.network.tensors[name].shape[axis], 'row')} at a time"
 
 
 def _tensor_role(plan: Plan, name: str) -> Role:
