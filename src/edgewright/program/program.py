@@ -55,6 +55,18 @@ class Program:
                 yield replace(item, region=region, moves=())
 
 
+def _cover(parts: list[Region], region: Region) -> None:
+    """Adds a region; one that continues the last along one axis is joined to it, as rows of a stream do."""
+    if parts:
+        pairs = list(zip(parts[-1].bounds, region.bounds, strict=True))
+        differing = [axis for axis, (a, b) in enumerate(pairs) if a != b]
+        if len(differing) == 1 and pairs[differing[0]][0][1] == pairs[differing[0]][1][0]:
+            axis = differing[0]
+            parts[-1] = region.with_axis(axis, (pairs[axis][0][0], pairs[axis][1][1]))
+            return
+    parts.append(region)
+
+
 def check(program: Program, free: Iterable[str] = ()) -> Program:
     """The program itself, when each step finds what it reads computed before, and every output is complete.
 
@@ -87,7 +99,7 @@ def check(program: Program, free: Iterable[str] = ()) -> Program:
             for name, needed in zip(layer.inputs, layer.op.needs(step.region, network.shapes(layer)), strict=True):
                 if not is_ready(name, needed):
                     raise ModelError(f"step '{step.layer}' {step.region} reads {needed} of '{name}' too early")
-            covered.setdefault(layer.output, []).append(step.region)
+            _cover(covered.setdefault(layer.output, []), step.region)
     for name in network.outputs:
         if not is_ready(name, Region.whole(network.tensors[name].shape)):
             raise ModelError(f"output '{name}' is never completed")
