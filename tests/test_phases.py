@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 
 import numpy as np
@@ -25,6 +26,7 @@ from emitting import check_emitted
 from on_board import check_on_board
 from random_networks import networks
 
+MANY = 400 if os.environ.get("EDGEWRIGHT_THOROUGH") else 25
 FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55")
 
 
@@ -62,7 +64,6 @@ def by_rows(network: Network) -> list[str]:
 TECHNIQUES = st.builds(Techniques, *[st.booleans()] * 4)
 
 
-@settings(max_examples=60)
 @given(network=networks(), techniques=TECHNIQUES, pull=st.booleans())
 def test_random_networks_by_rows_where_it_saves(network, techniques, pull):
     made = made_by_rows(network, techniques, True, pull)
@@ -72,7 +73,6 @@ def test_random_networks_by_rows_where_it_saves(network, techniques, pull):
     assert made.bound_bytes <= made.peak_bytes <= whole.peak_bytes
 
 
-@settings(max_examples=60)
 @given(data=st.data(), network=networks(), techniques=TECHNIQUES, pull=st.booleans())
 def test_any_layers_by_rows(data, network, techniques, pull):
     able = by_rows(network)
@@ -86,7 +86,7 @@ def test_any_layers_by_rows(data, network, techniques, pull):
     assert plan_to_dict(plan_from_dict(saved)) == saved
 
 
-@settings(max_examples=25)
+@settings(max_examples=MANY)
 @given(
     data=st.data(), network=networks(), techniques=TECHNIQUES, pull=st.booleans(), family=st.sampled_from(FAMILIES)
 )
