@@ -15,9 +15,10 @@ MAY_IMPORT = {
     "platform": (),
     "program": ("network", "platform"),
     "memory": ("program", "network", "platform"),
-    "emit": ("memory", "program", "network", "platform"),
-    "report": ("emit", "memory", "program", "network", "platform"),
-    "cli": ("compiling", "report", "emit", "memory", "program", "network", "platform", "samples"),
+    "dataflow": ("memory", "program", "network", "platform"),
+    "emit": ("dataflow", "memory", "program", "network", "platform"),
+    "report": ("emit", "dataflow", "memory", "program", "network", "platform"),
+    "cli": ("compiling", "report", "emit", "dataflow", "memory", "program", "network", "platform", "samples"),
 }
 EVERYBODY = {"errors", "files", "lazy", "words"}
 

@@ -7,6 +7,7 @@ import click
 from ..errors import EdgewrightError
 from .boards import boards
 from .compile import compile_
+from .csdf import csdf
 from .inspect import inspect
 from .layout import layout
 from .plan import plan
@@ -31,5 +32,5 @@ def main() -> None:
     """Runs trained CNNs on small hardware in the least memory, with proof."""
 
 
-for verb in (inspect, plan, compile_, run, layout, boards, sample):
+for verb in (inspect, plan, compile_, run, csdf, layout, boards, sample):
     main.add_command(verb)

@@ -16,6 +16,8 @@ from .layout.problem import align_up
 from .overlap import Distance, distance
 from .views import Place, Views
 
+_FAR = 1 << 60  # beyond any address: what is not needed any more
+
 
 @dataclass(frozen=True)
 class Stretch:
@@ -107,55 +109,56 @@ class Trace:
         self.network, self.views, self.flow = network, views, Flow(network, stream)
         self.reads = self._reads()
         self.rows: dict[str, int] = {}  # the most rows of each written root that were there and still needed
-        self.lags: dict[
-            tuple[str, str], int
-        ] = {}  # (X, Y): the most bytes by which Y's writing was ahead of X's reading
+        # (X, Y): the most bytes by which writing Y was ahead of reading X, both from the start of their buffers.
+        self.lags: dict[tuple[str, str], int] = {}
         self._run()
 
     def rows_kept(self, root: str, members: Iterable[str]) -> int:
         """Rows of a root that must be kept: all, unless its members roll together."""
         height = self.network.tensors[root].shape[ROWS]
         rolls = all(_is_row_aligned(self.network, name, self.views.places[name]) for name in members)
-        return min(self.rows.get(root, height), height) if rolls else height
+        return max(1, min(self.rows.get(root, height), height)) if rolls else height
 
     def window(self, root: str, members: Iterable[str], alignment: int) -> int:
         """Bytes of the rows that must be kept, in whole words."""
         return align_up(self.rows_kept(root, members) * self._row_bytes(root), alignment)
 
     def _reads(self) -> Mapping[str, list[tuple[int, tuple[int, ...]]]]:
-        """For each root who reads it, and from which row on in each step."""
+        """For each root who reads it, and from which byte on in each step."""
         found: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
         for index, step in enumerate(self.flow.stream.steps):
             layer = self.network.by_name[step.layer]
             for name in self.network.activations(layer):
-                starts = tuple(start for start, _ in self.flow.reads(index, name))
-                found.setdefault(self.views.places[name].root, []).append((index, starts))
+                place = self.views.places[name]
+                starts = (place.offset + start * place.strides[ROWS] for start, _ in self.flow.reads(index, name))
+                found.setdefault(place.root, []).append((index, tuple(starts)))
         return found
 
     def _run(self) -> None:
         flow = self.flow
         layers = [self.network.by_name[step.layer] for step in flow.stream.steps]
-        roots = [self.views.places[layer.output].root for layer in layers]
+        places = [self.views.places[layer.output] for layer in layers]
         touched: list[list[str]] = [[] for _ in layers]
         for root, readers in self.reads.items():
             for index, _ in readers:
                 touched[index].append(root)
-        first = dict.fromkeys(self.reads, 0)  # the first row of each root that is still needed
+        first = dict.fromkeys(self.reads, 0)  # the first byte of each root that is still needed
         done = [0] * len(layers)
-        whole = {root: self._row_bytes(root) for root in {*roots, *self.reads}}
-        leaving = {roots[sink] for sink in flow.sinks}
+        row = {place.root: self._row_bytes(place.root) for place in places}
+        leaving = {places[sink].root for sink in flow.sinks}
         for at, step in flow.order():
-            root = roots[at]
-            stop = min((step + 1) * flow.rows[at], flow.heights[at])
-            self.rows[root] = max(self.rows.get(root, 0), stop - min(first.get(root, stop), stop))
+            root, stop = places[at].root, min((step + 1) * flow.rows[at], flow.heights[at])
+            oldest = min(first.get(root, stop * row[root]) // row[root], stop)
+            self.rows[root] = max(self.rows.get(root, 0), stop - oldest)
             if root in leaving:
-                for x, row in first.items():
-                    lag = stop * whole[root] - row * whole[x]
+                written = places[at].offset + stop * places[at].strides[ROWS]
+                for x, needed in first.items():
+                    lag = written - needed
                     self.lags[x, root] = max(lag, self.lags.get((x, root), lag))
             done[at] += 1
             for name in touched[at]:
                 first[name] = min(
-                    starts[done[i]] if done[i] < len(starts) else 1 << 40 for i, starts in self.reads[name]
+                    starts[done[i]] if done[i] < len(starts) else _FAR for i, starts in self.reads[name]
                 )
 
     def _row_bytes(self, root: str) -> int:

@@ -1,0 +1,229 @@
+"""`edgewright csdf`: dataflow graphs, of CNNs or from files: what they are like, how fast they run, in how little."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from .. import words
+from ..dataflow.analysis import QUICK, Analysis, analyse, bounded_front, usual_weight
+from ..dataflow.buffers.weights import Weight
+from ..dataflow.checks.consistency import mismatch, repetitions
+from ..dataflow.findings import analysis_to_dict, front_to_list
+from ..dataflow.formats.dot import dot
+from ..dataflow.formats.sdf3_text import sdf3
+from ..dataflow.formats.text import to_json
+from ..dataflow.graph import Graph
+from ..dataflow.speed.pareto import EFFORT, Pareto
+from ..dataflow.speed.selftimed import Firing, self_timed
+from ..dataflow.speed.timing import check_times
+from ..errors import EdgewrightError, ModelError, Unsupported
+from ..files import write_together
+from ..network import Shape
+from ..report import dataflow_page, gantt_svg, pareto_svg
+from .common import console, json_option, print_json, shape_option, working
+from .csdf_graph import Conversion, Subject, subject
+from .csdf_tables import actors_table, channels_table, findings_table, front_line, front_table, graph_line
+
+PER_SECOND = EFFORT // 60  # of the searches' effort, roughly
+
+_file = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("source", type=_file, metavar="MODEL|GRAPH")
+@click.option(
+    "--analyse", "--analyze", "asked", is_flag=True, help="Whether it runs, how fast, in how little memory."
+)
+@click.option(
+    "--pareto", "asked_front", is_flag=True, help="Buffer size against throughput: every trade-off there is."
+)
+@click.option("--sdf3", "sdf3_file", type=_file, help="Write the graph as SDF3 XML.")
+@click.option("--dot", "dot_file", type=_file, help="Write the graph for Graphviz.")
+@click.option(
+    "--page", type=_file, help="Write a self-contained page: facts, Gantt chart, the front if asked for."
+)
+@click.option("--gantt", type=_file, help="Write the firings at minimum buffers over time as an SVG picture.")
+@click.option("--plot", type=_file, help="Write the front of --pareto as an SVG picture.")
+@click.option(
+    "--iterations", type=click.IntRange(1, 1000), default=1, show_default=True, help="In the Gantt chart."
+)
+@click.option(
+    "--bytes/--tokens", "in_bytes", default=None, help="What is least.  [default: bytes for models, else tokens]"
+)
+@click.option(
+    "--limit",
+    type=click.FloatRange(0, 86400),
+    metavar="SECONDS",
+    help="For searches, roughly.  [default: 60; 5 for the period at the minimum]",
+)
+@click.option("--sdf", is_flag=True, help="Model: one phase for each layer (Algorithm 1 of the paper).")
+@click.option("--rule", type=click.Choice(["M", "B"]), help="Model: phases for each row, or folded.  [default: M]")
+@click.option("--elements", is_flag=True, help="Model: tokens are elements, as in the papers, not rows.")
+@click.option("--self-loops", is_flag=True, help="Model: rows read again go through self-loops, as printed.")
+@click.option("--mapping", type=_file, help="Model: JSON or TOML, the processor of each layer; an actor for each.")
+@click.option("--times", type=_file, help="Model: JSON or TOML, the time of each layer.  [default: its MACs]")
+@shape_option
+@json_option
+def csdf(
+    source: Path,
+    asked: bool,
+    asked_front: bool,
+    sdf3_file: Path | None,
+    dot_file: Path | None,
+    page: Path | None,
+    gantt: Path | None,
+    plot: Path | None,
+    iterations: int,
+    in_bytes: bool | None,
+    limit: float | None,
+    shapes: dict[str, Shape],
+    as_json: bool,
+    **conversion: Any,
+) -> None:
+    """The dataflow graph of a model (.onnx, .tflite), or in a file (SDF3 XML, JSON): actors, phases, rates.
+
+    Ends with status 1 when the rates are inconsistent or the graph deadlocks.
+    """
+    about = subject(source, Conversion(**conversion, shapes=shapes))
+    weight: Weight = usual_weight(about.graph) if in_bytes is None else "bytes" if in_bytes else "tokens"
+    wants_front = asked_front or plot is not None
+    if wants_front:
+        _check_times(about.graph)
+    found = _analysed(about.graph, weight, limit) if asked or page or gantt else None
+    is_stuck = found is not None and not found.is_live
+    front = _front(about.graph, weight, limit) if wants_front and not is_stuck else None
+    files: dict[Path, str | bytes] = {}
+    if sdf3_file:
+        files[sdf3_file] = sdf3(about.graph)
+    if dot_file:
+        files[dot_file] = dot(about.graph)
+    if gantt and found and found.is_live:
+        files[gantt] = _gantt(found, iterations, about.unit)
+    if plot and front:
+        files[plot] = pareto_svg(front, weight, unit=about.unit)
+    if page and found:
+        files[page] = _page(found, iterations, front, about.unit)
+    write_together(files)
+    results = _Results(about, weight, found if asked else None, front if asked_front else None)
+    if as_json:
+        results.print_json()
+    else:
+        results.print_tables(files)
+    if found and found.trouble:
+        raise ModelError(found.trouble)
+
+
+@dataclass(frozen=True)
+class _Results:
+    """What is to be shown."""
+
+    about: Subject
+    weight: Weight
+    found: Analysis | None
+    front: Pareto | None
+
+    def print_json(self) -> None:
+        if self.found is None and self.front is None:
+            print_json(_graph_json(self.about.graph))
+            return
+        points = front_to_list(self.front, self.weight) if self.front else None
+        if self.found is None:
+            print_json(points)
+        else:
+            more = {} if self.front is None else {"pareto": points, "pareto_complete": self.front.complete}
+            print_json({**analysis_to_dict(self.found), "time_unit": self.about.unit or None, **more})
+        if self.front and not self.front.complete:
+            click.echo(front_line(self.front, self.weight), err=True)
+
+    def print_tables(self, written: Iterable[Path]) -> None:
+        graph, unit, found = self.about.graph, self.about.unit, self.found
+        if found is not None and not found.is_live:
+            return
+        wrong = mismatch(graph)
+        firings = {} if wrong else repetitions(graph)
+        if found is not None or self.front is None:
+            console.print(actors_table(graph, firings, unit))
+            sizes = found.buffers.capacities if found and found.buffers else None
+            console.print(channels_table(graph, sizes))
+        console.print(graph_line(graph, firings))
+        if wrong:
+            console.print(escape(str(wrong)), style="yellow")
+        if found is not None:
+            console.print(findings_table(found, unit))
+        if self.front is not None:
+            if self.front.points:
+                console.print(front_table(self.front, unit))
+            console.print(front_line(self.front, self.weight), style="green" if self.front.complete else "yellow")
+        for note in (*self._unit_note(), *self.about.notes, *(found.notes if found else ())):
+            console.print(f"note: {escape(note)}", style="dim")
+        if names := " and ".join(map(str, written)):
+            console.print(f"wrote {names}", style="dim", soft_wrap=True)
+
+    def _unit_note(self) -> Iterator[str]:
+        if self.about.unit == "MACs":
+            yield "time counts multiply-accumulates (elements where a layer multiplies nothing); --times brings others"
+
+
+def _graph_json(graph: Graph) -> dict[str, object]:
+    """The graph as it can be read again, and how often its actors fire."""
+    firings = None if mismatch(graph) else dict(repetitions(graph))
+    return {**to_json(graph), "kind": "sdf" if graph.is_sdf else "csdf", "repetitions": firings}
+
+
+def _check_times(graph: Graph) -> None:
+    try:
+        check_times(graph)
+    except ModelError as error:
+        error.add_note("executionTime in SDF3, 'times' in JSON")
+        raise
+
+
+def _analysed(graph: Graph, weight: Weight, limit: float | None) -> Analysis:
+    with working(f"analysing {words.printable(graph.name)}"):
+        return analyse(graph, weight, _effort(limit, QUICK))
+
+
+def _front(graph: Graph, weight: Weight, limit: float | None) -> Pareto:
+    with working("looking for trade-offs between size and period"):
+        return bounded_front(graph, weight, _effort(limit, EFFORT))
+
+
+def _effort(limit: float | None, usual: int) -> int:
+    return usual if limit is None or isnan(limit) else int(limit * PER_SECOND)
+
+
+def _firings(found: Analysis, iterations: int) -> tuple[Firing, ...]:
+    """The first firings within the least buffers; where nobody gave times, each takes one step."""
+    if found.buffers is None:
+        raise Unsupported(f"no firings to draw: {'; '.join(found.notes)}")
+    with working("running the graph"):
+        return self_timed(_timed(found.graph), found.buffers.capacities, iterations).firings
+
+
+def _timed(graph: Graph) -> Graph:
+    if graph.has_times:
+        return graph
+    actors = (replace(actor, times=(1,) * (actor.initial_phases + actor.phases)) for actor in graph.actors)
+    return replace(graph, actors=tuple(actors))
+
+
+def _gantt(found: Analysis, iterations: int, unit: str) -> str:
+    firings = _firings(found, iterations)
+    return gantt_svg(found.graph, firings, found.repetitions, unit=unit if found.graph.has_times else "steps")
+
+
+def _page(found: Analysis, iterations: int, front: Pareto | None, unit: str) -> str:
+    firings: tuple[Firing, ...] = ()
+    if found.is_live:
+        try:
+            firings = _firings(found, iterations)
+        except EdgewrightError as error:  # the page is worth having without this picture
+            found = replace(found, notes=(*found.notes, str(error)))
+    return dataflow_page(found, firings=firings, front=front, unit=unit)

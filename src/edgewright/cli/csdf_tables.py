@@ -1,0 +1,208 @@
+"""Tables of dataflow graphs: actors, channels, what an analysis found, the front between size and period."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from rich.markup import escape
+from rich.table import Table
+
+from .. import words
+from ..dataflow.analysis import Analysis
+from ..dataflow.buffers.looped import schedule_text
+from ..dataflow.buffers.minimum import Buffers
+from ..dataflow.buffers.occupancy import Peak
+from ..dataflow.buffers.weights import Weight
+from ..dataflow.formats.dot import short
+from ..dataflow.graph import Actor, Channel, Graph
+from ..dataflow.speed.latency import Latency
+from ..dataflow.speed.pareto import Pareto
+from ..dataflow.speed.parts import is_serial
+from ..report.axis import exact, speed
+from ..report.dataflow_page import busy_time
+
+MOST = 40  # rows of a table
+LONGEST_NAME = 19  # letters of the name of one end of a channel
+LONGEST = 600  # letters of a schedule that are shown
+
+
+def actors_table(graph: Graph, firings: Mapping[str, int], unit: str) -> Table:
+    """The actors in their order; where they are many, those that work most."""
+    table = Table(title=f"{escape(words.printable(graph.name))}: actors", title_justify="left")
+    has_notes = any(actor.note for actor in graph.actors)
+    for heading in ("actor", "what it is") if has_notes else ("actor",):
+        table.add_column(heading, overflow="fold")
+    for heading in ("phases", "firings", f"time, {unit}" if unit else "time"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    kept = _busiest(graph, firings)
+    for actor in graph.actors:
+        if actor.name in kept:
+            table.add_row(*_actor_row(actor, firings, has_notes))
+    if len(kept) < len(graph.actors):
+        table.add_row(f"… {len(graph.actors) - len(kept)} that work less; --json has all")
+    return table
+
+
+def _busiest(graph: Graph, firings: Mapping[str, int]) -> set[str]:
+    def work(actor: Actor) -> tuple[Fraction, int]:
+        fires = firings.get(actor.name, 0)
+        return busy_time(actor, fires) or Fraction(0), fires
+
+    return {actor.name for actor in sorted(graph.actors, key=work, reverse=True)[:MOST]}
+
+
+def _actor_row(actor: Actor, firings: Mapping[str, int], has_note: bool) -> Iterator[str]:
+    fires = firings.get(actor.name)
+    time = None if fires is None else busy_time(actor, fires)
+    yield escape(words.printable(actor.name))
+    if has_note:
+        yield escape(words.shortened(words.printable(actor.note), 60))
+    yield f"{actor.initial_phases} + {actor.phases}" if actor.initial_phases else words.count(actor.phases)
+    yield "–" if fires is None else words.count(fires)
+    yield "–" if time is None else exact(time)
+
+
+def channels_table(graph: Graph, capacities: Mapping[str, int] | None = None) -> Table:
+    """The channels; loops that only keep firings from overlapping are counted, not shown."""
+    shown = [channel for channel in graph.channels if not is_serial(channel)]
+    table = Table(title="channels", title_justify="left")
+    table.add_column("channel", overflow="fold", min_width=24)
+    for heading in ("produced", "consumed"):
+        table.add_column(heading, overflow="fold", min_width=10, max_width=30)
+    for heading in ("initial", "B each", *(("capacity", "bytes") if capacities else ())):
+        table.add_column(heading, justify="right", no_wrap=True)
+    if any(channel.note for channel in shown):
+        table.add_column("what it is", no_wrap=True, overflow="ellipsis", max_width=28)
+    kept = _largest(shown, capacities)
+    for channel in shown:
+        if channel.name in kept:
+            table.add_row(*list(_channel_row(channel, capacities))[: len(table.columns)])
+    loops = len(graph.channels) - len(shown)
+    if len(kept) < len(shown):
+        table.add_row(f"… {len(shown) - len(kept)} more; --json has all")
+    if loops:
+        table.caption = (
+            f"and {words.plural(loops, 'self-loop')} of one token: firings of that actor do not overlap"
+        )
+        table.caption_justify = "left"
+    return table
+
+
+def _largest(channels: Sequence[Channel], capacities: Mapping[str, int] | None) -> set[str]:
+    """The channels that hold most, or else move most; skip connections first, since they are why others are large."""
+
+    def weight(channel: Channel) -> tuple[bool, int]:
+        held = capacities[channel.name] if capacities else channel.production.total
+        return channel.note.startswith("skip"), held * channel.token_bytes
+
+    return {channel.name for channel in sorted(channels, key=weight, reverse=True)[:MOST]}
+
+
+def _channel_row(channel: Channel, capacities: Mapping[str, int] | None) -> Iterator[str]:
+    yield escape(_name(channel))
+    yield escape(short(channel.production))
+    yield escape(short(channel.consumption))
+    yield words.count(channel.tokens)
+    yield words.count(channel.token_bytes)
+    if capacities:
+        yield words.count(capacities[channel.name])
+        yield words.count(capacities[channel.name] * channel.token_bytes)
+    yield escape(words.printable(channel.note.removesuffix(f" {channel.source} -> {channel.target}")))
+
+
+def _name(channel: Channel) -> str:
+    """The channel's name and its ends, which the name of a channel of a CNN begins with."""
+    ends = f"{channel.source}->{channel.target}"
+    short_ends = "->".join(_shortened(name, LONGEST_NAME) for name in (channel.source, channel.target))
+    if channel.name.startswith(ends):
+        return short_ends + words.printable(channel.name.removeprefix(ends))
+    return f"{_shortened(channel.name, LONGEST_NAME)}: {short_ends}"
+
+
+def _shortened(name: str, room: int) -> str:
+    return words.shortened(words.printable(name), room)
+
+
+def graph_line(graph: Graph, firings: Mapping[str, int]) -> str:
+    kind = "SDF" if graph.is_sdf else "CSDF"
+    fires = f", {words.plural(sum(firings.values()), 'firing')} per iteration" if firings else ""
+    actors, channels = words.plural(len(graph.actors), "actor"), words.plural(len(graph.channels), "channel")
+    return f"{kind}: {actors}, {channels}{fires}"
+
+
+def findings_table(found: Analysis, unit: str) -> Table:
+    """What an analysis found, a line for each fact."""
+    unit = unit or "units of time"
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row("consistent", "yes", f"{words.plural(sum(found.repetitions.values()), 'firing')} per iteration")
+    grid.add_row("live", "yes", "every actor can fire for ever")
+    free = f"{unit} per iteration, with channels of any size"
+    _add_time(grid, "period", found.period, free if found.period else "nothing limits how often actors fire")
+    _add_latency(grid, "latency", found.latency, unit)
+    if found.buffers:
+        least = found.buffers
+        _add_size(grid, "minimum buffers", least, "the sum of all capacities")
+        which = "the fastest of all such buffers" if found.is_fastest else "others of this total may be faster"
+        _add_time(grid, "period there", found.period_at_minimum, f"{unit} per iteration; {which}")
+        _add_latency(grid, "latency there", found.latency_at_minimum, unit)
+    if found.peak:
+        _add_size(grid, "peak occupancy", found.peak, "held at once, in one memory for all channels")
+    if found.buffers:
+        text = words.printable(schedule_text(found.buffers.schedule))
+        cut = text if len(text) <= LONGEST else f"{text[:LONGEST].rsplit(' ', 1)[0]} … --json has all"
+        grid.add_row("schedule", "", escape(cut))
+    return grid
+
+
+def _add_time(grid: Table, label: str, time: Fraction | None, what: str) -> None:
+    if time is not None:
+        grid.add_row(label, exact(time), what)
+
+
+def _add_latency(grid: Table, label: str, found: Latency | None, unit: str) -> None:
+    if found is not None:
+        steady = f"; later up to {exact(found.steady)}" if found.steady is not None else ""
+        grid.add_row(label, exact(found.first), f"{unit} from the first firing to the last{steady}")
+
+
+def _add_size(grid: Table, label: str, found: Buffers | Peak, what: str) -> None:
+    """Both measures, the one that was made least in front."""
+    tokens, size = words.plural(found.tokens, "token"), words.size(found.size_bytes)
+    main, other = (size, tokens) if found.weight == "bytes" else (tokens, size)
+    bound = words.size(found.bound) if found.weight == "bytes" else words.plural(found.bound, "token")
+    proof = "proven least" if found.is_optimal else f"no less than {bound} is possible"
+    grid.add_row(label, main, f"{other}; {what}; {proof}")
+
+
+def front_table(front: Pareto, unit: str) -> Table:
+    """The points of the front, smallest first; of many, the first and the last ones."""
+    table = Table(title="buffer size against throughput", title_justify="left")
+    for heading in ("tokens", "bytes", f"period, {unit}" if unit else "period", "of the best speed"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    points = list(enumerate(front.points))
+    for index, point in points if len(points) <= MOST else [*points[: MOST - 5], *points[-5:]]:
+        if index and index == len(points) - 5 and len(points) > MOST:
+            table.add_row(f"… {len(points) - MOST} more")
+        share = speed(front.best_period, point.period)
+        table.add_row(words.count(point.tokens), words.count(point.bytes), exact(point.period), share)
+    return table
+
+
+def front_line(front: Pareto, weight: Weight) -> str:
+    """How much of the front is known."""
+    if front.complete:
+        return f"complete: no capacities give a shorter period than {exact(front.best_period)}"
+    if not front.best_period:
+        return "without end: nothing but the channels limits the period; larger ones make it ever shorter"
+    beyond = ""
+    if front.next is not None:
+        size = front.next.bytes if weight == "bytes" else front.next.tokens
+        beyond = f"; {words.count(size)} {weight} reach {exact(front.next.period)}, maybe less"
+    return (
+        f"cut short: proven for totals below {words.count(front.proven)} {weight}{beyond}; "
+        f"with channels of any size the period is {exact(front.best_period)}; --limit gives more time"
+    )

@@ -1,0 +1,64 @@
+"""SDF and CSDF: graphs, consistency, liveness, throughput, buffer sizes, and CNNs as dataflow."""
+
+from .analysis import Analysis, analyse
+from .buffers.looped import Loop, looped, schedule_text
+from .buffers.minimum import Buffers, minimum_buffers
+from .buffers.occupancy import peak_occupancy
+from .checks.consistency import cycles, repetitions
+from .checks.liveness import blocked
+from .cnn.assignments import read_mapping, read_times
+from .cnn.conversion import cnn_to_csdf, cnn_to_sdf
+from .cnn.counts import phases
+from .cnn.folding import fold
+from .cnn.mapped import mapped_csdf
+from .findings import analysis_to_dict
+from .formats.reading import parse_graph, read_graph
+from .formats.sdf3 import parse_sdf3, read_sdf3, sdf3
+from .formats.text import dot, from_json, to_json
+from .graph import Actor, Channel, Graph, Rates
+from .speed.latency import latency
+from .speed.pareto import Pareto, pareto
+from .speed.ratio import cycle_ratio
+from .speed.selftimed import SelfTimed, self_timed
+from .speed.throughput import period
+
+__all__ = [
+    "Actor",
+    "Analysis",
+    "Buffers",
+    "Channel",
+    "Graph",
+    "Loop",
+    "Pareto",
+    "Rates",
+    "SelfTimed",
+    "analyse",
+    "analysis_to_dict",
+    "blocked",
+    "cnn_to_csdf",
+    "cnn_to_sdf",
+    "cycle_ratio",
+    "cycles",
+    "dot",
+    "fold",
+    "from_json",
+    "latency",
+    "looped",
+    "mapped_csdf",
+    "minimum_buffers",
+    "pareto",
+    "parse_graph",
+    "parse_sdf3",
+    "peak_occupancy",
+    "period",
+    "phases",
+    "read_graph",
+    "read_mapping",
+    "read_sdf3",
+    "read_times",
+    "repetitions",
+    "schedule_text",
+    "sdf3",
+    "self_timed",
+    "to_json",
+]

@@ -1,0 +1,1 @@
+"""How much memory a graph needs: least capacities, schedules, peak occupancy."""

@@ -1,0 +1,87 @@
+"""Capacities that no channel can go below, whatever the others are."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from ..graph import Channel
+from .untimed import Line, Untimed, sums
+
+_MOST_LOOKS = 20_000_000  # at tables: some seconds; only large blocks and cycles need many
+
+
+def loop_capacity(channel: Channel, firings: int) -> int:
+    """What a self-loop holds at most: a firing claims the space of its tokens while it still has those it consumes."""
+    made = sums(channel.production, firings, channel.tokens)
+    taken = sums(channel.consumption, firings)
+    return max(channel.tokens, *(after - before for after, before in zip(made[1:], taken[:-1], strict=True)))
+
+
+def least_capacities(graph: Untimed) -> list[int]:
+    """For each line the least capacity under which the graph is live when all other lines have no bounds.
+
+    When the source fires for the (j+1)th time its target has fired at most as often as j firings of the source allow,
+    and a target that did has left the least on the line: there is no formula to it, only counting. Two actors that
+    share one line have nothing else to wait for, so that this is then the minimum itself.
+    """
+    least = [line.channel.tokens for line in graph.lines]
+    left = _MOST_LOOKS
+    for actor, outputs in enumerate(graph.outputs):
+        # with one line out, whatever else the target waits for comes through that line, hence after it
+        reached, looks = _reached(graph, actor, left) if len(outputs) > 1 else ({}, 0)
+        left -= looks
+        for at in outputs:
+            line = graph.lines[at]
+            done = reached.get(line.target) or _follow(line, range(graph.goal[actor]))
+            held = (line.made[j + 1] - line.taken[k] for j, k in enumerate(done))
+            least[at] = max(least[at], *held)
+    return least
+
+
+def _follow(line: Line, source: Sequence[int]) -> list[int]:
+    """Firings of the target when the source has done these."""
+    return [bisect_right(line.taken, line.made[done]) - 1 for done in source]
+
+
+def _reached(graph: Untimed, actor: int, most: int) -> tuple[dict[int, list[int]], int]:
+    """For each actor behind this one the firings it can have done when this one has done 0, 1, 2, ...; and the looks.
+
+    Found by going round until nothing changes, which takes one round where tokens do not flow in circles. Empty when
+    that takes too many looks: other bounds then have to do.
+    """
+    behind = _behind(graph, actor)
+    reached = {other: [0] * graph.goal[actor] for other in behind}
+    reached[actor] = list(range(graph.goal[actor]))
+    lines = {other: [one for one in graph.into(other) if one.source in reached] for other in behind}
+    each_round = graph.goal[actor] * sum(map(len, lines.values()))
+    looks = 0
+    changed = True
+    while changed:
+        if looks + each_round > most:
+            return {}, looks
+        looks += each_round
+        changed = False
+        for other in behind:
+            each = [_follow(line, reached[line.source]) for line in lines[other]]
+            now = [min(graph.limit[other], *column) for column in zip(*each, strict=True)]
+            changed |= now != reached[other]
+            reached[other] = now
+    return reached, looks
+
+
+def _behind(graph: Untimed, actor: int) -> list[int]:
+    """The other actors that tokens of this one lead to, producers before consumers where there is such an order."""
+    order: list[int] = []
+    seen = {actor}
+    stack = [(actor, iter(graph.outputs[actor]))]
+    while stack:
+        here, outputs = stack[-1]
+        target = next((graph.lines[at].target for at in outputs if graph.lines[at].target not in seen), None)
+        if target is None:
+            order.append(here)
+            stack.pop()
+        else:
+            seen.add(target)
+            stack.append((target, iter(graph.outputs[target])))
+    return order[-2::-1]

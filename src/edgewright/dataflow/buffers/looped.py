@@ -1,0 +1,103 @@
+"""Schedules in short: what fires again and again the same way, written once with its count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .schedule import Runs, Schedule
+
+LONGEST_BODY = 1024  # steps of a loop; longer ones are not looked for
+MOST_WORK = 500_000_000  # steps compared: about a second; after it each length is tried once
+_PLAIN = re.compile(
+    r"[^\W\d][^\s()'\";]*|[/.][^\s()'\";]*"
+)  # names that need no quotes beside numbers and brackets
+
+
+@dataclass(frozen=True)
+class Loop:
+    """An actor, or steps one after the other, so many times."""
+
+    times: int
+    body: str | tuple[Loop, ...]
+
+    def __str__(self) -> str:
+        if isinstance(self.body, str):
+            what = self.body if _PLAIN.fullmatch(self.body) else repr(self.body)
+        else:
+            what = f"({' '.join(map(str, self.body))})"
+        return what if self.times == 1 else f"{self.times} {what}"
+
+
+def schedule_text(schedule: Schedule) -> str:
+    """The schedule in one line, `2 a 3 (b 2 c)`: what stands before a semicolon fires once, the rest for ever."""
+    first, again = (" ".join(map(str, looped(runs))) for runs in (schedule.first, schedule.again))
+    return f"{first}; {again}" if first else again
+
+
+def nested(loops: Sequence[Loop]) -> list[object]:
+    """The loops as lists of a count and an actor, or a count and such lists."""
+    return [[loop.times, loop.body if isinstance(loop.body, str) else nested(loop.body)] for loop in loops]
+
+
+def looped(runs: Runs) -> tuple[Loop, ...]:
+    """The runs with repetitions folded, short ones first, so that loops nest."""
+    table = _Table()
+    row = np.array([table.number(Loop(count, actor)) for actor, count in runs], dtype=np.int64)
+    length, work = 1, 0
+    while 2 * length <= len(row) and length <= LONGEST_BODY:
+        work += len(row)
+        folded = _folded(row, length, table)
+        # what has become shorter may repeat at a length already tried
+        length = 1 if len(folded) < len(row) and work < MOST_WORK else length + 1
+        row = folded
+    return tuple(table.loops[number] for number in row)
+
+
+class _Table:
+    """Loops by number, so that equal ones are equal numbers."""
+
+    def __init__(self) -> None:
+        self.loops: list[Loop] = []
+        self._numbers: dict[Loop, int] = {}
+
+    def number(self, loop: Loop) -> int:
+        if loop not in self._numbers:
+            self._numbers[loop] = len(self.loops)
+            self.loops.append(loop)
+        return self._numbers[loop]
+
+    def repeated(self, body: Sequence[int], times: int) -> int:
+        """The number of a loop over these steps; a loop over one loop is that loop, more often."""
+        steps = tuple(self.loops[number] for number in body)
+        if len(steps) == 1:
+            return self.number(Loop(times * steps[0].times, steps[0].body))
+        return self.number(Loop(times, steps))
+
+
+def _folded(row: NDArray[np.int64], length: int, table: _Table) -> NDArray[np.int64]:
+    """The row with each repetition of so many steps in a row made one."""
+    pieces: list[NDArray[np.int64]] = []
+    done = 0
+    for start, times in _repetitions(row, length):
+        pieces.append(row[done:start])
+        pieces.append(np.array([table.repeated(row[start : start + length].tolist(), times)], dtype=np.int64))
+        done = start + times * length
+    return np.concatenate([*pieces, row[done:]]) if pieces else row
+
+
+def _repetitions(row: NDArray[np.int64], length: int) -> Iterator[tuple[int, int]]:
+    """Where so many steps come several times in a row, and how often; none overlaps another."""
+    same = np.concatenate([[False], row[length:] == row[:-length], [False]])
+    edges = np.flatnonzero(same[1:] != same[:-1])
+    free = 0
+    for begin, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        start = max(begin, free)
+        if end - start >= length:
+            times = (end - start) // length + 1
+            free = start + times * length
+            yield start, times

@@ -1,0 +1,87 @@
+"""The least buffers with which a graph runs for ever, and a schedule within them.
+
+A channel's capacity holds the tokens that are there at first, those that a firing is about to produce, from its start,
+and those that a firing consumes, until its end. A self-loop is a channel like the others: one token in and out needs
+two places. Blocks of the graph are sized apart (`blocks`), each exactly (`sizing`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+from ...errors import ModelError
+from ..checks.consistency import repetitions
+from ..checks.liveness import blocked
+from ..graph import Graph
+from .blocks import blocks, firings_within
+from .bounds import loop_capacity
+from .schedule import Schedule, lazy_schedule
+from .sizing import Sizes, size
+from .untimed import check_size, untimed
+from .weights import Weight, price
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """Capacities of all channels, least in one measure; `bound` is what no live capacities can go below in it."""
+
+    capacities: Mapping[str, int]  # in tokens
+    tokens: int
+    size_bytes: int
+    weight: Weight
+    bound: int
+    schedule: Schedule
+
+    @property
+    def is_optimal(self) -> bool:
+        return self.bound == (self.tokens if self.weight == "tokens" else self.size_bytes)
+
+
+def minimum_buffers(graph: Graph, weight: Weight = "tokens") -> Buffers:
+    """Capacities of all channels, self-loops included, with the least sum under which the graph is live."""
+    firings = repetitions(graph)
+    check_size(graph, firings)
+    dead = blocked(graph)
+    if dead is not None:
+        raise ModelError(str(dead))
+    capacities: dict[str, int] = {}
+    bound = 0
+    solved: dict[Hashable, Sizes] = {}
+    for part in blocks(graph):
+        within = firings_within(part, firings)
+        kind = _kind(part, within, weight)
+        if kind not in solved:
+            solved[kind] = _size(part, within, weight)
+        bound += solved[kind].bound
+        capacities.update(zip((one.name for one in part.channels), solved[kind].capacities, strict=True))
+    ordered = {channel.name: capacities[channel.name] for channel in graph.channels}
+    return Buffers(
+        ordered,
+        sum(ordered.values()),
+        sum(ordered[channel.name] * channel.token_bytes for channel in graph.channels),
+        weight,
+        bound,
+        lazy_schedule(graph, ordered),
+    )
+
+
+def _size(part: Graph, firings: Mapping[str, int], weight: Weight) -> Sizes:
+    prices = [price(channel, weight) for channel in part.channels]
+    if len(part.actors) > 1:
+        return size(untimed(part, firings), prices)
+    (actor,), (loop,) = part.actors, part.channels
+    capacity = loop_capacity(loop, actor.initial_phases + firings[actor.name])
+    return Sizes([capacity], capacity * prices[0], capacity * prices[0])
+
+
+def _kind(part: Graph, firings: Mapping[str, int], weight: Weight) -> Hashable:
+    """What decides on the sizes: networks repeat the same block many times."""
+    place = {actor.name: at for at, actor in enumerate(part.actors)}
+    return (
+        tuple(firings.values()),
+        tuple(
+            (place[one.source], place[one.target], one.production, one.consumption, one.tokens, price(one, weight))
+            for one in part.channels
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Whether a graph can run at all: consistent rates, no deadlock, and why not."""

@@ -1,0 +1,147 @@
+"""Execution without time and on demand: an actor fires when another lacks what it would deliver, and not before.
+
+A demand that comes back to an actor which is itself waiting is a deadlock, found with the cycle that causes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...errors import InputError, Unsupported
+from ..graph import Actor, Channel, Graph, Rates
+from ..labels import quoted
+
+MOST_FIRINGS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What a firing may have to wait for: the tokens of a channel, or the room that is left in it."""
+
+    channel: Channel
+    is_room: bool
+    first: int  # tokens, or room, before anything fires
+
+    @property
+    def taker(self) -> str:
+        return self.channel.source if self.is_room else self.channel.target
+
+    @property
+    def filler(self) -> str:
+        return self.channel.target if self.is_room else self.channel.source
+
+    @property
+    def taken(self) -> Rates:
+        return self.channel.production if self.is_room else self.channel.consumption
+
+    @property
+    def filled(self) -> Rates:
+        return self.channel.consumption if self.is_room else self.channel.production
+
+
+def slots(graph: Graph, capacities: Mapping[str, int] | None) -> Sequence[Slot]:
+    """Tokens of every channel, and room in those with a capacity; an initial token takes room from the start."""
+    capacities = capacities or {}
+    unknown = [name for name in capacities if name not in graph.channel]
+    if unknown:
+        raise InputError(f"graph {quoted(graph.name)} has no channel {quoted(unknown[0])} to give a capacity to")
+    for channel in graph.channels:
+        if capacities.get(channel.name, channel.tokens) < channel.tokens:
+            raise InputError(
+                f"channel {quoted(channel.name)} holds {channel.tokens:,} tokens at first, more than its capacity "
+                f"{capacities[channel.name]:,}"
+            )
+    rooms = [Slot(c, True, capacities[c.name] - c.tokens) for c in graph.channels if c.name in capacities]
+    return [*(Slot(c, False, c.tokens) for c in graph.channels), *rooms]
+
+
+@dataclass
+class _State:
+    """An actor underway: where it is in its phases, and the slots that each phase takes from and fills."""
+
+    initial: int
+    phases: int  # initial ones included
+    takes: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
+    fills: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
+    phase: int = 0
+
+    @classmethod
+    def of(cls, actor: Actor) -> _State:
+        return cls(actor.initial_phases, actor.initial_phases + actor.phases)
+
+
+class Demand:
+    """Some actors of a graph underway. Of the slots only those given limit anything; they lie between these actors."""
+
+    def __init__(self, graph: Graph, actors: Sequence[str], limiting: Sequence[Slot]) -> None:
+        self.slots = limiting
+        self.stock = [slot.first for slot in limiting]
+        self.fired = dict.fromkeys(actors, 0)
+        self.stuck: dict[str, int] = {}  # actors that will never fire again, with the slot that they wait for
+        self.cycle: Sequence[str] = ()  # the first actors found to wait for each other
+        self._left = MOST_FIRINGS
+        self._name = graph.name
+        self._states = {name: _State.of(graph.by_name[name]) for name in actors}
+        for number, slot in enumerate(limiting):
+            self._states[slot.taker].takes.append((number, (*slot.taken.initial, *slot.taken.cycle)))
+            self._states[slot.filler].fills.append((number, (*slot.filled.initial, *slot.filled.cycle)))
+
+    def reach(self, goals: Mapping[str, int]) -> bool:
+        """Whether each actor could be made to fire that often in all; goes on past those that cannot."""
+        for name, goal in goals.items():
+            while self.fired[name] < goal and self._pull(name):
+                pass
+        return not self.stuck
+
+    def lacks(self, name: str) -> int | None:
+        """A slot that does not hold what the actor's next firing takes; None where it may fire."""
+        state = self._states[name]
+        for number, rates in state.takes:
+            if self.stock[number] < rates[state.phase]:
+                return number
+        return None
+
+    def needs(self, name: str) -> int:
+        """What the next firing of a stuck actor takes from the slot it waits for."""
+        state = self._states[name]
+        return dict(state.takes)[self.stuck[name]][state.phase]
+
+    def _pull(self, name: str) -> bool:
+        """Fire an actor once, and before it those it waits for; False where it can never fire again."""
+        waiting = {name: -1}  # in the order of asking, each with the slot it waits for
+        here = name
+        while here not in self.stuck:
+            slot = self.lacks(here)
+            if slot is None:
+                self._fire(here)
+                del waiting[here]
+                if not waiting:
+                    return True
+                here = next(reversed(waiting))
+                continue
+            waiting[here] = slot
+            asked = self.slots[slot].filler
+            if asked in waiting:
+                self.cycle = self.cycle or tuple(waiting)[list(waiting).index(asked) :]
+                break
+            here = asked
+            waiting[here] = -1
+        self.stuck.update((actor, slot) for actor, slot in waiting.items() if slot >= 0)
+        return False
+
+    def _fire(self, name: str) -> None:
+        state = self._states[name]
+        phase = state.phase
+        for number, rates in state.takes:
+            self.stock[number] -= rates[phase]
+        for number, rates in state.fills:
+            self.stock[number] += rates[phase]
+        state.phase = phase + 1 if phase + 1 < state.phases else state.initial
+        self.fired[name] += 1
+        self._left -= 1
+        if self._left < 0:
+            raise Unsupported(
+                f"graph {quoted(self._name)}: whether it is live shows only after more than {MOST_FIRINGS:,} firings, "
+                "which is where we stop. Use larger tokens, so that actors fire less often"
+            )

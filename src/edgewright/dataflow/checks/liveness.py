@@ -1,0 +1,141 @@
+"""Whether every actor can fire for ever; where not, which cycle of waits blocks and what would end it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+
+from ..components import strong_components
+from ..graph import Graph
+from .consistency import cycles, repetitions
+from .deadlock import Deadlock, Fix, Wait
+from .demand import Demand, Slot, slots
+
+MOST_FIXES = 3  # that are told
+_TRIED_FIXES = 8  # channels of the blocking cycle that are looked at
+_TRIED_RAISES = 20  # of one channel
+_FIX_FIRINGS = 50_000  # of an iteration; beyond it a fix is not tried out
+
+
+def blocked(graph: Graph, capacities: Mapping[str, int] | None = None) -> Deadlock | None:
+    """The deadlock that the graph runs into, or None where it is live; channels without a capacity have no limit.
+
+    Each strongly connected part is run alone: initial phases, then one iteration of its own, which brings it back to
+    where it was. Whatever feeds a part from outside can be run as far ahead as needed.
+    """
+    found = _first_block(graph, capacities)
+    if found is None or not found.cycle or sum(repetitions(graph).values()) > _FIX_FIRINGS:
+        return found
+    return replace(found, fixes=_fixes(found))
+
+
+def _first_block(graph: Graph, capacities: Mapping[str, int] | None) -> Deadlock | None:
+    limits = slots(graph, capacities)
+    starved = [slot for slot in limits if _starves(slot)]
+    if starved:
+        return _starvation(graph, capacities or {}, starved[0])
+    whole = cycles(graph)
+    for part in _parts(graph, limits):
+        demand = Demand(graph, part.actors, part.limits)
+        if not _is_live(graph, part, demand, whole):
+            return _deadlock(graph, capacities or {}, demand)
+    return None
+
+
+def _is_live(graph: Graph, part: _Part, demand: Demand, whole: Mapping[str, int]) -> bool:
+    """Whether a part comes through its initial phases and an iteration; alone it may need fewer cycles."""
+    actors = [graph.by_name[name] for name in part.actors]
+    if not demand.reach({actor.name: actor.initial_phases for actor in actors}):
+        return False
+    shared = gcd(*(whole[actor.name] for actor in actors))
+    return demand.reach({a.name: demand.fired[a.name] + whole[a.name] // shared * a.phases for a in actors})
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Actors that wait for each other, directly or through others, and what they may wait for."""
+
+    actors: Sequence[str]
+    limits: Sequence[Slot]
+
+
+def _parts(graph: Graph, limits: Sequence[Slot]) -> Iterable[_Part]:
+    """The strongly connected parts in which anything can be waited for."""
+    number = strong_components(
+        [actor.name for actor in graph.actors], [(slot.taker, slot.filler) for slot in limits]
+    )
+    actors: dict[int, list[str]] = {}
+    inside: dict[int, list[Slot]] = {}
+    for actor in graph.actors:
+        actors.setdefault(number[actor.name], []).append(actor.name)
+    for slot in limits:
+        if number[slot.taker] == number[slot.filler]:
+            inside.setdefault(number[slot.taker], []).append(slot)
+    return [_Part(actors[part], found) for part, found in inside.items()]
+
+
+def _starves(slot: Slot) -> bool:
+    """Whether initial phases take more than is there and than initial phases fill in, where no cycle adds to it."""
+    return not slot.filled.total and slot.first + sum(slot.filled.initial) < sum(slot.taken.initial)
+
+
+def _starvation(graph: Graph, capacities: Mapping[str, int], slot: Slot) -> Deadlock:
+    """The wait of the first firing that a channel used by initial phases alone cannot serve."""
+    there = slot.first + sum(slot.filled.initial)
+    firing = next(f for f in range(len(slot.taken.initial)) if slot.taken.upto(f + 1) > there)
+    holds = there - slot.taken.upto(firing)
+    wait = Wait(slot.taker, slot.channel, slot.is_room, holds, slot.taken.at(firing))
+    return Deadlock(graph, capacities, (), (wait,))
+
+
+def _deadlock(graph: Graph, capacities: Mapping[str, int], demand: Demand) -> Deadlock:
+    waits = {name: _wait(demand, name) for name in demand.stuck}
+    cycle = tuple(waits[name] for name in demand.cycle)
+    return Deadlock(graph, capacities, cycle, tuple(waits.values()))
+
+
+def _wait(demand: Demand, name: str) -> Wait:
+    number = demand.stuck[name]
+    slot = demand.slots[number]
+    return Wait(name, slot.channel, slot.is_room, demand.stock[number], demand.needs(name))
+
+
+def _fixes(deadlock: Deadlock) -> tuple[Fix, ...]:
+    """Changes of one channel of the cycle, cheapest first: larger capacities where room lacks, else more tokens."""
+    waits = [wait for wait in deadlock.cycle if wait.is_room] or list(deadlock.cycle)
+    waits.sort(key=lambda wait: wait.missing * wait.channel.token_bytes)
+    found = [_fix(deadlock, wait) for wait in waits[:_TRIED_FIXES]]
+    enough = [fix for fix in found if fix.is_enough]
+    return tuple(enough[:MOST_FIXES] or found[:1])
+
+
+def _fix(deadlock: Deadlock, wait: Wait) -> Fix:
+    """The least that this channel must be given so that the graph is live or a cycle without it blocks.
+
+    As long as nothing else changes, the cycle blocks at the same firings until its deficit is made up for.
+    """
+    channel, is_room = wait.channel, wait.is_room
+    now = deadlock.capacities[channel.name] if is_room else channel.tokens
+    wanted, is_enough = now + wait.missing, False
+    for _ in range(_TRIED_RAISES):
+        following = _first_block(*_raised(deadlock, wait, wanted))
+        if following is None:
+            is_enough = True
+            break
+        again = [w for w in following.cycle if w.channel.name == channel.name and w.is_room == is_room]
+        if not again:
+            break
+        wanted += again[0].missing
+    return Fix(channel, is_room, now, wanted, is_enough)
+
+
+def _raised(deadlock: Deadlock, wait: Wait, wanted: int) -> tuple[Graph, Mapping[str, int]]:
+    """The graph and the capacities with the tokens or the capacity of one channel set; tokens bring their room."""
+    graph, name = deadlock.graph, wait.channel.name
+    if wait.is_room:
+        return graph, {**deadlock.capacities, name: wanted}
+    more = wanted - wait.channel.tokens
+    channels = tuple(replace(c, tokens=wanted) if c.name == name else c for c in graph.channels)
+    wider = {other: size + more * (other == name) for other, size in deadlock.capacities.items()}
+    return replace(graph, channels=channels), wider

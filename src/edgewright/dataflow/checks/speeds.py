@@ -1,0 +1,97 @@
+"""How fast actors run relative to each other along a spanning tree of channels, and which other channels agree."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ...errors import ModelError
+from ..graph import Channel, Graph
+from ..labels import quoted
+
+MOST_BITS = 4096  # of a number of cycles: far beyond use, and still printable
+
+
+@dataclass(frozen=True)
+class Step:
+    """A channel walked along, or against its direction."""
+
+    channel: Channel
+    forwards: bool
+
+    @property
+    def start(self) -> str:
+        return self.channel.source if self.forwards else self.channel.target
+
+    @property
+    def end(self) -> str:
+        return self.channel.target if self.forwards else self.channel.source
+
+    @property
+    def gain(self) -> Fraction:
+        """Cycles of the actor it leads to, for each cycle of the one it leaves."""
+        made, taken = self.channel.production.total, self.channel.consumption.total
+        return Fraction(made, taken) if self.forwards else Fraction(taken, made)
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """Of each actor: its component, its cycles per cycle of the component's first actor, and how it was reached."""
+
+    component: Mapping[str, int]
+    speed: Mapping[str, Fraction]
+    reached_by: Mapping[str, Step | None]
+
+    def fits(self, channel: Channel) -> bool:
+        """Whether as many tokens are made as are taken; where only initial phases use it, anything fits."""
+        made = self.speed[channel.source] * channel.production.total
+        return made == self.speed[channel.target] * channel.consumption.total
+
+
+def speeds(graph: Graph) -> Speeds:
+    """Speeds along a breadth-first tree of each component, so that paths through it are short."""
+    component: dict[str, int] = {}
+    speed: dict[str, Fraction] = {}
+    reached_by: dict[str, Step | None] = {}
+    around = _steps(graph)
+    for number, root in enumerate(graph.actors):
+        if root.name in speed:
+            continue
+        component[root.name], speed[root.name], reached_by[root.name] = number, Fraction(1), None
+        waiting = deque([root.name])
+        while waiting:
+            here = waiting.popleft()
+            for step in around[here]:
+                if step.end not in speed:
+                    component[step.end], reached_by[step.end] = number, step
+                    speed[step.end] = _bounded(graph, speed[here] * step.gain)
+                    waiting.append(step.end)
+    return Speeds(component, speed, reached_by)
+
+
+def tying(graph: Graph) -> Iterator[Channel]:
+    """The channels that tie speeds together; one that only initial phases use does not."""
+    return (channel for channel in graph.channels if channel.production.total)
+
+
+def too_large(graph: Graph) -> ModelError:
+    return ModelError(
+        f"graph {quoted(graph.name)}: its repetition vector has numbers of more than {MOST_BITS * 3 // 10:,} digits. "
+        "Check the rates: along some path they multiply without end"
+    )
+
+
+def _steps(graph: Graph) -> Mapping[str, list[Step]]:
+    around: dict[str, list[Step]] = {actor.name: [] for actor in graph.actors}
+    for channel in tying(graph):
+        around[channel.source].append(Step(channel, forwards=True))
+        around[channel.target].append(Step(channel, forwards=False))
+    return around
+
+
+def _bounded(graph: Graph, speed: Fraction) -> Fraction:
+    if max(speed.numerator.bit_length(), speed.denominator.bit_length()) > MOST_BITS:
+        raise too_large(graph)
+    return speed

@@ -1,0 +1,102 @@
+"""Images cut into parts of whole rows, and what each part of a layer's output reads of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate, pairwise
+
+from ...network import Interval, Layer, Network, Region, Shape
+from ...network.operators import Op
+
+ROWS = 1  # the axis of an image (NHWC)
+
+
+def has_rows(shape: Shape) -> bool:
+    """Whether a tensor is one image, so that it can come row by row (M 4.2: batch 1)."""
+    return len(shape) == 4 and shape[0] == 1
+
+
+def row_count(shape: Shape) -> int:
+    """Rows of an image; anything else comes in one piece."""
+    return shape[ROWS] if has_rows(shape) else 1
+
+
+def parts(rows: int, count: int) -> tuple[Interval, ...]:
+    """The rows cut into so many consecutive parts, as even as can be."""
+    cuts = [rows * i // count for i in range(count + 1)]
+    return tuple(pairwise(cuts))
+
+
+def part_region(shape: Shape, part: Interval) -> Region:
+    """A part of a tensor as a region of it."""
+    whole = Region.whole(shape)
+    return whole.with_axis(ROWS, part) if has_rows(shape) else whole
+
+
+def reads(network: Network, layer: Layer, tensor: str, count: int) -> tuple[Interval, ...]:
+    """The rows of an input that each of `count` parts of the layer's output reads; an interval may be empty."""
+    shapes = network.shapes(layer)
+    if count == 1:
+        return ((0, row_count(network.tensors[tensor].shape)),)
+    table = _reads(layer.op, shapes, network.tensors[layer.output].shape, count)
+    places = [i for i, name in enumerate(layer.inputs) if name == tensor]
+    return tuple(_hull([row[i] for i in places]) for row in table)
+
+
+@lru_cache(maxsize=4096)  # networks repeat their layers, and asking for every row is slow
+def _reads(op: Op, shapes: tuple[Shape, ...], out: Shape, count: int) -> tuple[tuple[Interval, ...], ...]:
+    table = []
+    for part in parts(row_count(out), count):
+        needed = op.needs(part_region(out, part), shapes)
+        table.append(tuple(_rows_of(region, shape) for region, shape in zip(needed, shapes, strict=True)))
+    return tuple(table)
+
+
+def _rows_of(region: Region, shape: Shape) -> Interval:
+    if region.is_empty:
+        return (0, 0)
+    return region.bounds[ROWS] if has_rows(shape) else (0, 1)
+
+
+def _hull(intervals: Sequence[Interval]) -> Interval:
+    full = [interval for interval in intervals if interval[0] < interval[1]]
+    return (min(start for start, _ in full), max(stop for _, stop in full)) if full else (0, 0)
+
+
+@dataclass(frozen=True)
+class Use:
+    """How the parts of a layer go through the rows of an input, counted from the top.
+
+    A part may start when `needed` rows were made; when it ends, `done` of them are read by nobody any more. The last
+    part takes what is left, so that the next image finds the channel empty. For windows that only move down both
+    are exact; a layer that jumps back simply keeps more rows.
+    """
+
+    needed: tuple[int, ...]
+    done: tuple[int, ...]
+
+    @property
+    def has_overlap(self) -> bool:
+        """Whether some row is read by more than one part."""
+        return self.needed != self.done
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Rows that stay for later parts when each part ends: the overlap of M 4.5.2."""
+        return tuple(needed - done for needed, done in zip(self.needed, self.done, strict=True))
+
+
+def use(read: Sequence[Interval], rows: int) -> Use:
+    """What must be there and what is done with, from the rows that each part reads."""
+    needed = list(accumulate((stop for _, stop in read), max))
+    starts = [start if start < stop else rows for start, stop in read]
+    least = list(accumulate(reversed(starts[1:]), min, initial=rows))[::-1]
+    done = [min(a, b) for a, b in zip(least, needed, strict=True)]
+    return Use((*needed[:-1], rows), (*done[:-1], rows))
+
+
+def steps(totals: Sequence[int]) -> tuple[int, ...]:
+    """What each part adds, from running totals."""
+    return tuple(b - a for a, b in pairwise((0, *totals)))

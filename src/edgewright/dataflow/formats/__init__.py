@@ -1,0 +1,1 @@
+"""Graphs as files: SDF3 XML, JSON and DOT."""

@@ -1,0 +1,147 @@
+"""From what a file says about actors and channels to a checked graph, whatever the file's format."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...errors import ModelError
+from ...words import printable, shortened
+from ..graph import Actor, Channel, Graph, Rates, Time
+from .series import Series
+
+MOST_NUMBERS = 4_000_000  # rates and times in a graph, all lists together, written out
+MOST_PARTS = 100_000  # actors and channels
+MOST_LETTERS = 1000  # in a name: messages and drawings show it
+Shape = tuple[int, int]  # initial and repeated phases
+
+
+@dataclass(frozen=True)
+class ActorDraft:
+    """An actor whose number of phases still has to be read off its lists."""
+
+    name: str
+    where: str
+    times: Series[Time] | None = None
+    shape: Shape | None = None  # where the file says it outright
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class ChannelDraft:
+    """A channel whose lists may still be single numbers that stand for every phase."""
+
+    name: str
+    where: str
+    source: str
+    target: str
+    production: Series[int]
+    consumption: Series[int]
+    tokens: int = 0
+    token_bytes: int = 1
+    note: str = ""
+
+
+def assembled(name: str, actors: Sequence[ActorDraft], channels: Sequence[ChannelDraft]) -> Graph:
+    """The graph, once every list fits the phases of its actor."""
+    if not actors:
+        raise ModelError("the graph has no actors: a graph needs at least one")
+    check_parts(len(actors) + len(channels))
+    for each in (*(actor.name for actor in actors), *(channel.name for channel in channels)):
+        if len(each) > MOST_LETTERS:
+            raise ModelError(f"the name {quoted(each)} is longer than {MOST_LETTERS:,} characters; shorten it")
+    lists = _lists(actors, channels)
+    shapes = {actor.name: _shape(actor, lists[actor.name]) for actor in actors}
+    numbers = sum(sum(shape) * len(lists[actor]) for actor, shape in shapes.items())
+    if numbers > MOST_NUMBERS:
+        raise ModelError(f"its lists hold {numbers:,} rates and times; at most {MOST_NUMBERS:,} are handled")
+    return Graph(
+        name,
+        tuple(_actor(draft, shapes[draft.name]) for draft in actors),
+        tuple(_channel(draft, shapes) for draft in channels),
+    )
+
+
+def check_parts(parts: int) -> None:
+    if parts > MOST_PARTS:
+        raise ModelError(f"the graph has {parts:,} actors and channels; at most {MOST_PARTS:,} are handled")
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """ "; did you mean …?" for the most similar known word, or nothing."""
+    words = [name for name in list(known)[:1000] if len(name) < 100]  # the comparison is slow
+    near = difflib.get_close_matches(word[:100], words, n=1)
+    return f"; did you mean {quoted(near[0])}?" if near else ""
+
+
+def quoted(name: str) -> str:
+    """The name as messages show it."""
+    return f"'{shortened(printable(name), 80)}'"
+
+
+def _lists(
+    actors: Sequence[ActorDraft], channels: Sequence[ChannelDraft]
+) -> Mapping[str, list[Series[int] | Series[Time]]]:
+    """The lists that must fit each actor's phases."""
+    found: dict[str, list[Series[int] | Series[Time]]] = {actor.name: [] for actor in actors}
+    for actor in actors:
+        if actor.times is not None:
+            found[actor.name].append(actor.times)
+    for channel in channels:
+        for end, name, series in (
+            ("source", channel.source, channel.production),
+            ("target", channel.target, channel.consumption),
+        ):
+            if name not in found:
+                raise ModelError(
+                    f"{channel.where}: its {end} {quoted(name)} is not an actor of the graph{nearest(name, found)}"
+                )
+            found[name].append(series)
+    return found
+
+
+def _shape(actor: ActorDraft, lists: Iterable[Series[int] | Series[Time]]) -> Shape:
+    shape, said_by = actor.shape, actor.where
+    for series in lists:
+        if series.is_constant:
+            continue
+        if shape is None:
+            shape, said_by = series.shape, series.where
+        elif series.shape != shape:
+            raise ModelError(
+                f"actor {quoted(actor.name)} has {_phases(shape)} by {said_by}, but {_phases(series.shape)} by "
+                f"{series.where}: make the lists equally long, or give one number for every phase"
+            )
+    return shape or (0, 1)
+
+
+def _phases(shape: Shape) -> str:
+    initial, again = shape
+    return f"{initial:,} initial and {again:,} repeated phases" if initial else f"{again:,} phases"
+
+
+def _actor(draft: ActorDraft, shape: Shape) -> Actor:
+    times = None
+    if draft.times is not None:
+        initial, again = draft.times.fitted(shape)
+        times = initial + again
+    return Actor(draft.name, phases=shape[1], times=times, initial_phases=shape[0], note=draft.note)
+
+
+def _channel(draft: ChannelDraft, shapes: Mapping[str, Shape]) -> Channel:
+    return Channel(
+        draft.name,
+        draft.source,
+        draft.target,
+        _rates(draft.production, shapes[draft.source]),
+        _rates(draft.consumption, shapes[draft.target]),
+        tokens=draft.tokens,
+        token_bytes=draft.token_bytes,
+        note=draft.note,
+    )
+
+
+def _rates(series: Series[int], shape: Shape) -> Rates:
+    initial, again = series.fitted(shape)
+    return Rates(again, initial)

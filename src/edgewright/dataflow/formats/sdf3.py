@@ -1,0 +1,218 @@
+"""SDF3's XML, in which dataflow tools exchange SDF and CSDF graphs, read as a graph; `sdf3_text` writes it.
+
+Times are those of an actor's default processor: of the last one marked so, as SDF3 itself has it, else of the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import InputError, ModelError
+from ..graph import Graph, Time
+from .content import check_size, content
+from .draft import ActorDraft, ChannelDraft, Shape, assembled, nearest, quoted
+from .markup import Element, tree
+from .sdf3_text import sdf3
+from .series import MOST_PHASES, Series, rates, times, whole
+
+__all__ = ["parse_sdf3", "read_sdf3", "sdf3"]
+
+_GRAPHS = ("csdf", "sdf")
+_PROPERTIES = ("csdfProperties", "sdfProperties")
+_DETAILS = ("actorProperties", "processor", "executionTime", "channelProperties", "tokenSize")
+_KNOWN = frozenset((*_GRAPHS, *_PROPERTIES, *_DETAILS, "applicationGraph", "actor", "port", "channel"))
+_TYPE = {"src": "out", "dst": "in"}
+_A = {"actor": "an actor", "channel": "a channel"}
+
+
+@dataclass(frozen=True)
+class _Port:
+    direction: str
+    rates: Series[int]
+    where: str
+
+
+Ports = Mapping[str, Mapping[str, _Port]]  # by actor and name
+
+
+def read_sdf3(path: Path | str) -> Graph:
+    """The graph in an SDF3 file."""
+    return parse_sdf3(content(path), str(path))
+
+
+def parse_sdf3(data: bytes, name: str) -> Graph:
+    """The graph in the bytes of an SDF3 file; `name` is the file's, for errors."""
+    check_size(data, name)
+    root = tree(data, name, _KNOWN)
+    try:
+        application, graph = _found(root)
+        return _graph(application, graph, Path(name).stem)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+    except ModelError as error:
+        raise ModelError(f"{name}: {error}") from None
+
+
+def _found(root: Element) -> tuple[Element, Element]:
+    """The application, and the graph inside it."""
+    if root.tag != "sdf3":
+        raise InputError(f"is XML, but not SDF3: its root is <{quoted(root.tag)[1:-1]}>, not <sdf3>")
+    applications = list(root.each("applicationGraph"))
+    graphs = [(application, graph) for application in applications for graph in application.each(*_GRAPHS)]
+    if not graphs:
+        kind = quoted(root.attributes.get("type", ""))
+        raise InputError(
+            f"holds no graph that can be read: expected <sdf> or <csdf> in an <applicationGraph> (its type is {kind})"
+        )
+    if len(graphs) > 1:
+        raise InputError(f"holds {len(graphs)} graphs: keep one, and put the others into files of their own")
+    return graphs[0]
+
+
+def _graph(application: Element, graph: Element, otherwise: str) -> Graph:
+    name = graph.attributes.get("name", application.attributes.get("name", otherwise))
+    actors, channels = _named(graph, "actor"), _named(graph, "channel")
+    processors = _properties(application, "actor", actors)
+    sizes = _properties(application, "channel", channels)
+    ports = {actor: _ports(element) for actor, element in actors.items()}
+    drafts = [_channel(name, element, ports, sizes.get(name)) for name, element in channels.items()]
+    _check_used(ports, channels.values())
+    return assembled(name, [_actor(*named, processors.get(named[0])) for named in actors.items()], drafts)
+
+
+def _named(parent: Element, tag: str) -> Mapping[str, Element]:
+    """The children of that tag by their names."""
+    found: dict[str, Element] = {}
+    for child in parent.each(tag):
+        name = _required(child, "name")
+        if name in found:
+            lines = f"lines {found[name].line} and {child.line}"
+            raise ModelError(f"{tag} {quoted(name)} is there twice ({lines}): give each {tag} a name of its own")
+        found[name] = child
+    return found
+
+
+def _properties(application: Element, kind: str, known: Collection[str]) -> Mapping[str, Element]:
+    """What the file adds about actors, or about channels, by their names."""
+    found: dict[str, Element] = {}
+    for properties in (
+        each for group in application.each(*_PROPERTIES) for each in group.each(f"{kind}Properties")
+    ):
+        name = _required(properties, kind)
+        if name not in known:
+            raise ModelError(
+                f"{_place(properties)}: {quoted(name)} is not {_A[kind]} of the graph{nearest(name, known)}"
+            )
+        if name in found:
+            raise ModelError(f"{_place(properties)}: {kind} {quoted(name)} is described a second time; keep one")
+        found[name] = properties
+    return found
+
+
+def _ports(actor: Element) -> Mapping[str, _Port]:
+    return {name: _port(name, port, actor) for name, port in _named(actor, "port").items()}
+
+
+def _port(name: str, port: Element, actor: Element) -> _Port:
+    direction = _required(port, "type")
+    if direction not in _TYPE.values():
+        raise ModelError(f"{_place(port)}: a port's type is in or out, not {quoted(direction)}")
+    where = f"port {quoted(name)} of actor {quoted(actor.attributes['name'])} (line {port.line})"
+    return _Port(direction, rates(_required(port, "rate"), where), where)
+
+
+def _actor(name: str, element: Element, properties: Element | None) -> ActorDraft:
+    return ActorDraft(
+        name,
+        f"its 'phases' (line {element.line})",
+        _times(name, properties) if properties else None,
+        _shape(element),
+        element.attributes.get("note", ""),
+    )
+
+
+def _shape(actor: Element) -> Shape | None:
+    """The number of phases where `sdf3_text` had no list to show it in."""
+    text = actor.attributes.get("phases")
+    if text is None:
+        return None
+    initial, _, again = text.rpartition(";")
+    where = f"'phases' of {_place(actor)}"
+    shape = whole(initial or "0", where), whole(again, where)
+    if not 0 < shape[1] <= sum(shape) <= MOST_PHASES:
+        raise ModelError(f"{where} is {quoted(text)}; expected 1 to {MOST_PHASES:,} phases")
+    return shape
+
+
+def _times(name: str, properties: Element) -> Series[Time] | None:
+    processors = list(properties.each("processor"))
+    marked = [each for each in processors if each.attributes.get("default", "false") not in ("false", "0")]
+    for time in (time for processor in marked[-1:] or processors[:1] for time in processor.each("executionTime")):
+        return times(_required(time, "time"), f"the execution times of actor {quoted(name)} (line {time.line})")
+    return None
+
+
+def _channel(name: str, element: Element, ports: Ports, properties: Element | None) -> ChannelDraft:
+    where = f"channel {quoted(name)} (line {element.line})"
+    sizes = [size for size in (properties.each("tokenSize") if properties else ()) if "sz" in size.attributes]
+    return ChannelDraft(
+        name,
+        where,
+        _required(element, "srcActor"),
+        _required(element, "dstActor"),
+        _end(element, "src", ports, where).rates,
+        _end(element, "dst", ports, where).rates,
+        tokens=_whole(element, "initialTokens", 0),
+        token_bytes=_whole(sizes[0], "sz", 1) if sizes else _whole(element, "size", 1),
+        note=element.attributes.get("note", ""),
+    )
+
+
+def _end(channel: Element, end: str, ports: Ports, where: str) -> _Port:
+    """The port at one end of a channel."""
+    actor, name = _required(channel, f"{end}Actor"), _required(channel, f"{end}Port")
+    if actor not in ports:
+        raise ModelError(
+            f"{where}: {end}Actor {quoted(actor)} is not an actor of the graph{nearest(actor, ports)}"
+        )
+    if name not in ports[actor]:
+        raise ModelError(f"{where}: actor {quoted(actor)} has no port {quoted(name)}{nearest(name, ports[actor])}")
+    port = ports[actor][name]
+    if port.direction != _TYPE[end]:
+        raise ModelError(f"{where}: its {end}Port is {port.where}; it must be of type {_TYPE[end]}")
+    return port
+
+
+def _check_used(ports: Ports, channels: Iterable[Element]) -> None:
+    """Every port belongs to one channel."""
+    users: dict[tuple[str, str], Element] = {}
+    for channel in channels:
+        for end in ("src", "dst"):
+            key = channel.attributes[f"{end}Actor"], channel.attributes[f"{end}Port"]
+            if key in users:
+                lines = f"lines {users[key].line} and {channel.line}"
+                raise ModelError(
+                    f"two channels use {ports[key[0]][key[1]].where} ({lines}); give each its own port"
+                )
+            users[key] = channel
+    for actor, named in ports.items():
+        for name, port in named.items():
+            if (actor, name) not in users:
+                raise ModelError(f"no channel uses {port.where}; add the channel, or remove the port")
+
+
+def _whole(element: Element, key: str, otherwise: int) -> int:
+    text = element.attributes.get(key)
+    return otherwise if text is None else whole(text, f"'{key}' of {_place(element)}")
+
+
+def _required(element: Element, key: str) -> str:
+    if key not in element.attributes:
+        raise ModelError(f"{_place(element)} has no attribute '{key}'; add {key}=\"…\"")
+    return element.attributes[key]
+
+
+def _place(element: Element) -> str:
+    return f"<{element.tag}> in line {element.line}"

@@ -1,0 +1,182 @@
+"""Lists of rates and times as text: `1,1,1`, or shorter `3*1`, with phases that happen once in front: `2,0;3*1`.
+
+SDF3 and Kiter share the first two forms; the semicolon is Kiter's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import chain, groupby, repeat
+from typing import Generic, TypeVar
+
+from ...errors import ModelError
+from ...words import printable, shortened
+from ..graph import Time
+
+MOST = (
+    2**53
+)  # of any number in a file: beyond, other tools lose digits, and a typing error is likelier than a meaning
+MOST_PHASES = 1_000_000  # of one actor
+_WHOLE = re.compile(r"[0-9]{1,16}")
+_DECIMAL = re.compile(r"[0-9]{1,16}(\.[0-9]{1,16})?([eE][+-]?[0-9]{1,2})?|[0-9]{1,16}/[0-9]{1,16}")
+
+Number = TypeVar("Number", bound=Time)
+Runs = tuple[tuple[int, Number], ...]  # how often, and what
+
+
+@dataclass(frozen=True)
+class Series(Generic[Number]):
+    """Numbers, firing after firing, in runs of equal ones: a hostile list stays as short as its text."""
+
+    cycle: Runs[Number]
+    initial: Runs[Number]
+    where: str
+
+    @cached_property
+    def shape(self) -> tuple[int, int]:
+        """How many initial and how many repeated phases the list has."""
+        return _length(self.initial), _length(self.cycle)
+
+    @property
+    def is_constant(self) -> bool:
+        """A single number stands for every phase, however many there are."""
+        return self.shape == (0, 1)
+
+    def fitted(self, shape: tuple[int, int]) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
+        """The initial and the repeated numbers of an actor of that shape, one by one."""
+        if self.is_constant:
+            value = self.cycle[0][1]
+            return (value,) * shape[0], (value,) * shape[1]
+        return _spread(self.initial), _spread(self.cycle)
+
+
+def rates(text: str, where: str) -> Series[int]:
+    """The list of rates that a text spells."""
+    return _series(text, where, _rate_run, "a whole number from 0 to 2^53")
+
+
+def times(text: str, where: str) -> Series[Time]:
+    """The list of execution times that a text spells: whole numbers, decimals or fractions such as 3/4."""
+    return _series(text, where, _time_run, "a time such as 3, 0.25 or 3/4")
+
+
+def whole(text: str, where: str) -> int:
+    """A single whole number."""
+    value = _rate(text.strip())
+    if value is None:
+        raise ModelError(f"{where} is {_quoted(text)}; expected a whole number from 0 to 2^53")
+    return value
+
+
+def check_phases(phases: int, where: str) -> None:
+    if phases > MOST_PHASES:
+        raise ModelError(f"{where}: {phases:,} phases; at most {MOST_PHASES:,} are handled")
+
+
+def spelt(cycle: Iterable[Time], initial: Iterable[Time] = (), comma: str = ",") -> str:
+    """The text of a list, as short as the two forms allow."""
+    first, again = _spelt(initial, comma), _spelt(cycle, comma)
+    return f"{first};{comma[1:]}{again}" if first else again
+
+
+def spelt_time(time: Time) -> str:
+    """The number in full: whole, as a decimal where that ends, else as a fraction."""
+    if isinstance(time, int):
+        return str(time)
+    value = Fraction(time)
+    if value.denominator == 1:
+        return str(value.numerator)
+    places = next((n for n in range(1, 17) if 10**n % value.denominator == 0), None)
+    if places is None:
+        return f"{value.numerator}/{value.denominator}"
+    digits = str(value.numerator * 10**places // value.denominator).rjust(places + 1, "0")
+    return f"{digits[:-places]}.{digits[-places:]}"
+
+
+def _series(text: str, where: str, run: Callable[[str], tuple[int, Number] | None], wanted: str) -> Series[Number]:
+    parts = text.split(";")
+    if len(parts) > 2:
+        raise ModelError(
+            f"{where}: {_quoted(text)} has more than one ';': it parts initial phases from the others"
+        )
+    check_phases(text.count(",") + len(parts), where)  # as many at least, counted before the work of reading them
+    runs = [_runs(part, where, run, wanted) for part in parts]
+    series = Series(runs[-1], runs[0] if len(runs) == 2 else (), where)
+    check_phases(sum(series.shape), where)
+    return series
+
+
+def _runs(
+    part: str, where: str, run: Callable[[str], tuple[int, Number] | None], wanted: str
+) -> tuple[tuple[int, Number], ...]:
+    found = []
+    for item in part.split(","):
+        parsed = run(item)
+        if parsed is None:
+            raise ModelError(
+                f"{where}: {_quoted(item)} is not {wanted}; write lists as 1,0,2, as 3*1 for 1,1,1, "
+                "and with phases that happen once before a semicolon: 1;3"
+            )
+        found.append(parsed)
+    return tuple(found)
+
+
+@lru_cache(4096)  # long lists repeat few numbers: equal runs are one object
+def _rate_run(item: str) -> tuple[int, int] | None:
+    count, value = _parted(item)
+    rate = _rate(value)
+    return None if not count or rate is None else (count, rate)
+
+
+@lru_cache(4096)
+def _time_run(item: str) -> tuple[int, Time] | None:
+    count, value = _parted(item)
+    time = _time(value)
+    return None if not count or time is None else (count, time)
+
+
+def _parted(item: str) -> tuple[int | None, str]:
+    """How often, and the text of what: (3, "1") for 3*1, (1, "1") for 1."""
+    count, star, value = item.partition("*")
+    return (_rate(count.strip()), value.strip()) if star else (1, item.strip())
+
+
+def _rate(text: str) -> int | None:
+    return value if _WHOLE.fullmatch(text) and (value := int(text)) <= MOST else None
+
+
+def _time(text: str) -> Time | None:
+    if not _DECIMAL.fullmatch(text):
+        return None
+    try:
+        value = Fraction(text)
+    except ZeroDivisionError:
+        return None
+    if value > MOST or value.denominator > 10**16:
+        return None
+    return value.numerator if value.denominator == 1 else value
+
+
+def _length(runs: Runs[Number]) -> int:
+    return sum(count for count, _ in runs)
+
+
+def _spread(runs: Runs[Number]) -> tuple[Number, ...]:
+    return tuple(chain.from_iterable(repeat(value, count) for count, value in runs))
+
+
+def _spelt(values: Iterable[Time], comma: str) -> str:
+    return comma.join(_run_text(spelt_time(value), len(list(run)), comma) for value, run in groupby(values))
+
+
+def _run_text(value: str, count: int, comma: str) -> str:
+    """Two equal numbers are as short written out, and need no second look."""
+    return f"{count}*{value}" if count > 2 else comma.join([value] * count)
+
+
+def _quoted(text: str) -> str:
+    return f"'{shortened(printable(text), 40)}'"

@@ -1,0 +1,182 @@
+"""Cyclo-static dataflow graphs as values: actors that fire in phases, channels that carry tokens between them.
+
+An SDF graph is one in which every actor has one phase (M 2.5).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate
+from math import lcm
+
+from ..errors import ModelError
+
+Time = int | Fraction
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Tokens moved firing after firing: an initial part once, then a cycle for ever."""
+
+    cycle: tuple[int, ...]
+    initial: tuple[int, ...] = ()
+
+    def at(self, firing: int) -> int:
+        """Tokens moved by a firing, counted from 0."""
+        first = len(self.initial)
+        return self.initial[firing] if firing < first else self.cycle[(firing - first) % len(self.cycle)]
+
+    def upto(self, firings: int) -> int:
+        """Tokens moved by that many firings together, from the first on."""
+        first = len(self.initial)
+        if firings <= first:
+            return self._initial_sums[firings]
+        cycles, rest = divmod(firings - first, len(self.cycle))
+        return self._initial_sums[-1] + cycles * self.total + self._sums[rest]
+
+    @property
+    def total(self) -> int:
+        """Tokens moved by one cycle."""
+        return self._sums[-1]
+
+    @cached_property
+    def _sums(self) -> tuple[int, ...]:
+        return tuple(accumulate(self.cycle, initial=0))
+
+    @cached_property
+    def _initial_sums(self) -> tuple[int, ...]:
+        return tuple(accumulate(self.initial, initial=0))
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Fires again and again, going through its phases; firings may overlap in time unless a self-loop forbids it."""
+
+    name: str
+    phases: int = 1
+    times: tuple[Time, ...] | None = None  # of the phases, initial ones first; None where nobody said
+    initial_phases: int = 0
+    note: str = ""  # what it stands for, in words for people: a layer and its operator
+
+    def time(self, firing: int) -> Time:
+        assert self.times is not None
+        first = self.initial_phases
+        return self.times[firing if firing < first else first + (firing - first) % self.phases]
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A first-in, first-out queue of tokens from one actor to another, or to itself."""
+
+    name: str
+    source: str
+    target: str
+    production: Rates
+    consumption: Rates
+    tokens: int = 0  # there before anything fires
+    token_bytes: int = 1
+    note: str = ""
+
+    @property
+    def is_self_loop(self) -> bool:
+        return self.source == self.target
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Checked when made: names are unique, ends exist, rates fit the phases of their actors."""
+
+    name: str
+    actors: tuple[Actor, ...]
+    channels: tuple[Channel, ...]
+
+    def __post_init__(self) -> None:
+        _check_unique("actor", [actor.name for actor in self.actors])
+        _check_unique("channel", [channel.name for channel in self.channels])
+        for actor in self.actors:
+            _check_actor(actor)
+        for channel in self.channels:
+            _check_channel(channel, self.by_name)
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Actor]:
+        return {actor.name: actor for actor in self.actors}
+
+    @cached_property
+    def channel(self) -> Mapping[str, Channel]:
+        return {channel.name: channel for channel in self.channels}
+
+    @cached_property
+    def inputs(self) -> Mapping[str, tuple[Channel, ...]]:
+        """For each actor the channels it consumes from, self-loops included."""
+        return _grouped(self.actors, [(channel.target, channel) for channel in self.channels])
+
+    @cached_property
+    def outputs(self) -> Mapping[str, tuple[Channel, ...]]:
+        """For each actor the channels it produces into, self-loops included."""
+        return _grouped(self.actors, [(channel.source, channel) for channel in self.channels])
+
+    @property
+    def is_sdf(self) -> bool:
+        return all(actor.phases == 1 and not actor.initial_phases for actor in self.actors)
+
+    @property
+    def has_times(self) -> bool:
+        return all(actor.times is not None for actor in self.actors)
+
+    @cached_property
+    def time_unit(self) -> int:
+        """The number that makes every execution time a whole one."""
+        times = [time for actor in self.actors for time in actor.times or ()]
+        return lcm(*(Fraction(time).denominator for time in times)) if times else 1
+
+
+def _grouped(actors: Iterable[Actor], ends: Iterable[tuple[str, Channel]]) -> Mapping[str, tuple[Channel, ...]]:
+    found: dict[str, list[Channel]] = {actor.name: [] for actor in actors}
+    for name, channel in ends:
+        found[name].append(channel)
+    return {name: tuple(channels) for name, channels in found.items()}
+
+
+def _check_unique(kind: str, names: Sequence[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ModelError(f"{kind} '{twice[0]}' is there twice: give each {kind} a name of its own")
+
+
+def _check_actor(actor: Actor) -> None:
+    if actor.phases < 1 or actor.initial_phases < 0:
+        raise ModelError(f"actor '{actor.name}' has {actor.phases} phases; it needs at least one")
+    if actor.times is None:
+        return
+    wanted = actor.initial_phases + actor.phases
+    if len(actor.times) != wanted:
+        raise ModelError(f"actor '{actor.name}' has {wanted} phases, but {len(actor.times)} execution times")
+    if any(time < 0 for time in actor.times):
+        raise ModelError(f"actor '{actor.name}' has a negative execution time")
+
+
+def _check_channel(channel: Channel, actors: Mapping[str, Actor]) -> None:
+    what = f"channel '{channel.name}'"
+    ends = (("source", channel.source, channel.production), ("target", channel.target, channel.consumption))
+    for end, name, rates in ends:
+        if name not in actors:
+            raise ModelError(f"{what}: its {end} '{name}' is not an actor of the graph")
+        actor = actors[name]
+        if (len(rates.cycle), len(rates.initial)) != (actor.phases, actor.initial_phases):
+            raise ModelError(
+                f"{what}: {len(rates.initial)} + {len(rates.cycle)} rates at its {end}, but actor '{name}' has "
+                f"{actor.initial_phases} initial and {actor.phases} repeated phases"
+            )
+        if min((*rates.initial, *rates.cycle)) < 0:
+            raise ModelError(f"{what}: a negative rate at its {end} '{name}'")
+    if channel.tokens < 0 or channel.token_bytes < 0:
+        raise ModelError(f"{what}: tokens and their size cannot be negative")
+    if not channel.production.total and channel.consumption.total:
+        raise ModelError(f"{what}: '{channel.target}' consumes from it, but '{channel.source}' never produces")
+    if channel.production.total and not channel.consumption.total:
+        raise ModelError(f"{what}: '{channel.source}' produces into it, but '{channel.target}' never consumes")

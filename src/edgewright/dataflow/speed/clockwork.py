@@ -1,0 +1,102 @@
+"""Actors that fire as soon as they can, event after event, in whole units of time; who asks when to stop is elsewhere.
+
+A firing takes its tokens and the room for what it produces when it starts. What it leaves, tokens and room, is there
+when it ends, but never before what earlier firings of the actor leave: a channel is a queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
+
+from ...errors import Unsupported
+from ..checks.demand import Slot
+from ..graph import Actor, Rates
+
+MOST_AT_ONCE = 2_000_000  # firings that start at one moment
+Moves = list[list[tuple[int, int]]]  # by phase: slots and what is moved, where anything is
+
+
+class Clockwork:
+    """Some actors of a graph underway; of the slots only those given are waited for."""
+
+    def __init__(
+        self, actors: Sequence[Actor], slots: Sequence[Slot], unit: int, most: Mapping[str, int] | None = None
+    ) -> None:
+        number = {actor.name: i for i, actor in enumerate(actors)}
+        self.now = 0
+        self.fired = [0] * len(actors)
+        self.starts: list[tuple[int, int, int]] = []  # actor, firing, start; of the last instant
+        self._stock = [slot.first for slot in slots]
+        self._taker = [number[slot.taker] for slot in slots]
+        self._phase = [0] * len(actors)
+        self._initial = [actor.initial_phases for actor in actors]
+        self._times = [[int(time * unit) for time in actor.times or ()] for actor in actors]
+        self._takes = _moves(actors, [(i, slot.taker, slot.taken) for i, slot in enumerate(slots)])
+        self._leaves = _moves(actors, [(i, slot.filler, slot.filled) for i, slot in enumerate(slots)])
+        self._most = [None if most is None else most[actor.name] for actor in actors]
+        self._latest = [0] * len(actors)  # when the latest arrival of each is due
+        self._running: list[tuple[int, int, int, int]] = []  # due, actor, firing, phase
+        self._woken: set[int] = set(range(len(actors)))
+
+    def instant(self) -> bool:
+        """Everything that happens at the next moment at which anything does; False where nothing ever will again."""
+        self.starts.clear()
+        if self._running:
+            self.now = self._running[0][0]
+        while True:
+            while self._running and self._running[0][0] == self.now:
+                self._arrive()
+            if not self._woken:
+                return bool(self.starts) or bool(self._running)
+            self._fire_all(self._woken.pop())
+
+    def state(self) -> Hashable:
+        """All that decides what happens from here on."""
+        due = sorted((when - self.now, actor, phase) for when, actor, _, phase in self._running)
+        return tuple(self._stock), tuple(self._phase), tuple(due)
+
+    def _arrive(self) -> None:
+        _, actor, _, phase = heappop(self._running)
+        for slot, amount in self._leaves[actor][phase]:
+            self._stock[slot] += amount
+            self._woken.add(self._taker[slot])
+
+    def _fire_all(self, actor: int) -> None:
+        stock = self._stock
+        most = self._most[actor]
+        while most is None or self.fired[actor] < most:
+            phase = self._phase[actor]
+            takes = self._takes[actor][phase]
+            if any(stock[slot] < amount for slot, amount in takes):
+                return
+            for slot, amount in takes:
+                stock[slot] -= amount
+            self._start(actor, phase)
+            if len(self.starts) > MOST_AT_ONCE:
+                raise Unsupported(
+                    f"more than {MOST_AT_ONCE:,} firings start at one moment, too many to execute: firings of an actor "
+                    "overlap unless a self-loop with a token forbids it. Add self-loops, or use fewer tokens"
+                )
+
+    def _start(self, actor: int, phase: int) -> None:
+        times = self._times[actor]
+        due = self._latest[actor] = max(self._latest[actor], self.now + times[phase])
+        heappush(self._running, (due, actor, self.fired[actor], phase))
+        self.starts.append((actor, self.fired[actor], self.now))
+        self.fired[actor] += 1
+        self._phase[actor] = phase + 1 if phase + 1 < len(times) else self._initial[actor]
+
+
+def _moves(actors: Sequence[Actor], ends: Iterable[tuple[int, str, Rates]]) -> list[Moves]:
+    """For each actor what each of its phases moves, given the slots with the actor at one end and its rates."""
+    of: dict[str, list[tuple[int, Rates]]] = {actor.name: [] for actor in actors}
+    for slot, name, rates in ends:
+        of[name].append((slot, rates))
+    return [
+        [
+            [(slot, rates.at(p)) for slot, rates in of[a.name] if rates.at(p)]
+            for p in range(a.initial_phases + a.phases)
+        ]
+        for a in actors
+    ]

@@ -1,0 +1,144 @@
+"""How long one iteration is underway when every firing starts as soon as it can."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, inf
+
+from ...errors import ModelError, Unsupported
+from ..checks.consistency import repetitions
+from ..checks.demand import slots
+from ..checks.liveness import blocked
+from ..graph import Actor, Channel, Graph
+from ..labels import quoted
+from .clockwork import Clockwork
+from .parts import parts
+from .selftimed import self_timed
+from .timing import check_times
+
+MOST_FIRINGS = 2_000_000
+_STEADY_FIRINGS = 100_000  # within which the periodic regime is looked for
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Time from the start of the first source firing to the end of the last sink firing of the same iteration.
+
+    An iteration is, of each actor, as many firings as its repetitions say; the first one has the initial phases too.
+    Sources take nothing from other actors, sinks give nothing to others; where all do, every actor counts as both.
+    Tokens that are there at first let sinks run ahead, in rare cases so far that the latency is negative.
+    """
+
+    first: Fraction  # of the first iteration
+    steady: Fraction | None  # the longest once firings repeat; None where they do not, or only after long
+    sources: tuple[str, ...]
+    sinks: tuple[str, ...]
+
+
+def latency(graph: Graph, capacities: Mapping[str, int] | None = None) -> Latency:
+    """The latency of the first iteration and, if all actors keep each other in step, that of the periodic regime.
+
+    Where they do not (channels without limit), whoever is faster runs ahead and the latency may grow for ever.
+    """
+    check_times(graph)
+    if not graph.actors:
+        return Latency(Fraction(0), Fraction(0), (), ())
+    deadlock = blocked(graph, capacities)
+    if deadlock is not None:
+        raise ModelError(str(deadlock))
+    run = _Run(graph, capacities, repetitions(graph), _ends(graph, graph.inputs), _ends(graph, graph.outputs))
+    return Latency(run.first(), run.steady(), run.sources, run.sinks)
+
+
+def _ends(graph: Graph, channels: Mapping[str, Sequence[Channel]]) -> tuple[str, ...]:
+    names = tuple(actor.name for actor in graph.actors)
+    return tuple(name for name in names if all(c.is_self_loop for c in channels[name])) or names
+
+
+@dataclass
+class _Span:
+    """One iteration: when its source firings begin and its sink firings end, in units of time."""
+
+    begin: float = inf
+    end: int = 0
+    earliest: float = inf  # start of any of these firings
+    left: int = 0  # sink firings that have not come yet
+
+    @property
+    def length(self) -> int:
+        return self.end - int(self.begin)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A live graph to be run for some iterations."""
+
+    graph: Graph
+    capacities: Mapping[str, int] | None
+    firings: Mapping[str, int]  # of one iteration
+    sources: tuple[str, ...]
+    sinks: tuple[str, ...]
+
+    def first(self) -> Fraction:
+        """Initial phases may need more than one iteration of some actors before the first of others is whole."""
+        iterations = 1
+        while not (spans := self._spans(iterations)):
+            iterations *= 2
+        return Fraction(spans[0].length, self.graph.time_unit)
+
+    def steady(self) -> Fraction | None:
+        if not self._is_in_step() or self._size(1) > _STEADY_FIRINGS:
+            return None
+        regime = self_timed(self.graph, self.capacities)
+        if not regime.period:  # no firing takes time
+            return Fraction(0)
+        after = regime.transient * self.graph.time_unit
+        rounds = ceil(regime.iterations)
+        iterations = rounds + ceil(regime.transient / regime.period)
+        while self._size(iterations) <= _STEADY_FIRINGS:
+            # what starts when the state is first seen is part of it; what starts later comes again and again
+            spans = [span for span in self._spans(iterations) if span.earliest > after]
+            if len(spans) >= rounds:
+                return Fraction(max(span.length for span in spans), self.graph.time_unit)
+            iterations *= 2
+        return None
+
+    def _is_in_step(self) -> bool:
+        """Whether all actors wait for each other, so that none can run ahead for ever."""
+        found = list(parts(self.graph, self.capacities))
+        return len(found) == 1 and len(found[0].actors) == len(self.graph.actors)
+
+    def _size(self, iterations: int) -> int:
+        """Firings of so many iterations."""
+        return iterations * sum(self.firings.values()) + sum(actor.initial_phases for actor in self.graph.actors)
+
+    def _spans(self, iterations: int) -> Sequence[_Span]:
+        """The first iterations, those that are whole before any actor has made more than so many."""
+        if self._size(iterations) > MOST_FIRINGS:
+            raise Unsupported(
+                f"graph {quoted(self.graph.name)}: its latency shows only after {self._size(iterations):,} firings; "
+                f"we look at {MOST_FIRINGS:,}. Use larger tokens, so that actors fire less often"
+            )
+        spans = [_Span(left=sum(self.firings[name] for name in self.sinks)) for _ in range(iterations)]
+        most = {a.name: a.initial_phases + iterations * self.firings[a.name] for a in self.graph.actors}
+        limits = slots(self.graph, self.capacities)
+        clockwork = Clockwork(self.graph.actors, limits, self.graph.time_unit, most)
+        ends = {*self.sources, *self.sinks}
+        while clockwork.instant():
+            for number, index, start in clockwork.starts:
+                actor = self.graph.actors[number]
+                if actor.name in ends:
+                    self._add(spans, actor, index, start)
+        whole = [not span.left and span.begin < inf for span in spans]
+        return spans[: whole.index(False)] if False in whole else spans
+
+    def _add(self, spans: Sequence[_Span], actor: Actor, index: int, start: int) -> None:
+        span = spans[max(0, index - actor.initial_phases) // self.firings[actor.name]]
+        span.earliest = min(span.earliest, start)
+        if actor.name in self.sources:
+            span.begin = min(span.begin, start)
+        if actor.name in self.sinks:
+            span.end = max(span.end, start + int(actor.time(index) * self.graph.time_unit))
+            span.left -= index >= actor.initial_phases

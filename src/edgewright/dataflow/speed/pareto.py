@@ -1,0 +1,133 @@
+"""Buffer size against throughput: for each total size of the channels the best period there is, proven.
+
+Capacities that are too small for a period are so because of a cycle of waits, and that cycle names some channels:
+whatever the others hold, one of these must grow. Such cuts are collected, each made as strong as possible, and the
+cheapest capacities that satisfy them all are tried next. Once those reach the period, no smaller ones can. Cuts stay
+valid as the wanted period becomes shorter, so that the whole front comes from one search. (Stuijk, Geilen and Basten
+2008 enumerate the capacities that such dependencies lead to; here a solver picks among them.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ...errors import ModelError
+from ..checks.liveness import blocked
+from ..graph import Graph
+from .covering import cheapest
+from .storage import Cut, Levels, Storage
+
+EFFORT = 200_000_000  # entries of tables looked at: a minute or two
+ENDLESS = 50  # points told of a front that has no end, since nothing but the channels limits the period
+
+
+@dataclass(frozen=True)
+class Point:
+    """Capacities, and their period: none of that size or less are faster, and none of less size as fast."""
+
+    tokens: int
+    bytes: int
+    period: Fraction
+    capacities: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Pareto:
+    """The front, smallest first; `complete` when its last point has the best period that any capacities give."""
+
+    points: tuple[Point, ...]  # proven
+    best_period: Fraction  # with channels of any size
+    complete: bool
+    proven: int  # each size below this one has its best period among the points
+    next: Point | None = None  # the best known beyond the proven ones
+
+
+def pareto(
+    graph: Graph, *, in_bytes: bool = False, most_points: int | None = None, effort: int = EFFORT
+) -> Pareto:
+    """The exact trade-off between the total size of the channels, in tokens or in bytes, and the period."""
+    deadlock = blocked(graph)
+    if deadlock is not None:
+        raise ModelError(str(deadlock))
+    return _Front(graph, in_bytes, most_points, effort).explored()
+
+
+class _Front:
+    """The state of one search."""
+
+    def __init__(self, graph: Graph, in_bytes: bool, most_points: int | None, effort: int) -> None:
+        self.graph = graph
+        self.storage = Storage(graph, in_bytes)
+        best = self.storage.period({})
+        assert best is not None, "live graphs have a period"
+        self.best_period = best
+        self.most_points = most_points or (None if best else ENDLESS)
+        self.effort = effort
+        self.cuts: list[Cut] = []
+        self.least = 0  # cost of any levels with a period below the wanted one
+        self.wanted: Fraction | None = None  # a period below this; None: any
+        self.points: list[Point] = []
+        self.found: Point | None = None
+        self.found_cost = 0
+
+    def explored(self) -> Pareto:
+        while self.wanted != self.best_period:
+            levels = self._cheapest_faster()
+            if self.found is not None and self.least > self.found_cost:
+                self._keep(self.found)
+            if levels is None or len(self.points) == self.most_points:
+                return self._result()
+            self.found, self.found_cost = self._point(levels), self.least
+            self.wanted = self.found.period
+        assert self.found is not None
+        self._keep(self.found)
+        self.least += 1
+        return self._result()
+
+    def _keep(self, point: Point) -> None:
+        self.points.append(point)
+        self.found = None
+
+    def _result(self) -> Pareto:
+        complete = bool(self.points) and self.points[-1].period == self.best_period
+        return Pareto(tuple(self.points), self.best_period, complete, self.least, self.found)
+
+    def _cheapest_faster(self) -> Levels | None:
+        """The cheapest levels with a period below the wanted one; None where the effort ends first."""
+        while True:
+            levels = cheapest(self.storage.stores, self.cuts, self.least)
+            if levels is None:
+                return None
+            self.least = self.storage.cost(levels)
+            if self.storage.work >= self.effort:
+                return None
+            if not self._cut_off(levels):
+                return levels
+
+    def _cut_off(self, levels: Levels) -> bool:
+        """Whether levels are too low. If so cuts are added, for them and for what they grow into until they suffice."""
+        start = len(self.cuts)
+        growing = dict(levels)
+        while self.storage.work < self.effort or len(self.cuts) == start:
+            blamed = self.storage.blame(growing, self.wanted)
+            if not blamed:
+                break
+            for blame in blamed:
+                cut = self.storage.cut(growing, blame, self.wanted)
+                self.cuts.append(cut)
+                name = min(cut, key=lambda name: self._price_to_pass(name, cut, growing))
+                growing[name] = cut[name] + 1
+        return len(self.cuts) > start
+
+    def _price_to_pass(self, name: str, cut: Cut, levels: Levels) -> int:
+        store = self.storage.stores[name]
+        return store.cost(cut[name] + 1) - store.cost(levels[name])
+
+    def _point(self, levels: Levels) -> Point:
+        capacities = self.storage.capacities(levels)
+        period = self.storage.period(levels)
+        assert period is not None, "no cut forbids these levels"
+        size = sum(capacities[channel.name] * channel.token_bytes for channel in self.graph.channels)
+        return Point(sum(capacities.values()), size, period, capacities)

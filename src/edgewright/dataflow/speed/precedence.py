@@ -1,0 +1,226 @@
+"""Which firing waits for which, as tables: one node for each firing of an iteration, one edge for each wait.
+
+An edge from firing m to firing n with delay d says: firing n of an iteration starts when firing m of the iteration d
+before has ended. Space on a channel of limited capacity is a channel of its own, that runs backwards and at first holds
+the free places. Firings of an actor start in their order, and what they produce arrives in that order (a channel is a
+queue): where a later firing may end first, nodes for the arrivals are added.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ModelError
+from ..checks.consistency import repetitions
+from ..graph import Actor, Channel, Graph, Rates
+from ..labels import quoted
+from .layers import layers
+from .parts import is_serial
+from .timing import check_times
+
+MOST_FIRINGS = 2_000_000  # in one iteration
+MOST_EDGES = 40_000_000
+LARGEST = 2**60  # of any number of tokens
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The nodes of an actor: its starts, and after them its arrivals where they have nodes of their own."""
+
+    first: int
+    firings: int
+    times: Ints  # of the firings of one iteration
+    has_arrivals: bool
+
+    @property
+    def starts(self) -> slice:
+        return slice(self.first, self.first + self.firings)
+
+    @property
+    def arrivals(self) -> slice:
+        return slice(self.first + self.firings, self.stop)
+
+    @property
+    def stop(self) -> int:
+        return self.first + self.firings * (2 if self.has_arrivals else 1)
+
+    def ended(self, firing: Ints) -> tuple[Ints, Ints]:
+        """The node at which what a firing produces is there, and how long after that node begins."""
+        if self.has_arrivals:
+            return self.arrivals.start + firing, np.zeros_like(firing)
+        return self.first + firing, self.times[firing]
+
+
+@dataclass(frozen=True, eq=False)
+class Queue:
+    """A channel's cyclic part: tokens made and taken by the firings of an iteration, each with those before it."""
+
+    made: Ints
+    taken: Ints
+    tokens: int  # after the initial phases; below zero where these take what later ones make
+    space_slot: int  # of the edges that wait for space
+
+
+class Precedence:
+    """The edges by slot and node: edge [s, n] comes from node `source[s, n]`.
+
+    Slot 0 holds the order of an actor's firings; it also fills the places where a node has no further edge.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.blocks = _blocks(graph)
+        self.nodes = max((block.stop for block in self.blocks.values()), default=0)
+        slots, self._token_slots, space_slots = _slots(graph)
+        if slots * self.nodes > MOST_EDGES:
+            raise ModelError(_too_large(graph, self.nodes))
+        self.source: Ints = np.empty((slots, self.nodes), np.int64)
+        self.weight: Ints = np.zeros((slots, self.nodes), np.int64)
+        self.delay: Ints = np.zeros((slots, self.nodes), np.int64)
+        for block in self.blocks.values():
+            self._order(block)
+        self.queues = {c.name: self._queue(c, space_slots[c.name]) for c in graph.channels if c.production.total}
+        self._firsts = [block.first for block in self.blocks.values()]
+        self._layers: Sequence[Ints] | None = None
+        number = {name: i for i, name in enumerate(self.blocks)}
+        self._space: dict[tuple[int, int], str] = {}  # by slot and number of the waiting actor
+        for name, queue in self.queues.items():
+            self._space[queue.space_slot, number[graph.channel[name].source]] = name
+            self._wait_for_tokens(graph.channel[name], queue)
+
+    def limit(self, name: str, capacity: int | None) -> None:
+        """From now on the channel has that capacity; None: no limit."""
+        queue = self.queues.get(name)
+        if queue is None:  # only initial phases use it
+            return
+        self._layers = None
+        channel = self.graph.channel[name]
+        nodes = self.blocks[channel.source].starts
+        if capacity is None:
+            for table in (self.source, self.weight, self.delay):
+                table[queue.space_slot, nodes] = table[0, nodes]
+        else:
+            firing, delay = _awaited(queue.made, queue.taken, capacity - queue.tokens)
+            self._put(queue.space_slot, nodes, self.blocks[channel.target], firing, delay)
+
+    def limit_all(self, capacities: Mapping[str, int] | None) -> None:
+        for name in self.queues:
+            self.limit(name, None if capacities is None else capacities.get(name))
+
+    def layers(self) -> Sequence[Ints]:
+        """The nodes in an order that follows the waits inside an iteration."""
+        if self._layers is None:
+            self._layers = layers(self.source, self.delay <= 0)
+        return self._layers
+
+    def waits_for_space(self, edges: Iterable[tuple[int, int]]) -> set[str]:
+        """The channels for whose space some of the edges wait."""
+        waiting = {(slot, self._number(node)) for slot, node in edges}
+        return {self._space[place] for place in waiting if place in self._space}
+
+    def actors_of(self, edges: Iterable[tuple[int, int]]) -> set[str]:
+        """The actors of the nodes at which the edges end."""
+        names = tuple(self.blocks)
+        return {names[number] for number in {self._number(node) for _, node in edges}}
+
+    def _number(self, node: int) -> int:
+        """Of the actor, in the order of blocks."""
+        return bisect_right(self._firsts, node) - 1
+
+    def _order(self, block: Block) -> None:
+        parts = [block.starts, block.arrivals] if block.has_arrivals else [block.starts]
+        for part in parts:
+            before = np.arange(part.start, part.stop) - 1
+            before[0] = part.stop - 1
+            self.source[:, part] = before
+            self.delay[:, part.start] = 1
+        if block.has_arrivals:
+            self.source[1, block.arrivals] = np.arange(block.starts.start, block.starts.stop)
+            self.weight[1, block.arrivals] = block.times
+            self.delay[1, block.arrivals] = 0
+
+    def _queue(self, channel: Channel, slot: int) -> Queue:
+        cycles = self.blocks[channel.source].firings // len(channel.production.cycle)
+        tokens = channel.tokens + sum(channel.production.initial) - sum(channel.consumption.initial)
+        if max(cycles * channel.production.total, abs(tokens)) > LARGEST:
+            raise ModelError(f"channel {quoted(channel.name)} moves or holds more than {LARGEST:,} tokens")
+        made = _upto_each(channel.production, self.blocks[channel.source].firings)
+        taken = _upto_each(channel.consumption, self.blocks[channel.target].firings)
+        return Queue(made, taken, tokens, slot)
+
+    def _wait_for_tokens(self, channel: Channel, queue: Queue) -> None:
+        firing, delay = _awaited(queue.taken, queue.made, queue.tokens)
+        nodes = self.blocks[channel.target].starts
+        self._put(self._token_slots[channel.name], nodes, self.blocks[channel.source], firing, delay)
+
+    def _put(self, slot: int, nodes: slice, on: Block, firing: Ints, delay: Ints) -> None:
+        self.source[slot, nodes], self.weight[slot, nodes] = on.ended(firing)
+        self.delay[slot, nodes] = delay
+
+
+def _awaited(taken: Ints, made: Ints, tokens: int) -> tuple[Ints, Ints]:
+    """For each taking firing the making one it waits for, and how many iterations back that is."""
+    cycle = int(made[-1])
+    ahead, left = divmod(tokens, cycle)
+    back, needed = np.divmod(taken - left - 1, cycle)
+    return np.searchsorted(made, needed + 1), ahead - back
+
+
+def _upto_each(rates: Rates, firings: int) -> Ints:
+    return np.cumsum(np.tile(np.array(rates.cycle, np.int64), firings // len(rates.cycle)))
+
+
+def _slots(graph: Graph) -> tuple[int, dict[str, int], dict[str, int]]:
+    """How many slots there are, and for each channel that of its tokens and that of its space.
+
+    Slot 0 is the order of firings and, among arrivals, slot 1 the firing itself.
+    """
+    used = {actor.name: 1 for actor in graph.actors}
+    tokens, space = {}, {}
+    for channel in graph.channels:
+        tokens[channel.name] = used[channel.target]
+        used[channel.target] += 1
+        space[channel.name] = used[channel.source]
+        used[channel.source] += 1
+    return max([2, *used.values()]), tokens, space
+
+
+def _blocks(graph: Graph) -> dict[str, Block]:
+    check_times(graph)
+    counts = repetitions(graph)
+    firings = sum(counts.values())
+    if firings > MOST_FIRINGS:
+        raise ModelError(_too_large(graph, firings))
+    blocks: dict[str, Block] = {}
+    first = 0
+    for actor in graph.actors:
+        times = _times(graph, actor, counts[actor.name])
+        may_overtake = len(set(times.tolist())) > 1 and not any(map(is_serial, graph.inputs[actor.name]))
+        blocks[actor.name] = Block(first, counts[actor.name], times, may_overtake)
+        first = blocks[actor.name].stop
+    return blocks
+
+
+def _times(graph: Graph, actor: Actor, firings: int) -> Ints:
+    """Execution times of one iteration, in whole units."""
+    assert actor.times is not None
+    cycle = [int(time * graph.time_unit) for time in actor.times[actor.initial_phases :]]
+    if max(cycle) > LARGEST:
+        raise ModelError(
+            f"actor {quoted(actor.name)} has an execution time too long to reckon with: {max(actor.times)}"
+        )
+    return np.tile(np.array(cycle, np.int64), firings // actor.phases)
+
+
+def _too_large(graph: Graph, firings: int) -> str:
+    return (
+        f"graph {quoted(graph.name)} makes {firings:,} firings in one iteration, too many to look at one by one. "
+        "Check its rates, or divide them by what they have in common"
+    )

@@ -1,0 +1,157 @@
+"""Self-timed execution: every firing starts as soon as it can, until what happens repeats itself.
+
+Parts of a graph that do not wait for each other in both directions may drift apart for ever, so that each strongly
+connected part is run by itself; the slowest gives the period of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd
+
+from ...errors import InputError, Unsupported
+from ..checks.consistency import repetitions
+from ..checks.demand import Demand, Slot, slots
+from ..checks.liveness import blocked
+from ..graph import Actor, Graph
+from ..labels import quoted
+from .clockwork import Clockwork
+from .parts import Part, parts
+from .timing import check_times
+
+MOST_WORK = 20_000_000  # firings and entries of remembered states: some minutes, some hundred MB
+MOST_SHOWN = 2_000_000  # firings that are told
+
+
+@dataclass(frozen=True)
+class Firing:
+    actor: str
+    index: int  # from 0, initial phases included
+    start: Fraction
+    end: Fraction
+
+
+@dataclass(frozen=True)
+class SelfTimed:
+    """How a graph runs by itself; times are those of its slowest part."""
+
+    period: Fraction | None  # per iteration; None: it comes to a stop
+    transient: Fraction = Fraction(0)  # before the part does again and again the same
+    iterations: Fraction = Fraction(1)  # that the part makes before it is back in the same state
+    firings: tuple[Firing, ...] = ()  # of the first iterations, as many as asked for, by their start
+
+    @property
+    def is_deadlocked(self) -> bool:
+        return self.period is None
+
+    @property
+    def throughput(self) -> Fraction | None:
+        """Iterations per unit of time; None where nothing limits it."""
+        if self.period is None:
+            return Fraction(0)
+        return 1 / self.period if self.period else None
+
+
+def self_timed(graph: Graph, capacities: Mapping[str, int] | None = None, iterations: int = 0) -> SelfTimed:
+    """The period of self-timed execution and, where asked for, the firings of the first iterations."""
+    check_times(graph)
+    limits = slots(graph, capacities)
+    counts = repetitions(graph)
+    firings = _first_firings(graph, limits, counts, iterations)
+    if _may_stop_unseen(graph) and blocked(graph, capacities):
+        return SelfTimed(None, firings=firings)
+    slowest = SelfTimed(Fraction(0), firings=firings)
+    for part in parts(graph, capacities):
+        found = _regime(graph, part, counts)
+        if found is None:
+            return SelfTimed(None, firings=firings)
+        if found[0] > (slowest.period or 0):
+            slowest = SelfTimed(*found, firings)
+    return slowest
+
+
+def _may_stop_unseen(graph: Graph) -> bool:
+    """Whether parts run alone may hide a deadlock: channels that only initial phases use are left out of them, and
+    parts that take no time are not run."""
+    return any(actor.initial_phases or not _takes_time(actor) for actor in graph.actors)
+
+
+def _takes_time(actor: Actor) -> bool:
+    """Whether it does again and again; initial phases may."""
+    assert actor.times is not None
+    return any(actor.times[actor.initial_phases :])
+
+
+def _regime(graph: Graph, part: Part, counts: Mapping[str, int]) -> tuple[Fraction, Fraction, Fraction] | None:
+    """Period, transient and iterations until a state comes back, for one part; None where it stops."""
+    if not any(map(_takes_time, part.actors)):
+        return Fraction(0), Fraction(0), Fraction(1)
+    unit = graph.time_unit
+    clockwork = Clockwork(part.actors, part.limits, unit)
+    watched, every = _watched(part, counts)
+    seen: dict[Hashable, tuple[int, int]] = {}
+    done, work = -1, 0
+    while clockwork.instant():
+        work += len(clockwork.starts)
+        if work > MOST_WORK:
+            raise _too_long(graph)
+        now = clockwork.now, clockwork.fired[watched]
+        if now[1] // every == done:
+            continue
+        done = now[1] // every
+        then = seen.setdefault(clockwork.state(), now)
+        if then != now:
+            iterations = Fraction(now[1] - then[1], counts[part.actors[watched].name])
+            return Fraction(now[0] - then[0], unit) / iterations, Fraction(then[0], unit), iterations
+        work += len(part.limits) + len(part.actors)
+    return None
+
+
+def _watched(part: Part, counts: Mapping[str, int]) -> tuple[int, int]:
+    """The actor that fires least, and how often it does before the part, run alone, can be back in its state.
+
+    That may be sooner than after an iteration of the whole graph.
+    """
+    watched = min(range(len(part.actors)), key=lambda i: counts[part.actors[i].name])
+    rounds = gcd(*(counts[actor.name] // actor.phases for actor in part.actors))
+    return watched, counts[part.actors[watched].name] // rounds
+
+
+def _first_firings(
+    graph: Graph, limits: Sequence[Slot], counts: Mapping[str, int], iterations: int
+) -> tuple[Firing, ...]:
+    if iterations < 0:
+        raise InputError(f"firings of {iterations} iterations: ask for none or more")
+    if not iterations:
+        return ()
+    most = {actor.name: actor.initial_phases + iterations * counts[actor.name] for actor in graph.actors}
+    if sum(most.values()) > MOST_SHOWN:
+        raise Unsupported(
+            f"graph {quoted(graph.name)} makes {sum(most.values()):,} firings in {iterations} iterations, "
+            f"more than the {MOST_SHOWN:,} that we list. Ask for fewer iterations"
+        )
+    if any(actor.initial_phases for actor in graph.actors):
+        demand = Demand(graph, list(most), limits)  # initial phases may need others to be well ahead
+        demand.reach(most)
+        most = {name: max(goal, demand.fired[name]) for name, goal in most.items()}
+    clockwork = Clockwork(graph.actors, limits, graph.time_unit, most)
+    found: list[Firing] = []
+    while clockwork.instant():
+        found.extend(_told(graph, clockwork.starts))
+    return tuple(found)
+
+
+def _told(graph: Graph, starts: Iterable[tuple[int, int, int]]) -> Iterator[Firing]:
+    for number, index, when in sorted(starts):
+        actor = graph.actors[number]
+        start = Fraction(when, graph.time_unit)
+        yield Firing(actor.name, index, start, start + actor.time(index))
+
+
+def _too_long(graph: Graph) -> Unsupported:
+    return Unsupported(
+        f"graph {quoted(graph.name)}: self-timed execution has not come back to an earlier state after "
+        f"{MOST_WORK:,} steps. Ask for the period by its cycles instead, which needs no execution"
+    )

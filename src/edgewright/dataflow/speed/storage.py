@@ -1,0 +1,169 @@
+"""What keeps a graph from a wanted period when its channels have certain capacities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd
+
+from ..checks.consistency import cycles
+from ..checks.liveness import blocked
+from ..graph import Channel, Graph
+from .circuit import Cycle, fresh
+from .precedence import Precedence
+from .ratio import cycles_from, greatest_ratio
+
+Levels = Mapping[str, int]  # by channel, steps of capacity beyond the initial tokens; no limit where there is none
+Cut = Mapping[str, int]  # the highest levels at which these channels, all together, are too small
+
+_TEST = 5000  # what one test costs at least, in entries of tables
+_SMALL_PART = 4  # times smaller than the whole graph
+
+
+@dataclass(frozen=True)
+class Store:
+    """A channel as something to be sized. Capacities between two steps are as good as the lower one."""
+
+    tokens: int
+    step: int  # in tokens
+    price: int  # of one token
+
+    def capacity(self, level: int) -> int:
+        return self.tokens + level * self.step
+
+    def cost(self, level: int) -> int:
+        return self.capacity(level) * self.price
+
+
+@dataclass(frozen=True)
+class Blame:
+    """Channels that at their levels, whatever those of others, are too small; the actors between them show it."""
+
+    channels: frozenset[str]
+    actors: frozenset[str]
+
+
+class Storage:
+    """The channels of a graph, and whether given levels of all of them suffice."""
+
+    def __init__(self, graph: Graph, in_bytes: bool) -> None:
+        self.graph = graph
+        self.stores = {c.name: Store(c.tokens, _step(c), c.token_bytes if in_bytes else 1) for c in graph.channels}
+        self.work = 0  # roughly, the entries of tables looked at
+        self._in_bytes = in_bytes
+        self._cycles = cycles(graph)
+        self._precedence = Precedence(graph)
+        self._parent = fresh(self._precedence.nodes)
+        self._levels: Levels = {}
+        self._begins = any(actor.initial_phases for actor in graph.actors)
+        self._parts: dict[frozenset[str], tuple[Storage, int]] = {}
+
+    def capacities(self, levels: Levels) -> dict[str, int]:
+        return {name: self.stores[name].capacity(level) for name, level in levels.items()}
+
+    def cost(self, levels: Levels) -> int:
+        return sum(self.stores[name].cost(level) for name, level in levels.items())
+
+    def period(self, levels: Levels) -> Fraction | None:
+        """The period with these levels; None where the graph deadlocks."""
+        self._set(levels)
+        if self._begins and blocked(self.graph, self.capacities(levels)):
+            return None
+        return greatest_ratio(self._precedence, self._parent)
+
+    def blame(self, levels: Levels, period: Fraction | None) -> Sequence[Blame]:
+        """What keeps the period from being less than that, no channel twice; nothing where nothing does.
+
+        Without a period: what makes the graph deadlock.
+        """
+        self.work += _TEST + self._precedence.source.size
+        self._set(levels)
+        found = cycles_from(self._precedence, period, self._parent)
+        if found:
+            return _apart([self._blame(cycle) for cycle in found])
+        if self._begins and blocked(self.graph, self.capacities(levels)):
+            return [Blame(frozenset(levels), frozenset(self.graph.by_name))]
+        return []
+
+    def cut(self, levels: Levels, blame: Blame, period: Fraction | None) -> Cut:
+        """The highest levels of as few of the channels as can be that are still too small.
+
+        With the blamed actors alone they are found sooner, and are as true for the whole graph. Where these are most
+        of it, tests of the whole, one like the other, help each other more.
+        """
+        blamed = {name: levels[name] for name in sorted(blame.channels)}
+        part, share = self._part(blame.actors)
+        if part._precedence.nodes * _SMALL_PART > self._precedence.nodes:
+            return self._raised(blamed, period)
+        before = part.work
+        cut = part._raised(blamed, None if period is None else period / share)
+        self.work += part.work - before
+        return cut
+
+    def _raised(self, levels: Levels, period: Fraction | None) -> Cut:
+        kept = dict(levels)
+        for name, level in levels.items():
+            if name not in kept:
+                continue
+            del kept[name]
+            still = self.blame(kept, period)
+            if still:
+                kept = {name: level for name, level in kept.items() if name in still[0].channels}
+            else:
+                kept[name] = self._highest(kept, name, level, period)
+        return kept
+
+    def _highest(self, levels: Levels, name: str, low: int, period: Fraction | None) -> int:
+        """The highest level of a channel that is too low, given that `low` is and that some level is not."""
+
+        def too_low(level: int) -> bool:
+            return bool(self.blame({**levels, name: level}, period))
+
+        stride = 1
+        while too_low(low + stride):
+            low += stride
+            stride *= 2
+        high = low + stride
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if too_low(middle) else (low, middle)
+        return low
+
+    def _part(self, names: frozenset[str]) -> tuple[Storage, int]:
+        """The storage of these actors alone, and how many iterations they then make in one of the whole graph."""
+        if names not in self._parts:
+            actors = tuple(actor for actor in self.graph.actors if actor.name in names)
+            channels = (c for c in self.graph.channels if {c.source, c.target} <= names)
+            part = Storage(Graph(self.graph.name, actors, tuple(channels)), self._in_bytes)
+            first = actors[0].name
+            self._parts[names] = part, self._cycles[first] // part._cycles[first]
+        return self._parts[names]
+
+    def _blame(self, cycle: Cycle) -> Blame:
+        precedence = self._precedence
+        return Blame(frozenset(precedence.waits_for_space(cycle)), frozenset(precedence.actors_of(cycle)))
+
+    def _set(self, levels: Levels) -> None:
+        for name in {*levels, *self._levels}:
+            level = levels.get(name)
+            if level != self._levels.get(name):
+                self._precedence.limit(name, None if level is None else self.stores[name].capacity(level))
+        self._levels = dict(levels)
+
+
+def _apart(found: Sequence[Blame]) -> Sequence[Blame]:
+    """As many as can be with no channel in common, those with few channels first."""
+    apart: list[Blame] = []
+    taken: set[str] = set()
+    for blame in sorted(found, key=lambda blame: (len(blame.channels), sorted(blame.channels))):
+        if not apart or not blame.channels & taken:
+            apart.append(blame)
+            taken |= blame.channels
+    return apart
+
+
+def _step(channel: Channel) -> int:
+    """Capacities matter only in steps of what all rates have in common."""
+    made, taken = channel.production, channel.consumption
+    return gcd(*made.initial, *made.cycle, *taken.initial, *taken.cycle) or 1

@@ -1,0 +1,58 @@
+"""Axes of charts: round numbers to label, and where they land."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor, log10
+
+from .. import words
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Values from `low` to `high`, drawn from `start` to `end` in px; these may run backwards."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def at(self, value: float | Fraction) -> float:
+        share = (float(value) - self.low) / ((self.high - self.low) or 1)
+        return self.start + share * (self.end - self.start)
+
+    def ticks(self, most: int) -> Iterator[tuple[float, str]]:
+        """Round values within the axis, and their labels."""
+        step = round_step((self.high - self.low) / max(1, most))
+        for i in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1):
+            yield i * step, tick_label(i * step, step, self.high)
+
+
+def round_step(least: float) -> float:
+    """The smallest of 1, 2, 5, 10, 20, … (or 0.5, 0.2, …) that is not below `least`."""
+    if least <= 0:
+        return 1.0
+    power = 10.0 ** floor(log10(least))
+    return power * next((factor for factor in (1, 2, 5) if factor * power >= least * (1 - 1e-9)), 10)
+
+
+def tick_label(value: float, step: float, high: float) -> str:
+    """The value in the unit that suits an axis up to `high`: 1.5 M rather than 1,500,000."""
+    for unit, name in ((10**9, " G"), (10**6, " M"), (10**3, " k")):
+        if value and high >= unit and step >= unit / 100:
+            return f"{value / unit:,.10g}{name}"
+    return f"{value:,.10g}"
+
+
+def exact(value: Fraction) -> str:
+    """A time in full: 1,088 or 4/3."""
+    if value.denominator == 1:
+        return words.count(value.numerator)
+    return f"{value.numerator:,}/{value.denominator:,}"
+
+
+def speed(best: Fraction, period: Fraction) -> str:
+    """The speed at a period as a share of the best there is, rounded down: only the best is 100 %."""
+    return f"{floor(1000 * best / period) / 10:.1f} %" if period else "–"

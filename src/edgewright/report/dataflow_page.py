@@ -1,0 +1,183 @@
+"""The page of a dataflow graph: whether and how fast it runs, in how little memory, and pictures of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from markupsafe import Markup
+
+from .. import words
+from ..dataflow.analysis import Analysis
+from ..dataflow.buffers.looped import schedule_text
+from ..dataflow.formats.dot import short
+from ..dataflow.graph import Actor, Channel
+from ..dataflow.speed.pareto import Pareto
+from ..dataflow.speed.selftimed import Firing
+from .assets import asset
+from .axis import exact, speed
+from .gantt import gantt_svg
+from .page import environment
+from .pareto_plot import pareto_svg
+
+MOST_ROWS = 2000  # of a table; a browser slows down beyond
+
+
+@dataclass(frozen=True, slots=True)
+class ActorRow:
+    name: str
+    note: str
+    phases: str
+    firings: str
+    time: str
+    share: float  # of the busiest actor's time, 0..1
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelRow:
+    name: str
+    ends: str
+    note: str
+    production: str
+    consumption: str
+    tokens: int
+    token_bytes: int
+    capacity: int | None
+    size: int | None
+    share: float  # of the largest channel's bytes, or tokens, 0..1
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    title: str
+    figure: str
+    detail: str
+    is_proven: bool = False
+
+
+def dataflow_page(
+    found: Analysis, *, firings: Sequence[Firing] = (), front: Pareto | None = None, unit: str = ""
+) -> str:
+    """One self-contained HTML document without a script; `firings` are drawn as a Gantt chart, `front` as steps."""
+    graph = found.graph
+    steps = unit if graph.has_times else "steps"  # where nobody gave times, firings were run as if each took one
+    gantt = gantt_svg(graph, firings, found.repetitions, unit=steps, standalone=False) if firings else ""
+    plot = pareto_svg(front, found.weight, unit=unit, standalone=False) if front else ""
+    schedule = schedule_text(found.buffers.schedule) if found.buffers else ""
+    return (
+        environment()
+        .get_template("dataflow.html")
+        .render(
+            words=words,
+            title=words.printable(graph.name),
+            about=about(found),
+            cards=tuple(cards(found, unit)),
+            trouble=words.printable(found.trouble),
+            notes=[words.printable(note) for note in found.notes],
+            gantt=Markup(gantt),
+            front=front,
+            exact=exact,
+            speed=speed,
+            weight=found.weight,
+            unit=unit,
+            plot=Markup(plot),
+            actors=tuple(actor_rows(found))[:MOST_ROWS],
+            channels=tuple(channel_rows(found))[:MOST_ROWS],
+            actor_count=len(graph.actors),
+            channel_count=len(graph.channels),
+            has_capacities=found.buffers is not None,
+            has_notes=any(actor.note for actor in graph.actors) or any(channel.note for channel in graph.channels),
+            schedule=words.printable(schedule),
+            style=Markup(asset("page.css") + asset("charts.css") + asset("dataflow.css")),
+        )
+    )
+
+
+def about(found: Analysis) -> str:
+    """The graph in one line."""
+    graph = found.graph
+    parts = [
+        "SDF graph" if graph.is_sdf else "CSDF graph",
+        words.plural(len(graph.actors), "actor"),
+        words.plural(len(graph.channels), "channel"),
+    ]
+    if found.repetitions:
+        parts.append(f"{words.plural(sum(found.repetitions.values()), 'firing')} per iteration")
+    return " · ".join(parts)
+
+
+def cards(found: Analysis, unit: str) -> Iterator[Card]:
+    if found.period is not None:
+        yield Card("Period", exact(found.period), f"{unit} per iteration, with channels of any size".strip())
+    if found.buffers is not None:
+        least = found.buffers
+        proof = "proven least" if least.is_optimal else f"at least {_amount(least.bound, least.weight)}"
+        figure = words.size(least.size_bytes) if least.weight == "bytes" else words.plural(least.tokens, "token")
+        other = words.plural(least.tokens, "token") if least.weight == "bytes" else words.size(least.size_bytes)
+        yield Card("Minimum buffers", figure, f"{other}; {proof}", least.is_optimal)
+    if found.period_at_minimum is not None:
+        which = "the fastest of all such buffers" if found.is_fastest else "others of this size may be faster"
+        yield Card("Period at the minimum", exact(found.period_at_minimum), which, found.is_fastest)
+    if found.peak is not None:
+        peak = found.peak
+        figure = words.size(peak.size_bytes) if peak.weight == "bytes" else words.plural(peak.tokens, "token")
+        proof = "proven least" if peak.is_optimal else f"at least {_amount(peak.bound, peak.weight)}"
+        yield Card("Peak occupancy", figure, f"one memory for all channels; {proof}", peak.is_optimal)
+    if found.latency is not None:
+        yield Card(
+            "Latency", exact(found.latency.first), f"{unit} from first to last firing of an iteration".strip()
+        )
+
+
+def actor_rows(found: Analysis) -> Iterator[ActorRow]:
+    graph = found.graph
+    times = {actor.name: busy_time(actor, found.repetitions.get(actor.name, 0)) for actor in graph.actors}
+    most = max((time or Fraction(0) for time in times.values()), default=Fraction(0)) or Fraction(1)
+    for actor in graph.actors:
+        time, firings = times[actor.name], found.repetitions.get(actor.name)
+        first = f"{actor.initial_phases:,} + " if actor.initial_phases else ""
+        yield ActorRow(
+            words.printable(actor.name),
+            words.printable(actor.note),
+            f"{first}{actor.phases:,}",
+            "–" if firings is None else words.count(firings),
+            "–" if time is None else exact(time),
+            float((time or 0) / most),
+        )
+
+
+def busy_time(actor: Actor, firings: int) -> Fraction | None:
+    """Time that an actor works in one iteration; None where nobody said."""
+    if actor.times is None:
+        return None
+    again = actor.times[actor.initial_phases :]
+    return sum(map(Fraction, again), Fraction(0)) * (firings // actor.phases)
+
+
+def channel_rows(found: Analysis) -> Iterator[ChannelRow]:
+    capacities = found.buffers.capacities if found.buffers else {}
+    weigh = [_weight_of(channel, capacities.get(channel.name, 0), found) for channel in found.graph.channels]
+    most = max(weigh, default=0) or 1
+    for channel, weight in zip(found.graph.channels, weigh, strict=True):
+        capacity = capacities.get(channel.name)
+        yield ChannelRow(
+            words.printable(channel.name),
+            words.printable(f"{channel.source} → {channel.target}"),
+            words.printable(channel.note),
+            short(channel.production),
+            short(channel.consumption),
+            channel.tokens,
+            channel.token_bytes,
+            capacity,
+            None if capacity is None else capacity * channel.token_bytes,
+            weight / most,
+        )
+
+
+def _weight_of(channel: Channel, capacity: int, found: Analysis) -> int:
+    return capacity * (channel.token_bytes if found.weight == "bytes" else 1)
+
+
+def _amount(number: int, weight: str) -> str:
+    return words.size(number) if weight == "bytes" else words.plural(number, "token")

@@ -1,0 +1,115 @@
+"""The picture of buffer size against period: the front as steps, its points labelled, as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from .. import words
+from ..dataflow.buffers.weights import Weight
+from ..dataflow.speed.pareto import Pareto, Point
+from .assets import asset
+from .axis import Axis, exact
+
+LEFT, RIGHT, TOP, FOOT = 84.0, 30.0, 26.0, 52.0  # px
+LETTER = 6.2  # px, the mean width of a letter, generously
+
+
+def pareto_svg(
+    front: Pareto,
+    weight: Weight,
+    *,
+    unit: str = "",
+    width: int = 860,
+    height: int = 420,
+    standalone: bool = True,
+) -> str:
+    """The front as one SVG element; `standalone` brings style and background, which a page has already."""
+    return "".join(_Plot(front, weight, unit, width, height).lines(standalone))
+
+
+class _Plot:
+    def __init__(self, front: Pareto, weight: Weight, unit: str, width: int, height: int) -> None:
+        self.front, self.weight, self.unit = front, weight, unit
+        self.width, self.height = width, height
+        shown = [*front.points, *([front.next] if front.next else [])]
+        sizes = [self._size(point) for point in shown] or [0]
+        margin = max(1.0, 0.06 * (max(sizes) - min(sizes)))
+        self.x = Axis(min(sizes) - margin, max(sizes) + margin, LEFT, width - RIGHT)
+        periods = [float(point.period) for point in shown] + [float(front.best_period)]
+        low, high = min(periods), max(periods)
+        low = 0.0 if low <= 0.5 * high else low - 0.15 * (high - low or high or 1)
+        self.y = Axis(low, high + 0.08 * (high - low or 1), height - FOOT, TOP)
+
+    def lines(self, standalone: bool) -> Iterator[str]:
+        yield (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="chart front" viewBox="0 0 {self.width} {self.height}" '
+            f'width="{self.width}" height="{self.height}" role="img" aria-label="buffer size against period">'
+        )
+        if standalone:
+            yield f'<style>{asset("charts.css")}</style><rect class="paper" width="100%" height="100%" rx="6"/>'
+        yield from self._grid()
+        yield from self._best()
+        yield from self._steps()
+        yield from self._points()
+        yield "</svg>"
+
+    def _size(self, point: Point) -> int:
+        return point.bytes if self.weight == "bytes" else point.tokens
+
+    def _grid(self) -> Iterator[str]:
+        floor = self.y.start
+        for value, label in self.x.ticks(8):
+            if value == int(value):  # there are no halves of a token
+                yield f'<path class="grid" d="M{self.x.at(value):.1f} {TOP:g}V{floor + 4:g}"/>'
+                yield f'<text class="tick middle" x="{self.x.at(value):.1f}" y="{floor + 18:g}">{label}</text>'
+        for value, label in self.y.ticks(7):
+            y = self.y.at(value)
+            yield f'<path class="grid" d="M{LEFT:g} {y:.1f}H{self.x.end:g}"/>'
+            yield f'<text class="tick end" x="{LEFT - 8:g}" y="{y + 4:.1f}">{label}</text>'
+        across = (LEFT + self.x.end) / 2
+        yield f'<text class="middle" x="{across:.0f}" y="{floor + 38:g}">total of all channels, {self.weight}</text>'
+        unit = f", {self.unit}" if self.unit else ""
+        place = f"translate(16 {(TOP + floor) / 2:.0f}) rotate(-90)"
+        yield f'<text class="middle" transform="{place}">time per iteration{escape(unit)}</text>'
+
+    def _best(self) -> Iterator[str]:
+        y = self.y.at(self.front.best_period)
+        yield f'<path class="best" d="M{LEFT:g} {y:.1f}H{self.x.end:g}"/>'
+        words_ = f"best with channels of any size: {exact(self.front.best_period)}"
+        yield f'<text class="best" x="{LEFT + 8:g}" y="{y + 15:.1f}">{words_}</text>'
+
+    def _steps(self) -> Iterator[str]:
+        """The period that each size allows: it stays until a size that allows a shorter one."""
+        points = self.front.points
+        if not points:
+            return
+        path = f"M{self.x.at(self._size(points[0])):.1f} {TOP:g}"
+        path += "".join(f"H{self.x.at(self._size(p)):.1f}V{self.y.at(p.period):.1f}" for p in points)
+        until = self.x.high if self.front.complete else min(self.x.high, self.front.proven)
+        yield f'<path class="front" d="{path}H{self.x.at(until):.1f}"/>'
+        if self.front.next is not None:
+            last, beyond = points[-1], self.front.next
+            yield (
+                f'<path class="front open" d="M{self.x.at(until):.1f} {self.y.at(last.period):.1f}'
+                f'H{self.x.at(self._size(beyond)):.1f}V{self.y.at(beyond.period):.1f}"/>'
+            )
+
+    def _points(self) -> Iterator[str]:
+        free = LEFT  # to the right of the last label
+        for point in self.front.points:
+            label = exact(point.period)
+            x = self.x.at(self._size(point))
+            has_room = x + 6 >= free and x + 6 + LETTER * len(label) < self.width
+            yield from self._point(point, "point", label if has_room else "")
+            free = x + 12 + LETTER * len(label) if has_room else free
+        if self.front.next is not None:
+            yield from self._point(self.front.next, "point open", f"{exact(self.front.next.period)}, not proven")
+
+    def _point(self, point: Point, style: str, label: str) -> Iterator[str]:
+        x, y = self.x.at(self._size(point)), self.y.at(point.period)
+        told = f"{words.plural(point.tokens, 'token')}, {words.size(point.bytes)}\n"
+        told += f"period {exact(point.period)} {self.unit}"
+        yield f'<circle class="{style}" cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{escape(told.rstrip())}</title></circle>'
+        if label:
+            yield f'<text class="value" x="{x + 6:.1f}" y="{y - 7:.1f}">{escape(label)}</text>'
