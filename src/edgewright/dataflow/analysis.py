@@ -158,4 +158,4 @@ class _Steps:
 def _of_point(graph: Graph, weight: Weight, point: Point) -> Buffers:
     least = point.bytes if weight == "bytes" else point.tokens
     schedule = lazy_schedule(graph, point.capacities)
-    return Buffers(point.capacities, point.tokens, point.bytes, weight, least, schedule)
+    return Buffers(point.tokens, point.bytes, weight, least, schedule, point.capacities)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from .analysis import Analysis
 from .buffers.looped import looped, nested, schedule_text
 from .buffers.minimum import Buffers
-from .buffers.occupancy import Peak
+from .buffers.sized import Sized
 from .buffers.weights import Weight
 from .speed.latency import Latency
 from .speed.pareto import Pareto
@@ -34,11 +34,13 @@ def analysis_to_dict(found: Analysis) -> dict[str, object]:
         "throughput": number(1 / found.period) if found.period else None,
         "latency": _latency(found.latency),
         "deadlock": str(found.deadlock) if found.deadlock else None,
-        "min_buffer": _buffers(found.buffers) if found.buffers else None,
+        "min_buffer": {**_sized(found.buffers), "capacities": dict(found.buffers.capacities)}
+        if found.buffers
+        else None,
         "period_at_min": number(found.period_at_minimum),
         "period_at_min_is_best": found.is_fastest,
         "latency_at_min": _latency(found.latency_at_minimum),
-        "peak_occupancy": _peak(found.peak) if found.peak else None,
+        "peak_occupancy": _sized(found.peak) if found.peak else None,
         "schedule": schedule_text(schedule) if schedule else None,
         "schedule_loops": {"first": nested(looped(schedule.first)), "again": nested(looped(schedule.again))}
         if schedule
@@ -64,17 +66,10 @@ def _latency(found: Latency | None) -> dict[str, object] | None:
 
 
 def _buffers(found: Buffers) -> dict[str, object]:
-    return {
-        "tokens": found.tokens,
-        "bytes": found.size_bytes,
-        "minimised": found.weight,
-        "optimal": found.is_optimal,
-        "bound": found.bound,
-        "capacities": dict(found.capacities),
-    }
+    return {**_sized(found), "capacities": dict(found.capacities)}
 
 
-def _peak(found: Peak) -> dict[str, object]:
+def _sized(found: Sized) -> dict[str, object]:
     return {
         "tokens": found.tokens,
         "bytes": found.size_bytes,

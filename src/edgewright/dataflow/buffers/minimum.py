@@ -10,41 +10,26 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
-from ...errors import ModelError
-from ..checks.consistency import repetitions
-from ..checks.liveness import blocked
 from ..graph import Graph
 from .blocks import blocks, firings_within
 from .bounds import loop_capacity
-from .schedule import Schedule, lazy_schedule
+from .schedule import lazy_schedule
+from .sized import Sized, live_firings
 from .sizing import Sizes, size
-from .untimed import check_size, untimed
+from .untimed import untimed
 from .weights import Weight, price
 
 
 @dataclass(frozen=True)
-class Buffers:
-    """Capacities of all channels, least in one measure; `bound` is what no live capacities can go below in it."""
+class Buffers(Sized):
+    """The sum of the capacities of all channels, and a schedule that respects them."""
 
     capacities: Mapping[str, int]  # in tokens
-    tokens: int
-    size_bytes: int
-    weight: Weight
-    bound: int
-    schedule: Schedule
-
-    @property
-    def is_optimal(self) -> bool:
-        return self.bound == (self.tokens if self.weight == "tokens" else self.size_bytes)
 
 
 def minimum_buffers(graph: Graph, weight: Weight = "tokens") -> Buffers:
     """Capacities of all channels, self-loops included, with the least sum under which the graph is live."""
-    firings = repetitions(graph)
-    check_size(graph, firings)
-    dead = blocked(graph)
-    if dead is not None:
-        raise ModelError(str(dead))
+    firings = live_firings(graph)
     capacities: dict[str, int] = {}
     bound = 0
     solved: dict[Hashable, Sizes] = {}
@@ -57,12 +42,12 @@ def minimum_buffers(graph: Graph, weight: Weight = "tokens") -> Buffers:
         capacities.update(zip((one.name for one in part.channels), solved[kind].capacities, strict=True))
     ordered = {channel.name: capacities[channel.name] for channel in graph.channels}
     return Buffers(
-        ordered,
         sum(ordered.values()),
         sum(ordered[channel.name] * channel.token_bytes for channel in graph.channels),
         weight,
         bound,
         lazy_schedule(graph, ordered),
+        ordered,
     )
 
 

@@ -9,34 +9,22 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from ...errors import ModelError
-from ..checks.consistency import repetitions
-from ..checks.liveness import blocked
 from ..graph import Graph
 from .bounds import least_capacities
 from .downstream import downstream_first
 from .load import Load, load
 from .quiet import quietest
 from .schedule import Schedule, lazy_schedule, runs_of
-from .untimed import Untimed, check_size, untimed
+from .sized import Sized, live_firings
+from .untimed import Untimed, untimed
 from .weights import Weight, price
 
 _MOST_LOOKS = 3_000_000  # at actors, to find one that can fire: some seconds
 
 
 @dataclass(frozen=True)
-class Peak:
-    """The peak of a schedule in both measures; no schedule can go below `bound` in the measure asked for."""
-
-    tokens: int
-    size_bytes: int
-    weight: Weight
-    bound: int
-    schedule: Schedule
-
-    @property
-    def is_optimal(self) -> bool:
-        return self.bound == (self.tokens if self.weight == "tokens" else self.size_bytes)
+class Peak(Sized):
+    """The most that all channels hold at once while a schedule runs."""
 
 
 def occupancy(graph: Graph, schedule: Schedule, weight: Weight = "tokens") -> int:
@@ -50,12 +38,7 @@ def occupancy(graph: Graph, schedule: Schedule, weight: Weight = "tokens") -> in
 
 def peak_occupancy(graph: Graph, weight: Weight = "tokens") -> Peak:
     """A schedule with a low peak: in small graphs the least, proven; else the better of two that are made quickly."""
-    firings = repetitions(graph)
-    check_size(graph, firings)
-    dead = blocked(graph)
-    if dead is not None:
-        raise ModelError(str(dead))
-    ready = untimed(graph, firings)
+    ready = untimed(graph, live_firings(graph))
     loads = load(graph, dict(zip(ready.actors, ready.goal, strict=True)), weight)
     bound = max(loads.least_peak(), _largest_channel(ready, weight))
     schedule, bound = _lowest(graph, ready, loads, bound, weight)
