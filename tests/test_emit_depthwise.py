@@ -64,7 +64,7 @@ def test_depthwise_layers_are_exact(name: str, target: str) -> None:
     network = chain(*CASES[name], seed=len(name))
     check_emitted(network, target)
     text = str(emit(make_plan(network), TARGETS[target], network).files["chain.c"])
-    names = ("depthwise_run", "depthwise_shared", "direct_run", "direct_shared")
+    names = ("depthwise_run", "depthwise_shared", "direct_run", "direct_shared", "rows_run")
     assert sum(text.count(f"chain_{name}(") for name in names) == len(network.layers)
 
 

@@ -59,12 +59,13 @@ def test_the_code_for_few_registers_is_exact():
 
 def test_columns_fall_back_on_the_stack_and_on_one_pixel():
     """A layer alone leaves no hole in the arena."""
-    some, more, most = pointwise(16, 8), pointwise(145, 8), pointwise(16, 6)
+    some, more, most, one = pointwise(16, 8), pointwise(145, 8), pointwise(16, 6), pointwise(300, 8)
     assert "int32_t columns[32]" in text_of(some) and "int8_t columns[64]" in text_of(most)
-    assert "int8_t columns[64]" in text_of(some, "cortex-m0plus") and "int8_t columns[145]" in text_of(more)
-    for network in (some, more, most):
+    assert "int8_t columns[64]" in text_of(some, "cortex-m0plus") and "int8_t columns[580]" in text_of(more)
+    assert "int8_t columns[300]" in text_of(one) and "int8_t columns[145]" in text_of(more, "cortex-m0plus")
+    for network in (some, more, most, one):
         check_emitted(network, "rv32imc")
-    assert "portable" not in text_of(pointwise(600, 4)), "more stack than we take"
+    assert "portable" not in text_of(pointwise(1200, 4)), "more stack than we take"
 
 
 @pytest.mark.parametrize("depth", [1, 2, 7])

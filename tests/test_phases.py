@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from itertools import pairwise
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ from edgewright import plan, read_model, samples
 from edgewright.dataflow import cnn_to_csdf, minimum_buffers
 from edgewright.emit import TARGETS, emit
 from edgewright.errors import InputError
-from edgewright.memory import Techniques
+from edgewright.memory import Techniques, planner
 from edgewright.memory.pulled import pullable
+from edgewright.memory.stretch import stretch
 from edgewright.network import Builder, Network, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import Binary, BinaryKind, Conv2d
@@ -84,6 +86,17 @@ def test_any_layers_by_rows(data, network, techniques, pull):
     check_interpreted(network, made)
     saved = plan_to_dict(made)
     assert plan_to_dict(plan_from_dict(saved)) == saved
+
+
+@settings(max_examples=MANY)
+@given(data=st.data(), network=networks(), family=st.sampled_from(FAMILIES))
+def test_several_rows_in_a_step(data, network, family):
+    names = by_rows(network)
+    rows = {name: data.draw(st.integers(1, 3)) for name in names}
+    with patch.object(planner, "stretch", lambda n, views, group, _=None: stretch(n, views, group, rows)):
+        made = plan(network, explain=False, phases=names)
+    check_interpreted(network, made)
+    check_emitted(network, family, made, seeds=1)
 
 
 @settings(max_examples=MANY)

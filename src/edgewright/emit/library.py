@@ -189,6 +189,7 @@ class _Schedule:
             network=self.network,
             layer=layer,
             region=region,
+            most=tuple(map(min, step.region.shape, self.network.tensors[layer.output].shape)),
             sweep=step.sweep,
             inputs=tuple(self.place(name) for name in layer.inputs),
             output=self.place(layer.output),

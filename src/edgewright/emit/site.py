@@ -43,6 +43,7 @@ class Site:
     network: Network
     layer: Layer
     region: tuple[tuple[Expr, Expr], ...]  # of the output: half-open, already clipped; may be empty at run time
+    most: Shape  # indices along each axis of the region, at most: fewer where it was clipped
     sweep: Sweep
     inputs: tuple[Place, ...]  # constants included, as they are in the network: `unit.constants` not yet told
     output: Place

@@ -24,7 +24,7 @@ from .ordering import Order, order
 from .phases import Groups, phased_bound, runs, stretches, waists
 from .problems import PLAIN, Techniques, Work, relaxed_problem
 from .pulled import pullable
-from .stretch import stretch, with_rows_in_place
+from .stretch import comfortable_rows, stretch, with_rows_in_place
 from .views import Views, find_views, no_views, with_copies, with_planes
 
 MOST_SEARCHED = 500  # buffers; with more, an exact search costs long and gains little over first fit
@@ -122,9 +122,21 @@ def _streamed(
     if techniques.planes:
         read = {name for group in chosen for name in network.by_name[group].inputs}
         views = with_planes(network, views, alignment, {*dict(techniques.pulled), *read})
-    traced = tuple(stretch(network, views, group) for group in groups)
-    work = Work(network, views, techniques, alignment, traced)
-    return _place(work, order(work.order_problem()))
+    work = Work(network, views, techniques, alignment, tuple(stretch(network, views, group) for group in groups))
+    return _comfortable(_place(work, order(work.order_problem())))
+
+
+def _comfortable(solution: Solution) -> Solution:
+    """The solution with several rows in a step wherever that is faster and does not raise the peak."""
+    for at, part in enumerate(solution.work.stretches):
+        rows = comfortable_rows(solution.work.network, part.layers)
+        if rows:
+            parts = list(solution.work.stretches)
+            parts[at] = stretch(solution.work.network, solution.work.views, part.layers, rows)
+            work = replace(solution.work, stretches=tuple(parts))
+            other = _place(work, order(work.order_problem()))
+            solution = other if other.peak <= solution.peak else solution
+    return solution
 
 
 def _row_views(network: Network, copied: Collection[str]) -> Views:

@@ -16,6 +16,8 @@ from .layout.problem import align_up
 from .overlap import Distance, distance
 from .views import Place, Views
 
+HEAVY = 128 * 1024  # bytes of weights that are better not read again for each row
+PIXELS = 28  # in a step, so that reading them pays
 _FAR = 1 << 60  # beyond any address: what is not needed any more
 
 
@@ -66,13 +68,28 @@ def sinks(network: Network, layers: Iterable[str], free: Collection[str]) -> tup
     return tuple(name for name in layers if is_read_outside(network.by_name[name].output))
 
 
-def stream_of(network: Network, layers: Sequence[str], free: Collection[str]) -> Stream:
-    """The layers row by row; they must be listed so that producers come first."""
+def stream_of(
+    network: Network, layers: Sequence[str], free: Collection[str], rows: Mapping[str, int] | None = None
+) -> Stream:
+    """The layers row by row, or so many `rows` at a time; they must be listed so that producers come first."""
     steps = []
     for name in layers:
         whole = Region.whole(network.tensors[network.by_name[name].output].shape)
-        steps.append(Step(name, whole.with_axis(ROWS, (0, 1))))
+        steps.append(Step(name, whole.with_axis(ROWS, (0, min((rows or {}).get(name, 1), whole.shape[ROWS])))))
     return Stream(tuple(steps), sinks(network, layers, free))
+
+
+def comfortable_rows(network: Network, layers: Iterable[str]) -> Mapping[str, int]:
+    """The layers that run much faster with several rows in a step: those that read many weights for few pixels."""
+    found = {}
+    for name in layers:
+        layer = network.by_name[name]
+        weights = sum(network.tensors[n].bytes for n in layer.inputs if n in network.constants)
+        width = network.tensors[layer.output].shape[ROWS + 1]
+        reads_image = any(source in network.inputs for source in layer.inputs)  # of which few rows may be there
+        if weights >= HEAVY and width < PIXELS and not reads_image:
+            found[name] = -(-PIXELS // width)
+    return found
 
 
 def with_rows_in_place(network: Network, views: Views, layers: Collection[str]) -> Views:
@@ -166,9 +183,11 @@ class Trace:
         return tensor.bytes // tensor.shape[ROWS] if len(tensor.shape) == 4 else tensor.bytes
 
 
-def stretch(network: Network, views: Views, layers: Sequence[str]) -> Stretch:
-    """The layers as one stage, traced."""
-    stream = stream_of(network, layers, views.free)
+def stretch(
+    network: Network, views: Views, layers: Sequence[str], rows: Mapping[str, int] | None = None
+) -> Stretch:
+    """The layers as one stage, traced; `rows` at a time, where that is said."""
+    stream = stream_of(network, layers, views.free, rows)
     trace = Trace(network, views, stream)
     inner = inner_roots(network, views, layers)
     windows = {root: trace.rows_kept(root, members) for root, members in inner.items()}

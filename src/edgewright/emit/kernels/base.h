@@ -54,4 +54,12 @@ static inline int32_t ew_row(const ew_image *image, int32_t y)
     return (image->rows ? y % image->rows : y) * image->row;
 }
 
+/* From row y at `offset` to row y + by, where a rolling buffer has more than `by` rows: cheaper than a remainder. */
+static inline int32_t ew_row_on(const ew_image *image, int32_t offset, int32_t by)
+{
+    const int32_t end = image->rows * image->row;
+    offset += by * image->row;
+    return end && offset >= end ? offset - end : offset;
+}
+
 #endif /* EW_BASE_H */

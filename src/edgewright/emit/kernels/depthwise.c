@@ -74,12 +74,12 @@ static void ew_flip_row(uint8_t *row, int32_t n)
         *row ^= 0x80;
 }
 
-/* Row y of the image; padding where it lies outside. */
-EW_INLINE void ew_gather_row(const ew_depthwise *p, const ew_lane *lane, const uint8_t *x, int32_t y)
+/* A row of the image, which begins at `x`; padding where there is none. */
+EW_INLINE void ew_gather_row(const ew_depthwise *p, const ew_lane *lane, const uint8_t *x)
 {
     uint8_t *row = (uint8_t *)lane->top + lane->before;
-    if ((uint32_t)y < (uint32_t)p->height) {
-        ew_copy_row(x + ew_row(&p->x, y), p->x.pixel, row, lane->inside);
+    if (x) {
+        ew_copy_row(x, p->x.pixel, row, lane->inside);
         if (p->flip_x)
             ew_flip_row(row, lane->inside);
     } else {
@@ -116,12 +116,15 @@ static void ew_settle_row(const ew_depthwise *p, uint8_t *y, int32_t step, int32
 EW_OFTEN static void ew_run_ring(const ew_depthwise *p, ew_lane *lane, const uint8_t *x, uint8_t *y,
                                  const ew_image *image, const ew_part *part)
 {
-    int32_t next = part->top * p->stride_h - p->pad_h, until = next + p->kernel_h;
+    int32_t next = part->top * p->stride_h - p->pad_h, until = next + p->kernel_h, from = lane->from, at = lane->at;
     lane->top = lane->ring;
-    for (int32_t row = 0; row < part->bottom - part->top; row++, until += p->stride_h) {
-        uint8_t *to = y + ew_row(image, row + lane->origin);
+    for (int32_t row = 0; row < part->bottom - part->top; row++, until += p->stride_h, at = ew_row_on(image, at, 1)) {
+        uint8_t *to = y + at;
         for (; next < until; next++) {
-            ew_gather_row(p, lane, x, next);
+            const int32_t is_inside = (uint32_t)next < (uint32_t)p->height;
+            ew_gather_row(p, lane, is_inside ? x + from : NULL);
+            if (is_inside)
+                from = ew_row_on(&p->x, from, 1);
             lane->top = ew_ring_next(lane, lane->top);
         }
         p->row(p, lane, to);
@@ -166,7 +169,8 @@ static void ew_run_lanes(const ew_depthwise *p, const uint8_t *x, uint8_t *y, co
     lane.down = p->stride_h * p->pitch;
     lane.line = image->row;
     lane.rows = 1;
-    lane.origin = origin;
+    lane.at = ew_row(image, origin);
+    lane.from = ew_row(&p->x, ew_max(0, part->top * p->stride_h - p->pad_h));
     lane.start = lane.drop = 0;
     lane.before = 2 * before + EW_UPPER;
     lane.inside = ew_max(0, ew_min(p->width - left, p->pitch) - before);
@@ -175,7 +179,8 @@ static void ew_run_lanes(const ew_depthwise *p, const uint8_t *x, uint8_t *y, co
         return;
     if (lane.inside > 0)
         x += (left + before) * p->x.pixel;
-    for (int32_t channel = first; channel < last; channel++, y++) {
+    int32_t source = first / p->multiplier, rest = (source + 1) * p->multiplier - first; /* that still read it */
+    for (int32_t channel = first; channel < last; channel++, y++, rest--) {
         const int32_t *factors = p->factors + p->factor_count * channel;
         const int8_t *w = p->weights + channel * p->kernel_h * p->kernel_w;
         lane.multiplier = factors[0];
@@ -190,10 +195,14 @@ static void ew_run_lanes(const ew_depthwise *p, const uint8_t *x, uint8_t *y, co
             ew_spread_weights(p, w, weights);
         else
             ew_nine_weights(w, p->left, lane.nine);
+        if (rest == 0) {
+            source++;
+            rest = p->multiplier;
+        }
         if (p->slots > p->kernel_h)
-            ew_run_whole(p, &lane, x + channel / p->multiplier, y + ew_row(image, origin), part);
+            ew_run_whole(p, &lane, x + source, y + lane.at, part);
         else
-            ew_run_ring(p, &lane, x + channel / p->multiplier, y, image, part);
+            ew_run_ring(p, &lane, x + source, y, image, part);
     }
 }
 

@@ -19,7 +19,7 @@ typedef struct {
     int32_t pitch; /* numbers of a row */
     int32_t step, count; /* bytes from output to output; outputs of a row */
     int32_t down, line, rows; /* numbers from window to window below; bytes from row to row of outputs; rows to do */
-    int32_t origin; /* row of the outputs' image where the part begins */
+    int32_t at, from; /* where the part begins in the outputs' image; the first row that it reads in the input's */
     int32_t start, drop; /* of sums; what negative ones lose when they are rounded */
     int32_t before, inside; /* bytes of a row of the ring before the image begins; columns of the image */
     int32_t settles; /* whether outputs are still to be clamped or flipped */

@@ -12,21 +12,6 @@
 #define EW_DIRECT_AS_IS(v) ((void)0)
 #endif
 
-/* One channel of a part. */
-typedef struct {
-    int8_t *x; /* the first column that is there, in row 0 */
-    uint8_t *y; /* the first column, in row 0 of the image */
-    const ew_image *image; /* of the outputs */
-    const int8_t *weights;
-    const int32_t *factors;
-    int8_t *line;
-    int32_t origin, top, rows; /* the part's first row in the image; rows of the window there; rows to do */
-    int32_t shift;
-    int32_t inner; /* outputs of a row whose windows do not leave the image to the right */
-    int8_t zero; /* padding */
-    uint8_t leaves_left, leaves_right; /* whether the first window does so to the left, the last to the right */
-} ew_direct_lane;
-
 /* What a column of the window adds to a sum. */
 #define EW_DIRECT_COLUMN(i) (c0 * w##i + c1 * w3##i + c2 * w6##i)
 
@@ -44,13 +29,13 @@ typedef struct {
     c0 = *r0;                                                                                                         \
     c1 = *r1;                                                                                                         \
     c2 = *r2;                                                                                                         \
-    if (stride == 1)                                                                                                  \
+    if (has_line)                                                                                                     \
         *r0 = (int8_t)c1;                                                                                             \
-    r0 += stride == 1 ? 1 : n0;                                                                                       \
+    r0 += has_line ? 1 : n0;                                                                                          \
     r1 += n1;                                                                                                         \
     r2 += n2
 
-EW_INLINE void ew_direct_plane(const ew_direct *layer, ew_direct_lane *channel, int32_t stride)
+EW_INLINE void ew_direct_plane(const ew_direct *layer, ew_direct_lane *channel, int32_t stride, int32_t has_line)
 {
     ew_direct_lane *volatile kept = channel; /* not in a register: weights need them all */
     ew_direct_lane *lane = kept;
@@ -62,10 +47,10 @@ EW_INLINE void ew_direct_plane(const ew_direct *layer, ew_direct_lane *channel, 
     const int32_t w61 = w[7] * (1 << left), w62 = w[8] * (1 << left);
     const int32_t multiplier = lane->factors[0], offset = lane->factors[1], shift = lane->shift;
     for (int32_t row = 0, top = lane->top; row < lane->rows; row++, top += stride) {
-        int8_t *r0 = stride == 1 ? lane->line : &lane->zero, *r1 = lane->x + ew_row(&p->x, top + 1), *r2 = &lane->zero;
+        int8_t *r0 = has_line ? lane->line : &lane->zero, *r1 = lane->x + ew_row(&p->x, top + 1), *r2 = &lane->zero;
         uint8_t *y = lane->y + ew_row(lane->image, lane->origin + row);
         int32_t n0 = 0, n2 = 0, next = 0, v, c0, c1, c2, last;
-        if (stride == 2 && top >= 0) {
+        if (!has_line && top >= 0) {
             r0 = lane->x + ew_row(&p->x, top);
             n0 = n1;
         }
@@ -112,25 +97,25 @@ EW_INLINE void ew_direct_plane(const ew_direct *layer, ew_direct_lane *channel, 
     }
 }
 
-EW_DIRECT_HOT static void ew_direct_full(const ew_direct *p, ew_direct_lane *lane)
-{
-    ew_direct_plane(p, lane, 1);
-}
-
-EW_DIRECT_HOT static void ew_direct_half(const ew_direct *p, ew_direct_lane *lane)
-{
-    ew_direct_plane(p, lane, 2);
-}
-
 /* The row above the first window's middle, or padding. */
-static void ew_direct_line(const ew_direct *p, const ew_direct_lane *lane, int32_t columns)
+static void ew_direct_line(const ew_direct *p, const ew_direct_lane *lane)
 {
     const int8_t *x = lane->top < 0 ? &lane->zero : lane->x + ew_row(&p->x, lane->top);
     const int32_t step = lane->top < 0 ? 0 : p->x.pixel;
     int8_t *line = lane->line;
-    for (const int8_t *const end = line + columns; line != end; x += step)
+    for (const int8_t *const end = line + lane->columns; line != end; x += step)
         *line++ = *x;
 }
+
+EW_DIRECT_HOT void ew_direct_kept(const ew_direct *p, ew_direct_lane *lane)
+{
+    ew_direct_line(p, lane);
+    ew_direct_plane(p, lane, 1, 1);
+}
+
+EW_DIRECT_HOT void ew_direct_full(const ew_direct *p, ew_direct_lane *lane) { ew_direct_plane(p, lane, 1, 0); }
+
+EW_DIRECT_HOT void ew_direct_half(const ew_direct *p, ew_direct_lane *lane) { ew_direct_plane(p, lane, 2, 0); }
 
 /* Some channels of a part. The image of the outputs begins at `y`; the part's first row is row `origin` there. */
 static void ew_direct_part(const ew_direct *p, int8_t *x, uint8_t *y, const ew_image *image, int32_t origin,
@@ -145,6 +130,7 @@ static void ew_direct_part(const ew_direct *p, int8_t *x, uint8_t *y, const ew_i
     lane.top = part->top * p->stride - p->pad_h;
     lane.rows = part->bottom - part->top;
     lane.shift = p->shift;
+    lane.columns = ew_min(end, p->width) - begin;
     lane.zero = p->zero;
     lane.leaves_left = left < 0;
     lane.leaves_right = end > p->width;
@@ -158,12 +144,7 @@ static void ew_direct_part(const ew_direct *p, int8_t *x, uint8_t *y, const ew_i
         lane.factors = p->factors + p->factor_count * channel;
         if (p->factor_count == 3)
             lane.shift = lane.factors[2];
-        if (p->stride == 1) {
-            ew_direct_line(p, &lane, ew_min(end, p->width) - begin);
-            ew_direct_full(p, &lane);
-        } else {
-            ew_direct_half(p, &lane);
-        }
+        p->plane(p, &lane);
     }
 }
 

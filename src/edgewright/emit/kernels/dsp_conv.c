@@ -120,7 +120,7 @@ static void ew_dsp_begin_row(const ew_dsp_convolution *layer, uint8_t *y, const 
     at->rest = part->right - part->left;
     at->i = at->row * layer->row_stride - layer->top;
     at->j = column * layer->stride - layer->left;
-    at->is_inside = layer->x.rows == 0 && at->i >= 0 && at->i + (layer->rows - 1) * layer->row_step < layer->height;
+    at->is_inside = at->i >= 0 && at->i + (layer->rows - 1) * layer->row_step < layer->height;
     at->to = y + ew_row(&layer->y, at->row) + column * layer->y.pixel;
 }
 
@@ -136,7 +136,9 @@ static void ew_dsp_next(const ew_dsp_convolution *layer, uint8_t *y, const ew_pa
     }
 }
 
-void ew_dsp_conv(const ew_dsp_convolution *layer, const void *x, void *y, const ew_part *part, void *columns)
+/* `is_bent`: x is a rolling buffer, where rows begin anew. */
+EW_INLINE void ew_dsp_by_pairs(const ew_dsp_convolution *layer, const void *x, void *y, const ew_part *part,
+                               void *columns, int32_t is_bent)
 {
     const uint8_t *bytes = (const uint8_t *)x;
     const uint32_t minus = ((uint32_t)-layer->zero & 0xFFFFu) * 0x10001u, flip = layer->flip * 0x01010101u;
@@ -153,7 +155,17 @@ void ew_dsp_conv(const ew_dsp_convolution *layer, const void *x, void *y, const 
         const ew_dsp_cursor one = at;
         if (count > 1) /* a last pixel without a partner is its own */
             ew_dsp_next(layer, (uint8_t *)y, part, &at);
-        if (one.is_inside && at.is_inside && one.j >= 0 && at.j >= 0 && one.j < last && at.j < last) {
+        const int32_t is_inside =
+            one.is_inside && at.is_inside && one.j >= 0 && at.j >= 0 && one.j < last && at.j < last;
+        if (is_inside && is_bent) {
+            const uint8_t *a = bytes + one.j * layer->x.pixel, *b = bytes + at.j * layer->x.pixel;
+            for (int32_t ky = 0; ky < layer->rows; ky++) {
+                const int32_t i = ky * layer->row_step, up = ew_row(&layer->x, one.i + i);
+                const int32_t down = ew_row(&layer->x, at.i + i);
+                for (int32_t kx = 0, tap = 0; kx < layer->runs; kx++, tap += layer->step * layer->x.pixel)
+                    to = ew_dsp_two_runs(a + up + tap, b + down + tap, length, minus, flip, to);
+            }
+        } else if (is_inside) {
             const uint8_t *a = bytes + one.i * layer->x.row + one.j * layer->x.pixel;
             const uint8_t *b = bytes + at.i * layer->x.row + at.j * layer->x.pixel;
             for (int32_t ky = 0, line = 0; ky < layer->rows; ky++, line += layer->row_step * layer->x.row)
@@ -167,4 +179,14 @@ void ew_dsp_conv(const ew_dsp_convolution *layer, const void *x, void *y, const 
         if (count > 2)
             ew_dsp_next(layer, (uint8_t *)y, part, &at);
     }
+}
+
+void ew_dsp_conv(const ew_dsp_convolution *layer, const void *x, void *y, const ew_part *part, void *columns)
+{
+    ew_dsp_by_pairs(layer, x, y, part, columns, 0);
+}
+
+void ew_dsp_conv_bent(const ew_dsp_convolution *layer, const void *x, void *y, const ew_part *part, void *columns)
+{
+    ew_dsp_by_pairs(layer, x, y, part, columns, 1);
 }

@@ -23,4 +23,7 @@ typedef struct {
  * either is written. */
 void ew_dsp_conv(const ew_dsp_convolution *layer, const void *x, void *y, const ew_part *part, void *columns);
 
+/* The same where x is a rolling buffer. */
+void ew_dsp_conv_bent(const ew_dsp_convolution *layer, const void *x, void *y, const ew_part *part, void *columns);
+
 #endif /* EW_DSP_CONV_H */

@@ -26,17 +26,28 @@
         *(to) = (uint8_t)byte_;                                                                                     \
     } while (0)
 
+/* Products of one number with the weights of four channels. */
+#define EW_PORTABLE_TAP(k)                                                                                          \
+    v = x[(k) * step];                                                                                              \
+    a0 += v * w[(k) * next];                                                                                        \
+    a1 += v * w[(k) * next + 1];                                                                                    \
+    a2 += v * w[(k) * next + 2];                                                                                    \
+    a3 += v * w[(k) * next + 3]
+
 /* Sums of four channels of one pixel, whose bytes lie `step` apart; w: weights [k][4], `next` bytes from k to k + 1. */
 EW_INLINE void ew_portable_1x4(const int8_t *x, int32_t step, const int8_t *w, int32_t next, int32_t depth,
                            const int32_t *bias, int32_t *sums)
 {
-    int32_t a0 = bias[0], a1 = bias[1], a2 = bias[2], a3 = bias[3];
-    for (const int8_t *const end = x + step * depth; x != end; x += step, w += next) {
-        const int32_t v = *x;
-        a0 += v * w[0];
-        a1 += v * w[1];
-        a2 += v * w[2];
-        a3 += v * w[3];
+    int32_t a0 = bias[0], a1 = bias[1], a2 = bias[2], a3 = bias[3], v;
+    const int8_t *const end = x + step * depth, *const fours = x + step * (depth & ~3);
+    for (; x != fours; x += 4 * step, w += 4 * next) {
+        EW_PORTABLE_TAP(0);
+        EW_PORTABLE_TAP(1);
+        EW_PORTABLE_TAP(2);
+        EW_PORTABLE_TAP(3);
+    }
+    for (; x != end; x += step, w += next) {
+        EW_PORTABLE_TAP(0);
     }
     sums[0] = a0, sums[1] = a1, sums[2] = a2, sums[3] = a3;
 }

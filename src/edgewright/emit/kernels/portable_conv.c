@@ -122,11 +122,11 @@ EW_APART static void ew_portable_collect(const ew_convolution *p, const uint8_t 
                                          int8_t *to, int32_t step)
 {
     for (int32_t i = 0; i < p->kernel_h; i++, y += p->dilation_h) {
+        const uint8_t *const line = y >= 0 && y < p->height ? x + ew_row(&p->x, y) : NULL;
         int32_t at = left;
         for (int32_t j = 0; j < p->kernel_w; j++, at += p->dilation_w) {
-            if (y >= 0 && y < p->height && at >= 0 && at < p->width) {
-                const uint8_t *const from = x + ew_row(&p->x, y) + at * p->x.pixel;
-                to = ew_portable_spread(from, p->depth, 1, 0, p->flip, to, step);
+            if (line && at >= 0 && at < p->width) {
+                to = ew_portable_spread(line + at * p->x.pixel, p->depth, 1, 0, p->flip, to, step);
             } else {
                 for (int32_t k = 0; k < p->depth; k++, to += step)
                     *to = p->zero;
@@ -135,17 +135,26 @@ EW_APART static void ew_portable_collect(const ew_convolution *p, const uint8_t 
     }
 }
 
-/* What the window at an output pixel covers, to every `step`-th byte. */
-static void ew_portable_gather(const ew_convolution *p, const uint8_t *x, int32_t row, int32_t column, int8_t *to,
-                               int32_t step)
+/* What the window at an output pixel covers, to every `step`-th byte. `line` is where its first row begins. */
+static void ew_portable_gather(const ew_convolution *p, const uint8_t *x, int32_t row, int32_t column, int32_t line,
+                               int8_t *to, int32_t step)
 {
     const int32_t left = column * p->stride_w - p->pad_w, top = row * p->stride_h - p->pad_h;
-    if (p->has_runs && left >= 0 && left + p->kernel_w <= p->width && top >= 0 &&
-        top + (p->kernel_h - 1) * p->dilation_h < p->height)
-        ew_portable_spread(x + top * p->x.row + left * p->x.pixel, p->kernel_w * p->depth, p->kernel_h,
-                           p->dilation_h * p->x.row, p->flip, to, step);
-    else
+    if (!p->has_runs || left < 0 || left + p->kernel_w > p->width || top < 0 ||
+        top + (p->kernel_h - 1) * p->dilation_h >= p->height) {
         ew_portable_collect(p, x, top, left, to, step);
+        return;
+    }
+    const int32_t lines = p->x.rows ? 1 : p->kernel_h; /* at the same distance */
+    for (int32_t i = 0; i < p->kernel_h; i += lines, line = ew_row_on(&p->x, line, p->dilation_h))
+        to = ew_portable_spread(x + line + left * p->x.pixel, p->kernel_w * p->depth, lines, p->dilation_h * p->x.row,
+                                p->flip, to, step);
+}
+
+/* Where in x the windows of an output row begin. */
+EW_INLINE int32_t ew_portable_line(const ew_convolution *p, int32_t row)
+{
+    return ew_row(&p->x, row * p->stride_h - p->pad_h);
 }
 
 void ew_portable_conv(const ew_convolution *p, const uint8_t *x, uint8_t *y, ew_part part, int8_t *columns)
@@ -153,17 +162,20 @@ void ew_portable_conv(const ew_convolution *p, const uint8_t *x, uint8_t *y, ew_
     const int32_t step = p->is_backward ? -1 : 1;
     int32_t row = p->is_backward ? part.bottom - 1 : part.top;
     int32_t column = p->is_backward ? part.right - 1 : part.left;
+    int32_t line = ew_portable_line(p, row), target = ew_row(&p->y, row);
     int32_t count = ew_max(part.bottom - part.top, 0) * ew_max(part.right - part.left, 0);
     while (count > 0) {
         const int32_t pixels = count < p->pixels ? 1 : p->pixels;
         uint8_t *at[4];
         for (int32_t i = 0; i < pixels; i++) {
-            ew_portable_gather(p, x, row, column, columns + i, pixels);
-            at[i] = y + ew_row(&p->y, row) + column * p->y.pixel;
+            ew_portable_gather(p, x, row, column, line, columns + i, pixels);
+            at[i] = y + target + column * p->y.pixel;
             column += step;
             if (column < part.left || column >= part.right) {
                 column = p->is_backward ? part.right - 1 : part.left;
                 row += step;
+                line = ew_portable_line(p, row);
+                target = ew_row(&p->y, row);
             }
         }
         if (pixels == 4)

@@ -118,25 +118,25 @@ EW_OFTEN_RUN EW_APART static void ew_pairs_pixels(const ew_products *products, c
     }
 }
 
-/* The first place that a window covers. */
+/* The first place that a window covers, and where that row begins. */
 typedef struct {
-    int32_t top, left;
+    int32_t top, left, line;
 } ew_pair_at;
 
-/* Where the window at a place of the image begins if it lies side by side in there, else NULL. */
-EW_INLINE const uint8_t *ew_pairs_run(const ew_convolution *p, const uint8_t *x, int32_t top, int32_t left)
+/* Where the window at a place of the image begins if its lines lie side by side in there, else NULL. */
+EW_INLINE const uint8_t *ew_pairs_run(const ew_convolution *p, const uint8_t *x, const ew_pair_at *at)
 {
-    const int32_t is_inside = left >= 0 && left + p->kernel_w <= p->width && top >= 0 &&
-                              top + (p->kernel_h - 1) * p->dilation_h < p->height;
-    return p->has_runs && is_inside ? x + top * p->x.row + left * p->x.pixel : NULL;
+    const int32_t is_inside = at->left >= 0 && at->left + p->kernel_w <= p->width && at->top >= 0 &&
+                              at->top + (p->kernel_h - 1) * p->dilation_h < p->height;
+    return p->has_runs && is_inside ? x + at->line + at->left * p->x.pixel : NULL;
 }
 
 /* The windows of two pixels, of `lines` times `size` bytes. */
-EW_OFTEN_RUN EW_APART static void ew_pairs_join(const ew_convolution *p, const uint8_t *a, const uint8_t *b,
-                                                int32_t *to)
+EW_OFTEN_RUN EW_APART static int32_t *ew_pairs_join(const ew_convolution *p, const uint8_t *a, const uint8_t *b,
+                                                    int32_t lines, int32_t *to)
 {
     const int32_t size = p->kernel_w * p->depth, line = p->dilation_h * p->x.row - size, flip = p->flip;
-    for (int32_t i = p->kernel_h; i > 0; i--, a += line, b += line) {
+    for (; lines > 0; lines--, a += line, b += line) {
         const uint8_t *const end = a + size, *const fours = flip ? a : a + (size & ~3);
         for (; a != fours; a += 4, b += 4, to += 8) {
             to[0] = (int8_t)a[0] + (int8_t)b[0] * 65536;
@@ -146,6 +146,22 @@ EW_OFTEN_RUN EW_APART static void ew_pairs_join(const ew_convolution *p, const u
         }
         for (; a != end; a++, b++, to += 2)
             *to = (int8_t)(*a ^ flip) + (int8_t)(*b ^ flip) * 65536;
+    }
+    return to;
+}
+
+/* The same from a rolling buffer. */
+static void ew_pairs_join_bent(const ew_convolution *p, const uint8_t *a, const uint8_t *b, const ew_pair_at *at,
+                               int32_t *to)
+{
+    int32_t up = at[0].line, down = at[1].line;
+    for (int32_t i = 0; i < p->kernel_h; i++) {
+        const int32_t next_up = ew_row_on(&p->x, up, p->dilation_h), next_down = ew_row_on(&p->x, down, p->dilation_h);
+        to = ew_pairs_join(p, a, b, 1, to);
+        a += next_up - up;
+        b += next_down - down;
+        up = next_up;
+        down = next_down;
     }
 }
 
@@ -167,10 +183,13 @@ EW_APART static void ew_pairs_collect(const ew_convolution *p, const uint8_t *x,
 /* What the windows of two pixels cover, or of one. */
 static void ew_pairs_gather(const ew_convolution *p, const uint8_t *x, const ew_pair_at *at, int32_t *to, int32_t pixels)
 {
-    const uint8_t *const a = ew_pairs_run(p, x, at[0].top, at[0].left);
-    const uint8_t *const b = pixels == 1 ? NULL : ew_pairs_run(p, x, at[1].top, at[1].left);
+    const uint8_t *const a = ew_pairs_run(p, x, &at[0]);
+    const uint8_t *const b = pixels == 1 ? NULL : ew_pairs_run(p, x, &at[1]);
     if (a && b) {
-        ew_pairs_join(p, a, b, to);
+        if (p->x.rows)
+            ew_pairs_join_bent(p, a, b, at, to);
+        else
+            ew_pairs_join(p, a, b, p->kernel_h, to);
         return;
     }
     ew_pairs_collect(p, x, at[0].top, at[0].left, to, 1, 0);
@@ -185,25 +204,34 @@ void ew_portable_pairs(const ew_convolution *p, const uint8_t *x, uint8_t *y, co
     int32_t column = p->is_backward ? part->right - 1 : part->left;
     int32_t *const last = columns + 2 * p->products.depth - 2; /* gathered only where depth is even */
     int32_t count = ew_max(part->bottom - part->top, 0) * ew_max(part->right - part->left, 0);
+    ew_pair_at next = {0, 0, 0};
+    uint8_t *line = NULL; /* of the row of outputs that `next` belongs to */
     last[0] = last[1] = 0;
     while (count > 0) {
-        const int32_t pixels = count < 4 ? 1 : 4;
+        const int32_t pixels = count < 3 ? 1 : 4; /* of four, the last may be computed twice */
         uint8_t *to[4];
         ew_pair_at at[4];
-        for (int32_t i = 0; i < pixels; i++) {
-            at[i].top = row * p->stride_h - p->pad_h;
+        for (int32_t i = 0; i < pixels; i++, count--) {
+            if (!line) {
+                next.top = row * p->stride_h - p->pad_h;
+                next.line = ew_row(&p->x, next.top);
+                line = y + ew_row(&p->y, row);
+            }
+            at[i] = next;
             at[i].left = column * p->stride_w - p->pad_w;
-            to[i] = y + ew_row(&p->y, row) + column * p->y.pixel;
+            to[i] = line + column * p->y.pixel;
+            if (count == 1 && i < pixels - 1)
+                continue;
             column += step;
             if (column < part->left || column >= part->right) {
                 column = p->is_backward ? part->right - 1 : part->left;
                 row += step;
+                line = NULL;
             }
         }
         ew_pairs_gather(p, x, at, columns, pixels);
         if (pixels == 4)
             ew_pairs_gather(p, x, at + 2, columns + 1, 2);
         ew_pairs_pixels(&p->products, columns, to, pixels);
-        count -= pixels;
     }
 }

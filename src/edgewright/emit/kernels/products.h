@@ -50,7 +50,7 @@ typedef struct {
     uint8_t flip;        /* 0x80 turns uint8 into int8 */
     uint8_t pixels;      /* gathered at once: 4, or 1 where there is no room for more; 0: read as they lie */
     uint8_t is_backward; /* from the last pixel to the first */
-    uint8_t has_runs;    /* a line of a window lies side by side, and all its lines at the same distance */
+    uint8_t has_runs;    /* a line of a window lies side by side */
 } ew_convolution;
 
 /* `part` of an output, as an argument. */

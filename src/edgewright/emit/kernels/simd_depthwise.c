@@ -1,5 +1,7 @@
 #include "simd_depthwise.h"
 
+#define EW_SIMD_TAPS 32 /* most rows of a window */
+
 /* The rows at hand: padded columns of one group of channels; row i lies at i modulo `count`. */
 typedef struct {
     float *data;
@@ -77,8 +79,6 @@ EW_INLINE void ew_simd_keep_row(
 EW_WINDOWS(1)
 EW_WINDOWS(4)
 EW_WINDOWS(8)
-
-#define EW_SIMD_TAPS 32 /* most rows of a window */
 
 /* Stores the sums of `some` channels from `channel` on, to y or y8. */
 EW_INLINE void ew_simd_window_end(
@@ -162,6 +162,78 @@ EW_INLINE ew_vf ew_simd_window_near(
     return sum;
 }
 
+/* All channels of one pixel, nothing kept. */
+EW_INLINE void ew_simd_pixel_near(
+    const ew_simd_windows *w, int32_t row, int32_t column, int32_t channel, const ew_simd_depthwise *real,
+    const float *x, float *y, const ew_simd_depthwise8 *whole, const uint8_t *x8, uint8_t *y8, uint8_t flip,
+    int32_t zero)
+{
+    const int32_t to = ew_row(&w->out, row) + column * w->out.pixel;
+    for (int32_t c = channel; c < w->channels; c += EW_LANES) {
+        const int32_t some = ew_min(EW_LANES, w->channels - c);
+        const ew_vf sum = ew_simd_window_near(
+            w, row * w->stride_y - w->top, column * w->stride_x - w->left, c, some, x, x8, flip, zero);
+        ew_simd_ending ending;
+        if (whole)
+            ending = ew_simd_prepared(&whole->finish, c);
+        ew_simd_window_end(sum, c, some, real, y ? y + to + c : NULL, whole, &ending, y8 ? y8 + to + c : NULL);
+    }
+}
+
+/* Columns first..last - 1 of a row of outputs, whose windows lie inside of the image: whole vectors of channels. */
+static void ew_simd_row_straight(
+    const ew_simd_depthwise *real, const float *const *rows, int32_t first, int32_t last, float *y)
+{
+    const ew_simd_windows *const w = &real->windows;
+    const int32_t block = last - first >= 8 ? 8 : last - first >= 4 ? 4 : 1;
+    float sums[8 * EW_LANES];
+    for (int32_t c = 0; c + EW_LANES <= w->channels; c += EW_LANES)
+        for (int32_t done = first; done < last; done += block) {
+            const int32_t column = ew_min(done, last - block);
+            const int32_t at = (column * w->stride_x - w->left) * w->in.pixel + c;
+            if (block == 8)
+                ew_simd_windows_8(w, rows, at, w->in.pixel, w->weights + c, sums);
+            else if (block == 4)
+                ew_simd_windows_4(w, rows, at, w->in.pixel, w->weights + c, sums);
+            else
+                ew_simd_windows_1(w, rows, at, w->in.pixel, w->weights + c, sums);
+            for (int32_t n = 0; n < block; n++)
+                ew_simd_window_end(
+                    ew_vf_load(sums + n * EW_LANES), c, EW_LANES, real, y + (column + n) * w->out.pixel + c, NULL, NULL,
+                    NULL);
+        }
+}
+
+/* Row after row from where they lie. Windows that leave the image, and channels beyond whole vectors, go one by one. */
+static void ew_simd_slide_straight(const ew_simd_depthwise *real, ew_part part, const float *x, float *y)
+{
+    const ew_simd_windows *const w = &real->windows;
+    const int32_t reach_x = (w->kernel_x - 1) * w->dilation_x, reach_y = (w->kernel_y - 1) * w->dilation_y;
+    const int32_t rest = w->channels % EW_LANES ? w->channels - w->channels % EW_LANES : w->channels;
+    const float *rows[EW_SIMD_TAPS];
+    for (int32_t row = part.top; row < part.bottom; row++) {
+        const int32_t top = row * w->stride_y - w->top;
+        float *const line = y + ew_row(&w->out, row);
+        int32_t first = part.right, last = part.right; /* of the columns whose windows lie inside */
+        if (top >= 0 && top + reach_y < w->height) {
+            const int32_t end = w->width - reach_x + w->left; /* of their first taps */
+            first = ew_between(part.left, (ew_max(w->left, 0) + w->stride_x - 1) / w->stride_x, part.right);
+            last = ew_between(first, end > 0 ? (end + w->stride_x - 1) / w->stride_x : 0, part.right);
+            for (int32_t ky = 0; ky < w->kernel_y; ky++)
+                rows[ky] = x + ew_row(&w->in, top + ky * w->dilation_y);
+            if (first < last)
+                ew_simd_row_straight(real, rows, first, last, line);
+        }
+        for (int32_t column = part.left; column < part.right; column++) {
+            const int32_t channel = column >= first && column < last ? rest : 0;
+            if (channel < w->channels)
+                ew_simd_pixel_near(w, row, column, channel, real, x, y, NULL, NULL, NULL, 0, 0);
+            if (real->kind)
+                ew_simd_activate(line + column * w->out.pixel, w->channels, real->kind, real->a, real->b);
+        }
+    }
+}
+
 /* Pixel after pixel, nothing kept. */
 EW_INLINE void ew_simd_slide_near(
     const ew_simd_windows *w, ew_part part, const ew_simd_depthwise *real, const float *x, float *y,
@@ -171,18 +243,10 @@ EW_INLINE void ew_simd_slide_near(
     for (int32_t n = 0; n < pixels; n++) {
         const int32_t at = w->is_backward ? pixels - 1 - n : n;
         const int32_t row = part.top + at / width, column = part.left + at % width;
-        const int32_t to = ew_row(&w->out, row) + column * w->out.pixel;
-        for (int32_t c = 0; c < w->channels; c += EW_LANES) {
-            const int32_t some = ew_min(EW_LANES, w->channels - c);
-            const ew_vf sum = ew_simd_window_near(
-                w, row * w->stride_y - w->top, column * w->stride_x - w->left, c, some, x, x8, flip, zero);
-            ew_simd_ending ending;
-            if (whole)
-                ending = ew_simd_prepared(&whole->finish, c);
-            ew_simd_window_end(sum, c, some, real, y ? y + to + c : NULL, whole, &ending, y8 ? y8 + to + c : NULL);
-        }
+        ew_simd_pixel_near(w, row, column, 0, real, x, y, whole, x8, y8, flip, zero);
         if (real && real->kind)
-            ew_simd_activate(y + to, w->channels, real->kind, real->a, real->b);
+            ew_simd_activate(
+                y + ew_row(&w->out, row) + column * w->out.pixel, w->channels, real->kind, real->a, real->b);
     }
 }
 
@@ -201,6 +265,10 @@ EW_INLINE void ew_simd_slide(
     kept.left = part.left * w->stride_x - w->left;
     if (count <= 0)
         return;
+    if (real && w->group < 0) {
+        ew_simd_slide_straight(real, part, x, y);
+        return;
+    }
     if (!w->group) {
         ew_simd_slide_near(w, part, real, x, y, whole, x8, y8, flip, zero);
         return;

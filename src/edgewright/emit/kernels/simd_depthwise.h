@@ -5,7 +5,9 @@
  * once; and lie in the same place, if channels are done in groups. Sums of eight-bit products are whole numbers below
  * 2^24, which floats add up without error.
  *
- * Where there is no room for rows, windows are read where they lie, pixel by pixel: half as fast. */
+ * Where there is no room for rows, windows are read where they lie, pixel by pixel: half as fast. Floats that share no
+ * memory with the output are read where they lie, several windows at once: nothing is copied, so that a single row costs
+ * no more than its share of a whole layer. */
 #ifndef EW_SIMD_DEPTHWISE_H
 #define EW_SIMD_DEPTHWISE_H
 
@@ -17,7 +19,7 @@ typedef struct {
     int32_t height, width, channels;
     int32_t kernel_y, kernel_x, stride_y, stride_x, dilation_y, dilation_x, top, left;
     ew_image in, out;
-    int32_t group; /* channels at a time, whole panels; 0: no rows are kept */
+    int32_t group; /* channels at a time, whole panels; 0: no rows are kept; -1: and no memory is shared */
     int32_t is_backward; /* rows come in reverse order */
 } ew_simd_windows;
 

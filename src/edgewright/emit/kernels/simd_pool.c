@@ -12,13 +12,21 @@ static int32_t ew_simd_inside(int32_t at, int32_t step, int32_t taps, int32_t lo
     return end - begin;
 }
 
-EW_INLINE ew_vf ew_simd_pooled(
-    const float *x, int32_t rows, int32_t row, int32_t taps, int32_t tap, int32_t is_max, int32_t n)
+/* The taps of a window that exist: its first row begins `line` elements behind x. */
+typedef struct {
+    int32_t line, rows, taps;
+    int32_t down, tap; /* elements from row to row, and from tap to tap */
+    int32_t last; /* where rows of a rolling buffer begin anew; 0: nowhere */
+} ew_simd_window;
+
+EW_INLINE ew_vf ew_simd_pooled(const float *x, const ew_simd_window *window, int32_t is_max, int32_t n)
 {
     ew_vf result = ew_vf_all(is_max ? -INFINITY : 0.0f);
-    for (int32_t i = 0; i < rows; i++, x += row) {
-        const float *at = x;
-        for (int32_t j = 0; j < taps; j++, at += tap) {
+    for (int32_t i = 0, line = window->line; i < window->rows; i++, line += window->down) {
+        if (window->last && line >= window->last)
+            line -= window->last;
+        const float *at = x + line;
+        for (int32_t j = 0; j < window->taps; j++, at += window->tap) {
             const ew_vf v = n == EW_LANES ? ew_vf_load(at) : ew_vf_load_some(at, n);
             result = is_max ? ew_vf_max(result, v) : ew_vf_add(result, v);
         }
@@ -33,22 +41,22 @@ static void ew_simd_pool_pixel(const ew_simd_pool *pool, const float *x, float *
     int32_t ky, kx, unused;
     const int32_t rows = ew_simd_inside(up, pool->dilation_y, pool->kernel_y, 0, pool->height, &ky);
     const int32_t taps = ew_simd_inside(side, pool->dilation_x, pool->kernel_x, 0, pool->width, &kx);
+    const ew_simd_window window = {ew_row(&pool->in, up + ky * pool->dilation_y), rows, taps,
+                                   pool->dilation_y * pool->in.row, pool->dilation_x * pool->in.pixel,
+                                   pool->in.rows * pool->in.row};
     const int32_t count =
         ew_simd_inside(up, pool->dilation_y, pool->kernel_y, counted->top, counted->bottom, &unused) *
         ew_simd_inside(side, pool->dilation_x, pool->kernel_x, counted->left, counted->right, &unused);
     const ew_vf share = ew_vf_all((float)ew_max(count, 1));
-    const int32_t row = pool->dilation_y * pool->in.row, tap = pool->dilation_x * pool->in.pixel;
-    const float *const corner =
-        x + (up + ky * pool->dilation_y) * pool->in.row + (side + kx * pool->dilation_x) * pool->in.pixel;
+    x += (side + kx * pool->dilation_x) * pool->in.pixel;
     for (int32_t c = 0; c < pool->channels; c += EW_LANES) {
         const int32_t n = ew_min(EW_LANES, pool->channels - c);
         ew_vf v;
         if (pool->is_max)
-            v = n == EW_LANES ? ew_simd_pooled(corner + c, rows, row, taps, tap, 1, EW_LANES)
-                              : ew_simd_pooled(corner + c, rows, row, taps, tap, 1, n);
+            v = n == EW_LANES ? ew_simd_pooled(x + c, &window, 1, EW_LANES) : ew_simd_pooled(x + c, &window, 1, n);
         else
-            v = ew_vf_div(n == EW_LANES ? ew_simd_pooled(corner + c, rows, row, taps, tap, 0, EW_LANES)
-                                        : ew_simd_pooled(corner + c, rows, row, taps, tap, 0, n), share);
+            v = ew_vf_div(n == EW_LANES ? ew_simd_pooled(x + c, &window, 0, EW_LANES)
+                                        : ew_simd_pooled(x + c, &window, 0, n), share);
         if (n == EW_LANES)
             ew_vf_store(y + c, v);
         else

@@ -87,15 +87,18 @@ def convolution(
     note = f"{site.layer.name}: weights"
     fields = (site.unit.constants.add(weights, note), *products.fields)
     _, _, depth, _, kernel_w, _, _, _, dilation_w, *_ = window
-    has_runs = not x.window and (kernel_w == 1 or (dilation_w == 1 and x.strides[-2] == depth))
+    has_runs = kernel_w == 1 or (dilation_w == 1 and x.strides[-2] == depth)
     flags = (products.zero, products.flip, pixels, int(site.is_backward), int(has_runs))
     return site.unit.table("ew_convolution", (braced(fields), image(x), image(y), *window, *flags))
 
 
-def column_buffer(site: Site, depth: int, most: int) -> tuple[int, str | None] | None:
-    """(pixels gathered at once, the buffer in the arena, or None for the stack); None if there is no room."""
+def column_buffer(site: Site, depth: int, most: int, stack: int = STACK) -> tuple[int, str | None] | None:
+    """(pixels gathered at once, the buffer in the arena, or None for the stack); None if there is no room.
+
+    On the stack, the buffer has at most `stack` bytes.
+    """
     for pixels in (most, 1):
         hole = site.scratch(pixels * depth)
-        if hole is not None or pixels * depth <= STACK:
+        if hole is not None or pixels * depth <= stack:
             return pixels, hole
     return None

@@ -13,7 +13,7 @@ from ...program import Sweep
 from ..site import Site
 from ..source import Expr, Source
 from ..target import Family
-from . import depthwise_direct
+from . import depthwise_direct, depthwise_rows
 from .depthwise_factors import Factors, factors_of, flip
 from .images import image, part_pointer
 
@@ -29,7 +29,7 @@ def conv2d(site: Site, c: Source) -> bool:
     factors = factors_of(site)
     if factors is None:
         return False
-    if not depthwise_direct.write(site, c, factors):
+    if not depthwise_direct.write(site, c, factors) and not depthwise_rows.write(site, c, factors):
         _write(site, c, _geometry(site, op, factors), factors)
     return True
 
@@ -115,7 +115,7 @@ class _Geometry:
 def _geometry(site: Site, op: Conv2d, factors: Factors) -> _Geometry:
     _, kh, kw, _ = site.shapes[1]
     kernel = _extent(kh, op.dilation[0]), _extent(kw, op.dilation[1])
-    size = _size(site, 1), _size(site, 2), _size(site, 3)
+    size = site.most[1], site.most[2], site.most[3]
     plain = _Geometry(kernel, op.stride, (op.pads[0], op.pads[1]), size, factors.has_sign)
     room = _room(site)
     if site.sweep is not Sweep.CHANNELS and site.shares(0):
@@ -123,7 +123,8 @@ def _geometry(site: Site, op: Conv2d, factors: Factors) -> _Geometry:
     else:
         made = plain.exchanged if _goes_by_columns(site, op, plain, room) else plain
     whole = replace(made, is_whole=True)
-    return whole if site.output.window is None and whole.scratch <= room else made
+    is_straight = site.output.window is None or size[0] == 1
+    return whole if is_straight and whole.scratch <= room else made
 
 
 def _room(site: Site) -> int:
@@ -148,12 +149,6 @@ def _in_blocks(plain: _Geometry, room: int) -> _Geometry:
     blocks = [(n, columns) for n in range(rows, 0, -1)] + [(1, n) for n in range(columns - 1, 1, -1)]
     made = (replace(plain, block=block) for block in blocks)
     return next((found for found in made if found.scratch <= room), replace(plain, block=(1, 1)))
-
-
-def _size(site: Site, axis: int) -> int:
-    """The most indices along an axis of the region."""
-    low, high = site.region[axis]
-    return high - low if isinstance(low, int) and isinstance(high, int) else site.result.shape[axis]
 
 
 def _write(site: Site, c: Source, shape: _Geometry, factors: Factors) -> None:

@@ -15,6 +15,7 @@ from ..target import Architecture, Family
 from .depthwise_factors import LEAST_LEFT, Factors
 from .images import image, part_pointer
 
+FEW_ROWS = 2  # for so few, to copy the row above is not worth it
 STACK_BYTES = 768  # for a line and a block of outputs where the arena has no room
 
 
@@ -23,7 +24,7 @@ class _Walk:
     """How the layer is worked through."""
 
     axes: tuple[int, int]  # of the image that are the kernel's rows and columns
-    line: int  # bytes of the row above
+    line: int  # bytes of the row above, where it is kept aside
     block: tuple[int, int] | None  # rows and columns computed before the first is written
     depth: int  # channels of a block
 
@@ -80,8 +81,8 @@ def _is_in_place(site: Site, op: Conv2d) -> bool:
 
 def _walk(site: Site, op: Conv2d) -> _Walk | None:
     """The cheapest way there is scratch for: long rows, and large blocks where memory is shared."""
-    rows, columns, depth = (_size(site, axis) for axis in (1, 2, 3))
-    plain = _Walk((1, 2), columns + 2 if op.stride == (1, 1) else 0, None, depth)
+    _, rows, columns, depth = site.most
+    plain = _Walk((1, 2), columns + 2 if _keeps_a_line(site, op) else 0, None, depth)
     room = max(site.hole[1] if site.hole else 0, STACK_BYTES)
     if site.sweep is not Sweep.CHANNELS and site.shares(0):
         blocks = [(n, columns) for n in range(rows, 0, -1)] + [(1, n) for n in range(columns - 1, 0, -1)]
@@ -93,10 +94,9 @@ def _walk(site: Site, op: Conv2d) -> _Walk | None:
     return next((walk for walk in made if walk.scratch <= room), None)
 
 
-def _size(site: Site, axis: int) -> int:
-    """The most indices along an axis of the region."""
-    low, high = site.region[axis]
-    return high - low if isinstance(low, int) and isinstance(high, int) else site.result.shape[axis]
+def _keeps_a_line(site: Site, op: Conv2d) -> bool:
+    """Whether the row above is kept aside: to be there in place, and in whole layers, which share that code."""
+    return op.stride == (1, 1) and (site.sweep is Sweep.CHANNELS or site.most[1] > FEW_ROWS)
 
 
 def _scratch(site: Site, c: Source, size: int) -> str:
@@ -132,4 +132,5 @@ def _fields(site: Site, op: Conv2d, factors: Factors, walk: _Walk) -> list[Expr]
         factors.left + LEAST_LEFT,
         factors.shift,
         factors.table.shape[1],
+        f"ew_direct_{'kept' if walk.line else 'full' if op.stride == (1, 1) else 'half'}",
     ]

@@ -12,7 +12,8 @@ from ..nest import loops
 from ..site import Site
 from ..source import Expr, Source, braced, times
 from ..target import Family
-from .dsp_packing import LARGEST, Packed, overlapped, packed
+from . import dsp_windows
+from .dsp_packing import LARGEST, Packed, packed, packed_fours
 from .images import image, lies_by_pixels, part_pointer
 
 SMALL = 64  # a dense layer with less than this part of all products is small
@@ -56,7 +57,7 @@ def conv2d(site: Site, c: Source) -> bool:
         op, (size[0], size[1], size[2]), (kernel[0], kernel[1]), _runs(site, op), (image(x), image(y))
     )
     if not _has_room(site, window):
-        return _is_pointwise(site, op) and _pixel_by_pixel(site, c)
+        return _pixel_by_pixel(site, c) if _is_pointwise(site, op) else dsp_windows.write(site, c)
     batch, rows, columns, _ = site.region
     return _by_pairs(site, c, window, batch, (*rows, *columns))
 
@@ -99,7 +100,8 @@ def _by_pairs(site: Site, c: Source, window: _Window, batch: tuple[Expr, Expr], 
         inner = (0,) * max(rank - 2, 0)
         x = site.inputs[0].address((n, *inner, 0)[-rank:])
         y = site.output.address((n, *inner, made.first)[-rank:])
-        c.line(f"ew_dsp_conv(&{table}, {x}, {y}, {where}, {buffer or 'columns'});")
+        run = "ew_dsp_conv_bent" if site.inputs[0].window else "ew_dsp_conv"
+        c.line(f"{run}(&{table}, {x}, {y}, {where}, {buffer or 'columns'});")
     return True
 
 
@@ -107,13 +109,10 @@ def _pixel_by_pixel(site: Site, c: Source) -> bool:
     """Pixels that are read as they lie, one after the other: needs no memory."""
     x, y = site.inputs[0], site.output
     depth = x.tensor.shape[-1]
-    weights = site.network.constants[site.inputs[1].tensor.name].reshape(-1, 1, depth)
-    if x.strides[-1] != 1 or y.strides[-1] != 1:
+    found = packed_fours(site, depth) if x.strides[-1] == y.strides[-1] == 1 else None
+    if found is None:
         return False
-    made = packed(site, overlapped(weights[:, 0])[:, None], group=4, is_raw=True)
-    if made is None:
-        return False
-    kernel = f"dsp_fours_{'unsigned_' if x.tensor.dtype is DType.UINT8 else ''}{made.kind}"
+    made, kernel = found
     site.use("dsp_dense", kernel)
     table = site.unit.table("ew_dsp_sums", made.fields)
     with loops(c, site.region[:-1], "n", backward=site.is_backward) as at:

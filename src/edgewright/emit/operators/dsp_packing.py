@@ -60,6 +60,15 @@ def packed(site: Site, runs: Array, group: int, is_raw: bool) -> Packed | None:
     return Packed(fields, first, last - first, sums.zero - x_flip, numbers.kind)
 
 
+def packed_fours(site: Site, taps: int) -> tuple[Packed, str] | None:
+    """The layer for kernels that take `taps` bytes as they lie, and the name of the kernel."""
+    weights = site.network.constants[site.inputs[1].tensor.name].reshape(-1, taps)
+    made = packed(site, overlapped(weights)[:, None], group=4, is_raw=True)
+    if made is None:
+        return None
+    return made, f"dsp_fours_{'unsigned_' if site.inputs[0].tensor.dtype is DType.UINT8 else ''}{made.kind}"
+
+
 def overlapping(count: int, group: int) -> list[int]:
     """The indices of `count` things in whole groups: the first group, then all after the rest. Few come as they are.
 

@@ -13,6 +13,7 @@ from ..site import Site
 from ..source import Expr, Source
 from ..target import Architecture
 from .blocked import (
+    STACK,
     Products,
     column_buffer,
     convolution,
@@ -83,12 +84,13 @@ def _columns(site: Site, depth: int) -> Columns | None:
     """Room for pairs of pixels where cores have the registers for it, else for bytes; None if there is for neither."""
     first, last = site.region[-1]
     is_blocked = isinstance(first, int) and isinstance(last, int) and (last - first) % CONV_BLOCKS[0] == 0
-    if is_blocked and site.target.architecture is not Architecture.CORTEX_M:
+    has_registers = site.target.architecture is not Architecture.CORTEX_M
+    if is_blocked and has_registers:
         size = AT_ONCE // 2 * (depth + depth % 2) * PAIR_BYTES
         hole = site.scratch(size)
         if hole is not None or size <= PAIR_STACK:
             return Columns(AT_ONCE, hole, True)
-    room = column_buffer(site, depth, AT_ONCE)
+    room = column_buffer(site, depth, AT_ONCE, PAIR_STACK if has_registers else STACK)
     return Columns(*room, False) if room else None
 
 

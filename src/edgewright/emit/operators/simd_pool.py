@@ -27,7 +27,7 @@ def avg_pool2d(site: Site, c: Source) -> bool:
 
 
 def _pool(site: Site, c: Source, op: MaxPool2d | AvgPool2d, counted: tuple[int, int, int, int]) -> bool:
-    if not is_ours(site, "float32") or not is_plain_image(site) or site.inputs[0].window:
+    if not is_ours(site, "float32") or not is_plain_image(site):
         return False
     site.use("simd_pool")
     end = ending(op.activation)

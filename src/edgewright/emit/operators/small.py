@@ -8,6 +8,7 @@ from ...network import Arithmetic, DType
 from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_scales import activation_range, scale, zero
 from ...network.operators import Binary, BinaryKind
+from ..nest import Bounds, loops
 from ..place import Place
 from ..site import Site
 from ..source import Expr, Source, braced, times
@@ -20,18 +21,20 @@ MOST_SHIFT = 21  # a zero point, shifted by this, leaves room for the sum in 32 
 
 
 def binary(site: Site, c: Source) -> bool:
-    """A sum of two tensors of one shape that lie densely."""
+    """A sum of two tensors of one shape that lie densely, or whose rows do."""
     op = site.op
     assert isinstance(op, Binary)
-    span = _span(site) if _adds_int8(site, op) else None
-    fields = _add_fields(site, op) if span else None
-    if span is None or fields is None:
+    spans = _spans(site) if _adds_int8(site, op) else None
+    fields = _add_fields(site, op) if spans else None
+    if spans is None or fields is None:
         return False
-    first, count = span
     site.use("add")
     table = site.unit.table("ew_add", fields)
-    pointers = ", ".join(f"{place.pointer} + {first}" for place in (*_coarser_first(site), site.output))
-    c.line(f"ew_add_int8(&{table}, {pointers}, {count}, {int(site.is_backward)});")
+    lead, inner, count = spans
+    places = (*_coarser_first(site), site.output)
+    with loops(c, lead, "n", backward=site.is_backward) as at:
+        pointers = ", ".join(place.address((*at, *inner)) for place in places)
+        c.line(f"ew_add_int8(&{table}, {pointers}, {count}, {int(site.is_backward)});")
     return True
 
 
@@ -47,22 +50,32 @@ def _adds_int8(site: Site, op: Binary) -> bool:
         and op.kind is BinaryKind.ADD
         and site.arithmetic is Arithmetic.TFLITE
         and all(t.dtype is DType.INT8 and t.shape == site.result.shape and t.quant is not None for t in tensors)
-        and all(place.is_dense for place in (site.output, *site.inputs))
     )
 
 
-def _span(site: Site) -> tuple[Expr, Expr] | None:
-    """(first element, number of elements) of a region that lies in one piece; None when it does not."""
-    shape = site.result.shape
+def _spans(site: Site) -> tuple[Bounds, tuple[Expr, ...], Expr] | None:
+    """(axes to go through, first index along each of the others, elements from there on that lie side by side)."""
+    shape, places = site.result.shape, (*site.inputs, site.output)
     cut = [axis for axis, (size, bounds) in enumerate(zip(shape, site.region, strict=True)) if bounds != (0, size)]
-    if not cut:
-        return 0, prod(shape)
-    if len(cut) > 1 or prod(shape[: cut[0]]) != 1:
+    rolling = [place.window[0] + 1 for place in places if place.window]
+    axes = range(max([*cut, *rolling], default=0), len(shape))
+    axis = next((axis for axis in axes if all(_lies_side_by_side(place, axis) for place in places)), None)
+    if axis is None:
         return None
-    low, high = site.region[cut[0]]
-    inner = prod(shape[cut[0] + 1 :])
+    low, high = site.region[axis]
     count = high - low if isinstance(low, int) and isinstance(high, int) else f"({high} - {low})"
-    return times(low, inner), times(count, inner)
+    inner = (low, *[0] * (len(shape) - axis - 1))
+    return site.region[:axis], inner, times(count, prod(shape[axis + 1 :]))
+
+
+def _lies_side_by_side(place: Place, axis: int) -> bool:
+    """Whether elements follow each other without gaps along this axis and those behind it."""
+    step = 1
+    for size, stride in zip(reversed(place.tensor.shape[axis:]), reversed(place.strides[axis:]), strict=True):
+        if size != 1 and stride != step:
+            return False
+        step *= size
+    return True
 
 
 def _add_fields(site: Site, op: Binary) -> list[Expr] | None:

@@ -1,0 +1,69 @@
+"""int8 depthwise convolutions of 3x3 kernels a row at a time, for cores with pairs of 16-bit products."""
+
+from __future__ import annotations
+
+from ...network import DType
+from ...network.operators import Conv2d
+from ...program import Sweep
+from ..site import Site
+from ..source import Expr, Source
+from ..target import Family
+from .depthwise_factors import Factors, flip
+from .images import image, part_pointer
+
+KERNEL = "depthwise_rows"
+
+
+def write(site: Site, c: Source, factors: Factors) -> bool:
+    """Writes the step, or says False and writes nothing."""
+    op = site.op
+    assert isinstance(op, Conv2d)
+    if not _fits(site, op, factors) or not _pays(site, op):
+        return False
+    site.use(KERNEL)
+    table = site.unit.table("ew_rows", _fields(site, op, factors))
+    x, y = f"(const int8_t *){site.inputs[0].pointer}", f"(uint8_t *){site.output.pointer}"
+    (first, last), bounds = site.region[3], [bound for axis in (1, 2) for bound in site.region[axis]]
+    with c.block():
+        c.line(f"ew_rows_run(&{table}, {x}, {y}, {part_pointer(site, c, bounds)}, {first}, {last});")
+    return True
+
+
+def _fits(site: Site, op: Conv2d, factors: Factors) -> bool:
+    x, y = site.inputs[0], site.output
+    return (
+        site.target.family in (Family.DSP, Family.HELIUM)
+        and x.tensor.dtype is DType.INT8
+        and site.shapes[1][1:3] == (3, 3)
+        and op.stride in ((1, 1), (2, 2))
+        and op.dilation == (1, 1)
+        and all(-8 <= pad <= 1 for pad in op.pads)
+        and x.tensor.shape[3] == y.tensor.shape[3]
+        and x.strides[2] == y.strides[2]
+        and not factors.has_sign
+        and site.sweep is not Sweep.CHANNELS
+        and not site.shares(0)
+    )
+
+
+def _pays(site: Site, op: Conv2d) -> bool:
+    """Whether few rows are computed at once; strided ones gain anyway where the kernel is there already."""
+    return site.most[1] <= 2 or (op.stride == (2, 2) and KERNEL in site.unit.kernels)
+
+
+def _fields(site: Site, op: Conv2d, factors: Factors) -> list[Expr]:
+    x, y = site.inputs[0], site.output
+    note, rule, up = site.layer.name, factors.sums.rule, flip(y.tensor.dtype)
+    weights = site.network.constants[site.inputs[1].tensor.name][..., 0]
+    return [
+        image(x),
+        image(y),
+        site.unit.constants.add(weights, f"{note}: weights"),
+        site.unit.constants.add(factors.table, f"{note}: multipliers, offsets"),
+        "ew_rows_full" if op.stride == (1, 1) else "ew_rows_half",
+        *x.tensor.shape[1:3],
+        op.stride[0],
+        *op.pads[:2],
+        *(factors.sums.zero, rule.low - up, rule.high - up, up),
+        *(factors.left, factors.shift, factors.table.shape[1]),
+    ]
