@@ -16,10 +16,12 @@ import ctypes
 import json
 import math
 import os
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +32,7 @@ import edgewright
 from edgewright import samples
 from edgewright.dataflow import cnn_to_csdf, minimum_buffers
 from edgewright.emit import TARGETS, emit
-from edgewright.emit.native import Native, build
+from edgewright.emit.native import Native, build, compiler
 from edgewright.network import Array, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.reference import compare
@@ -48,7 +50,17 @@ PAPER = {
     "squeezenet1_1": (5.1, 1.4, 23),
 }
 SAMPLES = ("resnet18", "squeezenet")
-PULL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)
+CAMERA = """
+#include <stdint.h>
+#include <string.h>
+struct image { const char *data; int64_t row_bytes; };
+void pull(void *context, int32_t row, void *target);
+void pull(void *context, int32_t row, void *target)
+{
+    const struct image *image = context;
+    memcpy(target, image->data + row * image->row_bytes, (size_t)image->row_bytes);
+}
+"""
 
 
 def main() -> None:
@@ -119,22 +131,33 @@ def caller(native: Native, inputs: Mapping[str, Array]) -> Run:
     arenas = [np.zeros(size + 64, np.uint8) for size in native.library.arenas.values()]
     arguments: list[object] = [ctypes.c_void_p(a.ctypes.data + (-a.ctypes.data % 64)) for a in arenas]
     values = {name: np.ascontiguousarray(inputs[name]) for name in network.inputs}
+    images = {name: Image(value.ctypes.data, value[:, :1].nbytes) for name, value in values.items()}
     for name, value in values.items():
-        arguments += [pulled(value), None] if plan.views[name].window else [ctypes.c_void_p(value.ctypes.data)]
+        pulled = [camera().pull, ctypes.byref(images[name])]
+        arguments += pulled if plan.views[name].window else [ctypes.c_void_p(value.ctypes.data)]
     outputs = [np.empty(network.tensors[n].shape, network.tensors[n].dtype.numpy) for n in network.outputs]
     arguments += [ctypes.c_void_p(output.ctypes.data) for output in outputs]
     function = ctypes.CDLL(str(native.path))[f"{native.library.name}_run_in"]
     function.restype = None
 
-    def call(keep: object = (arenas, values, outputs)) -> object:
+    def call(keep: object = (arenas, values, outputs, images)) -> object:
         return function(*arguments)
 
     return call
 
 
-def pulled(value: Array) -> object:
-    size = value[:, :1].nbytes
-    return PULL(lambda _, row, target: ctypes.memmove(target, value.ctypes.data + row * size, size) and None)
+@cache
+def camera() -> ctypes.CDLL:
+    """A callback in C: one in Python would cost as much as a small layer."""
+    folder = Path(tempfile.mkdtemp())
+    (folder / "camera.c").write_text(CAMERA)
+    command = [compiler(), "-O2", "-shared", "-fPIC", "-o", "camera.so", "camera.c"]
+    subprocess.run(command, cwd=folder, check=True)
+    return ctypes.CDLL(str(folder / "camera.so"))
+
+
+class Image(ctypes.Structure):
+    _fields_ = (("data", ctypes.c_void_p), ("row_bytes", ctypes.c_int64))
 
 
 def table(rows: list[dict[str, object]]) -> Table:
