@@ -16,7 +16,7 @@ from edgewright import plan, read_model, samples
 from edgewright.dataflow import cnn_to_csdf, minimum_buffers
 from edgewright.emit import TARGETS, emit
 from edgewright.errors import InputError
-from edgewright.memory import Techniques, planner
+from edgewright.memory import Techniques, streamed
 from edgewright.memory.pulled import pullable
 from edgewright.memory.stretch import stretch
 from edgewright.network import Builder, Network, random_inputs
@@ -93,7 +93,7 @@ def test_any_layers_by_rows(data, network, techniques, pull):
 def test_several_rows_in_a_step(data, network, family):
     names = by_rows(network)
     rows = {name: data.draw(st.integers(1, 3)) for name in names}
-    with patch.object(planner, "stretch", lambda n, views, group, _=None: stretch(n, views, group, rows)):
+    with patch.object(streamed, "stretch", lambda n, views, group, _=None: stretch(n, views, group, rows)):
         made = plan(network, explain=False, phases=names)
     check_interpreted(network, made)
     check_emitted(network, family, made, seeds=1)

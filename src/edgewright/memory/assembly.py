@@ -1,0 +1,112 @@
+"""A solution written down as a Plan: stages and their steps, buffers, views, predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..network import Region
+from ..network.operators import Concat
+from ..program import ROWS, Buffer, Item, Loop, Plan, Program, Saving, Stage, Step, Sweep, View, check
+from .apart import Solution
+from .problems import Work
+
+
+def assemble(
+    solution: Solution,
+    memories: Mapping[str, str],
+    *,
+    bound: int,
+    savings: tuple[Saving, ...],
+    board: str | None,
+    plain: bool,
+) -> Plan:
+    work, network = solution.work, solution.work.network
+    offsets = solution.placement.offsets
+    spans = dict(work.lifetimes(solution.order.steps))
+    sizes = {root: work.techniques.bytes(network.tensors[root]) for root in work.stores}
+    for position, step in enumerate(solution.order.steps):
+        for name, size in work.scratch(work.tasks[step]).items():
+            spans[name], sizes[name] = (position, position), size
+    buffers = tuple(
+        Buffer(name, sizes[name], offsets[name], *spans[name], memory=memories[name]) for name in sizes
+    )
+    sweeps = _sweeps(solution, memories)
+    stages = tuple(Stage(work.tasks[s].name, _body(work, s, sweeps[s])) for s in solution.order.steps)
+    program = check(Program(network, stages), [*work.views.free, *work.views.in_place])
+    places, kept = work.views.places, _windows(work)
+    return Plan(
+        program=program,
+        free=tuple(layer.name for layer in network.layers if layer.name in work.views.free),
+        buffers=tuple(sorted(buffers, key=lambda b: (b.first, b.offset, b.name))),
+        views={
+            name: View(place.root, place.offset, place.strides, kept.get(place.root))
+            for name, place in places.items()
+        },
+        alignment=work.alignment,
+        peak_bytes=solution.peak,
+        bound_bytes=bound,
+        flash_bytes=network.weight_bytes,
+        macs_plain=network.total_macs,
+        method=_method(solution),
+        savings=savings,
+        board=board,
+        plain=plain,
+    )
+
+
+def _method(solution: Solution) -> str:
+    found = f"order: {solution.order.method}; layout: {solution.placement.method}"
+    if not solution.work.stretches:
+        return found
+    return f"rows: the best cuts of one order into stretches, by shortest path; {found}"
+
+
+def _windows(work: Work) -> Mapping[str, tuple[int, int]]:
+    """For each buffer that holds a few rows at a time: the axis, and how many."""
+    found = {name: (ROWS, rows) for name, rows in work.techniques.pulled}
+    for part in work.stretches:
+        axis = part.stream.axis
+        for root, rows in part.windows.items():
+            if rows < work.network.tensors[root].shape[axis]:
+                found[root] = (axis, rows)
+    return found
+
+
+def _body(work: Work, step: int, sweep: Sweep) -> tuple[Item, ...]:
+    """The steps of one stage: the whole layer, or those parts of a concat that do not lie in place yet.
+
+    What reads a pulled input goes row by row, so that few rows suffice.
+    """
+    task = work.tasks[step]
+    if task.stretch:
+        return (task.stretch.stream,)
+    layer = task.layers[0]
+    whole = Region.whole(work.network.tensors[layer.output].shape)
+    if any(name in dict(work.techniques.pulled) for name in layer.inputs):
+        down = tuple(int(axis == ROWS) for axis in range(len(whole.bounds)))
+        return (Loop(whole.shape[ROWS], (Step(layer.name, whole.with_axis(ROWS, (0, 1)), sweep, (down,)),)),)
+    if layer.name not in work.views.in_place:
+        return (Step(layer.name, whole, sweep),)
+    assert isinstance(layer.op, Concat)
+    axis = layer.op.axis % len(whole.bounds)
+    steps, start = [], 0
+    for position, shape in enumerate(work.network.shapes(layer)):
+        if position not in work.views.in_place[layer.name]:
+            steps.append(Step(layer.name, whole.with_axis(axis, (start, start + shape[axis]))))
+        start += shape[axis]
+    return tuple(steps)
+
+
+def _sweeps(solution: Solution, memories: Mapping[str, str]) -> Mapping[int, Sweep]:
+    """For each step: forwards, unless the output lies so that only the other direction is safe."""
+    work = solution.work
+    at, shared = solution.placement.offsets, work.gaps(solution.order.steps)
+    sweeps = {
+        step: Sweep.CHANNELS if task.name in work.views.planes else Sweep.FORWARD
+        for step, task in enumerate(work.tasks)
+    }
+    for (step, x, y), safe in work.pairs.items():
+        delta = at[y] - at[x]
+        if (x, y) in shared and memories[x] == memories[y] and -safe.below < delta < work.stores[x].size:
+            sweeps[step] = Sweep.BACKWARD
+    return sweeps

@@ -1,0 +1,115 @@
+"""The best way to run whole layers: what is a view and what is copied, the order, the addresses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..network import Network, Shape
+from ..network.operators import Concat, Reshape, Slice
+from .apart import Solution, judge
+from .layout import Effort, place_optimal
+from .ordering import Order, order
+from .problems import Techniques, Work
+from .views import Views, find_views, no_views, with_copies, with_planes
+
+MOST_SEARCHED = 500  # buffers; with more, an exact search costs long and gains little over first fit
+MOST_TRIALS = 24  # of deciding otherwise about a concat or slice that stands in the way
+
+# Layers of one kind do the same to tensors of the same shapes.
+Kind = tuple[Concat | Slice, tuple[Shape, ...]]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Where to copy although a view would do, since a view keeps a larger buffer alive for longer."""
+
+    copied: frozenset[str] = frozenset()  # concats and slices with an output of their own
+    moved: frozenset[str] = frozenset()  # tensors that wait outside a concat's buffer until it is needed
+
+
+def solve(
+    network: Network, techniques: Techniques, alignment: int, bound: int, most_trials: int = MOST_TRIALS
+) -> Solution:
+    """The best solution found over what may be a view and what is copied; `bound` ends the search early.
+
+    Views are nearly always right, so the search starts from all of them and turns one decision at a time among
+    those that touch the fullest stage. Orders are compared first: a layout never needs less than its order.
+    """
+    if not techniques.views:
+        return place(*ordered(network, no_views(network), techniques, alignment))
+    choice = Choice()
+    best = place(*_chosen(network, choice, techniques, alignment))
+    movers = [layer for layer in network.layers if isinstance(layer.op, Concat | Slice | Reshape)]
+    everything = Choice(copied=frozenset(layer.name for layer in movers))
+    tried = {choice}
+    # A reshape is always best looked at in place.
+    has_choice = any(not isinstance(layer.op, Reshape) for layer in movers)
+    while has_choice and best.peak > bound:
+        trials = [everything, *_alternatives(network, best, choice)]
+        trials = [trial for trial in trials if trial not in tried][: most_trials - len(tried)]
+        tried.update(trials)
+        start = best.peak
+        for trial in trials:
+            work, found = _chosen(network, trial, techniques, alignment)
+            if found.peak < best.peak:
+                solution = place(work, found)
+                if solution.peak < best.peak:
+                    best, choice = solution, trial
+        if best.peak == start:
+            break
+    return best
+
+
+def _alternatives(network: Network, solution: Solution, choice: Choice) -> list[Choice]:
+    """Choices that differ in how one concat or slice is treated, among those in memory at the fullest stage.
+
+    Networks repeat their blocks, and all of them must change before the peak does: alike layers are decided alike.
+    """
+    work = solution.work
+    spans = work.lifetimes(solution.order.steps)
+    fullest = work.fullest(solution.order.steps)
+    members = work.views.members()
+    parts: dict[str, str] = {}  # a concat's buffer -> the part that is written first
+    for layer in work.layers:
+        root = work.views.places[layer.output].root
+        if any(isinstance(reader.op, Concat) for reader in work.network.readers[layer.output]):
+            parts.setdefault(root, layer.output)
+    alike: dict[Kind, set[str]] = {}
+    in_the_way: dict[Kind, bool] = {}  # in the order of the network
+    for layer in network.layers:
+        if isinstance(layer.op, Concat | Slice):
+            kind = (layer.op, network.shapes(layer))
+            alike.setdefault(kind, set()).add(layer.name)
+            root = work.views.places[layer.output].root
+            first, last = spans[root]
+            in_the_way[kind] = in_the_way.get(kind, False) or (first <= fullest <= last and len(members[root]) > 1)
+    found = []
+    for kind in (kind for kind, matters in in_the_way.items() if matters):
+        roots = {work.views.places[network.by_name[name].output].root for name in alike[kind]}
+        # What is written first may wait outside, unless it is a copy already.
+        early = {parts[root] for root in roots if root in parts and parts[root] in network.tensors}
+        if early - choice.moved:
+            found.append(replace(choice, moved=choice.moved | early))
+        found.append(replace(choice, copied=choice.copied ^ alike[kind]))
+    return found
+
+
+def _chosen(network: Network, choice: Choice, techniques: Techniques, alignment: int) -> tuple[Work, Order]:
+    moved = with_copies(network, choice.moved)
+    copies = {layer.name for layer in moved.layers} - {layer.name for layer in network.layers}
+    return ordered(moved, find_views(moved, choice.copied | copies), techniques, alignment)
+
+
+def ordered(network: Network, views: Views, techniques: Techniques, alignment: int) -> tuple[Work, Order]:
+    if techniques.planes:
+        views = with_planes(network, views, alignment, dict(techniques.pulled))
+    work = Work(network, views, techniques, alignment)
+    return work, order(work.order_problem())
+
+
+def place(work: Work, found: Order) -> Solution:
+    problem = work.layout_problem(found.steps)
+    effort = Effort.NORMAL if len(problem.items) <= MOST_SEARCHED else Effort.QUICK
+    placement = place_optimal(problem, effort=effort)
+    judge(problem, placement)
+    return Solution(work, found, placement)
