@@ -36,6 +36,8 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/scaling.py
 	$(BIN)/python benchmarks/chip.py
 	$(BIN)/python benchmarks/host.py
+	$(BIN)/python benchmarks/phases.py
+	$(BIN)/python benchmarks/dataflow.py
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "edgewright needs Python 3.11 or newer"'
