@@ -28,7 +28,7 @@ from emitting import check_emitted
 from on_board import check_on_board
 from random_networks import networks
 
-MANY = 400 if os.environ.get("EDGEWRIGHT_THOROUGH") else 25
+MANY = 400 if os.environ.get("EDGEWRIGHT_THOROUGH") else 12
 FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55")
 
 

@@ -9,8 +9,7 @@ from itertools import accumulate, pairwise
 
 from ...network import Interval, Layer, Network, Region, Shape
 from ...network.operators import Op
-
-ROWS = 1  # the axis of an image (NHWC)
+from ...program import ROWS
 
 
 def has_rows(shape: Shape) -> bool:
