@@ -40,14 +40,14 @@ def test_small_models_are_bit_exact_in_every_family(path, target):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", MCU)
+@pytest.mark.parametrize("target", [*MCU, "host"])
 @pytest.mark.parametrize("path", corpus_models("st_mobilenet*.tflite", "tinyengine*.tflite"))
 def test_larger_int8_models_in_every_family(path, target):
     agree(path, target, seeds=1)
 
 
 @pytest.mark.parametrize(
-    "path", corpus_models("*_int8.tflite", "*_f32.tflite", "tfls*.tflite", "ort_*.onnx", "ultra*.onnx")
+    "path", corpus_models("mlperf*.tflite", "tfl*.tflite", "st_mini*.tflite", "ort_*.onnx", "ultra*.onnx")
 )
 def test_trained_models_on_the_host(path):
     agree(path, "host", seeds=1)
