@@ -26,7 +26,9 @@ from ..dataflow.speed.timing import check_times
 from ..errors import EdgewrightError, ModelError, Unsupported
 from ..files import write_together
 from ..network import Shape
-from ..report import dataflow_page, gantt_svg, pareto_svg
+from ..report.dataflow_page import dataflow_page
+from ..report.gantt import gantt_svg
+from ..report.pareto_plot import pareto_svg
 from .common import console, json_option, print_json, shape_option, working
 from .csdf_graph import Conversion, Subject, subject
 from .csdf_tables import actors_table, channels_table, findings_table, front_line, front_table, graph_line

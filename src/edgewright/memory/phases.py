@@ -21,7 +21,7 @@ from ..program import rows_needed
 from .layout.problem import align_up
 from .overlap import Distance, most_shared
 from .problems import Techniques, Work
-from .stretch import Trace, inner_roots, stream_of, streamable
+from .stretch import Trace, inner_roots, stream_of, streamable, weights_read
 from .views import Views
 
 STEP_COST = 2000  # bytes of weights that a step costs as much as reading
@@ -217,9 +217,8 @@ class _Cuts:
                     window = trace.window(root, rolling[root], self.work.alignment)
                     memory += window - self._size(root)
                     least += window
-            weights = sum(self.network.tensors[n].bytes for n in layer.inputs if n in self.network.constants)
             rows = self.network.tensors[layer.output].shape[1]
-            effort += (rows - 1) * (weights + STEP_COST)
+            effort += (rows - 1) * (weights_read(self.network, layer) + STEP_COST)
             found.append(Cut(first, last, memory - self._trailing(trace, first, last), effort, True))
         return found, least
 

@@ -47,11 +47,6 @@ class Task:
     layers: tuple[Layer, ...]
     stretch: Stretch | None = None
 
-    @property
-    def layer(self) -> Layer | None:
-        """The layer, if it is alone."""
-        return None if self.stretch else self.layers[0]
-
 
 @dataclass(frozen=True)
 class Work:

@@ -84,12 +84,16 @@ def comfortable_rows(network: Network, layers: Iterable[str]) -> Mapping[str, in
     found = {}
     for name in layers:
         layer = network.by_name[name]
-        weights = sum(network.tensors[n].bytes for n in layer.inputs if n in network.constants)
         width = network.tensors[layer.output].shape[ROWS + 1]
         reads_image = any(source in network.inputs for source in layer.inputs)  # of which few rows may be there
-        if weights >= HEAVY and width < PIXELS and not reads_image:
+        if weights_read(network, layer) >= HEAVY and width < PIXELS and not reads_image:
             found[name] = -(-PIXELS // width)
     return found
+
+
+def weights_read(network: Network, layer: Layer) -> int:
+    """Bytes of constants that each step of the layer reads."""
+    return sum(network.tensors[name].bytes for name in layer.inputs if name in network.constants)
 
 
 def with_rows_in_place(network: Network, views: Views, layers: Collection[str]) -> Views:

@@ -1,4 +1,4 @@
-"""Axes of charts: round numbers to label, and where they land."""
+"""What charts share: how they begin, and axes with round numbers to label."""
 
 from __future__ import annotations
 
@@ -8,6 +8,17 @@ from fractions import Fraction
 from math import ceil, floor, log10
 
 from .. import words
+from .assets import asset
+
+
+def opening(kind: str, width: float, height: float, title: str, standalone: bool) -> Iterator[str]:
+    """The first lines of a chart; one that stands alone brings its style and a background."""
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="chart {kind}" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{title}">'
+    )
+    if standalone:
+        yield f'<style>{asset("charts.css")}</style><rect class="paper" width="100%" height="100%" rx="6"/>'
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from html import escape
 from .. import words
 from ..dataflow.graph import Actor, Graph
 from ..dataflow.speed.selftimed import Firing
-from .assets import asset
-from .axis import Axis, exact
+from .axis import Axis, exact, opening
 
 MOST_LANES = 60
 LANE, GAP = 20.0, 4.0  # px, of a lane and between two
@@ -67,13 +66,8 @@ class _Chart:
     def lines(self, standalone: bool) -> Iterator[str]:
         hidden = len(self.graph.actors) - len(self.lanes)
         height = self.base + FOOT + (18 if hidden else 0)
-        yield (
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="chart gantt" viewBox="0 0 {self.width} {height:.0f}" '
-            f'width="{self.width}" height="{height:.0f}" role="img" '
-            f'aria-label="firings of {escape(words.printable(self.graph.name))} over time">'
-        )
-        if standalone:
-            yield f'<style>{asset("charts.css")}</style><rect class="paper" width="100%" height="100%" rx="6"/>'
+        title = f"firings of {escape(words.printable(self.graph.name))} over time"
+        yield from opening("gantt", self.width, height, title, standalone)
         yield from self._names()
         yield from self._grid()
         for number, (actor, firings) in enumerate(self.lanes):

@@ -8,8 +8,7 @@ from html import escape
 from .. import words
 from ..dataflow.buffers.weights import Weight
 from ..dataflow.speed.pareto import Pareto, Point
-from .assets import asset
-from .axis import Axis, exact
+from .axis import Axis, exact, opening
 
 LEFT, RIGHT, TOP, FOOT = 84.0, 30.0, 26.0, 52.0  # px
 LETTER = 6.2  # px, the mean width of a letter, generously
@@ -42,12 +41,7 @@ class _Plot:
         self.y = Axis(low, high + 0.08 * (high - low or 1), height - FOOT, TOP)
 
     def lines(self, standalone: bool) -> Iterator[str]:
-        yield (
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="chart front" viewBox="0 0 {self.width} {self.height}" '
-            f'width="{self.width}" height="{self.height}" role="img" aria-label="buffer size against period">'
-        )
-        if standalone:
-            yield f'<style>{asset("charts.css")}</style><rect class="paper" width="100%" height="100%" rx="6"/>'
+        yield from opening("front", self.width, self.height, "buffer size against period", standalone)
         yield from self._grid()
         yield from self._best()
         yield from self._steps()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import gcd
 
-from ..components import strong_components
-from ..graph import Graph
+from ..graph import Actor, Graph
 from .consistency import cycles, repetitions
 from .deadlock import Deadlock, Fix, Wait
 from .demand import Demand, Slot, slots
+from .parts import parts
 
 MOST_FIXES = 3  # that are told
 _TRIED_FIXES = 8  # channels of the blocking cycle that are looked at
@@ -36,43 +36,19 @@ def _first_block(graph: Graph, capacities: Mapping[str, int] | None) -> Deadlock
     if starved:
         return _starvation(graph, capacities or {}, starved[0])
     whole = cycles(graph)
-    for part in _parts(graph, limits):
-        demand = Demand(graph, part.actors, part.limits)
-        if not _is_live(graph, part, demand, whole):
+    for part in parts(graph, limits):
+        demand = Demand(graph, [actor.name for actor in part.actors], part.limits)
+        if not _is_live(part.actors, demand, whole):
             return _deadlock(graph, capacities or {}, demand)
     return None
 
 
-def _is_live(graph: Graph, part: _Part, demand: Demand, whole: Mapping[str, int]) -> bool:
+def _is_live(actors: Sequence[Actor], demand: Demand, whole: Mapping[str, int]) -> bool:
     """Whether a part comes through its initial phases and an iteration; alone it may need fewer cycles."""
-    actors = [graph.by_name[name] for name in part.actors]
     if not demand.reach({actor.name: actor.initial_phases for actor in actors}):
         return False
     shared = gcd(*(whole[actor.name] for actor in actors))
     return demand.reach({a.name: demand.fired[a.name] + whole[a.name] // shared * a.phases for a in actors})
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Actors that wait for each other, directly or through others, and what they may wait for."""
-
-    actors: Sequence[str]
-    limits: Sequence[Slot]
-
-
-def _parts(graph: Graph, limits: Sequence[Slot]) -> Iterable[_Part]:
-    """The strongly connected parts in which anything can be waited for."""
-    number = strong_components(
-        [actor.name for actor in graph.actors], [(slot.taker, slot.filler) for slot in limits]
-    )
-    actors: dict[int, list[str]] = {}
-    inside: dict[int, list[Slot]] = {}
-    for actor in graph.actors:
-        actors.setdefault(number[actor.name], []).append(actor.name)
-    for slot in limits:
-        if number[slot.taker] == number[slot.filler]:
-            inside.setdefault(number[slot.taker], []).append(slot)
-    return [_Part(actors[part], found) for part, found in inside.items()]
 
 
 def _starves(slot: Slot) -> bool:

@@ -15,10 +15,11 @@ from ...errors import InputError, Unsupported
 from ..checks.consistency import repetitions
 from ..checks.demand import Demand, Slot, slots
 from ..checks.liveness import blocked
+from ..checks.parts import Part
 from ..graph import Actor, Graph
 from ..labels import quoted
 from .clockwork import Clockwork
-from .parts import Part, parts
+from .parts import parts
 from .timing import check_times
 
 MOST_WORK = 20_000_000  # firings and entries of remembered states: some minutes, some hundred MB

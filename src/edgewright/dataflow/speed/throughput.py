@@ -8,8 +8,9 @@ from fractions import Fraction
 from ...errors import ModelError
 from ..checks.consistency import cycles
 from ..checks.liveness import blocked
+from ..checks.parts import Part
 from ..graph import Actor, Graph
-from .parts import Part, is_serial, parts
+from .parts import is_serial, parts
 from .ratio import cycle_ratio
 from .timing import check_times
 
