@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from itertools import pairwise
 from unittest.mock import patch
 
@@ -18,7 +19,9 @@ from edgewright.emit import TARGETS, emit
 from edgewright.errors import InputError
 from edgewright.memory import Techniques, streamed
 from edgewright.memory.pulled import pullable
-from edgewright.memory.stretch import stretch
+from edgewright.memory.stretch import Stretch, stretch
+from edgewright.memory.views import Views
+from edgewright.memory.ways import Way
 from edgewright.network import Builder, Network, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import Binary, BinaryKind, Conv2d
@@ -90,10 +93,15 @@ def test_any_layers_by_rows(data, network, techniques, pull):
 
 @settings(max_examples=MANY)
 @given(data=st.data(), network=networks(), family=st.sampled_from(FAMILIES))
-def test_several_rows_in_a_step(data, network, family):
+def test_several_rows_and_few_columns_in_a_step(data, network, family):
     names = by_rows(network)
     rows = {name: data.draw(st.integers(1, 3)) for name in names}
-    with patch.object(streamed, "stretch", lambda n, views, group, _=None: stretch(n, views, group, rows)):
+    widths = {name: data.draw(st.integers(0, 3)) for name in names}
+
+    def chosen(n: Network, views: Views, way: Way) -> Stretch:
+        return stretch(n, views, replace(way, rows=tuple(rows.items()), widths=tuple(widths.items())))
+
+    with patch.object(streamed, "stretch", chosen):
         made = plan(network, explain=False, phases=names)
     check_interpreted(network, made)
     check_emitted(network, family, made, seeds=1)

@@ -3,24 +3,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
 from ..errors import Unsupported
 from ..network import Layer, Network, Region, Tensor
-from ..program import Item, Loop, Plan, Step, Stream
+from ..program import Flow, Item, Loop, Plan, Stage, Step, Stream, Tiles, Tiling, sums_bytes, sums_name
+from ..program.program import Parts, tile_parts
 from .constants import C_TYPES, Constants
 from .files import kernel_files, renamed, weight_files
 from .header import arena_macro, declared, header, parameters
 from .nest import Bounds, elements
-from .operators import EMITTERS
+from .operators import ADDERS, EMITTERS, FINISHERS, Emitter
 from .options import Options
+from .part import Part
 from .place import Place
 from .pulling import last_row_read
+from .rolling import roll
 from .site import Site, Unit
 from .source import Expr, Source, comment, identifier, plus, times
+from .static import in_use
 from .streaming import write_stream
 from .target import Target
 
@@ -80,6 +84,8 @@ class _Schedule:
         self.memories = {memory: identifier(memory).lower() for memory in plan.arenas}
         self.pulled = {name for name in network.inputs if plan.views[name].window}
         self.parameters = parameters(network, self.memories.values())
+        self.parts: Mapping[str, Parts] = {}  # what each layer is cut to by the tile that is being written
+        self.origins: dict[tuple[str, int], int] = {}  # (buffer, axis): the first index of the tile that is in it
 
     def write(self) -> Source:
         c = Source()
@@ -94,7 +100,7 @@ class _Schedule:
                 c.line(FENCE)
                 c.line(f"EW_PROBE({index});")
                 c.line(f"/* {index}: {comment(self._title(stage.name))} */")
-                self._body(c, index, stage.body, ())
+                self._stage(c, index, stage)
             c.line(FENCE)
             c.line(f"EW_PROBE({len(self.plan.program.stages)});")
             for name in self.network.outputs:
@@ -125,9 +131,12 @@ class _Schedule:
         if view.window:
             size[view.window[0]] = min(size[view.window[0]], view.window[1])
         reach = sum((n - 1) * s for n, s in zip(size, view.strides, strict=True)) + tensor.dtype.bytes
+        reach = min(reach, buffer.size - view.offset)  # of a tiled tensor no more is there
         ctype = C_TYPES[tensor.dtype.value]
         arena = self.memories[buffer.memory]
-        at = f"{arena} + {start}" if start else arena
+        # Kernels count from the first element of the whole tensor, wherever the tile at hand begins.
+        zero = start - sum(self.origins.get((view.buffer, axis), 0) * view.strides[axis] for axis in view.tiled)
+        at = f"{arena} + {zero}" if zero or view.tiled else arena
         pointer = f"({at})" if ctype == "uint8_t" else f"(({ctype} *)(void *)({at}))"
         strides = tuple(s // tensor.dtype.bytes for s in view.strides)
         return Place(tensor, pointer, strides, view.window, buffer.memory, start, start + reach)
@@ -146,10 +155,32 @@ class _Schedule:
         with c.block(f"if ({parameter} && {parameter} != {place.pointer})"):
             _copy(c, place, _dense(place.tensor, parameter))
 
+    def _stage(self, c: Source, index: int, stage: Stage) -> None:
+        """The body, between the beginning of running sums and their end as output."""
+        for name in stage.summing:
+            size = sums_bytes(self.network, self.network.by_name[name])
+            output = self.network.tensors[self.network.by_name[name].output]
+            c.line(f"memset({self._sums(name)}, 0, {size or output.bytes});")
+        self._body(c, index, stage.body, ())
+        for name in stage.summing:
+            shape = self.network.tensors[self.network.by_name[name].output].shape
+            step = Step(name, Region.whole(shape))
+            site = self._made_site(index, step, Part(step.region.bounds), is_whole=True)
+            FINISHERS[type(site.op)](replace(site, sums=self._sums(name)), c)
+
+    def _sums(self, name: str) -> str:
+        """C of a pointer to the running sums of a layer."""
+        buffer = self.buffers.get(sums_name(name))
+        if buffer is None:
+            return self.place(self.network.by_name[name].output).pointer
+        return f"((int32_t *)(void *)({self.memories[buffer.memory]} + {buffer.offset}))"
+
     def _body(self, c: Source, stage: int, body: Sequence[Item], counters: tuple[Expr, ...]) -> None:
         for item in body:
             if isinstance(item, Stream):
                 write_stream(c, self.unit, self.network, item, partial(self._rows, c, stage))
+            elif isinstance(item, Tiles):
+                self._tiles(c, stage, item)
             elif isinstance(item, Loop) and item.count == 1:
                 self._body(c, stage, item.body, (*counters, 0))
             elif isinstance(item, Loop):
@@ -158,6 +189,17 @@ class _Schedule:
                     self._body(c, stage, item.body, (*counters, i))
             else:
                 self._step(c, stage, item, counters)
+
+    def _tiles(self, c: Source, stage: int, tiles: Tiles) -> None:
+        """Each tile is written out with plain numbers; what is alike becomes a loop."""
+        texts = []
+        for parts, body in _leaves(self.network, tiles, {}):
+            self.parts = parts
+            text = Source()
+            self._body(text, stage, body, ())
+            texts.append(text.lines)
+        self.parts = {}
+        c.add(roll(self.unit, texts, "tile"))
 
     def _step(self, c: Source, stage: int, step: Step, counters: tuple[Expr, ...]) -> None:
         if step.region.is_empty:
@@ -171,25 +213,58 @@ class _Schedule:
             region = tuple(_clipped_bounds(c, step, counters, axis, size) for axis, size in enumerate(shape))
             if any(isinstance(a, int) and isinstance(b, int) and b <= a for a, b in region):
                 return
-            self._site(c, stage, step, region, is_whole=not moving and step.region == Region.whole(shape))
+            self._site(c, stage, step, self._cut(step, region))
 
-    def _rows(self, c: Source, stage: int, step: Step, axis: int, rows: tuple[Expr, Expr]) -> None:
-        """A step of a stream: these rows of its layer's output."""
-        region: list[tuple[Expr, Expr]] = [*step.region.bounds]
-        region[axis] = rows
-        self._site(c, stage, step, tuple(region), is_whole=False)
+    def _rows(self, c: Source, stage: int, flow: Flow, index: int, rows: tuple[Expr, Expr]) -> None:
+        """A step of a stream: these rows of a unit, all columns at once or a few after the other."""
+        unit, texts = flow.stream.units[index], []
+        for columns in flow.columns(index):
+            text = Source()
+            for step in unit.steps:
+                part = self._cut(step, step.region.bounds).cut(self.network, step, flow.stream.axis, rows)
+                if columns is not None:
+                    part = part.cut(self.network, step, flow.stream.axis + 1, columns)
+                with text.block() if len(unit.steps) > 1 else nullcontext():
+                    self._site(text, stage, step, part)
+            texts.append(text.lines)
+        c.add(texts[0] if len(texts) == 1 else roll(self.unit, texts, "chunk"))
 
-    def _site(
-        self, c: Source, stage: int, step: Step, region: tuple[tuple[Expr, Expr], ...], is_whole: bool
-    ) -> None:
+    def _cut(self, step: Step, region: Bounds) -> Part:
+        """The step's part of the tile at hand."""
+        part = Part(tuple(region), step.share.bounds if step.share else None)
+        for axis, interval in self.parts.get(step.layer, ()):
+            part = part.cut(self.network, step, axis, interval)
+        return part
+
+    def _site(self, c: Source, stage: int, step: Step, part: Part) -> None:
         """Writes the step once it is known which part of the output it computes."""
+        if part.is_empty:
+            return
         layer = self.network.by_name[step.layer]
-        site = Site(
+        whole = Region.whole(self.network.tensors[layer.output].shape)
+        for axis in self.plan.views[layer.output].tiled:
+            first = part.region[axis][0]
+            assert isinstance(first, int), step
+            self.origins[self.plan.views[layer.output].buffer, axis] = first
+        site = self._made_site(stage, step, part, is_whole=part.region == whole.bounds)
+        for name in layer.inputs:
+            if name in self.pulled:
+                self._pull(c, name, layer, part.region)
+        if part.share is None:
+            write_step(site, c)
+        else:
+            write_step(replace(site, share=part.share, sums=self._sums(step.layer)), c, ADDERS)
+
+    def _made_site(self, stage: int, step: Step, part: Part, is_whole: bool) -> Site:
+        layer = self.network.by_name[step.layer]
+        shape = self.network.tensors[layer.output].shape
+        most = map(min, step.region.shape, shape)
+        return Site(
             unit=self.unit,
             network=self.network,
             layer=layer,
-            region=region,
-            most=tuple(map(min, step.region.shape, self.network.tensors[layer.output].shape)),
+            region=part.region,
+            most=tuple(map(_most, part.region, most)),
             sweep=step.sweep,
             inputs=tuple(self.place(name) for name in layer.inputs),
             output=self.place(layer.output),
@@ -197,10 +272,6 @@ class _Schedule:
             plane=self._plane(step.layer),
             is_whole=is_whole,
         )
-        for name in layer.inputs:
-            if name in self.pulled:
-                self._pull(c, name, layer, region)
-        write_step(site, c)
 
     def _pull(self, c: Source, name: str, layer: Layer, region: Bounds) -> None:
         """Asks the caller for the rows that the step reads and that have not come yet."""
@@ -230,15 +301,33 @@ class _Schedule:
         return (f"({self.memories[memory]} + {offset})", room) if room > 0 else None
 
 
-def write_step(site: Site, c: Source) -> None:
+def write_step(site: Site, c: Source, emitters: Mapping[type, Sequence[Emitter]] = EMITTERS) -> None:
     """Asks the operator's emitters, fastest first, until one takes the step."""
-    for emitter in EMITTERS[type(site.op)]:
+    for emitter in emitters[type(site.op)]:
         if emitter(site, c):
             return
     kinds = ", ".join(f"{p.tensor.dtype.value}" for p in site.inputs)
     raise Unsupported(
         f"layer '{site.layer.name}': no C for {type(site.op).__name__} of {kinds} -> {site.result.dtype.value}"
     )
+
+
+def _leaves(
+    network: Network, tiles: Tiles, around: Mapping[str, Parts]
+) -> Iterator[tuple[Mapping[str, Parts], tuple[Step | Stream, ...]]]:
+    """The innermost tiles, one after the other: what every layer is cut to, and what runs."""
+    for parts in tile_parts(Tiling(network, tiles), around):
+        inner = tiles.body[0]
+        if isinstance(inner, Tiles):
+            yield from _leaves(network, inner, parts)
+        else:
+            yield parts, tuple(item for item in tiles.body if not isinstance(item, Tiles))
+
+
+def _most(bounds: tuple[Expr, Expr], most: int) -> int:
+    """Indices along an axis, at most."""
+    first, last = bounds
+    return min(most, last - first) if isinstance(first, int) and isinstance(last, int) else most
 
 
 def _clipped_bounds(c: Source, step: Step, counters: tuple[Expr, ...], axis: int, size: int) -> tuple[Expr, Expr]:
@@ -274,7 +363,8 @@ def schedule_file(unit: Unit, schedule: _Schedule, body: Source) -> str:
     c.line(f'#include "{prefix}_kernels.h"')
     c.line(f'#include "{prefix}_weights.h"')
     c.line()
-    c.lines += [*unit.tables, ""] if unit.tables else []
+    tables = in_use(unit.tables, body.lines)
+    c.lines += [*tables, ""] if tables else []
     c.lines += body.lines
     c.line()
     guard = prefix.upper()

@@ -19,6 +19,11 @@ class Source:
     def line(self, text: str = "") -> None:
         self.lines.append("    " * self._depth + text if text else "")
 
+    def add(self, lines: Iterable[str]) -> None:
+        """Lines that were written apart, indented as the place where they go."""
+        for text in lines:
+            self.line(text)
+
     @contextmanager
     def block(self, head: str = "") -> Iterator[None]:
         self.line(f"{head} {{" if head else "{")

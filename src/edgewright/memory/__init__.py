@@ -6,6 +6,7 @@ from .ordering import Order, OrderProblem, Store, order
 from .planner import plan
 from .problems import PLAIN, Techniques
 from .views import with_copies
+from .ways import Way, even_ends
 
 __all__ = [
     "PLAIN",
@@ -17,8 +18,10 @@ __all__ = [
     "Placement",
     "Store",
     "Techniques",
+    "Way",
     "conflicts",
     "critical_buffers",
+    "even_ends",
     "fit",
     "order",
     "place_optimal",

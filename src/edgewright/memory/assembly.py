@@ -8,7 +8,9 @@ from ..network import Region
 from ..network.operators import Concat
 from ..program import ROWS, Buffer, Item, Loop, Plan, Program, Saving, Stage, Step, Sweep, View, check
 from .apart import Solution
+from .kept import view_of
 from .problems import Work
+from .views import Place
 
 
 def assemble(
@@ -25,23 +27,19 @@ def assemble(
     spans = dict(work.lifetimes(solution.order.steps))
     sizes = {root: work.techniques.bytes(network.tensors[root]) for root in work.stores}
     for position, step in enumerate(solution.order.steps):
-        for name, size in work.scratch(work.tasks[step]).items():
-            spans[name], sizes[name] = (position, position), size
+        for name, part in work.scratch(work.tasks[step]).items():
+            spans[name], sizes[name] = (position, position), part.size
     buffers = tuple(
         Buffer(name, sizes[name], offsets[name], *spans[name], memory=memories[name]) for name in sizes
     )
     sweeps = _sweeps(solution, memories)
     stages = tuple(Stage(work.tasks[s].name, _body(work, s, sweeps[s])) for s in solution.order.steps)
     program = check(Program(network, stages), [*work.views.free, *work.views.in_place])
-    places, kept = work.views.places, _windows(work)
     return Plan(
         program=program,
         free=tuple(layer.name for layer in network.layers if layer.name in work.views.free),
         buffers=tuple(sorted(buffers, key=lambda b: (b.first, b.offset, b.name))),
-        views={
-            name: View(place.root, place.offset, place.strides, kept.get(place.root))
-            for name, place in places.items()
-        },
+        views={name: _view(work, name, place) for name, place in work.views.places.items()},
         alignment=work.alignment,
         peak_bytes=solution.peak,
         bound_bytes=bound,
@@ -61,15 +59,12 @@ def _method(solution: Solution) -> str:
     return f"rows: the best cuts of one order into stretches, by shortest path; {found}"
 
 
-def _windows(work: Work) -> Mapping[str, tuple[int, int]]:
-    """For each buffer that holds a few rows at a time: the axis, and how many."""
-    found = {name: (ROWS, rows) for name, rows in work.techniques.pulled}
-    for part in work.stretches:
-        axis = part.stream.axis
-        for root, rows in part.windows.items():
-            if rows < work.network.tensors[root].shape[axis]:
-                found[root] = (axis, rows)
-    return found
+def _view(work: Work, name: str, place: Place) -> View:
+    """Where a tensor lies: whole in its buffer, or what is kept of it inside a stretch or of a pulled input."""
+    if place.root in work.kept:
+        return view_of(work.network, name, place, work.kept[place.root])
+    rows = dict(work.techniques.pulled).get(place.root)
+    return View(place.root, place.offset, place.strides, (ROWS, rows) if rows is not None else None)
 
 
 def _body(work: Work, step: int, sweep: Sweep) -> tuple[Item, ...]:
@@ -79,7 +74,7 @@ def _body(work: Work, step: int, sweep: Sweep) -> tuple[Item, ...]:
     """
     task = work.tasks[step]
     if task.stretch:
-        return (task.stretch.stream,)
+        return task.stretch.body
     layer = task.layers[0]
     whole = Region.whole(work.network.tensors[layer.output].shape)
     if any(name in dict(work.techniques.pulled) for name in layer.inputs):

@@ -16,13 +16,14 @@ from functools import cached_property
 
 from ..errors import InputError
 from ..network import Layer, Network
-from ..network.operators import Concat, Grain, Reshape, Slice
-from ..program import rows_needed
+from ..network.operators import Concat, Reshape, Slice
+from ..program import rows_needed, sums_bytes
 from .layout.problem import align_up
 from .overlap import Distance, most_shared
 from .problems import Techniques, Work
-from .stretch import Trace, inner_roots, stream_of, streamable, weights_read
+from .stretch import NARROW, Trace, accumulates, inner_roots, stream_of, streamable, weights_read
 from .views import Views
+from .ways import COLUMNS, Way, body_of
 
 STEP_COST = 2000  # bytes of weights that a step costs as much as reading
 NEAR = 32  # layers by which a stretch may reach beyond those that need too much as a whole
@@ -39,16 +40,13 @@ class Cut:
     is_stretch: bool
 
 
-Groups = tuple[tuple[str, ...], ...]  # of layers that run row by row together, as they stand in the order
-
-
-def stretches(work: Work, order: Sequence[int], known: int | None = None) -> Groups:
+def stretches(work: Work, order: Sequence[int], known: int | None = None) -> tuple[Way, ...]:
     """The groups of layers for which going row by row saves most; `known` is a peak that can be had anyway."""
-    cuts = _Cuts(work, order)
-    return tuple(tuple(cuts.names[cut.first : cut.last]) for cut in cuts.best(known) if cut.is_stretch)
+    cuts = Cuts(work, order)
+    return tuple(Way(tuple(cuts.names[cut.first : cut.last])) for cut in cuts.best(known) if cut.is_stretch)
 
 
-def runs(work: Work, order: Sequence[int], names: Collection[str]) -> Groups:
+def runs(work: Work, order: Sequence[int], names: Collection[str]) -> tuple[Way, ...]:
     """These layers, those that stand side by side in the order together."""
     found: list[list[str]] = [[]]
     for step in order:
@@ -57,11 +55,14 @@ def runs(work: Work, order: Sequence[int], names: Collection[str]) -> Groups:
             found.append([])
         elif streamable(work.network, layer, work.views.free):
             found[-1].append(layer.name)
+        elif accumulates(work.network, layer):
+            found[-1].append(layer.name)
+            found.append([])  # what reads the sums waits until they are complete
         else:
             raise InputError(
                 f"layer '{layer.name}' cannot run row by row: that takes one image, read from top to bottom"
             )
-    return tuple(tuple(group) for group in found if group)
+    return tuple(Way(tuple(group)) for group in found if group)
 
 
 def waists(network: Network, views: Views) -> frozenset[str]:
@@ -98,7 +99,7 @@ def _clusters(heavy: Sequence[int]) -> list[tuple[int, int]]:
     return found
 
 
-class _Cuts:
+class Cuts:
     """An order of whole layers, with all ways to cut it into stages."""
 
     def __init__(self, work: Work, order: Sequence[int]) -> None:
@@ -137,7 +138,7 @@ class _Cuts:
         arriving = [[*whole] for whole in wholes]
         for begin, end in _clusters([at for at, (whole,) in enumerate(wholes) if whole.memory >= limit]):
             for last in range(begin + 1, min(end, len(wholes)) + 1):
-                if self.fits[last - 1]:
+                if self.fits[last - 1] or accumulates(self.network, self.layers[last - 1]):
                     arriving[last - 1] += self._stretches(last, limit, begin)
         return arriving
 
@@ -189,7 +190,7 @@ class _Cuts:
 
         The trace is made longer until what must lie in it is too much: what is kept inside only grows.
         """
-        begin = last
+        begin = last - 1  # the last layer itself may do no more than keep sums
         while begin > earliest and self.fits[begin - 1]:
             begin -= 1
         first, cuts, least = self._known.get(last, (last, [], 0))
@@ -204,9 +205,12 @@ class _Cuts:
     def _traced(self, begin: int, last: int) -> tuple[list[Cut], int]:
         """The stretches within [begin, last) that end with it, and what a longer one cannot do without."""
         names = self.names[begin:last]
-        trace = Trace(self.network, self.views, stream_of(self.network, names, self.views.free))
+        stream = stream_of(body_of(self.network, Way(tuple(names)), self.views.free))
+        assert stream is not None
+        trace = Trace(self.network, self.views, stream)
         rolling = inner_roots(self.network, self.views, names)
-        memory = least = self._crossing[last]  # what lies behind the stretch, written by it or before
+        memory = least = self._crossing[last] + self._sums(last - 1)  # behind the stretch, written by it or before
+        handed: dict[int, int] = {}  # bytes of what each unit hands on inside
         effort, found = 0, []
         for first in range(last - 1, begin - 1, -1):
             layer = self.layers[first]
@@ -214,13 +218,32 @@ class _Cuts:
             memory += sum(self._size(root) for root in self._dying[first])
             for root in self._born[first]:
                 if root in rolling and self.spans[root][1] < last:
+                    memory -= self._size(root)
+                    if root in trace.passing:
+                        unit = trace.passing[root]
+                        handed[unit] = handed.get(unit, 0) + self._narrow(root)
+                        continue
                     window = trace.window(root, rolling[root], self.work.alignment)
-                    memory += window - self._size(root)
+                    memory += window
                     least += window
-            rows = self.network.tensors[layer.output].shape[1]
+            rows = self.network.tensors[layer.inputs[0]].shape[1]
             effort += (rows - 1) * (weights_read(self.network, layer) + STEP_COST)
-            found.append(Cut(first, last, memory - self._trailing(trace, first, last), effort, True))
+            needed = memory + max(handed.values(), default=0) - self._trailing(trace, first, last)
+            found.append(Cut(first, last, needed, effort, True))
         return found, least
+
+    def _narrow(self, root: str) -> int:
+        """Bytes of a few pixels of a row."""
+        tensor = self.network.tensors[root]
+        if len(tensor.shape) != 4:
+            return tensor.bytes
+        columns = tensor.shape[COLUMNS]
+        return align_up(min(columns, NARROW) * (tensor.bytes // (tensor.shape[1] * columns)), self.work.alignment)
+
+    def _sums(self, at: int) -> int:
+        """Bytes of running sums, should this layer keep any."""
+        layer = self.layers[at]
+        return 0 if self.fits[at] else align_up(sums_bytes(self.network, layer), self.work.alignment)
 
     def _size(self, root: str) -> int:
         return self.work.stores[root].size
@@ -262,12 +285,18 @@ class _Cuts:
 
 def phased_bound(network: Network, techniques: Techniques, alignment: int) -> int:
     """Bytes that no plan by rows can do without: what lies outside whole, and the least any one layer needs to run."""
+    layers = (_least(network, layer) for layer in network.layers)
+    return max(least_bound(network, techniques, alignment), *layers, 0)
+
+
+def least_bound(network: Network, techniques: Techniques, alignment: int) -> int:
+    """Bytes that no plan at all can do without: all inputs are there at the beginning, all outputs at the end."""
     pulled = dict(techniques.pulled)
     given = sum(align_up(network.tensors[n].bytes, alignment) for n in network.inputs if n not in pulled)
     wanted = sum(
         align_up(network.tensors[n].bytes, alignment) for n in network.outputs if n not in network.constants
     )
-    return max(given, wanted, *(_least(network, layer) for layer in network.layers), 0)
+    return max(given, wanted)
 
 
 def _least(network: Network, layer: Layer) -> int:
@@ -275,14 +304,14 @@ def _least(network: Network, layer: Layer) -> int:
     out = network.tensors[layer.output]
     reads = [network.tensors[name] for name in network.activations(layer)]
     whole = max((tensor.bytes for tensor in (out, *reads)), default=0)
-    if isinstance(layer.op, Concat | Slice | Reshape):
-        return 0  # free, perhaps
+    if isinstance(layer.op, Concat | Slice | Reshape) or accumulates(network, layer):
+        return 0  # free, perhaps, or only sums
     if not streamable(network, layer, ()):
         return whole
     rows = 0
     for tensor in reads:
         needed = rows_needed(network, layer, tensor.name) or ()
-        rows += max((b - a for a, b in needed), default=0) * (tensor.bytes // tensor.shape[1])
-    if layer.op.grain is not Grain.ELEMENT:
-        rows += out.bytes // out.shape[1]
+        most = max((b - a for a, b in needed), default=0)
+        if most > 1:  # a single row may be handed on in pieces
+            rows += most * (tensor.bytes // tensor.shape[1])
     return min(whole, rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import Infeasible
@@ -13,12 +13,13 @@ from .apart import Solution, moved_apart
 from .assembly import assemble
 from .layout import MemoryPlacement, place_greedy_by_size, place_in_memories
 from .ordering import order
-from .phases import phased_bound
+from .phases import least_bound, phased_bound
 from .problems import PLAIN, Techniques, Work, relaxed_problem
 from .pulled import pullable
 from .solving import solve
-from .streamed import named, phased
+from .streamed import carried, named, phased
 from .views import no_views
+from .ways import Way
 
 
 def plan(
@@ -31,12 +32,14 @@ def plan(
     explain: bool = True,
     pull_rows: bool = False,
     phases: bool | Collection[str] = False,
+    ways: Sequence[Way] | None = None,
 ) -> Plan:
     """The plan that needs the least RAM, with a bound that no other plan can beat.
 
     `plain` switches everything off but order and layout (S 4.3.1, 4.3.2). `explain` adds what each technique saved.
     With `pull_rows`, images are not held in memory: the first layer asks for their rows. With `phases`, layers run row
     by row, keeping a few rows of what lies between them (M 4): those for which it saves most, or just those named.
+    With `ways`, layers run just as these say, and all others whole.
 
     >>> from edgewright import samples, read_model
     >>> net = read_model(samples.build("stahl_running_example"))
@@ -52,9 +55,13 @@ def plan(
     if phases:
         bound = phased_bound(network, chosen, unit)
         best = phased(network, chosen, unit, best) if phases is True else named(network, chosen, unit, phases)
+    elif ways is not None:
+        bound = least_bound(network, chosen, unit)
+        best = carried(network, chosen, unit, ways)
     best = moved_apart(best)
-    bound = min(best.peak, best.order.bound if chosen == PLAIN and not phases else bound)
-    by_rows = (Saving("layers row by row", best.peak),) if phases else ()
+    bound = min(best.peak, best.order.bound if chosen == PLAIN and not phases and ways is None else bound)
+    parts = (Saving("layers in parts", best.peak),) if ways else ()
+    by_rows = (Saving("layers row by row", best.peak),) if phases else parts
     if board is not None and best.peak > max((memory.usable for memory in board.ram), default=0):
         memories, best = _spread(best, board)
     else:

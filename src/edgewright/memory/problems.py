@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import TopologicalSorter
@@ -10,6 +10,7 @@ from itertools import accumulate, pairwise
 
 from ..network import Layer, Network, Tensor
 from ..network.operators import Concat, Grain, Reshape, Slice
+from .kept import Kept
 from .layout.problem import Item, LayoutProblem, align_up
 from .ordering.problem import OrderProblem, Store
 from .overlap import Distance, distance, most_shared, plane_scratch
@@ -48,6 +49,14 @@ class Task:
     stretch: Stretch | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Memory that a task needs for itself alone, during some of its slots."""
+
+    size: int
+    slots: tuple[int, int]
+
+
 @dataclass(frozen=True)
 class Work:
     """The layers that execute something, and the buffers they touch."""
@@ -77,22 +86,23 @@ class Work:
         return _dependencies(self.network, [task.layers for task in self.tasks])
 
     @cached_property
-    def windows(self) -> Mapping[str, int]:
-        """Bytes kept of the buffers that live inside a stretch, in whole words."""
-        found = {}
-        for stretch in self.stretches:
-            for root, rows in stretch.windows.items():
-                tensor = self.network.tensors[root]
-                row = tensor.bytes // tensor.shape[stretch.stream.axis]
-                found[root] = align_up(row * rows, self.alignment)
-        return found
+    def kept(self) -> Mapping[str, Kept]:
+        """What is kept of the buffers that live inside a stretch."""
+        return {root: kept for stretch in self.stretches for root, kept in stretch.kept.items()}
 
-    def scratch(self, task: Task) -> Mapping[str, int]:
-        """What the task needs for itself alone: windows of a stretch, the plane of a depthwise layer."""
+    def scratch(self, task: Task) -> Mapping[str, Scratch]:
+        """What the task needs for itself alone: windows and tiles of a stretch, the plane of a depthwise layer."""
         if task.stretch:
-            return {root: self.windows[root] for root in task.stretch.windows}
+            always = (0, task.stretch.slots - 1)
+            found = {name: Scratch(self._aligned(size), always) for name, size in task.stretch.sums.items()}
+            for root, kept in task.stretch.kept.items():
+                found[root] = Scratch(self._aligned(kept.bytes), kept.slots or always)
+            return found
         plane = self.views.planes.get(task.name)
-        return {f"{task.name}:scratch": plane} if plane else {}
+        return {f"{task.name}:scratch": Scratch(plane, (0, 0))} if plane else {}
+
+    def _aligned(self, size: int) -> int:
+        return align_up(size, self.alignment)
 
     @cached_property
     def stores(self) -> Mapping[str, Store]:
@@ -122,7 +132,7 @@ class Work:
                 root in outputs,
             )
             for root in dict.fromkeys(place.root for place in places.values())
-            if root not in self.windows
+            if root not in self.kept
         }
 
     @cached_property
@@ -164,7 +174,7 @@ class Work:
             (step, index[x], index[y]): most_shared(self.stores[x].size, self.stores[y].size, safe, self.alignment)
             for (step, x, y), safe in self.pairs.items()
         }
-        scratch = tuple(sum(self.scratch(task).values()) for task in self.tasks)
+        scratch = tuple(_fullest_slot(self.scratch(task).values()) for task in self.tasks)
         names = tuple(task.name for task in self.tasks)
         return OrderProblem(names, self.before, tuple(self.stores.values()), savings, scratch)
 
@@ -192,10 +202,17 @@ class Work:
     def layout_problem(self, order: Sequence[int]) -> LayoutProblem:
         """Buffers with their lifetimes, and the pairs that may overlap since one dies where the other is born."""
         spans = self.lifetimes(order)
-        items = [Item(root, first, last + 1, self.stores[root].size) for root, (first, last) in spans.items()]
+        slots = (where.slots if (where := self.tasks[step].stretch) else 1 for step in order)
+        times = list(accumulate(slots, initial=0))  # when each stage begins; one with slots takes longer
+        times = times if order else [0, 1]
+        items = [
+            Item(root, times[first], times[last + 1], self.stores[root].size)
+            for root, (first, last) in spans.items()
+        ]
         for position, step in enumerate(order):
-            for name, size in self.scratch(self.tasks[step]).items():
-                items.append(Item(name, position, position + 1, size))
+            for name, part in self.scratch(self.tasks[step]).items():
+                first, last = part.slots
+                items.append(Item(name, times[position] + first, times[position] + last + 1, part.size))
         return LayoutProblem(tuple(items), self.gaps(order), self.alignment)
 
     def gaps(self, order: Sequence[int]) -> Mapping[tuple[str, str], tuple[int, int]]:
@@ -221,6 +238,15 @@ class Work:
         place, tensor = self.views.places[name], self.network.tensors[name]
         fills = place.offset == 0 and self.network.tensors[place.root].bytes == tensor.bytes
         return place.root if fills and is_dense(tensor, place.strides) else None
+
+
+def _fullest_slot(parts: Iterable[Scratch]) -> int:
+    """The most bytes that are needed at once."""
+    change: dict[int, int] = {}
+    for part in parts:
+        change[part.slots[0]] = change.get(part.slots[0], 0) + part.size
+        change[part.slots[1] + 1] = change.get(part.slots[1] + 1, 0) - part.size
+    return max(accumulate(change[slot] for slot in sorted(change)), default=0)
 
 
 def _dependencies(network: Network, tasks: Sequence[Sequence[Layer]]) -> tuple[tuple[int, ...], ...]:

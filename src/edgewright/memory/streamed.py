@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 
-from ..errors import InputError
 from ..network import Network
 from .apart import Solution
+from .legal import checked_ways, known_layers
 from .ordering import order
-from .phases import Groups, runs, stretches, waists
+from .phases import runs, stretches, waists
 from .problems import Techniques, Work
 from .solving import place
-from .stretch import comfortable_rows, stretch, with_rows_in_place
+from .stretch import comfortable, narrowed, stretch, with_rows_in_place
 from .views import Views, find_views, no_views, with_copies, with_planes
+from .ways import Way
 
 
 def phased(network: Network, techniques: Techniques, alignment: int, whole: Solution) -> Solution:
@@ -32,46 +32,58 @@ def phased(network: Network, techniques: Techniques, alignment: int, whole: Solu
 
 def named(network: Network, techniques: Techniques, alignment: int, names: Collection[str]) -> Solution:
     """The solution in which just these layers run row by row; those that follow each other do so together."""
-    unknown = [name for name in names if name not in network.by_name]
-    if unknown:
-        near = get_close_matches(unknown[0], network.by_name, 1)
-        hint = f"did you mean '{near[0]}'?" if near else "`edgewright inspect` lists the layers"
-        raise InputError(f"network '{network.name}' has no layer '{unknown[0]}': {hint}")
+    known_layers(network, names)
     return _streamed(network, techniques, alignment, partial(runs, names=names))
+
+
+def carried(network: Network, techniques: Techniques, alignment: int, ways: Sequence[Way]) -> Solution:
+    """The solution in which layers run just these ways, and all others whole."""
+    pulled = dict(techniques.pulled)
+    return _streamed(
+        network, techniques, alignment, lambda work, _: checked_ways(network, ways, work.views.free, pulled)
+    )
 
 
 def _streamed(
     network: Network,
     techniques: Techniques,
     alignment: int,
-    choose: Callable[[Work, Sequence[int]], Groups],
+    choose: Callable[[Work, Sequence[int]], Sequence[Way]],
     copied: Collection[str] = (),
 ) -> Solution:
-    """The solution in which the groups of layers that are chosen of an order run row by row."""
+    """The solution in which layers run the ways that are chosen for an order of them."""
+    work = loose_work(network, techniques, alignment, copied)
+    ways = choose(work, order(work.order_problem()).steps)
+    chosen = {name for way in ways for name in way.layers}
     views = _row_views(network, copied) if techniques.views else no_views(network)
-    loose = with_rows_in_place(network, views, network.by_name) if techniques.in_place else views
-    work = Work(network, loose, techniques, alignment)
-    groups = choose(work, order(work.order_problem()).steps)
-    chosen = {name for group in groups for name in group}
     if techniques.in_place:
         views = with_rows_in_place(network, views, chosen)
     if techniques.planes:
-        read = {name for group in chosen for name in network.by_name[group].inputs}
+        read = {name for layer in chosen for name in network.by_name[layer].inputs}
         views = with_planes(network, views, alignment, {*dict(techniques.pulled), *read})
-    work = Work(network, views, techniques, alignment, tuple(stretch(network, views, group) for group in groups))
+    parts = tuple(stretch(network, views, narrowed(network, views, way)) for way in ways)
+    work = Work(network, views, techniques, alignment, parts)
     return _comfortable(place(work, order(work.order_problem())))
 
 
+def loose_work(network: Network, techniques: Techniques, alignment: int, copied: Collection[str] = ()) -> Work:
+    """The work as if every layer could be in a stretch: what cuts into stages are chosen for."""
+    views = _row_views(network, copied) if techniques.views else no_views(network)
+    loose = with_rows_in_place(network, views, network.by_name) if techniques.in_place else views
+    return Work(network, loose, techniques, alignment)
+
+
 def _comfortable(solution: Solution) -> Solution:
-    """The solution with several rows in a step wherever that is faster and does not raise the peak."""
+    """The solution with more in a step wherever that is faster and does not raise the peak."""
     for at, part in enumerate(solution.work.stretches):
-        rows = comfortable_rows(solution.work.network, part.layers)
-        if rows:
+        for way in comfortable(solution.work.network, part):
             parts = list(solution.work.stretches)
-            parts[at] = stretch(solution.work.network, solution.work.views, part.layers, rows)
+            parts[at] = stretch(solution.work.network, solution.work.views, way)
             work = replace(solution.work, stretches=tuple(parts))
             other = place(work, order(work.order_problem()))
-            solution = other if other.peak <= solution.peak else solution
+            if other.peak <= solution.peak:
+                solution = other
+                break
     return solution
 
 

@@ -1,4 +1,4 @@
-"""A stretch of layers that runs row by row as one stage, and how many rows it keeps of every tensor inside.
+"""Layers that run together as one stage, and what is kept of every tensor inside.
 
 Nothing is assumed about the network's shape: the stretch is traced as it will run (`program.Flow`), and a window is as
 large as the most rows that are ever there and still needed (M 4; as rolling windows there is no self-loop channel).
@@ -6,34 +6,55 @@ large as the most rows that are ever there and still needed (M 4; as rolling win
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..network import Layer, Network, Region
+from ..errors import InputError
+from ..network import Interval, Layer, Network
 from ..network.operators import Grain
-from ..program import ROWS, Flow, Step, Stream, rows_needed
+from ..program import (
+    ROWS,
+    Flow,
+    Step,
+    Stream,
+    Tiles,
+    Tiling,
+    Unit,
+    rows_needed,
+    summed_axes,
+    sums_bytes,
+    sums_name,
+)
+from .kept import Kept, is_aligned, kept
 from .layout.problem import align_up
 from .overlap import Distance, distance
-from .views import Place, Views
+from .views import Views
+from .ways import COLUMNS, Way, body_of
 
 HEAVY = 128 * 1024  # bytes of weights that are better not read again for each row
 PIXELS = 28  # in a step, so that reading them pays
+NARROW = 4  # columns at least that a unit computes in a go
 _FAR = 1 << 60  # beyond any address: what is not needed any more
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """One stage of several layers. Roots in `windows` live inside it alone."""
+    """One stage of several layers. Roots in `kept` live inside it alone."""
 
-    layers: tuple[str, ...]
-    stream: Stream
-    windows: Mapping[str, int]  # rows kept of each root; as many as it has where it cannot roll
+    way: Way
+    body: tuple[Stream | Tiles | Step, ...]
+    kept: Mapping[str, Kept]
+    sums: Mapping[str, int]  # bytes of buffers for running sums
+    slots: int  # steps of the body in which different things may be kept
     shares: Mapping[tuple[str, str], Distance]  # (X, Y): how an output may trail an input that dies here
 
     @property
+    def layers(self) -> tuple[str, ...]:
+        return self.way.layers
+
+    @property
     def name(self) -> str:
-        first, last = self.layers[0], self.layers[-1]
-        return first if first == last else f"{first} .. {last}"
+        return self.way.name
 
 
 def streamable(network: Network, layer: Layer, free: Collection[str]) -> bool:
@@ -42,6 +63,14 @@ def streamable(network: Network, layer: Layer, free: Collection[str]) -> bool:
     if len(shape) != 4 or shape[0] != 1:
         return False
     return all(_comes_by_rows(network, layer, name, free) for name in network.activations(layer))
+
+
+def accumulates(network: Network, layer: Layer) -> bool:
+    """Whether the layer can take in an image row by row, and keep nothing but running sums."""
+    source = layer.inputs[0]
+    shape = network.tensors[source].shape
+    image = len(shape) == 4 and shape[0] == 1 and source not in network.constants
+    return image and ROWS in summed_axes(network, layer)
 
 
 def _comes_by_rows(network: Network, layer: Layer, name: str, free: Collection[str]) -> bool:
@@ -53,41 +82,64 @@ def _comes_by_rows(network: Network, layer: Layer, name: str, free: Collection[s
     return all(_comes_by_rows(network, producer, source, free) for source in network.activations(producer))
 
 
-def sinks(network: Network, layers: Iterable[str], free: Collection[str]) -> tuple[str, ...]:
-    """The layers whose output somebody outside reads."""
-    inside = {*layers, *free}
-
-    def is_read_outside(tensor: str) -> bool:
-        if tensor in network.outputs or not network.readers[tensor]:
-            return True
-        return any(
-            reader.name not in inside or (reader.name in free and is_read_outside(reader.output))
-            for reader in network.readers[tensor]
-        )
-
-    return tuple(name for name in layers if is_read_outside(network.by_name[name].output))
+def comfortable(network: Network, part: Stretch) -> Iterator[Way]:
+    """Ways that do more in a step, the fastest first: whole rows, and several rows for heavy layers."""
+    heavy = _heavy_rows(network, part)
+    if heavy:
+        yield replace(part.way, widths=(), rows=heavy)
+    if part.way.widths:
+        yield replace(part.way, widths=())
+        if heavy:
+            yield replace(part.way, rows=heavy)
 
 
-def stream_of(
-    network: Network, layers: Sequence[str], free: Collection[str], rows: Mapping[str, int] | None = None
-) -> Stream:
-    """The layers row by row, or so many `rows` at a time; they must be listed so that producers come first."""
-    steps = []
-    for name in layers:
-        whole = Region.whole(network.tensors[network.by_name[name].output].shape)
-        steps.append(Step(name, whole.with_axis(ROWS, (0, min((rows or {}).get(name, 1), whole.shape[ROWS])))))
-    return Stream(tuple(steps), sinks(network, layers, free))
-
-
-def comfortable_rows(network: Network, layers: Iterable[str]) -> Mapping[str, int]:
+def _heavy_rows(network: Network, part: Stretch) -> tuple[tuple[str, int], ...]:
     """The layers that run much faster with several rows in a step: those that read many weights for few pixels."""
-    found = {}
-    for name in layers:
-        layer = network.by_name[name]
-        width = network.tensors[layer.output].shape[ROWS + 1]
-        reads_image = any(source in network.inputs for source in layer.inputs)  # of which few rows may be there
-        if weights_read(network, layer) >= HEAVY and width < PIXELS and not reads_image:
-            found[name] = -(-PIXELS // width)
+    stream = stream_of(part.body)
+    found = []
+    for unit in stream.units if stream else ():
+        layers = [network.by_name[step.layer] for step in unit.steps]
+        reads_image = any(
+            x in network.inputs for layer in layers for x in layer.inputs
+        )  # of which few rows are there
+        width = _across(unit)
+        heaviest = max(layers, key=lambda layer: weights_read(network, layer))
+        if weights_read(network, heaviest) >= HEAVY and width < PIXELS and not reads_image:
+            found.append((heaviest.name, -(-PIXELS // width)))
+    return tuple(found)
+
+
+def _across(unit: Unit) -> int:
+    """The columns of what a unit goes through."""
+    first = unit.steps[0]
+    return (first.share or first.region).shape[COLUMNS]
+
+
+def narrowed(network: Network, views: Views, way: Way) -> Way:
+    """The way with few columns at a time where whole rows between layers of a unit would need more memory."""
+    stream = stream_of(body_of(network, way, views.free))
+    if stream is None or any(axis == COLUMNS for axis, _ in way.tiles):
+        return way
+    pixels = pixel_bytes(network, views, stream)
+    widths = [_across(unit) for unit in stream.units]
+    room = max(size * min(width, NARROW) for size, width in zip(pixels, widths, strict=True))
+    found = [
+        (unit.last.layer, room // size)
+        for unit, size, width in zip(stream.units, pixels, widths, strict=True)
+        if size * width > room
+    ]
+    return replace(way, widths=tuple(found))
+
+
+def pixel_bytes(network: Network, views: Views, stream: Stream) -> list[int]:
+    """For each unit the bytes of a pixel of all that is handed on inside it."""
+    passing = _passing(network, views, stream)
+    found = [0] * len(stream.units)
+    for root, unit in passing.items():
+        tensor = network.tensors[root]
+        if len(tensor.shape) == 4:
+            rows = stream.units[unit].steps[0].region.shape[ROWS]
+            found[unit] += rows * tensor.bytes // (tensor.shape[ROWS] * tensor.shape[COLUMNS])
     return found
 
 
@@ -124,10 +176,11 @@ def _replaces(network: Network, layer: Layer, source: str) -> bool:
 
 
 class Trace:
-    """A stretch as it runs: rows kept of every root, and how far outputs stay behind inputs."""
+    """A stretch as it runs row by row: rows kept of every root, and how far outputs stay behind inputs."""
 
     def __init__(self, network: Network, views: Views, stream: Stream) -> None:
         self.network, self.views, self.flow = network, views, Flow(network, stream)
+        self.passing = _passing(network, views, stream)
         self.reads = self._reads()
         self.rows: dict[str, int] = {}  # the most rows of each written root that were there and still needed
         # (X, Y): the most bytes by which writing Y was ahead of reading X, both from the start of their buffers.
@@ -136,8 +189,12 @@ class Trace:
 
     def rows_kept(self, root: str, members: Iterable[str]) -> int:
         """Rows of a root that must be kept: all, unless its members roll together."""
-        height = self.network.tensors[root].shape[ROWS]
-        rolls = all(_is_row_aligned(self.network, name, self.views.places[name]) for name in members)
+        shape = self.network.tensors[root].shape
+        height = shape[ROWS] if len(shape) == 4 else 1
+        places = self.views.places
+        rolls = len(shape) == 4 and all(is_aligned(self.network, x, places[x], (ROWS,)) for x in members)
+        if root in self.passing and rolls:
+            return min(self.flow.rows[self.passing[root]], height)
         return max(1, min(self.rows.get(root, height), height)) if rolls else height
 
     def window(self, root: str, members: Iterable[str], alignment: int) -> int:
@@ -147,60 +204,163 @@ class Trace:
     def _reads(self) -> Mapping[str, list[tuple[int, tuple[int, ...]]]]:
         """For each root who reads it, and from which byte on in each step."""
         found: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
-        for index, step in enumerate(self.flow.stream.steps):
-            layer = self.network.by_name[step.layer]
-            for name in self.network.activations(layer):
+        for index, unit in enumerate(self.flow.stream.units):
+            layers = [self.network.by_name[step.layer] for step in unit.steps]
+            for name in dict.fromkeys(name for layer in layers for name in self.network.activations(layer)):
                 place = self.views.places[name]
-                starts = (place.offset + start * place.strides[ROWS] for start, _ in self.flow.reads(index, name))
-                found.setdefault(place.root, []).append((index, tuple(starts)))
+                if place.root not in self.passing:
+                    rows = self.flow.reads(index, name)
+                    starts = (place.offset + start * place.strides[ROWS] for start, _ in rows)
+                    found.setdefault(place.root, []).append((index, tuple(starts)))
         return found
 
     def _run(self) -> None:
         flow = self.flow
-        layers = [self.network.by_name[step.layer] for step in flow.stream.steps]
-        places = [self.views.places[layer.output] for layer in layers]
-        touched: list[list[str]] = [[] for _ in layers]
+        writes = [self._written(unit) for unit in flow.stream.units]
+        touched: list[list[str]] = [[] for _ in writes]
         for root, readers in self.reads.items():
             for index, _ in readers:
                 touched[index].append(root)
         first = dict.fromkeys(self.reads, 0)  # the first byte of each root that is still needed
-        done = [0] * len(layers)
-        row = {place.root: self._row_bytes(place.root) for place in places}
-        leaving = {places[sink].root for sink in flow.sinks}
+        done = [0] * len(writes)
+        leaving = {root for sink in flow.sinks for root in writes[sink]}
         for at, step in flow.order():
-            root, stop = places[at].root, min((step + 1) * flow.rows[at], flow.heights[at])
-            oldest = min(first.get(root, stop * row[root]) // row[root], stop)
-            self.rows[root] = max(self.rows.get(root, 0), stop - oldest)
-            if root in leaving:
-                written = places[at].offset + stop * places[at].strides[ROWS]
-                for x, needed in first.items():
-                    lag = written - needed
-                    self.lags[x, root] = max(lag, self.lags.get((x, root), lag))
+            stop = min((step + 1) * flow.rows[at], flow.heights[at])
+            for root, (offset, stride) in writes[at].items():
+                row = self._row_bytes(root)
+                oldest = min(first.get(root, stop * row) // row, stop)
+                self.rows[root] = max(self.rows.get(root, 0), stop - oldest)
+                if root in leaving:
+                    written = offset + stop * stride
+                    for x, needed in first.items():
+                        lag = written - needed
+                        self.lags[x, root] = max(lag, self.lags.get((x, root), lag))
             done[at] += 1
             for name in touched[at]:
                 first[name] = min(
                     starts[done[i]] if done[i] < len(starts) else _FAR for i, starts in self.reads[name]
                 )
 
+    def _written(self, unit: Unit) -> Mapping[str, tuple[int, int]]:
+        """The roots that a unit writes to, row by row: where its rows begin, and bytes from row to row."""
+        found = {}
+        for step in unit.steps:
+            place = self.views.places[self.network.by_name[step.layer].output]
+            if place.root not in self.passing and step.share is None:
+                found[place.root] = (place.offset, place.strides[ROWS])
+        return found
+
     def _row_bytes(self, root: str) -> int:
         tensor = self.network.tensors[root]
         return tensor.bytes // tensor.shape[ROWS] if len(tensor.shape) == 4 else tensor.bytes
 
 
-def stretch(
-    network: Network, views: Views, layers: Sequence[str], rows: Mapping[str, int] | None = None
-) -> Stretch:
-    """The layers as one stage, traced; `rows` at a time, where that is said."""
-    stream = stream_of(network, layers, views.free, rows)
+def _passing(network: Network, views: Views, stream: Stream) -> Mapping[str, int]:
+    """The roots that only hand rows on inside a unit, and which unit that is."""
+    members = views.members()
+    found = {}
+    for index, unit in enumerate(stream.units):
+        outputs = {network.by_name[step.layer].output for step in unit.steps[:-1]}
+        for name in outputs:
+            root = views.places[name].root
+            if set(members[root]) <= outputs:
+                found[root] = index
+    return found
+
+
+def stretch(network: Network, views: Views, way: Way) -> Stretch:
+    """The layers as one stage, traced; an error where the way does not suit them."""
+    body = body_of(network, way, views.free)
+    inner = inner_roots(network, views, way.layers)
+    cuts = _tile_sizes(network, views, body, inner)
+    sums = {
+        sums_name(step.layer): sums_bytes(network, network.by_name[step.layer])
+        for step in _steps(body)
+        if step.share and sums_bytes(network, network.by_name[step.layer])
+    }
+    stream = stream_of(body)
+    if stream is None:
+        steps = _steps(body)
+        spans = {root: _span(network, views, steps, members) for root, members in inner.items()}
+        found = {root: kept(network, root, cuts[root], tuple(cuts[root]), spans[root]) for root in inner}
+        return Stretch(way, body, found, sums, len(steps), {})
     trace = Trace(network, views, stream)
-    inner = inner_roots(network, views, layers)
-    windows = {root: trace.rows_kept(root, members) for root, members in inner.items()}
+    found = {root: _rows_of(trace, root, members, cuts[root]) for root, members in inner.items()}
     shares = {
         (x, y): Distance(below=lag, above=network.tensors[x].bytes)
         for (x, y), lag in trace.lags.items()
-        if x not in inner and y not in inner and x != y
+        if x not in inner and y not in inner and x != y and not way.tiles
     }
-    return Stretch(tuple(layers), stream, windows, shares)
+    return Stretch(way, body, found, sums, len(stream.units), shares)
+
+
+def _rows_of(trace: Trace, root: str, members: Sequence[str], cuts: Mapping[int, int]) -> Kept:
+    """What is kept of a root in a stretch by rows; of one that is only handed on, while its unit runs."""
+    network = trace.network
+    sizes = dict(cuts)
+    if len(network.tensors[root].shape) == 4:
+        sizes[ROWS] = trace.rows_kept(root, members)
+    unit = trace.passing.get(root)
+    if unit is None:
+        return kept(network, root, sizes, tuple(cuts), None)
+    tiled = tuple(cuts)
+    width = trace.flow.stream.units[unit].width
+    if width and all(is_aligned(network, x, trace.views.places[x], (ROWS, COLUMNS)) for x in members):
+        sizes[COLUMNS], tiled = width, tuple(dict.fromkeys((*tiled, COLUMNS)))
+    return kept(network, root, sizes, tiled, (unit, unit))
+
+
+def _tile_sizes(
+    network: Network, views: Views, body: Sequence[Stream | Tiles | Step], inner: Mapping[str, Sequence[str]]
+) -> Mapping[str, Mapping[int, int]]:
+    """For each root inside: the most indices along each axis that a tile holds of it."""
+    found: dict[str, dict[int, int]] = {root: {} for root in inner}
+    item: object = body[0]
+    while isinstance(item, Tiles):
+        parts = Tiling(network, item).intervals
+        for root, members in inner.items():
+            axis = item.axis % len(network.tensors[root].shape)
+            found[root][axis] = _extent(network, views, root, members, axis, parts)
+        item = item.body[0]
+    return found
+
+
+def _extent(
+    network: Network,
+    views: Views,
+    root: str,
+    members: Sequence[str],
+    axis: int,
+    parts: Mapping[str, tuple[Interval, ...]],
+) -> int:
+    """The widest part of a root; an error where its tensors are cut differently."""
+    names = [network.producers[x].name for x in members if network.producers[x].name not in views.free]
+    cuts = {parts[name] for name in names if name in parts}
+    if len(cuts) != 1 or not all(is_aligned(network, x, views.places[x], (axis,)) for x in members):
+        raise InputError(f"tiles cannot cut '{root}' along axis {axis}: tensors that share its memory differ")
+    return max(max(0, b - a) for a, b in cuts.pop())
+
+
+def stream_of(body: Sequence[Stream | Tiles | Step]) -> Stream | None:
+    """What runs row by row in a body, inside of all tiles."""
+    item: object = body[0]
+    while isinstance(item, Tiles):
+        item = item.body[0]
+    return item if isinstance(item, Stream) else None
+
+
+def _steps(body: Sequence[Stream | Tiles | Step]) -> tuple[Step, ...]:
+    return tuple(step for item in body for step in ((item,) if isinstance(item, Step) else item.steps))
+
+
+def _span(network: Network, views: Views, steps: Sequence[Step], members: Sequence[str]) -> tuple[int, int]:
+    """The first and last of the steps that touch a root."""
+    touching = []
+    for at, step in enumerate(steps):
+        layer = network.by_name[step.layer]
+        if layer.output in members or any(name in members for name in layer.inputs):
+            touching.append(at)
+    return min(touching), max(touching)
 
 
 def inner_roots(network: Network, views: Views, layers: Collection[str]) -> Mapping[str, tuple[str, ...]]:
@@ -213,14 +373,3 @@ def inner_roots(network: Network, views: Views, layers: Collection[str]) -> Mapp
     members = views.members()
     written = {views.places[network.by_name[name].output].root for name in layers}
     return {root: members[root] for root in sorted(written - outer)}
-
-
-def _is_row_aligned(network: Network, name: str, place: Place) -> bool:
-    """Whether row i of the tensor lies in row i of its root, so that both roll together."""
-    tensor, root = network.tensors[name], network.tensors[place.root]
-    if len(tensor.shape) != 4 or len(root.shape) != 4 or tensor.shape[ROWS] != root.shape[ROWS]:
-        return False
-    step = root.strides[ROWS]
-    rest = [(n, s) for axis, (n, s) in enumerate(zip(tensor.shape, place.strides, strict=True)) if axis > ROWS]
-    reach = place.offset + sum((n - 1) * s for n, s in rest) + tensor.dtype.bytes
-    return place.strides[ROWS] == step and reach <= step

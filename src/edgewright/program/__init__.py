@@ -6,8 +6,10 @@ from .interpreter import Interpreter, interpret
 from .plan import Buffer, Plan, Saving, View
 from .program import Program, check
 from .rows import ROWS, rows_needed
-from .steps import Item, Loop, Stage, Step, Stream, Sweep
+from .shares import restricted, summed_axes, sums_bytes, sums_name
+from .steps import Item, Loop, Stage, Step, Stream, Sweep, Tiles, Unit
 from .stream import Flow
+from .tiling import Tiling
 
 __all__ = [
     "ROWS",
@@ -24,6 +26,9 @@ __all__ = [
     "Step",
     "Stream",
     "Sweep",
+    "Tiles",
+    "Tiling",
+    "Unit",
     "View",
     "check",
     "interpret",
@@ -31,6 +36,10 @@ __all__ = [
     "plan_from_dict",
     "plan_text",
     "plan_to_dict",
+    "restricted",
     "rows_needed",
     "save_plan",
+    "summed_axes",
+    "sums_bytes",
+    "sums_name",
 ]

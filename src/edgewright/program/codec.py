@@ -17,7 +17,7 @@ from ..network import Arithmetic, DType, Layer, Network, Quant, Region, Tensor
 from ..network.operators import Op, Operator, elementwise, rearrange, reduce
 from .plan import FORMAT, Buffer, Plan, Saving, View
 from .program import Program
-from .steps import Item, Loop, Stage, Step, Stream, Sweep
+from .steps import Item, Loop, Stage, Step, Stream, Sweep, Tiles, Unit
 
 OPERATORS = MappingProxyType({cls.__name__: cls for cls in get_args(Op)})
 _ENUMS = {
@@ -70,6 +70,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
                 "offset": v.offset,
                 "strides": list(v.strides),
                 **({"window": list(v.window)} if v.window else {}),
+                **({"tiled": list(v.tiled)} if v.tiled else {}),
             }
             for name, v in plan.views.items()
         },
@@ -212,13 +213,28 @@ def _body_to_list(body: Sequence[Item]) -> list[dict[str, Any]]:
 
 
 def _item_to_dict(item: Item) -> dict[str, Any]:
-    if isinstance(item, Loop):
-        return {"count": item.count, "body": _body_to_list(item.body)}
-    if isinstance(item, Stream):
-        return {"stream": _body_to_list(item.steps), "sinks": list(item.sinks), "axis": item.axis}
-    region = [list(bound) for bound in item.region.bounds]
-    moves = {"moves": [list(move) for move in item.moves]} if item.moves else {}
-    return {"layer": item.layer, "region": region, "sweep": item.sweep.value, **moves}
+    match item:
+        case Loop():
+            return {"count": item.count, "body": _body_to_list(item.body)}
+        case Stream():
+            units = [{"steps": _body_to_list(unit.steps), "width": unit.width} for unit in item.units]
+            return {"stream": units, "sinks": list(item.sinks), "axis": item.axis}
+        case Tiles():
+            return {
+                "tiles": list(item.ends),
+                "axis": item.axis,
+                "body": _body_to_list(item.body),
+                "sinks": list(item.sinks),
+            }
+        case Step():
+            moves = {"moves": [list(move) for move in item.moves]} if item.moves else {}
+            share = {"share": _region_to_list(item.share)} if item.share else {}
+            region = _region_to_list(item.region)
+            return {"layer": item.layer, "region": region, "sweep": item.sweep.value, **moves, **share}
+
+
+def _region_to_list(region: Region) -> list[list[int]]:
+    return [list(bound) for bound in region.bounds]
 
 
 def _body_from_list(body: Sequence[Mapping[str, Any]]) -> tuple[Item, ...]:
@@ -227,23 +243,38 @@ def _body_from_list(body: Sequence[Mapping[str, Any]]) -> tuple[Item, ...]:
 
 def _item_from_dict(item: Mapping[str, Any]) -> Item:
     if "count" in item:
-        return Loop(item["count"], tuple(map(_part_from_dict, item["body"])))
+        return Loop(item["count"], tuple(map(_inside_loop, item["body"])))
     if "stream" in item:
-        return Stream(tuple(map(_step_from_dict, item["stream"])), tuple(item["sinks"]), item["axis"])
+        units = tuple(Unit(tuple(map(_step_from_dict, u["steps"])), u["width"]) for u in item["stream"])
+        return Stream(units, tuple(item["sinks"]), item["axis"])
+    if "tiles" in item:
+        body = tuple(map(_inside_tiles, item["body"]))
+        return Tiles(item["axis"], tuple(item["tiles"]), body, tuple(item["sinks"]))
     return _step_from_dict(item)
 
 
-def _part_from_dict(item: Mapping[str, Any]) -> Step | Loop:
+def _inside_loop(item: Mapping[str, Any]) -> Step | Loop:
     found = _item_from_dict(item)
-    if isinstance(found, Stream):
-        raise ValueError("a stream inside a loop")
+    if isinstance(found, Stream | Tiles):
+        raise ValueError("a stream or tiles inside a loop")
+    return found
+
+
+def _inside_tiles(item: Mapping[str, Any]) -> Step | Stream | Tiles:
+    found = _item_from_dict(item)
+    if isinstance(found, Loop):
+        raise ValueError("a loop inside tiles")
     return found
 
 
 def _step_from_dict(item: Mapping[str, Any]) -> Step:
-    region = Region(tuple((a, b) for a, b in item["region"]))
+    share = _region_from_list(item["share"]) if "share" in item else None
     moves = tuple(tuple(move) for move in item.get("moves", ()))
-    return Step(item["layer"], region, Sweep(item["sweep"]), moves)
+    return Step(item["layer"], _region_from_list(item["region"]), Sweep(item["sweep"]), moves, share)
+
+
+def _region_from_list(bounds: Sequence[Sequence[int]]) -> Region:
+    return Region(tuple((a, b) for a, b in bounds))
 
 
 def _view_from_dict(data: Mapping[str, Any]) -> View:
@@ -253,6 +284,7 @@ def _view_from_dict(data: Mapping[str, Any]) -> View:
         data["offset"],
         tuple(data["strides"]),
         (window[0], window[1]) if window else None,
+        tuple(data.get("tiled", ())),
     )
 
 

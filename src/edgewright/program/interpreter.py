@@ -13,11 +13,12 @@ import numpy as np
 
 from ..errors import ModelError
 from ..network import Array, Network, Region, Tensor
-from ..network.kernels import Operand, compute
+from ..network.kernels import Operand, add_share, compute, finish_shares
 from ..network.operators import Grain
 from . import hazards
 from .plan import Buffer, Plan, View
-from .steps import Step, Sweep
+from .shares import SUM_BYTES, sums_name
+from .steps import Stage, Step, Sweep
 
 POISON = 0xFF  # NaN as a float, -1 as an integer
 
@@ -34,6 +35,7 @@ class Interpreter:
         self.memories = {name: np.full(size, poison, dtype=np.uint8) for name, size in plan.arenas.items()}
         self._placed = {view.buffer for view in plan.views.values()}
         self._coming: dict[str, tuple[Array, int]] = {}  # inputs that are pulled by rows, and the rows had so far
+        self._origins: dict[tuple[str, int], int] = {}  # (buffer, axis): the first index of the tile that is in it
         for name, view in plan.views.items():
             self._check_view(self.network.tensors[name], view)
 
@@ -57,21 +59,43 @@ class Interpreter:
             for buffer in self.plan.live(index):
                 if buffer.name not in self._placed:  # scratch: nothing may rely on what is there
                     self.memories[buffer.memory][buffer.offset : buffer.end] = self.poison
-            for step in self.plan.program.steps(stage):
-                self._step(step)
+            self._run_stage(stage)
             self._poison_dead(index)
         return {
             name: self._load(name, Region.whole(self.network.tensors[name].shape)) for name in self.network.outputs
         }
 
+    def _run_stage(self, stage: Stage) -> None:
+        for name in stage.summing:
+            self._sums(name)[...] = 0
+        for step in self.plan.program.steps(stage):
+            self._step(step)
+        for name in stage.summing:
+            layer = self.network.by_name[name]
+            tensors = [self.network.tensors[x] for x in layer.inputs]
+            constants = [self.network.constants.get(x) for x in layer.inputs]
+            result = self.network.tensors[layer.output]
+            value = finish_shares(
+                layer.op, self._sums(name).copy(), tensors, constants, result, self.network.arithmetic
+            )
+            self._store(layer.output, Region.whole(result.shape), value)
+
+    def _sums(self, name: str) -> Array:
+        """The running sums of a layer, as they lie in memory: in a buffer of their own, or in its output."""
+        output = self.network.by_name[name].output
+        shape = self.network.tensors[output].shape
+        buffer = self.buffers.get(sums_name(name))
+        if buffer is None:
+            return self._memory(output, Region.whole(shape), Region.whole(shape))
+        assert buffer.size >= SUM_BYTES * Region.whole(shape).size
+        return np.ndarray(shape, np.int32, self.memories[buffer.memory].data, buffer.offset)
+
     def _step(self, step: Step) -> None:
         layer = self.network.by_name[step.layer]
-        shapes = self.network.shapes(layer)
         result = self.network.tensors[layer.output]
+        self._turn_to(layer.output, step.region)
         operands = []
-        for which, (name, needed) in enumerate(
-            zip(layer.inputs, layer.op.needs(step.region, shapes), strict=True)
-        ):
+        for which, (name, needed) in enumerate(zip(layer.inputs, self.plan.program.needs(step), strict=True)):
             if name in self.network.constants:
                 data = self.network.constants[name][needed.slices]
             else:
@@ -79,10 +103,29 @@ class Interpreter:
                 data = self._load(name, needed)
                 self._spoil(step, which, name, needed, data)
             operands.append(Operand(data, needed, self.network.tensors[name]))
+        if step.share is not None:
+            sums = self._sums(step.layer)[step.region.slices]
+            sums += add_share(layer.op, step.region, operands, result, self.network.arithmetic)
+            return
         value = compute(layer.op, step.region, operands, result, self.network.arithmetic)
         assert value.shape == step.region.shape, layer
         assert value.dtype == result.dtype.numpy, layer
         self._store(layer.output, step.region, value)
+
+    def _turn_to(self, name: str, region: Region) -> None:
+        """From now on, the buffer of a tiled tensor holds this part of it."""
+        view = self.plan.views[name]
+        for axis in view.tiled:
+            self._origins[view.buffer, axis] = region.bounds[axis][0]
+
+    def _stored(self, name: str, region: Region) -> Region:
+        """Where the region lies along tiled axes."""
+        view = self.plan.views[name]
+        for axis in view.tiled:
+            start, stop = region.bounds[axis]
+            origin = self._origins.get((view.buffer, axis), 0)
+            region = region.with_axis(axis, (start - origin, stop - origin))
+        return region
 
     def _pull(self, name: str, needed: Region) -> None:
         """Puts the rows of a pulled input that are not there yet into its window, one after the other."""
@@ -140,7 +183,7 @@ class Interpreter:
         start = self.buffers[view.buffer].offset + view.offset
         if view.window:
             return start, start + self.buffers[view.buffer].size
-        steps = list(zip(region.bounds, view.strides, strict=True))
+        steps = list(zip(self._stored(name, region).bounds, view.strides, strict=True))
         first = start + sum(a * stride for (a, _), stride in steps)
         last = start + sum((b - 1) * stride for (_, b), stride in steps)
         return first, last + self.network.tensors[name].dtype.bytes
@@ -148,7 +191,8 @@ class Interpreter:
     def _addresses(self, name: str, region: Region) -> Array:
         view = self.plan.views[name]
         total: Array = np.full((1,) * len(region.bounds), self.buffers[view.buffer].offset + view.offset)
-        for axis, ((start, stop), stride) in enumerate(zip(region.bounds, view.strides, strict=True)):
+        stored = self._stored(name, region)
+        for axis, ((start, stop), stride) in enumerate(zip(stored.bounds, view.strides, strict=True)):
             index = np.arange(start, stop)
             if view.window and axis == view.window[0]:
                 index = index % view.window[1]
@@ -192,7 +236,9 @@ class Interpreter:
     def _memory(self, name: str, region: Region, stored: Region) -> Array:
         view = self.plan.views[name]
         buffer = self.buffers[view.buffer]
+        stored = self._stored(name, stored)
         offset = buffer.offset + view.offset
+        self._check_tile(name, stored)
         offset += sum(a * stride for (a, _), stride in zip(stored.bounds, view.strides, strict=True))
         dtype = self.network.tensors[name].dtype.numpy
         return np.ndarray(region.shape, dtype, self.memories[buffer.memory].data, offset, view.strides)
@@ -212,8 +258,19 @@ class Interpreter:
                 at = max(at, end)
             memory[at:] = self.poison
 
+    def _check_tile(self, name: str, stored: Region) -> None:
+        """The part at hand lies in the buffer of a tiled tensor."""
+        view = self.plan.views[name]
+        if view.tiled:
+            reach = sum((b - 1) * s for (_, b), s in zip(stored.bounds, view.strides, strict=True))
+            reach += view.offset + self.network.tensors[name].dtype.bytes
+            if min(a for a, _ in stored.bounds) < 0 or reach > self.buffers[view.buffer].size:
+                raise ModelError(f"a tile of '{name}' does not lie in its buffer '{view.buffer}'")
+
     def _check_view(self, tensor: Tensor, view: View) -> None:
         """Every byte of the tensor lies in its buffer."""
+        if view.tiled:
+            return  # checked tile by tile
         size = list(tensor.shape)
         if view.window:
             size[view.window[0]] = min(size[view.window[0]], view.window[1])

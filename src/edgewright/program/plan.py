@@ -9,7 +9,7 @@ from functools import cached_property
 from ..network import Network
 from .program import Program
 
-FORMAT = 1  # of the JSON file; raised whenever a reader of the old format would misread the new one
+FORMAT = 2  # of the JSON file; raised whenever a reader of the old format would misread the new one
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,15 @@ class Buffer:
 class View:
     """Where a tensor lies: an offset into a buffer, and bytes from index to index along each axis.
 
-    With `window` = (axis, n) only n indices along the axis are kept: index i is found at i mod n.
+    With `window` = (axis, n) only n indices along the axis are kept: index i is found at i mod n. Along the axes in
+    `tiled` only the part that is being computed is kept: its first index is found at 0.
     """
 
     buffer: str
     offset: int
     strides: tuple[int, ...]
     window: tuple[int, int] | None = None
+    tiled: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,18 @@ connections and concats need no rule of their own: their rows stay needed for lo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..network import Interval, Network
+from ..network import Interval, Layer, Network, Region
 from .rows import rows_needed
-from .steps import Step, Stream
+from .shares import restricted, summed_axes
+from .steps import Step, Stream, Unit
 
 
 @dataclass(frozen=True)
 class Ask:
-    """Before its k-th step, a layer wants `stops[k]` rows of another layer of the stream."""
+    """Before its k-th step, a unit wants `stops[k]` rows of another unit of the stream."""
 
     producer: int  # its place in the stream
     stops: tuple[int, ...]
@@ -33,28 +34,27 @@ class Flow:
 
     @cached_property
     def place(self) -> Mapping[str, int]:
-        """Where in the stream each layer stands."""
-        return {step.layer: index for index, step in enumerate(self.stream.steps)}
+        """In which unit of the stream each layer stands."""
+        return {step.layer: index for index, unit in enumerate(self.stream.units) for step in unit.steps}
 
     @cached_property
     def heights(self) -> tuple[int, ...]:
-        """Rows of each layer's output."""
-        tensors, layers = self.network.tensors, self.network.by_name
-        return tuple(tensors[layers[step.layer].output].shape[self.stream.axis] for step in self.stream.steps)
+        """Rows that each unit goes through: of its output, or of what it sums up."""
+        return tuple(self._bounds(unit.last).shape[self.stream.axis] for unit in self.wholes)
 
     @cached_property
     def rows(self) -> tuple[int, ...]:
-        """Rows that each layer computes in one step."""
-        return tuple(step.region.shape[self.stream.axis] for step in self.stream.steps)
+        """Rows that each unit computes in one step."""
+        return tuple(self._bounds(unit.last).shape[self.stream.axis] for unit in self.stream.units)
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """Steps until each layer is complete."""
+        """Steps until each unit is complete."""
         return tuple(-(-height // rows) for height, rows in zip(self.heights, self.rows, strict=True))
 
     @cached_property
     def sinks(self) -> tuple[int, ...]:
-        return tuple(self.place[name] for name in self.stream.sinks)
+        return tuple(dict.fromkeys(self.place[name] for name in self.stream.sinks))
 
     @cached_property
     def rounds(self) -> int:
@@ -67,22 +67,35 @@ class Flow:
 
     @cached_property
     def asks(self) -> tuple[tuple[Ask, ...], ...]:
-        """For each layer what it asks for, in the order in which it asks."""
-        return tuple(self._asks(index) for index in range(len(self.stream.steps)))
+        """For each unit what it asks for, in the order in which it asks.
+
+        What has come the longest way is asked for last: by then, what it was made of may be needed no more.
+        """
+        found: list[tuple[Ask, ...]] = []
+        depths: list[int] = []
+        for index in range(len(self.stream.units)):
+            asks = self._asks(index)
+            ways = {ask: depths[ask.producer] + layers for ask, layers in asks}
+            depths.append(max(ways.values(), default=len(self.stream.units[index].steps)))
+            found.append(tuple(sorted(ways, key=ways.__getitem__)))
+        return tuple(found)
 
     def reads(self, index: int, tensor: str) -> tuple[Interval, ...]:
-        """The rows of a tensor that each step of a layer reads."""
-        layer = self.network.by_name[self.stream.steps[index].layer]
-        rows = rows_needed(self.network, layer, tensor, self.stream.axis)
-        assert rows is not None, (layer, tensor)
+        """The rows of a tensor that each step of a unit reads."""
+        rows: list[Interval] = []
+        for step in self.stream.units[index].steps:
+            layer = self.network.by_name[step.layer]
+            if tensor in layer.inputs:
+                found = self._rows_of(index, step, layer, tensor)
+                rows = [*map(_hull, rows, found)] if rows else [*found]
         size = self.rows[index]
         steps = range(0, self.heights[index], size)
         return tuple((rows[y][0], rows[min(y + size, len(rows)) - 1][1]) for y in steps)
 
     def order(self) -> Iterator[tuple[int, int]]:
-        """The steps as they run: (place in the stream, how many steps this layer has done before)."""
-        done = [0] * len(self.stream.steps)  # steps of each layer
-        have = [0] * len(self.stream.steps)  # rows of each layer
+        """The steps as they run: (place in the stream, how many steps this unit has done before)."""
+        done = [0] * len(self.stream.units)  # steps of each unit
+        have = [0] * len(self.stream.units)  # rows of each unit
         asks, rows, heights = self.asks, self.rows, self.heights
         for round_ in range(1, self.rounds + 1):
             for sink in self.sinks:
@@ -102,21 +115,71 @@ class Flow:
 
     def steps(self) -> Iterator[Step]:
         """The steps as they run, each with the rows it computes."""
-        axis = self.stream.axis
         for index, done in self.order():
-            step, rows = self.stream.steps[index], self.rows[index]
-            bounds = (done * rows, min((done + 1) * rows, self.heights[index]))
-            yield Step(step.layer, step.region.with_axis(axis, bounds), step.sweep)
+            rows = self.rows[index]
+            yield from self.parts(index, (done * rows, min((done + 1) * rows, self.heights[index])))
 
-    def _asks(self, index: int) -> tuple[Ask, ...]:
-        layer = self.network.by_name[self.stream.steps[index].layer]
-        found: dict[int, tuple[int, ...]] = {}
-        for name in self.network.activations(layer):
-            if self._origins.get(name):
-                stops = tuple(stop for _, stop in self.reads(index, name))
-                for producer, own in self._through(name, stops):
-                    found[producer] = tuple(map(max, found.get(producer, own), own))
-        return tuple(Ask(producer, stops) for producer, stops in found.items())
+    def parts(self, index: int, rows: Interval) -> Iterator[Step]:
+        """The steps of one unit for these rows, a few columns after the other if it says so."""
+        unit = self.stream.units[index]
+        for columns in self.columns(index):
+            for step in unit.steps:
+                yield self.part(step, rows, columns)
+
+    def columns(self, index: int) -> tuple[Interval | None, ...]:
+        """What a unit computes of its rows in one go: these columns; None for all."""
+        width = self.stream.units[index].width
+        if not width:
+            return (None,)
+        across = self._bounds(self.wholes[index].last).shape[self.stream.axis + 1]
+        return tuple((x, min(x + width, across)) for x in range(0, across, width))
+
+    def part(self, step: Step, rows: Interval, columns: Interval | None) -> Step:
+        """The step for these rows and columns."""
+        axis = self.stream.axis
+        step = restricted(self.network, step, axis, rows)
+        return step if columns is None else restricted(self.network, step, axis + 1, columns)
+
+    @cached_property
+    def wholes(self) -> tuple[Unit, ...]:
+        """The units with all their rows."""
+        found = []
+        for unit in self.stream.units:
+            steps = []
+            for step in unit.steps:
+                layer = self.network.by_name[step.layer]
+                shape = self.network.tensors[layer.output].shape
+                share = Region.whole(self.network.shapes(layer)[0]) if step.share else None
+                steps.append(replace(step, region=Region.whole(shape), share=share))
+            found.append(replace(unit, steps=tuple(steps)))
+        return tuple(found)
+
+    def _bounds(self, step: Step) -> Region:
+        """What the rows of the stream are rows of: the output, or the input that is summed up over them."""
+        layer = self.network.by_name[step.layer]
+        sums_rows = step.share is not None and self.stream.axis in summed_axes(self.network, layer)
+        return step.share if sums_rows and step.share else step.region
+
+    def _rows_of(self, index: int, step: Step, layer: Layer, tensor: str) -> tuple[Interval, ...]:
+        if self._bounds(step) is step.share and tensor == layer.inputs[0]:
+            return tuple((y, y + 1) for y in range(self.heights[index]))
+        rows = rows_needed(self.network, layer, tensor, self.stream.axis)
+        assert rows is not None, (layer, tensor)
+        return rows
+
+    def _asks(self, index: int) -> list[tuple[Ask, int]]:
+        """What a unit asks for, and through how many of its layers that goes."""
+        unit = self.stream.units[index]
+        inside = {self.network.by_name[step.layer].output for step in unit.steps}
+        found: dict[int, tuple[tuple[int, ...], int]] = {}
+        for at, step in enumerate(unit.steps):
+            for name in self.network.activations(self.network.by_name[step.layer]):
+                if self._origins.get(name) and name not in inside:
+                    stops = tuple(stop for _, stop in self.reads(index, name))
+                    for producer, own in self._through(name, stops):
+                        before, layers = found.get(producer, (own, len(unit.steps) - at))
+                        found[producer] = tuple(map(max, before, own)), layers
+        return [(Ask(producer, stops), layers) for producer, (stops, layers) in found.items()]
 
     @cached_property
     def _origins(self) -> Mapping[str, bool]:
@@ -127,7 +190,7 @@ class Flow:
         return found
 
     def _through(self, name: str, stops: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """(layer of the stream, rows wanted of it) for a wish for rows of a tensor; concats and slices pass it on."""
+        """(unit of the stream, rows wanted of it) for a wish for rows of a tensor; concats and slices pass it on."""
         layer = self.network.producers[name]
         if layer.name in self.place:
             yield self.place[layer.name], stops
@@ -137,3 +200,7 @@ class Flow:
                 rows = rows_needed(self.network, layer, source, self.stream.axis)
                 assert rows is not None, layer
                 yield from self._through(source, tuple(rows[stop - 1][1] if stop else 0 for stop in stops))
+
+
+def _hull(a: Interval, b: Interval) -> Interval:
+    return min(a[0], b[0]), max(a[1], b[1])

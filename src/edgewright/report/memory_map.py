@@ -17,6 +17,7 @@ MOST_NAMES = 56  # stages up to which each is named below the map; beyond, posit
 LEFT, RIGHT, TOP = 70.0, 16.0, 26.0  # px around the map; the peak's label stands in the top margin
 PROFILE = 60.0  # px for the bytes live per stage
 GAP = 16.0  # px between map and profile
+LINE = 18.0  # px from line to line of the legend
 LETTER = 6.5  # px, the mean width of a letter at the size of the labels, generously
 
 
@@ -28,13 +29,27 @@ def memory_map_svg(
     width: int = 1160,
     height: int = 400,
     interactive: bool = False,
+    standalone: bool = True,
+    highest: int = 0,
 ) -> str:
     """Addresses over stages as one SVG element, a panel for each memory; `width` is the most, `height` the map's own.
 
-    `interactive` leaves out what the page brings itself (style and background) and adds what its script looks for.
+    What is not `standalone` leaves out what a page brings itself (style and background); `interactive` does too, and
+    adds what the page's script looks for. Maps with the same `highest` address have the same scale.
     """
     occupancy = Occupancy(plan)
-    return "".join(_lines(occupancy, occupancy.named(critical), ram, width, height, interactive))
+    bare = interactive or not standalone
+    return "".join(_lines(occupancy, occupancy.named(critical), ram, width, height, interactive, bare, highest))
+
+
+def side_by_side(before: Plan, after: Plan, *, width: int = 570, height: int = 300) -> tuple[str, str]:
+    """The maps of two plans at the same scale, for a page that brings their style."""
+    highest = max((*before.arenas.values(), *after.arenas.values()), default=0)
+    first, second = (
+        memory_map_svg(plan, width=width, height=height, standalone=False, highest=highest)
+        for plan in (before, after)
+    )
+    return first, second
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +80,8 @@ def _lines(
     width: int,
     height: int,
     interactive: bool,
+    bare: bool,
+    highest: int,
 ) -> Iterator[str]:
     plan = occupancy.plan
     stages = max(1, len(plan.program.stages))
@@ -75,8 +92,10 @@ def _lines(
     foot = 18 + (max(map(len, names), default=0) * LETTER * 0.87 if named else 14)
     panel = TOP + height + GAP + PROFILE + foot
     memories = plan.arenas
-    total = panel * max(1, len(memories)) + 30
-    across = max(LEFT + stages * step + RIGHT, NARROWEST)
+    across = max(LEFT + stages * step + RIGHT, min(width, NARROWEST))
+    legend = _legend_entries({occupancy.role(b.name) for b in plan.buffers}, critical, occupancy, across)
+    top_of_legend = panel * max(1, len(memories)) + 8
+    total = top_of_legend + 22 + LINE * max((line for _, _, _, line in legend), default=0)
     data = f' data-x0="{LEFT:g}" data-step="{step:.4f}" data-stages="{stages}"' if interactive else ""
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="memory-map" viewBox="0 0 {across:.0f} {total:.0f}" '
@@ -84,18 +103,19 @@ def _lines(
         f'aria-label="memory map of {_text(plan.network.name)}"{data}>'
     )
     yield "<defs>"
-    if not interactive:
+    if not bare:
         yield f"<style>{asset('map.css')}</style>"
     yield (
         '<pattern id="shared-bytes" width="6" height="6" patternUnits="userSpaceOnUse" '
         'patternTransform="rotate(45)"><path class="hatch" d="M0 0V6"/></pattern></defs>'
     )
-    if not interactive:
+    if not bare:
         yield '<rect class="paper" width="100%" height="100%" rx="6"/>'
     for i, (memory, used) in enumerate(memories.items()):
         limit = ram if len(memories) == 1 else None
         # A limit far above the map would squash it: then only its label is drawn.
         top = max(used, limit) if limit is not None and limit <= 1.35 * used else used
+        top = max(top, highest)
         frame = _Frame(step, stages, height, height / max(1, top), panel * i + TOP + height)
         yield '<g class="panel">'
         yield from _axes(frame, memory if len(memories) > 1 else "address", top)
@@ -110,7 +130,7 @@ def _lines(
                 f'width="{max(step, 1.5):.2f}" height="{h:g}"/>'
             )
         yield "</g>"
-    yield from _legend(total - 22, {occupancy.role(b.name) for b in plan.buffers}, critical, occupancy)
+    yield from _legend(top_of_legend, legend)
     yield "</svg>"
 
 
@@ -225,16 +245,29 @@ def _stage_labels(frame: _Frame, names: Sequence[str], named: bool) -> Iterator[
     yield f'<text class="number" x="{(LEFT + frame.right) / 2:.0f}" y="{floor + 29:.1f}">stage</text>'
 
 
-def _legend(y: float, roles: set[Role], critical: frozenset[str], occupancy: Occupancy) -> Iterator[str]:
+def _legend_entries(
+    roles: set[Role], critical: frozenset[str], occupancy: Occupancy, across: float
+) -> list[tuple[str, str, float, int]]:
+    """What the legend explains: (style, label, x, line)."""
     entries = [(f"b {role.value}", role.value) for role in Role if role in roles]
     entries += [("b critical", "critical")] if critical else []
     entries += [("shared", "shared while an input dies")] if occupancy.shared else []
-    x = LEFT
+    found, x, line = [], LEFT, 0
     for style, label in entries:
+        wide = 34 + len(label) * LETTER
+        if x > LEFT and x + wide > across:
+            x, line = LEFT, line + 1
+        found.append((style, label, x, line))
+        x += wide
+    return found
+
+
+def _legend(top: float, entries: Sequence[tuple[str, str, float, int]]) -> Iterator[str]:
+    for style, label, x, line in entries:
+        y = top + LINE * line
         swatch = "shared" if style == "shared" else "swatch"
         yield f'<g class="{style} legend"><rect class="{swatch}" x="{x:.0f}" y="{y:.0f}" width="12" height="12"/>'
         yield f'<text class="legend" x="{x + 17:.0f}" y="{y + 10:.0f}">{label}</text></g>'
-        x += 34 + len(label) * LETTER
 
 
 def buffer_words(occupancy: Occupancy, buffer: Buffer) -> str:

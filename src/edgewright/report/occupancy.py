@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import InputError
 from ..network import Array
 from ..program import Buffer, Plan
+from .work import Work, layer_work
 
 
 class Role(Enum):
@@ -53,6 +54,11 @@ class Occupancy:
             found[self.plan.views[name].buffer].append(name)
         return {buffer: tuple(names) for buffer, names in found.items()}
 
+    @cached_property
+    def work(self) -> Mapping[str, Work]:
+        """What is computed for each layer that a stage executes."""
+        return layer_work(self.plan)
+
     def named(self, names: Collection[str]) -> frozenset[str]:
         """The names, each of a buffer of this plan."""
         if unknown := sorted(set(names) - set(self.buffers)):
@@ -92,10 +98,15 @@ class Occupancy:
         return int(np.count_nonzero(mine & theirs))
 
     def kept_shape(self, name: str) -> tuple[int, ...]:
-        """The tensor's shape, cut to what a rolling window keeps of it."""
-        window, kept = self.plan.views[name].window, list(self.plan.network.tensors[name].shape)
-        if window:
-            kept[window[0]] = min(kept[window[0]], window[1])
+        """The tensor's shape, cut to what a rolling window or the tile at hand keeps of it."""
+        view, kept = self.plan.views[name], list(self.plan.network.tensors[name].shape)
+        if view.window:
+            kept[view.window[0]] = min(kept[view.window[0]], view.window[1])
+        for axis in sorted(view.tiled):
+            # Indices lie densely: what is kept of an axis reaches to the next index of the axis before it, or ends.
+            room = self.buffers[view.buffer].size - view.offset
+            room = min(room, view.strides[axis - 1]) if axis else room
+            kept[axis] = max(1, min(kept[axis], -(-room // view.strides[axis])))
         return tuple(kept)
 
     def address(self, name: str) -> int:

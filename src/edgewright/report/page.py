@@ -13,9 +13,11 @@ from markupsafe import Markup
 from .. import words
 from ..program import Plan
 from .assets import asset
-from .memory_map import memory_map_svg
+from .graph import network_graph_svg, technique_class, technique_style
+from .memory_map import memory_map_svg, side_by_side
 from .occupancy import Occupancy
 from .rows import critical_rows, saving_rows, stage_rows, tensor_rows
+from .tiles_view import stretch_views
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +57,16 @@ def plan_page(
     ram: int | None = None,
     flash: int | None = None,
     title: str | None = None,
+    before: Plan | None = None,
 ) -> str:
     """One self-contained HTML document; the same plan gives the same bytes.
 
     `critical` names the buffers whose size sets the peak (S 4.3.3); `ram` and `flash` are the board's limits in bytes.
+    With `before`, a plan of the same network that does less, the two are drawn side by side.
     """
     occupancy = Occupancy(plan)
     critical_buffers = critical_rows(occupancy, critical)
-    script = asset("page.js")
+    script = asset("page.js") + asset("tiles.js")
     page = environment().get_template("page.html")
     return page.render(
         plan=plan,
@@ -71,22 +75,27 @@ def plan_page(
         model=words.printable(plan.network.name),
         notes=[words.printable(note) for note in plan.network.notes],
         free=[words.printable(name) for name in plan.free],
-        proof=_proof(plan),
+        proof=proof(plan),
         gauges=(Gauge("Peak RAM", plan.peak_bytes, ram), Gauge("Flash", plan.flash_bytes, flash)),
         savings=saving_rows(plan),
         critical=critical_buffers,
         stages=stage_rows(occupancy),
         tensors=tensor_rows(occupancy),
         memories=tuple(plan.arenas.items()),
+        graph=Markup(network_graph_svg(plan, standalone=False, work=occupancy.work)),
+        stretches=stretch_views(occupancy),
+        technique_class=technique_class,
+        before=before,
+        sides=[Markup(svg) for svg in side_by_side(before, plan)] if before else (),
         memory_map=Markup(memory_map_svg(plan, critical=critical, ram=ram, interactive=True)),
-        style=Markup(asset("page.css") + asset("map.css")),
+        style=Markup(plan_style()),
         script=Markup(script),
         # Only this very script may run, whatever a model's names contain.
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
     )
 
 
-def _proof(plan: Plan) -> str:
+def proof(plan: Plan) -> str:
     """How good the peak is: proven least, or how far at most above what is."""
     if plan.optimal:
         return "proven least"
@@ -94,6 +103,12 @@ def _proof(plan: Plan) -> str:
         return "no bound is known"
     gap = words.at_most_percent(plan.peak_bytes - plan.bound_bytes, plan.bound_bytes)
     return f"at most {gap} above the bound of {words.size(plan.bound_bytes)}"
+
+
+def plan_style() -> str:
+    """The style of pages that show plans."""
+    sheets = ("page.css", "map.css", "graph.css", "tiles.css")
+    return "".join(map(asset, sheets)) + technique_style()
 
 
 def environment() -> Environment:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from math import prod
 
 from .. import words
-from ..network import Layer
-from ..program import Buffer, Item, Loop, Plan, Stage, Step, Stream
+from ..network import Layer, Shape
+from ..program import Buffer, Item, Loop, Plan, Stage, Step, View, sums_name
 from .occupancy import Occupancy, Role
+from .work import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def tensor_rows(occupancy: Occupancy) -> tuple[TensorRow, ...]:
         view = plan.views[name]
         buffer = occupancy.buffers[view.buffer]
         kept = occupancy.kept_shape(name)
-        note = "" if kept == tensor.shape else f" ({kept[view.window[0]]} kept)" if view.window else ""
+        note = "" if kept == tensor.shape else f" ({_some(view, kept)} kept)"
         rows.append(
             TensorRow(
                 number[buffer.name],
@@ -135,39 +136,37 @@ def tensor_rows(occupancy: Occupancy) -> tuple[TensorRow, ...]:
     return tuple(rows)
 
 
+def _some(view: View, kept: Shape) -> str:
+    """How many rows are kept, or what of a tile."""
+    return words.shape(kept) if view.tiled or view.window is None else str(kept[view.window[0]])
+
+
 def _stage_row(occupancy: Occupancy, position: int, stage: Stage) -> StageRow:
     plan, network = occupancy.plan, occupancy.plan.network
-    steps = list(_steps(stage.body))
-    layers = [network.by_name[name] for name in dict.fromkeys(step.layer for step in steps)]
-    macs: dict[str, int] = dict.fromkeys((layer.name for layer in layers), 0)
-    done = dict(macs)  # elements computed
-    for step in plan.program.steps(stage):
-        layer = network.by_name[step.layer]
-        macs[step.layer] += layer.op.macs(step.region, network.shapes(layer))
-        done[step.layer] += step.region.size
+    work = {name: occupancy.work[name] for name in stage.layers}
+    layers = [network.by_name[name] for name in work]
     result = network.tensors[layers[-1].output]
     live = occupancy.plan.live_bytes[position]
     return StageRow(
         position,
         words.printable(stage.name),
-        tuple(_operator(plan, layer, done[layer.name]) for layer in layers),
+        tuple(_operator(plan, layer, work[layer.name]) for layer in layers),
         words.shape(result.shape),
         result.dtype.value,
-        sum(macs.values()),
+        sum(part.macs for part in work.values()),
         live,
         live / plan.peak_bytes if plan.peak_bytes else 0.0,
-        ", ".join(dict.fromkeys(step.sweep.value for step in steps)),
+        ", ".join(dict.fromkeys(step.sweep.value for step in _steps(stage.body))),
         tuple(text for layer in layers for text in _shares(occupancy, layer)),
     )
 
 
-def _operator(plan: Plan, layer: Layer, done: int) -> str:
+def _operator(plan: Plan, layer: Layer, work: Work) -> str:
     """The operator; and how much of its output is computed where that is not just all of it."""
     text = words.operator(layer.op, plan.network.shapes(layer))
-    whole = plan.network.tensors[layer.output].size
-    if done < whole:
-        return f"{text} ({words.percent(done, whole)} copied, the rest lies in place)"
-    return text if done == whole else f"{text} ({words.percent(done - whole, whole)} computed again)"
+    if work.done < work.whole:
+        return f"{text} ({words.percent(work.done, work.whole)} copied, the rest lies in place)"
+    return f"{text} ({words.percent(work.again, 1)} computed again)" if work.again else text
 
 
 def _shares(occupancy: Occupancy, layer: Layer) -> Iterator[str]:
@@ -190,6 +189,8 @@ def _shares(occupancy: Occupancy, layer: Layer) -> Iterator[str]:
 def _what(occupancy: Occupancy, buffer: Buffer) -> str:
     """What lies in the buffer: its role, and the layers that write it."""
     role, network = occupancy.role(buffer.name), occupancy.plan.network
+    if role is Role.SCRATCH and buffer.name in map(sums_name, network.by_name):
+        return f"running sums of {words.printable(buffer.name.removesuffix(sums_name('')))}"
     if role is Role.SCRATCH:
         return f"scratch of {words.printable(occupancy.plan.order[buffer.first])}"
     made = [network.producers[name] for name in occupancy.tensors[buffer.name] if name in network.producers]
@@ -203,11 +204,13 @@ def _what(occupancy: Occupancy, buffer: Buffer) -> str:
 def _window(occupancy: Occupancy, buffer: Buffer) -> str:
     """How much of its tensors the buffer holds at a time, if not all."""
     name = occupancy.tensors[buffer.name][0]
-    window = occupancy.plan.views[name].window
-    if window is None:
+    view, shape = occupancy.plan.views[name], occupancy.plan.network.tensors[name].shape
+    if view.tiled:
+        return f", {words.shape(occupancy.kept_shape(name))} of {words.shape(shape)} at a time"
+    if view.window is None:
         return ""
-    axis, kept = window
-    return f", {kept} of {words.plural(occupancy.plan.network.tensors[name].shape[axis], 'row')} at a time"
+    axis, kept = view.window
+    return f", {kept} of {words.plural(shape[axis], 'row')} at a time"
 
 
 def _tensor_role(plan: Plan, name: str) -> Role:
@@ -219,12 +222,13 @@ def _tensor_role(plan: Plan, name: str) -> Role:
 def _steps(body: Iterable[Item]) -> Iterator[Step]:
     """The steps as written, loops not unrolled."""
     for item in body:
-        if isinstance(item, Loop):
-            yield from _steps(item.body)
-        elif isinstance(item, Stream):
-            yield from item.steps
-        else:
-            yield item
+        match item:
+            case Step():
+                yield item
+            case Loop():
+                yield from _steps(item.body)
+            case _:
+                yield from item.steps
 
 
 def _numbers(plan: Plan) -> dict[str, int]:

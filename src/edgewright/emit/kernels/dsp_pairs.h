@@ -92,6 +92,19 @@ typedef void ew_dsp_pairs(const ew_dsp_work *work, const uint32_t *columns, uint
     "strh r4, [r2], #2\n" \
     "lsrs r4, r4, #16\n" \
     "strh r4, [r3], #2\n"
+#define EW_DSP_PLAIN_PAIRS \
+    "ldm r0!, {r8, r9, r11, r12}\n" EW_DSP_SCALED("r4", "r8", "r9") EW_DSP_SCALED("r6", "r8", "r9") \
+    EW_DSP_SCALED("r5", "r11", "r12") EW_DSP_SCALED("r7", "r11", "r12") EW_DSP_RESULTS \
+    "strb r4, [r2], #1\n" \
+    "strb r6, [r3], #1\n" \
+    "strb r5, [r2], #1\n" \
+    "strb r7, [r3], #1\n"
+#define EW_DSP_GENERAL_PAIRS \
+    "ldm r0!, {r8, r9, r11, r12}\n" EW_DSP_SIGNED("r4") EW_DSP_SIGNED("r6") \
+    "ldm r0!, {r8, r9, r11, r12}\n" EW_DSP_SIGNED("r5") EW_DSP_SIGNED("r7") EW_DSP_STORED_PAIRS
+#define EW_DSP_WIDE_PAIRS \
+    EW_DSP_WIDE_SUMS("r4", "r6") EW_DSP_WIDE_SUMS("r5", "r7") "mov r10, #0\n" EW_DSP_STORED_PAIRS
+#define EW_DSP_FLOAT_PAIRS EW_DSP_FLOAT_SUMS("r4", "r6") EW_DSP_FLOAT_SUMS("r5", "r7") EW_DSP_STORED_PAIRS
 #else
 #define EW_DSP_PAIRS(name, kind, finish) EW_DSP_PAIRS_IN_C(name, kind)
 #endif

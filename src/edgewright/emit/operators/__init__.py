@@ -27,6 +27,7 @@ from ...network.operators import (
     Lrn,
     MatMul,
     MaxPool2d,
+    Op,
     Pad,
     PRelu,
     Quantize,
@@ -57,6 +58,7 @@ from . import (
     products,
     reals,
     resize,
+    shares,
     simd,
     small,
     tflite,
@@ -117,4 +119,19 @@ EMITTERS: Mapping[type, Sequence[Emitter]] = {
     DepthToSpace: (moves.depth_to_space,),
     Gather: (moves.gather,),
     Resize: (tflite_images.resize, resize.resize),
+}
+
+# Layers whose output is summed up share by share (see `shares_form`): what adds a share, fastest first; what makes the
+# whole output of complete sums.
+ADDERS: Mapping[type[Op], tuple[Emitter, ...]] = {
+    Conv2d: shares.ADD_CONV2D,
+    Dense: shares.ADD_DENSE,
+    Reduce: shares.ADD_MEAN,
+    AvgPool2d: shares.ADD_MEAN,
+}
+FINISHERS: Mapping[type[Op], Emitter] = {
+    Conv2d: shares.finish_products,
+    Dense: shares.finish_products,
+    Reduce: shares.finish_mean,
+    AvgPool2d: shares.finish_mean,
 }

@@ -21,7 +21,7 @@ STACK = 576  # bytes of columns that may lie on the stack when the arena has no 
 
 
 @dataclass(frozen=True)
-class _Window:
+class Window:
     """A convolution over an image, which a dense layer is as well: one window, one tap."""
 
     op: Conv2d
@@ -53,7 +53,7 @@ def conv2d(site: Site, c: Source) -> bool:
     ):
         return False
     (_, *size), (_, *kernel, _) = site.shapes[:2]
-    window = _Window(
+    window = Window(
         op, (size[0], size[1], size[2]), (kernel[0], kernel[1]), _runs(site, op), (image(x), image(y))
     )
     if not _has_room(site, window):
@@ -71,27 +71,27 @@ def dense(site: Site, c: Source) -> bool:
     if small and x.strides[-1] == 1 and all(bound == one for bound in site.region[:-1]):
         depth = x.tensor.shape[-1]
         runs = site.network.constants[site.inputs[1].tensor.name].reshape(-1, 1, depth)
-        window = _Window(Conv2d(), (1, 1, depth), (1, 1), runs, ("{0, 0, 0}", "{0, 0, 0}"))
+        window = Window(Conv2d(), (1, 1, depth), (1, 1), runs, ("{0, 0, 0}", "{0, 0, 0}"))
         if _has_room(site, window) and _by_pairs(site, c, window, one, (*one, *one)):
             return True
     return _pixel_by_pixel(site, c)
 
 
-def _has_room(site: Site, window: _Window) -> bool:
+def _has_room(site: Site, window: Window) -> bool:
     """Whether there are two channels at least, and memory for the columns of two pixels."""
     first, last = site.region[-1]
     is_pair = isinstance(first, int) and isinstance(last, int) and last - first > 1
     return is_pair and (site.scratch(window.columns) is not None or window.columns <= STACK)
 
 
-def _by_pairs(site: Site, c: Source, window: _Window, batch: tuple[Expr, Expr], part: tuple[Expr, ...]) -> bool:
+def _by_pairs(site: Site, c: Source, window: Window, batch: tuple[Expr, Expr], part: tuple[Expr, ...]) -> bool:
     """Two pixels and two channels at a time, from columns."""
     made = packed(site, window.runs, group=2, is_raw=False) if window.fits_table else None
     if made is None:
         return False
     kernel = f"dsp_odd_{made.kind}" if made.count % 2 else f"dsp_{made.kind}"
     site.use("dsp_conv", kernel)
-    table = site.unit.table("ew_dsp_convolution", _convolution(site, window, made, kernel))
+    table = site.unit.table("ew_dsp_convolution", fields_of(site, window, made, kernel))
     rank, buffer = len(site.output.strides), site.scratch(window.columns)
     with loops(c, [batch], "n", backward=site.is_backward) as (n,), c.block():
         where = part_pointer(site, c, part)
@@ -140,7 +140,7 @@ def _runs(site: Site, op: Conv2d) -> Array:
     return w.reshape(channels, rows, columns * depth) if is_joined else w.reshape(channels, rows * columns, depth)
 
 
-def _convolution(site: Site, window: _Window, made: Packed, kernel: str) -> tuple[Expr, ...]:
+def fields_of(site: Site, window: Window, made: Packed, kernel: str) -> tuple[Expr, ...]:
     """The fields of ew_dsp_convolution."""
     op, rows, depth = window.op, window.kernel[0], window.size[2]
     _, runs, taps = window.runs.shape

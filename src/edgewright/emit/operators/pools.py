@@ -43,7 +43,7 @@ def max_pool2d(site: Site, c: Source) -> bool:
 
 
 def avg_pool2d(site: Site, c: Source) -> bool:
-    way = _mean(site)
+    way = mean_of(site)
     if way is None:
         return False
     ctype, value, store = way
@@ -141,7 +141,7 @@ Way = tuple[
 ]  # (type of the sum, an element's value, sum -> stored)
 
 
-def _mean(site: Site) -> Way | None:
+def mean_of(site: Site) -> Way | None:
     x, activation = site.inputs[0].tensor, activation_of(site)
     if not site.is_quantised:
         if x.dtype.is_float:

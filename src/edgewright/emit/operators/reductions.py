@@ -39,9 +39,9 @@ def reduce(site: Site, c: Source) -> bool:
     x, y = reader(site, 0, world), writer(site, world)
     if len(x.places) > 1 or len(y.places) > 1:
         return False
-    if _is_pooled(site, op):
+    if is_pooled(site, op):
         x = reader(site, 0, World.RAW)
-        return _folded(site, c, op.axes, op.keep, x, y, lambda first: _pooled(site, op, y))
+        return _folded(site, c, op.axes, op.keep, x, y, lambda first: pooled(site, op, y))
     return _folded(site, c, op.axes, op.keep, x, y, lambda first: _fold(site, op, world, y, first))
 
 
@@ -145,7 +145,7 @@ _STEPS = {
 }
 
 
-def _is_pooled(site: Site, op: Reduce) -> bool:
+def is_pooled(site: Site, op: Reduce) -> bool:
     """Whether it is onnxruntime's QLinearGlobalAveragePool."""
     tensors = (site.inputs[0].tensor, site.result)
     is_plain = all(t.dtype.bytes == 1 and t.quant is not None and not t.quant.is_per_channel for t in tensors)
@@ -153,7 +153,7 @@ def _is_pooled(site: Site, op: Reduce) -> bool:
     return is_plain and over_image and op.kind is ReduceKind.MEAN and site.arithmetic is Arithmetic.ONNX
 
 
-def _pooled(site: Site, op: Reduce, y: Stream) -> Fold:
+def pooled(site: Site, op: Reduce, y: Stream) -> Fold:
     """An integer sum, scaled once."""
     x, result = site.inputs[0].tensor.quant, site.result.quant
     assert x is not None and result is not None

@@ -2,5 +2,6 @@
 
 from .compute import checked_input, compute, execute
 from .operand import Operand
+from .shares import add_share, can_share, finish_shares
 
-__all__ = ["Operand", "checked_input", "compute", "execute"]
+__all__ = ["Operand", "add_share", "can_share", "checked_input", "compute", "execute", "finish_shares"]

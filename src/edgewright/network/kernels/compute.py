@@ -23,7 +23,7 @@ def compute(op: Op, out: Region, operands: Sequence[Operand], result: Tensor, ar
         assert operand.data.shape == operand.region.shape, f"{operand.tensor}: {operand.data.shape}"
     if out.is_empty:
         return np.empty(out.shape, result.dtype.numpy)
-    if not is_quantised(operands, result):
+    if not is_quantised([operand.tensor for operand in operands], result):
         values = KERNELS[type(op)](op, out, operands, result)
     elif arithmetic is Arithmetic.TFLITE:
         values = compute_tflite(op, out, operands, result)
@@ -33,12 +33,9 @@ def compute(op: Op, out: Region, operands: Sequence[Operand], result: Tensor, ar
     return values.astype(result.dtype.numpy, copy=False)
 
 
-def is_quantised(operands: Sequence[Operand], result: Tensor) -> bool:
+def is_quantised(inputs: Sequence[Tensor], result: Tensor) -> bool:
     """Whether stored integers stand for real numbers, so that somebody's rounding rules apply."""
-    return any(
-        tensor.quant is not None and not tensor.dtype.is_float
-        for tensor in (result, *(operand.tensor for operand in operands))
-    )
+    return any(tensor.quant is not None and not tensor.dtype.is_float for tensor in (result, *inputs))
 
 
 def execute(network: Network, inputs: Mapping[str, Array], keep: Iterable[str] = ()) -> dict[str, Array]:

@@ -14,25 +14,42 @@ from .activations import activate
 from .elementwise import widened
 from .operand import Operand
 from .products import dense_accumulate
+from .summing import Summing
 from .windows import conv_accumulate, transpose_conv_accumulate, window_input
 
 
-def conv2d(op: Conv2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    x, w, *bias = operands
+def _conv_sums(op: Conv2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x, w = operands[:2]
     image = window_input(op, out, x, 0, (w.shape[1], w.shape[2]))
-    total = conv_accumulate(op, image, w.data, out, result.shape[3], _sum_type(result))
-    return activate(op.activation, _add_bias(total, bias))
+    return conv_accumulate(op, image, w.data, out, result.shape[3], _sum_type(result))
 
 
-def conv_transpose2d(op: ConvTranspose2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    x, w, *bias = operands
-    total = transpose_conv_accumulate(op, x, x.data, w.data, out, result.shape[3], _sum_type(result))
-    return activate(op.activation, _add_bias(total, bias))
+def _transpose_sums(op: ConvTranspose2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x, w = operands[:2]
+    return transpose_conv_accumulate(op, x, x.data, w.data, out, result.shape[3], _sum_type(result))
 
 
-def dense(op: Dense, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    x, w, *bias = operands
-    return activate(op.activation, _add_bias(dense_accumulate(x.data, w.data, _sum_type(result)), bias))
+def _dense_sums(op: Dense, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x, w = operands[:2]
+    return dense_accumulate(x.data, w.data, _sum_type(result))
+
+
+def _finish(
+    op: Conv2d | ConvTranspose2d | Dense,
+    out: Region,
+    total: Array,
+    x: Tensor,
+    others: Sequence[Operand],
+    result: Tensor,
+) -> Array:
+    for bias in others[1:]:
+        total += bias.data
+    return activate(op.activation, total)
+
+
+conv2d = Summing(_conv_sums, _finish)
+conv_transpose2d = Summing(_transpose_sums, _finish)
+dense = Summing(_dense_sums, _finish)
 
 
 def matmul(op: MatMul, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
@@ -48,9 +65,3 @@ def matrix_product(op: MatMul, a: Array, b: Array) -> Array:
 
 def _sum_type(result: Tensor) -> np.dtype[Any]:
     return np.dtype(np.float32 if result.dtype.is_float else np.int64)
-
-
-def _add_bias(total: Array, bias: Sequence[Operand]) -> Array:
-    if bias:
-        total += bias[0].data
-    return total

@@ -47,7 +47,9 @@ from .linear import matrix_product
 from .operand import Kernel, Operand
 from .products import dense_accumulate, work_type
 from .rearrange import padded
+from .reduce import sum_axes, terms
 from .scales import centred, number, real, saturated, scale_of, stored, zero_of
+from .summing import Summing
 from .table import KERNELS
 from .windows import conv_accumulate, tap_counts, taps, transpose_conv_accumulate, window_input
 
@@ -57,17 +59,16 @@ def compute_onnx(op: Op, out: Region, operands: Sequence[Operand], result: Tenso
     activation: Activation | None = getattr(op, "activation", None)
     if isinstance(activation, Clamp):
         bare: Op = replace(op, activation=None)  # type: ignore[arg-type]
-        return _clamped(activation, compute_onnx(bare, out, operands, result), result)
-    if activation is None and has_integer_kernel(op, operands, result):
+        return clamped(activation, compute_onnx(bare, out, operands, result), result)
+    if activation is None and has_integer_kernel(op, [operand.tensor for operand in operands], result):
         return QUANTISED[type(op)](op, out, operands, result)
     if activation is None and _only_moves(op, operands, result):
         return KERNELS[type(op)](op, out, operands, result)
     return _in_float(op, out, operands, result)
 
 
-def has_integer_kernel(op: Op, operands: Sequence[Operand], result: Tensor) -> bool:
+def has_integer_kernel(op: Op, tensors: Sequence[Tensor], result: Tensor) -> bool:
     """Whether the layer is computed on stored integers: a formula of ours exists, and the tensors fit it."""
-    tensors = [operand.tensor for operand in operands]
     if type(op) not in QUANTISED or any(tensor.dtype.is_float for tensor in tensors):
         return False
     match op:
@@ -90,29 +91,47 @@ def _is_plain(tensor: Tensor) -> bool:
     return tensor.dtype.bytes == 1 and tensor.quant is not None and not tensor.quant.is_per_channel
 
 
-def conv2d(op: Conv2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    x, w, *bias = operands
+def _conv_sums(op: Conv2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x, w = operands[:2]
     image = window_input(op, out, replace(x, data=centred(x)), 0, (w.shape[1], w.shape[2]))
-    total = conv_accumulate(op, image, centred(w), out, result.shape[3], _sum_type(x))
-    return _requantised(total, x, w, bias, out, result)
+    return conv_accumulate(op, image, centred(w), out, result.shape[3], _sum_type(x))
 
 
-def conv_transpose2d(op: ConvTranspose2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def _transpose_sums(op: ConvTranspose2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     """onnxruntime has no such kernel and works in float32; integer sums differ from it at ties at most."""
-    x, w, *bias = operands
-    total = transpose_conv_accumulate(op, x, centred(x), centred(w), out, result.shape[3], _sum_type(x))
-    return _requantised(total, x, w, bias, out, result)
+    x, w = operands[:2]
+    return transpose_conv_accumulate(op, x, centred(x), centred(w), out, result.shape[3], _sum_type(x))
 
 
-def dense(op: Dense, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def _dense_sums(op: Dense, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     """The zero points of the weights are taken off the sums, so that big weights are not copied."""
-    x, w, *bias = operands
+    x, w = operands[:2]
     values = centred(x)
     total = dense_accumulate(values, w.data, np.int64)
     zero = zero_of(w.tensor, w.region).reshape(-1).astype(np.int64)
     if zero.any():
         total -= values.sum(axis=-1, keepdims=True, dtype=np.int64) * zero
-    return _requantised(total, x, w, bias, out, result)
+    return total
+
+
+def _finish_product(
+    op: Conv2d | ConvTranspose2d | Dense,
+    out: Region,
+    total: Array,
+    x: Tensor,
+    others: Sequence[Operand],
+    result: Tensor,
+) -> Array:
+    w, *bias = others
+    region = op.needs(out, [x.shape, *(other.shape for other in others)])[0]
+    if bias:
+        total += bias[0].data
+    return _requantised(total, scale_of(x, region) * _line(w), out, result)
+
+
+conv2d = Summing(_conv_sums, _finish_product)
+conv_transpose2d = Summing(_transpose_sums, _finish_product)
+dense = Summing(_dense_sums, _finish_product)
 
 
 def matmul(op: MatMul, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
@@ -121,16 +140,16 @@ def matmul(op: MatMul, out: Region, operands: Sequence[Operand], result: Tensor)
     depth = left.shape[-2 if op.transpose_a else -1]
     work = work_type(left.reshape(-1, 1), right.reshape(-1, 1), np.int64, depth)
     total = matrix_product(op, left.astype(work), right.astype(work))
-    return _requantised(total, a, b, (), out, result)
+    return _requantised(total, scale_of(a.tensor, a.region) * _line(b), out, result)
 
 
-def _requantised(
-    total: Array, x: Operand, w: Operand, bias: Sequence[Operand], out: Region, result: Tensor
-) -> Array:
+def _line(w: Operand) -> Array:
+    """The scales of weights, one for each output channel or one for all."""
+    return scale_of(w.tensor, w.region).reshape(-1)
+
+
+def _requantised(total: Array, scale: Array, out: Region, result: Tensor) -> Array:
     """Integer sums in steps of the output: one float32 multiplication (QLinearConv, QLinearMatMul, QGemm)."""
-    if bias:
-        total += bias[0].data
-    scale = scale_of(x.tensor, x.region) * scale_of(w.tensor, w.region).reshape(-1)
     steps = total.astype(np.float32)
     if result.quant is None:
         return steps * scale
@@ -179,12 +198,16 @@ def avg_pool2d(op: AvgPool2d, out: Region, operands: Sequence[Operand], result: 
     return _saturated_whole(mean / scale_of(result, out) + zero_of(result, out).astype(np.float32), result)
 
 
-def mean(op: Reduce, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    """QLinearGlobalAveragePool: an integer sum, scaled once."""
-    x = operands[0]
-    total = centred(x).sum(axis=op.axes, keepdims=op.keep, dtype=np.int64)
-    scale = scale_of(x.tensor, x.region) / (scale_of(result, out) * np.float32(x.data.size // total.size))
-    return saturated(total.astype(np.float32) * scale, out, result)
+def _finish_mean(
+    op: Reduce, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor
+) -> Array:
+    """QLinearGlobalAveragePool: an integer sum, scaled once. The zero point is taken off it at the end."""
+    count, every = terms(op, x), Region.whole(x.shape)
+    steps = (total - count * int(zero_of(x, every))).astype(np.float32)
+    return saturated(steps * (scale_of(x, every) / (scale_of(result, out) * np.float32(count))), out, result)
+
+
+mean = Summing(sum_axes, _finish_mean)
 
 
 def concat(op: Concat, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
@@ -194,7 +217,7 @@ def concat(op: Concat, out: Region, operands: Sequence[Operand], result: Tensor)
 
 
 def clamp(op: Clamp, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    return _clamped(op, operands[0].data, result)
+    return clamped(op, operands[0].data, result)
 
 
 def pad(op: Pad, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
@@ -215,7 +238,7 @@ QUANTISED: Mapping[type, Kernel] = {
 }
 
 
-def _clamped(activation: Clamp, values: Array, result: Tensor) -> Array:
+def clamped(activation: Clamp, values: Array, result: Tensor) -> Array:
     """A clamp on what is stored: rounding keeps order, so that it may come before the clamp or after it."""
     if result.quant is None:
         return np.clip(values, np.float32(activation.low), np.float32(activation.high))

@@ -11,6 +11,7 @@ from ..region import Region
 from ..tensor import Array, Tensor
 from .activations import activate
 from .operand import Operand
+from .summing import Summing
 from .windows import tap_counts, taps, window_input
 
 
@@ -29,14 +30,19 @@ def max_windows(op: MaxPool2d, out: Region, x: Operand) -> Array:
     return best
 
 
-def avg_pool2d(op: AvgPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    mean = sum_windows(op, out, operands[0]) / tap_counts(op, out, operands[0].shape[1:3])
+def sum_windows(op: AvgPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    """The sum of each window, float64 (exact for small integers); padding adds nothing."""
+    total = np.zeros(out.shape)
+    for _, _, view in taps(op, op.kernel, window_input(op, out, operands[0], 0), out.shape[1:3]):
+        total += view
+    return total
+
+
+def _finish_average(
+    op: AvgPool2d, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor
+) -> Array:
+    mean = total / tap_counts(op, out, x.shape[1:3])
     return activate(op.activation, mean.astype(np.float32) if result.dtype.is_float else mean)
 
 
-def sum_windows(op: AvgPool2d, out: Region, x: Operand, fill: int = 0) -> Array:
-    """The sum of each window, float64 (exact for small integers); padding counts as `fill`."""
-    total = np.zeros(out.shape)
-    for _, _, view in taps(op, op.kernel, window_input(op, out, x, fill), out.shape[1:3]):
-        total += view
-    return total
+avg_pool2d = Summing(sum_windows, _finish_average)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -10,17 +11,38 @@ from ..operators import ArgMax, Reduce, ReduceKind
 from ..region import Region
 from ..tensor import Array, Tensor
 from .operand import Operand
+from .summing import Summing
 
 
 def reduce(op: Reduce, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    if op.kind in (ReduceKind.SUM, ReduceKind.MEAN):
+        return sum_or_mean(op, out, operands, result)
     return reduced(op, operands[0].data)
 
 
+def sum_axes(op: Reduce, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    """The sum along the axes, of what is stored if the input is quantised: float64, or int64 for integers."""
+    return _summed(op, _wide(operands[0].data))
+
+
+def _finish(op: Reduce, out: Region, sums: Array, x: Tensor, others: Sequence[Operand], result: Tensor) -> Array:
+    return np.asarray(sums / terms(op, x)) if op.kind is ReduceKind.MEAN else sums
+
+
+sum_or_mean = Summing(sum_axes, _finish)
+
+
+def terms(op: Reduce, x: Tensor) -> int:
+    """How many elements become one."""
+    return prod(x.shape[axis] for axis in op.axes)
+
+
 def reduced(op: Reduce, x: Array) -> Array:
+    """Any reduction but a sum or a mean."""
     if op.kind in (ReduceKind.MAX, ReduceKind.MIN):
         extreme = np.max if op.kind is ReduceKind.MAX else np.min
         return np.asarray(extreme(x, axis=op.axes, keepdims=op.keep))
-    wide = x.astype(np.float64 if np.issubdtype(x.dtype, np.floating) else np.int64)
+    wide = _wide(x)
     match op.kind:
         case ReduceKind.L1:
             wide = np.abs(wide)
@@ -28,10 +50,15 @@ def reduced(op: Reduce, x: Array) -> Array:
             wide = np.square(wide)
     if op.kind is ReduceKind.PROD:
         return np.asarray(wide.prod(axis=op.axes, keepdims=op.keep))
-    if op.kind is ReduceKind.MEAN:
-        return np.asarray(wide.mean(axis=op.axes, keepdims=op.keep))
-    total = np.asarray(wide.sum(axis=op.axes, keepdims=op.keep))
-    return np.sqrt(total) if op.kind is ReduceKind.L2 else total
+    return np.sqrt(_summed(op, wide)) if op.kind is ReduceKind.L2 else _summed(op, wide)
+
+
+def _wide(x: Array) -> Array:
+    return x.astype(np.float64 if np.issubdtype(x.dtype, np.floating) else np.int64)
+
+
+def _summed(op: Reduce, wide: Array) -> Array:
+    return np.asarray(wide.sum(axis=op.axes, keepdims=op.keep))
 
 
 def arg_max(op: ArgMax, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:

@@ -12,6 +12,7 @@ from ..tensor import Array, DType, Tensor
 from .operand import Operand
 from .pool import max_windows, sum_windows
 from .rearrange import padded
+from .summing import Summing
 from .tflite_fixed import rounded
 from .tflite_scales import activation_range, scale, stored_number, zero
 from .windows import tap_counts
@@ -21,13 +22,17 @@ def max_pool2d(op: MaxPool2d, out: Region, operands: Sequence[Operand], result: 
     return np.clip(max_windows(op, out, operands[0]), *activation_range(op.activation, result))
 
 
-def avg_pool2d(op: AvgPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def _finish_average(
+    op: AvgPool2d, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor
+) -> Array:
     """Stored values are averaged as they are, rounded half away from zero; pads do not count."""
-    x = operands[0]
-    total = sum_windows(op, out, x).astype(np.int64)
+    total = total.astype(np.int64)
     count = tap_counts(op, out, (x.shape[1], x.shape[2]))
     mean = np.sign(total) * ((np.abs(total) + count // 2) // count)
     return np.clip(mean, *activation_range(op.activation, result)).astype(result.dtype.numpy)
+
+
+avg_pool2d = Summing(sum_windows, _finish_average)
 
 
 def pad(op: Pad, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:

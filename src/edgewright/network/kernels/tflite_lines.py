@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import floor, prod
+from math import floor
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from ..operators import L2Normalize, LogSoftmax, Reduce, ReduceKind, Softmax
 from ..region import Region
 from ..tensor import Array, DType, Tensor
 from .operand import Operand
-from .reduce import reduced
+from .reduce import reduced, sum_axes, terms
+from .summing import Summing
 from .tflite_fixed import (
     divide_by_power,
     exp_of_negative,
@@ -24,7 +25,7 @@ from .tflite_fixed import (
     reciprocal,
 )
 from .tflite_functions import interpolated, step_table
-from .tflite_scales import centred, saturate, scale
+from .tflite_scales import centred, saturate, scale, zero
 
 _INPUT_BITS = 5  # differences to the largest element are Q5: e^-32 is nothing
 _SUM_BITS = 12
@@ -109,15 +110,23 @@ def reduce(op: Reduce, out: Region, operands: Sequence[Operand], result: Tensor)
     x = operands[0]
     if op.kind in (ReduceKind.MAX, ReduceKind.MIN):
         return reduced(op, x.data)
-    total = centred(x).sum(axis=op.axes, keepdims=op.keep)
-    return saturate(multiply(np.asarray(total), *reduce_factor(op, x.tensor, result)), result)
+    return sum_or_mean(op, out, operands, result)
+
+
+def _finish(op: Reduce, out: Region, sums: Array, x: Tensor, others: Sequence[Operand], result: Tensor) -> Array:
+    """Stored values are summed as they are; the zero point of each is taken off at the end."""
+    steps = np.asarray(sums - terms(op, x) * zero(x))
+    return saturate(multiply(steps, *reduce_factor(op, x, result)), result)
+
+
+sum_or_mean = Summing(sum_axes, _finish)
 
 
 def reduce_factor(op: Reduce, x: Tensor, result: Tensor) -> tuple[int, int]:
     """The multiplier of a sum or a mean; 1 / count goes into it, with as many bits as it has room for."""
     factor, shift = quantize_multiplier(float(scale(x)) / float(scale(result)))
     if op.kind is ReduceKind.MEAN:
-        count = prod(x.shape[axis] for axis in op.axes)
+        count = terms(op, x)
         room = min(count.bit_length() - 1, 32, 31 + shift)
         factor, shift = (factor << room) // count, shift - room
     return factor, shift

@@ -12,31 +12,53 @@ from ..region import Region
 from ..tensor import Array, DType, Tensor
 from .operand import Operand
 from .products import dense_accumulate
+from .summing import Summing
 from .tflite_fixed import multiply, multiply_wide, quantize_multiplier, rounded
 from .tflite_scales import centred, channel_multipliers, channel_scales, saturate, scale
 from .windows import conv_accumulate, transpose_conv_accumulate, window_input
 
 
-def conv2d(op: Conv2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    x, w, *bias = operands
+def _conv_sums(op: Conv2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x, w = operands[:2]
     centre = replace(x, data=_narrow(x))
     image = window_input(op, out, centre, 0, (w.shape[1], w.shape[2]))
-    total = conv_accumulate(op, image, _narrow(w), out, result.shape[3], np.int64)
-    return saturate(_scaled(total, x.tensor, w, bias, result), result, op.activation)
+    return conv_accumulate(op, image, _narrow(w), out, result.shape[3], np.int64)
 
 
-def conv_transpose2d(op: ConvTranspose2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    x, w, *bias = operands
-    total = transpose_conv_accumulate(op, x, _narrow(x), _narrow(w), out, result.shape[3], np.int64)
-    return saturate(_scaled(total, x.tensor, w, bias, result), result, op.activation)
+def _transpose_sums(op: ConvTranspose2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x, w = operands[:2]
+    return transpose_conv_accumulate(op, x, _narrow(x), _narrow(w), out, result.shape[3], np.int64)
 
 
-def dense(op: Dense, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def _finish_conv(
+    op: Conv2d | ConvTranspose2d,
+    out: Region,
+    total: Array,
+    x: Tensor,
+    others: Sequence[Operand],
+    result: Tensor,
+) -> Array:
+    w, *bias = others
+    return saturate(_scaled(total, x, w, bias, result), result, op.activation)
+
+
+def _dense_sums(op: Dense, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x, w = operands[:2]
+    return dense_accumulate(_narrow(x), _narrow(w), np.int64)
+
+
+def _finish_dense(
+    op: Dense, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor
+) -> Array:
     """Unlike a convolution it multiplies in double, and so rounds once."""
-    x, w, *bias = operands
-    total = _add_bias(dense_accumulate(_narrow(x), _narrow(w), np.int64), bias)
-    steps = rounded(total * channel_scales(x.tensor, w, result))
+    w, *bias = others
+    steps = rounded(_add_bias(total, bias) * channel_scales(x, w, result))
     return saturate(np.clip(steps, -(2.0**31), 2.0**31).astype(np.int64), result, op.activation)
+
+
+conv2d = Summing(_conv_sums, _finish_conv)
+conv_transpose2d = Summing(_transpose_sums, _finish_conv)
+dense = Summing(_dense_sums, _finish_dense)
 
 
 def _narrow(x: Operand) -> Array:

@@ -1,0 +1,238 @@
+"""The cost model: fitted to instruction counts of the virtual board, and compared with those of real networks.
+
+    python benchmarks/cost_model.py [MODEL ...] [--target cortex-m4] [--refit] [--json FILE] [--stages]
+
+With --refit, networks that are built in code (`cost_networks`) are emitted, whole and by rows, and run on the virtual
+board; the coefficients go to src/edgewright/tiling/costs. MODELs, which the model has not seen, tell how it holds: by
+default eight of $EDGEWRIGHT_CORPUS/models, else bundled ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import edgewright
+from cost_networks import FORMATS, networks
+from edgewright import samples
+from edgewright.emit import TARGETS, Options, emit
+from edgewright.emit.board.firmware import STACK, build_firmware
+from edgewright.emit.board.machine import machine_for
+from edgewright.emit.board.measured import _chosen, packed, run_firmware
+from edgewright.emit.target import Target
+from edgewright.emit.toolchain import toolchain
+from edgewright.network import Layer, Network, random_inputs
+from edgewright.network.operators import AvgPool2d, Binary, Conv2d, MaxPool2d
+from edgewright.program import Plan
+from edgewright.tiling import cost_fit
+from edgewright.tiling.cost import estimate
+from edgewright.tiling.cost_fit import Sample
+from edgewright.tiling.cost_samples import sample_stages
+
+CORES = ("cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m0plus", "rv32imc")
+CORPUS = (
+    "mlperf_kws_ref_int8",
+    "mlperf_ic_resnet8_int8",
+    "mlperf_vww96_int8",
+    "tinyengine_mcunet_vww_int8",
+    "st_mobilenet_v1_0.25_224_imagenet_int8",
+    "st_mobilenet_v2_0.35_128_imagenet_int8",
+    "st_miniresnet_1stack_64x50_int8",
+    "mlperf_ic_resnet8_f32",
+)
+BUNDLED = ("mobilenet_v1_int8", "resnet8_int8", "ds_cnn_int8", "ds_cnn")
+FOLDER = Path(__file__).parents[1] / "src" / "edgewright" / "tiling" / "costs"
+
+
+def counted(plan: Plan, target: Target) -> list[int]:
+    """The instructions of each stage, from one run on the virtual board."""
+    library = emit(plan, target, name="net")
+    machine, tools = machine_for(target), toolchain(target)
+    flag = Options().optimise_flag(target)
+    with tempfile.TemporaryDirectory() as folder:
+        firmware = build_firmware(
+            library, machine, tools, Path(folder), optimise=flag, profile=True, stack=4 * STACK
+        )
+        inputs = packed(plan.network, random_inputs(plan.network, seed=1))
+        return [*run_firmware(library, firmware, machine, _chosen(machine, None), inputs, 900.0).stages]
+
+
+def plans(network: Network, everything: bool) -> Iterator[tuple[str, Plan]]:
+    """The network whole and by rows; with `everything` also every second layer by rows, and without sharing memory."""
+    yield "whole", edgewright.plan(network, explain=False)
+    yield "rows", edgewright.plan(network, explain=False, phases=True)
+    if everything:
+        yield "apart", edgewright.plan(network, explain=False, plain=True)
+        images = [layer.name for layer in network.layers if _is_image(network, layer)]
+        for which, chosen in (("even", images[::2]), ("odd", images[1::2])):
+            if chosen:
+                yield which, edgewright.plan(network, explain=False, phases=chosen)
+
+
+def _is_image(network: Network, layer: Layer) -> bool:
+    """Whether it certainly can run by rows."""
+    shape = network.tensors[layer.output].shape
+    return isinstance(layer.op, Conv2d | Binary | MaxPool2d | AvgPool2d) and len(shape) == 4 and shape[1] > 1
+
+
+def training(target: Target, count: int, console: Console) -> list[Sample]:
+    """Stages of networks built in code, with their counts."""
+    found = []
+    for form in FORMATS:
+        for network in track([*networks(form, count)], f"{target.name} {form}", console=console):
+            for way, plan in plans(network, everything=True):
+                found += sample_stages(plan, target, counted(plan, target), f"{network.name} {way}")
+    return found
+
+
+def refit(target: Target, count: int, console: Console, keep: Path | None) -> None:
+    """Writes the coefficients of a target."""
+    found = training(target, count, console)
+    if keep:
+        import pickle
+
+        (keep / f"{target.name}.pickle").write_bytes(pickle.dumps(found))
+    write(target, found)
+
+
+def write(target: Target, found: Sequence[Sample]) -> None:
+    coefficients = cost_fit.fit(found)
+    errors = sorted(abs(cost_fit.predicted(coefficients, s) / s.instructions - 1) for s in found)
+    by_network: dict[str, list[tuple[float, int]]] = {}
+    for s in found:
+        by_network.setdefault(s.name.rpartition(":")[0], []).append(
+            (cost_fit.predicted(coefficients, s), s.instructions)
+        )
+    totals = [abs(sum(p for p, _ in rows) / sum(n for _, n in rows) - 1) for rows in by_network.values()]
+    flag = Options().optimise_flag(target)
+    tools = toolchain(target)
+    data = {
+        "target": target.name,
+        "source": f"{len(found)} stages of {len(by_network)} plans on the virtual board "
+        f"({machine_for(target).name}, {tools.name} {flag})",
+        "error": {
+            "median": _round(statistics.median(errors)),
+            "worst": _round(errors[-1]),
+            "total": _round(max(totals)),
+        },
+        "instructions": {
+            kind: {key: _round(value) for key, value in sorted(values.items())}
+            for kind, values in sorted(coefficients.items())
+        },
+    }
+    FOLDER.mkdir(exist_ok=True)
+    (FOLDER / f"{target.name}.json").write_text(json.dumps(data, indent=1) + "\n")
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def validate(path: Path, target: Target) -> Iterator[dict[str, Any]]:
+    """A network that the model has not seen, whole and by rows."""
+    network = edgewright.read_model(path)
+    for way, plan in plans(network, everything=False):
+        guess, counts = estimate(plan, target), counted(plan, target)
+        rows = [
+            {
+                "stage": stage.name,
+                "operator": type(network.by_name[stage.layers[-1]].op).__name__
+                if stage.layers[-1] in network.by_name
+                else "copy",
+                "layers": len(stage.layers),
+                "estimated": e,
+                "counted": n,
+            }
+            for stage, e, n in zip(plan.program.stages, guess.stages, counts, strict=True)
+        ]
+        off = [abs(r["estimated"] / r["counted"] - 1) for r in rows if r["counted"]]
+        yield {
+            "model": path.stem,
+            "target": target.name,
+            "way": way,
+            "estimated": guess.instructions,
+            "counted": sum(counts),
+            "error": guess.instructions / sum(counts) - 1,
+            "median_stage": statistics.median(off),
+            "worst_stage": max(off),
+            "guessed": list(guess.guessed),
+            "stages": rows,
+        }
+
+
+def table(rows: list[dict[str, Any]]) -> Table:
+    result = Table(title="Instructions: estimated and counted on the virtual board", title_justify="left")
+    for heading in ("model", "target", "plan"):
+        result.add_column(heading)
+    for heading in ("estimated", "counted", "off by", "median stage", "worst stage", "never measured"):
+        result.add_column(heading, justify="right")
+    for row in rows:
+        counts = (f"{row['estimated']:,}", f"{row['counted']:,}", f"{row['error']:+.1%}")
+        stages = (f"{row['median_stage']:.1%}", f"{row['worst_stage']:.0%}", str(len(row["guessed"]) or ""))
+        result.add_row(row["model"], row["target"], row["way"], *counts, *stages)
+    return result
+
+
+def stage_table(row: dict[str, Any]) -> Table:
+    result = Table(title=f"{row['model']} on {row['target']}, {row['way']}", title_justify="left")
+    for heading in ("stage", "operator", "layers", "estimated", "counted", "off by"):
+        result.add_column(heading, justify="left" if heading in ("stage", "operator") else "right")
+    for r in row["stages"]:
+        numbers = (str(r["layers"]), f"{r['estimated']:,}", f"{r['counted']:,}")
+        result.add_row(
+            r["stage"][-45:], r["operator"], *numbers, f"{r['estimated'] / max(1, r['counted']) - 1:+.1%}"
+        )
+    return result
+
+
+def models(given: tuple[Path, ...], folder: Path) -> list[Path]:
+    root = os.environ.get("EDGEWRIGHT_CORPUS")
+    if given or not root:
+        return [*given] or [samples.write(name, folder) for name in BUNDLED]
+    return [Path(root) / "models" / f"{name}.tflite" for name in CORPUS]
+
+
+@click.command()
+@click.argument("given", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--target", "targets", multiple=True, default=("cortex-m4", "rv32imc"), type=click.Choice(CORES))
+@click.option("--refit", "is_refit", is_flag=True, help="Measure and fit anew.")
+@click.option("--count", default=4, help="Networks of each shape and format to fit to.")
+@click.option("--stages", is_flag=True, help="Also a table of every stage.")
+@click.option("--json", "output", type=click.Path(path_type=Path), help="Write the rows to this file.")
+@click.option("--keep", type=click.Path(path_type=Path), hidden=True)
+def main(
+    given: tuple[Path, ...],
+    targets: tuple[str, ...],
+    is_refit: bool,
+    count: int,
+    stages: bool,
+    output: Path | None,
+    keep: Path | None,
+) -> None:
+    console = Console(width=150)
+    if is_refit:
+        for name in targets:
+            refit(TARGETS[name], count, console, keep)
+    with tempfile.TemporaryDirectory() as folder:
+        chosen = models(given, Path(folder))
+        rows = [row for path in chosen for name in targets for row in validate(path, TARGETS[name])]
+    console.print(table(rows))
+    if stages:
+        for row in rows:
+            console.print(stage_table(row))
+    if output:
+        output.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

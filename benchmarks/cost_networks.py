@@ -1,0 +1,261 @@
+"""Networks that the cost model is fitted to: random chains that cover kernels and shapes. The same each time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from edgewright.network import Arithmetic, Builder, DType, Network, Quant
+from edgewright.network.operators import (
+    AvgPool2d,
+    Binary,
+    BinaryKind,
+    Clamp,
+    Concat,
+    Conv2d,
+    Dense,
+    Dequantize,
+    MaxPool2d,
+    Pad,
+    Quantize,
+    Reduce,
+    ReduceKind,
+    Reshape,
+    Resize,
+    Slice,
+    Softmax,
+    Unary,
+    UnaryKind,
+)
+
+FORMATS = ("tflite", "onnx", "uint8", "float")
+RELU, RELU6 = Clamp(0.0), Clamp(0.0, 6.0)
+
+
+@dataclass
+class Grower:
+    """A chain that grows layer by layer, in one of the formats."""
+
+    form: str
+    seed: int
+    rng: np.random.Generator = field(init=False)
+    builder: Builder = field(init=False)
+    count: int = 0
+
+    def __post_init__(self) -> None:
+        self.rng = np.random.default_rng(self.seed)
+        arithmetic = Arithmetic.TFLITE if self.form == "tflite" else Arithmetic.ONNX
+        self.builder = Builder(f"{self.form}{self.seed}", arithmetic)
+
+    @property
+    def dtype(self) -> DType:
+        return {"float": DType.FLOAT32, "uint8": DType.UINT8}.get(self.form, DType.INT8)
+
+    def pick(self, *choices: int) -> int:
+        return int(self.rng.choice(choices))
+
+    def input(self, *shape: int) -> str:
+        return self.builder.input("x", (1, *shape), self.dtype, self.format(1 / 32, True).get("quant"))
+
+    def format(self, scale: float, is_signed: bool) -> dict:
+        """Element type and quantisation: after a ReLU, zero is the least number."""
+        if self.form == "float":
+            return {"dtype": DType.FLOAT32}
+        low = 0 if self.form == "uint8" else -128
+        return {
+            "dtype": self.dtype,
+            "quant": Quant.of(scale, low + (int(self.rng.integers(90, 160)) if is_signed else 0)),
+        }
+
+    def weights(self, shape: tuple[int, ...], x: str) -> tuple[list[str], float]:
+        """The names of weights and bias, and a scale that suits the output."""
+        b, name = self.builder, f"w{self.count}"
+        taps = int(np.prod(shape[1:]))
+        if self.form == "float":
+            w = (self.rng.standard_normal(shape) / np.sqrt(taps)).astype(np.float32)
+            return [b.constant(name, w), b.constant(f"{name}.b", np.zeros(shape[0], np.float32))], 1.0
+        scales = tuple(float(s) for s in self.rng.uniform(0.6, 1.4, shape[0]) / (64 * np.sqrt(taps)))
+        quant = b.tensors[x].quant
+        assert quant is not None
+        zeros = (0,) * shape[0]
+        w = np.clip(np.rint(self.rng.normal(0, 45, shape)), -127, 127).astype(np.int8)
+        bias = self.rng.integers(-500, 500, shape[0]).astype(np.int32)
+        both = Quant(tuple(s * quant.scale[0] for s in scales), zeros, 0)
+        return [b.constant(name, w, Quant(scales, zeros, 0)), b.constant(f"{name}.b", bias, both)], quant.scale[0]
+
+    def conv(
+        self,
+        x: str,
+        out: int,
+        kernel: tuple[int, int],
+        stride: int = 1,
+        *,
+        act: Clamp | None = RELU,
+        same: bool = True,
+        dilation: int = 1,
+        depthwise: bool = False,
+    ) -> str:
+        _, h, w, c = self.builder.shape(x)
+        pads = [0, 0, 0, 0]
+        if same:
+            for i, size in enumerate((h, w)):
+                total = max(0, (-(-size // stride) - 1) * stride + (kernel[i] - 1) * dilation + 1 - size)
+                pads[i], pads[2 + i] = total // 2, total - total // 2
+        groups, depth = (c, 1) if depthwise else (1, c)
+        names, scale = self.weights((out, *kernel, depth), x)
+        op = Conv2d((stride, stride), (dilation, dilation), tuple(pads), groups, act)
+        fmt = self.format(6 / 255 if act is RELU6 else 0.9 * scale, act is None)
+        return self._add(op, [x, *names], fmt)
+
+    def depthwise(self, x: str, kernel: tuple[int, int], stride: int = 1, act: Clamp | None = RELU) -> str:
+        return self.conv(x, self.builder.shape(x)[3], kernel, stride, act=act, depthwise=True)
+
+    def dense(self, x: str, out: int, act: Clamp | None = RELU) -> str:
+        names, scale = self.weights((out, self.builder.shape(x)[-1]), x)
+        return self._add(Dense(act), [x, *names], self.format(scale, act is None))
+
+    def add(self, a: str, b: str, kind: BinaryKind = BinaryKind.ADD, act: Clamp | None = None) -> str:
+        return self._add(Binary(kind, act), [a, b], self.format(1 / 16, act is None))
+
+    def layer(self, op: object, *inputs: str) -> str:
+        return self._add(op, list(inputs), {})
+
+    def _add(self, op, inputs: list[str], fmt: dict) -> str:
+        self.count += 1
+        return self.builder.layer(op, inputs, f"l{self.count}", **fmt)
+
+
+def mobile(g: Grower) -> list[str]:
+    """A first convolution, then depthwise and pointwise ones, all followed by a ReLU."""
+    x = g.input(g.pick(18, 23, 32, 40), g.pick(17, 24, 33), g.pick(1, 3))
+    x = g.conv(x, g.pick(8, 10, 16), (3, 3), 2, act=RELU6 if g.seed % 3 == 0 else RELU)
+    for stride in (1, 2, 1, 1, 2, 1):
+        x = g.depthwise(x, (3, 3), stride, RELU)
+        x = g.conv(x, g.pick(8, 12, 16, 23, 32, 48, 64), (1, 1))
+    return [head(g, x)]
+
+
+def inverted(g: Grower) -> list[str]:
+    """Expanding, depthwise, linear; added to what came in."""
+    x = g.input(g.pick(12, 15, 20), g.pick(11, 16, 24), g.pick(8, 12, 16))
+    for stride in (1, 2, 1, 1):
+        c = g.builder.shape(x)[3]
+        wide = g.conv(x, c * g.pick(2, 3, 4), (1, 1), act=RELU6)
+        y = g.depthwise(wide, (g.pick(3, 3, 5, 7),) * 2, stride, RELU6)
+        y = g.conv(y, c if stride == 1 else g.pick(12, 20, 24), (1, 1), act=None)
+        x = g.add(x, y) if stride == 1 else y
+    return [head(g, x)]
+
+
+def residual(g: Grower) -> list[str]:
+    """3x3 convolutions with shortcuts, pools between them."""
+    x = g.input(g.pick(14, 16, 21), g.pick(12, 16, 19), g.pick(1, 3, 4))
+    x = g.conv(x, g.pick(6, 8, 16), (3, 3))
+    x = g.layer((MaxPool2d if g.seed % 2 else AvgPool2d)((2, 2), (2, 2)), x)
+    for _ in range(2):
+        c = g.builder.shape(x)[3]
+        y = g.conv(g.conv(x, c, (3, 3)), c, (3, 3), act=None)
+        x = g.add(x, y, act=RELU)
+    c = g.pick(12, 16, 32)
+    y = g.conv(g.conv(x, c, (3, 3), 2), c, (3, 3), act=None)
+    x = g.add(g.conv(x, c, (1, 1), 2, act=None), y, act=RELU)
+    return [head(g, x)]
+
+
+def windows(g: Grower) -> list[str]:
+    """Windows of all sizes, also dilated ones, ones without padding, few and many channels."""
+    x = g.input(g.pick(24, 30, 49), g.pick(10, 20, 25), g.pick(1, 2, 3))
+    x = g.conv(x, g.pick(4, 9, 16, 32), (g.pick(4, 5, 10), g.pick(4, 5)), 2)
+    x = g.conv(x, g.pick(5, 8, 12), (3, 3), dilation=2, act=None)
+    x = g.conv(x, g.pick(8, 24), (5, 5), 1)
+    x = g.conv(x, g.pick(8, 16), (1, 3), 1, same=False)
+    x = g.conv(x, g.pick(16, 40), (3, 1), 1)
+    x = g.conv(x, g.pick(8, 30, 64), (1, 1), act=None)
+    x = g.conv(x, 1 if g.seed % 4 == 0 else 6, (3, 3), 1)
+    return [head(g, x)]
+
+
+def separable(g: Grower) -> list[str]:
+    """Depthwise convolutions of all sizes."""
+    x = g.input(g.pick(12, 16, 24, 31), g.pick(12, 18, 25), g.pick(3, 8, 16, 24))
+    x = g.depthwise(x, (3, 3), 1, None)
+    x = g.depthwise(x, (g.pick(5, 7), g.pick(3, 5)), 1, RELU)
+    x = g.depthwise(x, (5, 5), 2, RELU6)
+    x = g.depthwise(x, (3, 3), 1, RELU)
+    x = g.depthwise(x, (3, 3), 2, RELU)
+    x = g.depthwise(x, (g.pick(1, 3), 3), 1, None)
+    return [head(g, x)]
+
+
+def denses(g: Grower) -> list[str]:
+    x = g.builder.input("x", (1, g.pick(64, 130, 300)), g.dtype, g.format(1 / 32, True).get("quant"))
+    for out in (g.pick(64, 128), g.pick(16, 33, 50), g.pick(8, 5, 7), g.pick(64, 100), 10):
+        x = g.dense(x, out, RELU if out != 10 else None)
+    return [x]
+
+
+def pools(g: Grower) -> list[str]:
+    """Pools, pads, additions and moves."""
+    x = g.input(g.pick(12, 17, 24), g.pick(12, 16, 21), g.pick(3, 8, 12))
+    a = g.layer(MaxPool2d((3, 3), (1, 1), pads=(1, 1, 1, 1)), x)
+    b = g.layer(AvgPool2d((3, 3), (1, 1), pads=(1, 1, 1, 1)), a)
+    c = g.add(a, b)
+    d = g.add(c, b, BinaryKind.MUL)
+    p = g.layer(Pad((0, 1, 1, 0), (0, 1, 1, 0)), d)
+    q = g.layer(MaxPool2d((2, 2), (2, 2)), p)
+    r = g.layer(AvgPool2d((g.pick(2, 3), 2), (2, 2)), q)
+    s = g.layer(
+        Slice((0, 1, 0, 0), (1, *(n - 1 for n in g.builder.shape(q)[1:3]), g.builder.shape(q)[3]), (1, 1, 1, 1)), q
+    )
+    t = g.layer(Concat(3), s, s)
+    u = g.layer(Resize(tuple(2 * n for n in g.builder.shape(r)[1:3])), r)
+    v = g.layer(Unary(UnaryKind.SIGMOID), t)
+    return [head(g, v), g.layer(RELU, u)]
+
+
+def head(g: Grower, x: str) -> str:
+    """A mean, a dense layer, a softmax; in turns a pool over all, or flattened."""
+    shape = g.builder.shape(x)
+    if g.seed % 3 == 0:
+        x = g.layer(Reshape((1, int(np.prod(shape[1:3])) * shape[3])), x)
+    elif g.seed % 3 == 1:
+        x = g.layer(AvgPool2d((shape[1], shape[2]), (1, 1)), x)
+        x = g.layer(Reshape((1, shape[3])), x)
+    else:
+        x = g.layer(Reduce((1, 2), keep=False, kind=ReduceKind.MEAN), x)
+    x = g.dense(x, g.pick(2, 5, 10, 12), None)
+    if g.form == "float":
+        return g.layer(Softmax(), x)
+    if g.form != "tflite":
+        return g.builder.layer(Dequantize(), [x], "real", dtype=DType.FLOAT32)
+    low = {"dtype": DType.INT8, "quant": Quant.of(1 / 256, -128)}
+    return g.builder.layer(Softmax(), [x], "softmax", **low)
+
+
+def from_reals(g: Grower) -> list[str]:
+    """Real numbers that are quantised first."""
+    x = g.builder.input("x", (1, g.pick(8, 16, 20), g.pick(9, 16), 3))
+    fmt = g.format(1 / 32, True)
+    x = g.builder.layer(Quantize(), [x], "quantise", **fmt) if g.form != "float" else x
+    return [head(g, g.conv(x, 8, (3, 3), 2))]
+
+
+SHAPES: tuple[Callable[[Grower], list[str]], ...] = (
+    mobile, inverted, residual, windows, separable, denses, pools, from_reals,
+)  # fmt: skip
+
+
+SMALL = (denses, pools, from_reals)  # take little time
+
+
+def networks(form: str, count: int) -> Iterator[Network]:
+    """`count` networks of every shape, of small ones twice as many."""
+    for seed in range(2 * count):
+        for index, shape in enumerate(SHAPES):
+            if seed < count or shape in SMALL:
+                g = Grower(form, 100 * index + seed)
+                outputs = shape(g)
+                g.builder.name = f"{shape.__name__}_{form}_{seed}"
+                yield g.builder.build(outputs)

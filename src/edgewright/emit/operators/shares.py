@@ -1,0 +1,16 @@
+"""Running sums: which emitters add shares of the input to them, fastest first, and which make the output of them."""
+
+from __future__ import annotations
+
+from ..site import Site
+from ..source import Source
+from . import shares_dsp, shares_means, shares_products
+
+ADD_CONV2D = (shares_dsp.add_conv2d, shares_products.add_conv2d)
+ADD_DENSE = (shares_dsp.add_dense, shares_products.add_dense)
+ADD_MEAN = (shares_means.add_by_pixels, shares_means.add)
+finish_mean = shares_means.finish
+
+
+def finish_products(site: Site, c: Source) -> bool:
+    return shares_dsp.finish(site, c) or shares_products.finish(site, c)

@@ -1,0 +1,121 @@
+"""Sums of a layer taken share by share, and the output they become: the same two halves that whole layers run.
+
+The running sums of an element of the output begin at zero and hold, before bias, scale and activation:
+
+- real numbers: float32 sums of x * w, or of x for sums, means and averages (which divide at the end);
+- quantised convolutions and dense layers: int32 sums of (x - zero of x) * (w - zero of w), *centred*; a tap that
+  falls on the padding adds nothing. C may add x * (w - zero of w) instead where no tap of the layer meets padding,
+  and take off zero of x * (sum of the centred weights) at the end, or fold it into the bias;
+- quantised sums, means and averages: int32 sums of x as stored, *raw*. The end takes off count * zero of x (a sum or
+  a mean; TFLite's average of a pool keeps the zero point, which input and output have in common).
+
+Integer sums are exact, so that every split gives the bytes of the whole layer; those of real numbers differ from
+it in the order of additions. Nothing is summed up where the whole layer does not add integers (`can_share`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
+
+import numpy as np
+
+from ..network import Arithmetic
+from ..operators import AvgPool2d, Clamp, Conv2d, Dense, Op, Reduce
+from ..operators.shares import share_axes
+from ..region import Region
+from ..tensor import Array, DType, Tensor
+from . import linear, onnx_quant, pool, reduce, tflite_images, tflite_lines, tflite_products
+from .onnx_quant import clamped, has_integer_kernel
+from .operand import Operand
+from .summing import Summing
+
+_REAL: Mapping[type, Summing] = {
+    Conv2d: linear.conv2d,
+    Dense: linear.dense,
+    Reduce: reduce.sum_or_mean,
+    AvgPool2d: pool.avg_pool2d,
+}
+_TFLITE: Mapping[type, Summing] = {
+    Conv2d: tflite_products.conv2d,
+    Dense: tflite_products.dense,
+    Reduce: tflite_lines.sum_or_mean,
+    AvgPool2d: tflite_images.avg_pool2d,
+}
+# onnxruntime averages pools in float32, tap by tap: no integer sum gives its last bit.
+_ONNX: Mapping[type, Summing] = {Conv2d: onnx_quant.conv2d, Dense: onnx_quant.dense, Reduce: onnx_quant.mean}
+_RANGES = {DType.INT8: (-128, 127), DType.UINT8: (0, 255)}
+_MOST = (1 << 31) - 1
+
+
+def can_share(op: Op, tensors: Sequence[Tensor], result: Tensor, arithmetic: Arithmetic) -> bool:
+    """Whether sums of shares give the layer's output: exactly, unless it is of real numbers."""
+    axes = share_axes(op, [tensor.shape for tensor in tensors])
+    if not axes or _kernel(op, tensors, result, arithmetic) is None:
+        return False
+    return result.dtype is DType.FLOAT32 or _largest_sum(axes, tensors) <= _MOST
+
+
+def add_share(op: Op, out: Region, operands: Sequence[Operand], result: Tensor, arithmetic: Arithmetic) -> Array:
+    """What a share contributes to the sums of region `out`: int32, or float32 for real numbers."""
+    kernel = _kernel(op, [operand.tensor for operand in operands], result, arithmetic)
+    assert kernel is not None, f"{op} has no sums"
+    dtype = np.float32 if result.dtype is DType.FLOAT32 else np.int32
+    if out.is_empty or operands[0].region.is_empty:
+        return np.zeros(out.shape, dtype)
+    return kernel.sums(op, out, operands, result).astype(dtype)
+
+
+def finish_shares(
+    op: Op,
+    sums: Array,
+    tensors: Sequence[Tensor],
+    constants: Sequence[Array | None],
+    result: Tensor,
+    arithmetic: Arithmetic,
+) -> Array:
+    """The whole output from its complete sums."""
+    kernel = _kernel(op, tensors, result, arithmetic)
+    assert kernel is not None, f"{op} has no sums"
+    others = []
+    for tensor, value in zip(tensors[1:], constants[1:], strict=True):
+        assert value is not None, f"{tensor.name} is no constant"
+        others.append(Operand(value, Region.whole(tensor.shape), tensor))
+    total = sums.astype(np.float32 if result.dtype is DType.FLOAT32 else np.int64)  # a copy: kernels overwrite it
+    values = kernel.finish(op, Region.whole(result.shape), total, tensors[0], others, result)
+    activation = getattr(op, "activation", None)
+    if arithmetic is Arithmetic.ONNX and result.quant is not None and activation is not None:
+        values = clamped(activation, values, result)
+    return np.asarray(values).astype(result.dtype.numpy, copy=False)
+
+
+def _kernel(op: Op, tensors: Sequence[Tensor], result: Tensor, arithmetic: Arithmetic) -> Summing | None:
+    """The two halves of the kernel that computes the layer; None if it does not add up 32-bit numbers."""
+    if result.dtype is DType.FLOAT32:
+        return _REAL.get(type(op)) if all(tensor.dtype is DType.FLOAT32 for tensor in tensors) else None
+    if not _is_narrow(tensors[0]) or not _is_narrow(result) or any(w.dtype not in _RANGES for w in tensors[1:2]):
+        return None
+    if arithmetic is Arithmetic.TFLITE:
+        return _TFLITE.get(type(op))
+    is_exact = isinstance(getattr(op, "activation", None), Clamp | None)
+    return _ONNX.get(type(op)) if is_exact and has_integer_kernel(op, tensors, result) else None
+
+
+def _is_narrow(tensor: Tensor) -> bool:
+    """Eight bits with one scale."""
+    return tensor.dtype in _RANGES and tensor.quant is not None and not tensor.quant.is_per_channel
+
+
+def _largest_sum(axes: Iterable[int], tensors: Sequence[Tensor]) -> int:
+    """No sum of some of the terms is larger than this, whatever the values and weights are."""
+    x, *others = tensors
+    if others:
+        return prod(others[0].shape[1:]) * _reach(x) * _reach(others[0])
+    return prod(x.shape[axis] for axis in axes) * _reach(x)
+
+
+def _reach(tensor: Tensor) -> int:
+    """The largest difference of a stored number to its zero point."""
+    least, most = _RANGES[tensor.dtype]
+    zeros = tensor.quant.zero if tensor.quant else (0,)
+    return max(most - min(zeros), max(zeros) - least)

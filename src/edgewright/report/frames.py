@@ -1,0 +1,278 @@
+"""What lies in memory of each feature map of a stretch, moment by moment, read off the steps that really run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..network import Array, Interval, Layer, Region, Shape
+from ..program import Item, Plan, Stage, Step, Stream, Tiles, View
+
+MOST_FRAMES = 36
+Image = tuple[int, int, int]  # height, width, channels
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A box of a feature map: rows, columns, channels."""
+
+    rows: Interval
+    columns: Interval
+    channels: Interval
+
+    @property
+    def is_empty(self) -> bool:
+        return any(stop <= start for start, stop in (self.rows, self.columns, self.channels))
+
+    def __or__(self, other: Part) -> Part:
+        """The smallest box around both."""
+        if self.is_empty or other.is_empty:
+            return other if self.is_empty else self
+        pairs = zip(
+            (self.rows, self.columns, self.channels), (other.rows, other.columns, other.channels), strict=True
+        )
+        rows, columns, channels = ((min(a, c), max(b, d)) for (a, b), (c, d) in pairs)
+        return Part(rows, columns, channels)
+
+
+NOTHING = Part((0, 0), (0, 0), (0, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """One map at one moment."""
+
+    kept: Part  # what lies in memory
+    now: Part  # what has just been computed, or read where the map comes from outside
+    fresh: Part  # the part of `now` that was not computed before; the rest is halo
+
+
+@dataclass(frozen=True)
+class Map:
+    """A tensor of the stretch and what becomes of it."""
+
+    tensor: str
+    layer: Layer | None  # that computes it; none for what comes from outside
+    image: Image
+    shots: tuple[Shot, ...]
+    is_summed: bool = False  # share by share
+
+
+@dataclass(frozen=True)
+class Film:
+    """A stretch from its first step to its last."""
+
+    maps: tuple[Map, ...]
+    captions: tuple[str, ...]  # of each moment
+
+
+def image(shape: Shape) -> Image:
+    """Height, width and channels of a tensor; what has no rows or columns has one."""
+    *front, channels = shape or (1,)
+    if len(front) >= 3:
+        return front[-2], front[-1], channels
+    return (front[-1] if front else 1), 1, channels
+
+
+def part(region: Region) -> Part:
+    """A region as rows, columns and channels."""
+    *front, channels = region.bounds or ((0, 1),)
+    if len(front) >= 3:
+        return Part(front[-2], front[-1], channels)
+    return Part(front[-1] if front else (0, 1), (0, 1), channels)
+
+
+def film(plan: Plan, stage: Stage, most: int = MOST_FRAMES) -> Film:
+    """The stretch at moments when its last layer has got on, evenly chosen."""
+    recorder = _Recorder(plan, stage)
+    steps = list(plan.program.steps(stage))
+    recorder.look_ahead(steps)
+    beats = _beats(stage, steps)
+    chosen = {beats[i * (len(beats) - 1) // (most - 1)] for i in range(most)} if len(beats) > most else {*beats}
+    ends = {*beats}
+    captions = []
+    for at, step in enumerate(steps):
+        recorder.take(at, step)
+        if at in chosen:
+            recorder.shoot(at)
+            captions.append(_caption(plan, step))
+        if at in ends:
+            recorder.next_beat()
+    return Film(recorder.maps(), tuple(captions))
+
+
+def _beats(stage: Stage, steps: Sequence[Step]) -> list[int]:
+    """The steps that end a moment: each of the last layer's, but a row that goes a few columns at a time is one."""
+    last, has_width = _sink(stage.body, steps[-1].layer)
+    own = [at for at, step in enumerate(steps) if step.layer == last]
+    return [
+        at
+        for at, follower in zip(own, [*own[1:], None], strict=True)
+        if not has_width or follower is None or not _continues(steps[at], steps[follower])
+    ]
+
+
+def _continues(step: Step, other: Step) -> bool:
+    """Whether the other step does the next columns of the same rows."""
+    a, b = part(step.share or step.region), part(other.share or other.region)
+    return a.rows == b.rows and a.channels == b.channels and a.columns[1] == b.columns[0]
+
+
+def _sink(body: Sequence[Item], otherwise: str) -> tuple[str, bool]:
+    """The last of the layers that are driven, and whether it goes a few columns at a time."""
+    for item in body:
+        if isinstance(item, Tiles) and not isinstance(item.body[0], Step):
+            return _sink(item.body, otherwise)
+        if isinstance(item, Tiles):
+            return item.sinks[-1], False
+        if isinstance(item, Stream):
+            return item.sinks[-1], any(unit.width for unit in item.units if unit.last.layer == item.sinks[-1])
+    return otherwise, False
+
+
+def _caption(plan: Plan, step: Step) -> str:
+    """Where the last layer is."""
+    layer = plan.network.by_name[step.layer]
+    at = part(step.share or step.region)
+    shape = plan.network.tensors[layer.inputs[0] if step.share else layer.output].shape
+    sizes = dict(zip(("rows", "columns", "channels"), image(shape), strict=True))
+    spans = dict(zip(sizes, (at.rows, at.columns, at.channels), strict=True))
+    told = [
+        _span_words(name, span, sizes[name]) for name, span in spans.items() if span[1] - span[0] < sizes[name]
+    ]
+    return ", ".join(told) or "all of it"
+
+
+def _span_words(name: str, span: Interval, size: int) -> str:
+    start, stop = span
+    return (
+        f"{name.removesuffix('s')} {start} of {size}"
+        if stop == start + 1
+        else f"{name} {start}–{stop - 1} of {size}"
+    )
+
+
+class _Recorder:
+    """Follows the steps and notes, when asked, what lies in memory of every map."""
+
+    def __init__(self, plan: Plan, stage: Stage) -> None:
+        self.plan, self.network = plan, plan.network
+        self.summing = {self.network.by_name[name].output for name in stage.summing}
+        self.layers = [self.network.by_name[name] for name in stage.layers]
+        made = {layer.output for layer in self.layers}
+        read = (name for layer in self.layers for name in self.network.activations(layer))
+        self.given = tuple(dict.fromkeys(name for name in read if name not in made and name in plan.views))
+        self.names = (*self.given, *(layer.output for layer in self.layers))
+        self.now: dict[str, Part] = {}
+        self.fresh: dict[str, Part] = {}
+        self.recent: dict[str, Part] = {}  # the last part of each map that was computed
+        self.done: dict[str, Part] = {}  # all parts so far
+        self.masks: dict[tuple[str, Interval], Array] = {}
+        self.shots: dict[str, list[Shot]] = {name: [] for name in self.names}
+        self.reads: list[tuple[tuple[str, Part], ...]] = []  # of each step, from outside
+        self.waiting: list[
+            Mapping[str, int]
+        ] = []  # after each step, the first row of a given map still to be read
+
+    def look_ahead(self, steps: Sequence[Step]) -> None:
+        """What each step reads from outside, and from which row on it is still needed."""
+        given = set(self.given)
+        for step in steps:
+            layer = self.network.by_name[step.layer]
+            if given.isdisjoint(layer.inputs):
+                self.reads.append(())
+                continue
+            needs = zip(layer.inputs, self.plan.program.needs(step), strict=True)
+            self.reads.append(tuple((name, part(region)) for name, region in needs if name in given))
+        first: Mapping[str, int] = {name: image(self.network.tensors[name].shape)[0] for name in given}
+        for reads in reversed(self.reads):
+            self.waiting.append(first)
+            for name, needed in reads:
+                first = {**first, name: min(first[name], needed.rows[0])}
+        self.waiting.reverse()
+
+    def take(self, at: int, step: Step) -> None:
+        name, region = self.network.by_name[step.layer].output, part(step.region)
+        for source, needed in self.reads[at]:
+            self.now[source] = self.now.get(source, NOTHING) | needed
+            self.fresh[source] = self.now[source]
+        self.recent[name] = region
+        self.done[name] = self.done.get(name, NOTHING) | region
+        self.now[name] = self.now.get(name, NOTHING) | region
+        self.fresh[name] = self.fresh.get(name, NOTHING) | (region if step.share else self._unseen(name, region))
+
+    def next_beat(self) -> None:
+        self.now.clear()
+        self.fresh.clear()
+
+    def shoot(self, at: int) -> None:
+        for name in self.names:
+            now = self.now.get(name, NOTHING)
+            self.shots[name].append(Shot(self._kept(name, at), now, self.fresh.get(name, NOTHING)))
+
+    def maps(self) -> tuple[Map, ...]:
+        return tuple(
+            Map(
+                name,
+                self.network.producers[name] if name not in self.given else None,
+                image(self.network.tensors[name].shape),
+                tuple(self.shots[name]),
+                name in self.summing,
+            )
+            for name in self.names
+        )
+
+    def _unseen(self, name: str, region: Part) -> Part:
+        """The part of the region that no step has computed before; a box, as tiles go from corner to corner."""
+        height, width, _ = image(self.network.tensors[name].shape)
+        mask = self.masks.setdefault((name, region.channels), np.zeros((height, width), bool))
+        cut = mask[slice(*region.rows), slice(*region.columns)]
+        rows, columns = np.flatnonzero(~cut.all(axis=1)), np.flatnonzero(~cut.all(axis=0))
+        cut[...] = True
+        if not len(rows):
+            return NOTHING
+        y, x = region.rows[0], region.columns[0]
+        return Part((y + rows[0], y + rows[-1] + 1), (x + columns[0], x + columns[-1] + 1), region.channels)
+
+    def _kept(self, name: str, at: int) -> Part:
+        """What the buffer holds: a window of rows, the tile at hand, or what is there and still needed."""
+        view, size = self.plan.views[name], image(self.network.tensors[name].shape)
+        if name in self.given:
+            rows = (
+                (self.waiting[at][name], size[0])
+                if view.window is None
+                else self._rolled(view, self.now.get(name))
+            )
+            return Part(rows, (0, size[1]), (0, size[2]))
+        if name not in self.recent:
+            return NOTHING
+        recent, done = self.recent[name], self.done[name]
+        tiled = self._tiled(name, view)
+        rows = recent.rows if 0 in tiled else done.rows
+        rows = self._rolled(view, recent) if view.window else rows
+        return Part(
+            rows,
+            recent.columns if 1 in tiled else done.columns,
+            recent.channels if 2 in tiled else done.channels,
+        )
+
+    def _rolled(self, view: View, recent: Part | None) -> Interval:
+        """The rows that a rolling window holds once its last ones are these."""
+        if view.window is None or recent is None or recent.is_empty:
+            return (0, 0)
+        return max(0, recent.rows[1] - view.window[1]), recent.rows[1]
+
+    def _tiled(self, name: str, view: View) -> set[int]:
+        """Of rows (0), columns (1) and channels (2) those along which just the tile at hand is kept."""
+        rank = len(self.network.tensors[name].shape)
+        behind = rank - 3 if rank >= 4 else rank - 2
+        return {2 if axis == rank - 1 else axis - behind for axis in view.tiled}
+
+
+def stretches(plan: Plan) -> Iterator[tuple[int, Stage]]:
+    """The stages that run in parts, each with its place."""
+    for at, stage in enumerate(plan.program.stages):
+        if any(not isinstance(item, Step) for item in stage.body):
+            yield at, stage

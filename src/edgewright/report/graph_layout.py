@@ -1,0 +1,231 @@
+"""Where the nodes of a network's drawing stand: ranks from top to bottom, stages together, long ones in columns.
+
+Stages are ranked by what they wait for, and so are the layers inside a stage. Ranks are stacked; when a column is
+full, the next one begins at the top. How nodes look and how edges run is left to others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import networkx as nx
+
+from ..network import Network
+from ..program import Plan
+
+GUTTER = 34.0  # px between columns, for edges that change columns and skip connections
+FRAME = 9.0  # px from a stage's frame to its nodes
+TITLE = 15.0  # px above the nodes of a frame, for its title
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Of a node, and the distances between nodes; px."""
+
+    width: float
+    height: float
+    across: float
+    down: float
+
+
+ROOMY = Size(164, 32, 12, 14)
+DENSE = Size(128, 19, 7, 9)  # one line to a node
+MOST_ROOMY = 72  # layers
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    x: float
+    y: float
+    width: float
+    height: float
+    column: int
+
+    @property
+    def middle(self) -> float:
+        return self.x + self.width / 2
+
+    @property
+    def right(self) -> float:
+        return self.x + self.width
+
+    @property
+    def bottom(self) -> float:
+        return self.y + self.height
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The part of a stage that stands in one column."""
+
+    stage: int
+    box: Box
+    opens: bool  # the stage begins here
+    closes: bool  # and ends here
+
+
+@dataclass(frozen=True)
+class Layout:
+    size: Size
+    nodes: Mapping[str, Box]  # layers and inputs by their names
+    frames: tuple[Frame, ...]
+    columns: tuple[tuple[float, float], ...]  # from and to, px
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """Nodes side by side. Rows that are `tied` to the one above stay in its column."""
+
+    nodes: tuple[tuple[str, float], ...]  # with the middle of each, from the middle of the row
+    tied: bool
+    above: float  # px kept free above
+    below: float
+
+
+def node_name(tensor: str) -> str:
+    """The node of an input of the network, which no layer's name can be."""
+    return f"\0{tensor}"
+
+
+def homes(plan: Plan) -> Mapping[str, int]:
+    """The stage in which each layer is drawn; a layer that costs nothing goes with the stage it lies inside of."""
+    network = plan.network
+    found = {name: at for at, stage in enumerate(plan.program.stages) for name in stage.layers}
+    ready: dict[str, int] = {}  # the stage after which each tensor is there
+    for layer in network.layers:
+        before = max((ready.get(name, -1) for name in network.activations(layer)), default=-1)
+        ready[layer.output] = found.get(layer.name, before)
+    wanted: dict[str, int] = {}  # the first stage that reads each tensor
+    for layer in reversed(network.layers):
+        at = found.get(layer.name, wanted.get(layer.output, len(plan.program.stages)))
+        for name in network.activations(layer):
+            wanted[name] = min(wanted.get(name, at), at)
+    for layer in network.layers:
+        if layer.name not in found and ready[layer.output] == wanted.get(layer.output):
+            found[layer.name] = ready[layer.output]
+    return found
+
+
+def wiring(network: Network) -> Iterator[tuple[str, str, str]]:
+    """The edges: (node, node, tensor)."""
+    for layer in network.layers:
+        for name in network.activations(layer):
+            maker = network.producers.get(name)
+            yield (maker.name if maker else node_name(name)), layer.name, name
+
+
+def place(plan: Plan, widest: float) -> Layout:
+    """The drawing in as many columns of fair height as fit `widest` px, or fewer and higher ones."""
+    size = ROOMY if len(plan.network.layers) <= MOST_ROOMY else DENSE
+    stage_of = homes(plan)
+    rows = list(_rows(plan.network, stage_of, size))
+    tallest = 17 * (ROOMY.height + ROOMY.down)
+    while True:
+        layout = _stack(_columns(rows, size, tallest), stage_of, size)
+        if layout.width <= widest or len(layout.columns) == 1:
+            return layout
+        tallest *= 1.15
+
+
+def _rows(network: Network, stage_of: Mapping[str, int], size: Size) -> Iterator[_Row]:
+    """All nodes in rows from top to bottom: rank by rank of the stages, and of the layers inside each."""
+    edges = [(a, b) for a, b, _ in wiring(network)]
+    nodes = [*map(node_name, network.inputs), *network.by_name]
+    group = {node: f"stage {stage_of[node]}" if node in stage_of else node for node in nodes}
+    members: dict[str, list[str]] = {}
+    for node in nodes:
+        members.setdefault(group[node], []).append(node)
+    ranks = _ranks(members, ((group[a], group[b]) for a, b in edges))
+    inner = {
+        name: _ranks(part, ((a, b) for a, b in edges if group[a] == group[b] == name))
+        for name, part in members.items()
+    }
+    for rank in ranks:
+        yield from _side_by_side([inner[name] for name in rank], size)
+
+
+def _ranks(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[list[str]]:
+    """The nodes by the longest way to each, in the order given within a rank."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from(nodes)
+    graph.add_edges_from((a, b) for a, b in edges if a != b)
+    place = {node: at for at, node in enumerate(graph)}
+    return [sorted(rank, key=place.__getitem__) for rank in nx.topological_generations(graph)]
+
+
+def _side_by_side(groups: Sequence[list[list[str]]], size: Size) -> Iterator[_Row]:
+    """The rows of groups that stand beside each other; a frame needs room above and below."""
+    spans = [max(map(len, ranks)) * (size.width + size.across) + 2 * FRAME * _is_framed(ranks) for ranks in groups]
+    framed = any(map(_is_framed, groups))
+    height = max(map(len, groups))
+    for level in range(height):
+        nodes = []
+        left = -sum(spans) / 2
+        for ranks, span in zip(groups, spans, strict=True):
+            names = ranks[level] if level < len(ranks) else []
+            first = left + span / 2 - (len(names) - 1) / 2 * (size.width + size.across)
+            nodes += [(name, first + i * (size.width + size.across)) for i, name in enumerate(names)]
+            left += span
+        above = TITLE + FRAME if framed and level == 0 else 0.0
+        below = FRAME if framed and level == height - 1 else 0.0
+        yield _Row(tuple(nodes), level > 0 and len(groups) > 1, above, below)
+
+
+def _is_framed(ranks: Sequence[Sequence[str]]) -> bool:
+    return sum(map(len, ranks)) > 1
+
+
+def _columns(rows: Sequence[_Row], size: Size, tallest: float) -> list[list[_Row]]:
+    """The rows in columns of about the same height, none much above `tallest`; tied rows stay together."""
+    step = size.height + size.down
+    total = sum(row.above + step + row.below for row in rows)
+    target = total / max(1, -(-total // tallest))
+    columns: list[list[_Row]] = [[]]
+    filled = 0.0
+    for row in rows:
+        need = row.above + step + row.below
+        if columns[-1] and filled + need / 2 > target * len(columns) and not row.tied:
+            columns.append([])
+        columns[-1].append(row)
+        filled += need
+    return columns
+
+
+def _stack(columns: Sequence[Sequence[_Row]], stage_of: Mapping[str, int], size: Size) -> Layout:
+    """Every node at its place, and the frames around those of a stage."""
+    nodes: dict[str, Box] = {}
+    spans: list[tuple[float, float]] = []
+    left, lowest = GUTTER, 0.0
+    for at, rows in enumerate(columns):
+        half = max((abs(x) for row in rows for _, x in row.nodes), default=0.0) + size.width / 2 + FRAME
+        y = GUTTER / 2 + (TITLE + FRAME if at and rows and not rows[0].above else 0)
+        for row in rows:
+            y += row.above
+            for name, x in row.nodes:
+                nodes[name] = Box(left + half + x - size.width / 2, y, size.width, size.height, at)
+            y += size.height + size.down + row.below
+        spans.append((left, left + 2 * half))
+        left += 2 * half + GUTTER
+        lowest = max(lowest, y)
+    frames = tuple(_frames(nodes, stage_of))
+    return Layout(size, nodes, frames, tuple(spans), left, lowest + GUTTER / 2)
+
+
+def _frames(nodes: Mapping[str, Box], stage_of: Mapping[str, int]) -> Iterator[Frame]:
+    """A frame for each column that a stage of several layers stands in."""
+    mine = sorted((stage_of[name], box.column, name) for name, box in nodes.items() if name in stage_of)
+    for stage, group in groupby(mine, key=lambda entry: entry[0]):
+        names = [(column, name) for _, column, name in group]
+        if len(names) == 1:
+            continue
+        columns = sorted({column for column, _ in names})
+        for column in columns:
+            boxes = [nodes[name] for at, name in names if at == column]
+            x, y = min(box.x for box in boxes) - FRAME, min(box.y for box in boxes) - TITLE - FRAME / 2
+            right, bottom = max(box.right for box in boxes) + FRAME, max(box.bottom for box in boxes) + FRAME
+            box = Box(x, y, right - x, bottom - y, column)
+            yield Frame(stage, box, column == columns[0], column == columns[-1])

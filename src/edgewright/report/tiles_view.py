@@ -1,0 +1,217 @@
+"""Tiles and windows on the feature maps of each stretch: a small picture for every tensor, moved by a slider."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from markupsafe import Markup
+
+from .. import words
+from ..program import Plan, Stage
+from ..program.techniques import Technique, technique
+from .frames import NOTHING, Image, Map, Part, Shot, film, stretches
+from .graph import short_operator
+from .occupancy import Occupancy
+
+LARGEST = 112.0  # px, the longer side of the largest map of a stretch
+SMALLEST = 26.0  # px, to which the longer side of a small one is enlarged
+THINNEST = 8.0  # px, the shorter side
+SHEETS = 8  # at most, that stand for the channels
+SHIFT = 5.0  # px from sheet to sheet
+MOST_STRETCHES = 12
+MOST_MAPS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class MapView:
+    """One feature map with the words below it."""
+
+    svg: Markup
+    operator: str
+    shape: str
+    kept: str  # how much of it is in memory at a time
+
+
+@dataclass(frozen=True, slots=True)
+class StretchView:
+    """What the template needs of one stretch."""
+
+    position: int
+    name: str
+    technique: Technique
+    about: str
+    maps: tuple[MapView, ...]
+    captions: tuple[str, ...]  # of each moment
+    shown: int  # the moment that is drawn at first
+    left_out: int  # maps
+
+    @property
+    def moments(self) -> str:
+        """The captions as JSON, for the script."""
+        return json.dumps(self.captions, ensure_ascii=False)
+
+
+def stretch_views(occupancy: Occupancy) -> tuple[StretchView, ...]:
+    """A view of each stage that runs in parts; of many, those in which most memory is in use."""
+    plan = occupancy.plan
+    found = sorted(stretches(plan), key=lambda entry: -plan.live_bytes[entry[0]])[:MOST_STRETCHES]
+    return tuple(
+        _view(occupancy, position, stage) for position, stage in sorted(found, key=lambda entry: entry[0])
+    )
+
+
+def _view(occupancy: Occupancy, position: int, stage: Stage) -> StretchView:
+    plan = occupancy.plan
+    shots, kind = film(plan, stage), technique(plan, stage)
+    shown = len(shots.captions) // 2
+    scale = LARGEST / max(max(item.image[:2]) for item in shots.maps)
+    return StretchView(
+        position,
+        words.printable(stage.name),
+        kind,
+        words.plural(len(stage.layers), "layer"),
+        tuple(_map_view(occupancy, item, scale, shown, kind) for item in shots.maps[:MOST_MAPS]),
+        shots.captions,
+        shown,
+        max(0, len(shots.maps) - MOST_MAPS),
+    )
+
+
+def _map_view(occupancy: Occupancy, item: Map, scale: float, shown: int, kind: Technique) -> MapView:
+    network = occupancy.plan.network
+    return MapView(
+        Markup(_map_svg(occupancy.plan, item, scale, shown, kind)),
+        short_operator(network, item.layer).split(" → ")[0] if item.layer else "from outside",
+        words.shape(network.tensors[item.tensor].shape),
+        _kept(occupancy, item),
+    )
+
+
+def _kept(occupancy: Occupancy, item: Map) -> str:
+    """What is in memory of it at a time."""
+    shape, kept = occupancy.plan.network.tensors[item.tensor].shape, occupancy.kept_shape(item.tensor)
+    if item.is_summed:
+        return "running sums"
+    return f"keeps {words.shape(kept)}" if kept != shape else "keeps all"
+
+
+@dataclass(frozen=True, slots=True)
+class _Canvas:
+    """Where rows and columns of a map land."""
+
+    image: Image
+    scale: float
+    sheets: int
+
+    @property
+    def width(self) -> float:
+        return max(THINNEST, self.image[1] * self.scale)
+
+    @property
+    def height(self) -> float:
+        return max(THINNEST, self.image[0] * self.scale)
+
+    @property
+    def depth(self) -> float:
+        return (self.sheets - 1) * SHIFT
+
+    def is_whole(self, box: Part) -> bool:
+        return box.rows == (0, self.image[0]) and box.columns == (0, self.image[1])
+
+    def rect(self, rows: Sequence[int], columns: Sequence[int]) -> list[float]:
+        """x, y, width, height on the front sheet; something is always to be seen of what is not empty."""
+        if rows[1] <= rows[0] or columns[1] <= columns[0]:
+            return [0, 0, 0, 0]
+        down, across = self.height / self.image[0], self.width / self.image[1]
+        high, wide = max(1.6, (rows[1] - rows[0]) * down), max(1.6, (columns[1] - columns[0]) * across)
+        x, y = min(columns[0] * across, self.width - wide), min(rows[0] * down, self.height - high)
+        return [round(value, 1) for value in (x + 1, y + self.depth + 1, wide, high)]
+
+    def lit(self, channels: Sequence[int]) -> list[int]:
+        """The sheets, from the front, in which these channels lie."""
+        total = max(1, self.image[2])
+        first = channels[0] * self.sheets // total
+        last = -(-channels[1] * self.sheets // total)
+        return [first, max(last, first + (channels[1] > channels[0]))]
+
+
+def _map_svg(plan: Plan, item: Map, scale: float, shown: int, kind: Technique) -> str:
+    """One feature map with sheets for its channels, and what lies in memory at the moment shown."""
+    by_channels = kind is Technique.FDT
+    sheets = min(SHEETS if by_channels else 3, item.image[2])
+    canvas = _Canvas(item.image, max(scale, SMALLEST / max(item.image[:2])), max(1, sheets))
+    frames = [_frame(canvas, shot, by_channels) for shot in item.shots]
+    title = _title(plan, item)
+    wide, high = canvas.width + canvas.depth + 2, canvas.height + canvas.depth + 2
+    lines = [
+        f'<svg class="feature-map" viewBox="0 0 {wide:.0f} {high:.0f}" width="{wide:.0f}" height="{high:.0f}" '
+        f'role="img" aria-label="{escape(title)}" data-f="{escape(_packed(frames))}"><title>{escape(title)}</title>'
+    ]
+    lines += _sheets(canvas, frames[shown])
+    lines += _marks(frames[shown])
+    return "".join([*lines, "</svg>"])
+
+
+def _sheets(canvas: _Canvas, frame: Sequence[Sequence[float]]) -> Iterator[str]:
+    """From the back to the front."""
+    first, stop = frame[-1]
+    for sheet in reversed(range(canvas.sheets)):
+        style = "sheet lit" if first <= sheet < stop else "sheet"
+        yield (
+            f'<rect class="{style}" x="{1 + sheet * SHIFT:.0f}" y="{1 + canvas.depth - sheet * SHIFT:.0f}" '
+            f'width="{canvas.width:.1f}" height="{canvas.height:.1f}"/>'
+        )
+
+
+MARKS = ("kept", "now", "halo", "halo")
+
+
+def _marks(frame: Sequence[Sequence[float]]) -> Iterator[str]:
+    for style, (x, y, width, height) in zip(MARKS, frame, strict=False):
+        yield f'<rect class="mark {style}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"/>'
+
+
+def _frame(canvas: _Canvas, shot: Shot, by_channels: bool) -> list[list[float]]:
+    """The boxes of one moment: kept, now, the halo in up to two parts; and which sheets are lit.
+
+    Where whole sheets are computed, being lit says it all.
+    """
+    now, kept = shot.now, shot.kept
+    lit: Sequence[int] = (0, 0)
+    if by_channels:
+        lit = canvas.lit((kept if now.is_empty else now).channels)
+        kept, now = (NOTHING if canvas.is_whole(box) else box for box in (kept, now))
+    top, side = _halo(now, shot.fresh)
+    boxes = [canvas.rect(*box) for box in ((kept.rows, kept.columns), (now.rows, now.columns), top, side)]
+    return [*boxes, [float(value) for value in lit]]
+
+
+def _halo(
+    now: Part, fresh: Part
+) -> tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]:
+    """What is computed again: above what is new over the full width, and beside it."""
+    if now.is_empty:
+        return ((0, 0), (0, 0)), ((0, 0), (0, 0))
+    if fresh.is_empty:
+        return (now.rows, now.columns), ((0, 0), (0, 0))
+    top = ((now.rows[0], fresh.rows[0]), now.columns)
+    side = (fresh.rows, (now.columns[0], fresh.columns[0]))
+    return top, side
+
+
+def _packed(frames: Sequence[Sequence[Sequence[float]]]) -> str:
+    """The frames as JSON; one that equals the last is written as 0."""
+    short: list[object] = []
+    for before, frame in zip([None, *frames[:-1]], frames, strict=True):
+        short.append(0 if frame == before else [[int(v) if v == int(v) else v for v in box] for box in frame])
+    return json.dumps(short, separators=(",", ":"))
+
+
+def _title(plan: Plan, item: Map) -> str:
+    """The tensor, its layer and its size: the text that stands below a map and is read aloud."""
+    tensor = plan.network.tensors[item.tensor]
+    made = short_operator(plan.network, item.layer) if item.layer else "from outside"
+    return words.printable(f"{item.tensor}: {made}, {words.shape(tensor.shape)}, {words.size(tensor.bytes)}")

@@ -1,0 +1,116 @@
+"""Coefficients from counts: non-negative least squares of relative errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..network import Array
+from .cost_work import Work, general
+
+STAGE = Work("stage", {"calls": 1})  # what every stage costs beside its steps
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A stage that was run: the work it consists of, and the instructions it took."""
+
+    name: str
+    works: tuple[tuple[Work, int], ...]  # each with how often it occurs
+    instructions: int
+
+
+def fit(samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
+    """Instructions for each amount of each kind of work: none negative, relative errors least in squares."""
+    found = _fitted(samples)
+    rest = [_generalised(sample) for sample in samples if len(sample.works) == 1]
+    for kind, coefficients in _fitted([sample for sample in rest if sample is not None]).items():
+        if kind.startswith("other"):
+            found[kind] = coefficients
+    found["other"] = _largest([values for kind, values in found.items() if kind.startswith("other")])
+    return found
+
+
+def predicted(coefficients: Mapping[str, Mapping[str, float]], sample: Sample) -> float:
+    """Instructions of a sample by these coefficients."""
+    works = ((STAGE, 1), *sample.works)
+    return sum(
+        count * coefficients.get(work.kind, {}).get(key, 0.0) * amount
+        for work, count in works
+        for key, amount in work.amounts.items()
+    )
+
+
+def nnls(a: Array, b: Array) -> Array:
+    """The x >= 0 for which |a x - b| is least (Lawson and Hanson 1974, algorithm NNLS).
+
+    >>> nnls(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([2.0, -1.0])).tolist()
+    [2.0, 0.0]
+    """
+    gram, moment = a.T @ a, a.T @ b
+    x = np.zeros(len(moment))
+    passive = np.zeros(len(moment), bool)
+    limit = 1e-10 * max(1.0, float(np.abs(moment).max(initial=0)))
+    for _ in range(3 * len(moment)):
+        slope = np.where(passive, -np.inf, moment - gram @ x)
+        if passive.all() or slope.max() <= limit:
+            break
+        passive[int(slope.argmax())] = True
+        x = _moved_inside(gram, moment, x, passive)
+    return x
+
+
+def _moved_inside(gram: Array, moment: Array, x: Array, passive: Array) -> Array:
+    """The least point over the passive set; what would turn negative on the way leaves the set."""
+    while True:
+        target = np.zeros_like(x)
+        chosen = np.flatnonzero(passive)
+        target[chosen] = np.linalg.lstsq(gram[np.ix_(chosen, chosen)], moment[chosen], rcond=None)[0]
+        negative = passive & (target <= 0)
+        if not negative.any():
+            return target
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reach = np.where(negative, x / (x - target), np.inf)
+        x = x + float(np.nan_to_num(reach, nan=0.0).min()) * (target - x)
+        passive &= x > 1e-12
+        x = np.where(passive, x, 0.0)
+
+
+def _fitted(samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
+    keys: dict[tuple[str, str], int] = {}
+    rows = []
+    for sample in samples:
+        row: dict[int, float] = {}
+        for work, count in ((STAGE, 1), *sample.works):
+            for key, amount in work.amounts.items():
+                if amount:
+                    at = keys.setdefault((work.kind, key), len(keys))
+                    row[at] = row.get(at, 0.0) + count * amount
+        rows.append(row)
+    matrix = np.zeros((len(samples), len(keys)))
+    for index, (sample, row) in enumerate(zip(samples, rows, strict=True)):
+        for at, amount in row.items():
+            matrix[index, at] = amount / sample.instructions
+    scale = np.maximum(np.abs(matrix).max(axis=0, initial=0.0), 1e-30)
+    values = nnls(matrix / scale, np.ones(len(samples))) / scale
+    found: dict[str, dict[str, float]] = {}
+    for (kind, key), at in keys.items():
+        found.setdefault(kind, {})
+        if values[at] > 0:
+            found[kind][key] = float(values[at])
+    return found
+
+
+def _generalised(sample: Sample) -> Sample | None:
+    """The sample as work of no particular kind; None for products, which all have kinds of their own."""
+    (work, count), *_ = sample.works
+    if work.amounts.get("macs") or "outputs" not in work.amounts:
+        return None
+    return Sample(sample.name, ((general(work), count),), sample.instructions)
+
+
+def _largest(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    keys = {key for values in found for key in values}
+    return {key: max(values.get(key, 0.0) for values in found) for key in sorted(keys)}

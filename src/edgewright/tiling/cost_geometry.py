@@ -1,0 +1,66 @@
+"""Windows over images as kernels go through them, and what a step finds where it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..network import Interval
+from ..network.operators import AvgPool2d, Conv2d, MaxPool2d
+from ..program import Sweep
+
+AMPLE = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a step finds where it runs, as a plan tells."""
+
+    room: int = AMPLE  # bytes of the arena that nobody holds
+    is_bent: bool = False  # rows of its input or output lie in a rolling window
+    is_shared: bool = False  # its output may lie over its input
+    sweep: Sweep = Sweep.FORWARD
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A window that slides along one axis of an image."""
+
+    kernel: int
+    stride: int
+    dilation: int
+    pad: int
+    size: int  # of the image
+
+    def outside(self, out: Interval) -> tuple[int, int]:
+        """How many of these outputs have windows that begin before the image, and how many end behind it."""
+        low, high = out
+        first = -(-self.pad // self.stride)  # the first output whose window begins inside
+        last = (self.size - 1 + self.pad - (self.kernel - 1) * self.dilation) // self.stride  # that ends inside
+        before = min(max(first - low, 0), high - low)
+        return before, min(max(high - 1 - last, 0), high - low - before)
+
+    def taps(self, out: Interval) -> int:
+        """Taps that meet the image, over all these outputs."""
+        before, after = self.outside(out)
+        edges = (*range(out[0], out[0] + before), *range(out[1] - after, out[1]))
+        return self.kernel * (out[1] - out[0] - before - after) + sum(map(self._met, edges))
+
+    def _met(self, index: int) -> int:
+        start = index * self.stride - self.pad
+        first = max(0, -(start // self.dilation))
+        return max(0, min(self.kernel, -(-(self.size - start) // self.dilation)) - first)
+
+
+def axes(op: Conv2d | MaxPool2d | AvgPool2d, kernel: tuple[int, ...], shape: tuple[int, ...]) -> tuple[Axis, Axis]:
+    """The window of an operator along rows and columns."""
+    rows, columns = (Axis(kernel[i], op.stride[i], op.dilation[i], op.pads[i], shape[1 + i]) for i in range(2))
+    return rows, columns
+
+
+def up(value: int, multiple: int) -> int:
+    """The value, rounded up to a multiple.
+
+    >>> up(5, 4)
+    8
+    """
+    return -(-value // multiple) * multiple

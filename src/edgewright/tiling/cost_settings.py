@@ -1,0 +1,54 @@
+"""What steps find where a plan lets them run: free memory, rolling rows, outputs that lie over inputs."""
+
+from __future__ import annotations
+
+from ..program import Plan, Step
+from .cost_geometry import Setting
+
+
+class Settings:
+    """The settings of a plan's steps."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._buffers = {buffer.name: buffer for buffer in plan.buffers}
+        self._found: dict[tuple[int, str], Setting] = {}
+
+    def of(self, stage: int, step: Step) -> Setting:
+        key = (stage, step.layer)
+        if key not in self._found:
+            layer = self.plan.network.by_name[step.layer]
+            names = [*self.plan.network.activations(layer), layer.output]
+            is_bent = any(self.plan.views[name].window for name in names)
+            first = layer.inputs[0]
+            is_shared = first in self.plan.views and self._meet(first, layer.output)
+            self._found[key] = Setting(self._room(stage), is_bent, is_shared, step.sweep)
+        return self._found[key]
+
+    def _room(self, stage: int) -> int:
+        """Bytes of the largest piece of any memory that no buffer holds during the stage, from a multiple of 8 on."""
+        most = 0
+        for memory, size in self.plan.arenas.items():
+            at = 0
+            held = sorted((b.offset, b.end) for b in self.plan.live(stage) if b.memory == memory)
+            for start, end in [*held, (size, size)]:
+                most = max(most, start - -(-at // 8) * 8)
+                at = max(at, end)
+        return most
+
+    def _meet(self, one: str, other: str) -> bool:
+        """Whether two tensors may have bytes in common."""
+        (memory, first, last), (home, begin, end) = self._span(one), self._span(other)
+        return memory == home and first < end and begin < last
+
+    def _span(self, name: str) -> tuple[str, int, int]:
+        """The memory that a tensor lies in, and between which bytes."""
+        view, tensor = self.plan.views[name], self.plan.network.tensors[name]
+        buffer = self._buffers[view.buffer]
+        counts = list(tensor.shape)
+        if view.window:
+            counts[view.window[0]] = min(view.window[1], counts[view.window[0]])
+        reach = sum((count - 1) * stride for count, stride in zip(counts, view.strides, strict=True))
+        start = buffer.offset + view.offset
+        end = start + reach + tensor.dtype.bytes
+        return buffer.memory, start, min(end, buffer.end) if view.tiled else end

@@ -1,0 +1,85 @@
+"""Random networks with random tilings: programs of tiles, judged by the interpreter and by emitted C."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from edgewright import plan
+from edgewright.errors import InputError
+from edgewright.memory import Techniques, Way
+from edgewright.network import Network, random_inputs
+from edgewright.network.kernels import execute
+from edgewright.network.reference import compare
+from edgewright.program import Plan, Tiles, interpret, plan_from_dict, plan_to_dict
+from emitting import check_emitted
+from random_networks import networks
+
+MANY = 250 if os.environ.get("EDGEWRIGHT_THOROUGH") else 25
+FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55")
+TECHNIQUES = st.builds(Techniques, *[st.booleans()] * 4)
+
+
+def check_interpreted(network: Network, made: Plan) -> None:
+    inputs = random_inputs(network, 3)
+    expected = execute(network, inputs)
+    actual = interpret(made, inputs)
+    for name in network.outputs:
+        if not network.tensors[name].dtype.is_float:
+            np.testing.assert_array_equal(actual[name], expected[name])
+    assert compare(network, actual, expected).passes
+
+
+@st.composite
+def ends(draw: st.DrawFn, size: int) -> tuple[int, ...]:
+    inner = draw(st.sets(st.integers(1, size - 1), max_size=4)) if size > 1 else set()
+    return (*sorted(inner), size)
+
+
+@st.composite
+def ways(draw: st.DrawFn, network: Network) -> Way:
+    """A run of layers, with tiles that may or may not suit them."""
+    names = [layer.name for layer in network.layers]
+    first = draw(st.integers(0, len(names) - 1))
+    layers = tuple(names[first : first + draw(st.integers(1, 5))])
+    by_rows = draw(st.booleans())
+    axes = draw(st.sampled_from([(-1,), (2,), (1,), (1, 2), (2, 1)] if not by_rows else [(), (-1,), (2,)]))
+    last = network.by_name[layers[-1]]
+    shapes = [network.tensors[last.output].shape]
+    if last.inputs[0] not in network.constants:
+        shapes.append(network.tensors[last.inputs[0]].shape)  # for sums over what it reads
+    shape = draw(st.sampled_from(shapes))
+    assume(all(axis < len(shape) for axis in axes))
+    return Way(layers, tuple((axis, draw(ends(shape[axis]))) for axis in axes), by_rows)
+
+
+def tilings(made: Plan) -> Sequence[Tiles]:
+    return [item for stage in made.program.stages for item in stage.body if isinstance(item, Tiles)]
+
+
+@settings(max_examples=4 * MANY)
+@given(data=st.data(), network=networks(), techniques=TECHNIQUES)
+def test_any_layers_in_any_tiles(data, network, techniques):
+    way = data.draw(ways(network))
+    try:
+        made = plan(network, techniques=techniques, explain=False, ways=[way])
+    except InputError:
+        assume(False)
+    check_interpreted(network, made)
+    saved = plan_to_dict(made)
+    assert plan_to_dict(plan_from_dict(saved)) == saved
+
+
+@settings(max_examples=MANY)
+@given(data=st.data(), network=networks(), family=st.sampled_from(FAMILIES))
+def test_emitted_tiles(data, network, family):
+    way = data.draw(ways(network))
+    try:
+        made = plan(network, explain=False, ways=[way])
+    except InputError:
+        assume(False)
+    check_emitted(network, family, made, seeds=1)
