@@ -14,6 +14,7 @@ import os
 import statistics
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from rich.progress import track
 from rich.table import Table
 
 import edgewright
-from cost_networks import FORMATS, networks
+from cost_networks import FORMATS, networks, parts
 from edgewright import samples
 from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.board.firmware import STACK, build_firmware
@@ -31,8 +32,7 @@ from edgewright.emit.board.machine import machine_for
 from edgewright.emit.board.measured import _chosen, packed, run_firmware
 from edgewright.emit.target import Target
 from edgewright.emit.toolchain import toolchain
-from edgewright.network import Layer, Network, random_inputs
-from edgewright.network.operators import AvgPool2d, Binary, Conv2d, MaxPool2d
+from edgewright.network import Network, random_inputs
 from edgewright.program import Plan
 from edgewright.tiling import cost_fit
 from edgewright.tiling.cost import estimate
@@ -68,21 +68,15 @@ def counted(plan: Plan, target: Target) -> list[int]:
 
 
 def plans(network: Network, everything: bool) -> Iterator[tuple[str, Plan]]:
-    """The network whole and by rows; with `everything` also every second layer by rows, and without sharing memory."""
+    """The network whole and by rows; with `everything` also in parts of all kinds, and without sharing memory."""
     yield "whole", edgewright.plan(network, explain=False)
     yield "rows", edgewright.plan(network, explain=False, phases=True)
     if everything:
         yield "apart", edgewright.plan(network, explain=False, plain=True)
-        images = [layer.name for layer in network.layers if _is_image(network, layer)]
-        for which, chosen in (("even", images[::2]), ("odd", images[1::2])):
-            if chosen:
-                yield which, edgewright.plan(network, explain=False, phases=chosen)
-
-
-def _is_image(network: Network, layer: Layer) -> bool:
-    """Whether it certainly can run by rows."""
-    shape = network.tensors[layer.output].shape
-    return isinstance(layer.op, Conv2d | Binary | MaxPool2d | AvgPool2d) and len(shape) == 4 and shape[1] > 1
+        for turn in range(3):
+            ways = parts(network, turn)
+            if ways:
+                yield f"parts {turn}", edgewright.plan(network, explain=False, ways=ways)
 
 
 def training(target: Target, count: int, console: Console) -> list[Sample]:
@@ -95,36 +89,19 @@ def training(target: Target, count: int, console: Console) -> list[Sample]:
     return found
 
 
-def refit(target: Target, count: int, console: Console, keep: Path | None) -> None:
-    """Writes the coefficients of a target."""
-    found = training(target, count, console)
-    if keep:
-        import pickle
-
-        (keep / f"{target.name}.pickle").write_bytes(pickle.dumps(found))
-    write(target, found)
+def refit(target: Target, count: int, console: Console) -> None:
+    """Measures, and writes the coefficients of a target."""
+    write(target, training(target, count, console))
 
 
 def write(target: Target, found: Sequence[Sample]) -> None:
     coefficients = cost_fit.fit(found)
-    errors = sorted(abs(cost_fit.predicted(coefficients, s) / s.instructions - 1) for s in found)
-    by_network: dict[str, list[tuple[float, int]]] = {}
-    for s in found:
-        by_network.setdefault(s.name.rpartition(":")[0], []).append(
-            (cost_fit.predicted(coefficients, s), s.instructions)
-        )
-    totals = [abs(sum(p for p, _ in rows) / sum(n for _, n in rows) - 1) for rows in by_network.values()]
-    flag = Options().optimise_flag(target)
-    tools = toolchain(target)
+    how = f"{toolchain(target).name} {Options().optimise_flag(target)}"
+    plans = len({sample.plan for sample in found})
     data = {
         "target": target.name,
-        "source": f"{len(found)} stages of {len(by_network)} plans on the virtual board "
-        f"({machine_for(target).name}, {tools.name} {flag})",
-        "error": {
-            "median": _round(statistics.median(errors)),
-            "worst": _round(errors[-1]),
-            "total": _round(max(totals)),
-        },
+        "source": f"{len(found)} stages of {plans} plans on the virtual board ({machine_for(target).name}, {how})",
+        "error": {key: _round(value) for key, value in asdict(cost_fit.errors(coefficients, found)).items()},
         "instructions": {
             kind: {key: _round(value) for key, value in sorted(values.items())}
             for kind, values in sorted(coefficients.items())
@@ -209,7 +186,6 @@ def models(given: tuple[Path, ...], folder: Path) -> list[Path]:
 @click.option("--count", default=4, help="Networks of each shape and format to fit to.")
 @click.option("--stages", is_flag=True, help="Also a table of every stage.")
 @click.option("--json", "output", type=click.Path(path_type=Path), help="Write the rows to this file.")
-@click.option("--keep", type=click.Path(path_type=Path), hidden=True)
 def main(
     given: tuple[Path, ...],
     targets: tuple[str, ...],
@@ -217,12 +193,11 @@ def main(
     count: int,
     stages: bool,
     output: Path | None,
-    keep: Path | None,
 ) -> None:
     console = Console(width=150)
     if is_refit:
         for name in targets:
-            refit(TARGETS[name], count, console, keep)
+            refit(TARGETS[name], count, console)
     with tempfile.TemporaryDirectory() as folder:
         chosen = models(given, Path(folder))
         rows = [row for path in chosen for name in targets for row in validate(path, TARGETS[name])]

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from edgewright.errors import EdgewrightError
+from edgewright.memory import plan
+from edgewright.memory.ways import Way, even_ends
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant
 from edgewright.network.operators import (
     AvgPool2d,
@@ -235,9 +238,12 @@ def head(g: Grower, x: str) -> str:
 
 
 def from_reals(g: Grower) -> list[str]:
-    """Real numbers that are quantised first."""
-    x = g.builder.input("x", (1, g.pick(8, 16, 20), g.pick(9, 16), 3))
-    fmt = g.format(1 / 32, True)
+    """Real numbers, or unsigned bytes, that are quantised first."""
+    shape, fmt = (1, g.pick(8, 16, 20), g.pick(9, 16), 3), g.format(1 / 32, True)
+    if g.form == "tflite" and g.seed % 2:
+        x = g.builder.input("x", shape, DType.UINT8, Quant.of(1 / 32, 128))
+    else:
+        x = g.builder.input("x", shape)
     x = g.builder.layer(Quantize(), [x], "quantise", **fmt) if g.form != "float" else x
     return [head(g, g.conv(x, 8, (3, 3), 2))]
 
@@ -259,3 +265,57 @@ def networks(form: str, count: int) -> Iterator[Network]:
                 outputs = shape(g)
                 g.builder.name = f"{shape.__name__}_{form}_{seed}"
                 yield g.builder.build(outputs)
+
+
+def parts(network: Network, turn: int) -> list[Way]:
+    """Ways to run stretches of one to three layers in parts: of every kind some, others each turn."""
+    found: list[Way] = []
+    chosen = turn
+    for stretch in stretches(network, turn):
+        kinds = [way for way in ways(network, stretch) if _is_possible(network, [*found, way])]
+        if kinds:
+            found.append(kinds[chosen % len(kinds)])
+            chosen += 1
+    return found
+
+
+def stretches(network: Network, turn: int) -> Iterator[tuple[str, ...]]:
+    """Layers in a row, each of which reads the one before it alone."""
+    chain: list[str] = []
+    size = 1 + turn % 3
+    for layer in network.layers:
+        before = network.by_name[chain[-1]].output if chain else None
+        if len(chain) == size or (before and network.sole_reader(before) is not layer):
+            yield tuple(chain)
+            chain, size = [], 1 + (size + turn) % 3
+        chain.append(layer.name)
+    if chain:
+        yield tuple(chain)
+
+
+def ways(network: Network, stretch: tuple[str, ...]) -> list[Way]:
+    """By rows, several at once, few columns at a time; tiles along rows, columns, both, channels."""
+    last = network.by_name[stretch[-1]]
+    shape, depth = network.tensors[last.output].shape, network.shapes(last)[0][-1]
+    channels = (-1, even_ends(depth if isinstance(last.op, Conv2d | Dense) else shape[-1], 2, 2))
+    if len(shape) != 4:
+        return [Way(stretch, (channels,), by_rows=False)]
+    rows, columns = ((axis, even_ends(shape[axis], parts)) for axis, parts in ((1, 3), (2, 2)))
+    return [
+        Way(stretch),
+        Way(stretch, (columns,)),
+        Way(stretch, (channels,), by_rows=False),
+        Way(stretch, (rows,), by_rows=False),
+        Way(stretch, widths=tuple((name, 4) for name in stretch)),
+        Way(stretch, (rows, columns), by_rows=False),
+        Way(stretch, rows=tuple((name, 2) for name in stretch)),
+        Way(stretch, (channels,)),
+    ]
+
+
+def _is_possible(network: Network, chosen: list[Way]) -> bool:
+    try:
+        plan(network, explain=False, ways=chosen)
+    except (EdgewrightError, AssertionError, IndexError, ValueError):
+        return False
+    return True

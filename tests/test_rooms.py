@@ -17,8 +17,9 @@ MAY_IMPORT = {
     "memory": ("program", "network", "platform"),
     "dataflow": ("memory", "program", "network", "platform"),
     "emit": ("dataflow", "memory", "program", "network", "platform"),
-    "report": ("emit", "dataflow", "memory", "program", "network", "platform"),
-    "cli": ("compiling", "report", "emit", "dataflow", "memory", "program", "network", "platform", "samples"),
+    "tiling": ("emit", "dataflow", "memory", "program", "network", "platform"),
+    "report": ("tiling", "emit", "dataflow", "memory", "program", "network", "platform"),
+    "cli": ("compiling", "report", "tiling", "emit", "dataflow", "memory", "program", "network", "platform", "samples"),
 }
 EVERYBODY = {"errors", "files", "lazy", "words"}
 

@@ -17,7 +17,7 @@ from .emit.packaging import check_folder, package_files, write_folder
 from .emit.planned import check_plan
 from .emit.target import TARGETS, Target, target_of
 from .emit.verify import predicted, verify
-from .errors import Infeasible
+from .errors import Infeasible, InputError
 from .memory import critical_buffers, fit
 from .memory import plan as make_plan
 from .network import Network, Shape
@@ -25,6 +25,8 @@ from .network.read import read
 from .platform import Board, load_board
 from .program import Plan, load_plan, plan_text
 from .report import compiled_page, refusal
+from .report.refusal import is_in_parts
+from .tiling.wish import Wish, make
 
 
 @dataclass(frozen=True)
@@ -62,19 +64,28 @@ def compile_model(
     force: bool = False,
     pull_rows: bool = False,
     phases: bool | Collection[str] = False,
+    quantised_input: bool = False,
+    quantised_output: bool = False,
+    wish: Wish | None = None,
 ) -> Compiled:
     """The model as a C library, compared with the model's own runtime, and written to `output` if one is given.
 
     It is made for `target`, or for the processor of `board`, or for this machine. `plan` is one made before; `inputs`
     are tried besides random ones; `check` switches the comparison off; with `pull_rows` images come row by row, with
-    `phases` layers run row by row.
+    `phases` layers run row by row. `quantised_input` and `quantised_output` leave the conversions at the model's ends
+    to the caller, as `read_model` says. `wish` says more about the plan: limits on RAM and on extra work, tiles.
     """
     if output is not None:
         check_folder(Path(output), force)
-    network = read(model, shapes=shapes)
-    library, hardware = make_library(network, board, target, plan, name, options, pull_rows, phases)
+    network = read(model, shapes=shapes, quantised_input=quantised_input, quantised_output=quantised_output)
+    if wish is None:
+        wish = Wish(pull_rows=pull_rows, phases=phases if isinstance(phases, bool) else tuple(phases))
+    elif pull_rows or phases:
+        raise InputError("give pull_rows and phases as part of the wish, or no wish")
+    library, hardware = make_library(network, board, target, plan, name, options, wish)
     figures = verify(library, model, inputs, board=hardware) if check else predicted(library, hardware)
-    compiled = package(library, figures, hardware)
+    before = plain_plan(library.plan, network, hardware)
+    compiled = package(library, figures, hardware, wish.ram, before)
     if output is not None:
         compiled.write(output, force)
     return compiled
@@ -87,34 +98,42 @@ def make_library(
     plan: str | Path | Plan | None = None,
     name: str | None = None,
     options: Options | None = None,
-    pull_rows: bool = False,
-    phases: bool | Collection[str] = False,
+    wish: Wish | None = None,
 ) -> tuple[Library, Board | None]:
     """The library, and the board it is for; an error when it does not fit there."""
     found = load_plan(plan) if isinstance(plan, str | Path) else plan
     hardware = _board(board, found)
     chosen = _target(target, hardware)
+    wish = wish or Wish()
     if found is None:
-        found = make_plan(network, hardware, pull_rows=pull_rows, phases=phases)
+        found = make(network, wish, hardware, chosen.name)
     else:
         check_plan(found, network, hardware)
-    _check_fit(found, hardware)
+    _check_fit(found, hardware, wish.ram)
     library = emit(found, chosen, network, name, options)
-    _check_fit(replace(found, flash_bytes=library.weight_bytes), hardware)  # packed, they may be more
+    _check_fit(replace(found, flash_bytes=library.weight_bytes), hardware, wish.ram)  # packed, they may be more
     return library, hardware
 
 
-def _check_fit(plan: Plan, board: Board | None) -> None:
-    verdict = fit(plan, board)
+def _check_fit(plan: Plan, board: Board | None, ram: int | None) -> None:
+    verdict = fit(plan, board, ram)
     if not verdict.fits:
         raise Infeasible(refusal(plan, verdict, critical_buffers(plan)))
 
 
-def package(library: Library, figures: Figures, board: Board | None = None) -> Compiled:
-    """The library with all its build files and the report."""
+def package(
+    library: Library,
+    figures: Figures,
+    board: Board | None = None,
+    ram: int | None = None,
+    before: Plan | None = None,
+) -> Compiled:
+    """The library with all its build files and the report, which compares the plan with the one before."""
     plan = library.plan
-    limits = fit(plan, board)
-    page = compiled_page(plan, figures, critical=critical_buffers(plan), ram=limits.ram, flash=limits.flash)
+    limits = fit(plan, board, ram)
+    page = compiled_page(
+        plan, figures, critical=critical_buffers(plan), ram=limits.ram, flash=limits.flash, before=before
+    )
     files = {
         **package_files(library, version("edgewright")),
         "plan.json": plan_text(plan),
@@ -122,6 +141,13 @@ def package(library: Library, figures: Figures, board: Board | None = None) -> C
         "report.json": json.dumps(figures.to_dict(), indent=1) + "\n",
     }
     return Compiled(library, figures, files)
+
+
+def plain_plan(plan: Plan, network: Network, board: Board | None = None) -> Plan | None:
+    """What a plan in parts is compared with: order and layout of whole layers. Nothing where layers are whole."""
+    if not is_in_parts(plan):
+        return None
+    return make_plan(network, board, plain=True, explain=False, alignment=plan.alignment)
 
 
 def _board(board: str | Path | Board | None, plan: Plan | None) -> Board | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,49 +30,6 @@ shape_option = click.option(
     help="Shape of an input that the file leaves open, in the file's own layout. May be given again.",
     callback=lambda _ctx, _param, values: dict(_parse_shape(value) for value in values),
 )
-pull_option = click.option(
-    "--pull-rows", is_flag=True, help="Images come row by row through a callback, and are never held whole."
-)
-
-
-def rows_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What may come or run row by row."""
-    for option in (
-        click.option(
-            "--phase-layers",
-            multiple=True,
-            metavar="NAME|FIRST..LAST",
-            help="Just these layers run row by row. May be given again.",
-        ),
-        click.option(
-            "--phases", is_flag=True, help="Layers run row by row where that saves memory (no extra MACs)."
-        ),
-        pull_option,
-    ):
-        command = option(command)
-    return command
-
-
-def chosen_phases(network: Network, phases: bool, layers: Sequence[str]) -> bool | tuple[str, ...]:
-    """The layers that were named, ranges written out; without names, whether the planner may choose."""
-    if not layers:
-        return phases
-    names = list(network.by_name)
-    found: dict[str, None] = {}
-    for text in layers:
-        first, dots, last = text.partition("..")
-        if text not in names and dots:
-            ends = [_position(names, end.strip(), network.name) for end in (first, last)]
-            found.update(dict.fromkeys(names[ends[0] : ends[1] + 1]))
-        else:
-            found[text] = None
-    return tuple(found)
-
-
-def _position(names: Sequence[str], name: str, network: str) -> int:
-    if name not in names:
-        raise click.BadParameter(f"network '{network}' has no layer '{name}'; `edgewright inspect` lists them")
-    return names.index(name)
 
 
 class Size(click.ParamType[int]):
@@ -98,9 +55,16 @@ def _parse_shape(text: str) -> tuple[str, Shape]:
     return name, shape
 
 
-def read_model(path: Path, shapes: Mapping[str, Shape]) -> Network:
+def read_model(
+    path: Path, shapes: Mapping[str, Shape], quantised_input: bool = False, quantised_output: bool = False
+) -> Network:
     with working("reading the model"):
-        return read(path, shapes=shapes or None)
+        return read(
+            path,
+            shapes=shapes or None,
+            quantised_input=quantised_input,
+            quantised_output=quantised_output,
+        )
 
 
 @contextmanager

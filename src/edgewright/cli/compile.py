@@ -9,28 +9,27 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from ..compiling import make_library, package
+from ..compiling import make_library, package, plain_plan
 from ..emit import TARGETS, Kernels, Optimise, Options, Rounding
 from ..emit.inputs import load_inputs
 from ..emit.packaging import check_folder
 from ..emit.verify import predicted
 from ..emit.verify import verify as run_and_compare
 from ..network import Shape
-from .common import (
-    chosen_phases,
-    console,
-    json_option,
-    model_argument,
-    print_json,
-    read_model,
-    rows_options,
-    shape_option,
-    working,
-)
+from .common import console, json_option, model_argument, print_json, read_model, shape_option, working
 from .costs import costs_table, figures_table, sentence
+from .interface_options import interface_options
+from .planning import Asked, planning_options
 
 _KERNELS = [kernels.value for kernels in Kernels]
 _ROUNDINGS = [rounding.value for rounding in Rounding]
+
+
+def _no_front(_context: click.Context, _option: click.Parameter, given: bool) -> None:
+    if given:
+        raise click.UsageError(
+            "--pareto makes many plans: `edgewright plan MODEL --pareto` writes each to a file, --plan carries one out."
+        )
 
 
 def hardware_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -53,6 +52,7 @@ def hardware_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice([optimise.value for optimise in Optimise]),
             help="What the C compiler is asked for.  [default: size on microcontrollers, else speed]",
         ),
+        click.option("--pareto", is_flag=True, hidden=True, expose_value=False, callback=_no_front),
         click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="Carry out a plan made before."),
         click.option(
             "--target",
@@ -62,12 +62,13 @@ def hardware_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--board", help="A name from `edgewright boards`, or a board file (.toml)."),
     ):
         command = option(command)
-    return rows_options(command)
+    return command
 
 
 @click.command("compile")
 @model_argument
 @hardware_options
+@planning_options
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="The folder to write.  [default: the library's name]"
 )
@@ -90,6 +91,7 @@ def hardware_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="Values to verify with (.npy or .npz), besides random ones. Again for the next input.",
 )
 @click.option("--force", is_flag=True, help="Write into a folder that holds other things.")
+@interface_options
 @shape_option
 @json_option
 def compile_(
@@ -99,16 +101,16 @@ def compile_(
     plan_file: Path | None,
     rounding: str,
     fixed_point: bool | None,
-    pull_rows: bool,
-    phases: bool,
-    phase_layers: tuple[str, ...],
     optimise: str | None,
+    asked: Asked,
     output: Path | None,
     name: str | None,
     kernels: str,
     verify: bool,
     inputs: tuple[Path, ...],
     force: bool,
+    quantised_input: bool,
+    quantised_output: bool,
     shapes: dict[str, Shape],
     as_json: bool,
 ) -> None:
@@ -117,22 +119,24 @@ def compile_(
     Unless told otherwise the library is built, run on this machine and on the virtual board, and compared with the
     model's own runtime. A difference, or RAM beyond the plan, ends with status 1 and writes nothing.
     """
+    asked.check(plan=plan_file is not None, has_core=bool(board or target))
     if output is not None:
         check_folder(output, force)
-    network = read_model(model, shapes)
+    network = read_model(model, shapes, quantised_input, quantised_output)
     given = load_inputs(network, inputs) if inputs else []
     wanted = Optimise(optimise) if optimise else None
     options = Options(Rounding(rounding), fixed_point, Kernels(kernels), wanted)
-    by_rows = chosen_phases(network, phases, phase_layers)
+    wish = asked.wish(network)
     with working(f"compiling {network.name}"):
-        library, hardware = make_library(network, board, target, plan_file, name, options, pull_rows, by_rows)
+        library, hardware = make_library(network, board, target, plan_file, name, options, wish)
     folder = output or Path(library.name)
     check_folder(folder, force)
     with working(f"verifying {network.name}"):
         figures = (
             run_and_compare(library, model, given, board=hardware) if verify else predicted(library, hardware)
         )
-    package(library, figures, hardware).write(folder, force)
+    before = plain_plan(library.plan, network, hardware)
+    package(library, figures, hardware, asked.ram, before).write(folder, force)
     if as_json:
         print_json({**figures.to_dict(), "output": str(folder)})
         return

@@ -3,42 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 from rich.markup import escape
-from rich.table import Table
 
 from .. import words
+from ..compiling import plain_plan
+from ..emit import TARGETS
 from ..errors import Infeasible
 from ..files import write_together
 from ..memory import Fit, critical_buffers, fit
-from ..memory import plan as make_plan
 from ..network import Shape
 from ..platform import Board, load_board
 from ..program import Plan, plan_text, plan_to_dict
+from ..program.techniques import techniques
 from ..report import plan_page, refusal
-from .common import (
-    Size,
-    chosen_phases,
-    console,
-    json_option,
-    model_argument,
-    print_json,
-    read_model,
-    rows_options,
-    shape_option,
-    working,
-)
+from ..report.refusal import is_in_parts
+from ..tiling.wish import make
+from .common import console, json_option, model_argument, print_json, read_model, shape_option, working
+from .estimates import core_of, estimated
+from .front import show_front
+from .interface_options import interface_options
+from .plan_tables import savings_table, stages_table, summary_table
+from .planning import Asked, planning_options
+from .stretches import stretch_table
 
 
 @click.command()
 @model_argument
 @click.option("--board", help="A name from `edgewright boards`, or a board file (.toml).")
-@click.option("--ram", type=Size(), help="RAM that there is, such as 64K. Overrules the board's.")
-@click.option("--plain", is_flag=True, help="Best order and layout only: no buffers shared or overlapping.")
-@click.option("--alignment", type=click.IntRange(1, 4096), help="Of every offset.  [default: the board's, or 4]")
-@rows_options
+@click.option(
+    "--target", type=click.Choice(list(TARGETS)), help="Whose instructions are estimated.  [default: the board's]"
+)
+@planning_options
+@click.option(
+    "--pareto", is_flag=True, help="RAM against extra MACs: every plan worth having, each in its own file."
+)
 @click.option("--page", type=click.Path(path_type=Path), help="Write a self-contained page that shows the plan.")
 @click.option(
     "-o",
@@ -46,21 +48,21 @@ from .common import (
     type=click.Path(path_type=Path),
     default=Path("plan.json"),
     show_default=True,
-    help="Where the plan goes.",
+    help="Where the plan goes. With --pareto, PEAK is put into the name: plan-PEAK.json.",
 )
+@interface_options
 @shape_option
 @json_option
 def plan(
     model: Path,
     board: str | None,
-    ram: int | None,
-    plain: bool,
-    alignment: int | None,
-    pull_rows: bool,
-    phases: bool,
-    phase_layers: tuple[str, ...],
+    target: str | None,
+    asked: Asked,
+    pareto: bool,
     page: Path | None,
     output: Path,
+    quantised_input: bool,
+    quantised_output: bool,
     shapes: dict[str, Shape],
     as_json: bool,
 ) -> None:
@@ -68,110 +70,58 @@ def plan(
 
     Ends with status 1 when the plan does not fit the board or --ram.
     """
-    target = load_board(board) if board else None
-    network = read_model(model, shapes)
-    by_rows = chosen_phases(network, phases, phase_layers)
+    asked.check(pareto=pareto, has_core=bool(board or target))
+    hardware = load_board(board) if board else None
+    core = core_of(hardware, target)
+    network = read_model(model, shapes, quantised_input, quantised_output)
+    if pareto:
+        show_front(network, asked, hardware, core, model, page, output, as_json)
+        return
+    wish = asked.wish(network)
     with working(f"planning {network.name}"):
-        found = make_plan(network, target, plain=plain, alignment=alignment, pull_rows=pull_rows, phases=by_rows)
-    verdict = fit(found, target, ram)
+        found = make(network, wish, hardware, target)
+        plain = plain_plan(found, network, hardware)
+    verdict = fit(found, hardware, asked.ram)
     critical = critical_buffers(found)
     files: dict[Path, str | bytes] = {output: plan_text(found)}
     if page:
-        files[page] = plan_page(found, critical=critical, ram=verdict.ram, flash=verdict.flash)
+        files[page] = plan_page(found, critical=critical, ram=verdict.ram, flash=verdict.flash, before=plain)
     write_together(files)
     if as_json:
-        print_json({**plan_to_dict(found), "fits": verdict.fits, "critical": list(critical)})
+        print_json(_json(found, verdict, critical, plain, core))
     else:
-        _print(found, target, list(files))
+        _print(found, hardware, plain, core, list(files))
     if not verdict.fits:
         raise Infeasible(refusal(found, verdict, critical))
     if not as_json:
         console.print(_fitting(verdict), style="green")
 
 
-def _print(plan: Plan, board: Board | None, written: Sequence[Path]) -> None:
-    console.print(_stages(plan))
-    console.print(_summary(plan, board))
+def _json(
+    plan: Plan, verdict: Fit, critical: Sequence[str], plain: Plan | None, core: str | None
+) -> dict[str, object]:
+    found = estimated(plan, core)
+    about = {"target": core, "instructions": found.instructions, "error": asdict(found.error)} if found else None
+    return {
+        **plan_to_dict(plan),
+        "fits": verdict.fits,
+        "critical": list(critical),
+        "techniques": {name: kind.label for name, kind in techniques(plan).items()},
+        "plain_peak_bytes": plain.peak_bytes if plain else None,
+        "estimate": about,
+    }
+
+
+def _print(plan: Plan, board: Board | None, plain: Plan | None, core: str | None, written: Sequence[Path]) -> None:
+    console.print(stages_table(plan))
+    if is_in_parts(plan):
+        console.print(stretch_table(plan))
+    console.print(summary_table(plan, board, plain, core))
     if len(plan.savings) > 1:
-        console.print(_savings(plan))
+        console.print(savings_table(plan))
     for note in plan.network.notes:
         console.print(f"note: {escape(note)}", style="dim")
     console.print(f"wrote {' and '.join(map(str, written))}", style="dim", soft_wrap=True)
-
-
-def _stages(plan: Plan, most: int = 40) -> Table:
-    """The stages around the fullest one, when there are many."""
-    network = plan.network
-    live = plan.live_bytes
-    table = Table(title=f"{escape(network.name)}: order and addresses", title_justify="left")
-    for heading in ("#", "layer", "operator", "output"):
-        table.add_column(heading, overflow="fold", justify="right" if heading == "#" else "left")
-    for heading in ("at", "bytes", "in use"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    buffers = {buffer.name: buffer for buffer in plan.buffers}
-    peak = max(live, default=0)
-    centre = live.index(peak) if live else 0
-    first = max(0, min(centre - most // 2, len(live) - most))
-    if first:
-        table.add_row("", f"… {first} before")
-    for index, stage in list(enumerate(plan.program.stages))[first : first + most]:
-        layers = [network.by_name[name] for name in stage.layers]
-        kinds = [words.operator(layer.op, network.shapes(layer)) for layer in layers]
-        tensor, view = network.tensors[layers[-1].output], plan.views[layers[-1].output]
-        table.add_row(
-            str(index),
-            escape(stage.name),
-            escape(kinds[0] if len(kinds) == 1 else f"{len(kinds)} layers, row by row"),
-            "x".join(map(str, tensor.shape)),
-            words.count(buffers[view.buffer].offset + view.offset),
-            words.count(tensor.bytes),
-            words.count(live[index]),
-            style="bold" if live[index] == peak else None,
-        )
-    if first + most < len(live):
-        table.add_row("", f"… {len(live) - first - most} after; the plan file and --page have all")
-    return table
-
-
-def _summary(plan: Plan, board: Board | None) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    gap = plan.peak_bytes - plan.bound_bytes
-    proof = (
-        "proven least"
-        if plan.optimal
-        else f"bound {words.count(plan.bound_bytes)} B, gap {gap / plan.peak_bytes:.1%}"
-    )
-    grid.add_row(
-        "peak RAM", f"{words.count(plan.peak_bytes)} B", f"{words.rounded_size(plan.peak_bytes)}, {proof}"
-    )
-    if len(plan.arenas) > 1:
-        for name, size in plan.arenas.items():
-            grid.add_row("", f"{words.count(size)} B", f"in {name}")
-    grid.add_row(
-        "flash", f"{words.count(plan.flash_bytes)} B", f"{words.rounded_size(plan.flash_bytes)} of weights"
-    )
-    grid.add_row(
-        "work",
-        f"{words.rounded_count(plan.macs)} MACs",
-        f"{words.plural(len(plan.order), 'stage')}, {words.plural(len(plan.free), 'layer')} for free",
-    )
-    if board:
-        grid.add_row("board", board.name, escape(board.title or ""))
-    return grid
-
-
-def _savings(plan: Plan) -> Table:
-    table = Table(title="what each technique saved", title_justify="left")
-    table.add_column("technique")
-    table.add_column("peak RAM", justify="right")
-    table.add_column("of the first", justify="right")
-    base = before = plan.savings[0].peak_bytes or 1
-    for saving in plan.savings:
-        idle = saving.peak_bytes == before and saving is not plan.savings[0]
-        share = f"{saving.peak_bytes / base:.0%}"
-        table.add_row(saving.technique, words.count(saving.peak_bytes), share, style="dim" if idle else None)
-        before = saving.peak_bytes
-    return table
 
 
 def _fitting(verdict: Fit) -> str:

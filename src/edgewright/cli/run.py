@@ -20,23 +20,17 @@ from ..errors import InputError
 from ..files import write_atomic
 from ..network import Array, Network, Shape, random_inputs
 from ..network.reference import to_file_layout
-from .common import (
-    chosen_phases,
-    console,
-    json_option,
-    model_argument,
-    print_json,
-    read_model,
-    shape_option,
-    working,
-)
+from .common import console, json_option, model_argument, print_json, read_model, shape_option, working
 from .compile import hardware_options
 from .costs import costs_table, figures_table
+from .interface_options import interface_options
+from .planning import Asked, planning_options
 
 
 @click.command()
 @model_argument
 @hardware_options
+@planning_options
 @click.option(
     "--input",
     "inputs",
@@ -47,6 +41,7 @@ from .costs import costs_table, figures_table
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Write the outputs (.npz), in the file's layout."
 )
+@interface_options
 @shape_option
 @json_option
 def run(
@@ -56,12 +51,12 @@ def run(
     plan_file: Path | None,
     rounding: str,
     fixed_point: bool | None,
-    pull_rows: bool,
-    phases: bool,
-    phase_layers: tuple[str, ...],
     optimise: str | None,
+    asked: Asked,
     inputs: tuple[Path, ...],
     output: Path | None,
+    quantised_input: bool,
+    quantised_output: bool,
     shapes: dict[str, Shape],
     as_json: bool,
 ) -> None:
@@ -69,15 +64,16 @@ def run(
 
     Code for a microcontroller runs on an emulated one; code for host runs here.
     """
-    network = read_model(model, shapes)
+    asked.check(plan=plan_file is not None, has_core=bool(board or target))
+    network = read_model(model, shapes, quantised_input, quantised_output)
     given = load_inputs(network, inputs) if inputs else [random_inputs(network)]
     if len(given) != 1:
         raise InputError(f"{len(given)} samples were given; `run` takes one")
-    by_rows = chosen_phases(network, phases, phase_layers)
+    wish = asked.wish(network)
     with working(f"compiling and running {network.name}"):
         wanted = Optimise(optimise) if optimise else None
         options = Options(Rounding(rounding), fixed_point, optimise=wanted)
-        library, hardware = make_library(network, board, target, plan_file, None, options, pull_rows, by_rows)
+        library, hardware = make_library(network, board, target, plan_file, None, options, wish)
         outputs, figures = run_once(library, given[0], hardware)
     theirs = {name: to_file_layout(network, name, value) for name, value in outputs.items()}
     if output:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ..network import Network, Tensor
+from ..network.interface import conversion
 from ..program import Plan
 from .constants import C_TYPES, number
 from .options import Options
@@ -76,6 +77,8 @@ def header(prefix: str, plan: Plan, network: Network, names: Parameters, options
     c.line()
     for way, group in (("INPUT", names.inputs), ("OUTPUT", names.outputs)):
         for name, parameter in group.items():
+            if name in network.file_tensors:
+                c.line(f"/* {comment(name)}: {comment(conversion(network, name))} */")
             _describe(c, f"{guard}_{way}_{parameter.upper()}", network.tensors[name])
     c.lines += [
         f"/* To place the arena, define {guard}_SECTION(memory) when compiling the library, for example as",

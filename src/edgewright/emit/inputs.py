@@ -37,11 +37,19 @@ def given_inputs(network: Network, arrays: Mapping[str, Array]) -> list[Inputs]:
     if unknown or missing:
         wrong = f"there is no input '{unknown[0]}'" if unknown else f"no value for input '{missing[0]}'"
         raise InputError(f"{wrong}; the model has {_listed(network.inputs)}")
-    samples = {name: _samples(network, network.tensors[name], arrays[name]) for name in network.inputs}
+    samples = {
+        name: _samples(network, _meant(network, name, arrays[name]), arrays[name]) for name in network.inputs
+    }
     counts = {len(values) for values in samples.values()}
     if len(counts) > 1:
         raise InputError(f"inputs have different numbers of samples: {sorted(counts)}")
     return [{name: values[i] for name, values in samples.items()} for i in range(counts.pop())] if counts else []
+
+
+def _meant(network: Network, name: str, value: Array) -> Tensor:
+    """Stored values are told by their type; anything else is meant as the model file takes it."""
+    stored = network.tensors[name]
+    return stored if value.dtype == stored.dtype.numpy else network.file_tensors.get(name, stored)
 
 
 def _load(path: Path) -> Array | dict[str, Array]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 from ..errors import EdgewrightError
 from ..network import Arithmetic, Array, Layer, Network, Tensor
+from ..network.interface import file_outputs, stored_inputs
 from ..network.kernels import execute
 from ..network.operators import Conv2d, Dense, Reshape
 from ..network.reference import reference
@@ -19,6 +21,8 @@ Source = str | os.PathLike[str] | bytes
 
 @dataclass(frozen=True)
 class Judge:
+    """Who judges, and the outputs for inputs: both as the model file has them, in our layout."""
+
     name: str
     run: Callable[[Mapping[str, Array]], dict[str, Array]]
     notes: tuple[str, ...] = ()
@@ -30,15 +34,19 @@ def judge(source: Source | None, network: Network, options: Options) -> Judge:
     if options.rounding is Rounding.TFLM and network.arithmetic is Arithmetic.TFLITE:
         rounded = rounded_twice(network)
         note = "compared with our kernels under TFLM's rounding, from which LiteRT differs by a step now and then"
-        return Judge(ours, lambda inputs: execute(rounded, inputs), (note,))
+        return Judge(ours, partial(_executed, rounded), (note,))
     if source is None:
-        return Judge(ours, lambda inputs: execute(network, inputs))
+        return Judge(ours, partial(_executed, network))
     try:
         truth = reference(source, network)
     except EdgewrightError as error:
-        return Judge(ours, lambda inputs: execute(network, inputs), (f"compared with {ours}: {error}",))
+        return Judge(ours, partial(_executed, network), (f"compared with {ours}: {error}",))
     is_tflite = network.arithmetic is Arithmetic.TFLITE
     return Judge("LiteRT's reference kernels" if is_tflite else "onnxruntime", truth.run)
+
+
+def _executed(network: Network, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    return file_outputs(network, execute(network, stored_inputs(network, inputs)))
 
 
 def rounded_twice(network: Network) -> Network:

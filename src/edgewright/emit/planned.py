@@ -20,12 +20,24 @@ def check_plan(plan: Plan, network: Network, board: Board | None) -> None:
     copied = [
         name.removesuffix(":copy") for name in sorted(added) if name.removesuffix(":copy") in network.tensors
     ]
+    _check_ends(plan.network, network)
     mine, theirs = _comparable(with_copies(network, copied)), _comparable(plan.network)
     for key, value in mine.items():
         if value != theirs[key]:
             raise InputError(
                 f"the plan was made for another model: '{plan.network.name}' and '{network.name}' "
                 f"differ in their {key}; make the plan anew"
+            )
+
+
+def _check_ends(planned: Network, network: Network) -> None:
+    """Refuses a plan whose inputs or outputs are quantised where the model's are not, or the other way round."""
+    for name in dict.fromkeys((*network.inputs, *network.outputs)):
+        if (name in planned.file_tensors) != (name in network.file_tensors):
+            way = "input" if name in network.inputs else "output"
+            how = "with" if name in planned.file_tensors else "without"
+            raise InputError(
+                f"the plan was made {how} --quantised-{way}, for '{name}'; say the same here, or make the plan anew"
             )
 
 

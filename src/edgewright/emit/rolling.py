@@ -14,10 +14,9 @@ from .site import Unit
 from .static import INTEGERS, Static, define, statics
 from .tokens import Kind, tokens
 
-LOOP, TOKEN = (
-    12,
-    2,
-)  # bytes of code, about: a counter, a comparison and a jump; a word or a number of straight code
+LOOP = 8  # bytes of code, about: a counter, a comparison and a jump
+TOKEN = 2  # a word or a number of straight code, unless it is of a type
+TYPES = re.compile(r"\w+_t|const|void|float|double|int|for|if")
 MOST_CUTS = 16  # places where the beginning or the end of a run may be split off
 BEFORE = {"(", "[", "{", ",", "=", "<", ">", "<=", ">="}  # between one of these
 BEHIND = {")", "]", "}", ",", ";"}  # and one of these an expression needs no brackets, a product in sums neither
@@ -50,7 +49,7 @@ class _Run:
     @cached_property
     def straight(self) -> int:
         """About how many bytes one text takes."""
-        return TOKEN * sum(slot.kind in (Kind.WORD, Kind.NUMBER) for line in self.template for slot in line)
+        return TOKEN * sum(_is_code(slot) for line in self.template for slot in line)
 
     def parts(self) -> list[tuple[int, int]]:
         """Where to cut, so that loops and straight code together are smallest."""
@@ -184,6 +183,10 @@ def _series(line: Line) -> Iterator[Values]:
             yield _numbers(line, at)
         elif slot.kind is Kind.WORD and slot.varies:
             yield _indices(slot)
+
+
+def _is_code(slot: Slot) -> bool:
+    return slot.kind is Kind.NUMBER or (slot.kind is Kind.WORD and not TYPES.fullmatch(slot.values[0]))
 
 
 def _turns(slot: Slot) -> bool:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from .. import words
 from ..errors import EdgewrightError
-from ..network import Array, random_inputs
+from ..network import Array
+from ..network.interface import file_inputs, file_outputs, random_file_inputs, stored_inputs
 from ..network.reference import Difference, compare
 from ..platform import Board
 from . import native
@@ -30,8 +31,8 @@ QUICK = ("-std=c99", "-O2", "-ffp-contract=off", "-fno-strict-aliasing")
 
 @dataclass(frozen=True)
 class _Case:
-    inputs: Inputs
-    expected: Mapping[str, Array]
+    inputs: Inputs  # as the library takes them
+    expected: Mapping[str, Array]  # as the model file gives them
 
 
 def verify(
@@ -45,11 +46,14 @@ def verify(
 
     `source` is the model file, or its bytes, which its own runtime executes; without it our kernels judge. What
     cannot be run for want of a compiler or an emulator is noted. That nothing at all can be run is an error, and so
-    are outputs beyond what is allowed and more RAM than was predicted.
+    are outputs beyond what is allowed and more RAM than was predicted. Where quantising an input is left to the
+    caller, it may be given either way.
     """
-    truth = judge(source, library.network, library.options)
-    given = [*inputs, *(random_inputs(library.network, seed) for seed in range(count))]
-    cases = [_Case(values, truth.run(values)) for values in given]
+    network = library.network
+    truth = judge(source, network, library.options)
+    given = [file_inputs(network, values) for values in inputs]
+    given += [random_file_inputs(network, seed) for seed in range(count)]
+    cases = [_Case(stored_inputs(network, values), truth.run(values)) for values in given]
     figures = replace(predicted(library, board), reference=truth.name, notes=truth.notes)
     figures = _with_native(figures, library, cases)
     figures = _with_board(figures, library, cases, board)
@@ -104,7 +108,8 @@ def _with_native(figures: Figures, library: Library, cases: Sequence[_Case]) -> 
 def _checked(
     library: Library, where: str, cases: Sequence[_Case], run: Callable[[Inputs], Mapping[str, Array]]
 ) -> Check:
-    found = [compare(library.network, run(case.inputs), case.expected) for case in cases]
+    network = library.network
+    found = [compare(network, file_outputs(network, run(case.inputs)), case.expected) for case in cases]
     worst = max(found, key=_badness)
     return Check(where, len(found), worst.largest, worst.unit, worst.allowed, worst.passes)
 

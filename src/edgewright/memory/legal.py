@@ -111,7 +111,7 @@ def _check_axis(network: Network, way: Way, tiles: Tiles) -> None:
         tensor = network.tensors[layer.inputs[0] if step.share else layer.output]
         if tiles.axis != CHANNELS and len(tensor.shape) != 4:
             raise InputError(f"layer '{layer.name}' cannot be cut along {what}: its output is no image")
-    size = _driven(network, tiles)
+    size = driven_size(network, tiles)
     ends = tiles.ends
     rising = all(a < b for a, b in zip((0, *ends), ends, strict=False))
     if not ends or not rising or ends[-1] != size:
@@ -121,7 +121,7 @@ def _check_axis(network: Network, way: Way, tiles: Tiles) -> None:
     _check_parts(network, way, tiles, what)
 
 
-def _driven(network: Network, tiles: Tiles) -> int:
+def driven_size(network: Network, tiles: Tiles) -> int:
     """What the first of the last layers has along the axis: of its output, or of the input that it sums up."""
     step = next(step for step in tiles.steps if step.layer == tiles.sinks[0])
     layer = network.by_name[step.layer]

@@ -11,9 +11,9 @@ from ..platform import Board
 from ..program import Plan, Saving
 from .apart import Solution, moved_apart
 from .assembly import assemble
+from .bounds import least_bound, phased_bound
 from .layout import MemoryPlacement, place_greedy_by_size, place_in_memories
 from .ordering import order
-from .phases import least_bound, phased_bound
 from .problems import PLAIN, Techniques, Work, relaxed_problem
 from .pulled import pullable
 from .solving import solve

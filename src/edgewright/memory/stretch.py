@@ -223,7 +223,8 @@ class Trace:
                 touched[index].append(root)
         first = dict.fromkeys(self.reads, 0)  # the first byte of each root that is still needed
         done = [0] * len(writes)
-        leaving = {root for sink in flow.sinks for root in writes[sink]}
+        last = [self.network.by_name[name].output for name in flow.stream.sinks]
+        leaving = {self.views.places[name].root for name in last}
         for at, step in flow.order():
             stop = min((step + 1) * flow.rows[at], flow.heights[at])
             for root, (offset, stride) in writes[at].items():

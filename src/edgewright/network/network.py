@@ -45,6 +45,8 @@ class Network:
     # Axes of inputs and outputs that were reordered when read: our tensor = the file's tensor, transposed by this.
     layouts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # what was assumed when read, for people
+    # Inputs and outputs whose conversion from or to stored integers is left to the caller: the tensor in the file.
+    file_tensors: Mapping[str, Tensor] = field(default_factory=dict)
 
     @cached_property
     def producers(self) -> Mapping[str, Layer]:
@@ -59,6 +61,11 @@ class Network:
             for name in dict.fromkeys(layer.inputs):
                 found[name].append(layer)
         return {name: tuple(layers) for name, layers in found.items()}
+
+    @cached_property
+    def position(self) -> Mapping[str, int]:
+        """Where each layer stands."""
+        return {layer.name: at for at, layer in enumerate(self.layers)}
 
     @cached_property
     def by_name(self) -> Mapping[str, Layer]:
@@ -127,8 +134,15 @@ class Network:
             or any(reader.name not in chosen for reader in self.readers[layer.output])
             or not self.readers[layer.output]
         )
-        layouts = {name: perm for name, perm in self.layouts.items() if name in (*inputs, *outputs)}
-        part = replace(self, name=f"{self.name}-part", inputs=inputs, outputs=outputs, layouts=layouts)
+        ends = {*inputs, *outputs}
+        part = replace(
+            self,
+            name=f"{self.name}-part",
+            inputs=inputs,
+            outputs=outputs,
+            layouts={name: perm for name, perm in self.layouts.items() if name in ends},
+            file_tensors={name: tensor for name, tensor in self.file_tensors.items() if name in ends},
+        )
         return part.with_layers(layers)
 
 

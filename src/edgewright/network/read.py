@@ -11,15 +11,31 @@ import onnx
 from ..errors import InputError
 from .network import Network
 from .passes import run
+from .passes.interface import with_quantised_interface
 from .region import Shape
 
 TFLITE_MARK = b"TFL3"  # the flatbuffer's file identifier, behind the 4 bytes of the root offset
 
 
 def read(
-    source: str | os.PathLike[str] | onnx.ModelProto, *, shapes: Mapping[str, Shape] | None = None
+    source: str | os.PathLike[str] | onnx.ModelProto,
+    *,
+    shapes: Mapping[str, Shape] | None = None,
+    quantised_input: bool = False,
+    quantised_output: bool = False,
 ) -> Network:
-    """The network in an ONNX or TFLite file, or in an ONNX model; `shapes` fixes inputs of open size."""
+    """The network in an ONNX or TFLite file, or in an ONNX model; `shapes` fixes inputs of open size.
+
+    With `quantised_input` it takes integers where the file begins by quantising real numbers; with
+    `quantised_output` it gives the integers that the file turns into real numbers at its end.
+    """
+    network = _read(source, shapes)
+    if quantised_input or quantised_output:
+        return with_quantised_interface(network, quantised_input, quantised_output)
+    return network
+
+
+def _read(source: str | os.PathLike[str] | onnx.ModelProto, shapes: Mapping[str, Shape] | None) -> Network:
     if isinstance(source, onnx.ModelProto):
         return read_bytes(source.SerializeToString(), source.graph.name or "model", shapes=shapes)
     file = Path(source)

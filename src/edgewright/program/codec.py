@@ -147,6 +147,7 @@ def network_to_dict(network: Network) -> dict[str, Any]:
             }
             for layer in network.layers
         ],
+        "file_tensors": [_tensor_to_dict(t) for t in network.file_tensors.values()],
     }
 
 
@@ -164,6 +165,7 @@ def network_from_dict(data: Mapping[str, Any]) -> Network:
         arithmetic=Arithmetic(data["arithmetic"]),
         layouts={name: tuple(perm) for name, perm in data["layouts"].items()},
         notes=tuple(data["notes"]),
+        file_tensors={t["name"]: _tensor_from_dict(t) for t in data.get("file_tensors", ())},
     )
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from ..network import Interval, Layer, Network, Region
+from .rows import rows_needed
 from .shares import summed_axes
 from .steps import Tiles
 
@@ -33,7 +34,7 @@ class Tiling:
         steps = {step.layer: step for step in self.tiles.steps}
         wanted: dict[str, list[Interval]] = {}  # of each tensor, part by part
         found: dict[str, tuple[Interval, ...]] = {}
-        for layer in reversed(self.network.layers):
+        for layer in self._around:
             parts = wanted.get(layer.output)
             if layer.name in steps:
                 is_summed = steps[layer.name].share is not None and self.sums(layer)
@@ -77,9 +78,12 @@ class Tiling:
     def _needed(self, layer: Layer, name: str, part: Interval) -> Interval:
         """What the layer reads of a tensor along the axis for this part of its output."""
         axis, shapes = self.tiles.axis, self.network.shapes(layer)
+        if part[1] <= part[0]:
+            return (0, 0)
+        if rows := rows_needed(self.network, layer, name, axis % len(self.network.tensors[layer.output].shape)):
+            return rows[part[0]][0], rows[part[1] - 1][1]
         whole = Region.whole(self.network.tensors[layer.output].shape)
-        region = whole.with_axis(axis % len(whole.bounds), part)
-        needs = layer.op.needs(region, shapes)
+        needs = layer.op.needs(whole.with_axis(axis % len(whole.bounds), part), shapes)
         found: Interval = (0, 0)
         for other, needed in zip(layer.inputs, needs, strict=True):
             if other == name:
@@ -87,11 +91,17 @@ class Tiling:
         return found
 
     @cached_property
+    def _around(self) -> tuple[Layer, ...]:
+        """The layers from the last of the stretch back to its first, and what lies between."""
+        places = [self.network.position[step.layer] for step in self.tiles.steps]
+        return self.network.layers[min(places) : max(places) + 1][::-1]
+
+    @cached_property
     def _is_inside(self) -> Mapping[str, bool]:
         """The tensors that are made of what the stretch computes."""
         names = {step.layer for step in self.tiles.steps}
         found: dict[str, bool] = {}
-        for layer in self.network.layers:
+        for layer in reversed(self._around):
             found[layer.output] = layer.name in names or any(found.get(name) for name in layer.inputs)
         return found
 

@@ -2,13 +2,17 @@
 need, are imported from their own modules: `dataflow_page`, `gantt`, `pareto_plot`."""
 
 from .compiled import compiled_page
+from .front_page import front_page
+from .graph import network_graph_svg
 from .memory_map import memory_map_svg
 from .page import plan_page
 from .refusal import refusal
 
 __all__ = [
     "compiled_page",
+    "front_page",
     "memory_map_svg",
+    "network_graph_svg",
     "plan_page",
     "refusal",
 ]

@@ -11,8 +11,9 @@ from .. import words
 from ..emit.figures import Figures, LayerCost, difference, verdict
 from ..program import Plan
 from .assets import asset
-from .memory_map import memory_map_svg
-from .page import Gauge, environment
+from .graph import network_graph_svg
+from .memory_map import memory_map_svg, side_by_side
+from .page import Gauge, environment, plan_style
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +25,18 @@ class CostRow:
 
 
 def compiled_page(
-    plan: Plan, figures: Figures, *, critical: Sequence[str] = (), ram: int | None = None, flash: int | None = None
+    plan: Plan,
+    figures: Figures,
+    *,
+    critical: Sequence[str] = (),
+    ram: int | None = None,
+    flash: int | None = None,
+    before: Plan | None = None,
 ) -> str:
-    """One self-contained HTML document, without a script; the same figures give the same bytes."""
+    """One self-contained HTML document, without a script; the same figures give the same bytes.
+
+    With `before`, a plan of the same network that does less, the two are drawn side by side.
+    """
     code = (figures.flash_code or 0) + (figures.flash_runtime or 0)
     return (
         environment()
@@ -48,8 +58,11 @@ def compiled_page(
             proof="proven least" if plan.optimal else "",
             split=_split(figures),
             rows=cost_rows(figures),
-            memory_map=Markup(memory_map_svg(plan, critical=critical, ram=ram)),
-            style=Markup(asset("page.css") + asset("compiled.css")),
+            memory_map=Markup(memory_map_svg(plan, critical=critical, ram=ram, standalone=False)),
+            graph=Markup(network_graph_svg(plan, standalone=False)),
+            before=before,
+            sides=[Markup(svg) for svg in side_by_side(before, plan)] if before else (),
+            style=Markup(plan_style() + asset("compiled.css")),
         )
     )
 

@@ -16,7 +16,8 @@ from .work import Work, layer_work
 
 LETTER = 6.0  # px, the mean width of a letter, generously
 BOLD = 6.8  # px, of a letter of an operator
-SMALL = 5.7  # px, of a letter of a shape or name
+SMALL = 6.1  # px, of a letter of a shape or name
+MOST_SKIPS = 90  # edges beside the nodes; more, as where every layer reads all before it, are drawn faintly
 LEGEND = 20.0  # px for a line of the legend
 
 
@@ -50,7 +51,7 @@ def _lines(plan: Plan, work: Mapping[str, Work], width: int, standalone: bool, l
     used = layer_techniques(plan)
     across = max(layout.width, 420.0)
     legend = list(_legend(used, across, layout.height))
-    height = layout.height + LEGEND * (1 + (len(legend) > 1)) + 4
+    height = layout.height + LEGEND * len(legend) + 4
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="network-graph" viewBox="0 0 {across:.0f} {height:.0f}" '
         f'width="{across:.0f}" height="{height:.0f}" role="group" aria-label="graph of {_text(plan.network.name)}">'
@@ -96,9 +97,10 @@ def _seams(frame: Frame) -> Iterator[str]:
 
 
 def _edges(network: Network, layout: Layout) -> Iterator[str]:
-    for route in routes(layout, wiring(network)):
-        kind = "edge skip" if route.is_skip else "edge"
-        yield f'<path class="{kind}" d="{route.path}"/>'
+    found = list(routes(layout, wiring(network)))
+    skip = "edge skip" if sum(route.is_skip for route in found) <= MOST_SKIPS else "edge skip faint"
+    for route in found:
+        yield f'<path class="{skip if route.is_skip else "edge"}" d="{route.path}"/>'
 
 
 def _nodes(
@@ -165,7 +167,13 @@ def _light_words(plan: Plan, layer: Layer) -> str:
 
 def short_operator(network: Network, layer: Layer) -> str:
     """The operator without its activation, in the fewest words."""
-    text = words.operator(layer.op, network.shapes(layer)).split(", ")[0].split(" axis")[0].split(" over axes")[0]
+    text = (
+        words.operator(layer.op, network.shapes(layer))
+        .split(", ")[0]
+        .split(" axis")[0]
+        .split(" over axes")[0]
+        .split(" [")[0]
+    )
     return text.replace("Conv2d depthwise", "Depthwise").replace("Conv2d", "Conv").replace("Pool2d", "Pool")
 
 

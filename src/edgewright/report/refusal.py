@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from .. import words
 from ..memory import Fit
-from ..program import Plan
+from ..memory.fullest import dominating
+from ..program import Plan, Step
 
 
 def refusal(plan: Plan, verdict: Fit, critical: Sequence[str]) -> str:
@@ -14,10 +15,9 @@ def refusal(plan: Plan, verdict: Fit, critical: Sequence[str]) -> str:
         over = verdict.ram_needed - verdict.ram
         names = ", ".join(f"'{name}'" for name in critical[:4])
         more = f" and {len(critical) - 4} more" if len(critical) > 4 else ""
-        proof = "no plan of whole layers needs less" if plan.optimal else "the least found"
         return (
-            f"does not fit: {plan.network.name} needs {words.count(verdict.ram_needed)} B of RAM ({proof}), "
-            f"{words.count(over)} B more than the {words.count(verdict.ram)} B there are; "
+            f"does not fit: {plan.network.name} needs {words.count(verdict.ram_needed)} B of RAM ({_proof(plan)}), "
+            f"{words.count(over)} B more than the {words.count(verdict.ram)} B there are; {dominating(plan)}; "
             f"in the way: {names}{more}. Try {_way_out(plan)}."
         )
     assert verdict.flash is not None
@@ -28,6 +28,23 @@ def refusal(plan: Plan, verdict: Fit, critical: Sequence[str]) -> str:
     )
 
 
+def is_in_parts(plan: Plan) -> bool:
+    """Whether some layers run in rows or tiles."""
+    return any(not isinstance(item, Step) for stage in plan.program.stages for item in stage.body)
+
+
+def _proof(plan: Plan) -> str:
+    if not plan.optimal:
+        return "the least found"
+    return "no plan needs less" if is_in_parts(plan) else "no plan of whole layers needs less"
+
+
 def _way_out(plan: Plan) -> str:
+    """What may help, the easiest first."""
     floats = any(plan.network.tensors[name].dtype.is_float for name in plan.views)
-    return "a board with more RAM, a smaller input" + (", or an int8 version of the model" if floats else "")
+    parts = (
+        "" if is_in_parts(plan) else "layers in parts (`--minimise ram`, or `--max-overhead 5%` until it fits), "
+    )
+    return f"{parts}a board with more RAM, a smaller input" + (
+        ", or an int8 version of the model" if floats else ""
+    )

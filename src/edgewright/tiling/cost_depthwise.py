@@ -2,70 +2,120 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from ..emit.operators import depthwise as ring
-from ..emit.target import Architecture, Family, Target
-from ..network import DType, Layer, Network, Region
+from ..emit.target import Architecture, Family
+from ..network import DType, Layer, Region
 from ..network.operators import Conv2d
 from ..program import Sweep
+from .cost_facts import Facts
 from .cost_geometry import Axis, Setting, axes, up
-from .cost_scales import is_narrow, scaling
 
 Amounts = dict[str, float]
 
 
-def depthwise(
-    network: Network, layer: Layer, region: Region, target: Target, setting: Setting
-) -> tuple[str, Amounts]:
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Part of a depthwise convolution, and in which blocks it is computed."""
+
+    rows: int
+    columns: int
+    channels: int
+    down: Axis
+    across: Axis
+    is_signed: bool  # sums below zero are rounded otherwise
+    is_settled: bool  # outputs are gone over once more
+    block: tuple[int, int] | None = None  # rows and columns computed aside before the first is written
+
+    @property
+    def is_nine(self) -> bool:
+        """Whether the kernels for 3x3 windows take it."""
+        return self.down.kernel == self.across.kernel == 3 and self.across.stride in (1, 2) and not self.is_signed
+
+    @property
+    def turned(self) -> _Part:
+        return replace(self, rows=self.columns, columns=self.rows, down=self.across, across=self.down)
+
+
+def depthwise(facts: Facts, layer: Layer, region: Region, setting: Setting) -> tuple[str, Amounts]:
     """The kind of kernel for part of a depthwise convolution, and its amounts."""
-    op, (shape, weights) = layer.op, network.shapes(layer)[:2]
+    part, op, target = _part(facts, layer, region), layer.op, facts.target
     assert isinstance(op, Conv2d)
-    down, across = axes(op, weights[1:3], shape)
-    rows, columns, channels = region.shape[1:]
-    is_signed = scaling(network, layer) == "signed"
-    is_nine = weights[1:3] == (3, 3) and op.dilation == (1, 1) and not is_signed
-    is_in_place = setting.sweep is Sweep.CHANNELS
-    is_blocked = setting.is_shared and not is_in_place
-    is_small = network.tensors[layer.inputs[0]].dtype is DType.INT8
-    fits = is_nine and is_small and op.stride in ((1, 1), (2, 2)) and max(op.pads) <= 1
-    settled = is_narrow(network, layer) or network.tensors[layer.output].dtype is DType.UINT8
-    if (
-        fits
-        and target.family is Family.PORTABLE
-        and target.architecture is not Architecture.CORTEX_M
-        and not settled
-    ):
-        name = "direct"
-    elif fits and target.family is not Family.PORTABLE and not is_in_place and not is_blocked and rows <= 2:
+    is_blocked = setting.is_shared and setting.sweep is not Sweep.CHANNELS
+    fits = part.is_nine and op.stride[0] == op.stride[1] and op.dilation == (1, 1) and max(op.pads) <= 1
+    fits = fits and facts.input(layer).dtype is DType.INT8
+    name = "ring"
+    if target.family is Family.PORTABLE:
+        if fits and target.architecture is not Architecture.CORTEX_M and not part.is_settled:
+            name = "direct"
+    elif fits and not is_blocked and setting.sweep is not Sweep.CHANNELS and part.rows <= 2:
         name = "rows"
-    else:
-        name = "ring"
-    bands = 1
     if is_blocked:
-        bands = _bands(rows, columns, channels, down, across, setting.room)
-    elif not setting.is_bent and rows > columns and name != "rows":
-        down, across, rows, columns = across, down, columns, rows  # as if turned by a quarter: long rows cost less
-    height = min(down.size, (rows // bands - 1) * down.stride + down.kernel) * bands if bands <= rows else bands
-    width = min(across.size, (columns - 1) * across.stride + across.kernel)
+        part = replace(part, block=_block(part, setting.room))
+    elif part.rows > part.columns and name != "rows" and not setting.is_bent:
+        part = part.turned  # long rows cost less
+    return _amounts(part, name)
+
+
+def _part(facts: Facts, layer: Layer, region: Region) -> _Part:
+    shape, weights = facts.network.shapes(layer)[:2]
+    assert isinstance(layer.op, Conv2d)
+    down, across = (_spread(axis) for axis in axes(layer.op, weights[1:3], shape))
+    settled = facts.is_narrow(layer) or facts.output(layer).dtype is DType.UINT8
+    _, rows, columns, channels = region.shape
+    return _Part(rows, columns, channels, down, across, facts.scaling(layer) == "signed", settled)
+
+
+def _spread(axis: Axis) -> Axis:
+    """The same with dilation written out, as the weights are."""
+    if axis.dilation == 1:
+        return axis
+    return replace(axis, kernel=(axis.kernel - 1) * axis.dilation + 1, dilation=1)
+
+
+def _amounts(part: _Part, name: str) -> tuple[str, Amounts]:
+    tall, wide = part.block or (part.rows, part.columns)
+    bands, strips = -(-part.rows // tall), -(-part.columns // wide)
+    size = part.rows * part.columns * part.channels
+    is_kept = part.block is not None and part.block != (1, 1)
     amounts: Amounts = {
         "calls": 1,
-        "channels": channels * bands,
-        "lines": channels * rows * max(1, bands / rows),
-        "outputs": channels * rows * up(columns, 2 if name == "ring" else 1),
-        "settled": region.size if settled else 0,
-        "copied": region.size if is_blocked else 0,
-        "copies": rows * columns if is_blocked else 0,
+        "blocks": bands * strips if part.block else 0,
+        "channels": part.channels * bands * strips,
+        "lines": part.channels * part.rows * strips,
+        "outputs": size,
+        "settled": size if part.is_settled else 0,
+        "copies": part.rows * part.columns if is_kept else 0,
+        "copied": size if is_kept else 0,
     }
-    if name == "ring":
-        amounts |= {"gathered": channels * height * width, "gathers": channels * height}
-    if name == "ring" and not is_nine:
-        amounts["signed"] = amounts["outputs"] if is_signed else 0
-        amounts["taps"] = channels * rows * up(columns, 2) * down.kernel * up(across.kernel, 2)
-        return "depthwise-any int8", amounts
-    return f"depthwise-{name}-{across.stride} int8", amounts
+    if name != "ring":
+        return f"depthwise-{name}-{part.across.stride} int8", amounts
+    lines = part.channels * strips * bands * part.down.covered(tall)
+    pairs = part.channels * part.rows * strips * up(wide, 2)
+    amounts |= {"outputs": pairs, "gathers": lines, "gathered": lines * part.across.covered(wide)}
+    if part.is_nine:
+        return f"depthwise-ring-{part.across.stride} int8", amounts
+    amounts["signed"] = pairs if part.is_signed else 0
+    amounts["taps"] = pairs * part.down.kernel * up(part.across.kernel, 2)
+    amounts["weights"] = part.channels * bands * strips * part.down.kernel * part.across.kernel
+    amounts["tap lines"] = pairs * part.down.kernel
+    return "depthwise-any int8", amounts
 
 
-def _bands(rows: int, columns: int, channels: int, down: Axis, across: Axis, room: int) -> int:
-    """Bands of rows, or parts of a row, that are computed aside before they are written over the input."""
-    bytes_ = max(room, ring.STACK_BYTES) - 2 * down.kernel * ((columns - 1) * across.stride + across.kernel)
-    pixels = max(1, bytes_ // max(1, channels))
-    return -(-rows // min(rows, pixels // columns)) if pixels >= columns else rows * -(-columns // pixels)
+def _block(part: _Part, room: int) -> tuple[int, int]:
+    """The largest block there is memory for: rows, part of a row, at last a pixel."""
+
+    def held(rows: int, columns: int) -> int:
+        pitch = up((up(columns, 2) - 1) * part.across.stride + up(part.across.kernel, 2), 2)
+        taps = 0 if part.is_nine else part.down.kernel * up(part.across.kernel, 2)
+        return 2 * (part.down.kernel * pitch + taps) + rows * columns * part.channels
+
+    most = max(room, ring.STACK_BYTES)
+    for rows in range(part.rows, 0, -1):
+        if held(rows, part.columns) <= most:
+            return rows, part.columns
+    for columns in range(part.columns - 1, 1, -1):
+        if held(1, columns) <= most:
+            return 1, columns
+    return 1, 1

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..network import Array
+from .cost_model import Error
 from .cost_work import Work, general
 
 STAGE = Work("stage", {"calls": 1})  # what every stage costs beside its steps
@@ -17,8 +18,8 @@ STAGE = Work("stage", {"calls": 1})  # what every stage costs beside its steps
 class Sample:
     """A stage that was run: the work it consists of, and the instructions it took."""
 
-    name: str
-    works: tuple[tuple[Work, int], ...]  # each with how often it occurs
+    plan: str
+    works: tuple[Work, ...]  # one of each kind
     instructions: int
 
 
@@ -35,12 +36,23 @@ def fit(samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
 
 def predicted(coefficients: Mapping[str, Mapping[str, float]], sample: Sample) -> float:
     """Instructions of a sample by these coefficients."""
-    works = ((STAGE, 1), *sample.works)
     return sum(
-        count * coefficients.get(work.kind, {}).get(key, 0.0) * amount
-        for work, count in works
+        coefficients.get(work.kind, {}).get(key, 0.0) * amount
+        for work in (STAGE, *sample.works)
         for key, amount in work.amounts.items()
     )
+
+
+def errors(coefficients: Mapping[str, Mapping[str, float]], samples: Sequence[Sample]) -> Error:
+    """How far these coefficients are from counts: of stages, and of all stages of a plan together."""
+    found = [(sample, predicted(coefficients, sample)) for sample in samples]
+    totals: dict[str, tuple[float, int]] = {}
+    for sample, guess in found:
+        before = totals.get(sample.plan, (0.0, 0))
+        totals[sample.plan] = (before[0] + guess, before[1] + sample.instructions)
+    stages = [abs(guess / sample.instructions - 1) for sample, guess in found]
+    plans = [abs(guess / count - 1) for guess, count in totals.values()]
+    return Error(float(np.median(stages)), max(stages), max(plans))
 
 
 def nnls(a: Array, b: Array) -> Array:
@@ -83,11 +95,11 @@ def _fitted(samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
     rows = []
     for sample in samples:
         row: dict[int, float] = {}
-        for work, count in ((STAGE, 1), *sample.works):
+        for work in (STAGE, *sample.works):
             for key, amount in work.amounts.items():
                 if amount:
                     at = keys.setdefault((work.kind, key), len(keys))
-                    row[at] = row.get(at, 0.0) + count * amount
+                    row[at] = row.get(at, 0.0) + amount
         rows.append(row)
     matrix = np.zeros((len(samples), len(keys)))
     for index, (sample, row) in enumerate(zip(samples, rows, strict=True)):
@@ -105,10 +117,10 @@ def _fitted(samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
 
 def _generalised(sample: Sample) -> Sample | None:
     """The sample as work of no particular kind; None for products, which all have kinds of their own."""
-    (work, count), *_ = sample.works
+    work = sample.works[0]
     if work.amounts.get("macs") or "outputs" not in work.amounts:
         return None
-    return Sample(sample.name, ((general(work), count),), sample.instructions)
+    return Sample(sample.plan, (general(work),), sample.instructions)
 
 
 def _largest(found: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -45,6 +45,10 @@ class Axis:
         edges = (*range(out[0], out[0] + before), *range(out[1] - after, out[1]))
         return self.kernel * (out[1] - out[0] - before - after) + sum(map(self._met, edges))
 
+    def covered(self, outputs: int) -> int:
+        """Indices of the image that so many neighbouring outputs read."""
+        return min(self.size, (outputs - 1) * self.stride + (self.kernel - 1) * self.dilation + 1)
+
     def _met(self, index: int) -> int:
         start = index * self.stride - self.pad
         first = max(0, -(start // self.dilation))

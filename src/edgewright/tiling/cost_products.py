@@ -4,55 +4,54 @@ from __future__ import annotations
 
 from math import prod
 
-from ..emit.operators import dsp, portable
+from ..emit.operators import blocked, dsp, portable
 from ..emit.target import Architecture, Family, Target
-from ..network import Layer, Network, Region
+from ..network import Layer, Region
 from ..network.operators import Conv2d
-from .cost_geometry import axes, up
-from .cost_scales import scaling
+from .cost_facts import Facts
+from .cost_geometry import Setting, axes, up
 
 Amounts = dict[str, float]
 
 
-def convolution(
-    network: Network, layer: Layer, region: Region, target: Target, room: int, is_bent: bool
-) -> tuple[str, Amounts]:
+def convolution(facts: Facts, layer: Layer, region: Region, setting: Setting) -> tuple[str, Amounts]:
     """The kind of kernel for part of a convolution, and its amounts."""
-    part = _Part(network, layer, region, is_bent)
-    if target.family is Family.DSP:
-        return _dsp(part, room)
-    if target.family is Family.HELIUM:
-        return _helium(part)
-    return _portable(part, room, target)
+    part = Part(facts, layer, region, setting.is_bent)
+    match facts.target.family:
+        case Family.DSP:
+            return _dsp(part, setting.room)
+        case Family.HELIUM:
+            return _helium(part)
+        case _:
+            return _portable(part, setting.room, facts.target)
 
 
-def product(network: Network, layer: Layer, region: Region, target: Target) -> tuple[str, Amounts]:
+def product(facts: Facts, layer: Layer, region: Region) -> tuple[str, Amounts]:
     """The kind of kernel for part of a dense layer, and its amounts."""
+    network, target, scaling = facts.network, facts.target, facts.scaling(layer)
     taps, channels, rows = network.shapes(layer)[1][-1], region.shape[-1], prod(region.shape[:-1])
-    if target.family is Family.DSP and rows == 1 and _is_small(network, layer):
+    if target.family is Family.DSP and rows == 1 and facts.is_side_show(layer):
         amounts = {"calls": 1, "words": up(taps, 4) / 4, "macs": up(channels, 2) * up(taps, 4)}
-        return "small-dense int8", amounts | {f"outputs {scaling(network, layer)}": up(channels, 2)}
+        return "small-dense int8", amounts | {f"outputs {scaling}": up(channels, 2)}
     depth, width = (16, 1) if target.family is Family.HELIUM else (4, 4) if target.family is Family.DSP else (1, 1)
     done = rows * up(channels, width)
     amounts = {"calls": 1, "rows": rows, "macs": done * up(taps, depth), "taps": rows * taps}
     if target.family is Family.PORTABLE:
         amounts["odd macs"] = rows * (channels % portable.DENSE_BLOCKS[0]) * taps
-    return "dense int8", amounts | {f"outputs {scaling(network, layer)}": done}
+    return "dense int8", amounts | {f"outputs {scaling}": done}
 
 
-def _is_small(network: Network, layer: Layer) -> bool:
-    """Whether it is left to the kernel of convolutions, to save code."""
-    has_conv = any(isinstance(other.op, Conv2d) and other.op.groups == 1 for other in network.layers)
-    return has_conv and network.macs(layer) * dsp.SMALL < network.total_macs
-
-
-class _Part:
+class Part:
     """Part of a convolution: how often kernels do what."""
 
-    def __init__(self, network: Network, layer: Layer, region: Region, is_bent: bool) -> None:
-        op, shapes = layer.op, network.shapes(layer)
+    def __init__(
+        self, facts: Facts, layer: Layer, region: Region, is_bent: bool, depth: int | None = None
+    ) -> None:
+        op, shapes = layer.op, facts.network.shapes(layer)
         assert isinstance(op, Conv2d)
-        _, height, width, self.depth = shapes[1]
+        _, height, width, whole = shapes[1]
+        self.depth = whole if depth is None else depth  # channels of the input that are summed over
+        self.window = height * width
         is_joined = width == 1 or op.dilation[1] == 1
         self.run, self.runs = (width * self.depth, height) if is_joined else (self.depth, height * width)
         self.taps = self.run * self.runs
@@ -64,7 +63,7 @@ class _Part:
         above, below = down.outside(region.bounds[1])
         self.inner_rows = self.rows - (above + below) * batch
         self.sides = across.outside(region.bounds[2])
-        self.scaling, self.is_bent = scaling(network, layer), is_bent
+        self.scaling, self.is_bent = facts.scaling(layer), is_bent
 
     def edges(self, block: int) -> int:
         """Pixels that are gathered with care, since the window of one of their block leaves the image."""
@@ -89,7 +88,7 @@ class _Part:
         }
 
 
-def _dsp(part: _Part, room: int) -> tuple[str, Amounts]:
+def _dsp(part: Part, room: int) -> tuple[str, Amounts]:
     """Two pixels and two channels at a time from columns, or, where memory is short, a pixel and four channels."""
     padded = part.runs * up(part.run, 4)
     if part.channels > 1 and 4 * padded <= max(room, dsp.STACK):
@@ -108,10 +107,10 @@ def _dsp(part: _Part, room: int) -> tuple[str, Amounts]:
     return "tight-conv int8", amounts
 
 
-def _portable(part: _Part, room: int, target: Target) -> tuple[str, Amounts]:
+def _portable(part: Part, room: int, target: Target) -> tuple[str, Amounts]:
     """Four pixels and four channels at a time."""
     has_registers = target.architecture is not Architecture.CORTEX_M
-    stack = portable.PAIR_STACK if has_registers else portable.STACK
+    stack = portable.PAIR_STACK if has_registers else blocked.STACK
     if has_registers and part.channels % 4 == 0 and 8 * up(part.taps, 2) <= max(room, portable.PAIR_STACK):
         fours, rest = divmod(part.pixels, 4)
         fours, ones = fours + (rest == 3), 0 if rest == 3 else rest
@@ -135,7 +134,7 @@ def _portable(part: _Part, room: int, target: Target) -> tuple[str, Amounts]:
     return f"{name} int8", amounts
 
 
-def _helium(part: _Part) -> tuple[str, Amounts]:
+def _helium(part: Part) -> tuple[str, Amounts]:
     """Sixteen taps at a time."""
     done = part.pixels * part.channels
     amounts = part.common(1, 1) | {"macs": done * up(part.taps, 16), f"outputs {part.scaling}": done}

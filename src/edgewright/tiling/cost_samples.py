@@ -6,29 +6,32 @@ from collections.abc import Sequence
 
 from ..emit.target import Target
 from ..program import Plan
+from .cost_facts import Facts
 from .cost_fit import Sample
 from .cost_settings import Settings
+from .cost_stages import alike_steps
 from .cost_work import Work, finish, work_of
 
 
 def sample_stages(plan: Plan, target: Target, counts: Sequence[int], name: str) -> list[Sample]:
     """A sample for each stage that was counted."""
-    settings, found = Settings(plan), []
+    settings, facts, found = Settings(plan), Facts(plan.network, target), []
     for index, stage in enumerate(plan.program.stages):
         works = []
-        for step in plan.program.steps(stage):
+        for step, count in alike_steps(plan.program, stage):
             layer = plan.network.by_name[step.layer]
-            works.append(work_of(plan.network, layer, step.region, target, settings.of(index, step), step.share))
-        works += [finish(plan.network, plan.network.by_name[each]) for each in stage.summing]
-        found.append(Sample(f"{name}:{stage.name}", tuple((work, 1) for work in _joined(works)), counts[index]))
+            work = work_of(facts, layer, step.region, settings.of(index, step), step.share)
+            works.append((work, count))
+        works += [(finish(facts, plan.network.by_name[each]), 1) for each in stage.summing]
+        found.append(Sample(name, _joined(works), counts[index]))
     return found
 
 
-def _joined(works: Sequence[Work]) -> list[Work]:
+def _joined(works: Sequence[tuple[Work, int]]) -> tuple[Work, ...]:
     """Work of one kind taken together: amounts add up."""
     sums: dict[str, dict[str, float]] = {}
-    for work in works:
+    for work, count in works:
         kept = sums.setdefault(work.kind, {})
         for key, amount in work.amounts.items():
-            kept[key] = kept.get(key, 0.0) + amount
-    return [Work(kind, amounts) for kind, amounts in sums.items()]
+            kept[key] = kept.get(key, 0.0) + count * amount
+    return tuple(Work(kind, amounts) for kind, amounts in sums.items())

@@ -11,15 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
-from ..emit.target import Target
-from ..network import DType, Layer, Network, Region
-from ..network.operators import AvgPool2d, Binary, Conv2d, Dense, MaxPool2d, Reduce, Unary
-from ..network.operators.shares import share_macs, share_needs
+from ..network import DType, Layer, Region, Shape
+from ..network.operators import AvgPool2d, Binary, Conv2d, Dense, MaxPool2d, Reduce, ReduceKind, Unary
 from .cost_depthwise import depthwise
-from .cost_geometry import Setting, axes
+from .cost_facts import Facts
+from .cost_geometry import Axis, Setting, axes
 from .cost_products import convolution, product
-
-_BYTES = (DType.INT8, DType.UINT8)
+from .cost_shares import added, finished
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +26,41 @@ class Work:
     amounts: Mapping[str, float]
 
 
-def work_of(
-    network: Network, layer: Layer, region: Region, target: Target, setting: Setting, share: Region | None = None
-) -> Work:
+def work_of(facts: Facts, layer: Layer, region: Region, setting: Setting, share: Region | None = None) -> Work:
     """The work of computing a region of a layer's output, or of adding a share to its running sums."""
     if share is not None:
-        return _summed(network, layer, region, share)
-    x, y = network.tensors[layer.inputs[0]], network.tensors[layer.output]
-    is_small = x.dtype in _BYTES and y.dtype in _BYTES
+        kind, amounts = added(facts, layer, region, share, setting)
+        return Work(f"{kind} {_type(facts, layer)}", amounts)
     match layer.op:
-        case Conv2d(groups=1) if is_small:
-            return Work(*convolution(network, layer, region, target, setting.room, setting.is_bent))
-        case Conv2d() as op if is_small and op.groups == x.shape[3] and network.shapes(layer)[1][3] == 1:
-            return Work(*depthwise(network, layer, region, target, setting))
-        case Dense() if is_small:
-            return Work(*product(network, layer, region, target))
         case Conv2d() | Dense():
-            return _real(network, layer, region)
-        case MaxPool2d() | AvgPool2d():
-            return _pool(network, layer, region)
+            return _product(facts, layer, region, setting)
+        case MaxPool2d() | AvgPool2d() as op:
+            name = "max" if isinstance(op, MaxPool2d) else "average"
+            return _pool(facts, layer, region, name, axes(op, op.kernel, facts.input(layer).shape))
+        case Reduce(kind=ReduceKind.MEAN) as op if _is_global(op, facts.input(layer).shape):
+            rows, columns = (Axis(size, 1, 1, 0, size) for size in facts.input(layer).shape[1:3])
+            pixel = Region(((0, 1), (0, 1), (0, 1), region.bounds[-1]))
+            return _pool(facts, layer, pixel, "mean", (rows, columns))
         case _:
-            return _plain(network, layer, region, setting.is_shared)
+            return _plain(facts, layer, region, setting.is_shared)
+
+
+def _is_global(op: Reduce, shape: Shape) -> bool:
+    return len(shape) == 4 and {axis % 4 for axis in op.axes} == {1, 2}
+
+
+def _product(facts: Facts, layer: Layer, region: Region, setting: Setting) -> Work:
+    if not facts.is_small(layer) or facts.scaling(layer) == "loops":
+        return _real(facts, layer, region)
+    if isinstance(layer.op, Dense):
+        return Work(*product(facts, layer, region))
+    weights = facts.network.shapes(layer)[1]
+    assert isinstance(layer.op, Conv2d)
+    if layer.op.groups == 1:
+        return Work(*convolution(facts, layer, region, setting))
+    if weights[3] == 1:
+        return Work(*depthwise(facts, layer, region, setting))
+    return _real(facts, layer, region)
 
 
 def general(work: Work) -> Work:
@@ -57,9 +69,9 @@ def general(work: Work) -> Work:
     return Work(f"other {work.kind.split()[-1]}", {key: work.amounts.get(key, 0) for key in wanted})
 
 
-def _real(network: Network, layer: Layer, region: Region) -> Work:
+def _real(facts: Facts, layer: Layer, region: Region) -> Work:
     """Products of real numbers, four channels at a time; and integers of unusual kinds, in plain loops."""
-    shapes, op = network.shapes(layer), layer.op
+    shapes, op = facts.network.shapes(layer), layer.op
     taps, channels, pixels = prod(shapes[1][1:]), region.shape[-1], prod(region.shape[:-1])
     groups, kind, runs = 1, "dense", 1
     met: float = pixels * taps
@@ -77,13 +89,11 @@ def _real(network: Network, layer: Layer, region: Region) -> Work:
         "taps": pixels * channels * prod(shapes[1][1:3]) if groups > 1 else 0,
         "outputs": region.size,
     }
-    return Work(f"{kind} {_type(network, layer)}", amounts)
+    return Work(f"{kind} {_type(facts, layer)}", amounts)
 
 
-def _pool(network: Network, layer: Layer, region: Region) -> Work:
-    op, shape = layer.op, network.shapes(layer)[0]
-    assert isinstance(op, MaxPool2d | AvgPool2d)
-    rows, columns = axes(op, op.kernel, shape)
+def _pool(facts: Facts, layer: Layer, region: Region, name: str, window: tuple[Axis, Axis]) -> Work:
+    rows, columns = window
     _, height, width, channels = region.shape
     pixels, met = height * width, rows.taps(region.bounds[1]) * columns.taps(region.bounds[2])
     lanes, rest = divmod(channels, 4)
@@ -97,12 +107,12 @@ def _pool(network: Network, layer: Layer, region: Region) -> Work:
         "odd reads": met * rest,
         "outputs": region.size,
     }
-    name = "max" if isinstance(op, MaxPool2d) else "average"
-    return Work(f"{name} {_type(network, layer)}", amounts)
+    return Work(f"{name} {_type(facts, layer)}", amounts)
 
 
-def _plain(network: Network, layer: Layer, region: Region, is_shared: bool) -> Work:
+def _plain(facts: Facts, layer: Layer, region: Region, is_shared: bool) -> Work:
     """Element by element, or moved, or along lines."""
+    network = facts.network
     shapes = network.shapes(layer)
     needs = layer.op.needs(region, shapes)
     activations = set(network.activations(layer))
@@ -115,27 +125,13 @@ def _plain(network: Network, layer: Layer, region: Region, is_shared: bool) -> W
         "reads": reads,
         "macs": layer.op.macs(region, shapes),
     }
-    return Work(f"{_name(layer)} {_type(network, layer)}", amounts)
+    return Work(f"{_name(layer)} {_type(facts, layer)}", amounts)
 
 
-def _summed(network: Network, layer: Layer, region: Region, share: Region) -> Work:
-    """A share of running sums: products without their scaling, sums that are read and written again."""
-    shapes = network.shapes(layer)
-    first = share_needs(layer.op, region, shapes, share)[0]
-    amounts = {
-        "calls": 1,
-        "pixels": prod(region.shape[:-1]),
-        "macs": share_macs(layer.op, region, shapes, share),
-        "reads": first.size,
-        "outputs": region.size,
-    }
-    return Work(f"sums {_name(layer)} {_type(network, layer)}", amounts)
-
-
-def finish(network: Network, layer: Layer) -> Work:
-    """What becomes of running sums at the end: each zeroed before, and scaled and stored once."""
-    y = network.tensors[layer.output]
-    return Work(f"finish {_type(network, layer)}", {"calls": 1, "outputs": y.size})
+def finish(facts: Facts, layer: Layer) -> Work:
+    """What becomes of running sums: each is zeroed at first, and scaled and stored at last."""
+    kind, amounts = finished(facts, layer)
+    return Work(f"{kind} {_type(facts, layer)}", amounts)
 
 
 def _name(layer: Layer) -> str:
@@ -150,9 +146,9 @@ def _name(layer: Layer) -> str:
             return type(op).__name__.lower()
 
 
-def _type(network: Network, layer: Layer) -> str:
+def _type(facts: Facts, layer: Layer) -> str:
     """Of the elements; two where they differ. Whose rounding is followed decides what quantised ones cost."""
-    x, y = network.tensors[layer.inputs[0]].dtype, network.tensors[layer.output].dtype
+    x, y = facts.input(layer).dtype, facts.output(layer).dtype
     kind = y.value if x is y else f"{x.value}-{y.value}"
-    rounding = f"-{network.arithmetic.value}" if DType.INT8 in (x, y) or DType.UINT8 in (x, y) else ""
+    rounding = f"-{facts.network.arithmetic.value}" if DType.INT8 in (x, y) or DType.UINT8 in (x, y) else ""
     return kind + rounding

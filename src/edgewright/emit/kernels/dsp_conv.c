@@ -1,14 +1,5 @@
 #include "dsp_conv.h"
 
-/* Four taps as pairs of 16-bit numbers less the zero point: taps 0 and 2, then 1 and 3. Columns of two pixels
- * alternate. */
-EW_INLINE uint32_t *ew_dsp_put(uint32_t *column, uint32_t word, uint32_t minus)
-{
-    column[0] = ew_dsp_even(minus, word);
-    column[2] = ew_dsp_odd(minus, word);
-    return column + 4;
-}
-
 /* A run of `length` bytes of which begin..end - 1 exist, at `source`; the others are the zero point. */
 static uint32_t *ew_dsp_cut_run(const ew_dsp_convolution *layer, const uint8_t *source, int32_t begin, int32_t end,
                                 int32_t length, uint32_t minus, uint32_t *column)
@@ -42,68 +33,6 @@ static void ew_dsp_gather(const ew_dsp_convolution *layer, const uint8_t *x, int
                                 end * layer->depth, layer->pixels * layer->depth, minus, to);
         }
     }
-}
-
-/* The last taps of a run, fewer than four. */
-static uint32_t ew_dsp_rest(const uint8_t *source, int32_t rest, int32_t length)
-{
-    if (length >= 4) /* those before them are there */
-        return ew_dsp_load(source + rest - 4) >> (32 - 8 * rest);
-    uint32_t word = source[0];
-    for (int32_t i = 1; i < rest; i++)
-        word |= (uint32_t)source[i] << (8 * i);
-    return word;
-}
-
-/* `words` (1 or more) times four taps of each of two pixels; gives where the columns go on. */
-#if EW_DSP
-__attribute__((naked, noinline)) static uint32_t *ew_dsp_two_words(
-    __attribute__((unused)) const uint8_t *one, __attribute__((unused)) const uint8_t *two,
-    __attribute__((unused)) uint32_t *to, __attribute__((unused)) int32_t words,
-    __attribute__((unused)) uint32_t minus, __attribute__((unused)) uint32_t flip)
-{
-    __asm__ volatile("push {r4-r7, lr}\n"
-                     "ldrd r4, r5, [sp, #20]\n"
-                     "1:\n"
-                     "ldr r6, [r0], #4\n"
-                     "ldr r7, [r1], #4\n"
-                     "eors r6, r5\n"
-                     "eors r7, r5\n"
-                     "sxtab16 r12, r4, r6, ror #8\n"
-                     "sxtab16 lr, r4, r7, ror #8\n"
-                     "sxtab16 r6, r4, r6\n"
-                     "sxtab16 r7, r4, r7\n"
-                     "subs r3, #1\n"
-                     "stm r2!, {r6, r7, r12, lr}\n"
-                     "bne 1b\n"
-                     "mov r0, r2\n"
-                     "pop {r4-r7, pc}\n");
-}
-#else
-static uint32_t *ew_dsp_two_words(const uint8_t *one, const uint8_t *two, uint32_t *to, int32_t words, uint32_t minus,
-                                  uint32_t flip)
-{
-    for (; words > 0; words--, one += 4, two += 4, to += 4) {
-        ew_dsp_put(to, ew_dsp_load(one) ^ flip, minus);
-        ew_dsp_put(to + 1, ew_dsp_load(two) ^ flip, minus);
-    }
-    return to;
-}
-#endif
-
-/* A run for each of two pixels. */
-EW_INLINE uint32_t *ew_dsp_two_runs(const uint8_t *one, const uint8_t *two, int32_t length, uint32_t minus,
-                                    uint32_t flip, uint32_t *to)
-{
-    const int32_t words = length >> 2, rest = length & 3;
-    if (words)
-        to = ew_dsp_two_words(one, two, to, words, minus, flip);
-    if (rest) {
-        ew_dsp_put(to, ew_dsp_rest(one + 4 * words, rest, length) ^ flip, minus);
-        ew_dsp_put(to + 1, ew_dsp_rest(two + 4 * words, rest, length) ^ flip, minus);
-        to += 4;
-    }
-    return to;
 }
 
 /* Where a window is, and where its results go. */

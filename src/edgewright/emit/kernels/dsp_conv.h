@@ -2,6 +2,7 @@
 #ifndef EW_DSP_CONV_H
 #define EW_DSP_CONV_H
 
+#include "dsp_columns.h"
 #include "dsp_pairs.h"
 
 /* What a window reads is cut into runs of neighbours: a row of the window, or each of its taps alone. */

@@ -15,4 +15,11 @@ EW_INLINE void ew_share_put(int32_t *pixel, int32_t channel, int32_t channels, i
         at[1] = (int32_t)((uint32_t)at[1] + once);
 }
 
+/* The sum of one channel of a pixel. */
+EW_INLINE int32_t ew_share_sum(const int32_t *pixel, int32_t channel)
+{
+    const int32_t *const at = pixel + channel;
+    return channel & 1 ? (int32_t)((uint32_t)at[0] - (uint32_t)at[-1]) >> 8 : at[0];
+}
+
 #endif /* EW_SHARE_H */

@@ -3,6 +3,7 @@
 #if EW_DSP
 /* Taps of a pair are entered where as many are left as there are: r2 is the address. Frame: 0 columns, 4 first pixel,
  * 8 second pixel, 12 end of all weights. */
+#define EW_SHARE_TAPS_16 EW_DSP_TAPS_4 EW_DSP_TAPS_4 EW_DSP_TAPS_4 EW_DSP_TAPS_4
 __attribute__((naked, noinline)) void ew_share_few(
     __attribute__((unused)) const ew_dsp_work *work, __attribute__((unused)) const uint32_t *columns,
     __attribute__((unused)) uint8_t *one, __attribute__((unused)) uint8_t *two)
@@ -24,7 +25,7 @@ __attribute__((naked, noinline)) void ew_share_few(
                      "ldrd r4, r5, [r8]\n"
                      "ldrd r6, r7, [r9]\n"
                      "bx r2\n"
-                     ".balign 4\n" EW_DSP_TAPS_4 EW_DSP_TAPS_4 EW_DSP_TAPS_4 EW_DSP_TAPS_4 "3:\n"
+                     EW_SHARE_TAPS_16 EW_SHARE_TAPS_16 "3:\n"
                      "ldrd r8, r9, [sp, #4]\n"
                      "ldr r12, [sp, #12]\n"
                      "strd r4, r5, [r8], #8\n"

@@ -1,4 +1,4 @@
-/* The same for at most 16 taps, without a loop over them. */
+/* The same for at most 32 taps, without a loop over them. */
 #ifndef EW_SHARE_FEW_H
 #define EW_SHARE_FEW_H
 

@@ -16,7 +16,7 @@
 
 typedef struct {
     const float *weights; /* [panels][taps * depth][EW_PANEL] */
-    const float *bias; /* whole panels */
+    const float *bias; /* whole panels; NULL: sums go on from what the output holds */
     int32_t height, width, depth; /* of the input */
     int32_t kernel_y, kernel_x, stride_y, stride_x, dilation_y, dilation_x, top, left;
     int32_t channels; /* of the output */

@@ -143,13 +143,18 @@ static void ew_simd_dot_tile(const ew_simd_int8 *conv, const uint8_t *tile, int3
         const int32_t columns = ew_min(2 * EW_LANES, conv->channels - column);
         const int32_t whole = columns > EW_LANES ? 2 * EW_LANES : EW_LANES; /* tables end with whole panels */
         for (int32_t i = 0; i < 2 * EW_LANES; i++)
-            start[i] = i < whole ? (int32_t)((uint32_t)conv->finish.bias[column + i] -
+            start[i] = i < whole ? (int32_t)((conv->finish.bias ? (uint32_t)conv->finish.bias[column + i] : 0u) -
                                              (uint32_t)surplus * (uint32_t)conv->totals[column + i])
                                  : 0;
         for (int32_t done = 0; done < count; done += EW_SIMD_DOTS) {
             const int32_t some = ew_min(EW_SIMD_DOTS, count - done);
             ew_simd_sum_up(conv, tile + done * EW_SIMD_STEP, count, some, column, start, sums);
-            for (int32_t shift = 0; shift < whole; shift += EW_LANES) {
+            for (int32_t n = 0; n < some && !conv->finish.bias; n++) {
+                int32_t *const to = (int32_t *)(void *)rows[done + n] + column;
+                for (int32_t i = 0; i < columns; i++)
+                    to[i] += sums[n][i];
+            }
+            for (int32_t shift = 0; shift < whole && conv->finish.bias; shift += EW_LANES) {
                 const ew_simd_ending ending = ew_simd_prepared(&conv->finish, column + shift);
                 for (int32_t n = 0; n < some; n++)
                     ew_simd_put(

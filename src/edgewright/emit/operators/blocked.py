@@ -41,8 +41,19 @@ def products_of(site: Site, step: int = 1) -> tuple[Products, int] | None:
     flip = 0x80 if site.inputs[0].tensor.dtype is DType.UINT8 else 0
     zero = sums.zero - flip
     base = sums.bias - zero * sums.weights.sum(axis=1, dtype=np.int64)
+    weights = sums.weights[first:last]
+    weights = np.pad(weights, ((0, 0), (0, -weights.shape[1] % step)))
+    fields = product_fields(site, sums, base, (first, last), weights.shape[1]) if _fits(sums, base) else None
+    return (Products(weights, fields, zero, flip), first) if fields else None
+
+
+def product_fields(
+    site: Site, sums: Sums, base: Array, channels: tuple[int, int], depth: int
+) -> tuple[Expr, ...] | None:
+    """The fields of ew_products after the weights, for sums that lack `base`; None where no multipliers are exact."""
+    first, last = channels
     fixed = fit(sums.rule, bias=base) if sums.drop_bits is None else fit(sums.rule, drop_bits=sums.drop_bits)
-    if fixed is None or not _fits(sums, base):
+    if fixed is None:
         return None
 
     def table(values: Array | None, what: str) -> Expr:
@@ -52,10 +63,7 @@ def products_of(site: Site, step: int = 1) -> tuple[Products, int] | None:
 
     bias = table(base if sums.drop_bits is not None else None, "bias")
     tables = (table(fixed.multiplier, "multipliers"), table(fixed.offset, "offsets"), table(fixed.drop, "drops"))
-    weights, rule = sums.weights[first:last], sums.rule
-    weights = np.pad(weights, ((0, 0), (0, -weights.shape[1] % step)))
-    numbers = (weights.shape[1], last - first, rule.low, rule.high, fixed.left, fixed.shift)
-    return Products(weights, (bias, *tables, *numbers), zero, flip), first
+    return (bias, *tables, depth, last - first, sums.rule.low, sums.rule.high, fixed.left, fixed.shift)
 
 
 def _fits(sums: Sums, base: Array) -> bool:

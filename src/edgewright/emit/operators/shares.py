@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ..site import Site
 from ..source import Source
-from . import shares_dsp, shares_means, shares_products
+from . import shares_dsp, shares_means, shares_products, shares_simd, shares_taps
 
-ADD_CONV2D = (shares_dsp.add_conv2d, shares_products.add_conv2d)
-ADD_DENSE = (shares_dsp.add_dense, shares_products.add_dense)
+ADD_CONV2D = (shares_simd.add_conv2d, shares_dsp.add_conv2d, shares_taps.add_conv2d, shares_products.add_conv2d)
+ADD_DENSE = (shares_simd.add_dense, shares_dsp.add_dense, shares_taps.add_dense, shares_products.add_dense)
 ADD_MEAN = (shares_means.add_by_pixels, shares_means.add)
 finish_mean = shares_means.finish
 
 
 def finish_products(site: Site, c: Source) -> bool:
-    return shares_dsp.finish(site, c) or shares_products.finish(site, c)
+    return any(finish(site, c) for finish in (shares_dsp.finish, shares_taps.finish, shares_products.finish))

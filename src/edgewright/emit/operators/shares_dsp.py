@@ -9,31 +9,34 @@ import numpy as np
 from ...network import Array
 from ...network.operators import Conv2d
 from ...network.tensor import DType
+from ...program.shares import SUM_BYTES
 from ..nest import loops
 from ..site import Site
-from ..source import Expr, Source, braced
+from ..source import Expr, Source, braced, times
 from ..sums import sums_of
 from .dsp import STACK, Window, fields_of
+from .dsp_numbers import numbers_of
 from .dsp_packing import LARGEST, Packed, grouped, overlapped
 from .images import image, lies_by_pixels, part_pointer
-from .shares_form import dense_strides, form_of, share_of, sums_place
+from .shares_form import dense_strides, difference, form_of, missing, share_of, sums_place, write_lines
 
-FEW = 16  # taps that are summed up without a loop
+FEW = 32  # taps that are summed up without a loop
 
 
 def add_conv2d(site: Site, c: Source) -> bool:
     """Two pixels and two channels at a time, from columns, as whole layers are computed."""
-    channels, share = _channels(site), share_of(site, 3)
-    if channels is None or form_of(site).numbers is None or not lies_by_pixels(site.inputs[0]):
+    op, x, channels, (low, high) = site.op, site.inputs[0], _channels(site), share_of(site, 3)
+    assert isinstance(op, Conv2d)
+    if channels is None or not form_of(site).is_paired or not lies_by_pixels(x):
         return False
-    low, high = share
     if not isinstance(low, int) or not isinstance(high, int):
         return False
-    windows = [(part[0], _window(site, part)) for part in _cuts(site, low, high)]
+    is_pointwise = site.shapes[1][1:3] == (1, 1) and op.pads == (0, 0, 0, 0)
+    windows = [(part[0], _window(site, op, part)) for part in _cuts(site, low, high)]
     if not all(window.fits_table for _, window in windows):
         return False
     for first, window in windows:
-        _by_pairs(site, c, window, first, channels)
+        (_points if is_pointwise else _by_pairs)(site, c, window, first, channels)
     return True
 
 
@@ -54,56 +57,89 @@ def _cuts(site: Site, low: int, high: int) -> Iterator[tuple[int, int]]:
         yield start, min(high, start + most)
 
 
-def _window(site: Site, part: tuple[int, int]) -> Window:
-    """The convolution over these channels of x alone."""
-    op = site.op
-    assert isinstance(op, Conv2d)
+def _window(site: Site, op: Conv2d, part: tuple[int, int]) -> Window:
+    """The convolution over these channels of x alone, and the running sums as its output."""
     low, high = part
     weights = site.network.constants[site.inputs[1].tensor.name][..., low:high]
     channels, rows, columns, depth = weights.shape
     is_joined = columns == 1 or (op.dilation[1] == 1 and site.inputs[0].strides[2] == depth)
     runs = weights.reshape(channels, rows, -1) if is_joined else weights.reshape(channels, rows * columns, depth)
     _, height, width, _ = site.shapes[0]
-    row, pixel = (4 * stride for stride in dense_strides(site.result)[1:3])
-    return Window(
-        op,
-        (height, width, depth),
-        (rows, columns),
-        runs,
-        (image(site.inputs[0]), braced((row, pixel, 0))),
-    )
+    row, pixel = (SUM_BYTES * stride for stride in dense_strides(site.result)[1:3])
+    images = (image(site.inputs[0]), braced((row, pixel, 0)))
+    return Window(op, (height, width, depth), (rows, columns), runs, images)
+
+
+def _packed(site: Site, window: Window, channels: tuple[int, int]) -> tuple[Packed, str]:
+    """The weights of the share, and the kernel that multiplies them."""
+    first, last = channels
+    sums, weights = sums_of(site), grouped(window.runs[first:last], 2)
+    assert sums is not None and weights is not None
+    made = Packed(_fields(site, weights, last - first, 2), first, last - first, sums.zero - _flip(site), "share")
+    return made, "share_odd" if made.count % 2 else "share_few" if weights.shape[1] <= FEW else "share_pairs"
+
+
+def _flip(site: Site) -> int:
+    """What makes bytes of x signed."""
+    return 128 if site.inputs[0].tensor.dtype is DType.UINT8 else 0
 
 
 def _by_pairs(site: Site, c: Source, window: Window, depth: int, channels: tuple[int, int]) -> None:
-    first, last = channels
-    sums = sums_of(site)
-    weights = grouped(window.runs[first:last], 2)
-    assert sums is not None and weights is not None
-    flip = 128 if site.inputs[0].tensor.dtype is DType.UINT8 else 0
-    made = Packed(_fields(site, weights, last - first, 2), first, last - first, sums.zero - flip, "share")
-    kernel = "share_odd" if made.count % 2 else "share_few" if weights.shape[1] <= FEW else "share_pairs"
+    made, kernel = _packed(site, window, channels)
     site.use("dsp_conv", kernel)
     table = site.unit.table("ew_dsp_convolution", fields_of(site, window, made, kernel))
-    buffer, (batch, rows, columns, _) = site.scratch(window.columns), site.region
-    with loops(c, [batch], "n", backward=site.is_backward) as (n,), c.block():
-        where = part_pointer(site, c, (*rows, *columns))
-        if buffer is None:
-            c.line(f"uint32_t columns[{window.columns // 4}];")
-        x, y = site.inputs[0].address((n, 0, 0, depth)), sums_place(site).address((n, 0, 0, first))
+    batch, rows, columns, _ = site.region
+    with loops(c, [batch], "n") as (n,), c.block():
+        where, buffer = part_pointer(site, c, (*rows, *columns)), _columns(site, c, window)
+        x, y = site.inputs[0].address((n, 0, 0, depth)), sums_place(site).address((n, 0, 0, made.first))
         run = "ew_dsp_conv_bent" if site.inputs[0].window else "ew_dsp_conv"
-        c.line(f"{run}(&{table}, {x}, {y}, {where}, {buffer or 'columns'});")
+        c.line(f"{run}(&{table}, {x}, {y}, {where}, {buffer});")
+
+
+def _columns(site: Site, c: Source, window: Window) -> str:
+    """Memory for the columns of two pixels: of the arena, or of the stack, and then declared."""
+    hole = site.scratch(window.columns)
+    if hole is None:
+        c.line(f"uint32_t columns[{window.columns // 4}];")
+    return hole or "columns"
+
+
+def _points(site: Site, c: Source, window: Window, depth: int, channels: tuple[int, int]) -> None:
+    """Row by row, or all rows at once where pixels follow each other at one distance."""
+    x, place, (made, kernel) = site.inputs[0], sums_place(site), _packed(site, window, channels)
+    site.use("share_points", kernel)
+    down, right = window.op.stride
+    steps = (window.size[2], x.strides[2] * right, place.strides[2])
+    fields = (braced(made.fields), f"ew_{kernel}", *steps, made.zero, _flip(site))
+    table = site.unit.table("ew_share_point", fields)
+    batch, rows, (left, end), _ = site.region
+    is_even = (
+        x.window is None
+        and (down, right) == (1, 1)
+        and (left, end) == (0, site.result.shape[2])
+        and x.strides[1] == x.strides[2] * site.shapes[0][2]
+    )
+    count = times(difference(*rows), site.result.shape[2]) if is_even else difference(left, end)
+    with loops(c, [batch, *([] if is_even else [rows])], "n") as (n, *inner), c.block():
+        buffer, (row, *_) = _columns(site, c, window), (*inner, rows[0])
+        source = x.address((n, times(row, down), times(left, right), depth))
+        c.line(
+            f"ew_share_points(&{table}, {source}, {place.address((n, row, left, made.first))}, {count}, {buffer});"
+        )
 
 
 def _fields(site: Site, weights: Array, count: int, group: int) -> tuple[Expr, ...]:
     """Of ew_dsp_sums, as far as sums alone are wanted."""
-    name = site.unit.constants.add(weights, f"{site.layer.name}: weights of a share, pairs of channels as 256 * b + a")
+    name = site.unit.constants.add(
+        weights, f"{site.layer.name}: weights of a share, pairs of channels as 256 * b + a"
+    )
     return (name, 0, count, weights.shape[1] * 2 // group, 8, 0, 0, 0, 0, 0)
 
 
 def add_dense(site: Site, c: Source) -> bool:
     """One output after the other, from bytes as they lie."""
     x, channels, (low, high) = site.inputs[0], _channels(site), share_of(site, len(site.shapes[0]) - 1)
-    if channels is None or form_of(site).numbers is None or x.strides[-1] != 1:
+    if channels is None or not form_of(site).is_paired or x.strides[-1] != 1:
         return False
     if not isinstance(low, int) or not isinstance(high, int):
         return False
@@ -124,8 +160,12 @@ def add_dense(site: Site, c: Source) -> bool:
 
 def finish(site: Site, c: Source) -> bool:
     """Sums of pairs of channels as the kernels of whole layers finish them."""
-    numbers, sums = form_of(site).numbers, sums_of(site)
-    if numbers is None or sums is None:
+    form, sums = form_of(site), sums_of(site)
+    if sums is None or not form.is_paired:
+        return False
+    is_unsigned = form.is_raw and site.inputs[0].tensor.dtype is DType.UINT8
+    numbers = numbers_of(site, sums, missing(sums, form.is_raw), is_unsigned)
+    if numbers is None:
         return False
     flip = 128 if site.result.dtype is DType.UINT8 else 0
     channels = np.concatenate([numbers.channels, numbers.channels[-1:]][: 1 + len(numbers.channels) % 2])
@@ -134,21 +174,13 @@ def finish(site: Site, c: Source) -> bool:
     table = site.unit.table(
         "ew_dsp_sums",
         (
-            *(0, site.unit.constants.add(channels, f"{site.layer.name}: numbers of each channel ({numbers.kind})")),
+            *(
+                0,
+                site.unit.constants.add(channels, f"{site.layer.name}: numbers of each channel ({numbers.kind})"),
+            ),
             *(len(numbers.channels), 0, numbers.left, numbers.shift),
             *(sums.rule.low - flip, sums.rule.high - flip, flip, channels.shape[1]),
         ),
     )
-    place = sums_place(site)
-    *lead, pixels, _ = (*site.region,) if len(site.region) > 1 else ((0, 1), *site.region)
-    if site.output.is_dense:
-        count = site.result.size // site.result.shape[-1]
-        c.line(f"ew_{kernel}(&{table}, {place.pointer}, {site.output.pointer}, {count}, {site.result.shape[-1]});")
-        return True
-    with loops(c, lead, "n") as at:
-        index = (*at, 0, 0)
-        pointers = f"{place.address(index)}, {site.output.address(index)}"
-        c.line(f"ew_{kernel}(&{table}, {pointers}, {pixels[1]}, {site.output.strides[-2]});")
+    write_lines(site, c, f"ew_{kernel}(&{table}")
     return True
-
-

@@ -17,7 +17,7 @@ from ..target import Family
 from .finish import narrowed
 from .pools import mean_of
 from .reductions import is_pooled, pooled
-from .shares_form import share_of, summed, summed_type, sums_place
+from .shares_form import difference, share_of, summed, summed_type, sums_place
 from .tflite import placed
 from .values import World, writer
 
@@ -36,10 +36,8 @@ def add_by_pixels(site: Site, c: Source) -> bool:
         start = [*at]
         start[axis], start[-1] = low, first
         sums = sums_place(site).address(_kept(site, start))
-        count, channels = (_difference(high, low), _difference(last, first))
-        c.line(
-            f"ew_share_{kernel}_pixels({x.address(start)}, {x.strides[axis]}, {count}, {channels}, {sums});"
-        )
+        count, channels = difference(low, high), difference(first, last)
+        c.line(f"ew_share_{kernel}_pixels({x.address(start)}, {x.strides[axis]}, {count}, {channels}, {sums});")
     return True
 
 
@@ -47,16 +45,6 @@ def _lies_by_pixels(x: Place, axis: int) -> bool:
     """Whether elements are bytes, channels lie side by side, and pixels along the axis at one distance."""
     is_narrow = x.tensor.dtype in (DType.INT8, DType.UINT8) and x.strides[-1] == 1
     return is_narrow and axis < len(x.strides) - 1 and not (x.window and x.window[0] == axis)
-
-
-def _difference(high: Expr, low: Expr) -> Expr:
-    if isinstance(high, int) and isinstance(low, int):
-        return high - low
-    return high if low == 0 else f"{high} - {_bracketed(low)}"
-
-
-def _bracketed(value: Expr) -> Expr:
-    return f"({value})" if isinstance(value, str) and " " in value else value
 
 
 def add(site: Site, c: Source) -> bool:
@@ -88,9 +76,7 @@ def _spans(site: Site) -> Bounds:
 def _kept(site: Site, at: tuple[Expr, ...] | list[Expr]) -> tuple[Expr, ...]:
     """The indices of the output that an element of the input belongs to."""
     axes = summed(site)
-    return tuple(
-        0 if axis in axes else index for axis, index in enumerate(at) if _keeps(site) or axis not in axes
-    )
+    return tuple(0 if axis in axes else index for axis, index in enumerate(at) if _keeps(site) or axis not in axes)
 
 
 def _keeps(site: Site) -> bool:

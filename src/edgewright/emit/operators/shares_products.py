@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+
+import numpy as np
 
 from ...network.operators import Conv2d
 from ..nest import loops
 from ..place import Place
 from ..site import Site
 from ..source import Expr, Source, times
-from .finish import activation_of
-from .shares_form import Form, form_of, share_of, summed_type, sums_place
+from ..sums import sums_of as whole_sums_of
+from .finish import activation_of, per_channel
+from .shares_form import Form, form_of, missing, share_of, summed_type, sums_place
 from .sums import Sums, sums_of
 from .taps import Axis, Taps, taps
 from .windows import channels, grouped
@@ -96,18 +100,25 @@ def _add_products(site: Site, c: Source, sums: Sums, channel: Expr) -> None:
 
 
 def finish(site: Site, c: Source) -> bool:
-    """Bias, scale and activation of sums that lie as they are."""
-    sums = _sums(site)
-    if sums is None or form_of(site).numbers is not None:
+    """Bias, scale and activation of complete sums."""
+    sums, form = _sums(site), form_of(site)
+    if sums is None:
         return False
     if summed_type(site) == "float" and len(site.inputs) < 3 and activation_of(site) is None:
         return True  # sums of real numbers are the output
-    place, is_biased = sums_place(site, "ps"), len(site.inputs) > 2
+    place, start = sums_place(site, "ps"), _start(site, form, sums)
     with c.block():
         c.line(f"const {sums.ctype} *const ps = {sums_place(site).pointer};")
         c.line(f"{site.output.ctype} *const py = {site.output.pointer};")
         with loops(c, site.region[:-1]) as lead, channels(site, c) as channel:
-            bias = f" + {sums.start(channel)}" if is_biased else ""
-            c.line(f"const {sums.ctype} sum = ps[{place.offset((*lead, channel))}]{bias};")
+            c.line(f"const {sums.ctype} sum = {form.sum(site, place, (*lead, channel))} + {start(channel)};")
             c.line(f"py[{site.output.offset((*lead, channel))}] = {sums.store('sum', channel)};")
     return True
+
+
+def _start(site: Site, form: Form, sums: Sums) -> Callable[[Expr], str]:
+    """What a channel's sum begins with: its bias, and what x kept of its zero point."""
+    whole = whole_sums_of(site) if form.is_raw else None
+    if whole is None:
+        return sums.start
+    return per_channel(site, missing(whole, True).astype(np.int32), "bias less zero points")

@@ -31,21 +31,27 @@ class Whole:
 
 def whole_layer(site: Site) -> Whole | None:
     """The layer, if it is quantised as the kernels know it: one scale for the input, weights of eight bits."""
-    x, w = site.inputs[0].tensor, site.inputs[1].tensor
+    weights, x = byte_weights(site), site.inputs[0].tensor
+    activation: Activation | None = getattr(site.op, "activation", None)
+    bias = _bias(site, len(weights)) if weights is not None else None
+    if weights is None or bias is None or not isinstance(activation, Clamp | None):
+        return None
+    assert x.quant is not None
+    return Whole(weights, _finish(site, activation, bias), x.dtype is DType.INT8, x.quant.zero[0])
+
+
+def byte_weights(site: Site) -> Array | None:
+    """The layer's weights less their zero points, where these are bytes and sums have 32 bits."""
+    x, w, y = site.inputs[0].tensor, site.inputs[1].tensor, site.result
     values = site.network.constants.get(w.name)
     if not is_ours(site, "int8", "uint8") or values is None or w.dtype not in (DType.INT8, DType.UINT8):
         return None
-    if x.quant is None or x.quant.is_per_channel or w.quant is None or site.result.quant is None:
-        return None
-    activation: Activation | None = getattr(site.op, "activation", None)
-    bias = _bias(site, values.shape[0])
-    if bias is None or not isinstance(activation, Clamp | None) or site.result.quant.is_per_channel:
+    if x.quant is None or w.quant is None or y.quant is None or x.quant.is_per_channel or y.quant.is_per_channel:
         return None
     centred = values.astype(np.int16) - np.array(w.quant.zero, np.int16).reshape(-1, *[1] * (values.ndim - 1))
     if np.abs(centred).max(initial=0) > 127 or sum_type(site) != "int32_t":
         return None
-    finish = _finish(site, activation, bias)
-    return Whole(centred.astype(np.int8), finish, x.dtype is DType.INT8, x.quant.zero[0])
+    return centred.astype(np.int8)
 
 
 def _bias(site: Site, channels: int) -> Array | None:

@@ -70,13 +70,13 @@ def _table(site: Site, whole: Whole, window: tuple[Expr, ...], rows: int) -> str
     matrix = whole.weights.reshape(len(whole.weights), -1)
     totals = padded(matrix.astype(np.int32).sum(axis=1, dtype=np.int32))
     add = site.unit.constants.add
-    weights = add(_panels(matrix), f"{site.layer.name}: weights in panels", 64)
+    weights = add(byte_panels(matrix), f"{site.layer.name}: weights in panels", 64)
     sums = add(totals, f"{site.layer.name}: sums of weights", 64)
     fields = (weights, sums, whole.finish, *window, rows, int(site.is_backward), int(whole.is_signed), whole.zero)
     return site.unit.table("ew_simd_int8", fields)
 
 
-def _panels(matrix: Array) -> Array:
+def byte_panels(matrix: Array) -> Array:
     """(channels, depth) as (panels, depth / 4, PANEL, 4), zero beyond the last channel and the last byte."""
     whole = padded(np.pad(matrix, [(0, 0), (0, -matrix.shape[1] % 4)]))
     return np.ascontiguousarray(whole.reshape(-1, PANEL, whole.shape[1] // 4, 4).transpose(0, 2, 1, 3))

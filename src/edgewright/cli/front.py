@@ -1,0 +1,117 @@
+"""`edgewright plan --pareto`: RAM against extra work as a table, a page, and a plan file for every point."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from shlex import quote
+
+from rich.markup import escape
+from rich.table import Table
+
+from .. import words
+from ..errors import Infeasible
+from ..files import write_together
+from ..memory import critical_buffers, fit
+from ..network import Network
+from ..platform import Board
+from ..program import Plan, plan_text
+from ..program.techniques import Technique, techniques
+from ..report import front_page, refusal
+from ..tiling import Front, front
+from .common import console, print_json, working
+from .estimates import estimated
+from .plan_tables import overhead
+from .planning import Asked
+
+
+def show_front(
+    network: Network,
+    asked: Asked,
+    board: Board | None,
+    core: str | None,
+    model: Path,
+    page: Path | None,
+    output: Path,
+    as_json: bool,
+) -> None:
+    """Writes the plans and prints them; an error when not one of them fits the board."""
+    with working(f"searching {network.name}"):
+        found = front(
+            network,
+            board,
+            alignment=asked.alignment,
+            pull_rows=asked.pull_rows,
+            max_overhead=asked.max_overhead,
+        )
+    paths = [point_path(output, plan) for plan in found.plans]
+    commands = [f"edgewright compile {quote(str(model))} --plan {quote(str(path))}" for path in paths]
+    files: dict[Path, str | bytes] = {path: plan_text(plan) for path, plan in zip(paths, found.plans, strict=True)}
+    if page:
+        seconds = _seconds(found.plans, board, core)
+        files[page] = front_page(
+            found.plans, plain=found.plain, model=str(model), commands=commands, estimates=seconds
+        )
+    write_together(files)
+    if as_json:
+        print_json([[plan.peak_bytes, plan.macs] for plan in found.plans])
+    else:
+        console.print(_table(found, board, core, paths))
+        if page:
+            console.print(f"wrote {page}", style="dim", soft_wrap=True)
+        console.print(f"compile a point:  {escape(commands[-1])}", style="dim", soft_wrap=True)
+    least = found.plans[-1]
+    verdict = fit(least, board)
+    if not verdict.fits:
+        raise Infeasible(refusal(least, verdict, critical_buffers(least)))
+
+
+def point_path(output: Path, plan: Plan) -> Path:
+    """Where a point's plan goes: the peak becomes part of the name, which lies in `output` if that is a folder."""
+    if output.is_dir():
+        output = output / "plan.json"
+    return output.with_name(f"{output.stem}-{plan.peak_bytes}{output.suffix or '.json'}")
+
+
+def _seconds(plans: Sequence[Plan], board: Board | None, core: str | None) -> list[float] | None:
+    """Estimated seconds of a run at the board's clock, one instruction a cycle; nothing where none can be told."""
+    found = [estimated(plan, core) for plan in plans]
+    if board is None or not board.processors:
+        return None
+    known = [estimate.seconds(board.processors[0].clock) for estimate in found if estimate is not None]
+    return known if len(known) == len(plans) else None
+
+
+def _table(found: Front, board: Board | None, core: str | None, paths: Sequence[Path]) -> Table:
+    table = Table(title=f"{escape(found.plain.network.name)}: RAM against work", title_justify="left")
+    for heading in ("peak RAM", "of plain", "MACs", "extra"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("stages")
+    table.add_column("instructions", justify="right", no_wrap=True)
+    if board:
+        table.add_column(f"on {board.name}")
+    table.add_column("plan", overflow="fold")
+    rows = [("plain", found.plain), *((str(path), plan) for path, plan in zip(paths, found.plans, strict=True))]
+    for name, plan in rows:
+        estimate = estimated(plan, core)
+        table.add_row(
+            words.count(plan.peak_bytes),
+            words.percent(plan.peak_bytes, found.plain.peak_bytes),
+            words.count(plan.macs),
+            overhead(plan),
+            _mixture(plan),
+            f"≈ {words.rounded_count(estimate.instructions)}" if estimate else "–",
+            *(("fits" if fit(plan, board).fits else "too large",) if board else ()),
+            escape(name),
+            style="dim" if plan is found.plain else None,
+        )
+    return table
+
+
+def _mixture(plan: Plan) -> str:
+    """How many stages run which way: "9 whole, 1 by rows"."""
+    used = Counter(techniques(plan).values())
+    whole = used.pop(Technique.WHOLE, 0) + used.pop(Technique.IN_PLACE, 0)
+    parts = [f"{used[kind]} {kind.label}" for kind in Technique if used[kind]]
+    return ", ".join([*([f"{whole} whole"] if whole else []), *parts])

@@ -1,0 +1,104 @@
+"""Tables of a plan: its stages, what it needs in all, what each technique saved."""
+
+from __future__ import annotations
+
+from rich.markup import escape
+from rich.table import Table
+
+from .. import words
+from ..platform import Board
+from ..program import Plan
+from .estimates import estimate_words, estimated
+from .stretches import how
+
+
+def stages_table(plan: Plan, most: int = 40) -> Table:
+    """The stages around the fullest one, when there are many."""
+    network = plan.network
+    live = plan.live_bytes
+    table = Table(title=f"{escape(network.name)}: order and addresses", title_justify="left")
+    for heading in ("#", "layer", "operator", "output"):
+        table.add_column(heading, overflow="fold", justify="right" if heading == "#" else "left")
+    for heading in ("at", "bytes", "in use"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    buffers = {buffer.name: buffer for buffer in plan.buffers}
+    peak = max(live, default=0)
+    centre = live.index(peak) if live else 0
+    first = max(0, min(centre - most // 2, len(live) - most))
+    if first:
+        table.add_row("", f"… {first} before")
+    for index, stage in list(enumerate(plan.program.stages))[first : first + most]:
+        layers = [network.by_name[name] for name in stage.layers]
+        kinds = [words.operator(layer.op, network.shapes(layer)) for layer in layers]
+        tensor, view = network.tensors[layers[-1].output], plan.views[layers[-1].output]
+        table.add_row(
+            str(index),
+            escape(stage.name),
+            escape(kinds[0] if len(kinds) == 1 else f"{len(kinds)} layers, {how(plan, stage)}"),
+            "x".join(map(str, tensor.shape)),
+            words.count(buffers[view.buffer].offset + view.offset),
+            words.count(tensor.bytes),
+            words.count(live[index]),
+            style="bold" if live[index] == peak else None,
+        )
+    if first + most < len(live):
+        table.add_row("", f"… {len(live) - first - most} after; the plan file and --page have all")
+    return table
+
+
+def summary_table(plan: Plan, board: Board | None, plain: Plan | None = None, core: str | None = None) -> Table:
+    """The totals; `plain` is the plan to compare with, `core` whose instructions are estimated."""
+    grid = Table.grid(padding=(0, 2))
+    size = words.rounded_size(plan.peak_bytes)
+    grid.add_row("peak RAM", f"{words.count(plan.peak_bytes)} B", f"{size}, {_proof(plan)}")
+    if len(plan.arenas) > 1:
+        for name, used in plan.arenas.items():
+            grid.add_row("", f"{words.count(used)} B", f"in {name}")
+    if plain is not None:
+        grid.add_row("plain peak", f"{words.count(plain.peak_bytes)} B", _saved(plan, plain))
+    weights = f"{words.rounded_size(plan.flash_bytes)} of weights"
+    grid.add_row("flash", f"{words.count(plan.flash_bytes)} B", weights)
+    grid.add_row("work", f"{words.rounded_count(plan.macs)} MACs", _work(plan))
+    found = estimated(plan, core)
+    if found is not None and core is not None:
+        about = estimate_words(found, core, estimated(plain, core) if plain else None)
+        grid.add_row("instructions", f"≈ {words.rounded_count(found.instructions)}", about)
+    if board:
+        grid.add_row("board", board.name, escape(board.title or ""))
+    return grid
+
+
+def _proof(plan: Plan) -> str:
+    if plan.optimal:
+        return "proven least"
+    gap = (plan.peak_bytes - plan.bound_bytes) / plan.peak_bytes
+    return f"bound {words.count(plan.bound_bytes)} B, gap {gap:.1%}"
+
+
+def _saved(plan: Plan, plain: Plan) -> str:
+    saved = 1 - plan.peak_bytes / plain.peak_bytes if plain.peak_bytes else 0.0
+    return f"best order and layout of whole layers; {saved:.1%} saved"
+
+
+def overhead(plan: Plan) -> str:
+    """The extra MACs in percent."""
+    return f"{plan.macs / plan.macs_plain - 1:+.1%}" if plan.macs != plan.macs_plain else "none extra"
+
+
+def _work(plan: Plan) -> str:
+    stages, free = words.plural(len(plan.order), "stage"), words.plural(len(plan.free), "layer")
+    return f"{overhead(plan)}; {stages}, {free} for free"
+
+
+def savings_table(plan: Plan) -> Table:
+    table = Table(title="what each technique saved", title_justify="left")
+    table.add_column("technique")
+    table.add_column("peak RAM", justify="right")
+    table.add_column("of the first", justify="right")
+    base = before = plan.savings[0].peak_bytes or 1
+    for saving in plan.savings:
+        idle = saving.peak_bytes == before and saving is not plan.savings[0]
+        share = f"{saving.peak_bytes / base:.0%}"
+        table.add_row(saving.technique, words.count(saving.peak_bytes), share, style="dim" if idle else None)
+        before = saving.peak_bytes
+    return table

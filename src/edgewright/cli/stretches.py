@@ -1,0 +1,133 @@
+"""Which layers of a plan run together and how: one row for each stretch, and one for whole layers between stretches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from rich.markup import escape
+from rich.table import Table
+
+from .. import words
+from ..program import Item, Plan, Stage, Stream, Tiles
+from ..program.techniques import Technique, technique
+
+_WHOLE = (Technique.WHOLE, Technique.IN_PLACE)
+
+
+@dataclass(frozen=True, slots=True)
+class StretchRow:
+    """Some stages next to each other, and what they need."""
+
+    stages: tuple[int, int]  # first and last
+    name: str
+    layers: int
+    how: str
+    kept: str  # what lies in memory of the tensors inside
+    extra: int  # MACs
+    macs: int  # without them
+    live: int  # bytes in use, at most
+
+
+def stretch_rows(plan: Plan) -> tuple[StretchRow, ...]:
+    numbered = list(enumerate(plan.program.stages))
+    groups = groupby(numbered, lambda entry: technique(plan, entry[1]) in _WHOLE)
+    return tuple(row for is_whole, group in groups for row in _rows(plan, is_whole, list(group)))
+
+
+def _rows(plan: Plan, is_whole: bool, stages: Sequence[tuple[int, Stage]]) -> Iterator[StretchRow]:
+    if is_whole:
+        yield _row(plan, stages, "whole")
+    else:
+        for entry in stages:
+            yield _row(plan, [entry], how(plan, entry[1]))
+
+
+def _row(plan: Plan, stages: Sequence[tuple[int, Stage]], how: str) -> StretchRow:
+    network = plan.network
+    layers = [network.by_name[name] for _, stage in stages for name in stage.layers]
+    macs = sum(network.macs(layer) for layer in layers)
+    done = macs if how == "whole" else sum(plan.program.macs_of(stage) for _, stage in stages)
+    first, last = stages[0], stages[-1]
+    return StretchRow(
+        (first[0], last[0]),
+        first[1].name if first is last else f"{first[1].name} .. {last[1].name}",
+        len(layers),
+        how,
+        "" if how == "whole" else _kept(plan, [layer.output for layer in layers]),
+        done - macs,
+        macs,
+        max(plan.live_bytes[at] for at, _ in stages),
+    )
+
+
+def how(plan: Plan, stage: Stage) -> str:
+    """The technique with the number of its parts: "FFMT 2 × 3"."""
+    kind = technique(plan, stage)
+    counts = [words.count(len(tiles.ends)) for tiles in _tiles(stage.body)]
+    match kind:
+        case Technique.STRIPES:
+            return f"{' × '.join(counts)} stripes by rows"
+        case Technique.FFMT:
+            return f"FFMT {' × '.join(counts)} {_along(stage)}"
+        case Technique.FDT:
+            return f"FDT, {' × '.join(counts)} parts" + (", by rows" if _has_stream(stage.body) else "")
+        case _:
+            return kind.label
+
+
+def _along(stage: Stage) -> str:
+    axes = [tiles.axis for tiles in _tiles(stage.body)]
+    return {1: "rows", 2: "columns"}[axes[0]] if len(axes) == 1 else "tiles"
+
+
+def _tiles(body: Iterable[Item]) -> Iterator[Tiles]:
+    """The tiles and those inside of them, outermost first."""
+    for item in body:
+        if isinstance(item, Tiles):
+            yield item
+            yield from _tiles(item.body)
+
+
+def _has_stream(body: Iterable[Item]) -> bool:
+    return any(isinstance(item, Stream) or (isinstance(item, Tiles) and _has_stream(item.body)) for item in body)
+
+
+def _kept(plan: Plan, tensors: Sequence[str]) -> str:
+    """How many rows are kept of how many tensors, and of how many just a tile."""
+    views = [plan.views[name] for name in tensors if name in plan.views]
+    windows = sorted(view.window[1] for view in views if view.window)
+    tiles = sum(1 for view in views if view.tiled and not view.window)
+    parts = []
+    if windows:
+        low, high = windows[0], windows[-1]
+        rows = words.plural(high, "row") if low == high else f"{low} to {high} rows"
+        parts.append(f"{rows} of {words.plural(len(windows), 'tensor')}")
+    if tiles:
+        parts.append(f"a tile of {words.plural(tiles, 'tensor')}")
+    return ", ".join(parts)
+
+
+def stretch_table(plan: Plan, most: int = 30) -> Table:
+    rows = stretch_rows(plan)
+    table = Table(title="what runs together", title_justify="left")
+    table.add_column("#", justify="right", no_wrap=True)
+    for heading in ("layers", "how", "kept inside"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("extra MACs", "in use"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    peak = max((row.live for row in rows), default=0)
+    for row in rows[:most]:
+        table.add_row(
+            words.stage_range(*row.stages),
+            f"{escape(row.name)} ({row.layers})" if row.layers > 1 else escape(row.name),
+            row.how,
+            row.kept,
+            f"{words.count(row.extra)} ({row.extra / row.macs:.1%})" if row.extra else "",
+            words.count(row.live),
+            style="bold" if row.live == peak else None,
+        )
+    if len(rows) > most:
+        table.add_row("", f"… {len(rows) - most} after; the plan file and --page have all")
+    return table

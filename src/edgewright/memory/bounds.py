@@ -1,0 +1,44 @@
+"""Bytes that no plan can do without."""
+
+from __future__ import annotations
+
+from ..network import Layer, Network
+from ..network.operators import Concat, Reshape, Slice
+from ..program import rows_needed
+from .layout.problem import align_up
+from .problems import Techniques
+from .stretch import accumulates, streamable
+
+
+def phased_bound(network: Network, techniques: Techniques, alignment: int) -> int:
+    """Bytes that no plan by rows can do without: what lies outside whole, and the least any one layer needs to run."""
+    layers = (_least(network, layer) for layer in network.layers)
+    return max(least_bound(network, techniques, alignment), *layers, 0)
+
+
+def least_bound(network: Network, techniques: Techniques, alignment: int) -> int:
+    """Bytes that no plan at all can do without: all inputs are there at the beginning, all outputs at the end."""
+    pulled = dict(techniques.pulled)
+    given = sum(align_up(network.tensors[n].bytes, alignment) for n in network.inputs if n not in pulled)
+    wanted = sum(
+        align_up(network.tensors[n].bytes, alignment) for n in network.outputs if n not in network.constants
+    )
+    return max(given, wanted)
+
+
+def _least(network: Network, layer: Layer) -> int:
+    """Bytes that lie in memory at some moment while the layer runs, whole or row by row."""
+    out = network.tensors[layer.output]
+    reads = [network.tensors[name] for name in network.activations(layer)]
+    whole = max((tensor.bytes for tensor in (out, *reads)), default=0)
+    if isinstance(layer.op, Concat | Slice | Reshape) or accumulates(network, layer):
+        return 0  # free, perhaps, or only sums
+    if not streamable(network, layer, ()):
+        return whole
+    rows = 0
+    for tensor in reads:
+        needed = rows_needed(network, layer, tensor.name) or ()
+        most = max((b - a for a, b in needed), default=0)
+        if most > 1:  # a single row may be handed on in pieces
+            rows += most * (tensor.bytes // tensor.shape[1])
+    return min(whole, rows)

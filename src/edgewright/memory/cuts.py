@@ -1,0 +1,244 @@
+"""An order of layers cut into stages: whole layers, and stretches that run row by row (M 4).
+
+A stage's memory is what lies across it, what comes in and goes out whole, and the windows between its layers. The
+peak is the largest over all stages, so the best cuts are a shortest path with `max` in place of `+`; among the paths
+with that peak, the one that streams least is taken, since a layer that is streamed reads its weights again for every
+row.
+
+How a stretch runs is decided by its last layers alone. So one trace per end gives the windows of all its beginnings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..program import sums_bytes
+from .layout.problem import align_up
+from .overlap import Distance, most_shared, plane_scratch
+from .problems import Work
+from .stretch import NARROW, Trace, accumulates, inner_roots, stream_of, streamable, weights_read
+from .ways import COLUMNS, Way, body_of
+
+STEP_COST = 2000  # bytes of weights that a step costs as much as reading
+NEAR = 32  # layers by which a stretch may reach beyond those that need too much as a whole
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Layers [first, last) of the order as one stage."""
+
+    first: int
+    last: int
+    memory: int
+    effort: int  # weights read again and steps made, in bytes
+    way: Way | None = None  # None for a whole layer
+    macs: int = 0  # computed again
+
+
+def _clusters(heavy: Sequence[int]) -> list[tuple[int, int]]:
+    """Where stretches that cover these layers may begin and end; those close to each other are one cluster."""
+    found: list[tuple[int, int]] = []
+    for at in heavy:
+        begin, end = max(0, at - NEAR), at + 1 + NEAR
+        if found and begin <= found[-1][1]:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((begin, end))
+    return found
+
+
+class Cuts:
+    """An order of whole layers, with all ways to cut it into stages."""
+
+    def __init__(self, work: Work, order: Sequence[int]) -> None:
+        self.work, self.network, self.views = work, work.network, work.views
+        self.layers = [work.tasks[step].layers[0] for step in order]
+        self.names = [layer.name for layer in self.layers]
+        self.spans = work.lifetimes(order)
+        self.fits = [streamable(self.network, layer, self.views.free) for layer in self.layers]
+        step_at = {step: at for at, step in enumerate(order)}
+        self.shared: dict[int, int] = {}  # bytes that a whole layer's output shares with its input
+        for (step, x, y), safe in work.pairs.items():
+            at = step_at[step]
+            if self.spans[x][1] == at == self.spans[y][0]:
+                size = most_shared(work.stores[x].size, work.stores[y].size, safe, work.alignment)
+                self.shared[at] = max(size, self.shared.get(at, 0))
+        # By end: where the longest traced stretch begins, all of them, and what longer ones cannot do without.
+        self._known: dict[int, tuple[int, list[Cut], int]] = {}
+
+    def best(self, known: int | None = None) -> list[Cut]:
+        """The stages with the least peak, and among those the least effort.
+
+        Only layers that need more than the best peak so far have to be inside a stretch; as the peak sinks, more do.
+        """
+        wholes = [[self.whole(at)] for at in range(len(self.layers))]
+        arriving, peak = wholes, self.least_peak(wholes)
+        while True:
+            limit = min(peak, known or peak)
+            arriving = self.arriving(wholes, limit)
+            found = self.least_peak(arriving)
+            if found >= peak:
+                return self.easiest(arriving, peak)
+            peak = found
+
+    def arriving(self, wholes: Sequence[list[Cut]], limit: int) -> list[list[Cut]]:
+        """For each layer the stages that end with it: itself, and stretches that stay within the limit."""
+        arriving = [[*whole] for whole in wholes]
+        for begin, end in _clusters([at for at, (whole,) in enumerate(wholes) if whole.memory >= limit]):
+            for last in range(begin + 1, min(end, len(wholes)) + 1):
+                if self.fits[last - 1] or accumulates(self.network, self.layers[last - 1]):
+                    arriving[last - 1] += self.stretches(last, limit, begin)
+        return arriving
+
+    @staticmethod
+    def least_peak(arriving: Sequence[Sequence[Cut]]) -> int:
+        """The least peak of a way through."""
+        peaks = [0]
+        for cuts in arriving:
+            peaks.append(min(max(peaks[cut.first], cut.memory) for cut in cuts))
+        return peaks[-1]
+
+    def easiest(self, arriving: Sequence[Sequence[Cut]], peak: int) -> list[Cut]:
+        """The cheapest way through cuts that stay within the peak."""
+        effort: list[float] = [0.0]
+        taken: list[Cut | None] = [None]
+        for cuts in arriving:
+            within = [cut for cut in cuts if cut.memory <= peak]
+            best = min(within, key=lambda cut: effort[cut.first] + cut.effort, default=None)
+            effort.append(effort[best.first] + best.effort if best else float("inf"))
+            taken.append(best)
+        found: list[Cut] = []
+        at = len(arriving)
+        while at:
+            cut = taken[at]
+            assert cut is not None
+            found.append(cut)
+            at = cut.first
+        return found[::-1]
+
+    def whole(self, at: int) -> Cut:
+        alive = [root for root, (first, last) in self.spans.items() if first <= at <= last]
+        memory = sum(self.work.stores[root].size for root in alive)
+        return Cut(at, at + 1, memory - max(self.shared.get(at, 0), self._saved_by_planes(at)), 0)
+
+    def _saved_by_planes(self, at: int) -> int:
+        """Bytes that a depthwise layer saves by working in place, channel by channel."""
+        layer = self.layers[at]
+        x, y = self.views.places[layer.inputs[0]].root if self.fits[at] else "", layer.output
+        if not self.work.techniques.planes or x not in self.spans or self.spans[x][1] != at:
+            return 0
+        kept = x in (*self.network.inputs, *self.network.outputs) or x != layer.inputs[0]
+        scratch = None if kept else plane_scratch(self.network, layer, x, self.work.alignment)
+        return 0 if scratch is None or y not in self.work.stores else max(0, self.size(y) - scratch)
+
+    @cached_property
+    def crossing(self) -> list[int]:
+        """Bytes that lie across each cut."""
+        change = [0] * (len(self.layers) + 2)
+        for root, (first, last) in self.spans.items():
+            change[first + 1] += self.work.stores[root].size
+            change[last + 1] -= self.work.stores[root].size
+        found = [0]
+        for value in change[1:]:
+            found.append(found[-1] + value)
+        return found
+
+    def stretches(self, last: int, limit: int, earliest: int) -> list[Cut]:
+        """The stretches that end right before `last` and stay within the limit.
+
+        The trace is made longer until what must lie in it is too much: what is kept inside only grows.
+        """
+        begin = last - 1  # the last layer itself may do no more than keep sums
+        while begin > earliest and self.fits[begin - 1]:
+            begin -= 1
+        first, cuts, least = self._known.get(last, (last, [], 0))
+        length = 8
+        while first > begin and least <= limit:
+            first = min(first, max(begin, last - length))
+            cuts, least = self._traced(first, last)
+            length *= 2
+        self._known[last] = first, cuts, least
+        return [cut for cut in cuts if cut.memory <= limit]
+
+    def _traced(self, begin: int, last: int) -> tuple[list[Cut], int]:
+        """The stretches within [begin, last) that end with it, and what a longer one cannot do without."""
+        names = self.names[begin:last]
+        stream = stream_of(body_of(self.network, Way(tuple(names)), self.views.free))
+        assert stream is not None
+        trace = Trace(self.network, self.views, stream)
+        rolling = inner_roots(self.network, self.views, names)
+        memory = least = self.crossing[last] + self.sums(last - 1)  # behind the stretch, written by it or before
+        handed: dict[int, int] = {}  # bytes of what each unit hands on inside
+        effort, found = 0, []
+        for first in range(last - 1, begin - 1, -1):
+            layer = self.layers[first]
+            # What is read for the last time inside comes from outside as long as its writer is not inside too.
+            memory += sum(self.size(root) for root in self.dying[first])
+            for root in self.born[first]:
+                if root in rolling and self.spans[root][1] < last:
+                    memory -= self.size(root)
+                    if root in trace.passing:
+                        unit = trace.passing[root]
+                        handed[unit] = handed.get(unit, 0) + self.narrow(root)
+                        continue
+                    window = trace.window(root, rolling[root], self.work.alignment)
+                    memory += window
+                    least += window
+            rows = self.network.tensors[layer.inputs[0]].shape[1]
+            effort += (rows - 1) * (weights_read(self.network, layer) + STEP_COST)
+            needed = memory + max(handed.values(), default=0) - self._trailing(trace, first, last)
+            found.append(Cut(first, last, needed, effort, Way(tuple(self.names[first:last]))))
+        return found, least
+
+    def narrow(self, root: str) -> int:
+        """Bytes of a few pixels of a row."""
+        tensor = self.network.tensors[root]
+        if len(tensor.shape) != 4:
+            return tensor.bytes
+        columns = tensor.shape[COLUMNS]
+        return align_up(min(columns, NARROW) * (tensor.bytes // (tensor.shape[1] * columns)), self.work.alignment)
+
+    def sums(self, at: int) -> int:
+        """Bytes of running sums, should this layer keep any."""
+        layer = self.layers[at]
+        needed = sums_bytes(self.network, layer) if accumulates(self.network, layer) else 0
+        return align_up(needed, self.work.alignment)
+
+    def size(self, root: str) -> int:
+        return self.work.stores[root].size
+
+    @cached_property
+    def dying(self) -> list[list[str]]:
+        found: list[list[str]] = [[] for _ in self.layers]
+        for root, (_, last) in self.spans.items():
+            if not self.work.stores[root].is_output:
+                found[last].append(root)
+        return found
+
+    @cached_property
+    def born(self) -> list[list[str]]:
+        found: list[list[str]] = [[] for _ in self.layers]
+        for root, (first, _) in self.spans.items():
+            if not self.work.stores[root].is_input:
+                found[first].append(root)
+        return found
+
+    @cached_property
+    def _partial(self) -> set[str]:
+        """Buffers with tensors in them that do not fill them from end to end: nothing trails these."""
+        return {place.root for name, place in self.views.places.items() if self.work.filled(name) is None}
+
+    def _trailing(self, trace: Trace, first: int, last: int) -> int:
+        """The most bytes that an output of the stretch shares with an input that dies in it."""
+        if not self.work.techniques.overlap:
+            return 0
+        best = 0
+        for (x, y), lag in trace.lags.items():
+            store, (born, dead) = self.work.stores[x], self.spans[x]
+            dies = first <= dead < last and (born < first or store.is_input) and not store.is_output
+            if dies and self.spans[y][0] >= first and x != y and not self._partial & {x, y}:
+                safe = Distance(lag, self.size(x))
+                best = max(best, most_shared(self.size(x), self.size(y), safe, self.work.alignment))
+        return best

@@ -1,0 +1,140 @@
+"""The conversions at a network's ends left to its caller: stored integers go in, and come out, as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...errors import InputError
+from ..interface import conversion
+from ..network import Layer, Network, check
+from ..operators import Dequantize, Quantize, Reshape, Transpose
+from ..tensor import Tensor
+from .draft import Draft
+
+MOVES = (Reshape, Transpose)  # what may lie between an end and its conversion: it treats all elements alike
+
+
+def with_quantised_interface(network: Network, inputs: bool = True, outputs: bool = False) -> Network:
+    """The network without the layers that turn its inputs into stored integers, or stored integers into its outputs.
+
+    Names and layouts stay; `file_tensors` and the notes say what is now the caller's to convert. Ends that have no
+    such layer stay as they are; that there is none at all is an error.
+    """
+    if inputs:
+        network = _without(network, network.inputs, is_input=True)
+    if outputs:
+        network = _without(network, network.outputs, is_input=False)
+    return check(network)
+
+
+@dataclass(frozen=True)
+class _End:
+    """An input or an output, the layers next to it that only convert, and those between that only move data."""
+
+    name: str
+    moved: tuple[str, ...]  # tensors between the conversion and the outside, the input or output itself included
+    layers: tuple[Layer, ...]
+    stored: Tensor
+
+
+def _without(network: Network, names: tuple[str, ...], is_input: bool) -> Network:
+    find, drop = (_entry, _without_first) if is_input else (_exit, _without_last)
+    reasons = []
+    dropped = False
+    for name in dict.fromkeys(names):
+        end = find(network, name)
+        if isinstance(end, str):
+            reasons.append(f"'{name}' {end}")
+        else:
+            network, dropped = _noted(drop(network, end), network.tensors[name]), True
+    if not dropped:
+        what = "input" if is_input else "output"
+        raise InputError(
+            f"'{network.name}' has no {what} whose quantisation could be left to the caller: {'; '.join(reasons)}. "
+            f"Leave out --quantised-{what}"
+        )
+    return network
+
+
+def _noted(network: Network, theirs: Tensor) -> Network:
+    name = theirs.name
+    known = replace(network, file_tensors={**network.file_tensors, name: theirs})
+    way = "output '{}' is given" if name in network.outputs else "input '{}' is taken"
+    note = f"{way.format(name)} as {known.tensors[name].dtype.value}: {conversion(known, name)}"
+    return replace(known, notes=(*network.notes, note))
+
+
+def _entry(network: Network, name: str) -> _End | str:
+    """Where the input is quantised; or why it is not, in words."""
+    theirs, moved = network.tensors[name], [name]
+    if not theirs.dtype.is_float and theirs.quant is None:
+        return f"holds {theirs.dtype.value} that stand for themselves"
+    while True:
+        readers = network.readers[moved[-1]]
+        if moved[-1] in network.outputs or any(layer.output in network.outputs for layer in readers):
+            return "leads straight to an output"
+        if len(readers) == 1 and isinstance(readers[0].op, MOVES):
+            moved.append(readers[0].output)
+            continue
+        kinds = {(network.tensors[r.output].dtype, network.tensors[r.output].quant) for r in readers}
+        if not all(isinstance(layer.op, Quantize) for layer in readers) or len(kinds) != 1:
+            return _otherwise(theirs, readers)
+        stored = network.tensors[readers[0].output]
+        return _refused(theirs, stored) or _End(name, tuple(moved), readers, stored)
+
+
+def _otherwise(theirs: Tensor, readers: tuple[Layer, ...]) -> str:
+    if not theirs.dtype.is_float:
+        return f"is {theirs.dtype.value} already"
+    shown = " and ".join(f"'{layer.name}' ({type(layer.op).__name__})" for layer in readers[:2])
+    more = f" and {len(readers) - 2} more" if len(readers) > 2 else ""
+    return f"is read by {shown}{more}, which take{'s' * (len(readers) == 1)} {theirs.dtype.value}"
+
+
+def _exit(network: Network, name: str) -> _End | str:
+    """Where the output ceases to be stored integers; or why it never was any, in words."""
+    theirs, moved = network.tensors[name], [name]
+    while True:
+        layer = network.producers.get(moved[-1])
+        known = min(len(moved) - 1, 1)  # readers on the way here
+        if len(network.readers[moved[-1]]) > known:
+            return "is read by other layers too"
+        if layer is None or (len(moved) > 1 and moved[-1] in network.outputs):
+            return "is an input, a constant or another output too"
+        source = network.tensors[layer.inputs[0]]
+        if isinstance(layer.op, MOVES):
+            moved.append(source.name)
+            continue
+        if not isinstance(layer.op, Dequantize | Quantize) or source.dtype.is_float:
+            kind = f"is computed as {theirs.dtype.value} by '{layer.name}' ({type(layer.op).__name__})"
+            return kind if theirs.dtype.is_float else f"is {theirs.dtype.value} already"
+        if source.name not in network.producers or source.name in network.outputs:
+            return "is an input, a constant or another output too"
+        return _refused(theirs, source) or _End(name, tuple(moved), (layer,), source)
+
+
+def _refused(theirs: Tensor, stored: Tensor) -> str:
+    if stored.quant is None or stored.quant.is_per_channel:
+        return "has a scale for each channel"
+    return f"is {theirs.dtype.value} already" if stored.dtype is theirs.dtype else ""
+
+
+def _without_first(network: Network, end: _End) -> Network:
+    draft = _storing(network, end)
+    for layer in end.layers:
+        draft.bypass(layer.output, end.moved[-1])
+    return draft.finish()
+
+
+def _without_last(network: Network, end: _End) -> Network:
+    draft = _storing(network, end)
+    draft.bypass(end.moved[-1], end.stored.name)
+    return draft.finish()
+
+
+def _storing(network: Network, end: _End) -> Draft:
+    """The network with stored integers between the end and its conversion."""
+    draft = Draft(network)
+    for name in end.moved:
+        draft.tensors[name] = replace(draft.tensors[name], dtype=end.stored.dtype, quant=end.stored.quant)
+    return draft

@@ -1,0 +1,169 @@
+"""The blocks that paths of fused tiling are built of (S fig. 4.11), and which of them a layer can be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from itertools import groupby, pairwise
+from math import lcm, prod
+
+from ..memory.ways import CHANNELS, COLUMNS
+from ..network import Interval, Layer, Network, Region, Shape
+from ..network.operators import (
+    AvgPool2d,
+    Conv2d,
+    ConvTranspose2d,
+    Dense,
+    Elementwise,
+    Gather,
+    MaxPool2d,
+    Op,
+    Pad,
+    Reduce,
+    Reshape,
+    Resize,
+)
+from ..program import ROWS, rows_needed, summed_axes
+
+
+class Terminal(Enum):
+    """How a tensor is split where a block reads or writes it."""
+
+    I = "I"  # noqa: E741  path start: whole, about to be split
+    O = "O"  # noqa: E741  path end: recombined
+    PD_D = "PD_D"  # partitioned along its channels
+    PD_FM = "PD_FM"  # partitioned along rows, columns or both of its feature maps
+
+
+@dataclass(frozen=True)
+class Block:
+    """What can become of an operation in a path; without operators it is inserted rather than replacing one."""
+
+    name: str
+    joins: tuple[tuple[Terminal, Terminal], ...]  # the terminals at its input and its output that go together
+    operators: tuple[type, ...] = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_WINDOWS = (Conv2d, ConvTranspose2d, MaxPool2d, AvgPool2d, Resize)
+
+SPLIT = Block("SPLIT", ((Terminal.I, Terminal.PD_D), (Terminal.I, Terminal.PD_FM)))
+FDTO = Block("FDTO", ((Terminal.I, Terminal.PD_D),), (Conv2d, ConvTranspose2d, Dense, Gather))
+PART = Block(
+    "PART",
+    ((Terminal.PD_D, Terminal.PD_D), (Terminal.PD_FM, Terminal.PD_FM)),
+    (Elementwise, *_WINDOWS, Pad, Reduce, Reshape),
+)
+CONCAT = Block("CONCAT", ((Terminal.PD_D, Terminal.O), (Terminal.PD_FM, Terminal.O)))
+FDTI = Block("FDTI", ((Terminal.PD_D, Terminal.O),), (Conv2d, Dense))
+FFMT = Block("FFMT", ((Terminal.PD_FM, Terminal.PD_FM),), _WINDOWS)
+
+BLOCKS = (SPLIT, FDTO, PART, CONCAT, FDTI, FFMT)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A tensor cut into even parts along channels (PD_D), or along rows, columns or both (PD_FM)."""
+
+    cuts: tuple[tuple[int, int], ...]  # axis, number of parts
+
+    @property
+    def terminal(self) -> Terminal:
+        return Terminal.PD_D if self.axes == (CHANNELS,) else Terminal.PD_FM
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        return tuple(axis for axis, _ in self.cuts)
+
+    @property
+    def parts(self) -> int:
+        return prod(parts for _, parts in self.cuts)
+
+    def __str__(self) -> str:
+        names = {CHANNELS: "channels", ROWS: "rows", COLUMNS: "columns"}
+        axes = " and ".join(names[axis] for axis in self.axes)
+        return f"{self.terminal.value} along {axes}, N={'x'.join(str(parts) for _, parts in self.cuts)}"
+
+
+def matches(network: Network, layer: Layer, source: str, partition: Partition) -> tuple[Block, ...]:
+    """The blocks that a layer can be where its output (FDTO), its input `source` (FDTI) or both are partitioned."""
+    return tuple(block for block in BLOCKS if _suits(network, layer, source, partition, block))
+
+
+def _suits(network: Network, layer: Layer, source: str, partition: Partition, block: Block) -> bool:
+    if not isinstance(layer.op, block.operators):
+        return False
+    if block is FDTO:
+        return partition.terminal is Terminal.PD_D and _fans_out(network, layer, source, partition.parts)
+    if block is FDTI:
+        return partition.terminal is Terminal.PD_D and _fans_in(network, layer, source)
+    if partition.terminal is Terminal.PD_D:
+        runs = channel_runs(network, layer, source) if block is PART else None
+        return runs is not None and partition.parts <= _size(network, layer, CHANNELS) // runs[0]
+    wanted = (FFMT,) if isinstance(layer.op, _WINDOWS) else (PART,)
+    return block in wanted and all(_moves(network, layer, source, axis, n) for axis, n in partition.cuts)
+
+
+def _fans_out(network: Network, layer: Layer, source: str, parts: int) -> bool:
+    """Whether every channel is computed from all that is read of the input."""
+    shape = network.tensors[layer.output].shape
+    which, shapes = layer.inputs.index(source), network.shapes(layer)
+    whole = Region.whole(shape)
+    one = layer.op.needs(whole.with_axis(len(shape) - 1, (0, 1)), shapes)[which]
+    return parts <= shape[-1] and one == layer.op.needs(whole, shapes)[which]
+
+
+def _fans_in(network: Network, layer: Layer, source: str) -> bool:
+    """Whether each channel of the input contributes its own sum to all of the output."""
+    rank = len(network.tensors[source].shape)
+    return source == layer.inputs[0] and rank - 1 in summed_axes(network, layer)
+
+
+def _moves(network: Network, layer: Layer, source: str, axis: int, parts: int) -> bool:
+    """Whether the output has that many rows (or columns), and they read different ones of the input."""
+    shape = network.tensors[layer.output].shape
+    if len(shape) != 4 or shape[axis] < parts:
+        return False
+    rows = rows_needed(network, layer, source, axis)
+    return rows is not None and rows[0] != rows[-1]
+
+
+def channel_runs(network: Network, layer: Layer, source: str) -> tuple[int, int] | None:
+    """(n, m): each n channels of the output are computed from their own m of the input; None where they mix."""
+    shapes, out = network.shapes(layer), network.tensors[layer.output].shape
+    return _runs(layer.op, shapes, layer.inputs.index(source), out)
+
+
+@lru_cache(maxsize=4096)
+def _runs(op: Op, shapes: tuple[Shape, ...], which: int, out: Shape) -> tuple[int, int] | None:
+    channels = list(_channels_read(op, shapes, which, out))
+    runs = [(len(list(same)), stop - start) for (start, stop), same in groupby(channels)]
+    at = [start for (start, _), _ in groupby(channels)]
+    is_dense = len(set(runs)) == 1 and at == [index * runs[0][1] for index in range(len(runs))]
+    return runs[0] if is_dense and runs[0][1] > 0 and len(runs) * runs[0][1] == shapes[which][-1] else None
+
+
+def _channels_read(op: Op, shapes: tuple[Shape, ...], which: int, out: Shape) -> Iterator[Interval]:
+    whole = Region.whole(out)
+    for channel in range(out[-1]):
+        yield op.needs(whole.with_axis(len(out) - 1, (channel, channel + 1)), shapes)[which].bounds[-1]
+
+
+def with_runs(unit: int, runs: tuple[int, int]) -> int:
+    """What parts of a layer's output must be a multiple of, when those of its input are multiples of `unit`."""
+    written, read = runs
+    return lcm(unit, read) // read * written
+
+
+def overlaps(network: Network, layer: Layer, source: str, partition: Partition) -> bool:
+    """Whether neighbours along a split axis read the same: a kernel larger than its stride (S 4.3.3)."""
+    rows = [rows_needed(network, layer, source, axis) for axis in partition.axes if axis != CHANNELS]
+    return any(below[0] < above[1] for found in rows if found for above, below in pairwise(found))
+
+
+def _size(network: Network, layer: Layer, axis: int) -> int:
+    return network.tensors[layer.output].shape[axis]

@@ -1,0 +1,118 @@
+"""Tilings asked for by hand: "conv1..conv3:rows=4" becomes the layers it names and where each part ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..errors import InputError
+from ..memory import Techniques, Way, even_ends
+from ..memory.legal import driven_size, known_layers
+from ..memory.streamed import loose_work
+from ..memory.ways import CHANNELS, COLUMNS, Cut, body_of
+from ..network import Network
+from ..program import ROWS, Tiles
+
+FORM = "FIRST..LAST:rows=4"
+STRIPES = "stripes"  # parts along columns, row by row inside
+AXES = {"rows": ROWS, "columns": COLUMNS, "channels": CHANNELS, STRIPES: COLUMNS}
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """What was asked for: a layer or FIRST..LAST, and into how many parts along which axes, the outermost first."""
+
+    layers: str
+    parts: tuple[tuple[str, int], ...]  # by the names in `AXES`
+
+    @property
+    def by_rows(self) -> bool:
+        return self.parts[0][0] == STRIPES
+
+
+def parse_tile(text: str) -> Tile:
+    """The request in such a text; which layers there are is not looked at.
+
+    >>> parse_tile("conv1..conv3:rows=2,columns=3").parts
+    (('rows', 2), ('columns', 3))
+    """
+    layers, _, cuts = text.rpartition(":")
+    parts = tuple(_part(text, cut) for cut in cuts.split(","))
+    names = [name for name, _ in parts]
+    if not layers.strip():
+        raise InputError(f"'{text}' names no layers: write {FORM}")
+    if len(set(names)) < len(names):
+        raise InputError(f"'{text}' cuts the same axis twice")
+    if STRIPES in names and len(names) > 1:
+        raise InputError(f"'{text}': stripes are columns that run row by row inside, and go with no other cut")
+    return Tile(layers.strip(), parts)
+
+
+def _part(text: str, cut: str) -> tuple[str, int]:
+    name, _, count = (word.strip() for word in cut.partition("="))
+    if name not in AXES or not count.isdecimal() or not 2 <= int(count) <= 10**6:
+        raise InputError(
+            f"'{text}' is not of the form {FORM}: after the colon come rows=, columns=, channels= or stripes=, "
+            "each with a number of parts from 2"
+        )
+    return name, int(count)
+
+
+def layer_range(network: Network, text: str) -> tuple[str, ...]:
+    """The layers that "NAME" or "FIRST..LAST" stands for, in the order of the network, both ends included."""
+    names = list(network.by_name)
+    if text in network.by_name:
+        return (text,)
+    first, last = _ends(network, text)
+    known_layers(network, (first, last))
+    a, b = names.index(first), names.index(last)
+    if a > b:
+        raise InputError(f"layer '{last}' comes before '{first}': write {last}..{first}")
+    return tuple(names[a : b + 1])
+
+
+def _ends(network: Network, text: str) -> tuple[str, str]:
+    """The two names around dots; names may have dots themselves, so that the ones that exist decide."""
+    at = [i for i in range(len(text)) if text.startswith("..", i)]
+    splits = [(text[:i].strip(), text[i + 2 :].strip()) for i in at]
+    known = [ends for ends in splits if set(ends) <= set(network.by_name)]
+    return (known or splits or [(text, text)])[0]
+
+
+def tile_way(network: Network, tile: Tile) -> Way:
+    """The way to run these layers, in parts as even as can be."""
+    free = set(loose_work(network, Techniques(), 1).views.free)
+    layers = tuple(name for name in layer_range(network, tile.layers) if name not in free)
+    if not layers:
+        raise InputError(
+            f"'{tile.layers}' computes nothing: its output lies where its input does, so nothing is cut"
+        )
+    cuts = tuple((AXES[name], (count,)) for name, count in tile.parts)
+    way = Way(layers, cuts, by_rows=tile.by_rows)
+    return replace(way, tiles=_measured(network, way, free))
+
+
+def _measured(network: Network, way: Way, free: set[str]) -> tuple[Cut, ...]:
+    """The cuts with their ends, for which the layers that drive them must be known."""
+    found: list[Cut] = []
+    item: object = body_of(network, way, free)[0]
+    while isinstance(item, Tiles):
+        (count,) = item.ends
+        found.append((item.axis, _even(network, way, item, count)))
+        item = item.body[0]
+    return tuple(found)
+
+
+def _even(network: Network, way: Way, tiles: Tiles, count: int) -> tuple[int, ...]:
+    if tiles.axis != CHANNELS and any(_rank(network, step.layer) != 4 for step in tiles.steps if not step.share):
+        return (count,)  # no image: refused where ways are checked, by the layer's name
+    size = driven_size(network, tiles)
+    if count > size:
+        what = {axis: name for name, axis in AXES.items() if name != STRIPES}[tiles.axis]
+        raise InputError(
+            f"'{way.name}' cannot be cut into {count} parts along {what}: there are {size} {what} at '{tiles.sinks[0]}'"
+        )
+    return even_ends(size, count)
+
+
+def _rank(network: Network, layer: str) -> int:
+    return len(network.tensors[network.by_name[layer].output].shape)

@@ -1,0 +1,295 @@
+"""All ways to run the stretches of an order: whole, by rows, in stripes of columns, in tiles, by channels.
+
+What a stretch needs follows from its end alone: tiles of its last layers say what every layer before computes. So one
+pass from each end backwards prices all its beginnings. Memory is what lies across the stretch, what comes in and goes
+out whole, and what is kept inside; the real layout confirms it afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from ..memory.cuts import STEP_COST, Cut, Cuts
+from ..memory.kept import is_aligned
+from ..memory.layout.problem import align_up
+from ..memory.stretch import Trace, accumulates, inner_roots, stream_of, weights_read
+from ..memory.ways import CHANNELS, COLUMNS, Way, body_of, even_ends, sinks
+from ..network import Interval, Layer, Region
+from ..program import ROWS, Stream, Tiles, Tiling, summed_axes, sums_bytes
+
+STRIPES = (2, 3, 4, 5, 6, 8, 10, 12, 16)
+GRIDS = tuple((n, n) for n in (2, 3, 4, 5)) + tuple((n, 1) for n in (2, 3, 4, 6, 8, 12, 16, 25))
+CHANNEL_PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25)
+CHANNEL_UNIT = 4  # channels that kernels like to compute together
+LONGEST = 48  # layers of a stretch in tiles
+
+Ends = tuple[tuple[int, tuple[int, ...]], ...]  # axes, and where tiles of the last layer end along each
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How the tiles of a stretch are cut: parts along axes, and what happens inside of one."""
+
+    parts: tuple[tuple[int, int], ...]  # (axis, how many), outermost first
+    by_rows: bool
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        return tuple(axis for axis, _ in self.parts)
+
+
+def shapes() -> Iterator[Shape]:
+    """Every kind of tiles that is tried."""
+    for n in STRIPES:
+        yield Shape(((COLUMNS, n),), True)
+    for rows, columns in GRIDS:
+        yield Shape(((ROWS, rows), (COLUMNS, columns)) if columns > 1 else ((ROWS, rows),), False)
+    for n in CHANNEL_PARTS:
+        yield Shape(((CHANNELS, n),), False)
+        yield Shape(((CHANNELS, n),), True)
+
+
+class Candidates(Cuts):
+    """An order of whole layers, with all ways to cut it into stages and to run each of them."""
+
+    def tiled(self, last: int, limit: int) -> list[Cut]:
+        """The stretches in tiles that end right before `last` and stay below the limit, the best of each beginning."""
+        found: list[Cut] = []
+        seen = set()
+        if self.crossing[last] >= limit:
+            return []
+        for shape in shapes():
+            cut = self._cuts_of(last, shape)
+            if cut is None or (cut, shape.by_rows) in seen:
+                continue
+            seen.add((cut, shape.by_rows))
+            found += self._priced(last, shape, cut, limit)
+        return _undominated(found)
+
+    def _cuts_of(self, last: int, shape: Shape) -> Ends | None:
+        """Where the tiles of the last layer end along each axis; None where it cannot be cut so."""
+        layer = self.layers[last - 1]
+        tensor = self.network.tensors[layer.output]
+        found = []
+        for axis, parts in shape.parts:
+            size = self._driven(layer, axis, shape)
+            if size is None or size < parts or (axis != CHANNELS and len(tensor.shape) != 4):
+                return None
+            unit = CHANNEL_UNIT if axis == CHANNELS and size >= CHANNEL_UNIT * parts else 1
+            found.append((axis, even_ends(size, parts, unit)))
+        if any(len(ends) < 2 for _, ends in found):
+            return None
+        return tuple(found)
+
+    def _driven(self, layer: Layer, axis: int, shape: Shape) -> int | None:
+        """What the tiles of a last layer are parts of: indices of its output, or of the input that it sums up."""
+        if shape.by_rows and not (self.fits[self.at[layer.name]] or accumulates(self.network, layer)):
+            return None
+        if axis == CHANNELS and self._is_fan_in(layer):
+            return self.network.tensors[layer.inputs[0]].shape[-1]
+        if axis != CHANNELS and accumulates(self.network, layer):
+            return self.network.tensors[layer.inputs[0]].shape[axis]
+        shape_ = self.network.tensors[layer.output].shape
+        return shape_[axis] if len(shape_) > max(axis, 0) else None
+
+    @cached_property
+    def at(self) -> Mapping[str, int]:
+        return {name: at for at, name in enumerate(self.names)}
+
+    def _is_fan_in(self, layer: Layer) -> bool:
+        """Whether the layer sums over the channels of its input, so that channels can come part by part."""
+        rank = len(self.network.shapes(layer)[0])
+        return len(layer.inputs) > 1 and rank - 1 in summed_axes(self.network, layer)
+
+    def _priced(self, last: int, shape: Shape, cut: Ends, limit: int) -> list[Cut]:
+        begin = self._earliest(last, shape)
+        if last - begin < 2:
+            return []
+        names = tuple(self.names[begin:last])
+        way = Way(names, cut, shape.by_rows)
+        return list(_Pricing(self, way, begin, last, limit).priced())
+
+    def traced(self, begin: int, last: int, stream: Stream) -> Trace:
+        """The stretch as it runs row by row; the same for any number of parts."""
+        key = begin, last, frozenset(step.layer for step in stream.steps if step.share)
+        if key not in self._traces:
+            self._traces[key] = Trace(self.network, self.views, stream)
+        return self._traces[key]
+
+    @cached_property
+    def _traces(self) -> dict[tuple[int, int, frozenset[str]], Trace]:
+        return {}
+
+    def _earliest(self, last: int, shape: Shape) -> int:
+        """The first layer that a stretch may reach back to."""
+        begin = last - 1
+        while begin > self.earliest(last):
+            layer = self.layers[begin - 1]
+            if shape.by_rows and not self.fits[begin - 1]:
+                break
+            if CHANNELS not in shape.axes and len(self.network.tensors[layer.output].shape) != 4:
+                break
+            begin -= 1
+            if CHANNELS in shape.axes and self._mixes_channels(begin):
+                break  # it makes some channels of all that it reads: a fan-out, with which a stretch begins
+        return begin
+
+    def _mixes_channels(self, at: int) -> bool:
+        """Whether each channel that the layer computes takes all channels of what it reads."""
+        if at not in self._mixing:
+            layer = self.layers[at]
+            out = Region.whole(self.network.tensors[layer.output].shape)
+            needs = layer.op.needs(out.with_axis(len(out.bounds) - 1, (0, 1)), self.network.shapes(layer))
+            pairs = zip(layer.inputs, needs, self.network.shapes(layer), strict=True)
+            reads = [(n, s) for name, n, s in pairs if name not in self.network.constants and s and s[-1] > 1]
+            self._mixing[at] = any(needed.bounds[-1] == (0, shape[-1]) for needed, shape in reads)
+        return self._mixing[at]
+
+    @cached_property
+    def _mixing(self) -> dict[int, bool]:
+        return {}
+
+    def earliest(self, last: int) -> int:
+        """The first layer that any stretch in tiles may reach back to; rows that are pulled come but once."""
+        return max(0, last - LONGEST, *(at + 1 for at in self._pulling if at < last))
+
+    @cached_property
+    def _pulling(self) -> list[int]:
+        pulled = dict(self.work.techniques.pulled)
+        return [at for at, layer in enumerate(self.layers) if any(name in pulled for name in layer.inputs)]
+
+
+def _undominated(cuts: Sequence[Cut]) -> list[Cut]:
+    """For each beginning the cuts that no other beats in memory, MACs and effort."""
+    found: list[Cut] = []
+    best: dict[int, list[Cut]] = {}
+    for cut in sorted(cuts, key=lambda c: (c.memory, c.macs, c.effort)):
+        others = best.setdefault(cut.first, [])
+        if not any(o.macs <= cut.macs and o.effort <= cut.effort for o in others):
+            others.append(cut)
+            found.append(cut)
+    return found
+
+
+class _Pricing:
+    """One kind of tiles up to one end: what all its beginnings need."""
+
+    def __init__(self, cuts: Candidates, way: Way, begin: int, last: int, limit: int) -> None:
+        self.all, self.way, self.begin, self.last, self.limit = cuts, way, begin, last, limit
+        self.network, self.views = cuts.network, cuts.views
+        self.body = body_of(self.network, way, self.views.free)
+        self.parts: list[tuple[int, Mapping[str, tuple[Interval, ...]]]] = []
+        item: object = self.body[0]
+        self.shares: set[str] = set()
+        while isinstance(item, Tiles):
+            self.parts.append((item.axis, Tiling(self.network, item).intervals))
+            self.shares = {step.layer for step in item.steps if step.share}
+            item = item.body[0]
+        stream = stream_of(self.body)
+        self.trace = cuts.traced(begin, last, stream) if stream else None
+        self.inner = inner_roots(self.network, self.views, way.layers)
+
+    def priced(self) -> Iterator[Cut]:
+        """The stretch from each beginning, the shortest first; ends where no longer one can be."""
+        cuts, last = self.all, self.last
+        end = cuts.layers[last - 1]
+        memory = cuts.crossing[last]
+        if end.name in self.shares:
+            memory += align_up(sums_bytes(self.network, end), cuts.work.alignment)
+        live = [0] * (last - self.begin)  # bytes kept inside at each step, where layers run one after the other
+        windows, handed = 0, dict[int, int]()
+        macs = effort = 0
+        for first in range(last - 1, self.begin - 1, -1):
+            layer = cuts.layers[first]
+            if not self._may_hold(first, layer):
+                return
+            memory += sum(cuts.size(root) for root in cuts.dying[first])
+            for root in cuts.born[first]:
+                if root not in self.inner or cuts.spans[root][1] >= last:
+                    continue
+                memory -= cuts.size(root)
+                size = self._kept(root)
+                if size is None:
+                    return
+                if self.trace is None:
+                    for at in range(first, cuts.spans[root][1] + 1):
+                        live[at - self.begin] += size
+                elif root in self.trace.passing:
+                    unit = self.trace.passing[root]
+                    handed[unit] = handed.get(unit, 0) + size
+                else:
+                    windows += size
+            macs += self._again(layer)
+            effort += self._steps(layer) * (weights_read(self.network, layer) // self._channel_parts() + STEP_COST)
+            inside = max(live) if self.trace is None else windows + max(handed.values(), default=0)
+            if cuts.crossing[last] + inside >= self.limit:  # and more inside never helps
+                return
+            if last - first > 1 and memory + inside < self.limit:
+                names = tuple(cuts.names[first:last])
+                yield Cut(first, last, memory + inside, effort, Way(names, self.way.tiles, self.way.by_rows), macs)
+
+    def _may_hold(self, first: int, layer: Layer) -> bool:
+        """Whether the layer can be part of the stretch: cut by the tiles, and driven like the last one."""
+        if first == self.last - 1:
+            return True
+        share = layer.name in self.shares
+        for axis, parts in self.parts:
+            shape = self.network.tensors[layer.inputs[0] if share else layer.output].shape
+            size = shape[axis]
+            if size > 1 and set(parts[layer.name]) == {(0, size)}:
+                return False
+            if layer.name in self.sinks and size != self.driven[axis]:
+                return False
+        return layer.name not in self.shares
+
+    @cached_property
+    def sinks(self) -> tuple[str, ...]:
+        return sinks(self.network, self.way.layers, self.views.free)
+
+    @cached_property
+    def driven(self) -> Mapping[int, int]:
+        return {axis: ends[-1] for axis, ends in self.way.tiles}
+
+    def _kept(self, root: str) -> int | None:
+        """Bytes kept of a root inside; None where tensors that share its memory are cut differently."""
+        tensor, members = self.network.tensors[root], self.inner[root]
+        sizes = list(tensor.shape)
+        names = [self.network.producers[x].name for x in members]
+        for axis, parts in self.parts:
+            at = axis % len(sizes)
+            cuts = {parts[name] for name in names if name in parts}
+            if len(cuts) != 1 or not all(
+                is_aligned(self.network, x, self.views.places[x], (at,)) for x in members
+            ):
+                return None
+            sizes[at] = max(max(0, b - a) for a, b in cuts.pop())
+        if self.trace is not None and len(sizes) == 4:
+            sizes[ROWS] = self.trace.rows_kept(root, members)
+            if root in self.trace.passing and COLUMNS not in self.driven:
+                sizes[COLUMNS] = min(sizes[COLUMNS], 4)
+        return align_up(prod(sizes) * tensor.dtype.bytes, self.all.work.alignment)
+
+    def _again(self, layer: Layer) -> int:
+        """MACs of the layer that are computed more than once."""
+        total = self.network.macs(layer)
+        factor = 1
+        whole = 1
+        for axis, parts in self.parts:
+            shape = self.network.tensors[layer.inputs[0] if layer.name in self.shares else layer.output].shape
+            factor *= sum(max(0, b - a) for a, b in parts[layer.name])
+            whole *= shape[axis]
+        return total * factor // whole - total
+
+    def _steps(self, layer: Layer) -> int:
+        """Steps in which the layer is computed, less the one that it takes as a whole."""
+        count = prod(len(ends) for _, ends in self.way.tiles)
+        if self.way.by_rows:
+            shape = self.network.tensors[layer.inputs[0] if layer.name in self.shares else layer.output].shape
+            count *= shape[ROWS] if len(shape) == 4 else 1
+        return count - 1
+
+    def _channel_parts(self) -> int:
+        return next((len(ends) for axis, ends in self.way.tiles if axis == CHANNELS), 1)

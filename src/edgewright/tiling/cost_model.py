@@ -1,0 +1,77 @@
+"""What everything costs on a target: coefficients as fitted, kept in files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from ..emit.target import TARGETS, Target
+from ..errors import InputError
+from .cost_work import Work, general
+
+Coefficients = Mapping[str, Mapping[str, float]]  # kind of work -> amount -> instructions for each
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """How far estimates were from counts, relative to these, when the model was fitted."""
+
+    median: float  # of single stages
+    worst: float
+    total: float  # worst of whole networks
+
+
+@dataclass(frozen=True)
+class Model:
+    """What everything costs on a target."""
+
+    target: str
+    coefficients: Coefficients
+    error: Error
+    source: str
+
+    def knows(self, work: Work) -> bool:
+        return work.kind in self.coefficients
+
+    def cost(self, work: Work) -> float:
+        """Instructions; work of a kind that was never measured counts as other work on such elements."""
+        found = self.coefficients.get(work.kind)
+        if found is None:
+            work = general(work)
+            found = self.coefficients.get(work.kind) or self.coefficients["other"]
+        return sum(found.get(key, 0.0) * amount for key, amount in work.amounts.items())
+
+
+def modelled() -> tuple[str, ...]:
+    """The names of targets with a model."""
+    files = (resources.files(__package__) / "costs").iterdir()
+    return tuple(sorted(file.name.removesuffix(".json") for file in files if file.name.endswith(".json")))
+
+
+def model_of(target: Target | str) -> Model:
+    """The model of a target; an error where nothing was ever counted."""
+    name = target_named(target).name
+    if name not in modelled():
+        raise InputError(
+            f"there is no cost model for target '{name}': instructions are counted on the virtual board, which it does "
+            f"not have. There is one for {', '.join(modelled())}"
+        )
+    return _read(name)
+
+
+@cache
+def _read(name: str) -> Model:
+    data = json.loads((resources.files(__package__) / "costs" / f"{name}.json").read_text())
+    return Model(name, data["instructions"], Error(**data["error"]), data["source"])
+
+
+def target_named(target: Target | str) -> Target:
+    """The target of that name."""
+    if isinstance(target, Target):
+        return target
+    if target not in TARGETS:
+        raise InputError(f"unknown target '{target}'. There are: {', '.join(TARGETS)}")
+    return TARGETS[target]

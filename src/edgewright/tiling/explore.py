@@ -1,0 +1,118 @@
+"""Automated tiling exploration (S 4.3, fig. 4.1): plan, split the buffer that makes the peak, and plan again.
+
+It is the paper's method with our planner underneath, and what the joint search is measured against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ..memory import Way, critical_buffers
+from ..memory import plan as make_plan
+from ..network import Network
+from ..platform import Board
+from ..program import Plan
+from .paths import Method, Path, candidates, known_methods, way_of
+from .trials import Evaluator, Trial, joined
+
+MOST_ROUNDS = 32
+CUTOFF = 0.05  # of the largest critical buffer; smaller ones hardly ever matter (S 4.3.3)
+
+
+@dataclass(frozen=True)
+class Round:
+    """One critical buffer, all that was tried for it, and what was chosen; None if nothing was better."""
+
+    buffer: str
+    peak_bytes: int  # before
+    trials: tuple[Trial, ...]
+    chosen: Trial | None
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """What came out, and how."""
+
+    plan: Plan
+    ways: tuple[Way, ...]
+    rounds: tuple[Round, ...]
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The paths that are in the plan, in the order in which they were found."""
+        chosen = [found.chosen for found in self.rounds if found.chosen]
+        return tuple(trial.path for trial in chosen if trial.way in self.ways)
+
+
+def explore(
+    network: Network,
+    *,
+    methods: Collection[str] = tuple(Method),
+    board: Board | None = None,
+    alignment: int | None = None,
+    plain: bool = True,
+    pull_rows: bool = False,
+    cutoff: float = CUTOFF,
+    most_rounds: int = MOST_ROUNDS,
+) -> Exploration:
+    """The plan after splitting critical buffers, the largest first, until no candidate for any of them saves RAM.
+
+    `plain` leaves all but order and layout out of plans, as the paper does. A layer runs one way only: a path through
+    layers of an earlier one takes that one's place.
+
+    >>> from edgewright import samples, read_model
+    >>> found = explore(read_model(samples.build("stahl_running_example")))
+    >>> found.plan.peak_bytes, [str(path) for path in found.paths]  # S fig. 4.12, 4.13
+    (16384, ['[FDTO,PART] PD_D along channels, N=3'])
+    """
+    known_methods(methods)
+    words = alignment or (board.alignment if board else None)
+    replan = partial(make_plan, network, plain=plain, explain=False, pull_rows=pull_rows)
+    plan = replan(alignment=words)
+    evaluator = Evaluator.of(network, plain, pull_rows, plan.alignment)
+    ways: tuple[Way, ...] = ()
+    rounds: list[Round] = []
+    for _ in range(most_rounds):
+        rounds += _until_better(evaluator, plan, ways, methods, cutoff)
+        if not rounds or rounds[-1].chosen is None:
+            break
+        ways = joined(ways, rounds[-1].chosen.way)
+        plan = replan(alignment=words, ways=ways)
+    if board is not None:
+        plan = replan(board=board, alignment=alignment, ways=ways or None)
+    return Exploration(plan, ways, tuple(rounds))
+
+
+def _until_better(
+    evaluator: Evaluator, plan: Plan, ways: Sequence[Way], methods: Collection[str], cutoff: float
+) -> Iterator[Round]:
+    """One critical buffer after the other, the largest first, up to the first that a path makes better."""
+    known: set[tuple[Way, ...]] = {tuple(ways)}
+    for buffer in _worth_splitting(plan, cutoff):
+        tensors = [name for name, view in plan.views.items() if view.buffer == buffer]
+        paths = [path for name in tensors for path in candidates(evaluator.network, name, methods)]
+        fresh = [path for path in paths if joined(ways, way_of(evaluator.network, path)) not in known]
+        trials = evaluator.tried_all(ways, fresh)
+        known |= {joined(ways, trial.way) for trial in trials}
+        better = [trial for trial in trials if trial.peak_bytes is not None and trial.peak_bytes < plan.peak_bytes]
+        chosen = min(better, key=_preference) if better else None
+        yield Round(buffer, plan.peak_bytes, tuple(trials), chosen)
+        if chosen:
+            return
+
+
+def _preference(trial: Trial) -> tuple[int, int, int]:
+    """Least RAM first, then the shortest path with the fewest parts."""
+    assert trial.peak_bytes is not None
+    return trial.peak_bytes, len(trial.path.layers), trial.path.partition.parts
+
+
+def _worth_splitting(plan: Plan, cutoff: float) -> list[str]:
+    """The critical buffers, largest first, without those that are given or taken by the application."""
+    interface = {plan.views[name].buffer for name in (*plan.network.inputs, *plan.network.outputs)}
+    sizes = {buffer.name: buffer.size for buffer in plan.buffers}
+    found = sorted(critical_buffers(plan), key=lambda name: -sizes[name])
+    largest = max((sizes[name] for name in found), default=0)
+    return [name for name in found if name not in interface and sizes[name] >= cutoff * largest]

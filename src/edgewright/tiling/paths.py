@@ -1,0 +1,247 @@
+"""Block-based path discovery (S 4.3.3): how a critical buffer can be split, by walking up and down from it.
+
+Each step of the discovery is a function from candidates to candidates, so that every list of the paper can be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from ..errors import InputError
+from ..memory import Way, even_ends
+from ..memory.ways import CHANNELS, COLUMNS
+from ..network import Layer, Network
+from ..program import ROWS
+from .blocks import (
+    CONCAT,
+    FDTI,
+    FDTO,
+    SPLIT,
+    Block,
+    Partition,
+    Terminal,
+    channel_runs,
+    matches,
+    overlaps,
+    with_runs,
+)
+
+MOST_PARTS = 25  # along one axis; more rarely save more memory (S 4.3.3)
+MOST_SQUARE = 5  # along each of two axes
+
+
+class Method(StrEnum):
+    """The two ways of fused tiling."""
+
+    FFMT = "ffmt"  # parts of feature maps, their halo computed again
+    FDT = "fdt"  # parts of the channels
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """A layer of a path, the block that it becomes, and the tensor through which the path goes into it."""
+
+    layer: str
+    block: Block
+    source: str
+
+
+@dataclass(frozen=True)
+class Path:
+    """Layers that split a critical buffer: those that lead up to it, and those that lead on from it."""
+
+    critical: str
+    partition: Partition
+    before: tuple[Mapped, ...] = ()
+    after: tuple[Mapped, ...] = ()
+
+    @property
+    def mapped(self) -> tuple[Mapped, ...]:
+        return (*self.before, *self.after)
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        return tuple(mapped.layer for mapped in self.mapped)
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The blocks of its layers between what splits and what recombines, where no layer does that by itself."""
+        found = [mapped.block for mapped in self.mapped]
+        if not found:
+            return ()
+        split = () if found[0] is FDTO else (SPLIT,)
+        concat = () if found[-1] is FDTI else (CONCAT,)
+        return (*split, *found, *concat)
+
+    @property
+    def label(self) -> str:
+        """As the paper writes paths: the CONCAT goes without saying."""
+        return f"[{','.join(block.name for block in self.blocks if block is not CONCAT)}]"
+
+    def __str__(self) -> str:
+        return f"{self.label} {self.partition}"
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """The candidates for one critical buffer after each step; the last ones are to be evaluated."""
+
+    proposed: tuple[Path, ...]
+    upward: tuple[Path, ...]
+    downward: tuple[Path, ...]
+    pruned: tuple[Path, ...]
+
+
+def candidates(network: Network, buffer: str, methods: Collection[str] = tuple(Method)) -> list[Path]:
+    """The paths that split a tensor, each with one number of parts; none where it cannot be split.
+
+    >>> from edgewright import samples, read_model
+    >>> net = read_model(samples.build("stahl_running_example"))
+    >>> list(dict.fromkeys(path.label for path in candidates(net, "Conv3")))
+    ['[FDTO,PART]', '[FDTO,PART,PART,FDTI]']
+    """
+    return list(discover(network, buffer, methods).pruned)
+
+
+def discover(network: Network, buffer: str, methods: Collection[str] = tuple(Method)) -> Discovery:
+    """Path discovery step by step. What the application gives or takes is never split."""
+    is_inner = buffer in network.producers and buffer not in network.outputs
+    proposed = proposals(network, buffer, methods) if is_inner else ()
+    upward = _each(network, proposed, _upward)
+    downward = _each(network, upward, _downward)
+    return Discovery(proposed, upward, downward, _each(network, downward, _pruned))
+
+
+def proposals(network: Network, buffer: str, methods: Collection[str] = tuple(Method)) -> tuple[Path, ...]:
+    """One empty path for each way to cut the buffer: N = 2 to 25 along each axis, 2x2 to 5x5 along rows and columns."""
+    wanted = known_methods(methods)
+    shape = network.tensors[buffer].shape
+    cuts: list[tuple[tuple[int, int], ...]] = []
+    if Method.FDT in wanted:
+        cuts += [((CHANNELS, n),) for n in _counts(shape[-1], MOST_PARTS)]
+    if Method.FFMT in wanted and len(shape) == 4:
+        cuts += [((axis, n),) for axis in (ROWS, COLUMNS) for n in _counts(shape[axis], MOST_PARTS)]
+        cuts += [((ROWS, n), (COLUMNS, n)) for n in _counts(min(shape[ROWS], shape[COLUMNS]), MOST_SQUARE)]
+    return tuple(Path(buffer, Partition(cut)) for cut in cuts)
+
+
+def known_methods(methods: Collection[str]) -> frozenset[Method]:
+    """The methods by name; an error for one that does not exist."""
+    unknown = sorted(set(methods) - set(Method))
+    if unknown:
+        raise InputError(f"there is no tiling method '{unknown[0]}': choose from {', '.join(Method)}")
+    return frozenset(Method(name) for name in methods)
+
+
+def _counts(size: int, most: int) -> range:
+    return range(2, min(most, size) + 1)
+
+
+def _each(
+    network: Network, paths: Iterable[Path], step: Callable[[Network, Path], Iterator[Path]]
+) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys(found for path in paths for found in step(network, path)))
+
+
+def _upward(network: Network, path: Path) -> Iterator[Path]:
+    """The versions of a path from where it begins to the critical buffer."""
+    yield from (found for found in _climb(network, path, path.critical) if found.before)
+
+
+def _climb(network: Network, path: Path, tensor: str) -> Iterator[Path]:
+    """The path continued by what makes the tensor, unless others read that too.
+
+    A version is kept that stops before a layer with overlap: a shorter path may be better than one with a large halo.
+    """
+    layer = network.producers.get(tensor)
+    is_straight = tensor == path.critical or network.sole_reader(tensor) is not None
+    found = list(_leading(network, layer, path.partition)) if layer and is_straight else []
+    if not found or any(_is_overlapping(network, path, mapped) for mapped in found):
+        yield path
+    for mapped in found:
+        longer = replace(path, before=(mapped, *path.before))
+        if mapped.block is FDTO:
+            yield longer
+        else:
+            yield from _climb(network, longer, mapped.source)
+
+
+def _leading(network: Network, layer: Layer, partition: Partition) -> Iterator[Mapped]:
+    """What a layer can be whose output is partitioned, for each of its inputs."""
+    for source in network.activations(layer):
+        for block in matches(network, layer, source, partition):
+            if any(leaves is partition.terminal for _, leaves in block.joins):
+                yield Mapped(layer.name, block, source)
+
+
+def _downward(network: Network, path: Path) -> Iterator[Path]:
+    """The versions of a path continued from the critical buffer to where it ends."""
+    yield from (found for found in _descend(network, path, path.critical) if found.after)
+
+
+def _descend(network: Network, path: Path, tensor: str) -> Iterator[Path]:
+    """The path continued by what alone reads the tensor; versions are kept without overlap and without fan-in."""
+    layer = network.sole_reader(tensor)
+    mapped = _following(network, layer, tensor, path.partition) if layer else None
+    if mapped is None or mapped.block is FDTI or _is_overlapping(network, path, mapped):
+        yield path
+    if mapped is not None:
+        longer = replace(path, after=(*path.after, mapped))
+        if mapped.block is FDTI:
+            yield longer
+        else:
+            yield from _descend(network, longer, network.by_name[mapped.layer].output)
+
+
+def _following(network: Network, layer: Layer, source: str, partition: Partition) -> Mapped | None:
+    """What a layer can be whose input is partitioned."""
+    for block in matches(network, layer, source, partition):
+        if any(enters is partition.terminal for enters, _ in block.joins):
+            return Mapped(layer.name, block, source)
+    return None
+
+
+def _is_overlapping(network: Network, path: Path, mapped: Mapped) -> bool:
+    return overlaps(network, network.by_name[mapped.layer], mapped.source, path.partition)
+
+
+def _pruned(network: Network, path: Path) -> Iterator[Path]:
+    """The path from the layer that reads least to the one that writes least; the shorter one of equals.
+
+    It is dropped where nothing after the critical buffer is smaller: recombined, that would take as much again.
+    """
+    starts = [_outside_bytes(network, path.before[at:]) for at in range(len(path.before))]
+    first = max(at for at, size in enumerate(starts) if size == min(starts))
+    ends = [network.tensors[network.by_name[mapped.layer].output].bytes for mapped in path.after]
+    last = ends.index(min(ends))
+    if ends[last] < network.tensors[path.critical].bytes:
+        yield replace(path, before=path.before[first:], after=path.after[: last + 1])
+
+
+def _outside_bytes(network: Network, part: Iterable[Mapped]) -> int:
+    """Bytes of all that these layers read and do not compute."""
+    layers = [network.by_name[mapped.layer] for mapped in part]
+    read = {name for layer in layers for name in network.activations(layer)}
+    return sum(network.tensors[name].bytes for name in read - {layer.output for layer in layers})
+
+
+def way_of(network: Network, path: Path) -> Way:
+    """The path as the planner takes it: its last layer is cut evenly, the others as that one needs."""
+    last = path.mapped[-1]
+    layer = network.by_name[last.layer]
+    driven = network.tensors[last.source if last.block is FDTI else layer.output].shape
+    unit = _unit(network, path) if path.partition.terminal is Terminal.PD_D else 1
+    tiles = tuple((axis, even_ends(driven[axis], parts, unit)) for axis, parts in path.partition.cuts)
+    return Way(path.layers, tiles, by_rows=False)
+
+
+def _unit(network: Network, path: Path) -> int:
+    """What parts of the channels must be a multiple of, so that no channel is computed twice: groups stay whole."""
+    unit = 1
+    for mapped in path.mapped:
+        layer = network.by_name[mapped.layer]
+        runs = None if mapped.block in (FDTO, FDTI) else channel_runs(network, layer, mapped.source)
+        unit = with_runs(unit, runs) if runs else unit
+    return unit

@@ -1,0 +1,155 @@
+"""Routes through the cuts of an order: which stretch follows which, at the least extra work within a memory limit.
+
+Peak RAM is a maximum over stages and extra work is a sum, so for each limit the best route is a shortest path over the
+cuts that stay within it. Lowering the limit step by step gives every point of the front of RAM against work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+from ..memory.cuts import Cut
+from ..memory.ordering import order
+from ..memory.problems import Techniques
+from ..memory.stretch import accumulates
+from ..memory.streamed import loose_work
+from ..memory.ways import Way
+from ..network import Network
+from .candidates import Candidates
+
+MOST_LAYERS = 96  # of a stretch by rows
+FINER = 0.99  # of the last peak: where the next point of a front may lie
+_UNLIMITED = 1 << 60
+
+
+@dataclass(frozen=True)
+class Route:
+    """Stages from the first layer to the last. Memory is as priced; the layout says what it really is."""
+
+    cuts: tuple[Cut, ...]
+
+    @property
+    def peak(self) -> int:
+        return max((cut.memory for cut in self.cuts), default=0)
+
+    @property
+    def macs(self) -> int:
+        """Computed more than once."""
+        return sum(cut.macs for cut in self.cuts)
+
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        return tuple(cut.way for cut in self.cuts if cut.way)
+
+
+class Routes:
+    """All routes of a network. Stretches in tiles are priced when a limit is asked for that cannot do without."""
+
+    def __init__(self, network: Network, techniques: Techniques, alignment: int) -> None:
+        work = loose_work(network, techniques, alignment)
+        self.candidates = Candidates(work, order(work.order_problem()).steps)
+        self.network = network
+        self._tiled: dict[int, list[Cut]] = {}  # by end
+
+    @cached_property
+    def _free(self) -> list[list[Cut]]:
+        """By end: whole layers and stretches by rows, which compute nothing twice."""
+        found, cuts = [], self.candidates
+        for at, layer in enumerate(cuts.layers):
+            arriving = [cuts.whole(at)]
+            if cuts.fits[at] or accumulates(self.network, layer):
+                arriving += cuts.stretches(at + 1, _UNLIMITED, max(0, at + 1 - MOST_LAYERS))
+            found.append(arriving)
+        return found
+
+    @cached_property
+    def by_rows(self) -> Route:
+        """The route with the least peak that has no tiles."""
+        peak = self.candidates.least_peak(self._free)
+        return Route(tuple(self.candidates.easiest(self._free, peak)))
+
+    def reach(self, limit: int) -> bool:
+        """Takes in the stretches in tiles that may lead below the limit; whether any may at all."""
+        for at in self._stuck(limit):
+            ends = [last for last in range(at + 1, len(self._outside)) if self._lightest(at, last) <= limit]
+            for last in ends:
+                if last not in self._tiled:
+                    self._tiled[last] = self.candidates.tiled(last, self.by_rows.peak)
+            if not any(cut.first <= at and cut.memory <= limit for last in ends for cut in self._tiled[last]):
+                return False
+        return True
+
+    def _stuck(self, limit: int) -> list[int]:
+        """The layers that no stage without tiles can run within the limit."""
+        change = [0] * (len(self._free) + 1)
+        for cut in (cut for cuts in self._free for cut in cuts if cut.memory <= limit):
+            change[cut.first] += 1
+            change[cut.last] -= 1
+        return [at for at, covering in enumerate(accumulate(change[:-1])) if not covering]
+
+    def _lightest(self, at: int, last: int) -> int:
+        """The least that lies outside of any stretch with this layer in it that ends right before `last`."""
+        return min(self._outside[last][self.candidates.earliest(last) : at + 1], default=_UNLIMITED)
+
+    @cached_property
+    def _outside(self) -> list[list[int]]:
+        """By end and beginning: bytes that lie in memory beside a stretch, whatever is kept inside."""
+        cuts = self.candidates
+        found: list[list[int]] = [[]]
+        for last in range(1, len(self._free) + 1):
+            memory, row = cuts.crossing[last], []
+            for first in range(last - 1, -1, -1):
+                memory += sum(cuts.size(root) for root in cuts.dying[first])
+                memory -= sum(cuts.size(root) for root in cuts.born[first] if cuts.spans[root][1] < last)
+                row.append(memory)
+            found.append(row[::-1])
+        return found
+
+    @property
+    def arriving(self) -> list[list[Cut]]:
+        return [[*cuts, *self._tiled.get(at + 1, ())] for at, cuts in enumerate(self._free)]
+
+    def cheapest(self, limit: int) -> Route | None:
+        """The route with the least extra MACs, and then the least effort, that stays within the limit."""
+        best: list[tuple[int, int] | None] = [(0, 0)]
+        taken: list[Cut | None] = [None]
+        for cuts in self.arriving:
+            found: tuple[int, int] | None = None
+            chosen = None
+            for cut in cuts:
+                before = best[cut.first]
+                if cut.memory > limit or before is None:
+                    continue
+                total = before[0] + cut.macs, before[1] + cut.effort
+                if found is None or total < found:
+                    found, chosen = total, cut
+            best.append(found)
+            taken.append(chosen)
+        return None if best[-1] is None else _backwards(taken)
+
+    def front(self) -> Iterator[Route]:
+        """Routes with ever lower peaks, from the one without tiles; each computes the least again that it must."""
+        route: Route | None = self.by_rows
+        while route is not None:
+            yield route
+            # A little finer than what people would tell apart; below that, the very next one.
+            limits = (int(route.peak * FINER), route.peak - 1)
+            route = next((found for limit in limits if (found := self.below(limit))), None)
+
+    def below(self, limit: int) -> Route | None:
+        """The cheapest route within the limit, tiles included."""
+        return self.cheapest(limit) if self.reach(limit) else None
+
+
+def _backwards(taken: list[Cut | None]) -> Route:
+    found: list[Cut] = []
+    at = len(taken) - 1
+    while at:
+        cut = taken[at]
+        assert cut is not None
+        found.append(cut)
+        at = cut.first
+    return Route(tuple(found[::-1]))

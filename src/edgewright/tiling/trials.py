@@ -1,0 +1,92 @@
+"""Paths evaluated: the RAM that the network takes with each, as ordered and laid out by the planner."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from ..errors import InputError
+from ..memory import PLAIN, Techniques, Way
+from ..memory.layout import critical
+from ..memory.pulled import pullable
+from ..memory.streamed import carried
+from ..network import Network
+from .paths import Path, way_of
+
+MANY = 20_000  # candidates times layers, from where starting processes pays
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A candidate and the RAM that a plan with it takes; None where the planner refuses it, and why."""
+
+    path: Path
+    way: Way
+    peak_bytes: int | None
+    refusal: str = ""
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """What stays the same from trial to trial."""
+
+    network: Network
+    techniques: Techniques
+    alignment: int
+
+    @classmethod
+    def of(cls, network: Network, plain: bool, pull_rows: bool, alignment: int) -> Evaluator:
+        techniques = PLAIN if plain else Techniques()
+        pulled = tuple(pullable(network).items()) if pull_rows else ()
+        return cls(network, replace(techniques, pulled=pulled), alignment)
+
+    def tried_all(self, chosen: Sequence[Way], paths: Sequence[Path]) -> list[Trial]:
+        """All paths, each beside the ways that were chosen before; over several processes where there are many."""
+        ordered = sorted(paths, key=lambda path: (*_lane(path), path.partition.parts))
+        lanes = [list(lane) for _, lane in groupby(ordered, key=_lane)]
+        is_worth_it = len(paths) * len(self.network.layers) >= MANY
+        jobs = min(len(lanes), os.cpu_count() or 1) if is_worth_it and lanes else 1
+        worker = self._without_weights() if jobs > 1 else self
+        found = Parallel(n_jobs=jobs)(delayed(worker.tried_along)(chosen, lane) for lane in lanes)
+        return [trial for trials in found for trial in trials]
+
+    def tried_along(self, chosen: Sequence[Way], lane: Sequence[Path]) -> list[Trial]:
+        """One path with more and more parts, until more change nothing: its buffer is out of the peak (S 4.3.3)."""
+        trials: list[Trial] = []
+        for path in lane:
+            trial, is_critical = self._tried(chosen, path)
+            is_same = bool(trials) and trial.peak_bytes == trials[-1].peak_bytes
+            trials.append(trial)
+            if is_same and not is_critical:
+                break
+        return trials
+
+    def _tried(self, chosen: Sequence[Way], path: Path) -> tuple[Trial, bool]:
+        """The path evaluated, and whether its critical buffer still makes the peak."""
+        way = way_of(self.network, path)
+        try:
+            found = carried(self.network, self.techniques, self.alignment, joined(chosen, way))
+        except InputError as error:
+            return Trial(path, way, None, str(error)), False
+        problem = found.work.layout_problem(found.order.steps)
+        root = found.work.views.places[path.critical].root
+        return Trial(path, way, found.peak), root in critical(problem, found.placement)
+
+    def _without_weights(self) -> Evaluator:
+        """The same for another process: planning asks which tensors are constant, never for their values."""
+        nothing = dict.fromkeys(self.network.constants, np.empty(0))
+        return replace(self, network=replace(self.network, constants=nothing))
+
+
+def joined(chosen: Sequence[Way], way: Way) -> tuple[Way, ...]:
+    """The ways with one more, less those that it shares layers with."""
+    return (*(other for other in chosen if not set(other.layers) & set(way.layers)), way)
+
+
+def _lane(path: Path) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    return path.layers, path.partition.axes

@@ -1,0 +1,255 @@
+"""The cost model: its pieces, its fit, and how it holds against counts of the virtual board."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import edgewright
+from edgewright import samples
+from edgewright.emit import TARGETS, Options, emit
+from edgewright.emit.board import measure
+from edgewright.errors import InputError
+from edgewright.memory.ways import Way, even_ends
+from edgewright.network import Builder, DType, Quant, Region, random_inputs
+from edgewright.network.operators import AvgPool2d, Clamp, Conv2d, Elu, Softmax
+from edgewright.program import Sweep
+from edgewright.tiling import cost_fit
+from edgewright.tiling.cost import Costs, estimate, model_of, modelled, step_cost
+from edgewright.tiling.cost_facts import Facts
+from edgewright.tiling.cost_fit import Sample, fit, nnls, predicted
+from edgewright.tiling.cost_geometry import Axis, Setting
+from edgewright.tiling.cost_samples import sample_stages
+from edgewright.tiling.cost_settings import Settings
+from edgewright.tiling.cost_stages import alike_steps, cuts
+from edgewright.tiling.cost_work import Work, work_of
+from random_networks import networks
+
+M4 = TARGETS["cortex-m4"]
+
+
+@pytest.fixture(scope="module")
+def keywords():
+    return edgewright.read_model(samples.build("ds_cnn_int8"))
+
+
+@pytest.fixture(scope="module")
+def residual():
+    return edgewright.read_model(samples.build("resnet8_int8"))
+
+
+def test_targets_with_a_virtual_board_have_a_model():
+    assert {"cortex-m4", "rv32imc"} <= set(modelled())
+    for name in modelled():
+        model = model_of(name)
+        assert 0 < model.error.median < 0.1 < 1
+        assert model.error.median <= model.error.worst
+        assert "virtual board" in model.source
+        assert all(value > 0 for values in model.coefficients.values() for value in values.values())
+
+
+def test_others_have_none():
+    with pytest.raises(InputError, match=r"no cost model for target 'host'.*cortex-m4"):
+        model_of("host")
+    with pytest.raises(InputError, match="unknown target 'z80'"):
+        Costs(edgewright.read_model(samples.build("lenet5")), "z80")
+
+
+def test_an_estimate_says_what_it_is(keywords):
+    found = estimate(edgewright.plan(keywords, explain=False), "cortex-m4")
+    assert found.instructions == sum(found.stages)
+    assert found.error == model_of("cortex-m4").error
+    assert found.guessed == ()
+    assert found.seconds(100e6) == pytest.approx(found.instructions / 100e6)
+    assert found.seconds(100e6, per_cycle=0.5) == pytest.approx(2 * found.seconds(100e6))
+
+
+def test_more_work_costs_more(residual):
+    """A plan whose tiles recompute their halo, and one that computes single columns, cost more than whole layers."""
+    names = [layer.name for layer in residual.layers if isinstance(layer.op, Conv2d)][1:3]
+    whole = estimate(edgewright.plan(residual, explain=False), M4)
+    height = residual.tensors[residual.by_name[names[-1]].output].shape[1]
+    tiles = Way(tuple(names), ((1, even_ends(height, 8)),), by_rows=False)
+    tiled = edgewright.plan(residual, explain=False, ways=[tiles])
+    assert tiled.macs > 1.05 * tiled.macs_plain
+    assert estimate(tiled, M4).instructions > 1.05 * whole.instructions
+
+
+def test_a_layer_in_parts_is_the_sum_of_its_parts(keywords):
+    costs = Costs(keywords, M4)
+    for layer in keywords.layers:
+        shape = keywords.tensors[layer.output].shape
+        if len(shape) != 4:
+            continue
+        for rows, columns in ((1, shape[2]), (2, 3), (shape[1], shape[2])):
+            total = 0.0
+            for y in range(0, shape[1], rows):
+                for x in range(0, shape[2], columns):
+                    spans = ((y, min(y + rows, shape[1])), (x, min(x + columns, shape[2])))
+                    total += costs.region(layer.name, Region(((0, 1), *spans, (0, shape[3]))))
+            assert costs.parts(layer.name, (1, rows, columns, shape[3])) == pytest.approx(total)
+    name = keywords.layers[0].name
+    assert step_cost(keywords, name, (1, 1, 1, 64), M4) > step_cost(keywords, name, (1, 25, 5, 64), M4)
+
+
+@settings(max_examples=25, deadline=None)
+@given(networks(kinds=("tflite", "float"), most=6), st.booleans())
+def test_steps_taken_together_are_the_steps(network, by_rows):
+    """What is estimated is what runs, and costs what the single steps do."""
+    plan = edgewright.plan(network, explain=False, phases=by_rows)
+    costs, where = Costs(network, M4), Settings(plan)
+    for index, stage in enumerate(plan.program.stages):
+        steps, together = list(plan.program.steps(stage)), list(alike_steps(plan.program, stage))
+        counts = Counter[str]()
+        for step, count in together:
+            counts[step.layer] += count
+        assert counts == Counter(step.layer for step in steps)
+        one = sum(costs.step(step, where.of(index, step)) for step in steps)
+        assert sum(n * costs.step(step, where.of(index, step)) for step, n in together) == pytest.approx(one)
+
+
+def test_steps_of_tiles(residual):
+    names = [layer.name for layer in residual.layers if isinstance(layer.op, Conv2d)][1:3]
+    _, height, width, _ = residual.tensors[residual.by_name[names[-1]].output].shape
+    for tiles, by_rows in (
+        (((1, even_ends(height, 3)),), False),
+        (((2, even_ends(width, 4)),), True),
+        (((1, even_ends(height, 2)), (2, even_ends(width, 3))), False),
+    ):
+        plan = edgewright.plan(residual, explain=False, ways=[Way(tuple(names), tiles, by_rows=by_rows)])
+        for stage in plan.program.stages:
+            steps = Counter((step.layer, step.region.size) for step in plan.program.steps(stage))
+            together = Counter[tuple[str, int]]()
+            for step, count in alike_steps(plan.program, stage):
+                together[step.layer, step.region.size] += count
+            assert together == steps
+
+
+@given(st.integers(1, 40), st.integers(1, 9))
+def test_parts_of_an_axis(size, part):
+    found = cuts(size, part)
+    assert sum(count for _, count in found) == -(-size // part)
+    assert sum((b - a) * count for (a, b), count in found) == size
+
+
+@given(st.integers(1, 7), st.integers(1, 3), st.integers(1, 2), st.integers(-1, 3), st.integers(8, 20), st.data())
+def test_taps_that_meet_the_image(kernel, stride, dilation, pad, size, data):
+    axis = Axis(kernel, stride, dilation, pad, size)
+    low = data.draw(st.integers(0, 8))
+    out = (low, low + data.draw(st.integers(1, 8)))
+    places = [[o * stride - pad + k * dilation for k in range(kernel)] for o in range(*out)]
+    assert axis.taps(out) == sum(0 <= place < size for row in places for place in row)
+    before, after = axis.outside(out)
+    assert before == sum(row[0] < 0 for row in places)
+    assert before + after >= sum(row[0] < 0 or row[-1] >= size for row in places)
+
+
+def conv(channels: int = 8, taps: int = 3, activation: Clamp | None = None, **attributes):
+    """A network of one convolution, int8."""
+    b = Builder("conv")
+    x = b.input("x", (1, 8, 8, 4), DType.INT8, Quant.of(0.1, 0))
+    w = b.constant("w", np.ones((channels, taps, taps, 4), np.int8), Quant.of(0.1, 0))
+    return b.build([b.layer(Conv2d(activation=activation, **attributes), [x, w], "y", quant=Quant.of(0.2, 0))])
+
+
+def test_memory_decides_the_kernel():
+    """Where columns have no room, another kernel runs; where the output lies over the input, blocks are copied."""
+    network = conv(taps=7)
+    whole = Region.whole(network.tensors["y"].shape)
+    ample, tight = (work_of(Facts(network, M4), network.layers[0], whole, Setting(room)) for room in (1 << 20, 0))
+    assert (ample.kind, tight.kind) == ("conv int8", "tight-conv int8")
+    b = Builder("depthwise")
+    x = b.input("x", (1, 8, 8, 64), DType.INT8, Quant.of(0.1, 0))
+    w = b.constant("w", np.ones((64, 3, 3, 1), np.int8), Quant.of(0.1, 0))
+    op = Conv2d(pads=(1, 1, 1, 1), groups=64)
+    network = b.build([b.layer(op, [x, w], "y", quant=Quant.of(0.2, 0))])
+    facts, layer, whole = Facts(network, M4), network.layers[0], Region.whole((1, 8, 8, 64))
+    apart = work_of(facts, layer, whole, Setting())
+    over = work_of(facts, layer, whole, Setting(room=0, is_shared=True))
+    planes = work_of(facts, layer, whole, Setting(is_shared=True, sweep=Sweep.CHANNELS))
+    row = work_of(facts, layer, whole.with_axis(1, (0, 1)), Setting())
+    assert apart.amounts == planes.amounts
+    assert over.amounts["copied"] == 8 * 8 * 64
+    assert over.amounts["gathered"] > apart.amounts["gathered"]
+    assert (apart.kind, row.kind) == ("depthwise-ring-1 int8", "depthwise-rows-1 int8")
+
+
+def test_kinds_that_were_never_measured_are_named():
+    b = Builder("odd")
+    x = b.input("x", (1, 4, 4, 3))
+    network = b.build([b.layer(Elu(), [x], "elu")])
+    found = estimate(edgewright.plan(network, explain=False), M4)
+    assert found.guessed == ("elu",)
+    assert found.instructions > 48
+
+
+def test_least_squares_without_negatives():
+    rng = np.random.default_rng(1)
+    a = rng.uniform(0, 1, (40, 6))
+    right = np.array([2.0, 0.0, 1.0, 0.0, 3.0, 0.5])
+    assert np.allclose(nnls(a, a @ right), right)
+    b = rng.normal(0, 1, 40)
+    x = nnls(a, b)
+    slope = a.T @ (b - a @ x)
+    assert (x >= 0).all() and (slope <= 1e-8).all() and np.allclose(slope * x, 0)  # Karush, Kuhn and Tucker
+
+
+def test_a_fit_finds_what_was_put_in():
+    rng = np.random.default_rng(2)
+    samples_ = []
+    for index in range(60):
+        outputs, calls = int(rng.integers(1, 5000)), int(rng.integers(1, 40))
+        works = (Work("add int8", {"calls": calls, "outputs": outputs}),)
+        samples_.append(Sample(f"s{index}", works, 30 * calls + 7 * outputs + 100))
+    found = fit(samples_)
+    assert found["add int8"] == pytest.approx({"calls": 30, "outputs": 7})
+    assert found["stage"] == pytest.approx({"calls": 100})
+    assert found["other int8"]["outputs"] == pytest.approx(7)
+    assert predicted(found, samples_[0]) == pytest.approx(samples_[0].instructions)
+
+
+def test_samples_hold_all_work_of_a_stage(residual):
+    plan = edgewright.plan(residual, explain=False, phases=True)
+    found = sample_stages(plan, M4, [1000] * len(plan.program.stages), "r")
+    guess = estimate(plan, M4)
+    coefficients = model_of(M4).coefficients
+    for sample, stage in zip(found, guess.stages, strict=True):
+        assert predicted(coefficients, sample) == pytest.approx(stage, abs=1)
+
+
+def test_the_error_is_that_of_the_fit():
+    """Fitted and written down with the counts at hand: the relative error of each stage."""
+    works = (Work("add int8", {"outputs": 10}),)
+    found = cost_fit.errors({"add int8": {"outputs": 10.0}}, [Sample("n", works, 80), Sample("n", works, 100)])
+    assert found.median == pytest.approx(0.125)
+    assert found.worst == pytest.approx(0.25)
+    assert found.total == pytest.approx(20 / 180)
+
+
+CASES = [("ds_cnn_int8", {}), ("ds_cnn_int8", {"phases": True}), ("resnet8_int8", {"phases": True})]
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_it_holds_on_the_virtual_board(name, options):
+    """Networks that the model was not fitted to."""
+    for tool in ("arm-none-eabi-gcc", "qemu-system-arm"):
+        if not shutil.which(tool):
+            pytest.skip(f"{tool} is not installed")
+    network = edgewright.read_model(samples.build(name))
+    plan = edgewright.plan(network, explain=False, **options)
+    library = emit(plan, M4)
+    measured = measure(library, random_inputs(network, 1), optimise=Options().optimise_flag(M4))
+    assert estimate(plan, M4).instructions == pytest.approx(measured.instructions, rel=0.1)
+
+
+def test_pools_and_softmax_are_known():
+    b = Builder("pool")
+    x = b.input("x", (1, 6, 6, 8))
+    y = b.layer(AvgPool2d((2, 2), (2, 2)), [x], "pool")
+    network = b.build([b.layer(Softmax(), [y], "softmax")])
+    assert estimate(edgewright.plan(network, explain=False), M4).guessed == ()

@@ -1,0 +1,226 @@
+"""Running sums in C: shares of any size, added to any part of the output, become what the whole layer stores."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from edgewright.emit import TARGETS, emit
+from edgewright.emit.board import measure
+from edgewright.emit.board.machine import machine_for
+from edgewright.emit.board.qemu import has_qemu
+from edgewright.emit.operators import shares_dsp
+from edgewright.memory import Way
+from edgewright.memory import plan as make_plan
+from edgewright.network import Arithmetic, Builder, DType, Network, Quant, Region, random_inputs
+from edgewright.network.operators import AvgPool2d, Clamp, Conv2d, Dense, Op, Reduce
+from edgewright.network.operators.shares import share_axes
+from edgewright.program import Buffer, Plan, Program, Stage, Step, sums_bytes, sums_name, summed_axes
+from emitting import check_emitted
+from emitting_batch import check_together
+from on_board import check_on_board
+from quantised_cases import network_of
+from test_shares import KINDS, OPERATORS, boxes, summing
+
+FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55", "cortex-m0plus")
+RELU6 = Clamp(0.0, 6.0)
+ALIGNMENT = 16
+
+
+def summed_up(network: Network, steps: list[Step], room: int = 0) -> Plan:
+    """A plan for a network of one layer in these steps, nothing in the same place, with free memory to work in."""
+    (layer,) = network.layers
+    plan = make_plan(network, plain=True)
+    buffers, at = [], 0
+    sums = Buffer(sums_name(layer.name), sums_bytes(network, layer), 0, 0, 0)
+    for buffer in (*plan.buffers, sums):
+        if buffer.size:
+            buffers.append(replace(buffer, offset=at))
+            at += -(-buffer.size // ALIGNMENT) * ALIGNMENT
+    if room:
+        buffers.append(Buffer("last", ALIGNMENT, at + room, 0, 0))
+        at += room + ALIGNMENT
+    program = Program(network, (Stage(layer.name, tuple(steps)),))
+    return replace(plan, program=program, buffers=tuple(buffers), peak_bytes=at)
+
+
+def random_steps(network: Network, rng: np.random.Generator) -> list[Step]:
+    """Random shares of the input, for random regions of the output."""
+    (layer,) = network.layers
+    shapes, result = network.shapes(layer), network.tensors[layer.output]
+    outs = boxes(rng, Region.whole(result.shape), tuple(range(len(result.shape))))
+    axes = tuple(share_axes(layer.op, shapes))
+    steps = [
+        Step(layer.name, out, share=share) for out in outs for share in boxes(rng, Region.whole(shapes[0]), axes)
+    ]
+    return [step for step in steps if step.share and not step.share.is_empty and not step.region.is_empty]
+
+
+def by_parts(network: Network, size: int, axis: int, room: int = 0) -> Plan:
+    """The layer summed up over parts of its input along an axis."""
+    (layer,) = network.layers
+    whole, x = Region.whole(network.tensors[layer.output].shape), Region.whole(network.shapes(layer)[0])
+    ends = range(0, x.shape[axis], size)
+    shares = [x.with_axis(axis, (start, min(start + size, x.shape[axis]))) for start in ends]
+    return summed_up(network, [Step(layer.name, whole, share=share) for share in shares], room)
+
+
+def one_layer(op: Op, x: tuple[int, ...], w: tuple[int, ...] = (), kind: str = "int8") -> Network:
+    """int8 in TFLite's arithmetic, uint8 in onnxruntime's, or float32."""
+    b = Builder("net", Arithmetic.TFLITE if kind == "int8" else Arithmetic.ONNX)
+    rng, dtype = np.random.default_rng(sum(x)), DType(kind)
+    quant = None if dtype.is_float else Quant.of(0.05, 3 if dtype is DType.INT8 else 131)
+    names = [b.input("x", x, dtype, quant)]
+    if w and dtype.is_float:
+        names += [b.constant(n, rng.standard_normal(s).astype(np.float32)) for n, s in (("w", w), ("b", w[:1]))]
+    elif w:
+        scales = tuple(float(s) for s in rng.uniform(0.002, 0.02, w[0]).astype(np.float32))
+        weights = rng.integers(-127, 128, w).astype(np.int8)
+        names += [b.constant("w", weights, Quant(scales, (0,) * w[0], 0) if len(w) == 4 else Quant.of(0.01, 0))]
+        names += [b.constant("b", rng.integers(-3000, 3000, w[0]).astype(np.int32))]
+    return b.build([b.layer(op, names, "y", dtype=dtype, quant=quant)])
+
+
+def test_any_shares_of_any_layer() -> None:
+    """Cases drawn one by one and compiled together, families in turn."""
+    found: list[tuple[Network, Plan]] = []
+
+    @settings(max_examples=800 if os.environ.get("EDGEWRIGHT_THOROUGH") else 80, phases=(Phase.generate,))
+    @given(
+        data=st.data(), operator=st.sampled_from(OPERATORS), kind=st.sampled_from(KINDS), seed=st.integers(0, 999)
+    )
+    def collect(data: st.DataObject, operator: str, kind: str, seed: int) -> None:
+        network = network_of(data.draw(summing(operator)), kind)
+        if summed_axes(network, network.layers[0]):
+            rng = np.random.default_rng(seed)
+            found.append(
+                (network, summed_up(network, random_steps(network, rng), room=int(rng.integers(3)) * 512))
+            )
+
+    collect()
+    assert len(found) > 40
+    for turn, first in enumerate(range(0, len(found), 40)):
+        batch = found[first : first + 40]
+        families = FAMILIES[turn % 5 :] + FAMILIES[: turn % 5]
+        check_together([network for network, _ in batch], families, [plan for _, plan in batch])
+
+
+WIDE = [
+    (one_layer(Conv2d(activation=RELU6), (1, 3, 5, 72), (10, 1, 1, 72)), (16, 33, 72)),
+    (one_layer(Conv2d((2, 2)), (1, 5, 5, 20), (7, 1, 1, 20), "uint8"), (3, 12)),
+    (one_layer(Conv2d(pads=(1, 1, 1, 1)), (1, 4, 5, 24), (8, 3, 3, 24)), (5, 24)),
+    (one_layer(Conv2d(dilation=(2, 2), pads=(2, 2, 2, 2)), (1, 4, 5, 9), (5, 3, 3, 9), "float32"), (4,)),
+    (one_layer(Dense(), (3, 50), (13, 50)), (7, 50)),
+    (one_layer(Dense(activation=RELU6), (1, 50), (3, 50), "uint8"), (1, 21)),
+    (one_layer(Dense(), (2, 50), (18, 50), "float32"), (16,)),
+]
+
+
+@pytest.mark.parametrize("target", FAMILIES)
+def test_shares_of_many_channels(target: str) -> None:
+    """With memory for columns and without."""
+    cases = [(network, size, room) for network, sizes in WIDE for size in sizes for room in (0, 4096)]
+    plans = [by_parts(network, size, -1 % len(network.tensors["x"].shape), room) for network, size, room in cases]
+    check_together([network for network, *_ in cases], [target], plans)
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "float32"])
+def test_means_of_many_pixels(kind: str) -> None:
+    """More than 16 bits can sum up at once, and numbers of channels that are no multiple of four."""
+    ops = [(Reduce((1, 2)), (1, 3, 600, 7)), (Reduce((1, 2), keep=False), (1, 5, 6, 12))]
+    if kind != "uint8":  # onnxruntime averages these in float32
+        ops += [(AvgPool2d((5, 6)), (1, 5, 6, 9)), (Reduce((1,)), (1, 9, 6)), (Reduce((-1,)), (1, 9, 6))]
+    networks = [one_layer(op, shape, kind=kind) for op, shape in ops for _ in FAMILIES]
+    plans = [by_parts(network, 2, min(summed_axes(network, network.layers[0]))) for network in networks]
+    check_together(networks, FAMILIES, plans)
+
+
+def test_sums_of_pairs_without_exact_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shares_dsp, "numbers_of", lambda *_: None)
+    networks = [network for network, _ in WIDE if not network.tensors["y"].dtype.is_float]
+    check_together(networks, ["cortex-m4"], [by_parts(n, 8, len(n.tensors["x"].shape) - 1) for n in networks])
+
+
+def block(depth: int = 6, wide: int = 24, size: int = 7) -> Network:
+    """Wider, depthwise, narrower again, and a mean: int8."""
+    b = Builder("net", Arithmetic.TFLITE)
+    rng, quant = np.random.default_rng(wide), Quant.of(6 / 255, -128)
+    name = b.input("x", (1, size, size, depth), DType.INT8, quant)
+    for step, (op, w) in enumerate(
+        [
+            (Conv2d(activation=RELU6), (wide, 1, 1, depth)),
+            (Conv2d(pads=(1, 1, 1, 1), groups=wide, activation=RELU6), (wide, 3, 3, 1)),
+            (Conv2d(), (10, 1, 1, wide)),
+        ]
+    ):
+        scales = tuple(float(s) for s in rng.uniform(0.002, 0.02, w[0]).astype(np.float32))
+        weights = b.constant("w", rng.integers(-127, 128, w).astype(np.int8), Quant(scales, (0,) * w[0], 0))
+        bias = b.constant("b", rng.integers(-3000, 3000, w[0]).astype(np.int32))
+        name = b.layer(op, [name, weights, bias], f"l{step}", dtype=DType.INT8, quant=quant)
+    return b.build([b.layer(Reduce((1, 2)), [name], "mean", dtype=DType.INT8, quant=Quant.of(0.01, 7))])
+
+
+def fan_in(network: Network, ends: tuple[int, ...], by_rows: bool = False) -> Plan:
+    return make_plan(network, ways=[Way(("l0", "l1", "l2"), ((-1, ends),), by_rows)], explain=False)
+
+
+@pytest.mark.parametrize("target", FAMILIES)
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_layers_fused_along_channels(by_rows: bool, target: str) -> None:
+    network = block()
+    check_emitted(network, target, fan_in(network, (8, 16, 24), by_rows))
+    check_emitted(network, target, fan_in(network, (5, 14, 24), by_rows))
+
+
+@pytest.mark.parametrize("target", FAMILIES)
+def test_a_mean_takes_rows_as_they_come(target: str) -> None:
+    network = block()
+    made = make_plan(network, ways=[Way(("l0", "l1", "l2", "mean"))], explain=False)
+    assert made.program.stages[0].summing == ("mean",)
+    check_emitted(network, target, made)
+
+
+def test_kernels_of_their_own() -> None:
+    network = block()
+    text = str(emit(fan_in(network, (8, 16, 24)), TARGETS["cortex-m4"], network).files["net.c"])
+    assert "net_share_points(" in text and "net_share_finish_" in text
+
+
+def test_fan_in_on_the_chip() -> None:
+    """Pairs of channels with and without a loop over taps, windows, numbers that are no multiple of anything."""
+    network = block()
+    check_on_board(network, plan=fan_in(network, (8, 16, 24)))
+    check_on_board(network, plan=fan_in(network, (5, 14, 24), by_rows=True))
+    for wide, sizes in WIDE[:3] + WIDE[4:6]:
+        check_on_board(wide, plan=by_parts(wide, sizes[0], len(wide.tensors["x"].shape) - 1))
+
+
+def test_means_on_the_chip() -> None:
+    network = block()
+    check_on_board(network, plan=make_plan(network, ways=[Way(("l0", "l1", "l2", "mean"))], explain=False))
+    for kind in ("int8", "uint8"):
+        wide = one_layer(Reduce((1, 2)), (1, 3, 300, 7), kind=kind)
+        check_on_board(wide, plan=by_parts(wide, 2, 1))
+
+
+def test_the_price_of_shares() -> None:
+    """Instructions on the chip, compared with the whole layer."""
+    target = TARGETS["cortex-m4"]
+    if not has_qemu(machine_for(target)) or not shutil.which("arm-none-eabi-gcc"):
+        pytest.skip("no emulator or compiler for cortex-m4 here")
+    for op, x, w, axis, size, most in (
+        (Conv2d(), (1, 8, 8, 64), (64, 1, 1, 64), 3, 32, 1.15),
+        (Conv2d(), (1, 8, 8, 64), (64, 1, 1, 64), 3, 16, 1.25),
+        (Reduce((1, 2)), (1, 12, 12, 40), (), 1, 1, 1.0),
+    ):
+        network = one_layer(op, x, w)
+        inputs = random_inputs(network, 1)
+        plans = make_plan(network, plain=True), by_parts(network, size, axis)
+        whole, parts = (measure(emit(plan, target, network), inputs).instructions for plan in plans)
+        assert parts <= most * whole, (op, size, parts / whole)
