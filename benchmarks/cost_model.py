@@ -27,9 +27,10 @@ import edgewright
 from cost_networks import FORMATS, networks, parts
 from edgewright import samples
 from edgewright.emit import TARGETS, Options, emit
+from edgewright.emit.board import Emulator
 from edgewright.emit.board.firmware import STACK, build_firmware
 from edgewright.emit.board.machine import machine_for
-from edgewright.emit.board.measured import _chosen, packed, run_firmware
+from edgewright.emit.board.measured import packed, run_firmware
 from edgewright.emit.target import Target
 from edgewright.emit.toolchain import toolchain
 from edgewright.network import Network, random_inputs
@@ -64,7 +65,7 @@ def counted(plan: Plan, target: Target) -> list[int]:
             library, machine, tools, Path(folder), optimise=flag, profile=True, stack=4 * STACK
         )
         inputs = packed(plan.network, random_inputs(plan.network, seed=1))
-        return [*run_firmware(library, firmware, machine, _chosen(machine, None), inputs, 900.0).stages]
+        return [*run_firmware(library, firmware, machine, Emulator.QEMU, inputs, 900.0).stages]
 
 
 def plans(network: Network, everything: bool) -> Iterator[tuple[str, Plan]]:

@@ -21,8 +21,7 @@ from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, Region, random_inputs
 from edgewright.network.operators import AvgPool2d, Clamp, Conv2d, Dense, Op, Reduce
 from edgewright.network.operators.shares import share_axes
-from edgewright.program import Buffer, Plan, Program, Stage, Step, sums_bytes, sums_name, summed_axes
-from emitting import check_emitted
+from edgewright.program import Buffer, Plan, Program, Stage, Step, summed_axes, sums_bytes, sums_name
 from emitting_batch import check_together
 from on_board import check_on_board
 from quantised_cases import network_of
@@ -80,9 +79,9 @@ def one_layer(op: Op, x: tuple[int, ...], w: tuple[int, ...] = (), kind: str = "
     if w and dtype.is_float:
         names += [b.constant(n, rng.standard_normal(s).astype(np.float32)) for n, s in (("w", w), ("b", w[:1]))]
     elif w:
-        scales = tuple(float(s) for s in rng.uniform(0.002, 0.02, w[0]).astype(np.float32))
+        scales = tuple(float(s) for s in rng.uniform(0.0002, 0.002, w[0]).astype(np.float32))
         weights = rng.integers(-127, 128, w).astype(np.int8)
-        names += [b.constant("w", weights, Quant(scales, (0,) * w[0], 0) if len(w) == 4 else Quant.of(0.01, 0))]
+        names += [b.constant("w", weights, Quant(scales, (0,) * w[0], 0) if len(w) == 4 else Quant.of(0.001, 0))]
         names += [b.constant("b", rng.integers(-3000, 3000, w[0]).astype(np.int32))]
     return b.build([b.layer(op, names, "y", dtype=dtype, quant=quant)])
 
@@ -91,7 +90,7 @@ def test_any_shares_of_any_layer() -> None:
     """Cases drawn one by one and compiled together, families in turn."""
     found: list[tuple[Network, Plan]] = []
 
-    @settings(max_examples=800 if os.environ.get("EDGEWRIGHT_THOROUGH") else 80, phases=(Phase.generate,))
+    @settings(max_examples=800 if os.environ.get("EDGEWRIGHT_THOROUGH") else 60, phases=(Phase.generate,))
     @given(
         data=st.data(), operator=st.sampled_from(OPERATORS), kind=st.sampled_from(KINDS), seed=st.integers(0, 999)
     )
@@ -104,9 +103,9 @@ def test_any_shares_of_any_layer() -> None:
             )
 
     collect()
-    assert len(found) > 40
-    for turn, first in enumerate(range(0, len(found), 40)):
-        batch = found[first : first + 40]
+    assert len(found) > 30
+    for turn, first in enumerate(range(0, len(found), 60)):
+        batch = found[first : first + 60]
         families = FAMILIES[turn % 5 :] + FAMILIES[: turn % 5]
         check_together([network for network, _ in batch], families, [plan for _, plan in batch])
 
@@ -122,12 +121,17 @@ WIDE = [
 ]
 
 
-@pytest.mark.parametrize("target", FAMILIES)
+@pytest.mark.parametrize("target", ["host", "cortex-m4", "rv32imc"])
 def test_shares_of_many_channels(target: str) -> None:
     """With memory for columns and without."""
-    cases = [(network, size, room) for network, sizes in WIDE for size in sizes for room in (0, 4096)]
-    plans = [by_parts(network, size, -1 % len(network.tensors["x"].shape), room) for network, size, room in cases]
-    check_together([network for network, *_ in cases], [target], plans)
+    most = 1 if target == "host" else 3  # whose kernels take long to compile
+    cases = [(network, size) for network, sizes in WIDE for size in sizes[:most]]
+    plans = [by_parts(network, size, last_axis(network), i % 2 * 4096) for i, (network, size) in enumerate(cases)]
+    check_together([network for network, _ in cases], [target], plans)
+
+
+def last_axis(network: Network) -> int:
+    return len(network.tensors["x"].shape) - 1
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "float32"])
@@ -136,15 +140,15 @@ def test_means_of_many_pixels(kind: str) -> None:
     ops = [(Reduce((1, 2)), (1, 3, 600, 7)), (Reduce((1, 2), keep=False), (1, 5, 6, 12))]
     if kind != "uint8":  # onnxruntime averages these in float32
         ops += [(AvgPool2d((5, 6)), (1, 5, 6, 9)), (Reduce((1,)), (1, 9, 6)), (Reduce((-1,)), (1, 9, 6))]
-    networks = [one_layer(op, shape, kind=kind) for op, shape in ops for _ in FAMILIES]
+    networks = [one_layer(op, shape, kind=kind) for op, shape in ops for _ in FAMILIES[:3]]
     plans = [by_parts(network, 2, min(summed_axes(network, network.layers[0]))) for network in networks]
-    check_together(networks, FAMILIES, plans)
+    check_together(networks, FAMILIES[:3], plans)
 
 
 def test_sums_of_pairs_without_exact_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shares_dsp, "numbers_of", lambda *_: None)
     networks = [network for network, _ in WIDE if not network.tensors["y"].dtype.is_float]
-    check_together(networks, ["cortex-m4"], [by_parts(n, 8, len(n.tensors["x"].shape) - 1) for n in networks])
+    check_together(networks, ["cortex-m4"], [by_parts(n, 8, last_axis(n)) for n in networks])
 
 
 def block(depth: int = 6, wide: int = 24, size: int = 7) -> Network:
@@ -159,7 +163,7 @@ def block(depth: int = 6, wide: int = 24, size: int = 7) -> Network:
             (Conv2d(), (10, 1, 1, wide)),
         ]
     ):
-        scales = tuple(float(s) for s in rng.uniform(0.002, 0.02, w[0]).astype(np.float32))
+        scales = tuple(float(s) for s in rng.uniform(0.0002, 0.002, w[0]).astype(np.float32))
         weights = b.constant("w", rng.integers(-127, 128, w).astype(np.int8), Quant(scales, (0,) * w[0], 0))
         bias = b.constant("b", rng.integers(-3000, 3000, w[0]).astype(np.int32))
         name = b.layer(op, [name, weights, bias], f"l{step}", dtype=DType.INT8, quant=quant)
@@ -170,20 +174,17 @@ def fan_in(network: Network, ends: tuple[int, ...], by_rows: bool = False) -> Pl
     return make_plan(network, ways=[Way(("l0", "l1", "l2"), ((-1, ends),), by_rows)], explain=False)
 
 
-@pytest.mark.parametrize("target", FAMILIES)
-@pytest.mark.parametrize("by_rows", [False, True])
-def test_layers_fused_along_channels(by_rows: bool, target: str) -> None:
+def test_layers_fused_along_channels() -> None:
     network = block()
-    check_emitted(network, target, fan_in(network, (8, 16, 24), by_rows))
-    check_emitted(network, target, fan_in(network, (5, 14, 24), by_rows))
+    plans = [fan_in(network, ends, by_rows) for ends in ((8, 16, 24), (5, 14, 24)) for by_rows in (False, True)]
+    check_together([network] * 6, ["cortex-m4"] * 4 + ["rv32imc", "host"], [*plans, plans[2], plans[3]])
 
 
-@pytest.mark.parametrize("target", FAMILIES)
-def test_a_mean_takes_rows_as_they_come(target: str) -> None:
+def test_a_mean_takes_rows_as_they_come() -> None:
     network = block()
     made = make_plan(network, ways=[Way(("l0", "l1", "l2", "mean"))], explain=False)
     assert made.program.stages[0].summing == ("mean",)
-    check_emitted(network, target, made)
+    check_together([network] * len(FAMILIES), FAMILIES, [made] * len(FAMILIES))
 
 
 def test_kernels_of_their_own() -> None:
@@ -193,12 +194,11 @@ def test_kernels_of_their_own() -> None:
 
 
 def test_fan_in_on_the_chip() -> None:
-    """Pairs of channels with and without a loop over taps, windows, numbers that are no multiple of anything."""
+    """Pairs of channels with and without a loop over taps, an odd number of channels, windows, dense layers."""
     network = block()
-    check_on_board(network, plan=fan_in(network, (8, 16, 24)))
     check_on_board(network, plan=fan_in(network, (5, 14, 24), by_rows=True))
-    for wide, sizes in WIDE[:3] + WIDE[4:6]:
-        check_on_board(wide, plan=by_parts(wide, sizes[0], len(wide.tensors["x"].shape) - 1))
+    for wide, size in ((WIDE[0][0], 33), (WIDE[1][0], 12), (WIDE[2][0], 5), (WIDE[4][0], 7)):
+        check_on_board(wide, plan=by_parts(wide, size, last_axis(wide)))
 
 
 def test_means_on_the_chip() -> None:
@@ -214,13 +214,13 @@ def test_the_price_of_shares() -> None:
     target = TARGETS["cortex-m4"]
     if not has_qemu(machine_for(target)) or not shutil.which("arm-none-eabi-gcc"):
         pytest.skip("no emulator or compiler for cortex-m4 here")
-    for op, x, w, axis, size, most in (
-        (Conv2d(), (1, 8, 8, 64), (64, 1, 1, 64), 3, 32, 1.15),
-        (Conv2d(), (1, 8, 8, 64), (64, 1, 1, 64), 3, 16, 1.25),
-        (Reduce((1, 2)), (1, 12, 12, 40), (), 1, 1, 1.0),
+    for op, x, w, axis, prices in (
+        (Conv2d(), (1, 4, 6, 64), (64, 1, 1, 64), 3, {32: 1.2, 16: 1.25}),
+        (Reduce((1, 2)), (1, 12, 12, 40), (), 1, {1: 1.0}),
     ):
         network = one_layer(op, x, w)
         inputs = random_inputs(network, 1)
-        plans = make_plan(network, plain=True), by_parts(network, size, axis)
-        whole, parts = (measure(emit(plan, target, network), inputs).instructions for plan in plans)
-        assert parts <= most * whole, (op, size, parts / whole)
+        whole = measure(emit(make_plan(network, plain=True), target, network), inputs).instructions
+        for size, most in prices.items():
+            parts = measure(emit(by_parts(network, size, axis), target, network), inputs).instructions
+            assert parts <= most * whole, (op, size, parts / whole)

@@ -111,7 +111,7 @@ def _check_axis(network: Network, way: Way, tiles: Tiles) -> None:
         tensor = network.tensors[layer.inputs[0] if step.share else layer.output]
         if tiles.axis != CHANNELS and len(tensor.shape) != 4:
             raise InputError(f"layer '{layer.name}' cannot be cut along {what}: its output is no image")
-    size = driven_size(network, tiles)
+    size = Tiling(network, tiles).driven_size
     ends = tiles.ends
     rising = all(a < b for a, b in zip((0, *ends), ends, strict=False))
     if not ends or not rising or ends[-1] != size:
@@ -119,15 +119,6 @@ def _check_axis(network: Network, way: Way, tiles: Tiles) -> None:
             f"tiles of '{way.name}' end at {list(ends)}, but its {size} {what} want rising ends up to {size}"
         )
     _check_parts(network, way, tiles, what)
-
-
-def driven_size(network: Network, tiles: Tiles) -> int:
-    """What the first of the last layers has along the axis: of its output, or of the input that it sums up."""
-    step = next(step for step in tiles.steps if step.layer == tiles.sinks[0])
-    layer = network.by_name[step.layer]
-    tiling = Tiling(network, tiles)
-    name = layer.inputs[0] if step.share and tiling.sums(layer) else layer.output
-    return network.tensors[name].shape[tiles.axis]
 
 
 def _check_parts(network: Network, way: Way, tiles: Tiles, what: str) -> None:

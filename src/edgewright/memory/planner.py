@@ -48,8 +48,8 @@ def plan(
     """
     chosen = PLAIN if plain else techniques or Techniques()
     if pull_rows:
-        chosen = replace(chosen, pulled=_pulled(network))
-    unit = _alignment(network, board, alignment)
+        chosen = replace(chosen, pulled=pulled_inputs(network))
+    unit = alignment_of(network, board, alignment)
     bound = 0 if chosen == PLAIN else order(relaxed_problem(network, chosen, unit)).bound
     best = whole = solve(network, chosen, unit, bound)
     if phases:
@@ -76,7 +76,8 @@ def plan(
     )
 
 
-def _pulled(network: Network) -> tuple[tuple[str, int], ...]:
+def pulled_inputs(network: Network) -> tuple[tuple[str, int], ...]:
+    """The inputs that can come row by row, and the rows kept of each; an error where none can."""
     found = pullable(network)
     if not found:
         raise Infeasible(
@@ -86,7 +87,7 @@ def _pulled(network: Network) -> tuple[tuple[str, int], ...]:
     return tuple(found.items())
 
 
-def _alignment(network: Network, board: Board | None, wanted: int | None) -> int:
+def alignment_of(network: Network, board: Board | None, wanted: int | None) -> int:
     """What every offset is a multiple of: the target's word, and no less than the largest element."""
     widest = max((t.dtype.bytes for t in network.tensors.values() if t.name not in network.constants), default=1)
     return max(wanted or (board.alignment if board else 4), widest)

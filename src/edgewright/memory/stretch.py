@@ -208,10 +208,8 @@ class Trace:
             layers = [self.network.by_name[step.layer] for step in unit.steps]
             for name in dict.fromkeys(name for layer in layers for name in self.network.activations(layer)):
                 place = self.views.places[name]
-                if place.root not in self.passing:
-                    rows = self.flow.reads(index, name)
-                    starts = (place.offset + start * place.strides[ROWS] for start, _ in rows)
-                    found.setdefault(place.root, []).append((index, tuple(starts)))
+                starts = (place.offset + start * place.strides[ROWS] for start, _ in self.flow.reads(index, name))
+                found.setdefault(place.root, []).append((index, tuple(starts)))
         return found
 
     def _run(self) -> None:

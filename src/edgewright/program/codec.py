@@ -17,6 +17,7 @@ from ..network import Arithmetic, DType, Layer, Network, Quant, Region, Tensor
 from ..network.operators import Op, Operator, elementwise, rearrange, reduce
 from .plan import FORMAT, Buffer, Plan, Saving, View
 from .program import Program
+from .sound import flaws
 from .steps import Item, Loop, Stage, Step, Stream, Sweep, Tiles, Unit
 
 OPERATORS = MappingProxyType({cls.__name__: cls for cls in get_args(Op)})
@@ -90,7 +91,7 @@ def plan_from_dict(data: Mapping[str, Any]) -> Plan:
     try:
         network = network_from_dict(data["network"])
         stages = tuple(Stage(s["name"], _body_from_list(s["body"])) for s in data["stages"])
-        return Plan(
+        found = Plan(
             program=Program(network, stages),
             free=tuple(data["free"]),
             buffers=tuple(Buffer(**b) for b in data["buffers"]),
@@ -107,6 +108,9 @@ def plan_from_dict(data: Mapping[str, Any]) -> Plan:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"the plan is damaged: {type(error).__name__} at {error}; make it anew") from error
+    if flaw := next(flaws(found), None):
+        raise InputError(f"the plan is damaged: {flaw}; make it anew")
+    return found
 
 
 def plan_text(plan: Plan) -> str:

@@ -28,6 +28,13 @@ class Tiling:
     def count(self) -> int:
         return len(self.tiles.ends)
 
+    @property
+    def driven_size(self) -> int:
+        """What the first of the last layers has along the axis: of its output, or of the input that it sums up."""
+        step = next(step for step in self.tiles.steps if step.layer == self.tiles.sinks[0])
+        layer = self.network.by_name[step.layer]
+        return self._size(layer.inputs[0] if step.share and self.sums(layer) else layer.output)
+
     @cached_property
     def intervals(self) -> Mapping[str, tuple[Interval, ...]]:
         """For each layer, part by part: what it computes along the axis; of its input, where it sums over it."""

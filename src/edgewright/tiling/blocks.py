@@ -37,32 +37,30 @@ class Terminal(Enum):
     PD_FM = "PD_FM"  # partitioned along rows, columns or both of its feature maps
 
 
-@dataclass(frozen=True)
-class Block:
-    """What can become of an operation in a path; without operators it is inserted rather than replacing one."""
-
-    name: str
-    joins: tuple[tuple[Terminal, Terminal], ...]  # the terminals at its input and its output that go together
-    operators: tuple[type, ...] = ()
-
-    def __str__(self) -> str:
-        return self.name
-
+Joins = tuple[tuple[Terminal, Terminal], ...]
 
 _WINDOWS = (Conv2d, ConvTranspose2d, MaxPool2d, AvgPool2d, Resize)
+_FAN_OUT: Joins = ((Terminal.I, Terminal.PD_D),)
+_FAN_IN: Joins = ((Terminal.PD_D, Terminal.O),)
+_MAPS: Joins = ((Terminal.PD_FM, Terminal.PD_FM),)
 
-SPLIT = Block("SPLIT", ((Terminal.I, Terminal.PD_D), (Terminal.I, Terminal.PD_FM)))
-FDTO = Block("FDTO", ((Terminal.I, Terminal.PD_D),), (Conv2d, ConvTranspose2d, Dense, Gather))
-PART = Block(
-    "PART",
-    ((Terminal.PD_D, Terminal.PD_D), (Terminal.PD_FM, Terminal.PD_FM)),
-    (Elementwise, *_WINDOWS, Pad, Reduce, Reshape),
-)
-CONCAT = Block("CONCAT", ((Terminal.PD_D, Terminal.O), (Terminal.PD_FM, Terminal.O)))
-FDTI = Block("FDTI", ((Terminal.PD_D, Terminal.O),), (Conv2d, Dense))
-FFMT = Block("FFMT", ((Terminal.PD_FM, Terminal.PD_FM),), _WINDOWS)
 
-BLOCKS = (SPLIT, FDTO, PART, CONCAT, FDTI, FFMT)
+class Block(Enum):
+    """What can become of an operation in a path; SPLIT and CONCAT are inserted, the others replace an operation."""
+
+    SPLIT = ((*_FAN_OUT, (Terminal.I, Terminal.PD_FM)), ())
+    FDTO = (_FAN_OUT, (Conv2d, ConvTranspose2d, Dense, Gather))
+    PART = (
+        ((Terminal.PD_D, Terminal.PD_D), *_MAPS),
+        (Elementwise, *_WINDOWS, Pad, Reduce, Reshape),
+    )
+    CONCAT = ((*_FAN_IN, (Terminal.PD_FM, Terminal.O)), ())
+    FDTI = (_FAN_IN, (Conv2d, Dense))
+    FFMT = (_MAPS, _WINDOWS)
+
+    def __init__(self, joins: Joins, operators: tuple[type, ...]) -> None:
+        self.joins = joins  # the terminals at its input and at its output that go together
+        self.operators = operators
 
 
 @dataclass(frozen=True)
@@ -91,21 +89,21 @@ class Partition:
 
 def matches(network: Network, layer: Layer, source: str, partition: Partition) -> tuple[Block, ...]:
     """The blocks that a layer can be where its output (FDTO), its input `source` (FDTI) or both are partitioned."""
-    return tuple(block for block in BLOCKS if _suits(network, layer, source, partition, block))
+    return tuple(block for block in Block if _suits(network, layer, source, partition, block))
 
 
 def _suits(network: Network, layer: Layer, source: str, partition: Partition, block: Block) -> bool:
     if not isinstance(layer.op, block.operators):
         return False
-    if block is FDTO:
+    if block is Block.FDTO:
         return partition.terminal is Terminal.PD_D and _fans_out(network, layer, source, partition.parts)
-    if block is FDTI:
+    if block is Block.FDTI:
         return partition.terminal is Terminal.PD_D and _fans_in(network, layer, source)
     if partition.terminal is Terminal.PD_D:
-        runs = channel_runs(network, layer, source) if block is PART else None
+        runs = channel_runs(network, layer, source) if block is Block.PART else None
         return runs is not None and partition.parts <= _size(network, layer, CHANNELS) // runs[0]
-    wanted = (FFMT,) if isinstance(layer.op, _WINDOWS) else (PART,)
-    return block in wanted and all(_moves(network, layer, source, axis, n) for axis, n in partition.cuts)
+    wanted = Block.FFMT if isinstance(layer.op, _WINDOWS) else Block.PART
+    return block is wanted and all(_moves(network, layer, source, axis, n) for axis, n in partition.cuts)
 
 
 def _fans_out(network: Network, layer: Layer, source: str, parts: int) -> bool:

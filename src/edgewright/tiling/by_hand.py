@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 from ..errors import InputError
 from ..memory import Techniques, Way, even_ends
-from ..memory.legal import driven_size, known_layers
+from ..memory.legal import known_layers
 from ..memory.streamed import loose_work
 from ..memory.ways import CHANNELS, COLUMNS, Cut, body_of
 from ..network import Network
-from ..program import ROWS, Tiles
+from ..program import ROWS, Tiles, Tiling
 
 FORM = "FIRST..LAST:rows=4"
 STRIPES = "stripes"  # parts along columns, row by row inside
@@ -105,7 +105,7 @@ def _measured(network: Network, way: Way, free: set[str]) -> tuple[Cut, ...]:
 def _even(network: Network, way: Way, tiles: Tiles, count: int) -> tuple[int, ...]:
     if tiles.axis != CHANNELS and any(_rank(network, step.layer) != 4 for step in tiles.steps if not step.share):
         return (count,)  # no image: refused where ways are checked, by the layer's name
-    size = driven_size(network, tiles)
+    size = Tiling(network, tiles).driven_size
     if count > size:
         what = {axis: name for name, axis in AXES.items() if name != STRIPES}[tiles.axis]
         raise InputError(

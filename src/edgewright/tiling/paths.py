@@ -15,10 +15,6 @@ from ..memory.ways import CHANNELS, COLUMNS
 from ..network import Layer, Network
 from ..program import ROWS
 from .blocks import (
-    CONCAT,
-    FDTI,
-    FDTO,
-    SPLIT,
     Block,
     Partition,
     Terminal,
@@ -71,14 +67,14 @@ class Path:
         found = [mapped.block for mapped in self.mapped]
         if not found:
             return ()
-        split = () if found[0] is FDTO else (SPLIT,)
-        concat = () if found[-1] is FDTI else (CONCAT,)
+        split = () if found[0] is Block.FDTO else (Block.SPLIT,)
+        concat = () if found[-1] is Block.FDTI else (Block.CONCAT,)
         return (*split, *found, *concat)
 
     @property
     def label(self) -> str:
         """As the paper writes paths: the CONCAT goes without saying."""
-        return f"[{','.join(block.name for block in self.blocks if block is not CONCAT)}]"
+        return f"[{','.join(block.name for block in self.blocks if block is not Block.CONCAT)}]"
 
     def __str__(self) -> str:
         return f"{self.label} {self.partition}"
@@ -162,7 +158,7 @@ def _climb(network: Network, path: Path, tensor: str) -> Iterator[Path]:
         yield path
     for mapped in found:
         longer = replace(path, before=(mapped, *path.before))
-        if mapped.block is FDTO:
+        if mapped.block is Block.FDTO:
             yield longer
         else:
             yield from _climb(network, longer, mapped.source)
@@ -185,11 +181,11 @@ def _descend(network: Network, path: Path, tensor: str) -> Iterator[Path]:
     """The path continued by what alone reads the tensor; versions are kept without overlap and without fan-in."""
     layer = network.sole_reader(tensor)
     mapped = _following(network, layer, tensor, path.partition) if layer else None
-    if mapped is None or mapped.block is FDTI or _is_overlapping(network, path, mapped):
+    if mapped is None or mapped.block is Block.FDTI or _is_overlapping(network, path, mapped):
         yield path
     if mapped is not None:
         longer = replace(path, after=(*path.after, mapped))
-        if mapped.block is FDTI:
+        if mapped.block is Block.FDTI:
             yield longer
         else:
             yield from _descend(network, longer, network.by_name[mapped.layer].output)
@@ -231,7 +227,7 @@ def way_of(network: Network, path: Path) -> Way:
     """The path as the planner takes it: its last layer is cut evenly, the others as that one needs."""
     last = path.mapped[-1]
     layer = network.by_name[last.layer]
-    driven = network.tensors[last.source if last.block is FDTI else layer.output].shape
+    driven = network.tensors[last.source if last.block is Block.FDTI else layer.output].shape
     unit = _unit(network, path) if path.partition.terminal is Terminal.PD_D else 1
     tiles = tuple((axis, even_ends(driven[axis], parts, unit)) for axis, parts in path.partition.cuts)
     return Way(path.layers, tiles, by_rows=False)
@@ -242,6 +238,6 @@ def _unit(network: Network, path: Path) -> int:
     unit = 1
     for mapped in path.mapped:
         layer = network.by_name[mapped.layer]
-        runs = None if mapped.block in (FDTO, FDTI) else channel_runs(network, layer, mapped.source)
+        runs = None if mapped.block in (Block.FDTO, Block.FDTI) else channel_runs(network, layer, mapped.source)
         unit = with_runs(unit, runs) if runs else unit
     return unit

@@ -14,8 +14,8 @@ from itertools import accumulate
 from ..memory.cuts import Cut
 from ..memory.ordering import order
 from ..memory.problems import Techniques
-from ..memory.stretch import accumulates
 from ..memory.streamed import loose_work
+from ..memory.stretch import accumulates
 from ..memory.ways import Way
 from ..network import Network
 from .candidates import Candidates
@@ -46,30 +46,34 @@ class Route:
 
 
 class Routes:
-    """All routes of a network. Stretches in tiles are priced when a limit is asked for that cannot do without."""
+    """All routes of a network. Stretches in tiles are priced when a limit is asked for that cannot do without.
 
-    def __init__(self, network: Network, techniques: Techniques, alignment: int) -> None:
+    `room` is memory that is there anyway: routes within it are looked for even if there are some with less.
+    """
+
+    def __init__(self, network: Network, techniques: Techniques, alignment: int, room: int = 0) -> None:
         work = loose_work(network, techniques, alignment)
         self.candidates = Candidates(work, order(work.order_problem()).steps)
         self.network = network
+        self.room = room
         self._tiled: dict[int, list[Cut]] = {}  # by end
 
     @cached_property
     def _free(self) -> list[list[Cut]]:
         """By end: whole layers and stretches by rows, which compute nothing twice."""
         found, cuts = [], self.candidates
+        limit = max(self.room, self.by_rows.peak)
         for at, layer in enumerate(cuts.layers):
             arriving = [cuts.whole(at)]
             if cuts.fits[at] or accumulates(self.network, layer):
-                arriving += cuts.stretches(at + 1, _UNLIMITED, max(0, at + 1 - MOST_LAYERS))
+                arriving += cuts.stretches(at + 1, limit, max(0, at + 1 - MOST_LAYERS))
             found.append(arriving)
         return found
 
     @cached_property
     def by_rows(self) -> Route:
         """The route with the least peak that has no tiles."""
-        peak = self.candidates.least_peak(self._free)
-        return Route(tuple(self.candidates.easiest(self._free, peak)))
+        return Route(tuple(self.candidates.best()))
 
     def reach(self, limit: int) -> bool:
         """Takes in the stretches in tiles that may lead below the limit; whether any may at all."""

@@ -1,15 +1,32 @@
-"""The joint search: the least RAM for a given amount of extra work, over every way to run every stretch."""
+"""The joint search: the least RAM for a given amount of extra work, over every way to run every stretch.
+
+Routes (`routes`) are priced by what their stages keep; each one that is handed out has been laid out for real, and
+figures are those of its plan.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
-from ..errors import Infeasible
+from joblib import Parallel, delayed
+
+from .. import words
+from ..errors import Infeasible, InputError
+from ..memory import Techniques, Way
 from ..memory import plan as make_plan
-from ..memory.fullest import shortage
+from ..memory.planner import alignment_of, pulled_inputs
 from ..network import Network
 from ..platform import Board
 from ..program import Plan
+from ..program.codec import network_from_dict, network_to_dict
+from .cost import estimate
+from .routes import Route, Routes
+
+TRIES = 12  # routes that are laid out at most when one is wanted
+MANY = 4  # plans from which on several processes make them
+LARGE = 40  # layers from which on that pays
 
 
 @dataclass(frozen=True)
@@ -18,6 +35,25 @@ class Front:
 
     plans: tuple[Plan, ...]
     plain: Plan  # order and layout only
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a plan may cost beyond running every layer once: each a share, None for any."""
+
+    overhead: float | None = None  # of MACs
+    slowdown: float | None = None  # of estimated instructions
+    target: str | None = None  # for which they are estimated
+
+    def allows(self, plan: Plan, whole: Plan) -> bool:
+        if self.overhead is not None and plan.macs > plan.macs_plain * (1 + self.overhead):
+            return False
+        if self.slowdown is None:
+            return True
+        if self.target is None:
+            raise InputError("a limit on time needs a board or target to estimate it for")
+        slowest = estimate(whole, self.target).instructions * (1 + self.slowdown)
+        return estimate(plan, self.target).instructions <= slowest
 
 
 def front(
@@ -29,10 +65,13 @@ def front(
     max_overhead: float | None = None,
     most: int = 16,
 ) -> Front:
-    """The plans worth choosing from: RAM against MACs."""
+    """The plans worth choosing from: RAM against MACs, no more than so many."""
+    search = _Search(network, board, alignment, pull_rows)
+    limit = None if max_overhead is None else int(network.total_macs * max_overhead)
+    routes = [route for route in search.routes.front() if limit is None or route.macs <= limit]
+    plans = [search.whole, search.by_rows, *search.plans(_spread(routes[1:], most))]
     plain = make_plan(network, board, plain=True, explain=False, alignment=alignment)
-    found = make_plan(network, board, explain=False, alignment=alignment, pull_rows=pull_rows, phases=True)
-    return Front((found,), plain)
+    return Front(_undominated(plans), plain)
 
 
 def least(
@@ -45,8 +84,9 @@ def least(
     max_slowdown: float | None = None,
     target: str | None = None,
 ) -> Plan:
-    """The plan with the least RAM whose extra work stays within the limits."""
-    return front(network, board, alignment=alignment, pull_rows=pull_rows, max_overhead=max_overhead).plans[-1]
+    """The plan with the least RAM whose extra work stays within the limits; without limits, the least there is."""
+    search = _Search(network, board, alignment, pull_rows)
+    return search.least(Limits(max_overhead, max_slowdown, target))
 
 
 def fitting(
@@ -60,8 +100,108 @@ def fitting(
     max_slowdown: float | None = None,
     target: str | None = None,
 ) -> Plan:
-    """The plan with the least extra work that fits the RAM."""
-    found = least(network, board, alignment=alignment, pull_rows=pull_rows, max_overhead=max_overhead)
-    if found.peak_bytes > ram:
-        raise Infeasible(shortage(found, ram))
-    return found
+    """The plan with the least extra work that fits the RAM; an error that says the least possible where none does."""
+    search = _Search(network, board, alignment, pull_rows, ram)
+    limits = Limits(max_overhead, max_slowdown, target)
+    for plan in search.cheapest_first(ram):
+        if plan.peak_bytes <= ram and limits.allows(plan, search.whole):
+            return plan
+    best = search.least(limits)
+    if best.peak_bytes <= ram:
+        return best
+    raise Infeasible(_too_small(best, ram, limits, search))
+
+
+class _Search:
+    """The routes of a network, and the plans they become."""
+
+    def __init__(
+        self, network: Network, board: Board | None, alignment: int | None, pull_rows: bool, room: int = 0
+    ) -> None:
+        self.network, self.pull_rows = network, pull_rows
+        self._make = partial(make_plan, board=board, alignment=alignment, explain=False, pull_rows=pull_rows)
+        pulled = pulled_inputs(network) if pull_rows else ()
+        techniques = replace(Techniques(), pulled=pulled)
+        self.routes = Routes(network, techniques, alignment_of(network, board, alignment), room)
+        self.whole = self._made()
+        self.by_rows = self._made(phases=True)
+        self._known: dict[tuple[Way, ...], Plan] = {(): self.whole}
+
+    def least(self, limits: Limits) -> Plan:
+        """The least peak over the routes within the limits: the most promising are laid out, lowest first."""
+        start = [plan for plan in (self.by_rows, self.whole) if limits.allows(plan, self.whole)]
+        best = min(start, key=lambda plan: plan.peak_bytes, default=None)
+        if best is not None and best.optimal:
+            return best
+        allowed = None if limits.overhead is None else int(self.network.total_macs * limits.overhead)
+        routes = [route for route in self.routes.front() if allowed is None or route.macs <= allowed]
+        for route in routes[::-1][:TRIES]:
+            if best is not None and route.peak >= best.peak_bytes:
+                break
+            plan = self.plan(route)
+            if limits.allows(plan, self.whole) and (best is None or plan.peak_bytes < best.peak_bytes):
+                best = plan
+        return best or self.whole
+
+    def cheapest_first(self, ram: int) -> Iterator[Plan]:
+        """Plans that should fit the RAM, those that run layers whole before others."""
+        yield self.whole
+        limit = ram
+        for _ in range(TRIES):
+            route = self.routes.below(limit)
+            if route is None:
+                return
+            plan = self.plan(route)
+            yield plan
+            limit = min(limit, route.peak) - max(1, plan.peak_bytes - ram)
+
+    def plan(self, route: Route) -> Plan:
+        if route.ways not in self._known:
+            self._known[route.ways] = self._made(ways=route.ways)
+        return self._known[route.ways]
+
+    def plans(self, routes: Sequence[Route]) -> list[Plan]:
+        """The plans of several routes; with many large ones, each core makes some."""
+        if len(routes) < MANY or len(self.network.layers) < LARGE:
+            return [self.plan(route) for route in routes]
+        light = network_from_dict(network_to_dict(self.network))  # weights need not travel
+        found = Parallel(n_jobs=-1)(delayed(self._make)(light, ways=route.ways) for route in routes)
+        return [replace(plan, program=replace(plan.program, network=self.network)) for plan in found]
+
+    def _made(self, *, phases: bool = False, ways: Sequence[Way] | None = None) -> Plan:
+        return self._make(self.network, phases=phases, ways=ways)
+
+
+def _spread(routes: Sequence[Route], most: int) -> list[Route]:
+    """No more than so many, spread over the range; the first and the last always."""
+    if len(routes) <= most:
+        return list(routes)
+    places = {round(i * (len(routes) - 1) / (most - 1)) for i in range(most)}
+    return [routes[at] for at in sorted(places)]
+
+
+def _undominated(plans: Sequence[Plan]) -> tuple[Plan, ...]:
+    """Those that no other beats in RAM and MACs, from most RAM to least."""
+    found: list[Plan] = []
+    for plan in sorted(plans, key=lambda p: (p.peak_bytes, p.macs)):
+        if not found or plan.macs < found[-1].macs:
+            found.append(plan)
+    return tuple(found[::-1])
+
+
+def _too_small(best: Plan, ram: int, limits: Limits, search: _Search) -> str:
+    """Why the RAM does not do: the least possible, what fills it, what to try."""
+    at = max(range(len(best.live_bytes)), key=best.live_bytes.__getitem__)
+    largest = sorted(best.live(at), key=lambda buffer: -buffer.size)[:3]
+    what = ", ".join(f"'{buffer.name}' {words.count(buffer.size)} B" for buffer in largest)
+    within = " within these limits" if limits.overhead is not None or limits.slowdown is not None else ""
+    hints = []
+    if within:
+        hints.append("allow more overhead")
+    if not search.pull_rows and any(len(best.network.tensors[n].shape) == 4 for n in best.network.inputs):
+        hints.append("pull the input by rows (--pull-input)")
+    hint = f"; try to {' or '.join(hints)}" if hints else ""
+    return (
+        f"'{best.network.name}' needs {words.count(best.peak_bytes)} B{within}, and {words.count(ram)} B are there. "
+        f"Most is needed at '{best.program.stages[at].name}': {what}{hint}"
+    )

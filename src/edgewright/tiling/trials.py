@@ -51,7 +51,7 @@ class Evaluator:
         lanes = [list(lane) for _, lane in groupby(ordered, key=_lane)]
         is_worth_it = len(paths) * len(self.network.layers) >= MANY
         jobs = min(len(lanes), os.cpu_count() or 1) if is_worth_it and lanes else 1
-        worker = self._without_weights() if jobs > 1 else self
+        worker = self.without_weights() if jobs > 1 else self
         found = Parallel(n_jobs=jobs)(delayed(worker.tried_along)(chosen, lane) for lane in lanes)
         return [trial for trials in found for trial in trials]
 
@@ -77,7 +77,7 @@ class Evaluator:
         root = found.work.views.places[path.critical].root
         return Trial(path, way, found.peak), root in critical(problem, found.placement)
 
-    def _without_weights(self) -> Evaluator:
+    def without_weights(self) -> Evaluator:
         """The same for another process: planning asks which tensors are constant, never for their values."""
         nothing = dict.fromkeys(self.network.constants, np.empty(0))
         return replace(self, network=replace(self.network, constants=nothing))

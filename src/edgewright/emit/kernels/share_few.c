@@ -25,6 +25,7 @@ __attribute__((naked, noinline)) void ew_share_few(
                      "ldrd r4, r5, [r8]\n"
                      "ldrd r6, r7, [r9]\n"
                      "bx r2\n"
+                     ".balign 4\n" /* of the section too: adr counts from a multiple of four */
                      EW_SHARE_TAPS_16 EW_SHARE_TAPS_16 "3:\n"
                      "ldrd r8, r9, [sp, #4]\n"
                      "ldr r12, [sp, #12]\n"

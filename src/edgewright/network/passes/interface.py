@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...errors import InputError
@@ -69,18 +70,19 @@ def _entry(network: Network, name: str) -> _End | str:
     theirs, moved = network.tensors[name], [name]
     if not theirs.dtype.is_float and theirs.quant is None:
         return f"holds {theirs.dtype.value} that stand for themselves"
-    while True:
+    while moved[-1] not in network.outputs:
         readers = network.readers[moved[-1]]
-        if moved[-1] in network.outputs or any(layer.output in network.outputs for layer in readers):
-            return "leads straight to an output"
         if len(readers) == 1 and isinstance(readers[0].op, MOVES):
             moved.append(readers[0].output)
             continue
         kinds = {(network.tensors[r.output].dtype, network.tensors[r.output].quant) for r in readers}
         if not all(isinstance(layer.op, Quantize) for layer in readers) or len(kinds) != 1:
             return _otherwise(theirs, readers)
+        if any(layer.output in network.outputs for layer in readers):
+            break
         stored = network.tensors[readers[0].output]
         return _refused(theirs, stored) or _End(name, tuple(moved), readers, stored)
+    return "leads straight to an output"
 
 
 def _otherwise(theirs: Tensor, readers: tuple[Layer, ...]) -> str:
@@ -94,23 +96,23 @@ def _otherwise(theirs: Tensor, readers: tuple[Layer, ...]) -> str:
 def _exit(network: Network, name: str) -> _End | str:
     """Where the output ceases to be stored integers; or why it never was any, in words."""
     theirs, moved = network.tensors[name], [name]
-    while True:
-        layer = network.producers.get(moved[-1])
-        known = min(len(moved) - 1, 1)  # readers on the way here
-        if len(network.readers[moved[-1]]) > known:
-            return "is read by other layers too"
-        if layer is None or (len(moved) > 1 and moved[-1] in network.outputs):
-            return "is an input, a constant or another output too"
+    while (layer := network.producers.get(moved[-1])) is not None:
         source = network.tensors[layer.inputs[0]]
-        if isinstance(layer.op, MOVES):
-            moved.append(source.name)
-            continue
-        if not isinstance(layer.op, Dequantize | Quantize) or source.dtype.is_float:
+        is_move = isinstance(layer.op, MOVES)
+        if not is_move and (not isinstance(layer.op, Dequantize | Quantize) or source.dtype.is_float):
             kind = f"is computed as {theirs.dtype.value} by '{layer.name}' ({type(layer.op).__name__})"
             return kind if theirs.dtype.is_float else f"is {theirs.dtype.value} already"
-        if source.name not in network.producers or source.name in network.outputs:
-            return "is an input, a constant or another output too"
-        return _refused(theirs, source) or _End(name, tuple(moved), (layer,), source)
+        if _is_read_elsewhere(network, moved) or source.name in network.outputs:
+            return "is needed elsewhere too"
+        if not is_move and source.name in network.producers:
+            return _refused(theirs, source) or _End(name, tuple(moved), (layer,), source)
+        moved.append(source.name)
+    return "is an input or a constant in another form"
+
+
+def _is_read_elsewhere(network: Network, moved: Sequence[str]) -> bool:
+    """Whether the last of these is read by a layer that does not lead to the output alone."""
+    return len(network.readers[moved[-1]]) > min(len(moved) - 1, 1)
 
 
 def _refused(theirs: Tensor, stored: Tensor) -> str:

@@ -1,0 +1,541 @@
+"""Tiles, searches and fronts on the command line: every option, every contradiction, and files that are damaged."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgewright import InputError, compile_model, load_plan, read_model, samples
+from edgewright.cli import main
+from edgewright.cli.planning import Asked, Extra
+from edgewright.memory import Way
+from edgewright.memory import plan as make_plan
+from edgewright.memory.fullest import dominating, fullest, shortage
+from edgewright.program import plan_from_dict, plan_text, plan_to_dict
+from edgewright.tiling.by_hand import Tile, layer_range, parse_tile, tile_way
+from edgewright.tiling.wish import Method, Wish, make
+
+needs_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
+SMALL = "stahl_running_example"
+RESNET = "resnet8_int8"
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    return {name: samples.write(name, folder) for name in (SMALL, RESNET)}
+
+
+@pytest.fixture(scope="module")
+def resnet():
+    return read_model(samples.build(RESNET))
+
+
+@pytest.fixture(scope="module")
+def tiled(models, tmp_path_factory):
+    """A plan file with stripes by rows, tiles of both axes, and whole layers."""
+    path = tmp_path_factory.mktemp("plans") / "tiled.json"
+    result = run(
+        *("plan", models[RESNET], "-o", path),
+        *("--tile", "conv1..add1:stripes=3", "--tile", "conv4..add2:rows=2,columns=2"),
+    )
+    assert result.exit_code == 0, result.output
+    return SimpleNamespace(path=path, data=json.loads(path.read_text()), output=result.output)
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def planned(model, *options):
+    result = run("plan", model, "--json", *options)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.output)
+
+
+def misused(result, *words):
+    """A usage error: one sentence, status 2, nothing written."""
+    assert result.exit_code == 2, result.output
+    assert "Traceback" not in result.output
+    assert all(word in result.output for word in words), result.output
+
+
+def refused(result, *words):
+    assert result.exit_code == 1, result.output
+    assert result.output.startswith("Error: ") and len(result.output.strip().splitlines()) == 1
+    assert all(word in result.output for word in words), result.output
+
+
+# What is asked for.
+
+
+@pytest.mark.parametrize("text", ["5%", "5 %", "0.05", ".05", "1.05x", "1.05×", "+5%"])
+def test_extra_work_is_written_in_three_ways(text):
+    assert Extra().convert(text, None, None) == 0.05
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("-5%", "negative"),
+        ("-0.1", "negative"),
+        ("0.9x", "below 1x"),
+        ("5", "write 5% or 5x"),
+        ("much", "write 5%, 0.05 or 1.05x"),
+        ("", "write 5%, 0.05 or 1.05x"),
+        ("nan", "write 5%, 0.05 or 1.05x"),
+        ("inf", "write 5%, 0.05 or 1.05x"),
+        ("5%%", "write 5%, 0.05 or 1.05x"),
+        ("9" * 400, "write 5%, 0.05 or 1.05x"),
+    ],
+)
+@pytest.mark.parametrize("option", ["--max-overhead", "--max-slowdown"])
+def test_extra_work_that_is_none(models, option, text, words, tmp_path):
+    misused(run("plan", models[SMALL], option, text), option, words)
+    assert list(tmp_path.iterdir()) == []
+
+
+CONTRADICTIONS = [
+    ("--plain --max-overhead 5%", "--plain and --max-overhead"),
+    ("--plain --minimise ram", "--plain and --minimise"),
+    ("--plain --phases", "--plain and --phases"),
+    ("--plain --phase-layers Conv1", "--plain and --phase-layers"),
+    ("--plain --tile Conv1:rows=2", "--plain and --tile"),
+    ("--plain --method joint", "--plain and --method"),
+    ("--tile Conv1:rows=2 --minimise ram", "--tile and --minimise"),
+    ("--tile Conv1:rows=2 --max-overhead 0", "--tile and --max-overhead"),
+    ("--tile Conv1:rows=2 --phases", "--tile and --phases"),
+    ("--phases --minimise ram", "--phases and --minimise"),
+    ("--phase-layers Conv1 --max-overhead 5%", "--phase-layers and --max-overhead"),
+    ("--method paper --max-overhead 5%", "--method paper and --max-overhead"),
+    ("--method paper --max-slowdown 5% --target cortex-m4", "--method paper and --max-slowdown"),
+    ("--max-slowdown 10%", "--max-slowdown needs --board or --target"),
+]
+
+
+@pytest.mark.parametrize("verb", ["plan", "compile", "run"])
+@pytest.mark.parametrize(("options", "words"), CONTRADICTIONS)
+def test_contradictions(models, verb, options, words, tmp_path):
+    misused(run(verb, models[SMALL], *options.split()), words)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--minimise ram", "--pareto and --minimise"),
+        ("--ram 16K", "--pareto and --ram"),
+        ("--tile Conv1:rows=2", "--tile and --pareto"),
+        ("--plain", "--plain and --pareto"),
+        ("--phases", "--phases and --pareto"),
+        ("--method paper", "--method paper and --pareto"),
+        ("--max-slowdown 5% --target cortex-m4", "limit these with --max-overhead"),
+    ],
+)
+def test_a_front_leaves_nothing_else_to_ask(models, options, words, tmp_path):
+    misused(run("plan", models[SMALL], "--pareto", *options.split()), words)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("verb", ["compile", "run"])
+@pytest.mark.parametrize(
+    "options",
+    ["--minimise ram", "--max-overhead 5%", "--tile Conv1:rows=2", "--phases", "--pull-input", "--plain", "--alignment 8"],
+)
+def test_a_plan_made_before_is_carried_out_as_it_is(models, verb, options, tmp_path):
+    result = run(verb, models[SMALL], "--plan", tmp_path / "plan.json", *options.split())
+    misused(result, f"--plan and {options.split()[0]} contradict each other", "as it is")
+
+
+@pytest.mark.parametrize("verb", ["compile", "run"])
+def test_a_front_is_not_compiled_as_a_whole(models, verb):
+    misused(run(verb, models[SMALL], "--pareto"), "writes each to a file, --plan carries one out")
+
+
+def test_choices_that_do_not_exist(models):
+    misused(run("plan", models[SMALL], "--minimise", "time"), "--minimise")
+    misused(run("plan", models[SMALL], "--method", "luck"), "--method")
+    misused(run("plan", models[SMALL], "--target", "abacus"), "--target")
+
+
+def test_a_wish_of_two_minds():
+    for wrong in ({"plain": True, "phases": True}, {"ways": (Way(("a",)),), "minimise_ram": True}):
+        with pytest.raises(InputError, match="one of these"):
+            Wish(**wrong)
+    for limit in (-0.1, float("inf"), float("nan")):
+        with pytest.raises(InputError, match="a share from 0"):
+            Wish(max_overhead=limit)
+    with pytest.raises(InputError, match="no limit on extra work"):
+        Wish(method=Method.PAPER, max_overhead=0.1)
+
+
+def test_time_that_nobody_can_tell(models, resnet):
+    refused(run("plan", models[SMALL], "--max-slowdown", "5%", "--target", "host"), "no cost model for target 'host'")
+    with pytest.raises(InputError, match="whose time is it"):
+        make(resnet, Wish(max_slowdown=0.1))
+
+
+# Tiles by hand.
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Conv1", "is not of the form"),
+        ("Conv1:rows", "is not of the form"),
+        ("Conv1:rows=1", "a number of parts from 2"),
+        ("Conv1:rows=-3", "a number of parts from 2"),
+        ("Conv1:rows=9999999999", "a number of parts from 2"),
+        ("Conv1:depth=2", "rows=, columns=, channels= or stripes="),
+        (":rows=2", "names no layers"),
+        ("Conv1:rows=2,rows=3", "cuts the same axis twice"),
+        ("Conv1:stripes=2,rows=3", "go with no other cut"),
+        ("", "is not of the form"),
+    ],
+)
+def test_tiles_that_are_not_written_right(models, text, words, tmp_path):
+    misused(run("plan", models[SMALL], "--tile", text), "--tile", words)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("cnv1..add1:rows=2", ("no layer 'cnv1'", "did you mean 'conv1'?")),
+        ("add1..conv1:rows=2", ("'conv1' comes before 'add1'", "conv1..add1")),
+        ("conv1..add1:rows=40", ("40 parts along rows", "there are 32 rows at 'add1'")),
+        ("conv7..add3:columns=9", ("9 parts along columns", "there are 8 columns")),
+        ("conv7..softmax1:rows=2", ("layer 'gemm1' cannot be cut along rows", "no image")),
+        ("conv1..conv3:channels=4", ("'conv2' (Conv2d)", "all channels of 'conv1'", "cut there instead")),
+        ("gemm1..softmax1:channels=2", ("'softmax1' (Softmax)", "all channels")),
+        ("flatten1:rows=2", ("'flatten1' computes nothing",)),
+        ("conv4,add2:rows=2", ("no layer 'conv4,add2'",)),
+    ],
+)
+def test_tiles_that_cannot_be_carried_out_name_the_layer_and_why(models, text, words, tmp_path):
+    refused(run("plan", models[RESNET], "--tile", text), *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_ways_for_one_layer(models):
+    result = run("plan", models[RESNET], "--tile", "conv1..add1:rows=2", "--tile", "add1:columns=2")
+    refused(result, "'add1' is asked to run in two ways at once")
+
+
+def test_tiles_and_pulled_rows(models):
+    result = run("plan", models[SMALL], "--tile", "Conv1..Conv2:columns=2", "--pull-input")
+    refused(result, "rows of its input come once, and each tile needs them")
+
+
+@pytest.mark.parametrize(
+    ("text", "tiles", "by_rows"),
+    [
+        ("conv1..add1:rows=5", ((1, (7, 14, 20, 26, 32)),), False),
+        ("conv1..add1:columns=2", ((2, (16, 32)),), False),
+        ("conv1..add1:rows=2,columns=4", ((1, (16, 32)), (2, (8, 16, 24, 32))), False),
+        ("conv1..add1:stripes=2", ((2, (16, 32)),), True),
+        ("add3..globalaveragepool1:channels=3", ((-1, (22, 43, 64)),), False),
+        ("conv8..globalaveragepool1:rows=2", ((1, (4, 8)),), False),  # rows of what the mean sums up
+        ("globalaveragepool1..gemm1:channels=2", ((-1, (32, 64)),), False),  # channels that gemm1 sums up
+    ],
+)
+def test_tiles_are_as_even_as_can_be(resnet, text, tiles, by_rows):
+    way = tile_way(resnet, parse_tile(text))
+    assert (way.tiles, way.by_rows) == (tiles, by_rows)
+    assert make_plan(resnet, ways=[way], explain=False).network.name == resnet.name
+
+
+def test_names_with_dots_and_colons(resnet):
+    assert parse_tile("a/b:0..c:1:rows=3") == Tile("a/b:0..c:1", (("rows", 3),))
+    assert layer_range(resnet, "conv1 .. conv3") == ("conv1", "conv2", "conv3")
+    names = SimpleNamespace(by_name=dict.fromkeys(["a..b", "c", "d..", "e"]), name="dotted")
+    assert layer_range(names, "a..b..c") == ("a..b", "c")
+    assert layer_range(names, "a..b") == ("a..b",)
+    assert layer_range(names, "d....e") == ("d..", "e")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=30) | st.from_regex(r"[a-z.:=,]{0,6}:(rows|columns|channels|stripes)=[0-9]{1,3}"))
+def test_any_text_is_a_tile_or_refused(text):
+    try:
+        tile = parse_tile(text)
+    except InputError as error:
+        assert text in str(error)
+    else:
+        assert tile.layers and all(count >= 2 for _, count in tile.parts)
+
+
+def test_tiles_by_hand_show_what_they_cost(tiled):
+    assert "3 stripes by rows" in tiled.output and "FFMT 2 × 2 tiles" in tiled.output
+    assert "layers in parts" in tiled.output and "3 rows of" in tiled.output
+    plan = load_plan(tiled.path)
+    assert plan.macs > plan.macs_plain and f"{plan.macs / plan.macs_plain - 1:+.1%}" in tiled.output
+    assert "plain peak" in tiled.output and "49,152 B" in tiled.output
+
+
+def test_channels_by_hand_reproduce_the_running_example(models):
+    """S fig. 4.12: the fan-out and the pooling in three parts."""
+    data = planned(models[SMALL], "--tile", "Conv3..globalaveragepool1:channels=3")
+    assert data["macs"] == data["macs_plain"] and data["techniques"]["Conv3 .. globalaveragepool1"] == "FDT"
+    assert data["peak_bytes"] < 16_640 and data["plain_peak_bytes"] == 24_576
+
+
+def test_rows_and_tiles_side_by_side(models):
+    data = planned(models[RESNET], "--tile", "conv4..add2:rows=2", "--phase-layers", "conv1..add1")
+    assert data["techniques"]["conv1 .. add1"] == "by rows"
+    assert data["techniques"]["conv4 .. add2"] == "FFMT tiles"
+
+
+# Searches.
+
+
+def test_the_least_ram_and_less_with_pulled_rows(models):
+    whole = planned(models[SMALL])
+    least = planned(models[SMALL], "--minimise", "ram")
+    pulled = planned(models[SMALL], "--minimise", "ram", "--pull-input")
+    assert pulled["peak_bytes"] <= least["peak_bytes"] < whole["peak_bytes"]
+    assert least["fits"] and whole["estimate"] is None and whole["plain_peak_bytes"] is None
+    assert pulled == planned(models[SMALL], "--minimise", "ram", "--pull-rows")
+
+
+def test_no_more_work_than_allowed(models):
+    for limit, factor in (("0%", 1.0), ("10%", 1.1), ("1.5x", 1.5)):
+        data = planned(models[SMALL], "--max-overhead", limit)
+        assert data["macs_plain"] <= data["macs"] <= factor * data["macs_plain"]
+
+
+def test_until_it_fits(models):
+    whole = planned(models[SMALL])["peak_bytes"]
+    least = planned(models[SMALL], "--minimise", "ram", "--max-overhead", "5%")["peak_bytes"]
+    for ram in (whole, least):
+        data = planned(models[SMALL], "--ram", ram, "--max-overhead", "5%")
+        assert data["fits"] and data["peak_bytes"] <= ram
+    output = run("plan", models[SMALL], "--ram", least, "--max-overhead", "5%").output
+    assert "fits: " in output and "what runs together" in output and "saved" in output
+
+
+@pytest.mark.parametrize("verb", ["plan", "compile", "run"])
+def test_a_budget_below_what_is_possible(models, verb, tmp_path):
+    result = run(verb, models[SMALL], "--ram", "1K", "--max-overhead", "5%")
+    refused(result, "1,024 B", "at least", "fills it, with '")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_least_ram_must_fit_as_well(models):
+    refused(run("compile", models[SMALL], "--minimise", "ram", "--ram", "1K"), "does not fit", "fills it, with '")
+
+
+def test_whole_layers_that_do_not_fit_say_what_would_help(models):
+    result = run("compile", models[SMALL], "--ram", "8K", "--no-verify")
+    refused(result, "no plan of whole layers needs less", "`--minimise ram`", "`--max-overhead 5%`")
+    assert "`--minimise ram`" not in run("compile", models[SMALL], "--ram", "1K", "--phases", "--no-verify").output
+
+
+def test_what_dominates(resnet):
+    plan = make_plan(resnet, explain=False)
+    stage, buffers = fullest(plan)
+    assert plan.live_bytes[stage] == max(plan.live_bytes)
+    assert [buffer.size for buffer in buffers] == sorted((buffer.size for buffer in buffers), reverse=True)
+    assert dominating(plan).startswith(f"stage '{plan.program.stages[stage].name}' fills it, with '{buffers[0].name}' (")
+    assert "and 2 more (" in dominating(plan, most=len(buffers) - 2)
+    assert shortage(plan, 1000, "with at most 5 % more MACs").startswith(
+        "nothing fits 1,000 B: 'resnet8' needs 33,312 B of RAM at least with at most 5 % more MACs (proven); stage"
+    )
+
+
+def test_the_method_of_the_paper(models):
+    data = planned(models[SMALL], "--method", "paper")
+    assert (data["peak_bytes"], data["macs"]) == (16_384, data["macs_plain"])  # S 4.3.3
+    refused(run("plan", models[SMALL], "--method", "paper", "--ram", "8K"), "does not fit", "16,384 B of RAM")
+
+
+def test_instructions_are_estimated_where_they_were_counted(models):
+    data = planned(models[RESNET], "--board", "nucleo-f446re", "--phases")
+    assert data["estimate"]["target"] == "cortex-m4" and data["estimate"]["instructions"] > data["macs"]
+    assert 0 < data["estimate"]["error"]["total"] < 1
+    output = run("plan", models[RESNET], "--target", "cortex-m4", "--tile", "conv1..add1:rows=4").output
+    assert "estimated for cortex-m4, +" in output and "against plain" in output
+    assert planned(models[SMALL], "--target", "host")["estimate"] is None
+
+
+def test_no_slower_than_allowed(models):
+    options = ("--target", "cortex-m4", "--minimise", "ram")
+    least = planned(models[SMALL], *options)
+    quick = planned(models[SMALL], *options, "--max-slowdown", "2%")
+    assert quick["peak_bytes"] >= least["peak_bytes"]
+    assert quick["estimate"]["instructions"] <= max(least["estimate"]["instructions"], 1)
+
+
+# Fronts.
+
+
+def test_every_point_of_a_front_is_a_plan(models, tmp_path):
+    result = run("plan", models[SMALL], "--pareto", "--page", "front.html", "-o", "point.json")
+    assert result.exit_code == 0, result.output
+    points = json.loads(run("plan", models[SMALL], "--pareto", "--json").output)
+    assert points == sorted(points, reverse=True) and len({peak for peak, _ in points}) == len(points)
+    assert all(a[1] < b[1] for a, b in zip(points, points[1:], strict=False))  # less RAM costs more work
+    for peak, macs in points:
+        plan = load_plan(tmp_path / f"plan-{peak}.json")
+        assert (plan.peak_bytes, plan.macs) == (peak, macs)
+        assert (tmp_path / f"point-{peak}.json").read_text() == (tmp_path / f"plan-{peak}.json").read_text()
+        assert f"{peak:,}" in result.output
+    assert f"compile {models[SMALL]} --plan point-{points[-1][0]}.json" in result.output
+    assert (tmp_path / "front.html").read_text().startswith("<!DOCTYPE html>")
+    assert f"--plan point-{points[0][0]}.json" in (tmp_path / "front.html").read_text()
+
+
+def test_a_front_in_a_folder_within_a_limit(models, tmp_path):
+    (tmp_path / "front").mkdir()
+    result = run("plan", models[SMALL], "--pareto", "-o", "front", "--max-overhead", "0", "--json")
+    points = json.loads(result.output)
+    assert {path.name for path in (tmp_path / "front").iterdir()} == {f"plan-{peak}.json" for peak, _ in points}
+    assert len({macs for _, macs in points}) == 1
+
+
+def test_a_front_for_a_board(models, tmp_path):
+    board = tmp_path / "tiny.toml"
+    board.write_text(
+        'name = "tiny"\n[[processor]]\nname = "core"\nkind = "cortex-m4"\nclock = "1 MHz"\n[[memory]]\nname = "ram"\n'
+        'kind = "ram"\nsize = "2 KiB"\n[[memory]]\nname = "flash"\nkind = "flash"\nsize = "64 KiB"\n'
+    )
+    result = run("plan", models[SMALL], "--pareto", "--board", board)
+    assert result.exit_code == 1 and "too large" in result.output and "fills it, with '" in result.output
+    result = run("plan", models[SMALL], "--pareto", "--board", "nucleo-f446re", "--page", tmp_path / "f.html")
+    assert result.exit_code == 0 and "on nucleo-f446re" in result.output and "fits" in result.output
+
+
+def test_a_front_that_cannot_be_written(models, tmp_path):
+    refused(run("plan", models[SMALL], "--pareto", "-o", tmp_path / "no" / "plan.json"), "cannot write")
+    assert list(tmp_path.iterdir()) == []
+
+
+# From a plan to C.
+
+
+@needs_compiler
+def test_a_point_of_a_front_compiles(models, tmp_path):
+    points = json.loads(run("plan", models[SMALL], "--pareto", "--json").output)
+    peak, macs = points[-1]
+    result = run("compile", models[SMALL], "--plan", f"plan-{peak}.json", "-o", "out", "--json")
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.output)
+    assert data["verified"] and (data["ram_predicted"], data["macs"]) == (peak, macs)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "options",
+    ["--minimise ram", "--tile Conv3..globalaveragepool1:channels=3", "--method paper", "--max-overhead 20%"],
+)
+def test_compile_takes_what_plan_takes(models, options):
+    data = planned(models[SMALL], *options.split())
+    result = run("compile", models[SMALL], *options.split(), "-o", "out", "--json")
+    assert result.exit_code == 0, result.output
+    built = json.loads(result.output)
+    assert built["verified"] and built["ram_predicted"] == data["peak_bytes"]
+
+
+@needs_compiler
+def test_run_takes_what_plan_takes(models):
+    data = planned(models[SMALL], "--tile", "Conv1..Conv2:rows=4", "--pull-input", "--phase-layers", "Conv1") if 0 else None
+    assert data is None
+    result = run("run", models[SMALL], "--tile", "Conv1..Conv2:stripes=2", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.output)["macs"] > planned(models[SMALL])["macs"]
+
+
+@needs_compiler
+def test_a_wish_in_python(models, resnet):
+    found = compile_model(models[SMALL], check=False, wish=Wish(minimise_ram=True))
+    assert found.library.plan.peak_bytes == planned(models[SMALL], "--minimise", "ram")["peak_bytes"]
+    assert b"" not in found.files and "report.html" in found.files
+    with pytest.raises(InputError, match="as part of the wish"):
+        compile_model(models[SMALL], check=False, phases=True, wish=Wish())
+
+
+# Plan files that somebody has touched.
+
+
+def damaged(data, path, value):
+    """The plan with one place of it changed; None takes it away."""
+    changed = copy.deepcopy(data)
+    inner = changed
+    for key in path[:-1]:
+        inner = inner[key]
+    if value is None:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = value
+    return changed
+
+
+TILES = ("stages", 1, "body", 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (TILES + ("axis",), 7),
+        (TILES + ("axis",), None),
+        (TILES + ("tiles",), []),
+        (TILES + ("tiles",), [22, 11, 32]),
+        (TILES + ("tiles",), [11, 22, 33]),
+        (TILES + ("tiles", 0), "11"),
+        (TILES + ("sinks",), []),
+        (TILES + ("sinks", 0), "conv9"),
+        (TILES + ("body",), []),
+        (TILES + ("body", 0, "axis"), 2),
+        (TILES + ("body", 0, "stream", 0, "width"), -1),
+        (TILES + ("body", 0, "stream", 0, "steps"), []),
+        (TILES + ("body", 0, "stream", 0, "steps", 0, "layer"), "nothing"),
+        (TILES + ("body", 0, "stream", 0, "steps", 0, "region", 1), [0, 99]),
+        (TILES + ("body", 0), {"count": 2, "body": []}),
+        (("stages", 3), None),
+        (("stages", 0, "name"), 5),
+        (("views", "conv1"), None),
+        (("views", "conv1", "strides", 0), None),
+        (("views", "conv1", "buffer"), "nowhere"),
+        (("views", "conv1", "window"), [9, 3]),
+        (("views", "conv1", "window"), [1, 3000]),
+        (("views", "add1", "tiled"), [3]),
+        (("buffers", 0, "size"), 1),
+        (("buffers", 0, "offset"), 10**7),
+        (("buffers", 0, "last"), 99),
+        (("buffers", 0, "memory"), ["ram"]),
+        (("peak_bytes",), "small"),
+        (("alignment",), 0),
+        (("free",), ["conv1"]),
+    ],
+    ids=lambda part: "/".join(map(str, part)) if isinstance(part, tuple) else str(part)[:20],
+)
+def test_a_damaged_plan_is_refused_in_one_sentence(models, tiled, path, value, tmp_path):
+    (tmp_path / "bad.json").write_text(json.dumps(damaged(tiled.data, path, value)))
+    refused(run("compile", models[RESNET], "--plan", "bad.json", "-o", "out", "--no-verify"), "the plan is damaged")
+    assert not (tmp_path / "out").exists()
+
+
+def test_plans_survive_the_way_to_a_file_and_back(resnet, tiled):
+    plans = [make_plan(resnet, explain=False, **how) for how in ({}, {"plain": True}, {"phases": True}, {"pull_rows": True})]
+    for plan in (*plans, load_plan(tiled.path)):
+        assert plan_text(plan_from_dict(plan_to_dict(plan))) == plan_text(plan)
+
+
+def test_asked_knows_every_option():
+    """A new option must be named in the table of what is given, or contradictions miss it."""
+    nothing = Asked(None, None, None, None, None, (), False, (), False, False, None)
+    assert not any(nothing.given.values())
+    everything = Asked(1, "ram", 0.0, 0.0, "paper", (parse_tile("a:rows=2"),), True, ("a",), True, True, 4)
+    assert all(everything.given.values())
