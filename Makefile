@@ -11,10 +11,12 @@ demo: $(STAMP)
 	@mkdir -p out
 	@$(BIN)/edgewright sample resnet8_int8 -o out
 	@$(BIN)/edgewright inspect out/resnet8_int8.onnx
-	@$(BIN)/edgewright plan out/resnet8_int8.onnx --board nucleo-f446re -o out/plan.json --page out/plan.html
-	@$(BIN)/edgewright compile out/resnet8_int8.onnx --board nucleo-f446re -o out/resnet8_int8
+	@$(BIN)/edgewright plan out/resnet8_int8.onnx --board nucleo-f446re --minimise ram --max-overhead 5% -o out/plan.json --page out/plan.html
+	@$(BIN)/edgewright plan out/resnet8_int8.onnx --quantised-input --board nucleo-f446re --pareto -o out/front.json --page out/front.html
+	@$(BIN)/edgewright compile out/resnet8_int8.onnx --plan out/plan.json -o out/resnet8_int8
 	@echo
-	@echo "Open in a browser:  file://$(CURDIR)/out/plan.html and file://$(CURDIR)/out/resnet8_int8/report.html"
+	@echo "Open in a browser:  file://$(CURDIR)/out/plan.html, file://$(CURDIR)/out/front.html and"
+	@echo "                    file://$(CURDIR)/out/resnet8_int8/report.html"
 
 test: $(STAMP) lint
 	$(BIN)/pytest -n $(JOBS) -m "not slow"
@@ -38,6 +40,9 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/host.py
 	$(BIN)/python benchmarks/phases.py
 	$(BIN)/python benchmarks/dataflow.py
+	$(BIN)/python benchmarks/tiling.py
+	@mkdir -p out
+	$(BIN)/python benchmarks/search_growth.py --plot out/search_growth.svg
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "edgewright needs Python 3.11 or newer"'

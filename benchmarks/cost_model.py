@@ -65,7 +65,7 @@ def counted(plan: Plan, target: Target) -> list[int]:
             library, machine, tools, Path(folder), optimise=flag, profile=True, stack=4 * STACK
         )
         inputs = packed(plan.network, random_inputs(plan.network, seed=1))
-        return [*run_firmware(library, firmware, machine, Emulator.QEMU, inputs, 900.0).stages]
+        return [*run_firmware(library, firmware, machine, Emulator.QEMU, inputs, 120.0).stages]
 
 
 def plans(network: Network, everything: bool) -> Iterator[tuple[str, Plan]]:

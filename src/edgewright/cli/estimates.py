@@ -19,10 +19,8 @@ def estimated(plan: Plan, core: str | None) -> Estimate | None:
     return estimate(plan, core) if core in modelled() else None
 
 
-def estimate_words(found: Estimate, core: str, plain: Estimate | None) -> str:
-    """What the number means: "estimated for cortex-m4, +3.1 % against plain; such estimates were within 8 %"."""
-    more = ""
-    if plain is not None and plain.instructions:
-        more = f", {found.instructions / plain.instructions - 1:+.1%} against plain"
+def estimate_words(found: Estimate, core: str, whole: Estimate | None) -> str:
+    """What the number means, beside that of whole layers where it is known."""
+    more = f", {found.instructions / whole.instructions - 1:+.1%} against whole layers" if whole else ""
     guessed = f"; {words.plural(len(found.guessed), 'layer')} of a kind never counted" if found.guessed else ""
     return f"estimated for {core}{more}; whole networks were within {found.error.total:.0%}{guessed}"

@@ -31,12 +31,15 @@ def show_front(
     asked: Asked,
     board: Board | None,
     core: str | None,
-    model: Path,
+    command: str,
     page: Path | None,
     output: Path,
     as_json: bool,
 ) -> None:
-    """Writes the plans and prints them; an error when not one of them fits the board."""
+    """Writes the plans and prints them; an error when not one of them fits the board.
+
+    `command` is the line that compiles the model, for each point to be completed with its plan.
+    """
     with working(f"searching {network.name}"):
         found = front(
             network,
@@ -46,13 +49,11 @@ def show_front(
             max_overhead=asked.max_overhead,
         )
     paths = [point_path(output, plan) for plan in found.plans]
-    commands = [f"edgewright compile {quote(str(model))} --plan {quote(str(path))}" for path in paths]
+    commands = [f"{command} --plan {quote(str(path))}" for path in paths]
     files: dict[Path, str | bytes] = {path: plan_text(plan) for path, plan in zip(paths, found.plans, strict=True)}
     if page:
         seconds = _seconds(found.plans, board, core)
-        files[page] = front_page(
-            found.plans, plain=found.plain, model=str(model), commands=commands, estimates=seconds
-        )
+        files[page] = front_page(found.plans, plain=found.plain, commands=commands, estimates=seconds)
     write_together(files)
     if as_json:
         print_json([[plan.peak_bytes, plan.macs] for plan in found.plans])
@@ -109,9 +110,17 @@ def _table(found: Front, board: Board | None, core: str | None, paths: Sequence[
     return table
 
 
+_IN = {
+    Technique.ROWS: "by rows",
+    Technique.STRIPES: "in stripes",
+    Technique.FFMT: "in tiles",
+    Technique.FDT: "by channels",
+}
+
+
 def _mixture(plan: Plan) -> str:
     """How many stages run which way: "9 whole, 1 by rows"."""
     used = Counter(techniques(plan).values())
     whole = used.pop(Technique.WHOLE, 0) + used.pop(Technique.IN_PLACE, 0)
-    parts = [f"{used[kind]} {kind.label}" for kind in Technique if used[kind]]
+    parts = [f"{used[kind]} {how}" for kind, how in _IN.items() if used[kind]]
     return ", ".join([*([f"{whole} whole"] if whole else []), *parts])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 
 import click
 from rich.markup import escape
+from rich.table import Table
 
 from .. import words
 from ..compiling import plain_plan
@@ -15,12 +17,14 @@ from ..emit import TARGETS
 from ..errors import Infeasible
 from ..files import write_together
 from ..memory import Fit, critical_buffers, fit
-from ..network import Shape
+from ..memory import plan as make_plan
+from ..network import Network, Shape
 from ..platform import Board, load_board
 from ..program import Plan, plan_text, plan_to_dict
 from ..program.techniques import techniques
 from ..report import plan_page, refusal
 from ..report.refusal import is_in_parts
+from ..tiling.cost import Estimate, modelled
 from ..tiling.wish import make
 from .common import console, json_option, model_argument, print_json, read_model, shape_option, working
 from .estimates import core_of, estimated
@@ -75,12 +79,14 @@ def plan(
     core = core_of(hardware, target)
     network = read_model(model, shapes, quantised_input, quantised_output)
     if pareto:
-        show_front(network, asked, hardware, core, model, page, output, as_json)
+        command = _compile_command(model, shapes, quantised_input, quantised_output)
+        show_front(network, asked, hardware, core, command, page, output, as_json)
         return
     wish = asked.wish(network)
     with working(f"planning {network.name}"):
         found = make(network, wish, hardware, target)
         plain = plain_plan(found, network, hardware)
+        whole = _whole(network, asked, hardware, core) if plain else None
     verdict = fit(found, hardware, asked.ram)
     critical = critical_buffers(found)
     files: dict[Path, str | bytes] = {output: plan_text(found)}
@@ -90,11 +96,21 @@ def plan(
     if as_json:
         print_json(_json(found, verdict, critical, plain, core))
     else:
-        _print(found, hardware, plain, core, list(files))
+        _print(found, list(files), summary_table(found, hardware, plain, core, whole))
     if not verdict.fits:
         raise Infeasible(refusal(found, verdict, critical))
     if not as_json:
         console.print(_fitting(verdict), style="green")
+
+
+def _compile_command(
+    model: Path, shapes: Mapping[str, Shape], quantised_input: bool, quantised_output: bool
+) -> str:
+    """The line that reads the same network again."""
+    given = [f"{name}={','.join(map(str, shape))}" for name, shape in shapes.items()]
+    flags = [f"--shape {quote(text)}" for text in given]
+    ends = (("--quantised-input", quantised_input), ("--quantised-output", quantised_output))
+    return " ".join(["edgewright compile", quote(str(model)), *flags, *(flag for flag, is_set in ends if is_set)])
 
 
 def _json(
@@ -112,11 +128,19 @@ def _json(
     }
 
 
-def _print(plan: Plan, board: Board | None, plain: Plan | None, core: str | None, written: Sequence[Path]) -> None:
+def _whole(network: Network, asked: Asked, board: Board | None, core: str | None) -> Estimate | None:
+    """The estimate of the plan with whole layers: what a limit on slowdown is relative to."""
+    if core not in modelled():
+        return None
+    plan = make_plan(network, board, explain=False, alignment=asked.alignment, pull_rows=asked.pull_rows)
+    return estimated(plan, core)
+
+
+def _print(plan: Plan, written: Sequence[Path], summary: Table) -> None:
     console.print(stages_table(plan))
     if is_in_parts(plan):
         console.print(stretch_table(plan))
-    console.print(summary_table(plan, board, plain, core))
+    console.print(summary)
     if len(plan.savings) > 1:
         console.print(savings_table(plan))
     for note in plan.network.notes:

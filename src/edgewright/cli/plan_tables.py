@@ -8,6 +8,7 @@ from rich.table import Table
 from .. import words
 from ..platform import Board
 from ..program import Plan
+from ..tiling.cost import Estimate
 from .estimates import estimate_words, estimated
 from .stretches import how
 
@@ -46,8 +47,15 @@ def stages_table(plan: Plan, most: int = 40) -> Table:
     return table
 
 
-def summary_table(plan: Plan, board: Board | None, plain: Plan | None = None, core: str | None = None) -> Table:
-    """The totals; `plain` is the plan to compare with, `core` whose instructions are estimated."""
+def summary_table(
+    plan: Plan,
+    board: Board | None,
+    plain: Plan | None = None,
+    core: str | None = None,
+    whole: Estimate | None = None,
+) -> Table:
+    """The totals; `plain` is the plan to compare with, `core` whose instructions are estimated and `whole` theirs
+    where layers run whole."""
     grid = Table.grid(padding=(0, 2))
     size = words.rounded_size(plan.peak_bytes)
     grid.add_row("peak RAM", f"{words.count(plan.peak_bytes)} B", f"{size}, {_proof(plan)}")
@@ -61,7 +69,7 @@ def summary_table(plan: Plan, board: Board | None, plain: Plan | None = None, co
     grid.add_row("work", f"{words.rounded_count(plan.macs)} MACs", _work(plan))
     found = estimated(plan, core)
     if found is not None and core is not None:
-        about = estimate_words(found, core, estimated(plain, core) if plain else None)
+        about = estimate_words(found, core, whole)
         grid.add_row("instructions", f"≈ {words.rounded_count(found.instructions)}", about)
     if board:
         grid.add_row("board", board.name, escape(board.title or ""))

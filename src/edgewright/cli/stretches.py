@@ -63,14 +63,14 @@ def _row(plan: Plan, stages: Sequence[tuple[int, Stage]], how: str) -> StretchRo
 
 
 def how(plan: Plan, stage: Stage) -> str:
-    """The technique with the number of its parts: "FFMT 2 × 3"."""
+    """The technique with the number of its parts: "FFMT, 2 × 3 tiles"."""
     kind = technique(plan, stage)
     counts = [words.count(len(tiles.ends)) for tiles in _tiles(stage.body)]
     match kind:
         case Technique.STRIPES:
             return f"{' × '.join(counts)} stripes by rows"
         case Technique.FFMT:
-            return f"FFMT {' × '.join(counts)} {_along(stage)}"
+            return f"FFMT, {' × '.join(counts)} {_along(stage)}"
         case Technique.FDT:
             return f"FDT, {' × '.join(counts)} parts" + (", by rows" if _has_stream(stage.body) else "")
         case _:
@@ -79,7 +79,7 @@ def how(plan: Plan, stage: Stage) -> str:
 
 def _along(stage: Stage) -> str:
     axes = [tiles.axis for tiles in _tiles(stage.body)]
-    return {1: "rows", 2: "columns"}[axes[0]] if len(axes) == 1 else "tiles"
+    return {1: "tiles of rows", 2: "tiles of columns"}[axes[0]] if len(axes) == 1 else "tiles"
 
 
 def _tiles(body: Iterable[Item]) -> Iterator[Tiles]:

@@ -158,15 +158,24 @@ class _Schedule:
     def _stage(self, c: Source, index: int, stage: Stage) -> None:
         """The body, between the beginning of running sums and their end as output."""
         for name in stage.summing:
-            size = sums_bytes(self.network, self.network.by_name[name])
-            output = self.network.tensors[self.network.by_name[name].output]
-            c.line(f"memset({self._sums(name)}, 0, {size or output.bytes});")
+            self._clear_sums(c, name)
         self._body(c, index, stage.body, ())
         for name in stage.summing:
             shape = self.network.tensors[self.network.by_name[name].output].shape
             step = Step(name, Region.whole(shape))
             site = self._made_site(index, step, Part(step.region.bounds), is_whole=True)
-            FINISHERS[type(site.op)](replace(site, sums=self._sums(name)), c)
+            finisher = {type(site.op): (FINISHERS[type(site.op)],)}
+            write_step(replace(site, sums=self._sums(name)), c, finisher)
+
+    def _clear_sums(self, c: Source, name: str) -> None:
+        """Running sums begin at zero. Those in an output that lies among others are cleared one by one."""
+        layer = self.network.by_name[name]
+        size, place = sums_bytes(self.network, layer), self.place(layer.output)
+        if size or place.is_dense:
+            c.line(f"memset({self._sums(name)}, 0, {size or place.tensor.bytes});")
+            return
+        with elements(c, [(0, n) for n in place.tensor.shape], [place]) as ((at,), _):
+            c.line(f"{place.pointer}[{at}] = 0.0f;")
 
     def _sums(self, name: str) -> str:
         """C of a pointer to the running sums of a layer."""

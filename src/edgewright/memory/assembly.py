@@ -53,10 +53,7 @@ def assemble(
 
 
 def _method(solution: Solution) -> str:
-    found = f"order: {solution.order.method}; layout: {solution.placement.method}"
-    if not solution.work.stretches:
-        return found
-    return f"rows: the best cuts of one order into stretches, by shortest path; {found}"
+    return f"order: {solution.order.method}; layout: {solution.placement.method}"
 
 
 def _view(work: Work, name: str, place: Place) -> View:

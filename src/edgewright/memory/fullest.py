@@ -21,20 +21,3 @@ def dominating(plan: Plan, most: int = 3) -> str:
         shown.append(f"{len(rest)} more ({words.size(sum(buffer.size for buffer in rest))})")
     listed = " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
     return f"stage '{plan.program.stages[stage].name}' fills it" + (f", with {listed}" if listed else "")
-
-
-def shortage(least: Plan, ram: int, limit: str = "") -> str:
-    """Why nothing fits `ram` bytes: what the plan with the least RAM needs, and what dominates it.
-
-    `limit` says within what it is the least: "with at most 5 % more MACs".
-    """
-    within = f" {limit}" if limit else ""
-    proof = (
-        "proven"
-        if least.optimal
-        else f"the least found; no plan can do with less than {words.size(least.bound_bytes)}"
-    )
-    return (
-        f"nothing fits {words.size(ram)}: '{least.network.name}' needs {words.size(least.peak_bytes)} of RAM at least"
-        f"{within} ({proof}); {dominating(least)}"
-    )

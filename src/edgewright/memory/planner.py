@@ -50,18 +50,10 @@ def plan(
     if pull_rows:
         chosen = replace(chosen, pulled=pulled_inputs(network))
     unit = alignment_of(network, board, alignment)
-    bound = 0 if chosen == PLAIN else order(relaxed_problem(network, chosen, unit)).bound
-    best = whole = solve(network, chosen, unit, bound)
-    if phases:
-        bound = phased_bound(network, chosen, unit)
-        best = phased(network, chosen, unit, best) if phases is True else named(network, chosen, unit, phases)
-    elif ways is not None:
-        bound = least_bound(network, chosen, unit)
-        best = carried(network, chosen, unit, ways)
-    best = moved_apart(best)
-    bound = min(best.peak, best.order.bound if chosen == PLAIN and not phases and ways is None else bound)
-    parts = (Saving("layers in parts", best.peak),) if ways else ()
-    by_rows = (Saving("layers row by row", best.peak),) if phases else parts
+    best, bound, parts = _solved(network, chosen, unit, phases, ways)
+    savings = _savings(network, chosen, unit, best.peak if not parts else None) if explain else ()
+    if explain and parts:
+        savings = (*savings, Saving(parts, best.peak))
     if board is not None and best.peak > max((memory.usable for memory in board.ram), default=0):
         memories, best = _spread(best, board)
     else:
@@ -70,10 +62,33 @@ def plan(
         best,
         memories,
         bound=bound,
-        savings=(*_savings(network, chosen, unit, whole.peak), *by_rows) if explain else (),
+        savings=savings,
         board=board.name if board else None,
         plain=chosen == PLAIN,
     )
+
+
+def _solved(
+    network: Network,
+    techniques: Techniques,
+    unit: int,
+    phases: bool | Collection[str],
+    ways: Sequence[Way] | None,
+) -> tuple[Solution, int, str]:
+    """The best solution, what no other can do without, and what running layers in parts is called, if they do."""
+    if ways is not None:
+        best = moved_apart(carried(network, techniques, unit, ways))
+        return best, min(best.peak, least_bound(network, techniques, unit)), "layers in parts"
+    if phases and phases is not True:
+        best = moved_apart(named(network, techniques, unit, phases))
+        return best, min(best.peak, phased_bound(network, techniques, unit)), "layers row by row"
+    bound = 0 if techniques == PLAIN else order(relaxed_problem(network, techniques, unit)).bound
+    best = solve(network, techniques, unit, bound)
+    if phases:
+        best = moved_apart(phased(network, techniques, unit, best))
+        return best, min(best.peak, phased_bound(network, techniques, unit)), "layers row by row"
+    best = moved_apart(best)
+    return best, min(best.peak, best.order.bound if techniques == PLAIN else bound), ""
 
 
 def pulled_inputs(network: Network) -> tuple[tuple[str, int], ...]:
@@ -120,8 +135,12 @@ def _traffic(solution: Solution) -> Mapping[str, int]:
     return {store.name: store.size * (len(store.writers) + len(store.readers)) for store in stores}
 
 
-def _savings(network: Network, techniques: Techniques, alignment: int, peak: int) -> tuple[Saving, ...]:
-    """The peak as techniques are added one after the other, from what an interpreter does to the whole."""
+def _savings(network: Network, techniques: Techniques, alignment: int, known: int | None) -> tuple[Saving, ...]:
+    """The peak as techniques are added one after the other, from what an interpreter does to the whole.
+
+    `known` is the peak with all of them, where that has been found.
+    """
+    peak = solve(network, techniques, alignment, 0).peak if known is None else known
     as_trained = Work(network, no_views(network), PLAIN, alignment)
     greedy = place_greedy_by_size(as_trained.layout_problem(range(len(as_trained.layers))))
     result = [Saving("layers as trained, greedy layout", greedy.peak)]

@@ -85,10 +85,11 @@ class Plan:
 
     @cached_property
     def arenas(self) -> Mapping[str, int]:
-        """Bytes used of each memory."""
+        """Bytes used of each memory, in whole words."""
         sizes: dict[str, int] = {}
         for buffer in self.buffers:
-            sizes[buffer.memory] = max(sizes.get(buffer.memory, 0), buffer.end)
+            end = -(-buffer.end // self.alignment) * self.alignment
+            sizes[buffer.memory] = max(sizes.get(buffer.memory, 0), end)
         return sizes
 
     def live(self, stage: int) -> tuple[Buffer, ...]:

@@ -93,7 +93,7 @@ class _Plot:
             told = f"point {number + 1}: {words.size(plan.peak_bytes)}, {overhead(plan):.1f} % more MACs"
             yield (
                 f'<g class="pick" data-point="{number}" role="button" tabindex="0" aria-label="{escape(told)}">'
-                f'<title>{escape(told)}</title><circle class="halo" cx="{x:.1f}" cy="{y:.1f}" r="11"/>'
+                f'<title>{escape(told)}</title><circle class="halo" fill="none" cx="{x:.1f}" cy="{y:.1f}" r="11"/>'
                 f'<circle class="point" cx="{x:.1f}" cy="{y:.1f}" r="5"/>'
             )
             if all(abs(x - a) > LETTER * len(label) or abs(y - b) > 13 for a, b in labelled):

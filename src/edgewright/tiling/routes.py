@@ -140,12 +140,12 @@ class Routes:
         while route is not None:
             yield route
             # A little finer than what people would tell apart; below that, the very next one.
-            limits = (int(route.peak * FINER), route.peak - 1)
+            limits = (min(int(route.peak * FINER), route.peak - 1), route.peak - 1)
             route = next((found for limit in limits if (found := self.below(limit))), None)
 
     def below(self, limit: int) -> Route | None:
         """The cheapest route within the limit, tiles included."""
-        return self.cheapest(limit) if self.reach(limit) else None
+        return self.cheapest(limit) if self._free and self.reach(limit) else None
 
 
 def _backwards(taken: list[Cut | None]) -> Route:

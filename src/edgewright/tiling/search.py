@@ -157,8 +157,12 @@ class _Search:
 
     def plan(self, route: Route) -> Plan:
         if route.ways not in self._known:
-            self._known[route.ways] = self._made(ways=route.ways)
+            self._known[route.ways] = self._explained(self._made(ways=route.ways))
         return self._known[route.ways]
+
+    @staticmethod
+    def _explained(plan: Plan) -> Plan:
+        return replace(plan, method=f"joint search: the cheapest route through all priced ways; {plan.method}")
 
     def plans(self, routes: Sequence[Route]) -> list[Plan]:
         """The plans of several routes; with many large ones, each core makes some."""
@@ -166,7 +170,8 @@ class _Search:
             return [self.plan(route) for route in routes]
         light = network_from_dict(network_to_dict(self.network))  # weights need not travel
         found = Parallel(n_jobs=-1)(delayed(self._make)(light, ways=route.ways) for route in routes)
-        return [replace(plan, program=replace(plan.program, network=self.network)) for plan in found]
+        whole = [replace(plan, program=replace(plan.program, network=self.network)) for plan in found]
+        return [self._explained(plan) for plan in whole]
 
     def _made(self, *, phases: bool = False, ways: Sequence[Way] | None = None) -> Plan:
         return self._make(self.network, phases=phases, ways=ways)

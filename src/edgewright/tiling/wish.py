@@ -14,6 +14,7 @@ from ..network import Network
 from ..platform import Board
 from ..program import Plan
 from .cost import model_of
+from .explore import explore
 from .search import fitting, least
 
 
@@ -79,8 +80,6 @@ def make(network: Network, wish: Wish, board: Board | None = None, target: str |
             ways=wish.ways or None,
         )
     if wish.method is Method.PAPER:
-        from .explore import explore  # loads joblib, which takes a while
-
         return explore(network, board=board, alignment=wish.alignment, pull_rows=wish.pull_rows).plan
     ram = None if wish.minimise_ram else wish.ram or _largest(board)
     find = partial(least, network) if ram is None else partial(fitting, network, ram)

@@ -21,6 +21,7 @@ from .images import image, lies_by_pixels, part_pointer
 from .shares_form import dense_strides, difference, form_of, missing, share_of, sums_place, write_lines
 
 FEW = 32  # taps that are summed up without a loop
+EIGHT = 8  # taps that stay in registers
 
 
 def add_conv2d(site: Site, c: Source) -> bool:
@@ -72,11 +73,14 @@ def _window(site: Site, op: Conv2d, part: tuple[int, int]) -> Window:
 
 def _packed(site: Site, window: Window, channels: tuple[int, int]) -> tuple[Packed, str]:
     """The weights of the share, and the kernel that multiplies them."""
-    first, last = channels
-    sums, weights = sums_of(site), grouped(window.runs[first:last], 2)
+    (first, last), sums = channels, sums_of(site)
+    count, taps = last - first, window.columns // 4  # which are of two pixels, two bytes each
+    kernel = "share_odd" if count % 2 else "share_few" if taps <= FEW else "share_pairs"
+    kernel, group = ("share_eight", 4) if taps == EIGHT and count % 4 == 0 else (kernel, 2)
+    weights = grouped(window.runs[first:last], group)
     assert sums is not None and weights is not None
-    made = Packed(_fields(site, weights, last - first, 2), first, last - first, sums.zero - _flip(site), "share")
-    return made, "share_odd" if made.count % 2 else "share_few" if weights.shape[1] <= FEW else "share_pairs"
+    fields = _fields(site, weights, count, group)
+    return Packed(fields, first, count, sums.zero - _flip(site), "share"), kernel
 
 
 def _flip(site: Site) -> int:

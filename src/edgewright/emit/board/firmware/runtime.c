@@ -59,6 +59,12 @@ PLAIN void *memset(void *to, int value, size_t bytes)
         *(volatile uint8_t *)t++ = (uint8_t)value;
         bytes--;
     }
+    for (; bytes >= 16; bytes -= 16, t += 16) {
+        ((word *)(void *)t)[0] = four;
+        ((word *)(void *)t)[1] = four;
+        ((word *)(void *)t)[2] = four;
+        ((word *)(void *)t)[3] = four;
+    }
     for (; bytes >= 4; bytes -= 4, t += 4)
         *(volatile word *)(void *)t = four;
     while (bytes) {

@@ -1,0 +1,131 @@
+"""The joint search: plans that keep their promises, fronts without dominated points, limits that hold."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import corpus_models
+from edgewright import plan, read_model, samples, tiling
+from edgewright.errors import Infeasible
+from edgewright.memory import Techniques, Way, even_ends
+from edgewright.memory.planner import alignment_of
+from edgewright.memory.pulled import pullable
+from edgewright.network import Network, random_inputs
+from edgewright.network.kernels import execute
+from edgewright.network.reference import compare
+from edgewright.program import Plan, interpret
+from edgewright.tiling.routes import Routes
+from on_board import check_on_board
+from random_networks import networks
+
+MANY = 200 if os.environ.get("EDGEWRIGHT_THOROUGH") else 20
+
+
+def check_interpreted(network: Network, made: Plan) -> None:
+    inputs = random_inputs(network, 3)
+    expected, actual = execute(network, inputs), interpret(made, inputs)
+    for name in network.outputs:
+        if not network.tensors[name].dtype.is_float:
+            np.testing.assert_array_equal(actual[name], expected[name])
+    assert compare(network, actual, expected).passes
+
+
+@settings(max_examples=MANY)
+@given(network=networks(), overhead=st.sampled_from([None, 0.0, 0.05, 0.4]), pull=st.booleans())
+def test_least_ram_of_random_networks(network, overhead, pull):
+    pull = pull and bool(pullable(network))
+    made = tiling.least(network, pull_rows=pull, max_overhead=overhead)
+    by_rows = plan(network, explain=False, phases=True, pull_rows=pull)
+    assert made.bound_bytes <= made.peak_bytes <= by_rows.peak_bytes
+    assert overhead is None or made.macs <= made.macs_plain * (1 + overhead)
+    check_interpreted(network, made)
+
+
+@settings(max_examples=MANY)
+@given(network=networks(), share=st.floats(0.2, 1.2))
+def test_what_fits_a_ram(network, share):
+    least = tiling.least(network)
+    ram = int(plan(network, explain=False).peak_bytes * share)
+    if least.peak_bytes > ram:
+        with pytest.raises(Infeasible, match="needs"):
+            tiling.fitting(network, ram)
+        return
+    made = tiling.fitting(network, ram)
+    assert made.peak_bytes <= ram
+    assert made.macs <= max(least.macs, made.macs_plain)
+    check_interpreted(network, made)
+
+
+@settings(max_examples=MANY)
+@given(network=networks())
+def test_fronts(network):
+    found = tiling.front(network, max_overhead=3.0)
+    pairs = [(made.peak_bytes, made.macs) for made in found.plans]
+    assert pairs == sorted(set(pairs), reverse=True)
+    assert [macs for _, macs in pairs] == sorted(macs for _, macs in pairs)
+    assert found.plans[0].macs <= found.plans[0].macs_plain
+    assert all(made.macs <= 4 * made.macs_plain for made in found.plans)
+    check_interpreted(network, found.plans[-1])
+
+
+@settings(max_examples=MANY)
+@given(network=networks())
+def test_routes_say_what_plans_need(network):
+    """MACs are exact; memory is never promised below what a layout can reach but for what views add to it."""
+    routes = Routes(network, Techniques(), alignment_of(network, None, None))
+    for route, _ in zip(routes.front(), range(4), strict=False):
+        made = plan(network, explain=False, ways=route.ways)
+        whole = plan(network, explain=False, ways=())
+        assert made.macs - whole.macs <= route.macs
+
+
+def test_running_example_beyond_the_paper():
+    """S fig. 4.4: 16384 bytes by the paper's path; the joint search needs less, and not one MAC more."""
+    network = read_model(samples.build("stahl_running_example"))
+    path = [Way(("Conv3", "globalaveragepool1"), ((-1, even_ends(64, 3)),), by_rows=False)]
+    assert plan(network, plain=True, explain=False, ways=path).peak_bytes == 16384
+    made = tiling.least(network, max_overhead=0)
+    assert made.peak_bytes < 8192
+    assert made.macs == made.macs_plain
+
+
+# (resident, pulled): bytes that plans with at most 5 % more MACs must stay within.
+BARS = {
+    "mlperf_kws_ref_int8": (5600, 5200),
+    "mlperf_ic_resnet8_int8": (16500, 13800),
+    "mlperf_vww96_int8": (29500, 14000),
+    "tinyengine_mcunet_vww_int8": (78000, 22000),
+    "st_mobilenet_v2_0.35_128": (56000, 28000),
+    "st_mobilenet_v1_0.25_224": (156000, 53000),
+    "st_miniresnet_1stack": (15500, 15500),
+}
+
+
+@pytest.mark.parametrize("path", corpus_models(*(f"{name}*" for name in BARS)))
+def test_known_models(path):
+    network = read_model(path)
+    bars = next(bars for name, bars in BARS.items() if path.stem.startswith(name))
+    for pull, bar in zip((False, True), bars, strict=True):
+        made = tiling.least(network, max_overhead=0.05, pull_rows=pull)
+        assert made.peak_bytes <= bar
+        assert made.macs <= 1.05 * made.macs_plain
+
+
+@pytest.mark.parametrize("path", corpus_models("tfls_movie_review*"))
+def test_a_lookup_and_a_mean_by_channels(path):
+    network = read_model(path)
+    made = tiling.least(network, max_overhead=0)
+    assert made.peak_bytes <= plan(network, plain=True, explain=False).peak_bytes // 4
+    check_interpreted(network, made)
+
+
+@pytest.mark.parametrize("name", ["ds_cnn_int8", "resnet8_int8"])
+def test_least_ram_on_the_board(name):
+    network = read_model(samples.build(name))
+    made = tiling.least(network, max_overhead=0.4)
+    check_on_board(network, "cortex-m4", "arm-none-eabi-gcc", made)
