@@ -331,7 +331,7 @@ def test_until_it_fits(models):
 @pytest.mark.parametrize("verb", ["plan", "compile", "run"])
 def test_a_budget_below_what_is_possible(models, verb, tmp_path):
     result = run(verb, models[SMALL], "--ram", "1K", "--max-overhead", "5%")
-    refused(result, "needs ", "and 1,024 B are there", "Most is needed at '", "--pull-input")
+    refused(result, "needs ", "and 1,024 B are there", "fills it, with '", "--pull-input")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -295,7 +295,7 @@ def test_each_memory_has_a_map() -> None:
     assert svg.count('class="panel"') == 2
     assert len(rects(svg, "buffer")) == 5
     page = Page(plan_page(plan))
-    assert "ram: 96 B, <fast>: 10 B" in page.text
+    assert "ram: 96 B, <fast>: 12 B" in page.text  # in whole words
     assert page.tables["tensors"][-1][6:8] == ["logits:scratch", "<fast>"]
 
 

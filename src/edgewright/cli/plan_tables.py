@@ -58,7 +58,7 @@ def summary_table(
     where layers run whole."""
     grid = Table.grid(padding=(0, 2))
     size = words.rounded_size(plan.peak_bytes)
-    grid.add_row("peak RAM", f"{words.count(plan.peak_bytes)} B", f"{size}, {_proof(plan)}")
+    grid.add_row("peak RAM", f"{words.count(plan.peak_bytes)} B", f"{size}, {plan.standing}")
     if len(plan.arenas) > 1:
         for name, used in plan.arenas.items():
             grid.add_row("", f"{words.count(used)} B", f"in {name}")
@@ -74,13 +74,6 @@ def summary_table(
     if board:
         grid.add_row("board", board.name, escape(board.title or ""))
     return grid
-
-
-def _proof(plan: Plan) -> str:
-    if plan.optimal:
-        return "proven least"
-    gap = (plan.peak_bytes - plan.bound_bytes) / plan.peak_bytes
-    return f"bound {words.count(plan.bound_bytes)} B, gap {gap:.1%}"
 
 
 def _saved(plan: Plan, plain: Plan) -> str:

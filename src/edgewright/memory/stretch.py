@@ -124,11 +124,20 @@ def narrowed(network: Network, views: Views, way: Way) -> Way:
     widths = [_across(unit) for unit in stream.units]
     room = max(size * min(width, NARROW) for size, width in zip(pixels, widths, strict=True))
     found = [
-        (unit.last.layer, room // size)
+        (unit.last.layer, _even(width, room // size))
         for unit, size, width in zip(stream.units, pixels, widths, strict=True)
         if size * width > room
     ]
     return replace(way, widths=tuple(found))
+
+
+def _even(width: int, most: int) -> int:
+    """The columns of parts of a row, as few as `most` allows and all about as wide: a single column costs the most.
+
+    >>> _even(5, 4)
+    3
+    """
+    return -(-width // -(-width // most))
 
 
 def pixel_bytes(network: Network, views: Views, stream: Stream) -> list[int]:

@@ -43,6 +43,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "model": plan.network.name,
         "board": plan.board,
         "plain": plan.plain,
+        "searched": plan.searched,
         "peak_bytes": plan.peak_bytes,
         "bound_bytes": plan.bound_bytes,
         "optimal": plan.optimal,
@@ -105,6 +106,7 @@ def plan_from_dict(data: Mapping[str, Any]) -> Plan:
             savings=tuple(Saving(**s) for s in data["savings"]),
             board=data["board"],
             plain=data["plain"],
+            searched=data["searched"],
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"the plan is damaged: {type(error).__name__} at {error}; make it anew") from error

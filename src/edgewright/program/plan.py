@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from .. import words
 from ..network import Network
 from .program import Program
 
@@ -66,6 +67,7 @@ class Plan:
     savings: tuple[Saving, ...] = ()
     board: str | None = None
     plain: bool = False
+    searched: int = 0  # ways to run parts of the network that were priced, of which this plan takes the best
 
     @property
     def network(self) -> Network:
@@ -74,6 +76,19 @@ class Plan:
     @property
     def optimal(self) -> bool:
         return self.peak_bytes == self.bound_bytes
+
+    @property
+    def standing(self) -> str:
+        """How good the plan is, in words."""
+        if self.optimal:
+            return "proven least"
+        if self.searched:
+            ways = words.plural(self.searched, "priced way")
+            return f"least of {ways} to run its parts; no plan at all needs less than {words.size(self.bound_bytes)}"
+        if not self.bound_bytes:
+            return "no bound is known"
+        gap = words.at_most_percent(self.peak_bytes - self.bound_bytes, self.bound_bytes)
+        return f"at most {gap} above the bound of {words.size(self.bound_bytes)}"
 
     @cached_property
     def macs(self) -> int:

@@ -19,7 +19,7 @@ from .assets import asset
 from .front_plot import front_svg, overhead
 from .graph import network_graph_svg, technique_class
 from .memory_map import memory_map_svg
-from .page import environment, plan_style, proof
+from .page import environment, plan_style
 
 MAP_HEIGHT = 260  # px
 HIGHEST = 3  # times its own peak: a plain plan above that does not set the scale of a point's map
@@ -114,7 +114,7 @@ def _row(
         _percent(plan),
         tuple((kind, used[kind]) for kind in Technique if used[kind] and kind is not Technique.FREE),
         _time(estimates[number]) if estimates else "",
-        proof(plan),
+        plan.standing,
         words.printable(commands[number] if commands else compile_command(plan, model)),
         Markup(_map(plan, highest)),
         Markup(network_graph_svg(plan, standalone=False, light=True)),

@@ -75,7 +75,7 @@ def plan_page(
         model=words.printable(plan.network.name),
         notes=[words.printable(note) for note in plan.network.notes],
         free=[words.printable(name) for name in plan.free],
-        proof=proof(plan),
+        proof=plan.standing,
         gauges=(Gauge("Peak RAM", plan.peak_bytes, ram), Gauge("Flash", plan.flash_bytes, flash)),
         savings=saving_rows(plan),
         critical=critical_buffers,
@@ -93,16 +93,6 @@ def plan_page(
         # Only this very script may run, whatever a model's names contain.
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
     )
-
-
-def proof(plan: Plan) -> str:
-    """How good the peak is: proven least, or how far at most above what is."""
-    if plan.optimal:
-        return "proven least"
-    if not plan.bound_bytes:
-        return "no bound is known"
-    gap = words.at_most_percent(plan.peak_bytes - plan.bound_bytes, plan.bound_bytes)
-    return f"at most {gap} above the bound of {words.size(plan.bound_bytes)}"
 
 
 def plan_style() -> str:

@@ -49,7 +49,13 @@ def depthwise(facts: Facts, layer: Layer, region: Region, setting: Setting) -> t
     if target.family is Family.PORTABLE:
         if fits and target.architecture is not Architecture.CORTEX_M and not part.is_settled:
             name = "direct"
-    elif fits and not is_blocked and setting.sweep is not Sweep.CHANNELS and part.rows <= 2:
+    elif (
+        fits
+        and not is_blocked
+        and not setting.is_skewed
+        and setting.sweep is not Sweep.CHANNELS
+        and part.rows <= 2
+    ):
         name = "rows"
     if is_blocked:
         part = replace(part, block=_block(part, setting.room))

@@ -18,6 +18,7 @@ class Setting:
     room: int = AMPLE  # bytes of the arena that nobody holds
     is_bent: bool = False  # rows of its input or output lie in a rolling window
     is_shared: bool = False  # its output may lie over its input
+    is_skewed: bool = False  # pixels of its input and output lie at different distances
     sweep: Sweep = Sweep.FORWARD
 
 

@@ -22,7 +22,8 @@ class Settings:
             is_bent = any(self.plan.views[name].window for name in names)
             first = layer.inputs[0]
             is_shared = first in self.plan.views and self._meet(first, layer.output)
-            self._found[key] = Setting(self._room(stage), is_bent, is_shared, step.sweep)
+            is_skewed = first in self.plan.views and self._pixel(first) != self._pixel(layer.output)
+            self._found[key] = Setting(self._room(stage), is_bent, is_shared, is_skewed, step.sweep)
         return self._found[key]
 
     def _room(self, stage: int) -> int:
@@ -35,6 +36,11 @@ class Settings:
                 most = max(most, start - -(-at // 8) * 8)
                 at = max(at, end)
         return most
+
+    def _pixel(self, name: str) -> int:
+        """Bytes from pixel to pixel of an image."""
+        strides = self.plan.views[name].strides
+        return strides[-2] if len(strides) > 1 else 0
 
     def _meet(self, one: str, other: str) -> bool:
         """Whether two tensors may have bytes in common."""

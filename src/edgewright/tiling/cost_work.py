@@ -36,13 +36,13 @@ def work_of(facts: Facts, layer: Layer, region: Region, setting: Setting, share:
             return _product(facts, layer, region, setting)
         case MaxPool2d() | AvgPool2d() as op:
             name = "max" if isinstance(op, MaxPool2d) else "average"
-            return _pool(facts, layer, region, name, axes(op, op.kernel, facts.input(layer).shape))
+            return _pool(facts, layer, region, name, axes(op, op.kernel, facts.input(layer).shape), setting)
         case Reduce(kind=ReduceKind.MEAN) as op if _is_global(op, facts.input(layer).shape):
             rows, columns = (Axis(size, 1, 1, 0, size) for size in facts.input(layer).shape[1:3])
             pixel = Region(((0, 1), (0, 1), (0, 1), region.bounds[-1]))
-            return _pool(facts, layer, pixel, "mean", (rows, columns))
+            return _pool(facts, layer, pixel, "mean", (rows, columns), setting)
         case _:
-            return _plain(facts, layer, region, setting.is_shared)
+            return _plain(facts, layer, region, setting)
 
 
 def _is_global(op: Reduce, shape: Shape) -> bool:
@@ -51,7 +51,7 @@ def _is_global(op: Reduce, shape: Shape) -> bool:
 
 def _product(facts: Facts, layer: Layer, region: Region, setting: Setting) -> Work:
     if not facts.is_small(layer) or facts.scaling(layer) == "loops":
-        return _real(facts, layer, region)
+        return _real(facts, layer, region, setting)
     if isinstance(layer.op, Dense):
         return Work(*product(facts, layer, region))
     weights = facts.network.shapes(layer)[1]
@@ -60,16 +60,16 @@ def _product(facts: Facts, layer: Layer, region: Region, setting: Setting) -> Wo
         return Work(*convolution(facts, layer, region, setting))
     if weights[3] == 1:
         return Work(*depthwise(facts, layer, region, setting))
-    return _real(facts, layer, region)
+    return _real(facts, layer, region, setting)
 
 
 def general(work: Work) -> Work:
     """The same for a kind that was never measured: by the type of its elements alone."""
-    wanted = ("calls", "lines", "outputs", "shared", "reads")
+    wanted = ("calls", "lines", "outputs", "shared", "bent", "reads")
     return Work(f"other {work.kind.split()[-1]}", {key: work.amounts.get(key, 0) for key in wanted})
 
 
-def _real(facts: Facts, layer: Layer, region: Region) -> Work:
+def _real(facts: Facts, layer: Layer, region: Region, setting: Setting) -> Work:
     """Products of real numbers, four channels at a time; and integers of unusual kinds, in plain loops."""
     shapes, op = facts.network.shapes(layer), layer.op
     taps, channels, pixels = prod(shapes[1][1:]), region.shape[-1], prod(region.shape[:-1])
@@ -80,19 +80,23 @@ def _real(facts: Facts, layer: Layer, region: Region) -> Work:
         met = rows.taps(region.bounds[1]) * columns.taps(region.bounds[2]) * shapes[1][3]
         groups, kind, runs = op.groups, "conv" if op.groups == 1 else "grouped", shapes[1][1]
     blocks = -(-channels // 4)
+    macs = met * (blocks * 4 if groups == 1 else channels)
     amounts = {
         "calls": 1,
         "pixels": pixels,
         "blocks": pixels * blocks,
         "runs": pixels * blocks * runs,
-        "macs": met * (blocks * 4 if groups == 1 else channels),
+        "macs": macs,
+        "bent": macs if setting.is_bent else 0,
         "taps": pixels * channels * prod(shapes[1][1:3]) if groups > 1 else 0,
         "outputs": region.size,
     }
     return Work(f"{kind} {_type(facts, layer)}", amounts)
 
 
-def _pool(facts: Facts, layer: Layer, region: Region, name: str, window: tuple[Axis, Axis]) -> Work:
+def _pool(
+    facts: Facts, layer: Layer, region: Region, name: str, window: tuple[Axis, Axis], setting: Setting
+) -> Work:
     rows, columns = window
     _, height, width, channels = region.shape
     pixels, met = height * width, rows.taps(region.bounds[1]) * columns.taps(region.bounds[2])
@@ -105,23 +109,26 @@ def _pool(facts: Facts, layer: Layer, region: Region, name: str, window: tuple[A
         "lines": lines * (lanes + rest),
         "reads": met * lanes * 4,
         "odd reads": met * rest,
+        "bent": met * channels if setting.is_bent else 0,
         "outputs": region.size,
     }
     return Work(f"{name} {_type(facts, layer)}", amounts)
 
 
-def _plain(facts: Facts, layer: Layer, region: Region, is_shared: bool) -> Work:
+def _plain(facts: Facts, layer: Layer, region: Region, setting: Setting) -> Work:
     """Element by element, or moved, or along lines."""
     network = facts.network
     shapes = network.shapes(layer)
     needs = layer.op.needs(region, shapes)
-    activations = set(network.activations(layer))
+    activations, lines = set(network.activations(layer)), prod(region.shape[:-1])
     reads = sum(part.size for name, part in zip(layer.inputs, needs, strict=True) if name in activations)
     amounts = {
         "calls": 1,
-        "lines": prod(region.shape[:-1]),
+        "lines": lines,
+        "pieces": lines if region.shape[-1] < facts.output(layer).shape[-1] else 0,
         "outputs": region.size,
-        "shared": region.size if is_shared else 0,
+        "shared": region.size if setting.is_shared else 0,
+        "bent": region.size if setting.is_bent else 0,
         "reads": reads,
         "macs": layer.op.macs(region, shapes),
     }

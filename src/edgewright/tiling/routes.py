@@ -116,6 +116,11 @@ class Routes:
     def arriving(self) -> list[list[Cut]]:
         return [[*cuts, *self._tiled.get(at + 1, ())] for at, cuts in enumerate(self._free)]
 
+    @property
+    def priced(self) -> int:
+        """Ways to run stretches that have been priced so far."""
+        return sum(map(len, self.arriving))
+
     def cheapest(self, limit: int) -> Route | None:
         """The route with the least extra MACs, and then the least effort, that stays within the limit."""
         best: list[tuple[int, int] | None] = [(0, 0)]

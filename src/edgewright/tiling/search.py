@@ -16,7 +16,9 @@ from .. import words
 from ..errors import Infeasible, InputError
 from ..memory import Techniques, Way
 from ..memory import plan as make_plan
+from ..memory.fullest import dominating
 from ..memory.planner import alignment_of, pulled_inputs
+from ..memory.pulled import pullable
 from ..network import Network
 from ..platform import Board
 from ..program import Plan
@@ -70,6 +72,7 @@ def front(
     limit = None if max_overhead is None else int(network.total_macs * max_overhead)
     routes = [route for route in search.routes.front() if limit is None or route.macs <= limit]
     plans = [search.whole, search.by_rows, *search.plans(_spread(routes[1:], most))]
+    plans = [replace(plan, searched=search.routes.priced) for plan in plans]
     plain = make_plan(network, board, plain=True, explain=False, alignment=alignment)
     return Front(_undominated(plans), plain)
 
@@ -141,7 +144,7 @@ class _Search:
             plan = self.plan(route)
             if limits.allows(plan, self.whole) and (best is None or plan.peak_bytes < best.peak_bytes):
                 best = plan
-        return best or self.whole
+        return replace(best or self.whole, searched=self.routes.priced)
 
     def cheapest_first(self, ram: int) -> Iterator[Plan]:
         """Plans that should fit the RAM, those that run layers whole before others."""
@@ -196,17 +199,12 @@ def _undominated(plans: Sequence[Plan]) -> tuple[Plan, ...]:
 
 def _too_small(best: Plan, ram: int, limits: Limits, search: _Search) -> str:
     """Why the RAM does not do: the least possible, what fills it, what to try."""
-    at = max(range(len(best.live_bytes)), key=best.live_bytes.__getitem__)
-    largest = sorted(best.live(at), key=lambda buffer: -buffer.size)[:3]
-    what = ", ".join(f"'{buffer.name}' {words.count(buffer.size)} B" for buffer in largest)
     within = " within these limits" if limits.overhead is not None or limits.slowdown is not None else ""
-    hints = []
-    if within:
-        hints.append("allow more overhead")
-    if not search.pull_rows and any(len(best.network.tensors[n].shape) == 4 for n in best.network.inputs):
+    hints = ["allow more overhead"] if within else []
+    if not search.pull_rows and pullable(best.network):
         hints.append("pull the input by rows (--pull-input)")
     hint = f"; try to {' or '.join(hints)}" if hints else ""
     return (
-        f"'{best.network.name}' needs {words.count(best.peak_bytes)} B{within}, and {words.count(ram)} B are there. "
-        f"Most is needed at '{best.program.stages[at].name}': {what}{hint}"
+        f"'{best.network.name}' needs {words.size(best.peak_bytes)} at least{within}, and {words.size(ram)} are there: "
+        f"{dominating(best)}{hint}"
     )

@@ -1,31 +1,82 @@
 #include "depthwise_rows.h"
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
-#define EW_ROWS_OFTEN __attribute__((optimize("O2"))) /* for rows of few pixels, most of the time */
-#else
-#define EW_ROWS_OFTEN
-#endif
-
 #if defined(__ARM_FEATURE_DSP) && defined(__GNUC__) && defined(__thumb2__)
 
 /* By hand, since sums, weights and rows take all registers that there are: 20 instructions for an output at stride 1,
- * 27 at stride 2.
+ * 27 at stride 2, about 50 for each channel.
  *
- * r0: `at`, r1-r3 rows, r4-r6 weights of the upper rows, r7 and r8 of the last one, r9 and r10 what is loaded, r11 the
- * output's sum, r12 that of the next one, lr that of the one after it. Frame: 0 multiplier, offset, shift, y, 16 start,
- * step, 24 pad, 28 the edges. */
+ * r0: `at`, r1-r3 rows, r4-r6 weights of the upper rows column by column (the lower half is for the uppermost), r7 and
+ * r8 of the last one (two, then one), r9 and r10 what is loaded, r11 the output's sum, r12 that of the next one, lr that
+ * of the one after it. The frame is a copy of the lane: 0 multiplier, offset, shift, y, 16 start, step, 24 pad, leaves,
+ * 32 at, flags, 40 rows, 52 weights, factors, 60 their end. */
 #define EW_ROWS_BEGIN                                                                                                 \
     "push {r4-r11, lr}\n"                                                                                             \
-    "sub sp, #32\n"                                                                                                   \
-    "ldm r0!, {r4-r9}\n"                                                                                              \
-    "stm sp, {r4-r9}\n"                                                                                               \
-    "ldm r0!, {r1-r9}\n"                                                                                              \
-    "ldrd r10, r11, [r0]\n" /* `at` and the edges */                                                                  \
-    "strd r9, r11, [sp, #24]\n"                                                                                       \
-    "mov r0, r10\n"                                                                                                   \
-    "ldrd r10, r9, [sp, #16]\n"
-#define EW_ROWS_END                                                                                                   \
-    "add sp, #32\n"                                                                                                   \
+    "sub sp, #68\n"                                                                                                   \
+    "ldm r0!, {r1-r8}\n"                                                                                              \
+    "stm sp, {r1-r8}\n"                                                                                               \
+    "ldm r0, {r1-r8}\n"                                                                                               \
+    "add r0, sp, #32\n"                                                                                               \
+    "stm r0, {r1-r8}\n"                                                                                               \
+    "ldrd r0, r9, [sp, #52]\n"                                                                                        \
+    "6:\n"                                                                                                            \
+    "ldr r4, [r0]\n"                                                                                                  \
+    "ldr r6, [r0, #4]\n"                                                                                              \
+    "ldrsb r8, [r0, #8]\n"                                                                                            \
+    "adds r0, #9\n"                                                                                                   \
+    "ldm r9!, {r10, r11}\n"                                                                                           \
+    "strd r10, r11, [sp]\n"                                                                                           \
+    "mov.w r12, #0xff00ff00\n"                                                                                        \
+    "and r5, r4, r12\n"                                                                                               \
+    "and r4, r12, r4, lsl #8\n"                                                                                       \
+    "and r7, r6, r12\n"                                                                                               \
+    "and r6, r12, r6, lsl #8\n"                                                                                       \
+    "lsl r8, r8, #8\n"                                                                                                \
+    "ldr r1, [sp, #36]\n"                                                                                             \
+    "cbz r1, 9f\n"                                                                                                    \
+    "tst r1, #1\n"                                                                                                    \
+    "itt ne\n"                                                                                                        \
+    "ldrne r10, [r9], #4\n"                                                                                           \
+    "strne r10, [sp, #8]\n"                                                                                           \
+    "ldr r11, [sp, #24]\n"                                                                                            \
+    "mov r12, #0\n"                                                                                                   \
+    "tst r1, #2\n"                                                                                                    \
+    "beq 7f\n"                                                                                                        \
+    "uxth r10, r11\n"                                                                                                 \
+    "smlad r12, r4, r10, r12\n"                                                                                       \
+    "smlad r12, r5, r10, r12\n"                                                                                       \
+    "smlad r12, r6, r10, r12\n"                                                                                       \
+    "bfc r4, #0, #16\n"                                                                                               \
+    "bfc r5, #0, #16\n"                                                                                               \
+    "bfc r6, #0, #16\n"                                                                                               \
+    "7:\n"                                                                                                            \
+    "tst r1, #4\n"                                                                                                    \
+    "beq 8f\n"                                                                                                        \
+    "smlad r12, r7, r11, r12\n"                                                                                       \
+    "smlabb r12, r8, r11, r12\n"                                                                                      \
+    "mov r7, #0\n"                                                                                                    \
+    "mov r8, #0\n"                                                                                                    \
+    "8:\n"                                                                                                            \
+    "str r12, [sp, #16]\n"                                                                                            \
+    "9:\n"                                                                                                            \
+    "strd r0, r9, [sp, #52]\n"                                                                                        \
+    "ldrd r1, r2, [sp, #40]\n"                                                                                        \
+    "ldr r3, [sp, #48]\n"                                                                                             \
+    "ldrd r11, r0, [sp, #28]\n"                                                                                       \
+    "ldr r10, [sp, #16]\n"
+#define EW_ROWS_END /* on to the next channel */                                                                      \
+    "adds r1, #1\n"                                                                                                   \
+    "adds r2, #1\n"                                                                                                   \
+    "adds r3, #1\n"                                                                                                   \
+    "strd r1, r2, [sp, #40]\n"                                                                                        \
+    "ldr r1, [sp, #12]\n"                                                                                             \
+    "str r3, [sp, #48]\n"                                                                                             \
+    "adds r1, #1\n"                                                                                                   \
+    "str r1, [sp, #12]\n"                                                                                             \
+    "ldrd r0, r9, [sp, #52]\n"                                                                                        \
+    "ldr r1, [sp, #60]\n"                                                                                             \
+    "cmp r0, r1\n"                                                                                                    \
+    "bne 6b\n"                                                                                                        \
+    "add sp, #68\n"                                                                                                   \
     "pop {r4-r11, pc}\n"
 /* r9: the last row's number, r10: what sums start from. */
 #define EW_ROWS_UPPER                                                                                                 \
@@ -45,9 +96,11 @@
     "smlabb lr, r9, r7, r10\n"                                                                                        \
     "smlad lr, r9, r4, lr\n"                                                                                          \
     "2:\n"
+#define EW_ROWS_TEXT_OF(n) #n
+#define EW_ROWS_TEXT(n) EW_ROWS_TEXT_OF(n)
 #define EW_ROWS_STORE(where)                                                                                          \
     "ldrd r9, r10, [sp]\n"                                                                                            \
-    "lsl r11, r11, #8\n"                                                                                              \
+    "lsl r11, r11, #" EW_ROWS_TEXT(EW_ROWS_LEFT) "\n"                                                                 \
     "smmla r11, r11, r9, r10\n"                                                                                       \
     "ldrd r9, r10, [sp, #8]\n"                                                                                        \
     "asr r11, r11, r9\n"                                                                                              \
@@ -112,27 +165,47 @@ EW_ROWS_NAKED void ew_rows_half(__attribute__((unused)) const ew_rows_lane *lane
 
 #else
 
-/* What column `i` of the weights makes of a column of the image, counted from the first window's; -1 is padding. */
-EW_INLINE int32_t ew_rows_column(const ew_rows_lane *lane, int32_t column, int32_t i)
+/* The weights of a channel, row by row; those of the rows above and below the image count for the start alone. */
+EW_INLINE int32_t ew_rows_weights(const ew_rows_lane *lane, const int8_t *w, int32_t *nine)
 {
-    const int32_t upper = (int16_t)(lane->top[i] & 0xffff), middle = lane->top[i] >> 16;
-    const int32_t lower = i == 1 ? lane->bottom[0] >> 16 : (int16_t)(lane->bottom[i >> 1] & 0xffff);
+    static const uint8_t order[9] = {0, 1, 3, 4, 2, 6, 5, 7, 8};
+    int32_t start = 0;
+    for (int32_t i = 0; i < 9; i++)
+        nine[order[i]] = w[i] * 256;
+    for (int32_t i = 0; i < 9; i++)
+        if ((i < 3 && lane->flags & 2) || (i > 5 && lane->flags & 4)) {
+            start += (lane->pad >> 16) * nine[i];
+            nine[i] = 0;
+        }
+    return start;
+}
+
+/* What column `i` of the weights makes of a column of the image, counted from the first window's; -1 is padding. */
+EW_INLINE int32_t ew_rows_column(const ew_rows_lane *lane, const int32_t *nine, int32_t channel, int32_t column, int32_t i)
+{
     if (column < (lane->leaves & 1))
-        return (lane->pad >> 16) * (upper + middle + lower);
-    const int32_t at = lane->at + (column - (lane->leaves & 1)) * lane->step;
-    return lane->rows[0][at] * upper + lane->rows[1][at] * middle + lane->rows[2][at] * lower;
+        return (lane->pad >> 16) * (nine[i] + nine[3 + i] + nine[6 + i]);
+    const int32_t at = lane->at + (column - (lane->leaves & 1)) * lane->step + channel;
+    return lane->rows[0][at] * nine[i] + lane->rows[1][at] * nine[3 + i] + lane->rows[2][at] * nine[6 + i];
 }
 
 EW_INLINE void ew_rows_line(const ew_rows_lane *lane, int32_t stride)
 {
     const int32_t columns = -lane->at / lane->step + (lane->leaves & 1);
-    const int32_t inner = stride == 1 ? columns - 2 : (columns - 1) / 2;
-    uint8_t *y = lane->y - (stride == 1 ? inner : inner - 1) * lane->step;
-    for (int32_t i = 0; i < inner + (lane->leaves >> 1); i++, y += lane->step) {
-        int32_t v = lane->start + ew_rows_column(lane, i * stride, 0) + ew_rows_column(lane, i * stride + 1, 1);
-        v += ew_rows_column(lane, i < inner ? i * stride + 2 : -1, 2);
-        v = ew_high_add(v * 256, lane->multiplier, lane->offset) >> lane->shift;
-        *y = (uint8_t)ew_clamp(v, -128, 127);
+    const int32_t inner = stride == 1 ? columns - 2 : (columns - 1) / 2, count = 2 + (lane->flags & 1);
+    const int32_t *factors = lane->factors;
+    const int8_t *w = lane->weights;
+    for (int32_t channel = 0; w != lane->end; channel++, w += 9, factors += count) {
+        int32_t nine[9];
+        const int32_t start = ew_rows_weights(lane, w, nine), shift = count == 3 ? factors[2] : lane->shift;
+        uint8_t *y = lane->y - (stride == 1 ? inner : inner - 1) * lane->step + channel;
+        for (int32_t i = 0; i < inner + (lane->leaves >> 1); i++, y += lane->step) {
+            int32_t v = start + ew_rows_column(lane, nine, channel, i * stride, 0);
+            v += ew_rows_column(lane, nine, channel, i * stride + 1, 1);
+            v += ew_rows_column(lane, nine, channel, i < inner ? i * stride + 2 : -1, 2);
+            v = ew_high_add(v * (1 << EW_ROWS_LEFT), factors[0], factors[1]) >> shift;
+            *y = (uint8_t)ew_clamp(v, -128, 127);
+        }
     }
 }
 
@@ -142,65 +215,43 @@ void ew_rows_half(const ew_rows_lane *lane) { ew_rows_line(lane, 2); }
 
 #endif
 
-/* Two 16-bit numbers in one. */
-EW_INLINE int32_t ew_rows_pair(int32_t low, int32_t high) { return (int32_t)(((uint32_t)high << 16) | ((uint32_t)low & 0xffffu)); }
-
-/* Weights of a channel; those of the rows above and below the image count for the start alone. */
-EW_INLINE void ew_rows_weights(const ew_rows *p, const int8_t *w, int32_t is_above, int32_t is_below, ew_rows_lane *lane)
-{
-    const int32_t factor = 1 << p->left, upper = is_above ? 0 : factor, lower = is_below ? 0 : factor;
-    lane->start = 0;
-    if (is_above)
-        lane->start += p->zero * factor * (w[0] + w[1] + w[2]);
-    if (is_below)
-        lane->start += p->zero * factor * (w[6] + w[7] + w[8]);
-    lane->top[0] = ew_rows_pair(w[0] * upper, w[3] * factor);
-    lane->top[1] = ew_rows_pair(w[1] * upper, w[4] * factor);
-    lane->top[2] = ew_rows_pair(w[2] * upper, w[5] * factor);
-    lane->bottom[0] = ew_rows_pair(w[6] * lower, w[7] * lower);
-    lane->bottom[1] = w[8] * lower;
-}
-
 /* What lines leave out: ranges smaller than the type's, unsigned types. */
-static void ew_rows_settle(const ew_rows *p, uint8_t *y, int32_t count)
+static void ew_rows_settle(const ew_rows *p, uint8_t *y, int32_t count, int32_t channels)
 {
     for (; count > 0; count--, y += p->y.pixel)
-        *y = (uint8_t)(ew_between(p->low, (int8_t)*y, p->high) + p->flip);
+        for (int32_t i = 0; i < channels; i++)
+            y[i] = (uint8_t)(ew_between(p->low, (int8_t)y[i], p->high) + p->flip);
 }
 
-EW_ROWS_OFTEN void ew_rows_run(const ew_rows *p, const int8_t *x, uint8_t *y, const ew_part *part, int32_t first, int32_t last)
+void ew_rows_run(const ew_rows *p, const int8_t *x, uint8_t *y, const ew_part *part, int32_t first, int32_t last)
 {
     const int32_t count = part->right - part->left, step = p->x.pixel, stride = p->stride;
     const int32_t left = part->left * stride - p->pad_w, is_left = left < 0;
     const int32_t is_right = left + (count - 1) * stride + 3 > p->width, inner = count - is_right;
     const int32_t end = left + inner * stride + (stride == 1 ? 2 : 1); /* column behind those of inner outputs */
     ew_rows_lane lane;
-    if (count <= 0)
+    if (count <= 0 || first >= last)
         return;
     lane.step = step;
-    lane.pad = ew_rows_pair(p->zero, p->zero);
+    lane.pad = (int32_t)(((uint32_t)p->zero & 0xffffu) * 0x10001u);
     lane.at = (left + is_left - end) * step;
     lane.leaves = is_left + 2 * is_right;
     lane.shift = p->shift;
+    lane.weights = p->weights + 9 * first;
+    lane.end = p->weights + 9 * last;
+    lane.factors = p->factors + p->factor_count * first;
     for (int32_t row = part->top; row < part->bottom; row++) {
         const int32_t top = row * stride - p->pad_h, is_above = top < 0, is_below = top + 2 >= p->height;
         const int8_t *const middle = x + ew_row(&p->x, top + 1) + end * step + first;
         uint8_t *to = y + ew_row(&p->y, row) + part->left * step + first;
+        lane.flags = (p->factor_count == 3) + 2 * is_above + 4 * is_below;
+        lane.start = 0;
         lane.rows[0] = is_above ? middle : x + ew_row(&p->x, top) + end * step + first;
         lane.rows[1] = middle;
         lane.rows[2] = is_below ? middle : x + ew_row(&p->x, top + 2) + end * step + first;
         lane.y = to + (inner - (stride - 1)) * step;
-        for (int32_t channel = first; channel < last; channel++, to++) {
-            const int32_t *factors = p->factors + p->factor_count * channel;
-            lane.multiplier = factors[0];
-            lane.offset = factors[1];
-            if (p->factor_count == 3)
-                lane.shift = factors[2];
-            ew_rows_weights(p, p->weights + 9 * channel, is_above, is_below, &lane);
-            p->line(&lane);
-            if (p->low > -128 || p->high < 127 || p->flip)
-                ew_rows_settle(p, to, count);
-            lane.rows[0]++, lane.rows[1]++, lane.rows[2]++, lane.y++;
-        }
+        p->line(&lane);
+        if (p->low > -128 || p->high < 127 || p->flip)
+            ew_rows_settle(p, to, count, last - first);
     }
 }

@@ -26,10 +26,12 @@ def conv2d(site: Site, c: Source) -> bool:
     assert isinstance(op, Conv2d)
     if site.target.family is Family.SIMD or not _fits(site, op):
         return False
+    if depthwise_rows.write(site, c):
+        return True
     factors = factors_of(site)
     if factors is None:
         return False
-    if not depthwise_direct.write(site, c, factors) and not depthwise_rows.write(site, c, factors):
+    if not depthwise_direct.write(site, c, factors):
         _write(site, c, _geometry(site, op, factors), factors)
     return True
 

@@ -40,12 +40,24 @@ def factors_of(site: Site) -> Factors | None:
     base = _base(sums, site)
     if sums.drop_bits is not None:
         return _signed(site, sums, base)
-    most = _most_left(sums, 0)
-    fixed = fit(sums.rule, bias=base, most_left=most, least_left=LEAST_LEFT)
-    if fixed is not None:
-        table = np.stack([fixed.multiplier, _offset(site, fixed)], axis=1)
-        return Factors(sums, table.astype(np.int32), fixed.left - LEAST_LEFT, fixed.shift)
-    return _in_groups(site, sums, base, most)
+    return _shifted(site, sums, base, LEAST_LEFT, _most_left(sums, 0))
+
+
+def factors_shifted_by(site: Site, left: int) -> Factors | None:
+    """The same for a kernel that shifts all sums by so many bits, and rounds them all alike."""
+    sums = sums_of(site)
+    if sums is None or sums.drop_bits is not None:
+        return None
+    return _shifted(site, sums, _base(sums, site), left, left)
+
+
+def _shifted(site: Site, sums: Sums, base: Array, least: int, most: int) -> Factors | None:
+    """One shift of the results for all channels where possible, else channels have their own."""
+    fixed = fit(sums.rule, bias=base, most_left=most, least_left=least)
+    if fixed is None:
+        return _in_groups(site, sums, base, most)
+    table = np.stack([fixed.multiplier, _offset(site, fixed)], axis=1)
+    return Factors(sums, table.astype(np.int32), fixed.left - LEAST_LEFT, fixed.shift)
 
 
 def _base(sums: Sums, site: Site) -> Array:

@@ -8,17 +8,20 @@ from ...program import Sweep
 from ..site import Site
 from ..source import Expr, Source
 from ..target import Family
-from .depthwise_factors import Factors, flip
+from .depthwise_factors import Factors, factors_shifted_by, flip
 from .images import image, part_pointer
 
 KERNEL = "depthwise_rows"
+LEFT = 13  # bits that sums are shifted: EW_ROWS_LEFT, and 8 of the weights
+ORDER = [0, 1, 3, 4, 2, 6, 5, 7, 8]  # of the weights: each two are the upper bytes of halves of a word
 
 
-def write(site: Site, c: Source, factors: Factors) -> bool:
+def write(site: Site, c: Source) -> bool:
     """Writes the step, or says False and writes nothing."""
     op = site.op
     assert isinstance(op, Conv2d)
-    if not _fits(site, op, factors) or not _pays(site, op):
+    factors = factors_shifted_by(site, LEFT) if _fits(site, op) and _pays(site, op) else None
+    if factors is None:
         return False
     site.use(KERNEL)
     table = site.unit.table("ew_rows", _fields(site, op, factors))
@@ -29,7 +32,7 @@ def write(site: Site, c: Source, factors: Factors) -> bool:
     return True
 
 
-def _fits(site: Site, op: Conv2d, factors: Factors) -> bool:
+def _fits(site: Site, op: Conv2d) -> bool:
     x, y = site.inputs[0], site.output
     return (
         site.target.family in (Family.DSP, Family.HELIUM)
@@ -40,7 +43,6 @@ def _fits(site: Site, op: Conv2d, factors: Factors) -> bool:
         and all(-8 <= pad <= 1 for pad in op.pads)
         and x.tensor.shape[3] == y.tensor.shape[3]
         and x.strides[2] == y.strides[2]
-        and not factors.has_sign
         and site.sweep is not Sweep.CHANNELS
         and not site.shares(0)
     )
@@ -54,7 +56,7 @@ def _pays(site: Site, op: Conv2d) -> bool:
 def _fields(site: Site, op: Conv2d, factors: Factors) -> list[Expr]:
     x, y = site.inputs[0], site.output
     note, rule, up = site.layer.name, factors.sums.rule, flip(y.tensor.dtype)
-    weights = site.network.constants[site.inputs[1].tensor.name][..., 0]
+    weights = site.network.constants[site.inputs[1].tensor.name].reshape(-1, 9)[:, ORDER]
     return [
         image(x),
         image(y),
@@ -65,5 +67,5 @@ def _fields(site: Site, op: Conv2d, factors: Factors) -> list[Expr]:
         op.stride[0],
         *op.pads[:2],
         *(factors.sums.zero, rule.low - up, rule.high - up, up),
-        *(factors.left, factors.shift, factors.table.shape[1]),
+        *(factors.shift, factors.table.shape[1]),
     ]

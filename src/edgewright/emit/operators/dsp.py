@@ -14,10 +14,10 @@ from ..source import Expr, Source, braced, times
 from ..target import Family
 from . import dsp_windows
 from .dsp_packing import LARGEST, Packed, packed, packed_fours
+from .dsp_rows import STACK, is_row, threes_of
 from .images import image, lies_by_pixels, part_pointer
 
 SMALL = 64  # a dense layer with less than this part of all products is small
-STACK = 576  # bytes of columns that may lie on the stack when the arena has no room for them
 
 
 @dataclass(frozen=True)
@@ -91,17 +91,21 @@ def _by_pairs(site: Site, c: Source, window: Window, batch: tuple[Expr, Expr], p
         return False
     kernel = f"dsp_odd_{made.kind}" if made.count % 2 else f"dsp_{made.kind}"
     site.use("dsp_conv", kernel)
-    table = site.unit.table("ew_dsp_convolution", fields_of(site, window, made, kernel))
-    rank, buffer = len(site.output.strides), site.scratch(window.columns)
+    table = f"&{site.unit.table('ew_dsp_convolution', fields_of(site, window, made, kernel))}"
+    if is_row(site, window.op, window.kernel):
+        threes, size = threes_of(site, made, window.columns)
+        run, given = "ew_dsp_row", f"{table}, {threes}"
+    else:
+        run, given, size = "ew_dsp_conv_bent" if site.inputs[0].window else "ew_dsp_conv", table, window.columns
+    rank, buffer = len(site.output.strides), site.scratch(size)
     with loops(c, [batch], "n", backward=site.is_backward) as (n,), c.block():
         where = part_pointer(site, c, part)
         if buffer is None:
-            c.line(f"uint32_t columns[{window.columns // 4}];")
+            c.line(f"uint32_t columns[{size // 4}];")
         inner = (0,) * max(rank - 2, 0)
         x = site.inputs[0].address((n, *inner, 0)[-rank:])
         y = site.output.address((n, *inner, made.first)[-rank:])
-        run = "ew_dsp_conv_bent" if site.inputs[0].window else "ew_dsp_conv"
-        c.line(f"{run}(&{table}, {x}, {y}, {where}, {buffer or 'columns'});")
+        c.line(f"{run}({given}, {x}, {y}, {where}, {buffer or 'columns'});")
     return True
 
 
