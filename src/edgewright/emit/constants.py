@@ -66,7 +66,8 @@ def initialiser(values: Array, width: int = 110) -> str:
     """The values as C text, wrapped into lines."""
     if values.dtype == np.float16:
         values = values.view(np.uint16)
-    words = [number(value, values.dtype.name) for value in values.tolist()]
+    dtype = values.dtype.name
+    words = [number(value, dtype) for value in values.tolist()]
     lines, line = [], "   "
     for word in words:
         if len(line) + len(word) + 2 > width:

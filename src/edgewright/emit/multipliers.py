@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from ..network import Array
 Stored = Callable[[Array], Array]  # sums (channels, n) to stored values, each row by its channel's rule
 INT32_MAX = (1 << 31) - 1
 MOST_SHIFT = 20  # a stored value has 9 bits with its sign: shifted by this, it stays far from 31
+MOST_KNOWN = 4096  # answers that are remembered
 TRIES = 9, 1025  # multipliers: around the nearest one for all channels, then among all slopes for stubborn ones
 
 
@@ -31,6 +33,7 @@ class Rule:
     first: Array  # (channels,) the least and the greatest sum that can be reached
     last: Array
     scale: Array  # (channels,) steps of the output for each unit of the sum
+    name: str = ""  # of `stored`: rules of one name, range and scale are the same; "" is like no other
 
     @property
     def channels(self) -> int:
@@ -102,6 +105,31 @@ def fit(
     can be fitted.
     """
     assert bias is None or drop_bits is None
+    if not rule.name:
+        return _fit(rule, bias, drop_bits, most_left, least_left, is_wide)
+    key = _digest(rule, bias, drop_bits, (most_left, least_left, is_wide))
+    if key not in _known:
+        if len(_known) >= MOST_KNOWN:
+            _known.clear()
+        _known[key] = _fit(rule, bias, drop_bits, most_left, least_left, is_wide)
+    return _known[key]
+
+
+_known: dict[bytes, Fixed | None] = {}  # the tiles of a layer, and the plans of a network, all ask for the same
+
+
+def _digest(rule: Rule, bias: Array | None, drop_bits: Array | None, limits: tuple[int, ...]) -> bytes:
+    """A few bytes that stand for all that a fit depends on."""
+    found = blake2b(repr((rule.name, rule.low, rule.high, bias is None, drop_bits is None, limits)).encode())
+    for values in (rule.first, rule.last, rule.scale, bias, drop_bits):
+        if values is not None:
+            found.update(values.tobytes())
+    return found.digest()
+
+
+def _fit(
+    rule: Rule, bias: Array | None, drop_bits: Array | None, most_left: int, least_left: int, is_wide: bool
+) -> Fixed | None:
     base = np.zeros(rule.channels, np.int64) if bias is None else bias.astype(np.int64)
     live = np.nonzero(~rule.constant)[0]
     sizes = _sizes(rule, base, live, least_left, most_left, is_wide)

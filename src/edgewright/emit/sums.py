@@ -94,7 +94,7 @@ def _rule_in_double(
     def stored(sums: Array) -> Array:
         return np.clip(rounded(sums * scale[:, None]) + zero, low, high).astype(np.int64)
 
-    return Rule(stored, low, high, first, last, scale)
+    return Rule(stored, low, high, first, last, scale, f"in double, {zero}")
 
 
 def _rule_rounded_twice(
@@ -116,7 +116,8 @@ def _rule_rounded_twice(
         return np.clip(multiply(sums, multipliers[:, None], shifts[:, None]) + zero, low, high)
 
     bits = np.maximum(-shifts, 0)
-    rule = Rule(stored, low, high, first, last, multipliers * 2.0 ** (shifts - 31.0))
+    scale = multipliers * 2.0 ** (shifts - 31.0)
+    rule = Rule(stored, low, high, first, last, scale, f"twice, {zero}")
     return rule, bits if low < zero and bits.any() else None
 
 
@@ -142,4 +143,5 @@ def _rule_of_onnx(
         steps = sums.astype(np.float32) * scale[:, None]
         return np.clip(saturated(steps, point, result).astype(np.int64), low, high)
 
-    return Rule(stored, low, high, first, last, scale.astype(np.float64))
+    name = f"in float, {_zero(result)} of {result.dtype.name}"
+    return Rule(stored, low, high, first, last, scale.astype(np.float64), name)

@@ -83,10 +83,14 @@ class Cuts:
                 return self.easiest(arriving, peak)
             peak = found
 
-    def arriving(self, wholes: Sequence[list[Cut]], limit: int) -> list[list[Cut]]:
-        """For each layer the stages that end with it: itself, and stretches that stay within the limit."""
+    def arriving(self, wholes: Sequence[list[Cut]], limit: int, heavy: int | None = None) -> list[list[Cut]]:
+        """For each layer the stages that end with it: itself, and stretches that stay within the limit.
+
+        Stretches are looked for around layers that need `heavy` bytes as a whole; as much as the limit, if not said.
+        """
         arriving = [[*whole] for whole in wholes]
-        for begin, end in _clusters([at for at, (whole,) in enumerate(wholes) if whole.memory >= limit]):
+        least = limit if heavy is None else heavy
+        for begin, end in _clusters([at for at, (whole,) in enumerate(wholes) if whole.memory >= least]):
             for last in range(begin + 1, min(end, len(wholes)) + 1):
                 if self.fits[last - 1] or accumulates(self.network, self.layers[last - 1]):
                     arriving[last - 1] += self.stretches(last, limit, begin)

@@ -211,52 +211,55 @@ class Trace:
         return align_up(self.rows_kept(root, members) * self._row_bytes(root), alignment)
 
     def _reads(self) -> Mapping[str, list[tuple[int, tuple[int, ...]]]]:
-        """For each root who reads it, and from which byte on in each step."""
+        """For each root who reads it, and from which byte on in each step; after the last, from none."""
         found: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
         for index, unit in enumerate(self.flow.stream.units):
             layers = [self.network.by_name[step.layer] for step in unit.steps]
             for name in dict.fromkeys(name for layer in layers for name in self.network.activations(layer)):
                 place = self.views.places[name]
                 starts = (place.offset + start * place.strides[ROWS] for start, _ in self.flow.reads(index, name))
-                found.setdefault(place.root, []).append((index, tuple(starts)))
+                found.setdefault(place.root, []).append((index, (*starts, _FAR)))
         return found
 
     def _run(self) -> None:
         flow = self.flow
+        rows, heights = flow.rows, flow.heights
         writes = [self._written(unit) for unit in flow.stream.units]
-        touched: list[list[str]] = [[] for _ in writes]
+        touched: list[list[tuple[str, list[tuple[int, tuple[int, ...]]]]]] = [[] for _ in writes]
         for root, readers in self.reads.items():
             for index, _ in readers:
-                touched[index].append(root)
+                touched[index].append((root, readers))
         first = dict.fromkeys(self.reads, 0)  # the first byte of each root that is still needed
         done = [0] * len(writes)
         last = [self.network.by_name[name].output for name in flow.stream.sinks]
         leaving = {self.views.places[name].root for name in last}
         for at, step in flow.order():
-            stop = min((step + 1) * flow.rows[at], flow.heights[at])
-            for root, (offset, stride) in writes[at].items():
-                row = self._row_bytes(root)
-                oldest = min(first.get(root, stop * row) // row, stop)
+            stop = min((step + 1) * rows[at], heights[at])
+            for root, offset, stride, size in writes[at]:
+                oldest = min(first[root] // size, stop) if root in first else stop
                 self.rows[root] = max(self.rows.get(root, 0), stop - oldest)
                 if root in leaving:
-                    written = offset + stop * stride
-                    for x, needed in first.items():
-                        lag = written - needed
-                        self.lags[x, root] = max(lag, self.lags.get((x, root), lag))
+                    self._lag(root, offset + stop * stride, first)
             done[at] += 1
-            for name in touched[at]:
-                first[name] = min(
-                    starts[done[i]] if done[i] < len(starts) else _FAR for i, starts in self.reads[name]
-                )
+            for name, readers in touched[at]:
+                first[name] = min([starts[done[i]] for i, starts in readers])
 
-    def _written(self, unit: Unit) -> Mapping[str, tuple[int, int]]:
-        """The roots that a unit writes to, row by row: where its rows begin, and bytes from row to row."""
+    def _lag(self, root: str, written: int, first: Mapping[str, int]) -> None:
+        """Notes by how much writing a root is ahead of reading others."""
+        for x, needed in first.items():
+            lag = written - needed
+            if lag > self.lags.get((x, root), -_FAR * 2):
+                self.lags[x, root] = lag
+
+    def _written(self, unit: Unit) -> list[tuple[str, int, int, int]]:
+        """The roots that a unit writes to: where its rows begin, bytes from row to row, and bytes of a row."""
         found = {}
         for step in unit.steps:
             place = self.views.places[self.network.by_name[step.layer].output]
             if place.root not in self.passing and step.share is None:
-                found[place.root] = (place.offset, place.strides[ROWS])
-        return found
+                size = self._row_bytes(place.root)
+                found[place.root] = (place.root, place.offset, place.strides[ROWS], size)
+        return list(found.values())
 
     def _row_bytes(self, root: str) -> int:
         tensor = self.network.tensors[root]

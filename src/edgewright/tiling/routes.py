@@ -15,12 +15,11 @@ from ..memory.cuts import Cut
 from ..memory.ordering import order
 from ..memory.problems import Techniques
 from ..memory.streamed import loose_work
-from ..memory.stretch import accumulates
 from ..memory.ways import Way
 from ..network import Network
 from .candidates import Candidates
 
-MOST_LAYERS = 96  # of a stretch by rows
+LOWEST = 0.4  # of the peak by rows: what tiles may hope for
 FINER = 0.99  # of the last peak: where the next point of a front may lie
 _UNLIMITED = 1 << 60
 
@@ -61,14 +60,9 @@ class Routes:
     @cached_property
     def _free(self) -> list[list[Cut]]:
         """By end: whole layers and stretches by rows, which compute nothing twice."""
-        found, cuts = [], self.candidates
-        limit = max(self.room, self.by_rows.peak)
-        for at, layer in enumerate(cuts.layers):
-            arriving = [cuts.whole(at)]
-            if cuts.fits[at] or accumulates(self.network, layer):
-                arriving += cuts.stretches(at + 1, limit, max(0, at + 1 - MOST_LAYERS))
-            found.append(arriving)
-        return found
+        cuts = self.candidates
+        wholes = [[cuts.whole(at)] for at in range(len(cuts.layers))]
+        return cuts.arriving(wholes, max(self.room, self.by_rows.peak), int(self.by_rows.peak * LOWEST))
 
     @cached_property
     def by_rows(self) -> Route:

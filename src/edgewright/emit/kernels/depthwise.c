@@ -98,11 +98,15 @@ EW_INLINE void ew_nine_weights(const int8_t *w, int32_t left, int16_t *to)
     }
 }
 
-static void ew_spread_weights(const ew_depthwise *p, const int8_t *w, int16_t *to)
+EW_OFTEN static void ew_spread_weights(const ew_depthwise *p, const int8_t *w, int16_t *to)
 {
-    for (int32_t y = 0; y < p->kernel_h; y++)
-        for (int32_t i = 0; i < p->taps; i++)
-            *to++ = (int16_t)(i < p->kernel_w ? *w++ * (1 << p->left) : 0);
+    const int32_t width = p->kernel_w, rest = p->taps - width;
+    for (int32_t y = p->kernel_h; y > 0; y--) {
+        for (const int8_t *end = w + width; w != end; w++)
+            *to++ = *w;
+        if (rest)
+            *to++ = 0;
+    }
 }
 
 /* What rows leave out: ranges smaller than the type's, unsigned types. */

@@ -20,7 +20,7 @@ typedef struct {
     int32_t step, count; /* bytes from output to output; outputs of a row */
     int32_t down, line, rows; /* numbers from window to window below; bytes from row to row of outputs; rows to do */
     int32_t at, from; /* where the part begins in the outputs' image; the first row that it reads in the input's */
-    int32_t start, drop; /* of sums; what negative ones lose when they are rounded */
+    int32_t start, drop; /* of sums before they are shifted; what negative ones lose when they are rounded */
     int32_t before, inside; /* bytes of a row of the ring before the image begins; columns of the image */
     int32_t settles; /* whether outputs are still to be clamped or flipped */
 } ew_lane;
@@ -35,7 +35,7 @@ struct ew_depthwise {
     int16_t multiplier; /* output channels for each input channel */
     int16_t slots; /* gathered rows: kernel_h, or all that a part reads */
     int16_t pitch, taps; /* numbers of a gathered row, of a row of weights (0: nine weights) */
-    int8_t left, shift; /* of the weights to the left; of a product's upper half plus offset to the right */
+    int8_t left, shift; /* of nine weights or of sums to the left; of a product's upper half plus offset to the right */
     int8_t zero, low, high; /* padding; what outputs are kept between, as int8 */
     uint8_t flip_x, flip_y; /* 128 where stored numbers are uint8 */
     int8_t factor_count;

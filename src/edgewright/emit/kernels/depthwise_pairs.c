@@ -113,7 +113,7 @@ __attribute__((optimize("O2")))
 static void ew_any_row(const ew_depthwise *p, const ew_lane *lane, int16_t *top, uint8_t *y)
 {
     const int32_t multiplier = lane->multiplier, offset = lane->offset, shift = lane->shift, step = lane->step;
-    const int32_t drop = lane->drop, stride = p->stride_w;
+    const int32_t drop = lane->drop, stride = p->stride_w, left = p->left;
     for (int32_t at = 0, n = lane->count; n > 0; n -= 2, at += 2 * stride, y += 2 * step) {
         int32_t s = lane->start, t = s;
         const int16_t *w = lane->weights;
@@ -126,6 +126,8 @@ static void ew_any_row(const ew_depthwise *p, const ew_lane *lane, int16_t *top,
                 t = ew_pair_both(ew_pair_at(r + stride), k, t);
             }
         }
+        s = (int32_t)((uint32_t)s << left);
+        t = (int32_t)((uint32_t)t << left);
         y[0] = ew_lane_stored((ew_high_add(s, multiplier, offset) - (s < 0 ? drop : 0)) >> shift);
         if (n > 1)
             y[step] = ew_lane_stored((ew_high_add(t, multiplier, offset) - (t < 0 ? drop : 0)) >> shift);

@@ -78,6 +78,7 @@ EW_PLAIN_HOT static void ew_any_row(const ew_depthwise *p, const ew_lane *lane, 
             for (const int16_t *end = w + p->taps; w != end; r += 2, w += 2)
                 sum += r[0] * w[0] + r[1] * w[1];
         }
+        sum = (int32_t)((uint32_t)sum << p->left);
         const int32_t high = ew_high_add(sum, lane->multiplier, lane->offset) - (sum < 0 ? lane->drop : 0);
         *y = ew_lane_stored(high >> lane->shift);
     }

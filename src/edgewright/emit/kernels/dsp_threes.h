@@ -4,11 +4,11 @@
 
 #include "dsp.h"
 
-/* columns: for each two taps a word of each pixel. */
-typedef void ew_dsp_threes(const ew_dsp_work *work, const uint32_t *columns, uint8_t *const *to);
+/* columns: for each two taps a word of each pixel. `step`: bytes from pixel to pixel of the output. */
+typedef void ew_dsp_threes(const ew_dsp_work *work, const uint32_t *columns, uint8_t *to, int32_t step);
 
 #define EW_DSP_THREES_IN_C(name, kind) \
-    void name(const ew_dsp_work *work, const uint32_t *columns, uint8_t *const *to) \
+    void name(const ew_dsp_work *work, const uint32_t *columns, uint8_t *to, int32_t step) \
     { \
         for (int32_t pixel = 0; pixel < 3; pixel++) { \
             const int16_t *weights = work->weights; \
@@ -19,7 +19,7 @@ typedef void ew_dsp_threes(const ew_dsp_work *work, const uint32_t *columns, uin
                     a = ew_dsp_mac(ew_dsp_even(0, w), x, a); \
                     both = ew_dsp_mac(w, x, both); \
                 } \
-                ew_dsp_finish(work, c, a, both, kind, to[pixel] + c); \
+                ew_dsp_finish(work, c, a, both, kind, to + pixel * step + c); \
             } \
         } \
     }
@@ -29,8 +29,8 @@ typedef void ew_dsp_threes(const ew_dsp_work *work, const uint32_t *columns, uin
  * three pixels and two channels take 20 instructions.
  *
  * r4-r9: sums of channel a and of both, of each pixel. r0 columns, r1 weights, r2 their end. Frame: 0 channels, 4 left,
- * 8 left - 8, 12 shift, 16 columns, 20 bytes of weights of a pair, 24 end of all weights, 28 pixels, 40 low, 44 high,
- * 48 flip. */
+ * 8 left - 8, 12 shift, 16 columns, 20 bytes of weights of a pair, 24 end of all weights, 28 first pixel, 32 step, 36 low, 40 high,
+ * 44 flip. */
 #define EW_DSP_THREES_2 \
     "ldr r12, [r1], #4\n" \
     "ldm r0!, {r3, r10, r11}\n" \
@@ -44,16 +44,14 @@ typedef void ew_dsp_threes(const ew_dsp_work *work, const uint32_t *columns, uin
 #define EW_DSP_THREES(name, kind, finish) \
     __attribute__((naked, noinline)) void name( \
         __attribute__((unused)) const ew_dsp_work *work, __attribute__((unused)) const uint32_t *columns, \
-        __attribute__((unused)) uint8_t *const *to) \
+        __attribute__((unused)) uint8_t *to, __attribute__((unused)) int32_t step) \
     { \
         __asm__ volatile("push {r4-r11, lr}\n" \
                          "sub sp, #52\n" \
                          "ldm r0, {r4-r12}\n" \
-                         "strd r10, r11, [sp, #40]\n" \
-                         "str r12, [sp, #48]\n" \
-                         "ldm r2, {r2, r3, r12}\n" \
+                         "strd r10, r11, [sp, #36]\n" \
+                         "str r12, [sp, #44]\n" \
                          "strd r2, r3, [sp, #28]\n" \
-                         "str r12, [sp, #36]\n" \
                          "strd r5, r8, [sp]\n" \
                          "subs r8, #8\n" \
                          "strd r8, r9, [sp, #8]\n" \
@@ -85,13 +83,12 @@ typedef void ew_dsp_threes(const ew_dsp_work *work, const uint32_t *columns, uin
                          "lsl r7, r7, r11\n" \
                          "lsl r9, r9, r11\n" finish \
                          "ldrd r2, r3, [sp, #28]\n" \
-                         "ldr r10, [sp, #36]\n" \
-                         "strh r4, [r2], #2\n" \
-                         "strh r6, [r3], #2\n" \
-                         "strh r8, [r10], #2\n" \
                          "str r0, [sp]\n" \
-                         "strd r2, r3, [sp, #28]\n" \
-                         "str r10, [sp, #36]\n" \
+                         "strh r6, [r2, r3]\n" \
+                         "strh r4, [r2], #2\n" \
+                         "str r2, [sp, #28]\n" \
+                         "add r2, r2, r3, lsl #1\n" \
+                         "strh r8, [r2, #-2]\n" \
                          "ldr r12, [sp, #24]\n" \
                          "cmp r1, r12\n" \
                          "bne 1b\n" \
@@ -124,8 +121,8 @@ typedef void ew_dsp_threes(const ew_dsp_work *work, const uint32_t *columns, uin
     "ldm r0!, {r2, r3, r10, r11}\n" EW_DSP_THREES_SIGNED("r4") EW_DSP_THREES_SIGNED("r6") EW_DSP_THREES_SIGNED("r8") \
     "ldm r0!, {r2, r3, r10, r11}\n" EW_DSP_THREES_SIGNED("r5") EW_DSP_THREES_SIGNED("r7") EW_DSP_THREES_SIGNED("r9") \
     EW_DSP_THREES_STORED("r4", "r5") EW_DSP_THREES_STORED("r6", "r7") EW_DSP_THREES_STORED("r8", "r9") \
-    "ldrd r2, r3, [sp, #40]\n" \
-    "ldr r10, [sp, #48]\n" EW_DSP_THREES_CLAMPED("r4") EW_DSP_THREES_CLAMPED("r6") EW_DSP_THREES_CLAMPED("r8")
+    "ldrd r2, r3, [sp, #36]\n" \
+    "ldr r10, [sp, #44]\n" EW_DSP_THREES_CLAMPED("r4") EW_DSP_THREES_CLAMPED("r6") EW_DSP_THREES_CLAMPED("r8")
 #else
 #define EW_DSP_THREES(name, kind, finish) EW_DSP_THREES_IN_C(name, kind)
 #endif

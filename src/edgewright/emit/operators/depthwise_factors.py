@@ -18,7 +18,7 @@ LEAST_LEFT, MOST_LEFT = 8, 16  # bits that sums are shifted: gathered numbers by
 class Factors:
     sums: Sums
     table: Array  # (channels, 2): multiplier, offset; a third column: shift; or a third and fourth: start, drop
-    left: int  # of the weights
+    left: int  # of the weights, or of the sums
     shift: int  # of all channels that have none of their own
 
     @property
@@ -82,7 +82,7 @@ def _signed(site: Site, sums: Sums, base: Array) -> Factors | None:
     fixed = fit(sums.rule, drop_bits=sums.drop_bits, most_left=most, least_left=LEAST_LEFT)
     if fixed is None or fixed.drop is None:
         return None
-    table = np.stack([fixed.multiplier, _offset(site, fixed), base << fixed.left, fixed.drop], axis=1)
+    table = np.stack([fixed.multiplier, _offset(site, fixed), base << LEAST_LEFT, fixed.drop], axis=1)
     return Factors(sums, table.astype(np.int32), fixed.left - LEAST_LEFT, fixed.shift)
 
 

@@ -14,7 +14,7 @@ from ..source import Expr, Source, braced, times
 from ..target import Family
 from . import dsp_windows
 from .dsp_packing import LARGEST, Packed, packed, packed_fours
-from .dsp_rows import STACK, is_row, threes_of
+from .dsp_rows import STACK, row
 from .images import image, lies_by_pixels, part_pointer
 
 SMALL = 64  # a dense layer with less than this part of all products is small
@@ -53,9 +53,7 @@ def conv2d(site: Site, c: Source) -> bool:
     ):
         return False
     (_, *size), (_, *kernel, _) = site.shapes[:2]
-    window = Window(
-        op, (size[0], size[1], size[2]), (kernel[0], kernel[1]), _runs(site, op), (image(x), image(y))
-    )
+    window = Window(op, (size[0], size[1], size[2]), (kernel[0], kernel[1]), _runs(site, op), (image(x), image(y)))
     if not _has_room(site, window):
         return _pixel_by_pixel(site, c) if _is_pointwise(site, op) else dsp_windows.write(site, c)
     batch, rows, columns, _ = site.region
@@ -92,11 +90,10 @@ def _by_pairs(site: Site, c: Source, window: Window, batch: tuple[Expr, Expr], p
     kernel = f"dsp_odd_{made.kind}" if made.count % 2 else f"dsp_{made.kind}"
     site.use("dsp_conv", kernel)
     table = f"&{site.unit.table('ew_dsp_convolution', fields_of(site, window, made, kernel))}"
-    if is_row(site, window.op, window.kernel):
-        threes, size = threes_of(site, made, window.columns)
-        run, given = "ew_dsp_row", f"{table}, {threes}"
-    else:
-        run, given, size = "ew_dsp_conv_bent" if site.inputs[0].window else "ew_dsp_conv", table, window.columns
+    run, given, size = "ew_dsp_conv_bent" if site.inputs[0].window else "ew_dsp_conv", table, window.columns
+    if _is_row(site, window):
+        run, threes, size = row(site, made, window.columns)
+        given = ", ".join(filter(None, (table, threes)))
     rank, buffer = len(site.output.strides), site.scratch(size)
     with loops(c, [batch], "n", backward=site.is_backward) as (n,), c.block():
         where = part_pointer(site, c, part)
@@ -134,6 +131,12 @@ def _is_ours(site: Site) -> bool:
 
 def _is_pointwise(site: Site, op: Conv2d) -> bool:
     return site.shapes[1][1:3] == (1, 1) and op.pads == (0, 0, 0, 0)
+
+
+def _is_row(site: Site, window: Window) -> bool:
+    """Whether the step is one row of several, and so one of many."""
+    is_part = isinstance(site.op, Conv2d) and site.most[1] == 1 < site.result.shape[1]
+    return is_part and _is_pointwise(site, window.op)
 
 
 def _runs(site: Site, op: Conv2d) -> Array:
