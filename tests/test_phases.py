@@ -22,12 +22,11 @@ from edgewright.memory.pulled import pullable
 from edgewright.memory.stretch import Stretch, stretch
 from edgewright.memory.views import Views
 from edgewright.memory.ways import Way
-from edgewright.network import Builder, Network, random_inputs
-from edgewright.network.kernels import execute
+from edgewright.network import Builder, Network
 from edgewright.network.operators import Binary, BinaryKind, Conv2d
-from edgewright.network.reference import compare
-from edgewright.program import Plan, Stream, interpret, plan_from_dict, plan_to_dict, rows_needed
+from edgewright.program import Plan, Stream, plan_from_dict, plan_to_dict, rows_needed
 from emitting import check_emitted
+from interpreting import check_interpreted
 from on_board import check_on_board
 from random_networks import networks
 
@@ -37,16 +36,6 @@ FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55")
 
 def streams(made: Plan) -> list[Stream]:
     return [item for stage in made.program.stages for item in stage.body if isinstance(item, Stream)]
-
-
-def check_interpreted(network: Network, made: Plan) -> None:
-    inputs = random_inputs(network, 3)
-    expected = execute(network, inputs)
-    actual = interpret(made, inputs)
-    for name in network.outputs:
-        if not network.tensors[name].dtype.is_float:
-            np.testing.assert_array_equal(actual[name], expected[name])
-    assert compare(network, actual, expected).passes
 
 
 def made_by_rows(network: Network, techniques: Techniques, phases: bool | list[str], pull: bool) -> Plan:

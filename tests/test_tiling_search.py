@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,24 +14,12 @@ from edgewright.errors import Infeasible
 from edgewright.memory import Techniques, Way, even_ends
 from edgewright.memory.planner import alignment_of
 from edgewright.memory.pulled import pullable
-from edgewright.network import Network, random_inputs
-from edgewright.network.kernels import execute
-from edgewright.network.reference import compare
-from edgewright.program import Plan, interpret
 from edgewright.tiling.routes import Routes
+from interpreting import check_interpreted
 from on_board import check_on_board
 from random_networks import networks
 
 MANY = 200 if os.environ.get("EDGEWRIGHT_THOROUGH") else 20
-
-
-def check_interpreted(network: Network, made: Plan) -> None:
-    inputs = random_inputs(network, 3)
-    expected, actual = execute(network, inputs), interpret(made, inputs)
-    for name in network.outputs:
-        if not network.tensors[name].dtype.is_float:
-            np.testing.assert_array_equal(actual[name], expected[name])
-    assert compare(network, actual, expected).passes
 
 
 @settings(max_examples=MANY)

@@ -5,33 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from edgewright import plan
 from edgewright.errors import InputError
 from edgewright.memory import Techniques, Way
-from edgewright.network import Network, random_inputs
-from edgewright.network.kernels import execute
-from edgewright.network.reference import compare
-from edgewright.program import Plan, Tiles, interpret, plan_from_dict, plan_to_dict
+from edgewright.network import Network
+from edgewright.program import Plan, Tiles, plan_from_dict, plan_to_dict
 from emitting import check_emitted
+from interpreting import check_interpreted
 from random_networks import networks
 
 MANY = 250 if os.environ.get("EDGEWRIGHT_THOROUGH") else 25
 FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55")
 TECHNIQUES = st.builds(Techniques, *[st.booleans()] * 4)
-
-
-def check_interpreted(network: Network, made: Plan) -> None:
-    inputs = random_inputs(network, 3)
-    expected = execute(network, inputs)
-    actual = interpret(made, inputs)
-    for name in network.outputs:
-        if not network.tensors[name].dtype.is_float:
-            np.testing.assert_array_equal(actual[name], expected[name])
-    assert compare(network, actual, expected).passes
 
 
 @st.composite
