@@ -24,7 +24,7 @@ from rich.progress import track
 from rich.table import Table
 
 import edgewright
-from cost_networks import FORMATS, networks, parts
+from cost_networks import FORMATS, networks, parts, rows_alone
 from edgewright import samples
 from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.board import Emulator
@@ -74,6 +74,9 @@ def plans(network: Network, everything: bool) -> Iterator[tuple[str, Plan]]:
     yield "rows", edgewright.plan(network, explain=False, phases=True)
     if everything:
         yield "apart", edgewright.plan(network, explain=False, plain=True)
+        single = rows_alone(network)
+        if single:
+            yield "alone", edgewright.plan(network, explain=False, ways=single)
         for turn in range(3):
             ways = parts(network, turn)
             if ways:

@@ -231,7 +231,7 @@ def head(g: Grower, x: str) -> str:
     x = g.dense(x, g.pick(2, 5, 10, 12), None)
     if g.form == "float":
         return g.layer(Softmax(), x)
-    if g.form != "tflite":
+    if g.form != "tflite" or g.seed % 2:
         return g.builder.layer(Dequantize(), [x], "real", dtype=DType.FLOAT32)
     low = {"dtype": DType.INT8, "quant": Quant.of(1 / 256, -128)}
     return g.builder.layer(Softmax(), [x], "softmax", **low)
@@ -276,6 +276,16 @@ def parts(network: Network, turn: int) -> list[Way]:
         if kinds:
             found.append(kinds[chosen % len(kinds)])
             chosen += 1
+    return found
+
+
+def rows_alone(network: Network) -> list[Way]:
+    """Each layer of an image by rows, by itself."""
+    found: list[Way] = []
+    for layer in network.layers:
+        shape, way = network.tensors[layer.output].shape, Way((layer.name,))
+        if len(shape) == 4 and shape[1] > 1 and _is_possible(network, [*found, way]):
+            found.append(way)
     return found
 
 

@@ -426,6 +426,7 @@ def test_a_front_that_cannot_be_written(models, tmp_path):
 # From a plan to C.
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_point_of_a_front_compiles(models, tmp_path):
     points = json.loads(run("plan", models[SMALL], "--pareto", "--json").output)

@@ -245,6 +245,7 @@ static int differ(function one, function other)
 """
 
 
+@pytest.mark.slow
 def test_random_texts_do_the_same_as_loops(tmp_path: Path):
     unit, functions, loops = a_unit(), [], 0
     for seed in range(CASES):

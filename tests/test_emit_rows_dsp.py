@@ -123,6 +123,7 @@ def test_kernels_for_rows_are_clean_of_undefined_behaviour() -> None:
         build(library, flags=flags).run(random_inputs(CASES[name]))
 
 
+@pytest.mark.slow
 def test_a_streamed_build_costs_little_more_than_a_plain_one() -> None:
     """Instructions, which are counted and not timed: 15 % more at most at equal products."""
     network = separable(48, 48, shape=(1, 10, 7, 48))
@@ -135,6 +136,7 @@ def test_a_streamed_build_costs_little_more_than_a_plain_one() -> None:
     assert plans[1].peak_bytes < plans[0].peak_bytes
 
 
+@pytest.mark.slow
 def test_other_compilers_accept_kernels_for_rows() -> None:
     library = emit(by_rows(CASES["any range"]), TARGETS["cortex-m4"], CASES["any range"])
     for cc, flags in (("clang", WARNINGS), ("g++", ["-x", "c++", *WARNINGS[1:]])):

@@ -122,6 +122,7 @@ WIDE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["host", "cortex-m4", "rv32imc"])
 def test_shares_of_many_channels(target: str) -> None:
     """With memory for columns and without."""
@@ -228,6 +229,7 @@ def test_means_on_the_chip() -> None:
         check_on_board(wide, plan=by_parts(wide, 2, 1))
 
 
+@pytest.mark.slow
 def test_the_price_of_shares() -> None:
     """Instructions on the chip, compared with the whole layer."""
     target = TARGETS["cortex-m4"]

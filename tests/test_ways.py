@@ -17,7 +17,7 @@ from emitting import check_emitted
 from interpreting import check_interpreted
 from random_networks import networks
 
-MANY = 250 if os.environ.get("EDGEWRIGHT_THOROUGH") else 25
+MANY = 250 if os.environ.get("EDGEWRIGHT_THOROUGH") else 10
 FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55")
 TECHNIQUES = st.builds(Techniques, *[st.booleans()] * 4)
 
@@ -49,7 +49,7 @@ def tilings(made: Plan) -> Sequence[Tiles]:
     return [item for stage in made.program.stages for item in stage.body if isinstance(item, Tiles)]
 
 
-@settings(max_examples=4 * MANY)
+@settings(max_examples=8 * MANY)
 @given(data=st.data(), network=networks(), techniques=TECHNIQUES)
 def test_any_layers_in_any_tiles(data, network, techniques):
     way = data.draw(ways(network))
