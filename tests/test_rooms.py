@@ -19,7 +19,18 @@ MAY_IMPORT = {
     "emit": ("dataflow", "memory", "program", "network", "platform"),
     "tiling": ("emit", "dataflow", "memory", "program", "network", "platform"),
     "report": ("tiling", "emit", "dataflow", "memory", "program", "network", "platform"),
-    "cli": ("compiling", "report", "tiling", "emit", "dataflow", "memory", "program", "network", "platform", "samples"),
+    "cli": (
+        "compiling",
+        "report",
+        "tiling",
+        "emit",
+        "dataflow",
+        "memory",
+        "program",
+        "network",
+        "platform",
+        "samples",
+    ),
 }
 EVERYBODY = {"errors", "files", "lazy", "words"}
 

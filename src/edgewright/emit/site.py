@@ -53,7 +53,9 @@ class Site:
     plane: str | None  # sweep CHANNELS: the scratch of one channel plane (uint8_t *) that the plan reserves
     is_whole: bool  # the region is the whole output
     share: tuple[tuple[Expr, Expr], ...] | None = None  # part of input 0 that is added to running sums
-    sums: str | None = None  # C of those sums (int32_t *, or float *: the output), in the order of the whole output
+    sums: str | None = (
+        None  # C of those sums (int32_t *, or float *: the output), in the order of the whole output
+    )
 
     @property
     def op(self) -> Op:

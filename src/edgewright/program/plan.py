@@ -84,7 +84,9 @@ class Plan:
             return "proven least"
         if self.searched:
             ways = words.plural(self.searched, "priced way")
-            return f"least of {ways} to run its parts; no plan at all needs less than {words.size(self.bound_bytes)}"
+            return (
+                f"least of {ways} to run its parts; no plan at all needs less than {words.size(self.bound_bytes)}"
+            )
         if not self.bound_bytes:
             return "no bound is known"
         gap = words.at_most_percent(self.peak_bytes - self.bound_bytes, self.bound_bytes)

@@ -40,7 +40,7 @@ class Estimate:
 
 def estimate(plan: Plan, target: Target | str) -> Estimate:
     """The instructions of one run of the plan on the target."""
-    costs = Costs(plan.network, target)
+    costs = Costs(plan.network, target, exact=True)
     settings = Settings(plan)
     stages, guessed = [], dict[str, None]()
     for index, stage in enumerate(plan.program.stages):
@@ -56,10 +56,14 @@ def estimate(plan: Plan, target: Target | str) -> Estimate:
 
 
 class Costs:
-    """What parts of a network's layers cost on a target: quick, since what was asked before is remembered."""
+    """What parts of a network's layers cost on a target: quick, since what was asked before is remembered.
 
-    def __init__(self, network: Network, target: Target | str) -> None:
-        self.network, self.facts = network, Facts(network, target_named(target))
+    Whether there are exact multipliers for a layer, or it is left to plain loops, takes a while to find out; without
+    `exact`, all layers are taken to have them.
+    """
+
+    def __init__(self, network: Network, target: Target | str, *, exact: bool = False) -> None:
+        self.network, self.facts = network, Facts(network, target_named(target), exact)
         self.model = model_of(self.facts.target)
         self.stage = self.model.coefficients.get("stage", {}).get("calls", 0.0)
         self._known: dict[tuple[str, Region, Region | None, Setting], float] = {}

@@ -54,7 +54,7 @@ def depthwise(facts: Facts, layer: Layer, region: Region, setting: Setting) -> t
         and not is_blocked
         and not setting.is_skewed
         and setting.sweep is not Sweep.CHANNELS
-        and part.rows <= 2
+        and _pays(part, setting)
     ):
         name = "rows"
     if is_blocked:
@@ -62,6 +62,11 @@ def depthwise(facts: Facts, layer: Layer, region: Region, setting: Setting) -> t
     elif part.rows > part.columns and name != "rows" and not setting.is_bent:
         part = part.turned  # long rows cost less
     return _amounts(part, name)
+
+
+def _pays(part: _Part, setting: Setting) -> bool:
+    """Whether the kernel for rows is taken: for few of them, or where it is there already and gains."""
+    return part.rows <= 2 or (part.across.stride == 2 and setting.has_rows)
 
 
 def _part(facts: Facts, layer: Layer, region: Region) -> _Part:

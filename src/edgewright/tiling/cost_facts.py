@@ -10,10 +10,11 @@ from ..emit.constants import Constants
 from ..emit.operators import blocked, dsp
 from ..emit.operators.depthwise_factors import factors_of
 from ..emit.operators.dsp_numbers import numbers_of
+from ..emit.operators.shares_form import missing
 from ..emit.options import Options
 from ..emit.place import Place
 from ..emit.site import Site, Unit
-from ..emit.sums import Sums, sums_of
+from ..emit.sums import sums_of
 from ..emit.target import Family, Target
 from ..network import Arithmetic, DType, Layer, Network, Tensor
 from ..network.kernels.scales import number
@@ -25,10 +26,10 @@ BYTES = {DType.INT8: (-128, 127), DType.UINT8: (0, 255)}
 
 
 class Facts:
-    """A network on a target."""
+    """A network on a target. To be exact, multipliers are searched for as emitters do, which takes its time."""
 
-    def __init__(self, network: Network, target: Target) -> None:
-        self.network, self.target = network, target
+    def __init__(self, network: Network, target: Target, exact: bool = True) -> None:
+        self.network, self.target, self.exact = network, target, exact
         self._scalings: dict[str, str] = {}
         self._limits: dict[str, tuple[int, int]] = {}
 
@@ -49,9 +50,9 @@ class Facts:
     def scaling(self, layer: Layer) -> str:
         """How sums of products become bytes: which of the kernels' ways is exact.
 
-        TFLite's convolutions round twice, which shows where sums below zero are stored: "signed". "narrow" ones are
-        clamped further than their type does, all others are "plain". With onnxruntime's rounding it is "onnx" where
-        integers do, else "float". "loops" are left to plain loops, since no kernel takes them.
+        "signed" ones round sums below zero otherwise, as TFLite's convolutions do, "narrow" ones are clamped further
+        than their type does; "general" stands for both, "wide" for more bits, and "float" for real numbers. "loops" are
+        left to plain loops, since no kernel is exact.
         """
         if layer.name not in self._scalings:
             self._scalings[layer.name] = self._found(layer)
@@ -74,21 +75,28 @@ class Facts:
         sums = sums_of(site)
         if sums is None:
             return "loops"
-        if self.network.arithmetic is Arithmetic.ONNX:
-            return self._found_onnx(layer, site, sums)
-        y = self.output(layer)
-        is_rounded_twice = y.quant is not None and self._kept_between(layer)[0] < y.quant.zero[0]
-        if is_rounded_twice and not isinstance(layer.op, Dense):
-            return "signed"
-        return "narrow" if self.is_narrow(layer) else "plain"
-
-    def _found_onnx(self, layer: Layer, site: Site, sums: Sums) -> str:
+        is_dsp = self.target.family is Family.DSP
+        if not self.exact or (
+            is_dsp and self.network.arithmetic is Arithmetic.TFLITE
+        ):  # a kernel takes almost all
+            return (
+                "signed"
+                if sums.drop_bits is not None
+                else "narrow"
+                if is_dsp and self.is_narrow(layer)
+                else "plain"
+            )
         if isinstance(layer.op, Conv2d) and layer.op.groups > 1:
-            return "onnx" if factors_of(site) else "loops"
-        if self.target.family is Family.DSP:
-            found = numbers_of(site, sums, sums.bias, is_unsigned=False)
-            return "loops" if found is None else "float" if found.kind == "float" else "onnx"
-        return "onnx" if blocked.products_of(site) else "loops"
+            factors = factors_of(site)
+            return "loops" if factors is None else "signed" if factors.has_sign else "plain"
+        if is_dsp:
+            is_raw = isinstance(layer.op, Dense)
+            is_unsigned = is_raw and self.input(layer).dtype is DType.UINT8
+            numbers = numbers_of(site, sums, missing(sums, is_raw), is_unsigned)
+            return numbers.kind if numbers else "loops"
+        if blocked.products_of(site) is None:
+            return "loops"
+        return "plain" if sums.drop_bits is None else "signed"
 
     def _kept_between(self, layer: Layer) -> tuple[int, int]:
         """The stored values between which the activation keeps the output."""

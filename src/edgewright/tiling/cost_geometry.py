@@ -19,6 +19,7 @@ class Setting:
     is_bent: bool = False  # rows of its input or output lie in a rolling window
     is_shared: bool = False  # its output may lie over its input
     is_skewed: bool = False  # pixels of its input and output lie at different distances
+    has_rows: bool = False  # the code has a kernel for single rows of depthwise layers, since others use it
     sweep: Sweep = Sweep.FORWARD
 
 

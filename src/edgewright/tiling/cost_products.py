@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ..emit.operators import blocked, dsp, portable
+from ..emit.operators import blocked, dsp_rows, portable
 from ..emit.target import Architecture, Family, Target
 from ..network import Layer, Region
 from ..network.operators import Conv2d
@@ -59,6 +59,7 @@ class Part:
         batch, self.rows, self.columns, self.channels = region.shape
         self.rows *= batch
         self.pixels = self.rows * self.columns
+        self.is_row = self.is_pointwise and self.rows == 1 < facts.output(layer).shape[1]  # one of several
         down, across = axes(op, shapes[1][1:3], shapes[0])
         above, below = down.outside(region.bounds[1])
         self.inner_rows = self.rows - (above + below) * batch
@@ -91,7 +92,9 @@ class Part:
 def _dsp(part: Part, room: int) -> tuple[str, Amounts]:
     """Two pixels and two channels at a time from columns, or, where memory is short, a pixel and four channels."""
     padded = part.runs * up(part.run, 4)
-    if part.channels > 1 and 4 * padded <= max(room, dsp.STACK):
+    if part.is_row and part.channels > 1 and 4 * padded <= max(room, dsp_rows.STACK):
+        return _dsp_row(part, padded, room)
+    if part.channels > 1 and 4 * padded <= max(room, dsp_rows.STACK):
         done = up(part.pixels, 2) * up(part.channels, 2)
         amounts = part.common(2, 4) | {"macs": done * padded, "odd": part.pixels * (part.channels % 2)}
         return "conv int8", amounts | {f"outputs {part.scaling}": done}
@@ -105,6 +108,28 @@ def _dsp(part: Part, room: int) -> tuple[str, Amounts]:
     amounts |= {"calls": 1, "rows": part.rows, "pixels": part.pixels, "runs": part.pixels * part.runs}
     amounts |= {"words": part.pixels * part.taps / 4, "edge runs": edges * part.runs}
     return "tight-conv int8", amounts
+
+
+def _dsp_row(part: Part, taps: int, room: int) -> tuple[str, Amounts]:
+    """A row of a pointwise layer: two pixels at a time, of an odd number the last three."""
+    has_threes = (
+        part.channels % 2 == 0 and part.scaling not in ("wide", "float") and 6 * taps <= max(room, dsp_rows.STACK)
+    )
+    threes = 3 * part.rows if has_threes and part.columns > 2 and part.columns % 2 else 0
+    pairs = part.rows * up(part.columns, 2) if not threes else part.pixels - threes
+    amounts = {
+        "calls": 1,
+        "pixels": pairs,
+        "words": pairs * taps / 4,
+        "cut words": part.pixels if part.depth % 4 else 0,
+        "macs": pairs * up(part.channels, 2) * taps,
+        "odd": part.pixels * (part.channels % 2),
+        "threes": threes / 3,
+        "threes words": threes * taps / 4,
+        "threes macs": threes * part.channels * taps,
+        f"threes outputs {part.scaling}": threes * part.channels,
+    }
+    return "conv-row int8", amounts | {f"outputs {part.scaling}": pairs * up(part.channels, 2)}
 
 
 def _portable(part: Part, room: int, target: Target) -> tuple[str, Amounts]:

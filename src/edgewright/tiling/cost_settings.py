@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
+from ..network.operators import Conv2d
 from ..program import Plan, Step
 from .cost_geometry import Setting
+from .cost_stages import alike_steps
 
 
 class Settings:
@@ -23,8 +27,21 @@ class Settings:
             first = layer.inputs[0]
             is_shared = first in self.plan.views and self._meet(first, layer.output)
             is_skewed = first in self.plan.views and self._pixel(first) != self._pixel(layer.output)
-            self._found[key] = Setting(self._room(stage), is_bent, is_shared, is_skewed, step.sweep)
+            has_rows = stage > self._first_rows
+            self._found[key] = Setting(self._room(stage), is_bent, is_shared, is_skewed, has_rows, step.sweep)
         return self._found[key]
+
+    @cached_property
+    def _first_rows(self) -> int:
+        """The first stage that computes a few rows of a depthwise layer at a time."""
+        for index, stage in enumerate(self.plan.program.stages):
+            if any(self._is_few(step) for step, _ in alike_steps(self.plan.program, stage)):
+                return index
+        return len(self.plan.program.stages)
+
+    def _is_few(self, step: Step) -> bool:
+        op = self.plan.network.by_name[step.layer].op
+        return isinstance(op, Conv2d) and op.groups > 1 and step.region.shape[1] <= 2
 
     def _room(self, stage: int) -> int:
         """Bytes of the largest piece of any memory that no buffer holds during the stage, from a multiple of 8 on."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ..emit.operators import dsp
+from ..emit.operators import dsp_rows
 from ..emit.target import Family
 from ..network import Layer, Region
 from ..network.operators import Conv2d, Dense
@@ -48,7 +48,7 @@ def finished(facts: Facts, layer: Layer) -> tuple[str, Amounts]:
 
 def _by_pairs(part: Part, room: int) -> tuple[str, Amounts]:
     """Two pixels and two channels at a time; in several goes where memory for their columns is short."""
-    most = max(4, max(dsp.STACK, room) // (4 * part.window) // 4 * 4)
+    most = max(4, max(dsp_rows.STACK, room) // (4 * part.window) // 4 * 4)
     goes = -(-part.depth // most)
     done = up(part.pixels, 2) * up(part.channels, 2)
     amounts = part.common(2, 4) | {

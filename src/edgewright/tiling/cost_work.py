@@ -110,6 +110,7 @@ def _pool(
         "reads": met * lanes * 4,
         "odd reads": met * rest,
         "bent": met * channels if setting.is_bent else 0,
+        "padded": met * channels if any(getattr(layer.op, "pads", ())) else 0,
         "outputs": region.size,
     }
     return Work(f"{name} {_type(facts, layer)}", amounts)

@@ -46,9 +46,9 @@ EW_INLINE void ew_direct_plane(const ew_direct *layer, ew_direct_lane *channel, 
     const int32_t w31 = w[4] * (1 << left), w32 = w[5] * (1 << left), w60 = w[6] * (1 << left);
     const int32_t w61 = w[7] * (1 << left), w62 = w[8] * (1 << left);
     const int32_t multiplier = lane->factors[0], offset = lane->factors[1], shift = lane->shift;
-    for (int32_t row = 0, top = lane->top; row < lane->rows; row++, top += stride) {
+    for (int32_t row = 0, top = lane->top, at = lane->at;; top += stride) {
         int8_t *r0 = has_line ? lane->line : &lane->zero, *r1 = lane->x + ew_row(&p->x, top + 1), *r2 = &lane->zero;
-        uint8_t *y = lane->y + ew_row(lane->image, lane->origin + row);
+        uint8_t *y = lane->y + at;
         int32_t n0 = 0, n2 = 0, next = 0, v, c0, c1, c2, last;
         if (!has_line && top >= 0) {
             r0 = lane->x + ew_row(&p->x, top);
@@ -94,6 +94,9 @@ EW_INLINE void ew_direct_plane(const ew_direct *layer, ew_direct_lane *channel, 
             v = next + EW_DIRECT_COLUMN(2);
             EW_DIRECT_STORE(v);
         }
+        if (++row == lane->rows)
+            return;
+        at = ew_row_on(lane->image, at, 1);
     }
 }
 
@@ -117,8 +120,22 @@ EW_DIRECT_HOT void ew_direct_full(const ew_direct *p, ew_direct_lane *lane) { ew
 
 EW_DIRECT_HOT void ew_direct_half(const ew_direct *p, ew_direct_lane *lane) { ew_direct_plane(p, lane, 2, 0); }
 
+/* What planes leave out: ranges smaller than the type's. */
+EW_DIRECT_HOT static void ew_direct_settle(const ew_direct *p, uint8_t *y, int32_t step, int32_t columns, int32_t channels)
+{
+    const int32_t low = p->low, high = p->high;
+    for (; columns > 0; columns--, y += step)
+        for (uint8_t *at = y; at != y + channels; at++) {
+            const int32_t v = (int8_t)*at;
+            if (v < low)
+                *at = (uint8_t)low;
+            else if (v > high)
+                *at = (uint8_t)high;
+        }
+}
+
 /* Some channels of a part. The image of the outputs begins at `y`; the part's first row is row `origin` there. */
-static void ew_direct_part(const ew_direct *p, int8_t *x, uint8_t *y, const ew_image *image, int32_t origin,
+EW_DIRECT_HOT static void ew_direct_part(const ew_direct *p, int8_t *x, uint8_t *y, const ew_image *image, int32_t origin,
                            const ew_part *part, int32_t first, int32_t last, int8_t *line)
 {
     const int32_t left = part->left * p->stride - p->pad_w, begin = ew_max(0, left);
@@ -126,7 +143,7 @@ static void ew_direct_part(const ew_direct *p, int8_t *x, uint8_t *y, const ew_i
     ew_direct_lane lane;
     lane.image = image;
     lane.line = line;
-    lane.origin = origin;
+    lane.at = ew_row(image, origin);
     lane.top = part->top * p->stride - p->pad_h;
     lane.rows = part->bottom - part->top;
     lane.shift = p->shift;
@@ -137,15 +154,22 @@ static void ew_direct_part(const ew_direct *p, int8_t *x, uint8_t *y, const ew_i
     lane.inner = part->right - part->left - lane.leaves_right;
     if (lane.rows <= 0 || part->right <= part->left)
         return;
-    for (int32_t channel = first; channel < last; channel++, y++) {
-        lane.x = x + begin * p->x.pixel + channel / p->multiplier;
+    const int32_t count = p->factor_count, multiplier = p->multiplier;
+    const int32_t *factors = p->factors + count * first;
+    const int8_t *weights = p->weights + 9 * first;
+    x += begin * p->x.pixel;
+    for (int32_t channel = first; channel < last; channel++, y++, weights += 9, factors += count) {
+        lane.x = x + channel / multiplier;
         lane.y = y;
-        lane.weights = p->weights + 9 * channel;
-        lane.factors = p->factors + p->factor_count * channel;
-        if (p->factor_count == 3)
-            lane.shift = lane.factors[2];
+        lane.weights = weights;
+        lane.factors = factors;
+        if (count == 3)
+            lane.shift = factors[2];
         p->plane(p, &lane);
     }
+    for (int32_t row = 0; (p->low > -128 || p->high < 127) && row < lane.rows; row++)
+        ew_direct_settle(p, y + ew_row(image, origin + row) - (last - first), image->pixel, part->right - part->left,
+                         last - first);
 }
 
 void ew_direct_run(const ew_direct *p, int8_t *x, uint8_t *y, const ew_part *part, int32_t first, int32_t last,

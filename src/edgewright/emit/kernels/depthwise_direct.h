@@ -17,7 +17,7 @@ struct ew_direct {
     const int32_t *factors; /* [channel][2]: multiplier, offset; [channel][3]: also shift */
     int16_t height, width; /* of the input */
     int16_t multiplier; /* output channels for each input channel */
-    int8_t zero; /* padding */
+    int8_t zero, low, high; /* padding; what outputs are kept between */
     int8_t stride, pad_h, pad_w;
     uint8_t left, shift; /* of the weights to the left; of a product's upper half plus offset to the right */
     uint8_t factor_count;
@@ -32,7 +32,7 @@ struct ew_direct_lane {
     const int8_t *weights;
     const int32_t *factors;
     int8_t *line;
-    int32_t origin, top, rows; /* the part's first row in the image; rows of the window there; rows to do */
+    int32_t at, top, rows; /* where the part's first row begins in the image; row of the window there; rows to do */
     int32_t shift;
     int32_t columns; /* that exist of what a row of outputs reads */
     int32_t inner; /* outputs of a row whose windows do not leave the image to the right */

@@ -14,31 +14,38 @@
 
 /* A row at work, channel after channel. The order of the fields is known to assembler. */
 typedef struct {
-    int32_t multiplier, offset, shift; /* of the channel */
+    const int8_t *rows[3]; /* behind the columns that inner outputs read */
+    int32_t shift; /* of results to the right, unless channels have shifts of their own */
     uint8_t *y; /* behind the inner outputs (stride 1), or the last of them (stride 2) */
+    const int32_t *channels;
     int32_t start; /* of sums */
     int32_t step; /* bytes from column to column, of x and of y */
     int32_t pad; /* twice the zero point */
-    int32_t leaves; /* whether windows leave the image to the left (1), to the right (2) */
+    int32_t edges; /* EW_ROWS_LEAVES_LEFT and those below it */
     int32_t at; /* from `rows` to the first column that exists, in bytes; not above 0 */
-    int32_t flags; /* channels have shifts of their own (1); windows leave the image above (2), below (4) */
-    const int8_t *rows[3]; /* behind the columns that inner outputs read */
-    const int8_t *weights;
-    const int32_t *factors;
-    const int8_t *end; /* of weights */
+    const int32_t *end; /* of channels */
 } ew_rows_lane;
+
+#define EW_ROWS_LEAVES_LEFT 1 /* windows leave the image there */
+#define EW_ROWS_LEAVES_RIGHT 2
+#define EW_ROWS_OWN_SHIFTS 4 /* channels have them */
+#define EW_ROWS_LEAVES_ABOVE 8
+#define EW_ROWS_LEAVES_BELOW 16
+
+/* Numbers of a channel. Weights, where wij is that of row i and column j: the bytes w00, w01, w10, w11, from the lowest
+ * on; w02, w20, w12, w21; then 256 times w22 in the lower half and the shift in the upper one. Multiplier, offset. */
+#define EW_ROWS_NUMBERS 5
 
 typedef struct {
     ew_image x, y; /* of equal steps from pixel to pixel */
-    const int8_t *weights; /* [channel][9]: of the upper two rows w00, w01, w10, w11, w02, then w20, w12, w21, w22 */
-    const int32_t *factors; /* [channel][2]: multiplier, offset; [channel][3]: also shift */
+    const int32_t *channels;
     void (*line)(const ew_rows_lane *lane); /* ew_rows_full, ew_rows_half */
     int16_t height, width; /* of the input */
     int8_t stride, pad_h, pad_w;
     int8_t zero, low, high; /* padding; what outputs are kept between, as int8 */
     uint8_t flip; /* 128 where outputs are uint8 */
     uint8_t shift; /* of a product's upper half plus offset to the right */
-    uint8_t factor_count;
+    uint8_t own_shifts; /* whether channels have shifts of their own */
 } ew_rows;
 
 /* Channels first..last - 1 of a part of the output, row by row, channel after channel. x and y must not share memory. */

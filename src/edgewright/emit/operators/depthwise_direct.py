@@ -56,7 +56,6 @@ def write(site: Site, c: Source, factors: Factors) -> bool:
 
 
 def _fits(site: Site, op: Conv2d, factors: Factors) -> bool:
-    rule = factors.sums.rule
     return (
         site.target.family is Family.PORTABLE
         and site.target.architecture is not Architecture.CORTEX_M
@@ -65,7 +64,6 @@ def _fits(site: Site, op: Conv2d, factors: Factors) -> bool:
         and op.stride in ((1, 1), (2, 2))
         and op.dilation == (1, 1)
         and all(-8 <= pad <= 1 for pad in op.pads)
-        and (rule.low, rule.high) == (-128, 127)
         and not factors.has_sign
         and (site.sweep is not Sweep.CHANNELS or _is_in_place(site, op))
     )
@@ -126,7 +124,7 @@ def _fields(site: Site, op: Conv2d, factors: Factors, walk: _Walk) -> list[Expr]
         site.unit.constants.add(factors.table, f"{note}: multipliers, offsets"),
         *(x.tensor.shape[axis] for axis in walk.axes),
         y.tensor.shape[3] // x.tensor.shape[3],
-        factors.sums.zero,
+        *(factors.sums.zero, factors.sums.rule.low, factors.sums.rule.high),
         op.stride[0],
         *(op.pads[axis - 1] for axis in walk.axes),
         factors.left + LEAST_LEFT,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ...network import DType
+import numpy as np
+
+from ...network import Array, DType
 from ...network.operators import Conv2d
 from ...program import Sweep
 from ..site import Site
@@ -13,7 +15,7 @@ from .images import image, part_pointer
 
 KERNEL = "depthwise_rows"
 LEFT = 13  # bits that sums are shifted: EW_ROWS_LEFT, and 8 of the weights
-ORDER = [0, 1, 3, 4, 2, 6, 5, 7, 8]  # of the weights: each two are the upper bytes of halves of a word
+ORDER = [0, 1, 3, 4, 2, 6, 5, 7]  # of the weights: each two become the upper bytes of halves of a word
 
 
 def write(site: Site, c: Source) -> bool:
@@ -56,16 +58,32 @@ def _pays(site: Site, op: Conv2d) -> bool:
 def _fields(site: Site, op: Conv2d, factors: Factors) -> list[Expr]:
     x, y = site.inputs[0], site.output
     note, rule, up = site.layer.name, factors.sums.rule, flip(y.tensor.dtype)
-    weights = site.network.constants[site.inputs[1].tensor.name].reshape(-1, 9)[:, ORDER]
     return [
         image(x),
         image(y),
-        site.unit.constants.add(weights, f"{note}: weights"),
-        site.unit.constants.add(factors.table, f"{note}: multipliers, offsets"),
+        site.unit.constants.add(
+            _channels(site, factors), f"{note}: weights, multiplier and offset of each channel"
+        ),
         "ew_rows_full" if op.stride == (1, 1) else "ew_rows_half",
         *x.tensor.shape[1:3],
         op.stride[0],
         *op.pads[:2],
         *(factors.sums.zero, rule.low - up, rule.high - up, up),
-        *(factors.shift, factors.table.shape[1]),
+        *(factors.shift, int(_has_own_shifts(factors))),
     ]
+
+
+def _channels(site: Site, factors: Factors) -> Array:
+    """(channels, 5) int32: what the kernel knows of each channel, see EW_ROWS_NUMBERS."""
+    weights = site.network.constants[site.inputs[1].tensor.name].reshape(-1, 9)
+    table = factors.table.astype(np.int64)
+    shift = table[:, 2] if _has_own_shifts(factors) else 0 * table[:, 0]
+    bytes_ = weights[:, ORDER].view(np.uint8).astype(np.int64).reshape(-1, 2, 4)
+    words = (bytes_ << np.array([0, 8, 16, 24])).sum(axis=2)
+    last = (shift << 16) + ((weights[:, 8].astype(np.int64) << 8) & 0xFFFF)
+    numbers = np.column_stack([words, last, table[:, :2]])
+    return (numbers & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+
+
+def _has_own_shifts(factors: Factors) -> bool:
+    return factors.table.shape[1] == 3

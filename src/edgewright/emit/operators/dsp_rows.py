@@ -25,8 +25,6 @@ def row(site: Site, made: Packed, columns: int) -> tuple[str, str, int]:
 
 
 def _may_be_odd(site: Site) -> bool:
-    """Whether the row, or some of the parts it is cut into, has an odd number of pixels, three at least."""
-    first, last = site.region[2]
-    if isinstance(first, int) and isinstance(last, int):
-        return last - first > 2 and (last - first) % 2 == 1
-    return site.most[2] > 2 and (site.most[2] % 2 == 1 or site.result.shape[2] % 2 == 1)
+    """Whether the row, or some part of it, has an odd number of pixels: all parts of a row are written alike."""
+    width, whole = site.most[2], site.result.shape[2]
+    return max(width % 2, whole % 2) == 1 and whole > 2

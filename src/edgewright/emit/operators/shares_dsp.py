@@ -14,9 +14,10 @@ from ..nest import loops
 from ..site import Site
 from ..source import Expr, Source, braced, times
 from ..sums import sums_of
-from .dsp import STACK, Window, fields_of
+from .dsp import Window, fields_of
 from .dsp_numbers import numbers_of
 from .dsp_packing import LARGEST, Packed, grouped, overlapped
+from .dsp_rows import STACK
 from .images import image, lies_by_pixels, part_pointer
 from .shares_form import dense_strides, difference, form_of, missing, share_of, sums_place, write_lines
 
