@@ -180,6 +180,17 @@ def windows(g: Grower) -> list[str]:
     return [head(g, x)]
 
 
+def deep(g: Grower) -> list[str]:
+    """Few pixels and many channels: windows for which memory may be short."""
+    x = g.input(g.pick(5, 7, 8), g.pick(4, 5, 8), g.pick(32, 40, 48))
+    x = g.conv(x, g.pick(36, 48, 64), (3, 3))
+    x = g.conv(x, g.pick(16, 32, 33), (3, 3), act=None)
+    x = g.conv(x, g.pick(160, 200, 256), (1, 1))
+    x = g.conv(x, g.pick(20, 32, 64), (1, 1), act=None)
+    x = g.conv(x, g.pick(16, 24), (5, 5), 2)
+    return [head(g, x)]
+
+
 def separable(g: Grower) -> list[str]:
     """Depthwise convolutions of all sizes."""
     x = g.input(g.pick(12, 16, 24, 31), g.pick(12, 18, 25), g.pick(3, 8, 16, 24))
@@ -249,7 +260,7 @@ def from_reals(g: Grower) -> list[str]:
 
 
 SHAPES: tuple[Callable[[Grower], list[str]], ...] = (
-    mobile, inverted, residual, windows, separable, denses, pools, from_reals,
+    mobile, inverted, residual, windows, separable, denses, pools, from_reals, deep,
 )  # fmt: skip
 
 

@@ -218,8 +218,9 @@ def test_samples_hold_all_work_of_a_stage(residual):
     found = sample_stages(plan, M4, [1000] * len(plan.program.stages), "r")
     guess = estimate(plan, M4)
     coefficients = model_of(M4).coefficients
-    for sample, stage in zip(found, guess.stages, strict=True):
-        assert predicted(coefficients, sample) == pytest.approx(stage, rel=1e-3)  # but for layers that are guessed
+    for sample, total, stage in zip(found, guess.stages, plan.program.stages, strict=True):
+        if not set(stage.layers) & set(guess.guessed):
+            assert predicted(coefficients, sample) == pytest.approx(total, abs=1)
 
 
 def test_the_error_is_that_of_the_fit():

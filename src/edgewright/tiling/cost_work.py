@@ -91,7 +91,7 @@ def _real(facts: Facts, layer: Layer, region: Region, setting: Setting) -> Work:
         "taps": pixels * channels * prod(shapes[1][1:3]) if groups > 1 else 0,
         "outputs": region.size,
     }
-    return Work(f"{kind} {_type(facts, layer)}", amounts)
+    return Work(f"{kind} {'bytes' if facts.is_small(layer) else _type(facts, layer)}", amounts)
 
 
 def _pool(

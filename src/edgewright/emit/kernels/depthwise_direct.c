@@ -135,7 +135,7 @@ EW_DIRECT_HOT static void ew_direct_settle(const ew_direct *p, uint8_t *y, int32
 }
 
 /* Some channels of a part. The image of the outputs begins at `y`; the part's first row is row `origin` there. */
-EW_DIRECT_HOT static void ew_direct_part(const ew_direct *p, int8_t *x, uint8_t *y, const ew_image *image, int32_t origin,
+static void ew_direct_part(const ew_direct *p, int8_t *x, uint8_t *y, const ew_image *image, int32_t origin,
                            const ew_part *part, int32_t first, int32_t last, int8_t *line)
 {
     const int32_t left = part->left * p->stride - p->pad_w, begin = ew_max(0, left);
@@ -154,18 +154,17 @@ EW_DIRECT_HOT static void ew_direct_part(const ew_direct *p, int8_t *x, uint8_t 
     lane.inner = part->right - part->left - lane.leaves_right;
     if (lane.rows <= 0 || part->right <= part->left)
         return;
-    const int32_t count = p->factor_count, multiplier = p->multiplier;
-    const int32_t *factors = p->factors + count * first;
-    const int8_t *weights = p->weights + 9 * first;
     x += begin * p->x.pixel;
-    for (int32_t channel = first; channel < last; channel++, y++, weights += 9, factors += count) {
-        lane.x = x + channel / multiplier;
+    lane.weights = p->weights + 9 * first;
+    lane.factors = p->factors + p->factor_count * first;
+    for (int32_t channel = first; channel < last; channel++, y++) {
+        lane.x = x + channel / p->multiplier;
         lane.y = y;
-        lane.weights = weights;
-        lane.factors = factors;
-        if (count == 3)
-            lane.shift = factors[2];
+        if (p->factor_count == 3)
+            lane.shift = lane.factors[2];
         p->plane(p, &lane);
+        lane.weights += 9;
+        lane.factors += p->factor_count;
     }
     for (int32_t row = 0; (p->low > -128 || p->high < 127) && row < lane.rows; row++)
         ew_direct_settle(p, y + ew_row(image, origin + row) - (last - first), image->pixel, part->right - part->left,
