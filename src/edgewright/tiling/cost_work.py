@@ -81,6 +81,7 @@ def _real(facts: Facts, layer: Layer, region: Region, setting: Setting) -> Work:
         groups, kind, runs = op.groups, "conv" if op.groups == 1 else "grouped", shapes[1][1]
     blocks = -(-channels // 4)
     macs = met * (blocks * 4 if groups == 1 else channels)
+    scaled = f"outputs {facts.network.arithmetic.value}" if facts.is_small(layer) else "outputs"
     amounts = {
         "calls": 1,
         "pixels": pixels,
@@ -89,7 +90,7 @@ def _real(facts: Facts, layer: Layer, region: Region, setting: Setting) -> Work:
         "macs": macs,
         "bent": macs if setting.is_bent else 0,
         "taps": pixels * channels * prod(shapes[1][1:3]) if groups > 1 else 0,
-        "outputs": region.size,
+        scaled: region.size,
     }
     return Work(f"{kind} {'bytes' if facts.is_small(layer) else _type(facts, layer)}", amounts)
 
