@@ -3,7 +3,7 @@
     python benchmarks/cost_model.py [MODEL ...] [--target cortex-m4] [--refit] [--json FILE] [--stages]
 
 With --refit, networks that are built in code (`cost_networks`) are emitted, whole and by rows, and run on the virtual
-board; the coefficients go to src/edgewright/tiling/costs. MODELs, which the model has not seen, tell how it holds: by
+board; the coefficients go to src/edgewright/tiling/costs. MODELs, to which nothing is fitted, tell how it holds: by
 default eight of $EDGEWRIGHT_CORPUS/models, else bundled ones.
 """
 
@@ -120,7 +120,7 @@ def _round(value: float) -> float:
 
 
 def validate(path: Path, target: Target) -> Iterator[dict[str, Any]]:
-    """A network that the model has not seen, whole and by rows."""
+    """A network that nothing was fitted to, whole and by rows."""
     network = edgewright.read_model(path)
     for way, plan in plans(network, everything=False):
         guess, counts = estimate(plan, target), counted(plan, target)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from edgewright import plan
+from edgewright import plan, read_model, samples
 from edgewright.errors import InputError
-from edgewright.memory import Techniques, Way
+from edgewright.memory import Techniques, Way, even_ends
 from edgewright.network import Network
 from edgewright.program import Plan, Tiles, plan_from_dict, plan_to_dict
 from emitting import check_emitted
@@ -52,9 +52,9 @@ def tilings(made: Plan) -> Sequence[Tiles]:
 @settings(max_examples=8 * MANY)
 @given(data=st.data(), network=networks(), techniques=TECHNIQUES)
 def test_any_layers_in_any_tiles(data, network, techniques):
-    way = data.draw(ways(network))
+    chosen = data.draw(st.lists(ways(network), min_size=1, max_size=2))
     try:
-        made = plan(network, techniques=techniques, explain=False, ways=[way])
+        made = plan(network, techniques=techniques, explain=False, ways=chosen)
     except InputError:
         assume(False)
     check_interpreted(network, made)
@@ -71,3 +71,13 @@ def test_emitted_tiles(data, network, family):
     except InputError:
         assume(False)
     check_emitted(network, family, made, seeds=1)
+
+
+def test_a_fan_in_behind_a_reshape():
+    """S 4.3.3: [FDTO, PART, PART, FDTI]; the tile at hand is found through a view of another rank."""
+    network = read_model(samples.build("stahl_running_example"))
+    layers = ("Conv3", "globalaveragepool1", "flatten1", "Dense")
+    made = plan(network, explain=False, ways=[Way(layers, ((-1, even_ends(64, 4)),), by_rows=False)])
+    assert made.macs == made.macs_plain
+    check_interpreted(network, made)
+    check_emitted(network, "host", made, seeds=1)

@@ -85,7 +85,9 @@ class _Schedule:
         self.pulled = {name for name in network.inputs if plan.views[name].window}
         self.parameters = parameters(network, self.memories.values())
         self.parts: Mapping[str, Parts] = {}  # what each layer is cut to by the tile that is being written
-        self.origins: dict[tuple[str, int], int] = {}  # (buffer, axis): the first index of the tile that is in it
+        self.origins: dict[
+            tuple[str, int], int
+        ] = {}  # (buffer, axis from the end): the first index of the tile in it
 
     def write(self) -> Source:
         c = Source()
@@ -135,7 +137,10 @@ class _Schedule:
         ctype = C_TYPES[tensor.dtype.value]
         arena = self.memories[buffer.memory]
         # Kernels count from the first element of the whole tensor, wherever the tile at hand begins.
-        zero = start - sum(self.origins.get((view.buffer, axis), 0) * view.strides[axis] for axis in view.tiled)
+        zero = start - sum(
+            self.origins.get((view.buffer, axis - len(view.strides)), 0) * view.strides[axis]
+            for axis in view.tiled
+        )
         at = f"{arena} + {zero}" if zero or view.tiled else arena
         pointer = f"({at})" if ctype == "uint8_t" else f"(({ctype} *)(void *)({at}))"
         strides = tuple(s // tensor.dtype.bytes for s in view.strides)
@@ -254,7 +259,7 @@ class _Schedule:
         for axis in self.plan.views[layer.output].tiled:
             first = part.region[axis][0]
             assert isinstance(first, int), step
-            self.origins[self.plan.views[layer.output].buffer, axis] = first
+            self.origins[self.plan.views[layer.output].buffer, axis - len(whole.bounds)] = first
         site = self._made_site(stage, step, part, is_whole=part.region == whole.bounds)
         for name in layer.inputs:
             if name in self.pulled:

@@ -57,7 +57,8 @@ def _streamed(
     chosen = {name for way in ways for name in way.layers}
     views = _row_views(network, copied) if techniques.views else no_views(network)
     if techniques.in_place:
-        views = with_rows_in_place(network, views, chosen)
+        tiled = {name: way for way in ways if way.tiles for name in way.layers}
+        views = with_rows_in_place(network, views, chosen, tiled)
     if techniques.planes:
         read = {name for layer in chosen for name in network.by_name[layer].inputs}
         views = with_planes(network, views, alignment, {*dict(techniques.pulled), *read})

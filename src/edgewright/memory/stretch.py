@@ -157,8 +157,14 @@ def weights_read(network: Network, layer: Layer) -> int:
     return sum(network.tensors[name].bytes for name in layer.inputs if name in network.constants)
 
 
-def with_rows_in_place(network: Network, views: Views, layers: Collection[str]) -> Views:
-    """The views with element-wise layers of stretches in place: a row is computed where it will be overwritten."""
+def with_rows_in_place(
+    network: Network, views: Views, layers: Collection[str], tiled: Mapping[str, Way] | None = None
+) -> Views:
+    """The views with element-wise layers of stretches in place: a row is computed where it will be overwritten.
+
+    What a stretch in tiles (`tiled`, by layer) reads from outside stays, since the next tile may read it again.
+    """
+    apart = tiled or {}
     places = dict(views.places)
     alone = {names[0] for names in views.members().values() if len(names) == 1}
     interface = {*network.inputs, *network.outputs}
@@ -168,6 +174,7 @@ def with_rows_in_place(network: Network, views: Views, layers: Collection[str]) 
         for source in network.activations(layer):
             producer = network.producers.get(source)
             inside = producer is not None and producer.name in layers and source not in interface
+            inside = inside and producer is not None and apart.get(layer.name) is apart.get(producer.name)
             if inside and source in alone and _replaces(network, layer, source):
                 places[source] = places[layer.output]
                 alone -= {source, layer.output}

@@ -35,7 +35,9 @@ class Interpreter:
         self.memories = {name: np.full(size, poison, dtype=np.uint8) for name, size in plan.arenas.items()}
         self._placed = {view.buffer for view in plan.views.values()}
         self._coming: dict[str, tuple[Array, int]] = {}  # inputs that are pulled by rows, and the rows had so far
-        self._origins: dict[tuple[str, int], int] = {}  # (buffer, axis): the first index of the tile that is in it
+        self._origins: dict[
+            tuple[str, int], int
+        ] = {}  # (buffer, axis from the end): the first index of the tile in it
         for name, view in plan.views.items():
             self._check_view(self.network.tensors[name], view)
 
@@ -116,14 +118,14 @@ class Interpreter:
         """From now on, the buffer of a tiled tensor holds this part of it."""
         view = self.plan.views[name]
         for axis in view.tiled:
-            self._origins[view.buffer, axis] = region.bounds[axis][0]
+            self._origins[view.buffer, axis - len(view.strides)] = region.bounds[axis][0]
 
     def _stored(self, name: str, region: Region) -> Region:
         """Where the region lies along tiled axes."""
         view = self.plan.views[name]
         for axis in view.tiled:
             start, stop = region.bounds[axis]
-            origin = self._origins.get((view.buffer, axis), 0)
+            origin = self._origins.get((view.buffer, axis - len(view.strides)), 0)
             region = region.with_axis(axis, (start - origin, stop - origin))
         return region
 
