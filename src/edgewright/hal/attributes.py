@@ -1,0 +1,79 @@
+"""The attributes of a field (S 6.3.2), also those for which rse and wse are too coarse; which contradict each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .cursors import Cursor, constant
+from .description import Field, Mode, Target
+
+Notes = Sequence[tuple[str, list[Cursor]]]
+_FLAGS: dict[str, dict[str, Any]] = {
+    "ro": {"mode": Mode.RO},
+    "wo": {"mode": Mode.WO},
+    "w1c": {"w1c": True},
+    "w1s": {"w1s": True},
+    "clear_on_read": {"clear_on_read": True},
+    "fifo": {"fifo": True},
+    "hw": {"by_hardware": True},
+    "shared_with_isr": {"shared_with_isr": True},
+    "split": {"split": True},
+}
+# Two attributes that one field cannot have, and why.
+_APART = {
+    ("ro", "wo"): "it could not be accessed at all",
+    ("ro", "w1c"): "it is never written",
+    ("ro", "w1s"): "it is never written",
+    ("ro", "wse"): "it is never written",
+    ("wo", "rse"): "it is never read",
+    ("wo", "clear_on_read"): "it is never read",
+    ("w1c", "w1s"): "writing 1 cannot do both",
+    ("fifo", "w1c"): "writing a fifo appends",
+    ("fifo", "w1s"): "writing a fifo appends",
+    ("fifo", "clear_on_read"): "reading a fifo takes the next value",
+    ("fifo", "reset_value"): "a fifo is empty after reset",
+    ("fifo", "split"): "each part would take or append a value",
+}
+
+
+def attributed(field: Field, notes: Notes) -> Field:
+    """The field with its attributes; targets of side effects still belong to no group: (name) or (group, name)."""
+    for name, arguments in notes:
+        kind, _, text = name.partition(":")
+        values = [constant(argument) or 0 for argument in arguments]
+        if kind in _FLAGS:
+            field = replace(field, **_FLAGS[kind])
+        elif kind == "rse":
+            field = replace(field, rse=field.rse + _targets(text))
+        elif kind == "wse":
+            field = replace(field, wse=field.wse + _targets(text))
+        elif kind == "reset_value":
+            field = replace(field, reset=values[0])
+        elif kind == "pin" and len(values) == 2:
+            field = replace(field, pinned=(values[0], values[1]))
+    return field
+
+
+def _targets(text: str) -> tuple[Target, ...]:
+    """As written: `Target(name)` may be a member or a group, `targets` looks it up."""
+    names = [name.replace(" ", "") for name in text.split(",")]
+    pairs = [name.partition("::") for name in names]
+    return tuple(Target(group, member if colons else None) for group, colons, member in pairs)
+
+
+def contradictions(field: Field, notes: Notes) -> Iterator[tuple[str, str]]:
+    """What attributes say that cannot be, each with what to try."""
+    kinds = [name.partition(":")[0] for name, _ in notes]
+    for (one, other), why in _APART.items():
+        if one in kinds and other in kinds:
+            yield f"is {one} and {other}: {why}", "take one of the two"
+    for name, arguments in notes:
+        if any(constant(argument) is None for argument in arguments):
+            yield f"has a {name} that is no constant", "write a number, or a macro or enumerator for one"
+    for kind in ("reset_value", "pin"):
+        if kinds.count(kind) > 1:
+            yield f"has {kind} twice", "take one of the two"
+    if not 0 <= field.reset < 1 << field.bits:
+        yield f"has {field.bits} bits, and its reset value {field.reset} does not fit", "take a smaller one"

@@ -1,0 +1,86 @@
+"""Bus accesses that stand in the code of a driver: what a layout and its merges come to, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from .accesses import Kind
+from .design import Design
+from .layout import Register
+from .meaning import Nature, Natures
+from .spaces import Space
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One call of a HAL function: the accesses of the source that it stands for, and those on the bus."""
+
+    kind: Kind
+    space: str
+    slots: tuple[str, ...]
+    numbers: tuple[int, ...]  # of the source's accesses
+    reads: int
+    writes: int
+
+    @property
+    def total(self) -> int:
+        return self.reads + self.writes
+
+    @property
+    def is_update(self) -> bool:
+        """Whether it has to read what it does not write."""
+        return self.kind is Kind.WRITE and self.reads > 0
+
+
+def acts(design: Design, function: str) -> tuple[Act, ...]:
+    """What a function of the driver does on the bus, in the order of the source."""
+    natures = Natures(design.analysis.description)
+    found = [_act(design, natures, *part) for part in _parts(design, function)]
+    return tuple(sorted(found, key=lambda act: act.numbers))
+
+
+def total(found: tuple[Act, ...]) -> int:
+    return sum(act.total for act in found)
+
+
+def totals(design: Design) -> Mapping[str, int]:
+    """Accesses in the code of each function."""
+    return {function.name: total(acts(design, function.name)) for function in design.analysis.functions}
+
+
+def _parts(design: Design, function: str) -> Iterator[tuple[Kind, str, tuple[str, ...], tuple[int, ...]]]:
+    """Merges, and the accesses that are in none."""
+    done: set[int] = set()
+    for merge in design.merging[function].merges:
+        numbers = tuple(use.access.number for use in merge.uses)
+        done.update(numbers)
+        yield merge.kind, merge.at.space, merge.slots, numbers
+    for (name, number), use in design.analysis.uses.items():
+        if name == function and number not in done:
+            yield use.access.kind, use.space, (use.slot,), (number,)
+
+
+def _act(
+    design: Design, natures: Natures, kind: Kind, space: str, slots: tuple[str, ...], numbers: tuple[int, ...]
+) -> Act:
+    placed = design.layout.spaces[space]
+    registers = dict.fromkeys(register for slot in slots for register in placed.holding(slot))
+    if kind is Kind.READ:
+        return Act(kind, space, slots, numbers, len(registers), 0)
+    around = design.analysis.spaces[space]
+    reads = sum(_must_read(register, slots, around, natures) for register in registers)
+    return Act(kind, space, slots, numbers, reads, len(registers))
+
+
+def _must_read(register: Register, slots: tuple[str, ...], space: Space, natures: Natures) -> bool:
+    """Whether a write of the slots has to put back something else: a field, or other lanes of its own."""
+    return any(
+        _is_kept(natures.of(space.slot(piece.slot).group, space.slot(piece.slot).field.name))
+        for piece in register.pieces
+        if piece.slot not in slots or piece.lanes > 1
+    )
+
+
+def _is_kept(nature: Nature) -> bool:
+    return nature.writable and not nature.neutral

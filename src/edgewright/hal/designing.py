@@ -1,0 +1,55 @@
+"""The steps in a row: from files to an analysis, from an analysis and a layout to a design."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from .bodies import read_functions
+from .conflicts import regions_of
+from .description import Bus
+from .design import Analysis, Design
+from .flattening import flatten
+from .groups import describe
+from .joints import clusters_of, joints_of
+from .layout import Layout
+from .meaning import Natures
+from .merge import merged
+from .merging import Merging
+from .misuse import misuses
+from .naive import lay_out_naive
+from .refusal import Refused
+from .source import read_source
+
+
+def analyse(
+    paths: Sequence[Path], includes: Sequence[Path] = (), defines: Sequence[str] = (), bus: Bus | None = None
+) -> Analysis:
+    """All that is known of a driver before there is a layout; Refused for what cannot be rewritten."""
+    source = read_source(paths, includes, defines)
+    description = describe(source, bus)
+    refusals = misuses(source, description)
+    if refusals:
+        raise Refused(refusals)
+    functions = read_functions(source, description)
+    natures = Natures(description)
+    regions = {function.name: regions_of(function, natures) for function in functions}
+    spaces, uses = flatten(description, functions)
+    clusters = [c for f in functions for c in clusters_of(f, regions[f.name], uses, natures)]
+    return Analysis(source, description, functions, regions, spaces, uses, tuple(joints_of(clusters, spaces)))
+
+
+def design(analysis: Analysis, layout: Layout) -> Design:
+    """The driver with this layout: everything merged that may be."""
+    natures = Natures(analysis.description)
+    merging = {
+        function.name: merged(function, analysis.regions[function.name], analysis.uses, natures, layout)
+        for function in analysis.functions
+    }
+    return Design(analysis, layout, merging)
+
+
+def naive(analysis: Analysis) -> Design:
+    """Each field in a register of its own, each access as the source has it: what designs are compared with."""
+    layout = lay_out_naive(analysis.description, analysis.spaces)
+    return Design(analysis, layout, {function.name: Merging(()) for function in analysis.functions})

@@ -1,0 +1,64 @@
+/* Stand-in for parsing without a compiler's own headers (32-bit world). */
+#ifndef EDGEWRIGHT_STDINT_H
+#define EDGEWRIGHT_STDINT_H
+
+#define EDGEWRIGHT_PASTE_(a, b) a##b
+#define EDGEWRIGHT_PASTE(a, b) EDGEWRIGHT_PASTE_(a, b)
+
+typedef __INT8_TYPE__ int8_t;
+typedef __UINT8_TYPE__ uint8_t;
+typedef __INT_LEAST8_TYPE__ int_least8_t;
+typedef __UINT_LEAST8_TYPE__ uint_least8_t;
+typedef __INT_FAST8_TYPE__ int_fast8_t;
+typedef __UINT_FAST8_TYPE__ uint_fast8_t;
+#define INT8_MAX __INT8_MAX__
+#define INT8_MIN (-__INT8_MAX__ - 1)
+#define UINT8_MAX __UINT8_MAX__
+#define INT8_C(c) EDGEWRIGHT_PASTE(c, __INT8_C_SUFFIX__)
+#define UINT8_C(c) EDGEWRIGHT_PASTE(c, __UINT8_C_SUFFIX__)
+typedef __INT16_TYPE__ int16_t;
+typedef __UINT16_TYPE__ uint16_t;
+typedef __INT_LEAST16_TYPE__ int_least16_t;
+typedef __UINT_LEAST16_TYPE__ uint_least16_t;
+typedef __INT_FAST16_TYPE__ int_fast16_t;
+typedef __UINT_FAST16_TYPE__ uint_fast16_t;
+#define INT16_MAX __INT16_MAX__
+#define INT16_MIN (-__INT16_MAX__ - 1)
+#define UINT16_MAX __UINT16_MAX__
+#define INT16_C(c) EDGEWRIGHT_PASTE(c, __INT16_C_SUFFIX__)
+#define UINT16_C(c) EDGEWRIGHT_PASTE(c, __UINT16_C_SUFFIX__)
+typedef __INT32_TYPE__ int32_t;
+typedef __UINT32_TYPE__ uint32_t;
+typedef __INT_LEAST32_TYPE__ int_least32_t;
+typedef __UINT_LEAST32_TYPE__ uint_least32_t;
+typedef __INT_FAST32_TYPE__ int_fast32_t;
+typedef __UINT_FAST32_TYPE__ uint_fast32_t;
+#define INT32_MAX __INT32_MAX__
+#define INT32_MIN (-__INT32_MAX__ - 1)
+#define UINT32_MAX __UINT32_MAX__
+#define INT32_C(c) EDGEWRIGHT_PASTE(c, __INT32_C_SUFFIX__)
+#define UINT32_C(c) EDGEWRIGHT_PASTE(c, __UINT32_C_SUFFIX__)
+typedef __INT64_TYPE__ int64_t;
+typedef __UINT64_TYPE__ uint64_t;
+typedef __INT_LEAST64_TYPE__ int_least64_t;
+typedef __UINT_LEAST64_TYPE__ uint_least64_t;
+typedef __INT_FAST64_TYPE__ int_fast64_t;
+typedef __UINT_FAST64_TYPE__ uint_fast64_t;
+#define INT64_MAX __INT64_MAX__
+#define INT64_MIN (-__INT64_MAX__ - 1)
+#define UINT64_MAX __UINT64_MAX__
+#define INT64_C(c) EDGEWRIGHT_PASTE(c, __INT64_C_SUFFIX__)
+#define UINT64_C(c) EDGEWRIGHT_PASTE(c, __UINT64_C_SUFFIX__)
+typedef __INTPTR_TYPE__ intptr_t;
+typedef __UINTPTR_TYPE__ uintptr_t;
+typedef __INTMAX_TYPE__ intmax_t;
+typedef __UINTMAX_TYPE__ uintmax_t;
+#define INTPTR_MAX __INTPTR_MAX__
+#define INTPTR_MIN (-__INTPTR_MAX__ - 1)
+#define UINTPTR_MAX __UINTPTR_MAX__
+#define INTMAX_MAX __INTMAX_MAX__
+#define INTMAX_MIN (-__INTMAX_MAX__ - 1)
+#define UINTMAX_MAX __UINTMAX_MAX__
+#define SIZE_MAX __SIZE_MAX__
+
+#endif

@@ -1,0 +1,70 @@
+"""What the attributes of a field mean for whoever wants to read or write it, or a field beside it (S 6.3.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .description import Description, Field, Mode, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Nature:
+    """The consequences of a field's attributes; `Natures` works them out for a whole description."""
+
+    reading_acts: bool  # reading does something: read alone, once for each read in the source, never speculatively
+    writing_acts: bool  # writing does something whatever the value: no write that the source does not have
+    changes: bool  # two reads may differ though nothing was written: they are never made one
+    by_hardware: bool  # the peripheral writes it too: reading and writing it back could undo that
+    neutral: bool  # writing 0 leaves it as it is (ro, w1c, w1s)
+    readable: bool
+    writable: bool
+
+    @property
+    def acts(self) -> bool:
+        return self.reading_acts or self.writing_acts
+
+    @property
+    def restorable(self) -> bool:
+        """Whether a write to its register may put back what was read: a plain stored value."""
+        return self.readable and self.writable and not (self.acts or self.by_hardware or self.neutral)
+
+
+@dataclass(frozen=True, slots=True)
+class Natures:
+    """The nature of every field of a description."""
+
+    description: Description
+
+    def of(self, group: str, name: str) -> Nature:
+        field = self.description.field(group, name)
+        own = Target(group, name)
+        return Nature(
+            reading_acts=any(target != own for target in field.rse) or field.clear_on_read or field.fifo,
+            writing_acts=bool(field.wse) or field.fifo,
+            changes=_changes(field, own),
+            by_hardware=_changes(field, own) or self._is_touched(own),
+            neutral=field.mode is Mode.RO or field.w1c or field.w1s,
+            readable=field.mode is not Mode.WO,
+            writable=field.mode is not Mode.RO,
+        )
+
+    def touched(self, targets: tuple[Target, ...], group: str, name: str) -> bool:
+        """Whether a field is among the targets of a side effect, by itself or with its group."""
+        return any(
+            name == target.member if target.member else group in self.description.inside(target.group)
+            for target in targets
+            if target.member is None or target.group == group
+        )
+
+    def _is_touched(self, own: Target) -> bool:
+        assert own.member is not None
+        return any(
+            self.touched((*other.rse, *other.wse), own.group, own.member)
+            for group in self.description.groups.values()
+            for other in group.fields
+        )
+
+
+def _changes(field: Field, own: Target) -> bool:
+    marks = field.by_hardware or field.w1c or field.w1s or field.clear_on_read or field.fifo
+    return marks or field.mode is Mode.RO or own in field.rse

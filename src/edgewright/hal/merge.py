@@ -1,0 +1,75 @@
+"""Merges for a layout: each cluster falls into parts that share a register, and every part becomes one access."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+from .accesses import Access, Kind
+from .conflicts import Conflicts, may_alias
+from .design import Regions
+from .functions import Function
+from .joints import Uses, clusters_of, gathered, kept_apart
+from .layout import Layout
+from .meaning import Natures
+from .merging import Kept, Merge, Merging
+from .paths import Paths
+from .spaces import Use
+
+
+def merged(function: Function, regions: Regions, uses: Uses, natures: Natures, layout: Layout) -> Merging:
+    """What becomes one in this function, and what does not though its region would allow it."""
+    paths = Paths(function.flow)
+    clusters = clusters_of(function, regions, uses, natures)
+    reads = [m for c in clusters if c[0].access.kind is Kind.READ for m in _merges(c, layout, paths, natures)]
+    judge = Conflicts(function, natures, paths)
+    writes = [
+        merge
+        for cluster in clusters
+        if cluster[0].access.kind is Kind.WRITE
+        for merge in _merges(cluster, layout, paths, natures)
+    ]
+    sound = [merge for merge in (_without_overtaken(m, reads, judge) for m in writes) if merge is not None]
+    kept = kept_apart(function, regions, uses, natures)
+    return Merging((*reads, *sound), (*kept, *_spread(clusters, layout)))
+
+
+def _merges(cluster: list[Use], layout: Layout, paths: Paths, natures: Natures) -> Iterable[Merge]:
+    """The parts of a cluster that lie in one register each, where there are two or more accesses."""
+    parts: dict[int, list[Use]] = {}
+    for use in cluster:
+        holding = layout.spaces[use.space].holding(use.slot)
+        if len(holding) == 1:
+            parts.setdefault(holding[0].offset, []).append(use)
+    for part in parts.values():
+        rest = part
+        while len(rest) > 1:
+            together = gathered(rest, paths, natures)
+            if len(together) > 1:
+                yield Merge(together[0].access.kind, tuple(together))
+            rest = [use for use in rest if use not in together]
+
+
+def _without_overtaken(merge: Merge, reads: list[Merge], judge: Conflicts) -> Merge | None:
+    """The merge of writes without those that a read, itself moved up, would now come before."""
+    last = merge.at.access
+
+    def is_overtaken(access: Access) -> bool:
+        between = judge.paths.between(access.number, last.number)
+        ahead = {event.number for event in between if isinstance(event, Access)}
+        return any(
+            read.at.access.number in ahead and any(may_alias(use.access, access) for use in read.uses)
+            for read in reads
+        )
+
+    uses = tuple(use for use in merge.uses if use is merge.at or not is_overtaken(use.access))
+    return Merge(merge.kind, uses) if len(uses) > 1 else None
+
+
+def _spread(clusters: list[list[Use]], layout: Layout) -> Iterable[Kept]:
+    """Neighbours of a cluster that the layout has in different registers."""
+    for cluster in clusters:
+        for first, second in pairwise(cluster):
+            places = [layout.spaces[use.space].holding(use.slot) for use in (first, second)]
+            if places[0] != places[1]:
+                yield Kept(first.access.number, second.access.number, "they lie in different registers")

@@ -1,0 +1,40 @@
+"""Merges: which accesses of a function become one, given where the layout put their fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .accesses import Kind
+from .spaces import Use
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Accesses of one register made one: reads happen at the first of them, writes at the last."""
+
+    kind: Kind
+    uses: tuple[Use, ...]  # by access number; a slot that is read twice appears twice
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """Each slot once, in the order of the first access to it."""
+        return tuple(dict.fromkeys(use.slot for use in self.uses))
+
+    @property
+    def at(self) -> Use:
+        return self.uses[0] if self.kind is Kind.READ else self.uses[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Two accesses of one region that stay apart, and why."""
+
+    first: int
+    second: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    merges: tuple[Merge, ...]
+    kept: tuple[Kept, ...] = ()

@@ -1,0 +1,67 @@
+"""Uses of groups and fields that the tool does not take, because it could not rewrite them without changing them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from . import pointing, touching
+from .cursors import KINDS, Cursor, is_device, is_group, place, span
+from .description import Description
+from .nodes import Node, accesses, nodes
+from .refusal import Refusal
+from .source import Source
+
+Check = Callable[[Node, Description, Source], Iterator[Refusal]]
+_CHECKS: Mapping[object, tuple[Check, ...]] = {
+    KINDS.MEMBER_REF_EXPR: (touching.member_misuses, pointing.member_base_misuses),
+    KINDS.MEMBER_REF: (touching.member_misuses,),
+    KINDS.ARRAY_SUBSCRIPT_EXPR: (touching.index_misuses, pointing.subscript_misuses),
+    KINDS.CSTYLE_CAST_EXPR: (pointing.cast_misuses,),
+    KINDS.UNEXPOSED_EXPR: (pointing.conversion_misuses,),
+    KINDS.CALL_EXPR: (pointing.call_misuses,),
+    KINDS.BINARY_OPERATOR: (pointing.operator_misuses,),
+    KINDS.COMPOUND_ASSIGNMENT_OPERATOR: (pointing.operator_misuses,),
+    KINDS.UNARY_OPERATOR: (pointing.unary_misuses,),
+    KINDS.CXX_UNARY_EXPR: (pointing.measure_misuses,),
+    KINDS.COMPOUND_LITERAL_EXPR: (pointing.literal_misuses,),
+    KINDS.VAR_DECL: (pointing.variable_misuses,),
+    KINDS.PARM_DECL: (pointing.variable_misuses,),
+    KINDS.FIELD_DECL: (pointing.variable_misuses,),
+    KINDS.FUNCTION_DECL: (pointing.variable_misuses,),
+}
+
+
+def misuses(source: Source, description: Description) -> tuple[Refusal, ...]:
+    """Every misuse in the driver's functions and initialisers, by place; none means that all can be rewritten."""
+    found = {refusal for cursor in source.cursors for refusal in _of(cursor, source, description)}
+    found |= {refusal for cursor in _foreign(source) for refusal in touching.foreign_misuses(cursor, description)}
+    return tuple(sorted(found | set(_repeated(source, description))))
+
+
+def _of(cursor: Cursor, source: Source, description: Description) -> Iterator[Refusal]:
+    if is_device(cursor) or is_group(cursor):
+        return  # the casts of make_device are its own, and groups have been described
+    for node in nodes(cursor):
+        for check in _CHECKS.get(node.cursor.kind, ()):
+            yield from check(node, description, source)
+
+
+def _repeated(source: Source, description: Description) -> Iterator[Refusal]:
+    """Text that is several functions, as when its file is included again: it can be rewritten in one way only."""
+    first: dict[tuple[str, int], str] = {}
+    for cursor in source.cursors:
+        if cursor.kind is KINDS.FUNCTION_DECL and cursor.is_definition() and accesses(cursor, description):
+            here = place(cursor)
+            known = first.setdefault((here.file, span(cursor)[0]), cursor.spelling)
+            if known != cursor.spelling:
+                what = f"'{known}' and '{cursor.spelling}' are made from the same text"
+                yield Refusal(here, what, "write each function by itself, or one that takes the group's pointer")
+
+
+def _foreign(source: Source) -> Iterator[Cursor]:
+    """Functions with a body that come from no file of the driver's."""
+    for unit in source.units:
+        for cursor in unit.cursor.get_children():
+            is_function = cursor.kind is KINDS.FUNCTION_DECL and cursor.is_definition()
+            if is_function and str(cursor.extent.start.file) not in source.files:
+                yield cursor

@@ -1,0 +1,112 @@
+"""Expressions with what stands around them, and what they have to do with bit field groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .cursors import KINDS, TRANSPARENT, Cursor, bare, binary_operator, cindex, unary_operator
+from .description import Description, Field
+
+POINTER, RECORD = cindex.TypeKind.POINTER, cindex.TypeKind.RECORD
+ARRAYS = (cindex.TypeKind.CONSTANTARRAY, cindex.TypeKind.INCOMPLETEARRAY, cindex.TypeKind.VARIABLEARRAY)
+STEPS = ("x++", "x--", "++x", "--x")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A cursor and the way up from it."""
+
+    cursor: Cursor
+    parent: Node | None = None
+
+    @property
+    def around(self) -> Node | None:
+        """The nearest node above that is more than parentheses or an implicit conversion."""
+        above = self.parent
+        while above is not None and above.cursor.kind in TRANSPARENT:
+            above = above.parent
+        return above
+
+    @property
+    def above(self) -> Iterator[Node]:
+        node = self.parent
+        while node is not None:
+            yield node
+            node = node.parent
+
+    def is_first_of(self, node: Node) -> bool:
+        """Whether this is (in) the first operand of a node."""
+        first = next(iter(node.cursor.get_children()), None)
+        below = self
+        while below.parent is not None and below.parent is not node:
+            below = below.parent
+        return first is not None and below.cursor == first
+
+
+def nodes(cursor: Cursor, parent: Node | None = None) -> Iterator[Node]:
+    """The cursor and all below it, each knowing what it stands in."""
+    waiting = [Node(cursor, parent)]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(Node(child, node) for child in reversed(list(node.cursor.get_children())))
+
+
+def record(kind: Any, description: Description) -> str | None:
+    """The group that a type is, itself and no pointer to it."""
+    kind = kind.get_canonical()
+    name = str(kind.get_declaration().spelling) if kind.kind is RECORD else ""
+    return name if name in description.groups else None
+
+
+def pointee(kind: Any, description: Description) -> str | None:
+    """The group that a type points to."""
+    kind = kind.get_canonical()
+    return record(kind.get_pointee(), description) if kind.kind is POINTER else None
+
+
+def value(kind: Any, description: Description) -> str | None:
+    """The group that a type holds, by itself or in an array."""
+    kind = kind.get_canonical()
+    while kind.kind in ARRAYS:
+        kind = kind.element_type.get_canonical()
+    return record(kind, description)
+
+
+def owner(cursor: Cursor, description: Description) -> str | None:
+    """The group that a member expression's member belongs to."""
+    declared = cursor.referenced if cursor.kind in (KINDS.MEMBER_REF_EXPR, KINDS.MEMBER_REF) else None
+    if declared is None or declared.kind is not KINDS.FIELD_DECL:
+        return None
+    name = str(declared.semantic_parent.spelling)
+    return name if name in description.groups else None
+
+
+def field(cursor: Cursor, description: Description) -> Field | None:
+    """The field that a member expression names."""
+    group = owner(cursor, description)
+    member = description.groups[group].member(cursor.spelling) if group else None
+    return member if isinstance(member, Field) else None
+
+
+def accesses(cursor: Cursor, description: Description) -> bool:
+    """Whether a field is named somewhere in it."""
+    return any(field(node.cursor, description) for node in nodes(cursor))
+
+
+def has_effect(cursor: Cursor, description: Description) -> bool:
+    """Whether evaluating it twice differs from once: a call, an assignment, an access."""
+    return any(
+        inner.kind in (KINDS.CALL_EXPR, KINDS.COMPOUND_ASSIGNMENT_OPERATOR, KINDS.StmtExpr)
+        or (inner.kind is KINDS.BINARY_OPERATOR and binary_operator(inner) == "=")
+        or (inner.kind is KINDS.UNARY_OPERATOR and unary_operator(inner) in STEPS)
+        or field(inner, description) is not None
+        for inner in (node.cursor for node in nodes(cursor))
+    )
+
+
+def operand(cursor: Cursor) -> Cursor:
+    """The first expression below, without what is transparent around it."""
+    return bare(next(child for child in cursor.get_children() if child.kind.is_expression()))

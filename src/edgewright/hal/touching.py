@@ -1,0 +1,166 @@
+"""Accesses to fields that are refused: forbidden by the field's attributes, or not to be rewritten safely."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from .cursors import KINDS, Cursor, bare, binary_operator, constant, place, span, unary_operator
+from .description import Description, Field, Mode
+from .nodes import ARRAYS, STEPS, Node, accesses, field, has_effect, nodes, owner
+from .refusal import Refusal
+from .source import Source
+
+_NAME = "name the field in the function: gpio->dir = 1"
+
+
+def member_misuses(node: Node, description: Description, source: Source) -> Iterator[Refusal]:
+    """What is wrong with a member expression, if it is one of a group."""
+    cursor = node.cursor
+    if (group := owner(cursor, description)) is None:
+        return
+    here = place(cursor)
+    if cursor.kind is KINDS.MEMBER_REF:
+        yield Refusal(
+            here,
+            f"'{group}::{cursor.spelling}' stands in offsetof or an initialiser",
+            "where it lies is not fixed",
+        )
+    elif _is_hidden(cursor, source):
+        yield Refusal(here, f"a macro hides an access to '{group}::{cursor.spelling}'", _NAME)
+    elif (where := _closed(node)) is not None:
+        yield Refusal(here, f"'{group}::{cursor.spelling}' {where[0]}", where[1])
+    elif (found := field(cursor, description)) is None:
+        yield from _child_misuses(node, f"'{group}::{cursor.spelling}'")
+    else:
+        yield from _field_misuses(node, found, f"'{group}::{cursor.spelling}'", description)
+
+
+def _is_hidden(cursor: Cursor, source: Source) -> bool:
+    """Whether the member's name, or the arrow before it, is not written where the access is."""
+    at = cursor.location
+    text = source.files.get(str(at.file), b"")
+    name = str(cursor.spelling).encode()
+    if not re.match(rb"%s\b" % re.escape(name), text[at.offset : at.offset + len(name) + 1]):
+        return True
+    base = next((child for child in cursor.get_children() if child.kind.is_expression()), None)
+    between = text[span(base)[1] : at.offset] if base is not None else b""
+    return re.sub(rb"/\*.*?\*/|//[^\n]*|\\\r?\n|\s", b"", between, flags=re.DOTALL) not in (b"->", b".")
+
+
+def _closed(node: Node) -> tuple[str, str] | None:
+    """What an access stands in that it cannot be rewritten in."""
+    read_it = "read it into a variable first"
+    for above in node.above:
+        kind = above.cursor.kind
+        if kind is KINDS.StmtExpr:
+            return "is accessed in a statement expression", "write a function instead"
+        if kind is KINDS.ASM_STMT:
+            return "is an operand of inline assembly", read_it
+        if kind is KINDS.GENERIC_SELECTION_EXPR:
+            return "is accessed in _Generic", read_it
+        if kind is KINDS.CXX_UNARY_EXPR:
+            return "is measured with sizeof or _Alignof", "the size of a field in memory is not fixed"
+        if kind is KINDS.STATIC_ASSERT:
+            return "stands in a static assertion", "a field has no constant value"
+        if kind is KINDS.VAR_DECL and (where := _closed_by_variable(node, above.cursor)):
+            return where
+        if kind is KINDS.TYPEDEF_DECL:
+            return "stands in typeof", "write the type"
+    return None
+
+
+def _closed_by_variable(node: Node, variable: Cursor) -> tuple[str, str] | None:
+    if variable.semantic_parent.kind is KINDS.TRANSLATION_UNIT or str(variable.storage_class).endswith("STATIC"):
+        return "stands in the initialiser of a static variable", "set the variable in a function"
+    if "typeof" in variable.type.spelling:
+        return "stands in typeof", "write the type"
+    if variable.type.get_canonical().kind is ARRAYS[2]:
+        return "is the size of an array", "read it into a variable first"
+    return None
+
+
+def _child_misuses(node: Node, name: str) -> Iterator[Refusal]:
+    """A group in a group is stepped through, indexed, or pointed to; an array of groups is indexed, nothing else."""
+    around, here = node.around, place(node.cursor)
+    if node.cursor.type.get_canonical().kind in ARRAYS and not _is_indexed(node, around):
+        yield Refusal(here, f"{name}, an array of groups, is used without an index", "write &gpio->pads[0]")
+
+
+def _field_misuses(node: Node, found: Field, name: str, description: Description) -> Iterator[Refusal]:
+    here, around = place(node.cursor), node.around
+    if found.count is not None:
+        if not _is_indexed(node, around):
+            yield Refusal(here, f"{name} is an array and used without an index: the address of a field", _NAME)
+            return
+        assert around is not None
+        node, around = around, around.around
+    use = _use(node, around)
+    if use == "&":
+        yield Refusal(
+            here, f"the address of {name}", "fields have none; pass the group's pointer, and name the field there"
+        )
+    if use in ("=", "op=") and found.mode is Mode.RO:
+        yield Refusal(here, f"{name} is ro and written")
+    if use in ("read", "op=") and found.mode is Mode.WO:
+        yield Refusal(here, f"{name} is wo and read", "write it with =" if use == "op=" else "")
+    if use == "op=":
+        yield from _update_misuses(node.cursor, here, found, name, description)
+
+
+def _use(node: Node, around: Node | None) -> str:
+    """How an expression is used: "read", "=", "op=" or "&"."""
+    if around is None:
+        return "read"
+    kind = around.cursor.kind
+    if kind is KINDS.UNARY_OPERATOR:
+        operator = unary_operator(around.cursor)
+        return "op=" if operator in STEPS else "&" if operator == "&" else "read"
+    if kind is KINDS.COMPOUND_ASSIGNMENT_OPERATOR and node.is_first_of(around):
+        return "op="
+    if kind is KINDS.BINARY_OPERATOR and binary_operator(around.cursor) == "=" and node.is_first_of(around):
+        return "="
+    return "read"
+
+
+def _update_misuses(
+    cursor: Cursor, here: Any, found: Field, name: str, description: Description
+) -> Iterator[Refusal]:
+    if found.w1c:
+        yield Refusal(
+            here, f"{name} is w1c and updated: writing back what was read clears it all", "write the bits with ="
+        )
+    if found.fifo or found.clear_on_read:
+        what = "a fifo" if found.fifo else "cleared by reading"
+        yield Refusal(here, f"{name} is {what}, and an update reads it", "read and write it in two statements")
+    inside = [node.cursor for node in nodes(cursor)]
+    reads = sum(field(part, description) is not None for part in inside)  # the updated field is one of them
+    if reads > 1 or any(has_effect(part, description) for part in inside if not accesses(part, description)):
+        what = f"{name} is updated through an index or pointer with an effect, which would be evaluated twice"
+        yield Refusal(here, what, "put the index or pointer into a variable first")
+
+
+def _is_indexed(node: Node, around: Node | None) -> bool:
+    return around is not None and around.cursor.kind is KINDS.ARRAY_SUBSCRIPT_EXPR and node.is_first_of(around)
+
+
+def index_misuses(node: Node, description: Description, source: Source) -> Iterator[Refusal]:
+    """A constant index beyond the array."""
+    parts = list(node.cursor.get_children())
+    array = bare(parts[0])
+    group = owner(array, description)
+    if len(parts) != 2 or group is None:
+        return
+    count = description.groups[group].member(array.spelling).count
+    index = constant(parts[1])
+    if count is not None and index is not None and not 0 <= index < count:
+        what = f"index {index} of '{group}::{array.spelling}', which has {count} elements"
+        yield Refusal(place(node.cursor), what, f"take 0 to {count - 1}")
+
+
+def foreign_misuses(cursor: Cursor, description: Description) -> Iterator[Refusal]:
+    """Accesses in a function of a header that is not the driver's."""
+    if accesses(cursor, description):
+        what = f"'{cursor.spelling}' accesses fields in a header that is marked as the system's"
+        yield Refusal(place(cursor), what, "make it a header of the driver")

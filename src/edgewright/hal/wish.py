@@ -1,0 +1,26 @@
+"""What a layout is to be best at, and within which limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# What one byte of code, one bus access (ten for each loop around it) and one byte of the map weigh. Where one is
+# asked for, the others only break ties. Balanced: an access is worth half a byte of code, a word of the map a 25th.
+WEIGHTS = {
+    "balanced": (100, 50, 1),
+    "code": (1000, 10, 1),
+    "accesses": (10, 1000, 1),
+    "map": (10, 5, 100_000),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    max_map: int | None = None  # bytes, all devices together
+    minimise: str = "balanced"  # "code", "accesses", "map"
+    power_of_two: bool = True  # strides of what is indexed at run time, where the limit allows it
+
+    @property
+    def weights(self) -> tuple[int, int, int]:
+        """The weights of a byte of code, an access and a byte of the map."""
+        return WEIGHTS[self.minimise]
