@@ -18,10 +18,12 @@ MAY_IMPORT = {
     "dataflow": ("memory", "program", "network", "platform"),
     "emit": ("dataflow", "memory", "program", "network", "platform"),
     "tiling": ("emit", "dataflow", "memory", "program", "network", "platform"),
-    "report": ("tiling", "emit", "dataflow", "memory", "program", "network", "platform"),
+    "hal": ("emit",),
+    "report": ("hal", "tiling", "emit", "dataflow", "memory", "program", "network", "platform"),
     "cli": (
         "compiling",
         "report",
+        "hal",
         "tiling",
         "emit",
         "dataflow",

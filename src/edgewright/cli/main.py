@@ -8,6 +8,7 @@ from ..errors import EdgewrightError
 from .boards import boards
 from .compile import compile_
 from .csdf import csdf
+from .hal import hal
 from .inspect import inspect
 from .layout import layout
 from .plan import plan
@@ -32,5 +33,5 @@ def main() -> None:
     """Runs trained CNNs on small hardware in the least memory, with proof."""
 
 
-for verb in (inspect, plan, compile_, run, csdf, layout, boards, sample):
+for verb in (inspect, plan, compile_, run, csdf, layout, hal, boards, sample):
     main.add_command(verb)

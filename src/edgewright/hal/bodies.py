@@ -128,8 +128,8 @@ class _Statements:
             case _:
                 self._simple(cursor, scope, labelled)
 
-    def _open(self, cursor: Cursor, scope: Span | None, labelled: bool) -> None:
-        """From here on, accesses stand in this statement."""
+    def _open(self, cursor: Cursor, scope: Span | None, labelled: bool, again: bool = False) -> None:
+        """From here on, accesses stand in this statement; `again`: in a part of a loop that runs many times."""
         first, last = span(cursor)
         end = _END.match(self.evaluate.text, last)
         is_declared = cursor.kind is KINDS.DECL_STMT
@@ -138,9 +138,8 @@ class _Statements:
         whole = bare(cursor) if cursor.kind.is_expression() else None
         events = len(self.build.blocks[self.build.at].events)
         where = (first, last) if scope is None else (first, scope[1])
-        self.evaluate.frame = Frame(
-            (first, last), where, scope is not None, labelled, whole, self.build.at, events
-        )
+        block = _NEVER if again else self.build.at
+        self.evaluate.frame = Frame((first, last), where, scope is not None, labelled, whole, block, events)
 
     def _simple(self, cursor: Cursor, scope: Span | None, labelled: bool) -> None:
         """A declaration, an expression, a return: no control inside but that of expressions."""
@@ -215,7 +214,7 @@ class _Statements:
                 end = self.build.at
             with self.build.guarded():
                 self.build.start(end, *self.build.continues.pop())
-                self._open(cursor, None, False)
+                self._open(cursor, None, False, again=True)
                 if step is not None:
                     self.evaluate.value(step)
             if cursor.kind is KINDS.DO_STMT:
@@ -230,11 +229,12 @@ class _Statements:
         """The condition's first block and the one that decides."""
         with self.build.guarded():
             head = self.build.start(before)
-            self._open(cursor, None, False)
+            self._open(cursor, None, False, again=True)
             found = NOTHING if condition is None else self.evaluate.value(condition)
             return head, self.build.decide(found)
 
 
+_NEVER = -1  # no block: nothing in such a part can move in front of its statement
 _COMPLETE = (KINDS.IF_STMT, KINDS.WHILE_STMT, KINDS.FOR_STMT, KINDS.SWITCH_STMT)
 _Parts = tuple[Cursor | None, Cursor | None, Cursor | None, Cursor]
 

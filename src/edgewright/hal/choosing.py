@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..errors import Infeasible, InputError
-from .design import Analysis
+from .design import Analysis, Design
+from .designing import designed
 from .judge import faults
 from .layout import Layout
 from .lock import RELOCK, Lock
@@ -17,12 +18,18 @@ from .spaces import Joint, Space, Spaces
 from .wish import Wish
 
 
-def chosen_layout(
+def chosen_design(
     analysis: Analysis, method: str = "optimal", wish: Wish | None = None, lock: Lock | None = None
+) -> Design:
+    """The driver laid out by `method` ("optimal" or "paper"), with all that `lock` knows left where it was."""
+    return designed(analysis, lambda joints: chosen_layout(analysis, joints, method, wish or Wish(), lock))
+
+
+def chosen_layout(
+    analysis: Analysis, joints: Sequence[Joint], method: str, wish: Wish, lock: Lock | None = None
 ) -> Layout:
-    """The layout by `method` ("optimal" or "paper"), with everything that `lock` knows left where it was."""
-    wish = wish or Wish()
-    description, spaces, joints = analysis.description, analysis.spaces, analysis.joints
+    """The layout for these joints, judged."""
+    description, spaces = analysis.description, analysis.spaces
 
     def arrange(some: Spaces, theirs: Sequence[Joint]) -> Layout:
         return (
@@ -37,14 +44,14 @@ def chosen_layout(
         # Whoever lays out wants to know of every space; those without new slots are empty.
         nothing = {name: Space(name, ()) for name in spaces}
         layout = locked(description, spaces, lock, lambda new: arrange({**nothing, **new}, _among(joints, new)))
-    _check(analysis, layout, wish, lock)
+    _check(analysis, joints, layout, wish, lock)
     return layout
 
 
-def _check(analysis: Analysis, layout: Layout, wish: Wish, lock: Lock | None) -> None:
+def _check(analysis: Analysis, joints: Sequence[Joint], layout: Layout, wish: Wish, lock: Lock | None) -> None:
     """Raises where the layout breaks a rule or its limit: a lock may ask for what the source no longer allows."""
     description = analysis.description
-    if lock and (found := faults(description, analysis.spaces, layout, analysis.joints)):
+    if lock and (found := faults(description, analysis.spaces, layout, joints)):
         raise InputError(f"lock file '{lock.path}' contradicts the source: {'; '.join(found)}; {RELOCK}")
     size = layout.map_bytes(description)
     if wish.max_map is not None and size > wish.max_map:

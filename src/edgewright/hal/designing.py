@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from .bodies import read_functions
@@ -12,6 +13,7 @@ from .design import Analysis, Design
 from .flattening import flatten
 from .groups import describe
 from .joints import clusters_of, joints_of
+from .judge import faults
 from .layout import Layout
 from .meaning import Natures
 from .merge import merged
@@ -20,6 +22,7 @@ from .misuse import misuses
 from .naive import lay_out_naive
 from .refusal import Refused
 from .source import read_source
+from .spaces import Joint
 
 
 def analyse(
@@ -36,7 +39,7 @@ def analyse(
     regions = {function.name: regions_of(function, natures) for function in functions}
     spaces, uses = flatten(description, functions)
     clusters = [c for f in functions for c in clusters_of(f, regions[f.name], uses, natures)]
-    return Analysis(source, description, functions, regions, spaces, uses, tuple(joints_of(clusters, spaces)))
+    return Analysis(source, description, functions, regions, spaces, uses, tuple(joints_of(clusters)))
 
 
 def design(analysis: Analysis, layout: Layout) -> Design:
@@ -47,6 +50,37 @@ def design(analysis: Analysis, layout: Layout) -> Design:
         for function in analysis.functions
     }
     return Design(analysis, layout, merging)
+
+
+def designed(analysis: Analysis, lay_out: Callable[[Sequence[Joint]], Layout]) -> Design:
+    """The driver with the layout that `lay_out` makes for it, sound for what is merged in the end.
+
+    Layouts rest on what could be merged; where moves hinder each other some of it is not, and a write that was to fill
+    its register would have to put something back. Then the layout is made anew, for what is merged for certain.
+    """
+    for joints in (analysis.joints, _apart(analysis.joints)):
+        made = design(analysis, lay_out(joints))
+        if not faults(analysis.description, analysis.spaces, made.layout, real_joints(made)):
+            return made
+    raise AssertionError("a layout for single writes is sound for merged ones")
+
+
+def real_joints(made: Design) -> tuple[Joint, ...]:
+    """What a design really accesses at once."""
+    analysis = made.analysis
+    merged_uses = [list(merge.uses) for merging in made.merging.values() for merge in merging.merges]
+    inside = {(use.access.function, use.access.number) for uses in merged_uses for use in uses}
+    single = [[use] for key, use in analysis.uses.items() if key not in inside]
+    return tuple(joints_of([*merged_uses, *single]))
+
+
+def _apart(joints: Sequence[Joint]) -> tuple[Joint, ...]:
+    """The joints with every write by itself."""
+    return tuple(
+        part
+        for joint in joints
+        for part in ([replace(joint, slots=(slot,)) for slot in joint.slots] if joint.writes else [joint])
+    )
 
 
 def naive(analysis: Analysis) -> Design:

@@ -1,4 +1,4 @@
-"""Halstead's metrics of C, by rules that are written down here: those of Testwell CMT++, which many tools follow.
+"""Halstead's metrics of C, by rules that are written down here; they follow those of Testwell CMT++.
 
 A source is counted as its developer writes it, before the preprocessor:
 

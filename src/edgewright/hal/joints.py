@@ -11,7 +11,7 @@ from .functions import Function
 from .meaning import Natures
 from .merging import Kept
 from .paths import Paths
-from .spaces import Joint, Spaces, Use
+from .spaces import Joint, Use
 
 Uses = Mapping[tuple[str, int], Use]
 
@@ -87,12 +87,12 @@ def kept_apart(function: Function, regions: Regions, uses: Uses, natures: Nature
     return found
 
 
-def joints_of(clusters: Iterable[list[Use]], spaces: Spaces) -> list[Joint]:
+def joints_of(clusters: Iterable[list[Use]]) -> list[Joint]:
     """What the layout should bring together, one joint for each cluster."""
-    return [_joint(cluster, spaces) for cluster in clusters]
+    return [_joint(cluster) for cluster in clusters]
 
 
-def _joint(cluster: list[Use], spaces: Spaces) -> Joint:
+def _joint(cluster: list[Use]) -> Joint:
     use = cluster[0]
     access = use.access
     order = tuple(dict.fromkeys(use.slot for use in cluster))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 
 from .description import Description, Field, Mode, Target
 
@@ -14,7 +15,7 @@ class Nature:
     reading_acts: bool  # reading does something: read alone, once for each read in the source, never speculatively
     writing_acts: bool  # writing does something whatever the value: no write that the source does not have
     changes: bool  # two reads may differ though nothing was written: they are never made one
-    by_hardware: bool  # the peripheral writes it too: reading and writing it back could undo that
+    by_hardware: bool  # the peripheral writes it at times of its own: reading and writing it back could undo that
     neutral: bool  # writing 0 leaves it as it is (ro, w1c, w1s)
     readable: bool
     writable: bool
@@ -29,20 +30,27 @@ class Nature:
         return self.readable and self.writable and not (self.acts or self.by_hardware or self.neutral)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Natures:
     """The nature of every field of a description."""
 
     description: Description
+    _known: dict[tuple[str, str], Nature] = dataclass_field(default_factory=dict, compare=False, repr=False)
 
     def of(self, group: str, name: str) -> Nature:
+        known = self._known.get((group, name))
+        if known is None:
+            known = self._known[group, name] = self._nature(group, name)
+        return known
+
+    def _nature(self, group: str, name: str) -> Nature:
         field = self.description.field(group, name)
         own = Target(group, name)
         return Nature(
             reading_acts=any(target != own for target in field.rse) or field.clear_on_read or field.fifo,
             writing_acts=bool(field.wse) or field.fifo,
             changes=_changes(field, own),
-            by_hardware=_changes(field, own) or self._is_touched(own),
+            by_hardware=_changes(field, own) or self._is_written_for(own),
             neutral=field.mode is Mode.RO or field.w1c or field.w1s,
             readable=field.mode is not Mode.WO,
             writable=field.mode is not Mode.RO,
@@ -56,12 +64,17 @@ class Natures:
             if target.member is None or target.group == group
         )
 
-    def _is_touched(self, own: Target) -> bool:
+    def _is_written_for(self, own: Target) -> bool:
+        """Whether some write makes the peripheral write the field, at once or later.
+
+        A read that touches it (rse) acts there and then, so that what is read and put back afterwards is its new value.
+        """
         assert own.member is not None
         return any(
-            self.touched((*other.rse, *other.wse), own.group, own.member)
+            self.touched(other.wse, own.group, own.member)
             for group in self.description.groups.values()
             for other in group.fields
+            if (group.name, other.name) != (own.group, own.member)
         )
 
 

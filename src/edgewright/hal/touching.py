@@ -135,8 +135,9 @@ def _update_misuses(
         what = "a fifo" if found.fifo else "cleared by reading"
         yield Refusal(here, f"{name} is {what}, and an update reads it", "read and write it in two statements")
     inside = [node.cursor for node in nodes(cursor)]
-    reads = sum(field(part, description) is not None for part in inside)  # the updated field is one of them
-    if reads > 1 or any(has_effect(part, description) for part in inside if not accesses(part, description)):
+    reads = {span(part) for part in inside if part.kind is KINDS.MEMBER_REF_EXPR and field(part, description)}
+    # The updated field is one of them.
+    if len(reads) > 1 or any(has_effect(part, description) for part in inside if not accesses(part, description)):
         what = f"{name} is updated through an index or pointer with an effect, which would be evaluated twice"
         yield Refusal(here, what, "put the index or pointer into a variable first")
 

@@ -1,0 +1,114 @@
+"""`edgewright hal`: the registers that driver code wants, the HAL for them, and the driver rewritten to use it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..errors import InputError
+from .common import Size, json_option
+
+_file = click.Path(path_type=Path)
+RDL_KINDS = ("html", "ipxact", "regblock", "cheader")
+
+
+def _show_include(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value:
+        click.echo(f"-I{Path(__file__).parent.parent / 'hal' / 'include'}")
+        ctx.exit()
+
+
+def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[str, ...]:
+    kinds = tuple(dict.fromkeys(kind.strip() for kind in value.split(","))) if value else ()
+    if wrong := [kind for kind in kinds if kind not in RDL_KINDS]:
+        raise click.BadParameter(f"'{wrong[0]}' is none of {', '.join(RDL_KINDS)}")
+    return kinds
+
+
+@click.command()
+@click.argument("files", type=_file, nargs=-1, required=True, metavar="FILES...")
+@click.option(
+    "-o", "--output", type=_file, help="Folder for the driver, its HAL and all descriptions of the registers."
+)
+@click.option("--explain", is_flag=True, help="Regions, conflicts, what was merged and what not, and why.")
+@click.option("--check", is_flag=True, help="Parse and check only.")
+@click.option("--verify", is_flag=True, help="Run naive and generated code on a virtual prototype and compare.")
+@click.option(
+    "--target",
+    type=click.Choice(["rv32imc", "cortex-m0plus", "cortex-m4"]),
+    default="rv32imc",
+    show_default=True,
+    help="Processor of the prototype.",
+)
+@click.option("--model", type=_file, metavar="FILE.py", help="How the peripherals behave, for --verify.")
+@click.option(
+    "--max-map", type=Size(), metavar="BYTES", help="Limit for the register maps of all devices together."
+)
+@click.option(
+    "--minimise",
+    "--minimize",
+    type=click.Choice(["balanced", "code", "accesses", "map"]),
+    default="balanced",
+    show_default=True,
+    help="What the layout is best at.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(["optimal", "paper"]),
+    default="optimal",
+    show_default=True,
+    help="How the layout is found.",
+)
+@click.option(
+    "--bus",
+    type=click.Choice(["8", "16", "32", "64"]),
+    help="Bits of the bus, for devices that declare none.  [default: 32]",
+)
+@click.option("--byte-lanes", is_flag=True, help="The bus can also access single bytes of a word.")
+@click.option(
+    "-I", "includes", type=_file, multiple=True, metavar="DIR", help="Where headers are. May be given again."
+)
+@click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", help="Define a macro. May be given again.")
+@click.option(
+    "--lock", type=_file, help="Lock file: fields in it keep their places.  [default: the one in OUTPUT]"
+)
+@click.option("--relock", is_flag=True, help="Lay out anew, whatever the lock file says.")
+@click.option(
+    "--pareto", is_flag=True, help="Size of the map against code and accesses: every layout worth having."
+)
+@click.option(
+    "--rdl",
+    metavar="KIND,...",
+    callback=_rdl_kinds,
+    help=f"What PeakRDL is to make as well: {', '.join(RDL_KINDS)}.",
+)
+@click.option("--page", type=_file, help="Write a self-contained page that shows the registers and the savings.")
+@click.option(
+    "--include",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_include,
+    help="Print the compiler flag for edgewright_hal.h and end.",
+)
+@json_option
+def hal(**options: Any) -> None:
+    """Derives the registers that driver code in FILES wants, and generates HAL and driver for them.
+
+    Ends with status 1 when the source is refused or verification finds a difference; then nothing is written.
+    """
+    if options["model"] and not options["verify"]:
+        raise click.UsageError("--model is for --verify")
+    if options["lock"] and options["relock"] and not options["output"]:
+        raise click.UsageError("--relock needs -o: without it no lock file is written")
+    if options["rdl"] and not options["output"]:
+        raise click.UsageError("--rdl needs -o: it writes folders of files")
+    try:
+        from .hal_steps import Asked, run
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "clang":
+            raise
+        raise InputError("drivers are read with libclang: pip install 'edgewright[hal]'") from error
+    run(Asked(**options))

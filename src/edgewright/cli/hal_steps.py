@@ -1,0 +1,232 @@
+"""What `edgewright hal` does, step by step. Apart from its options, because libclang is an extra."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from .. import words
+from ..errors import EdgewrightError, InputError
+from ..files import write_together
+from ..hal.choosing import chosen_design
+from ..hal.description import Bus
+from ..hal.design import Analysis, Design
+from ..hal.designing import analyse, naive
+from ..hal.export import exports
+from ..hal.export.record import record, refused_record
+from ..hal.front import FrontPoint, layout_front
+from ..hal.generate import generate
+from ..hal.lock import Lock, lock_text, read_lock
+from ..hal.refusal import Refused
+from ..hal.verify import Verification, load_model, verify
+from ..hal.wish import Wish
+from ..report.hal_page import hal_page
+from .common import console, print_json, working
+from .hal_tables import explanation, front_table, functions_table, registers_table, summary, verification_table
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options of the verb."""
+
+    files: tuple[Path, ...]
+    output: Path | None
+    explain: bool
+    check: bool
+    verify: bool
+    target: str
+    model: Path | None
+    max_map: int | None
+    minimise: str
+    method: str
+    bus: str | None
+    byte_lanes: bool
+    includes: tuple[Path, ...]
+    defines: tuple[str, ...]
+    lock: Path | None
+    relock: bool
+    pareto: bool
+    rdl: tuple[str, ...]
+    page: Path | None
+    as_json: bool
+
+    @property
+    def name(self) -> str:
+        return self.files[0].stem
+
+    @property
+    def declared_bus(self) -> Bus | None:
+        """The bus for devices that declare none; None where the options say nothing."""
+        if self.bus is None and not self.byte_lanes:
+            return None
+        width = int(self.bus or 32)
+        return Bus(width, 8 if self.byte_lanes else width)
+
+    @property
+    def lock_file(self) -> Path | None:
+        if self.lock or not self.output:
+            return self.lock
+        return self.output / f"{self.name}.lock.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What came out."""
+
+    design: Design
+    before: Design
+    front: tuple[FrontPoint, ...] = ()
+    verification: Verification | None = None
+
+
+def run(asked: Asked) -> None:
+    """The whole verb; refused sources end it with status 1."""
+    try:
+        with working(f"reading {asked.files[0].name}"):
+            analysis = analyse(asked.files, asked.includes, asked.defines, asked.declared_bus)
+    except Refused as error:
+        _show_refused(error, asked.as_json)
+        raise click.exceptions.Exit(1) from error
+    if asked.check:
+        _show_checked(analysis, asked.as_json)
+        return
+    made = _made(analysis, asked)
+    is_sound = made.verification is None or made.verification.is_equal
+    files = _files(made, asked) if is_sound else {}
+    _write(files, analysis)
+    if asked.as_json:
+        print_json(_record(made, list(map(str, files))))
+    else:
+        _print(made, asked, list(files))
+    if not is_sound:
+        raise EdgewrightError("the generated code does not do what the source says; nothing was written")
+
+
+def _show_refused(error: Refused, as_json: bool) -> None:
+    if as_json:
+        print_json(refused_record(error.refusals))
+        return
+    for refusal in error.refusals:
+        hint = f" ({refusal.hint})" if refusal.hint else ""
+        click.echo(f"{refusal.place}: {refusal.what}{hint}", err=True)
+    places = words.plural(len(error.refusals), "place")
+    click.echo(f"Error: the driver is refused for {places}; nothing was written", err=True)
+
+
+def _show_checked(analysis: Analysis, as_json: bool) -> None:
+    description = analysis.description
+    counts = {
+        "groups": len(description.groups),
+        "fields": sum(len(list(group.fields)) for group in description.groups.values()),
+        "devices": len(description.devices),
+        "functions": len(analysis.functions),
+        "accesses": sum(len(function.accesses) for function in analysis.functions),
+    }
+    if as_json:
+        print_json({"refused": [], **counts})
+        return
+    told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    console.print(f"nothing to refuse: {told}", style="green")
+
+
+def _made(analysis: Analysis, asked: Asked) -> Made:
+    wish = Wish(asked.max_map, asked.minimise)
+    with working("laying out registers"):
+        found = chosen_design(analysis, asked.method, wish, _lock(asked))
+        front = layout_front(analysis.description, analysis.spaces, analysis.joints) if asked.pareto else ()
+    if not asked.verify:
+        return Made(found, naive(analysis), front)
+    models = load_model(asked.model) if asked.model else None
+    with working(f"running both on {asked.target}"):
+        verification = verify(
+            analysis, found, target=asked.target, model=models, includes=asked.includes, defines=asked.defines
+        )
+    return Made(found, naive(analysis), front, verification)
+
+
+def _lock(asked: Asked) -> Lock | None:
+    """The lock to obey. One in the output folder, or one that is still to be written there, may be missing."""
+    path = asked.lock_file
+    if path is None or asked.relock or (asked.output and not path.exists()):
+        return None
+    return read_lock(path)
+
+
+def _files(made: Made, asked: Asked) -> dict[Path, str | bytes]:
+    """All files to write; nothing is written yet."""
+    files: dict[Path, str | bytes] = {}
+    page = (
+        hal_page(made.design, made.before, name=asked.name, front=made.front) if asked.page or asked.output else ""
+    )
+    if asked.page:
+        files[asked.page] = page
+    if asked.output is None:
+        return files
+    out, name = asked.output, asked.name
+    texts: Mapping[str, str | bytes] = {**generate(made.design, name), **exports(made.design, name, asked.rdl)}
+    files |= {out / file: text for file, text in texts.items()}
+    files[out / f"{name}.html"] = page
+    files[asked.lock_file or out / f"{name}.lock.json"] = lock_text(made.design)
+    listed = [str(path) for path in (*files, out / f"{name}.json")]
+    files[out / f"{name}.json"] = json.dumps(_record(made, listed), indent=1) + "\n"
+    return files
+
+
+def _write(files: Mapping[Path, str | bytes], analysis: Analysis) -> None:
+    """All of them or none; folders that were made for nothing are taken away again."""
+    sources = {Path(file).resolve() for file in analysis.source.files}
+    if clash := next((path for path in files if path.resolve() in sources), None):
+        raise InputError(
+            f"'{clash}' is a source of the driver and would be overwritten. Give another folder with -o."
+        )
+    made: list[Path] = []
+    try:
+        for folder in sorted({parent for path in files for parent in path.parents if not parent.exists()}):
+            folder.mkdir()
+            made.append(folder)
+        write_together(files)
+    except (OSError, InputError) as error:
+        for folder in reversed(made):
+            with suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"cannot make folder '{error.filename}': {error.strerror}") from error
+
+
+def _record(made: Made, files: Sequence[str]) -> dict[str, Any]:
+    found = record(made.design, made.before, files)
+    if made.front:
+        found["pareto"] = [{"map_bytes": p.map_bytes, "code": p.code, "accesses": p.accesses} for p in made.front]
+    if made.verification:
+        found["verification"] = {**asdict(made.verification), "is_equal": made.verification.is_equal}
+    return found
+
+
+def _print(made: Made, asked: Asked, written: Sequence[Path]) -> None:
+    if asked.explain:
+        for function in made.design.analysis.functions:
+            console.print(explanation(made.design, function))
+    else:
+        console.print(registers_table(made.design))
+        console.print(functions_table(made.design, made.before))
+    console.print(summary(made.design, made.before))
+    if made.front:
+        console.print(front_table(made.front))
+    if made.verification:
+        console.print(verification_table(made.verification))
+        for difference in made.verification.differences:
+            console.print(escape(str(difference)), style="red")
+    if written:
+        console.print(
+            f"wrote {words.plural(len(written), 'file')}: {escape(', '.join(map(str, written)))}",
+            style="dim",
+            soft_wrap=True,
+        )

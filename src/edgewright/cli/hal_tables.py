@@ -1,0 +1,144 @@
+"""Tables and trees of a driver's design: registers, functions before and after, why accesses stay apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.markup import escape
+from rich.table import Table
+from rich.tree import Tree
+
+from .. import words
+from ..hal.counting import Act, acts, total, totals
+from ..hal.design import Design
+from ..hal.export.table import TableBlock, TableRegister, tables
+from ..hal.front import FrontPoint
+from ..hal.functions import Function
+from ..hal.verify import Verification
+
+MOST = 12  # fields of a register that are named
+
+
+def registers_table(design: Design) -> Table:
+    """What lies where, arrays on one line."""
+    table = Table(title="registers", title_justify="left")
+    for heading in ("devices", "offset", "bits", "fields"):
+        table.add_column(heading, justify="right" if heading in ("offset", "bits") else "left", overflow="fold")
+    for kind in tables(design):
+        names = [device.name for device in design.analysis.description.devices if device.group == kind.group]
+        told = escape(", ".join(names))
+        for entry in kind.entries:
+            for register in entry.registers if isinstance(entry, TableBlock) else (entry,):
+                start = entry.offset if isinstance(entry, TableBlock) else 0
+                offset = f"0x{start + register.offset:X}{_times(entry)}"
+                table.add_row(told, offset, str(register.width), escape(_fields(register)))
+                told = ""  # the devices stand in the first row only
+        table.add_section()
+    return table
+
+
+def _times(entry: TableRegister | TableBlock) -> str:
+    return f" + {entry.stride} i, i < {entry.count}" if entry.count > 1 else ""
+
+
+def _fields(register: TableRegister) -> str:
+    told = [
+        f"{at.path}[{at.bit + at.size - 1}:{at.bit}]" if at.size > 1 else f"{at.path}[{at.bit}]"
+        for at in register.fields[:MOST]
+    ]
+    more = len(register.fields) - MOST
+    return ", ".join(told) + (f" and {more} more" if more > 0 else "")
+
+
+def functions_table(design: Design, before: Design) -> Table:
+    """Accesses in the code of each function: one register for each field, and this layout."""
+    table = Table(title="bus accesses in the code", title_justify="left")
+    for heading in ("function", "before", "after", "merged", "read-modify-writes"):
+        table.add_column(heading, justify="left" if heading == "function" else "right")
+    was = totals(before)
+    for function in design.analysis.functions:
+        now = acts(design, function.name)
+        merged = sum(len(act.numbers) > 1 for act in now)
+        updates = sum(act.is_update for act in now)
+        figures = (was[function.name], total(now), merged, updates)
+        table.add_row(escape(function.name), *(words.count(figure) for figure in figures))
+    return table
+
+
+def summary(design: Design, before: Design) -> str:
+    """The design in one line."""
+    description = design.analysis.description
+    was, now = sum(totals(before).values()), sum(totals(design).values())
+    layout = design.layout
+    proof = "proven best" if layout.optimal else f"by method {layout.made_by}"
+    sizes = layout.map_bytes(description), before.layout.map_bytes(description)
+    saved = f"{was} accesses in the code become {now}"
+    return f"{saved}; register map {sizes[0]:,} B (one register for each field: {sizes[1]:,} B); layout {proof}"
+
+
+def front_table(front: Sequence[FrontPoint]) -> Table:
+    table = Table(title="size of the map against code and accesses (estimated)", title_justify="left")
+    for heading in ("map, B", "code, B", "accesses"):
+        table.add_column(heading, justify="right")
+    for point in front:
+        table.add_row(words.count(point.map_bytes), words.count(point.code), words.count(point.accesses))
+    return table
+
+
+def verification_table(found: Verification) -> Table:
+    """What ran on the prototype, and what it cost with either layout."""
+    table = Table(title=f"verified on {escape(found.target)}, {escape(found.compiler)}", title_justify="left")
+    for heading in ("function", "calls", "accesses", "instructions", "code, B", "result"):
+        table.add_column(heading, justify="left" if heading in ("function", "result") else "right")
+    different = {difference.function for difference in found.differences}
+    for checked in found.functions:
+        was, now = checked.naive, checked.optimised
+        result = "[red]differs[/]" if checked.function in different else "[green]same[/]"
+        if checked.left_out:
+            result = escape(checked.left_out) if not checked.calls else f"{result}; {escape(checked.left_out)}"
+        table.add_row(
+            escape(checked.function),
+            words.count(checked.calls),
+            f"{was.accesses:,} → {now.accesses:,}",
+            f"{was.instructions:,} → {now.instructions:,}",
+            f"{was.code_bytes:,} → {now.code_bytes:,}",
+            result,
+        )
+    return table
+
+
+def explanation(design: Design, function: Function) -> Tree:
+    """One function: its regions with their accesses, what excludes what, what became one and what did not."""
+    tree = Tree(f"[bold]{escape(function.name)}[/]  [dim]{escape(str(function.place))}[/]")
+    regions, merging = design.analysis.regions[function.name], design.merging[function.name]
+    names = {a.number: f"{a.number} {a.kind.value} {a.name}" for a in function.accesses}
+    places = {a.number: f"line {a.place.line}" for a in function.accesses}
+    inside = tree.add("access regions") if regions.regions else tree.add("no accesses")
+    for n, region in enumerate(regions.regions):
+        branch = inside.add(f"region {n}")
+        for number in region:
+            branch.add(f"{escape(names[number])}  [dim]{places[number]}[/]")
+    _pairs(tree, "conflicts", [(c.first, c.second, c.reason) for c in regions.conflicts], names)
+    done = tree.add("bus accesses")
+    for act in acts(design, function.name):
+        done.add(escape(_told(act)))
+    _pairs(tree, "not merged", [(k.first, k.second, k.reason) for k in merging.kept], names)
+    return tree
+
+
+def _pairs(tree: Tree, title: str, pairs: Sequence[tuple[int, int, str]], names: dict[int, str]) -> None:
+    """Pairs with their reasons; those that share the second access and the reason are on one line."""
+    together: dict[tuple[int, str], list[int]] = {}
+    for first, second, reason in pairs:
+        together.setdefault((second, reason), []).append(first)
+    branch = tree.add(title) if pairs else tree
+    for (second, reason), firsts in together.items():
+        told = names[firsts[0]] if len(firsts) == 1 else ", ".join(map(str, firsts))
+        branch.add(f"{escape(told)} [dim]and[/] {escape(names[second])}: {escape(reason)}")
+
+
+def _told(act: Act) -> str:
+    numbers = ", ".join(map(str, act.numbers))
+    merged = f"{numbers} merged" if len(act.numbers) > 1 else numbers
+    how = " (read-modify-write)" if act.is_update else ""
+    return f"{act.kind.value} {act.space}: {', '.join(act.slots)}{how}  <- {merged}"

@@ -1,0 +1,16 @@
+"""Designs as files that other tools read: SystemRDL, CMSIS-SVD, and what PeakRDL makes of the former."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..design import Design
+from .peakrdl import from_peakrdl
+from .svd import svd
+from .systemrdl import system_rdl
+
+
+def exports(design: Design, name: str, rdl: Sequence[str] = ()) -> dict[str, str | bytes]:
+    """The texts of the files by their names; `rdl` asks PeakRDL for more (html, ipxact, regblock, cheader)."""
+    text = system_rdl(design, name)
+    return {f"{name}.rdl": text, f"{name}.svd": svd(design, name), **from_peakrdl(text, rdl, name)}

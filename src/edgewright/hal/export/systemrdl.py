@@ -1,0 +1,108 @@
+"""A design as SystemRDL 2.0: an address map for each kind of device, and one with all devices at their addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..description import Mode
+from ..design import Design
+from .table import Entry, Table, TableBlock, TableField, TableRegister, tables
+from .words import about_field, about_register
+
+_RESERVED = """
+abstract accesstype addressingtype addrmap alias all bit boolean bothedge component componentwidth compact constraint
+default encode enum external false field fullalign hw inside internal level longint mem na negedge nonsticky number
+onreadtype onwritetype posedge property r rclr ref reg regalign regfile rset ruser rw rw1 signal string struct sw this
+true type unsigned w w1 wclr woclr woset wot wr wset wuser wzc wzs wzt precedencetype activehigh activelow arbiter async
+bridge counter desc dontcompare donttest errextbus halt haltenable haltmask hdl_path intr littlendian bigendian lsb0
+msb0 mask name next onread onwrite precedence priority reset resetsignal rsvdset shared sharedextbus singlepulse
+stickybit sticky swacc swmod swwe swwel sync underflow overflow we wel width
+"""
+KEYWORDS = frozenset(_RESERVED.split())
+
+
+def system_rdl(design: Design, name: str) -> str:
+    """The text of a .rdl file; its top is `<name>_map`."""
+    description = design.analysis.description
+    found = tables(design)
+    lines = [f"// Registers of {name}, as edgewright laid them out.", ""]
+    for table in found:
+        lines += [*_map(table), ""]
+    lines.append(f"addrmap {top_name(design, name)} {{")
+    lines.append(f'    name = "{_quoted(name)}";')
+    for device in description.devices:
+        lines.append(f"    {_word(device.group)} {_word(device.name)} @ 0x{device.address:X};")
+    return "\n".join([*lines, "};", ""])
+
+
+def top_name(design: Design, name: str) -> str:
+    """The name of the map with all devices: one that no group has."""
+    word = "".join(c if c.isascii() and c.isalnum() else "_" for c in name)
+    top = f"{word}_map" if word[:1].isalpha() else f"map_{word}"
+    while top in design.analysis.description.groups:
+        top += "_"
+    return top
+
+
+def _map(table: Table) -> Iterator[str]:
+    yield f"addrmap {_word(table.group)} {{"
+    yield f'    name = "{_quoted(table.group)}";'
+    for entry in table.entries:
+        yield ""
+        yield from (f"    {line}" for line in _entry(entry))
+    yield "};"
+
+
+def _entry(entry: Entry) -> Iterator[str]:
+    if isinstance(entry, TableRegister):
+        yield from _register(entry)
+        return
+    yield "regfile {"
+    for register in entry.registers:
+        yield from (f"    {line}" for line in _register(register))
+    yield f"}} {_word(entry.name)}{_where(entry)};"
+
+
+def _register(register: TableRegister) -> Iterator[str]:
+    yield "reg {"
+    yield f'    desc = "{_quoted(about_register(register))}";'
+    yield f"    regwidth = {register.width};"
+    yield f"    accesswidth = {register.width};"
+    for at in register.fields:
+        yield f"    field {{ {' '.join(_properties(at))} }} {_word(at.name)}[{at.bit + at.size - 1}:{at.bit}];"
+    yield f"}} {_word(register.name)}{_where(register)};"
+
+
+def _where(entry: TableRegister | TableBlock) -> str:
+    if entry.count == 1:
+        return f" @ 0x{entry.offset:X}"
+    return f"[{entry.count}] @ 0x{entry.offset:X} += 0x{entry.stride:X}"
+
+
+def _properties(at: TableField) -> Iterator[str]:
+    field, nature = at.field, at.nature
+    yield f"sw = {'r' if field.mode is Mode.RO else 'w' if field.mode is Mode.WO else 'rw'};"
+    yield f"hw = {'w' if field.mode is Mode.RO else 'rw' if nature.by_hardware else 'r'};"
+    is_stored = nature.writable or field.clear_on_read
+    if nature.by_hardware and is_stored:
+        yield "we;"  # the peripheral says when its value counts, so that it does not undo every write of software
+    if field.clear_on_read:
+        yield "onread = rclr;"
+    if field.w1c or field.w1s:
+        yield f"onwrite = {'woclr' if field.w1c else 'woset'};"
+    if nature.reading_acts and not field.clear_on_read:
+        yield "swacc;"
+    if nature.writing_acts:
+        yield "swmod;"
+    if is_stored:
+        yield f"reset = {at.size}'h{at.reset:X};"
+    if about := about_field(at):
+        yield f'desc = "{_quoted(about)}";'
+
+
+def _word(name: str) -> str:
+    return f"\\{name}" if name in KEYWORDS else name
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,226 @@
+"""The registers of a group of fields as documents list them: regular ones as arrays, arrays side by side as blocks."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, takewhile
+
+from ..description import Field
+from ..design import Design
+from ..layout import FieldAt, RegisterAt, elaborate
+from ..meaning import Nature, Natures
+
+_INDEX = re.compile(r"\[(\d+)\]")
+LONGEST = 40  # characters of a register's name
+
+
+@dataclass(frozen=True, slots=True)
+class TableField:
+    name: str  # an identifier, unique in its register
+    path: str  # as C names it: pads[0].dir; of an array, its first element
+    field: Field
+    nature: Nature
+    bit: int
+    size: int
+    low: int
+
+    @property
+    def reset(self) -> int:
+        """What it holds after reset: those bits of the field's reset value that lie here."""
+        return self.field.reset >> self.low & ((1 << self.size) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class TableRegister:
+    """A register, or `count` of them that lie `stride` bytes apart."""
+
+    name: str
+    offset: int
+    width: int
+    fields: tuple[TableField, ...]
+    count: int = 1
+    stride: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TableBlock:
+    """Registers that repeat together; their offsets are from the start of the block."""
+
+    name: str
+    offset: int
+    registers: tuple[TableRegister, ...]
+    count: int
+    stride: int
+
+
+Entry = TableRegister | TableBlock
+Run = list[RegisterAt]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What all devices of one group look like."""
+
+    group: str
+    size: int  # bytes
+    entries: tuple[Entry, ...]  # by offset
+
+
+def tables(design: Design) -> tuple[Table, ...]:
+    """One table for each group that a device has, in the order of the devices."""
+    description = design.analysis.description
+    natures = Natures(description)
+    found: dict[str, Table] = {}
+    registers = elaborate(description, design.analysis.spaces, design.layout)
+    for device in description.devices:
+        if device.group not in found:
+            own = [register for register in registers if register.device == device.name]
+            size = design.layout.spaces[device.group].size
+            found[device.group] = Table(device.group, size, tuple(entries(own, natures)))
+    return tuple(found.values())
+
+
+def entries(registers: Sequence[RegisterAt], natures: Natures) -> list[Entry]:
+    """The registers of one device, folded into arrays and blocks where they are regular."""
+    groups = _beside(_runs(registers))
+    rows: list[Entry] = []
+    for group in groups:
+        if any(_overlap(group, other) for other in groups if other is not group):
+            rows += [_row([register], natures) for run in group for register in run]
+        else:
+            together = [_row(run, natures) for run in group]
+            rows.append(together[0] if len(together) == 1 else _block(together))
+    rows.sort(key=lambda row: row.offset)
+    return _with_unique_names(rows)
+
+
+def _runs(registers: Sequence[RegisterAt]) -> Iterator[Run]:
+    """Registers alike but for their indices, cut where the steps of address or indices change."""
+    alike: dict[object, Run] = defaultdict(list)
+    for register in registers:
+        shape = tuple((_INDEX.sub("[]", at.name), at.bit, at.size, at.low) for at in register.fields)
+        alike[register.width, shape].append(register)
+    for same in alike.values():
+        run = same[:1]
+        for before, register in pairwise(same):
+            if len(run) > 1 and _step(before, register) != _step(run[0], run[1]):
+                yield run
+                run = []
+            run.append(register)
+        yield run
+
+
+def _step(first: RegisterAt, second: RegisterAt) -> tuple[int, tuple[int, ...]]:
+    """Bytes and indices from one register to the next."""
+    pairs = zip(_indices(first), _indices(second), strict=True)
+    return second.offset - first.offset, tuple(b - a for a, b in pairs)
+
+
+def _indices(register: RegisterAt) -> list[int]:
+    return [int(number) for at in register.fields for number in _INDEX.findall(at.name)]
+
+
+def _row(run: Run, natures: Natures) -> TableRegister:
+    first = run[0]
+    names = _unique([_identifier(at, run) for at in first.fields])
+    fields = tuple(
+        TableField(name, at.name, at.field, natures.of(at.group, at.field.name), at.bit, at.size, at.low)
+        for name, at in zip(names, first.fields, strict=True)
+    )
+    return TableRegister(_register_name(names), first.offset, first.width, fields, len(run), _stride(run))
+
+
+def _identifier(at: FieldAt, run: Run) -> str:
+    """The field's path as an identifier; the index that counts the registers of a run is left out."""
+    name = _without_run_index(at.name, run) if len(run) > 1 else at.name
+    part = "" if at.size == at.field.bits else f"_{at.low + at.size - 1}_{at.low}"
+    return _INDEX.sub(r"_\1", name).replace(".", "_") + part
+
+
+def _without_run_index(name: str, run: Run) -> str:
+    """The name without the index that steps by one from register to register; lanes step by more and keep theirs."""
+    place = next(i for i, at in enumerate(run[0].fields) if at.name == name)
+    later = iter(_INDEX.findall(run[1].fields[place].name))
+    return _INDEX.sub(lambda match: "" if int(next(later)) - int(match[1]) == 1 else match[0], name)
+
+
+def _register_name(names: Sequence[str]) -> str:
+    whole = "_".join(names)
+    if len(whole) <= LONGEST:
+        return whole
+    return f"{names[0]}_to_{names[-1]}"
+
+
+def _beside(runs: Iterable[Run]) -> list[list[Run]]:
+    """Arrays that interleave, which documents can only show as one array of blocks."""
+    found: list[list[Run]] = []
+    for run in sorted(runs, key=lambda run: run[0].offset):
+        if last := next((group for group in found if _interleaves(group[0], run)), None):
+            last.append(run)
+        else:
+            found.append([run])
+    return found
+
+
+def _interleaves(first: Run, run: Run) -> bool:
+    alike = len(run) == len(first) > 1 and _stride(run) == _stride(first)
+    return alike and run[0].offset + run[0].width // 8 <= first[0].offset + _stride(first)
+
+
+def _overlap(some: list[Run], others: list[Run]) -> bool:
+    """Whether one lies, at least partly, in the gaps of the other."""
+    return some[0][0].offset < _end(others) and others[0][0].offset < _end(some)
+
+
+def _end(group: list[Run]) -> int:
+    return max(run[-1].offset + run[-1].width // 8 for run in group)
+
+
+def _stride(run: Run) -> int:
+    return run[1].offset - run[0].offset if len(run) > 1 else 0
+
+
+def _block(rows: list[TableRegister]) -> TableBlock:
+    first = rows[0]
+    names = [at.name for row in rows for at in row.fields]
+    common = _beginning(names)
+    cut = len(common) + 1 if common and all(name.startswith(f"{common}_") for name in names) else 0
+    inside = [replace(_cut(row, cut), offset=row.offset - first.offset) for row in rows]
+    registers = _unique([row.name for row in inside])
+    return TableBlock(
+        common or f"{first.name}_and_more",
+        first.offset,
+        tuple(replace(row, name=name) for row, name in zip(inside, registers, strict=True)),
+        first.count,
+        first.stride,
+    )
+
+
+def _cut(row: TableRegister, length: int) -> TableRegister:
+    """The register, once, with names that lack so many first letters, where an identifier is left."""
+    names = [at.name[length:] if at.name[length : length + 1].isalpha() else at.name for at in row.fields]
+    fields = tuple(replace(at, name=name) for at, name in zip(row.fields, _unique(names), strict=True))
+    return replace(row, name=_register_name([at.name for at in fields]), fields=fields, count=1, stride=0)
+
+
+def _beginning(names: Sequence[str]) -> str:
+    """What all names begin with."""
+    same = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    return "".join(letters[0] for letters in same).rstrip("_")
+
+
+def _with_unique_names(rows: list[Entry]) -> list[Entry]:
+    names = _unique([row.name for row in rows])
+    return [replace(row, name=name) for row, name in zip(rows, names, strict=True)]
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """The names, with a number behind those that are taken."""
+    found: list[str] = []
+    for name in names:
+        candidates = (name if i == 0 else f"{name}_{i + 1}" for i in range(len(names) + len(found) + 1))
+        found.append(next(candidate for candidate in candidates if candidate not in found))
+    return found

@@ -1,0 +1,45 @@
+"""Generated C: the HAL header and the driver rewritten to use it; layout and merges are decided elsewhere."""
+
+from __future__ import annotations
+
+from os.path import commonpath, relpath
+from pathlib import Path
+
+from ...errors import InputError
+from ..design import Design
+from .calls import names_of, needed_calls
+from .header import hal_header
+from .rewriting import rewritten_files
+
+SUPPORT_HEADER = Path(__file__).parent.parent / "include" / "edgewright_hal.h"
+
+
+def generate(design: Design, name: str) -> dict[str, str]:
+    """The text of every generated file by its name: the driver's own files, `<name>_hal.h`, the support header."""
+    names = names_of(needed_calls(design))
+    files = {f"{name}_hal.h": hal_header(design, name, names), SUPPORT_HEADER.name: SUPPORT_HEADER.read_text()}
+    targets = _targets(design)
+    for file, text in rewritten_files(design, name, names).items():
+        if targets[file] in files:
+            raise InputError(f"'{file}' would be written over another file '{targets[file]}'. Rename one of them.")
+        files[targets[file]] = text
+    return files
+
+
+def _targets(design: Design) -> dict[str, str]:
+    """The name of each of the driver's files below the output folder: as it lies below the main files."""
+    source = design.analysis.source
+    root = commonpath([str(Path(path).absolute().parent) for path in source.main])
+    found = {}
+    for file, content in source.files.items():
+        _check_text(file, content)
+        relative = Path(relpath(Path(file).absolute(), root))
+        found[file] = relative.name if relative.parts[0] == ".." else relative.as_posix()
+    return found
+
+
+def _check_text(file: str, content: bytes) -> None:
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: byte {error.start} is not UTF-8. Save the file as UTF-8.") from error

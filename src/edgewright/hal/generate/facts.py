@@ -1,0 +1,51 @@
+"""What the compiler knows of indices and values in the source, beyond their text: signs, and what macros hide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..accesses import Expression, Span
+from ..cursors import KINDS, bare, binary_operator, span, walk
+from ..description import Description
+from ..members import expression
+from ..source import Source
+
+_UNSIGNED = ("UCHAR", "USHORT", "UINT", "BOOL")
+_WORD = 4  # bytes of the index parameters
+
+At = tuple[str, Span]  # file and bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    quiet: frozenset[At]  # indices that become uint32_t without a warning
+    values: dict[At, Expression]  # right-hand sides of assignments
+
+
+def facts_of(source: Source, description: Description) -> Facts:
+    """The facts of all expressions in the driver's own files."""
+    quiet: set[At] = set()
+    values: dict[At, Expression] = {}
+    for file, cursor in _inside(source):
+        if cursor.kind is KINDS.ARRAY_SUBSCRIPT_EXPR:
+            _, index = cursor.get_children()
+            quiet |= {(file, span(index))} if _is_quiet(index) else set()
+        elif cursor.kind is KINDS.BINARY_OPERATOR and binary_operator(cursor) == "=":
+            _, value = cursor.get_children()
+            values[file, span(value)] = expression(value, source.files[file], description)
+    return Facts(frozenset(quiet), values)
+
+
+def _inside(source: Source) -> Iterator[tuple[str, Any]]:
+    for unit in source.units:
+        for top in unit.cursor.get_children():
+            file = top.location.file.name if top.location.file else ""
+            if file in source.files:
+                yield from ((file, cursor) for cursor in walk(top))
+
+
+def _is_quiet(index: Any) -> bool:
+    kind = bare(index).type.get_canonical()
+    return kind.kind.name in _UNSIGNED or (kind.kind.name == "ULONG" and kind.get_size() <= _WORD)

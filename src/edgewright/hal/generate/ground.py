@@ -1,0 +1,67 @@
+"""What a HAL function stands on: the registers of one space, and what their fields allow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..design import Design
+from ..layout import Piece, Register, SpaceLayout
+from ..meaning import Nature, Natures
+from ..spaces import Slot, Space
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    space: Space
+    layout: SpaceLayout
+    natures: Natures
+
+    def nature(self, slot: str) -> Nature:
+        found = self.space.slot(slot)
+        return self.natures.of(found.group, found.field.name)
+
+    def slots(self, names: tuple[str, ...]) -> tuple[Slot, ...]:
+        return tuple(self.space.slot(name) for name in names)
+
+    def registers(self, slots: tuple[str, ...]) -> tuple[Register, ...]:
+        """The registers that hold any of the slots: the low parts of split fields first."""
+        found = {register: None for slot in slots for register in self.layout.holding(slot)}
+        return tuple(sorted(found, key=lambda register: min(p.low for p in _of(register, slots))))
+
+    def dimensions(self, slots: tuple[str, ...]) -> int:
+        """How many indices a function for these slots takes."""
+        return len(self.space.slot(slots[0]).counts)
+
+    def is_shared(self, register: Register) -> bool:
+        """Whether an interrupt handler uses a field of the register."""
+        return any(self.space.slot(piece.slot).field.shared_with_isr for piece in register.pieces)
+
+
+def _of(register: Register, slots: tuple[str, ...]) -> tuple[Piece, ...]:
+    return tuple(piece for piece in register.pieces if piece.slot in slots)
+
+
+def ground_of(design: Design, space: str) -> Ground:
+    analysis = design.analysis
+    return Ground(analysis.spaces[space], design.layout.spaces[space], Natures(analysis.description))
+
+
+def address(register: Register, qualifier: str = "") -> str:
+    """C: a pointer to the register, from `grp` and the indices `i0`, `i1`, …"""
+    terms = ["(uintptr_t)grp"] + ([f"0x{register.offset:x}u"] if register.offset else [])
+    last = len(register.counts) - 1
+    for number, stride in enumerate(register.strides):
+        index = f"i{number}"
+        terms.append(f"{index} / {register.lanes}u" if number == last and register.lanes > 1 else index)
+        terms[-1] = f"({terms[-1]}) * {stride}u" if "/" in terms[-1] else f"{terms[-1]} * {stride}u"
+    total = f"({' + '.join(terms)})" if len(terms) > 1 else terms[0]
+    return f"({qualifier}volatile uint{register.width}_t *){total}"
+
+
+def shift_amount(register: Register, piece: Piece) -> str:
+    """C: how far up the piece lies; empty at bit 0. With lanes, the last index says which lane."""
+    if piece.lanes == 1:
+        return str(piece.bit) if piece.bit else ""
+    lane = f"i{len(register.counts) - 1} % {piece.lanes}u"
+    scaled = f"({lane})" if piece.size == 1 else f"({lane}) * {piece.size}u"
+    return f"({f'{piece.bit}u + ' if piece.bit else ''}{scaled})"

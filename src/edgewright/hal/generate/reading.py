@@ -1,0 +1,82 @@
+"""HAL functions that read: one access for each register, then as few shifts and masks as the layout allows."""
+
+from __future__ import annotations
+
+from ..layout import Piece, Register
+from ..spaces import Slot
+from .calls import Call
+from .ground import Ground, address, shift_amount
+from .words import field_type, literal, ones, type_bits
+
+
+def read_function(ground: Ground, call: Call, name: str) -> list[str]:
+    """The lines of one reading HAL function."""
+    slots, registers = ground.slots(call.slots), ground.registers(call.slots)
+    words = {register: "word" if len(registers) == 1 else f"word{n}" for n, register in enumerate(registers)}
+    loads = [
+        f"    const uint{register.width}_t {word} = *{address(register, 'const ')};"
+        for register, word in words.items()
+    ]
+    values = [_value(slot, words) for slot in slots]
+    if len(slots) == 1:
+        return [_single_head(ground, call, name, slots[0]), "{", *loads, f"    return {values[0]};", "}"]
+    stores = [f"    *v{n} = {value};" for n, value in enumerate(values)]
+    return [_combined_head(ground, call, name, slots), "{", *loads, *stores, "}"]
+
+
+def _parameters(ground: Ground, call: Call) -> list[str]:
+    indices = [f"uint32_t i{n}" for n in range(ground.dimensions(call.slots))]
+    return [f"const struct {call.space} *grp", *indices]
+
+
+def _single_head(ground: Ground, call: Call, name: str, slot: Slot) -> str:
+    return f"static inline {field_type(slot.field.bits)} {name}({', '.join(_parameters(ground, call))})"
+
+
+def _combined_head(ground: Ground, call: Call, name: str, slots: tuple[Slot, ...]) -> str:
+    results = [f"{field_type(slot.field.bits)} *v{n}" for n, slot in enumerate(slots)]
+    return f"static inline void {name}({', '.join([*_parameters(ground, call), *results])})"
+
+
+def _value(slot: Slot, words: dict[Register, str]) -> str:
+    """C: the field's value out of the words read, low part first."""
+    parts = [
+        (piece, register, word)
+        for register, word in words.items()
+        for piece in register.pieces
+        if piece.slot == slot.name
+    ]
+    kind = field_type(slot.field.bits)
+    if len(parts) == 1:
+        return _cast(kind, slot, *parts[0])
+    texts = []
+    for piece, register, word in parts:
+        part = _cast(kind, slot, piece, register, word)
+        texts.append(f"({part} << {piece.low})" if piece.low else part)
+    return f"({kind})({' | '.join(texts)})"
+
+
+def _cast(kind: str, slot: Slot, piece: Piece, register: Register, word: str) -> str:
+    text = _extracted(slot, piece, register, word)
+    if text == word and kind == f"uint{register.width}_t":
+        return text
+    return f"({kind}){text}" if text == word else f"({kind})({text})"
+
+
+def _extracted(slot: Slot, piece: Piece, register: Register, word: str) -> str:
+    amount = shift_amount(register, piece)
+    text = f"{word} >> {amount}" if amount else word
+    if not _needs_mask(slot, piece, register):
+        return text
+    # The shift of a narrow register is done in int; its value stays below the register's, so no sign comes in.
+    return f"({text}) & {literal(ones(piece.size))}" if amount else f"{text} & {literal(ones(piece.size))}"
+
+
+def _needs_mask(slot: Slot, piece: Piece, register: Register) -> bool:
+    """Whether something may lie above the piece that neither the shift nor the conversion removes.
+
+    Bits that hold no field read as 0.
+    """
+    if piece.size == type_bits(slot.field.bits):
+        return False
+    return piece.lanes > 1 or any(other.bit > piece.bit for other in register.pieces)

@@ -1,0 +1,218 @@
+"""One function's accesses rewritten: single ones in place, merged ones through temporaries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..accesses import Access, Expression, Form, Kind, Span
+from ..design import Design
+from ..functions import Function
+from ..merging import Merge
+from ..paths import Paths
+from ..spaces import Use
+from .calls import Call, call_of, merges_by_access
+from .edits import Sheet
+from .facts import Facts
+from .temporaries import Temporaries, can_wait, temporaries_of
+from .texts import as_argument, grouped, indentation, line_indentation, newline, statement_end, whole_lines
+from .words import field_type, literal, ones, type_bits
+
+
+@dataclass(slots=True)
+class Rewriter:
+    """Turns the accesses of a function into edits of its file."""
+
+    design: Design
+    function: Function
+    sheet: Sheet
+    names: Mapping[Call, str]
+    facts: Facts
+    merge_of: dict[int, Merge] = field(init=False)
+    temporaries: Temporaries = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.merge_of = merges_by_access(self.design, self.function)
+        self.temporaries = temporaries_of(self.function, self.merges, self._can_wait)
+
+    @property
+    def merges(self) -> tuple[Merge, ...]:
+        merging = self.design.merging.get(self.function.name)
+        return merging.merges if merging else ()
+
+    def rewrite(self) -> None:
+        """Adds the edits; they are carried out when the sheet is asked for its text."""
+        together: dict[Span, list[Access]] = {}
+        for access in self.function.accesses:
+            together.setdefault(access.spot.whole, []).append(access)
+        for span, accesses in together.items():
+            self._replace(span, accesses)
+        self._put_reads_in_front()
+        self._declare_at_top()
+
+    def _replace(self, span: Span, accesses: list[Access]) -> None:
+        last = accesses[-1]
+        if last.number in self.temporaries.dropped:
+            self._drop(last)
+            return
+        self.sheet.replace(span, lambda: self._text(accesses))
+
+    def _drop(self, access: Access) -> None:
+        """An assignment whose value the merged write takes directly."""
+        spot = access.spot
+        if spot.in_block and not spot.labelled:
+            self.sheet.replace(whole_lines(self.sheet.original, spot.statement), str)
+        else:
+            self.sheet.replace(spot.statement, lambda: ";")
+
+    def _text(self, accesses: list[Access]) -> str:
+        """What stands in the place of an access: a read, a write, or the two of an update."""
+        last = accesses[-1]
+        if last.kind is Kind.READ:
+            return self._read(last)
+        merge = self.merge_of.get(last.number)
+        if merge is None:
+            return self._write(accesses)
+        value = self._value(accesses)
+        if merge.at.access.number != last.number:
+            return self.temporaries.stored(last, self._type(last), value)
+        return self._merged_write(merge, value)
+
+    def _read(self, access: Access) -> str:
+        name = self.temporaries.names.get(access.number)
+        return name or self._call(self._use(access))
+
+    def _write(self, accesses: list[Access]) -> str:
+        last = accesses[-1]
+        text = self._call(self._use(last), self._value(accesses))
+        if last.spot.form is not Form.POST or last.spot.alone or self._is_ignored(last.spot.whole):
+            return text
+        bits = self._bits(last)
+        before = f"{text} {'-' if last.spot.operator == '++' else '+'} 1u"
+        mask = "" if bits == type_bits(bits) else f" & {literal(ones(bits))}"
+        return f"({self._type(last)})({f'({before}){mask}' if mask else before})"
+
+    def _value(self, accesses: list[Access]) -> str:
+        """C: the value that is written."""
+        last = accesses[-1]
+        spot = last.spot
+        operand = "1u" if spot.value is None else self.sheet.edited(spot.value)
+        if spot.form is Form.ASSIGN:
+            return as_argument(operand)
+        operator = spot.operator[0] if spot.value is None else spot.operator[:-1]
+        return f"({self._type(last)})({self._read(accesses[0])} {operator} {grouped(operand)})"
+
+    def _merged_write(self, merge: Merge, value: str) -> str:
+        """C: the one call, with the last value of each slot."""
+        values = {use.slot: self._waiting(use.access) for use in merge.uses[:-1]} | {merge.at.slot: value}
+        return self._call(merge.at, *(values[slot] for slot in merge.slots))
+
+    def _waiting(self, access: Access) -> str:
+        """C: the value of an earlier assignment at the place of the merged write."""
+        name = self.temporaries.names.get(access.number)
+        if name is not None:
+            return name
+        assert access.spot.value is not None
+        return as_argument(self.sheet.edited(access.spot.value))
+
+    def _call(self, use: Use, *values: str) -> str:
+        merge = self.merge_of.get(use.access.number)
+        call = call_of(merge) if merge else Call(use.access.kind, use.space, (use.slot,))
+        indices = [self._index(index) for index in use.indices]
+        return f"{self.names[call]}({', '.join([self._base(use), *indices, *values])})"
+
+    def _base(self, use: Use) -> str:
+        """C: the pointer to the space; rebuilt from its parts where accesses inside are rewritten too."""
+        if use.pure:
+            return as_argument(use.base)
+        access = use.access
+        steps = self.design.analysis.spaces[use.space].slot(use.slot).steps
+        through = access.hops[: len(access.hops) - len(steps)]
+        pointer = self._part(access.base)
+        if not through:
+            return as_argument(pointer)
+        path = ".".join(hop.member + (f"[{self._part(hop.index)}]" if hop.index else "") for hop in through)
+        return f"&{grouped(pointer)}->{path}"
+
+    def _part(self, expression: Expression) -> str:
+        return self.sheet.edited(expression.span) if self.sheet.touched(expression.span) else expression.text
+
+    def _index(self, index: Expression) -> str:
+        text = self._part(index)
+        is_quiet = index.value is not None or (self.function.file, index.span) in self.facts.quiet
+        return as_argument(text) if is_quiet else f"(uint32_t){grouped(text)}"
+
+    def _put_reads_in_front(self) -> None:
+        """Merged reads stand before the statement of the first of them."""
+        fronts: dict[Span, list[Merge]] = {}
+        for merge in self.merges:
+            if merge.kind is Kind.READ:
+                fronts.setdefault(merge.at.access.spot.statement, []).append(merge)
+        for statement, merges in fronts.items():
+            self._put_in_front(statement, sorted(merges, key=lambda merge: merge.at.access.number))
+
+    def _put_in_front(self, statement: Span, merges: list[Merge]) -> None:
+        """Declares and reads before the statement; one that is the whole body of an if or a loop gets braces."""
+        spot, text = merges[0].at.access.spot, self.sheet.original
+        indent = indentation(text, statement[0])
+        gap = " " if indent is None else newline(text) + indent
+        inner = statement[0], statement_end(text, statement)
+        outer = inner if spot.in_block else (len(text[: inner[0]].rstrip()), inner[1])
+
+        def edited() -> str:
+            lines = [line for merge in merges for line in self._merged_read(merge)]
+            body = gap.join([*([";"] if spot.labelled else []), *lines, self.sheet.edited(inner, edit)])
+            if spot.in_block:
+                return body
+            end = " " if indent is None else newline(text) + line_indentation(text, outer[0])
+            return f" {{{gap}{body}{end}}}"
+
+        edit = self.sheet.put(outer, edited)
+
+    def _merged_read(self, merge: Merge) -> list[str]:
+        """The declarations of the temporaries and the one call that fills them."""
+        firsts = {use.slot: use for use in reversed(merge.uses)}
+        kinds: dict[str, list[str]] = {}
+        for slot in merge.slots:
+            access = firsts[slot].access
+            kinds.setdefault(self._type(access), []).append(self.temporaries.names[access.number])
+        if len(merge.slots) == 1:
+            ((kind, (name,)),) = kinds.items()
+            return [f"{kind} {name} = {self._call(merge.at)};"]
+        results = [f"&{self.temporaries.names[firsts[slot].access.number]}" for slot in merge.slots]
+        declarations = [f"{kind} {', '.join(names)};" for kind, names in kinds.items()]
+        return [*declarations, f"{self._call(merge.at, *results)};"]
+
+    def _declare_at_top(self) -> None:
+        """Temporaries of writes that no declaration in their place would make known to the last."""
+        if not self.temporaries.early:
+            return
+        first = self.function.body[0]
+        text = self.sheet.original
+        ends_line = not text[first + 1 :].split(b"\n", 1)[0].strip()
+        gap = newline(text) + line_indentation(text, first) + "    " if ends_line else " "
+        lines = [
+            f"{self._type(access)} {self.temporaries.names[access.number]};" for access in self.temporaries.early
+        ]
+        self.sheet.replace((first, first + 1), lambda: gap.join(["{", *lines]))
+
+    def _can_wait(self, merge: Merge, access: Access) -> bool:
+        spot = access.spot
+        value = self.facts.values.get((spot.file, spot.value)) if spot.value else None
+        if value is None or spot.form is not Form.ASSIGN:
+            return False
+        return can_wait(value, Paths(self.function.flow).between(access.number, merge.at.access.number))
+
+    def _is_ignored(self, whole: Span) -> bool:
+        """Whether nobody takes the value of an expression: it is the step of a `for`."""
+        text = self.sheet.original
+        return text[: whole[0]].rstrip().endswith(b";") and text[whole[1] :].lstrip()[:1] in (b")", b",", b";")
+
+    def _use(self, access: Access) -> Use:
+        return self.design.analysis.uses[self.function.name, access.number]
+
+    def _bits(self, access: Access) -> int:
+        return self.design.analysis.description.field(access.owner, access.field).bits
+
+    def _type(self, access: Access) -> str:
+        return field_type(self._bits(access))

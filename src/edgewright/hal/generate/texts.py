@@ -1,0 +1,65 @@
+"""Questions about pieces of C text, and about the lines they stand on."""
+
+from __future__ import annotations
+
+import re
+
+from ..accesses import Span
+
+_SKIPPED = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'', re.DOTALL)
+_END = re.compile(rb"(?:\s|/\*.*?\*/|//[^\n]*\n)*;", re.DOTALL)
+
+
+def grouped(text: str) -> str:
+    """The text as an operand: in parentheses unless it is one word."""
+    return text if re.fullmatch(r"\w+", text) else f"({text})"
+
+
+def as_argument(text: str) -> str:
+    """The text as an argument of a call: in parentheses where a comma would split it."""
+    return f"({text})" if _has_bare_comma(text) else text
+
+
+def _has_bare_comma(text: str) -> bool:
+    depth = 0
+    for character in _SKIPPED.sub(" ", text):
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth == 0:
+            return True
+    return False
+
+
+def line_start(text: bytes, at: int) -> int:
+    return text.rfind(b"\n", 0, at) + 1
+
+
+def indentation(text: bytes, at: int) -> str | None:
+    """What stands before a place on its line, if that is blank."""
+    before = text[line_start(text, at) : at]
+    return None if before.strip() else before.decode()
+
+
+def line_indentation(text: bytes, at: int) -> str:
+    """The blanks that the line of a place begins with."""
+    line = text[line_start(text, at) : at]
+    return line[: len(line) - len(line.lstrip())].decode()
+
+
+def statement_end(text: bytes, span: Span) -> int:
+    """One past the statement, with the semicolon that belongs to it."""
+    if text[slice(*span)].endswith((b";", b"}")):
+        return span[1]
+    end = _END.match(text, span[1])
+    return end.end() if end else span[1]
+
+
+def newline(text: bytes) -> str:
+    return "\r\n" if b"\r\n" in text else "\n"
+
+
+def whole_lines(text: bytes, span: Span) -> Span:
+    """The span with the rest of its lines where nothing else stands on them."""
+    first, last = line_start(text, span[0]), text.find(b"\n", span[1])
+    last = len(text) if last < 0 else last + 1
+    alone = not text[first : span[0]].strip() and not text[span[1] : last].strip()
+    return (first, last) if alone else span

@@ -1,0 +1,133 @@
+"""HAL functions that write: a plain store where nothing else must stay, else read, modify, write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..layout import Piece, Register
+from ..spaces import Slot
+from .calls import Call
+from .ground import Ground, address, shift_amount
+from .words import arithmetic_type, end_bit, field_type, literal, ones, register_mask, type_bits
+
+_SMALL = 1 << 11  # constants below it fit an instruction of RISC-V, and so do those whose complement does
+
+
+def write_function(ground: Ground, call: Call, name: str) -> list[str]:
+    """The lines of one writing HAL function; a single write gives back the value as it is stored."""
+    slots = ground.slots(call.slots)
+    values = [f"{field_type(slot.field.bits)} v{n}" for n, slot in enumerate(slots)]
+    indices = [f"uint32_t i{n}" for n in range(ground.dimensions(call.slots))]
+    parameters = ", ".join([f"struct {call.space} *grp", *indices, *values])
+    stores = _stores(ground, call)
+    if len(slots) > 1:
+        return [f"static inline void {name}({parameters})", "{", *stores, "}"]
+    result = field_type(slots[0].field.bits)
+    return [f"static inline {result} {name}({parameters})", "{", *stores, f"    return {_stored(slots[0])};", "}"]
+
+
+def _stores(ground: Ground, call: Call) -> list[str]:
+    registers = ground.registers(call.slots)
+    stores = [list(_store(ground, call, register)) for register in registers]
+    for n, lines in enumerate(stores):
+        if len(stores) > 1 and len(lines) > 1:  # each with a `p` of its own
+            stores[n] = ["{", *(f"    {line}" for line in lines), "}"]
+    return [f"    {line}" for lines in stores for line in lines]
+
+
+def needs_critical_section(ground: Ground, call: Call) -> bool:
+    """Whether the function reads, modifies and writes a register that an interrupt handler uses."""
+    return any(
+        ground.is_shared(register) and is_read_modify_write(ground, call.slots, register)
+        for register in ground.registers(call.slots)
+    )
+
+
+def is_read_modify_write(ground: Ground, slots: tuple[str, ...], register: Register) -> bool:
+    """Whether a write of the slots must put back other bits of the register."""
+    return _kept(ground, slots, register) != 0
+
+
+def _stored(slot: Slot) -> str:
+    bits = slot.field.bits
+    return "v0" if bits == type_bits(bits) else f"({field_type(bits)})(v0 & {literal(ones(bits))})"
+
+
+def _store(ground: Ground, call: Call, register: Register) -> Iterator[str]:
+    terms = " | ".join(_term(ground, call, register, p) for p in register.pieces if p.slot in call.slots)
+    cast = f"(uint{register.width}_t)" if register.width < 32 else ""
+    if not is_read_modify_write(ground, call.slots, register):
+        yield f"*{address(register)} = {f'{cast}({terms})' if cast else terms};"
+        return
+    shared = ground.is_shared(register)
+    text = f"{_rest(ground, call, register)} | {terms}"
+    yield f"volatile uint{register.width}_t *const p = {address(register)};"
+    if shared:
+        yield "HAL_ENTER_CRITICAL();"
+    yield f"*p = {f'{cast}({text})' if cast else text};"
+    if shared:
+        yield "HAL_EXIT_CRITICAL();"
+
+
+def _kept(ground: Ground, slots: tuple[str, ...], register: Register) -> int:
+    """The bits that a write of the slots must put back, the lane that is written included."""
+    kept = 0
+    for piece in register.pieces:
+        nature = ground.nature(piece.slot)
+        if piece.slot in slots:
+            kept |= register_mask(piece) if piece.lanes > 1 and not nature.neutral else 0
+            continue
+        assert nature.neutral or not nature.acts, f"{piece.slot} must not share a register with {slots}"
+        kept |= 0 if nature.neutral else register_mask(piece)
+    return kept
+
+
+def _rest(ground: Ground, call: Call, register: Register) -> str:
+    """C: what was read, without the bits that are written."""
+    lanes = [p for p in register.pieces if p.slot in call.slots and p.lanes > 1]
+    if not lanes:
+        return f"(*p & {literal(_and_mask(ground, call.slots, register))})"
+    kind = arithmetic_type(register.width)
+    cleared = [f"~(({kind}){literal(ones(p.size))} << {shift_amount(register, p)})" for p in lanes]
+    alike = all(not ground.nature(p.slot).neutral or p.slot in call.slots for p in register.pieces)
+    static = [] if alike else [literal(_kept(ground, call.slots, register))]
+    return f"(*p & {' & '.join(static + cleared)})"
+
+
+def _and_mask(ground: Ground, slots: tuple[str, ...], register: Register) -> int:
+    """A constant that keeps what must be kept and clears what must be cleared; short where there is a choice.
+
+    Bits without a field and read-only ones may be either.
+    """
+    kept = _kept(ground, slots, register)
+    free = ones(register.width)
+    for piece in register.pieces:
+        if ground.nature(piece.slot).writable:
+            free &= ~register_mask(piece)
+    return kept if kept < _SMALL else kept | free
+
+
+def _term(ground: Ground, call: Call, register: Register, piece: Piece) -> str:
+    """C: the value in its place."""
+    number = call.slots.index(piece.slot)
+    kind = arithmetic_type(register.width)
+    text = f"({kind})(v{number} >> {piece.low})" if piece.low else f"({kind})v{number}"
+    bits = ground.space.slot(piece.slot).field.bits
+    if text.startswith(f"({field_type(bits)})v"):
+        text = f"v{number}"
+    if _needs_mask(ground, register, piece, type_bits(bits) - piece.low):
+        text = f"({text} & {literal(ones(piece.size))})"
+    amount = shift_amount(register, piece)
+    return f"({text} << {amount})" if amount else text
+
+
+def _needs_mask(ground: Ground, register: Register, piece: Piece, bits: int) -> bool:
+    """Whether a value of so many bits could reach a field above; bits that hold none ignore what is written."""
+    if piece.lanes > 1:
+        return piece.size < bits
+    above = range(piece.bit + piece.size, min(piece.bit + bits, register.width))
+    return any(
+        other.bit < above.stop and end_bit(other) > above.start and ground.nature(other.slot).writable
+        for other in register.pieces
+        if other is not piece
+    )

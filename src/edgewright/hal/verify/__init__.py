@@ -1,0 +1,21 @@
+"""Verification: the driver on a virtual prototype, with one register for each field and with the layout (S 6.6)."""
+
+from __future__ import annotations
+
+from .checking import verify
+from .measuring import Measured, measure
+from .models import load_model
+from .peripheral import Peripheral
+from .verification import Checked, Counts, Difference, Verification
+
+__all__ = [
+    "Checked",
+    "Counts",
+    "Difference",
+    "Measured",
+    "Peripheral",
+    "Verification",
+    "load_model",
+    "measure",
+    "verify",
+]

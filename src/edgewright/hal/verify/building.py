@@ -1,0 +1,174 @@
+"""Drivers compiled and linked for the virtual prototype: without a C library, unknown functions as stubs to watch."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...emit.elf import Elf, read_elf
+from ...emit.target import TARGETS, Architecture, Target
+from ...emit.toolchain import FLAGS, Toolchain, toolchain
+from ...errors import InputError
+from ..description import Device
+
+WINDOW = 1 << 22  # bytes from `Built.base`: code, data, buffers, stack
+DATA, BUFFERS, STACK = 1 << 20, 2 << 20, WINDOW - 4096  # the last page is where calls return to
+_SUPPORT = """
+typedef __SIZE_TYPE__ size;
+void *memcpy(void *to, const void *from, size n);
+void *memmove(void *to, const void *from, size n);
+void *memset(void *to, int value, size n);
+int memcmp(const void *a, const void *b, size n);
+void *memcpy(void *to, const void *from, size n)
+{
+    for (size i = 0; i < n; i++) ((char *)to)[i] = ((const char *)from)[i];
+    return to;
+}
+void *memmove(void *to, const void *from, size n)
+{
+    if (to < from) return memcpy(to, from, n);
+    while (n--) ((char *)to)[n] = ((const char *)from)[n];
+    return to;
+}
+void *memset(void *to, int value, size n)
+{
+    for (size i = 0; i < n; i++) ((char *)to)[i] = (char)value;
+    return to;
+}
+int memcmp(const void *a, const void *b, size n)
+{
+    const unsigned char *x = a, *y = b;
+    for (size i = 0; i < n; i++) if (x[i] != y[i]) return x[i] < y[i] ? -1 : 1;
+    return 0;
+}
+"""
+_LINK = """
+SECTIONS {{
+  . = {code:#x};
+  .text : {{ *(.text .text.*) }}
+  .rodata : {{ *(.rodata .rodata.* .srodata .srodata.*) }}
+  . = {data:#x};
+  .data : {{ *(.data .data.* .sdata .sdata.*) }}
+  .bss : {{ *(.bss .bss.* .sbss .sbss.* COMMON) }}
+  /DISCARD/ : {{ *(.ARM.exidx* .eh_frame* .note*) }}
+}}
+"""
+# Every function stays a function under its own name: the prototype sees which HAL function makes an access.
+_APART = ("-fno-inline", "-fno-ipa-cp", "-fno-ipa-sra", "-fno-ipa-icf", "-fno-partial-inlining")
+_APART_CLANG = ("-fno-inline", "-Dinline=__attribute__((used,noinline))")
+_NAMES = re.compile(r"[A-Za-z]\w*|_[A-Za-z0-9]\w*")
+_OWN = ("memcpy", "memmove", "memset", "memcmp")
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A driver as the processor runs it."""
+
+    elf: Elf
+    target: Target
+    compiler: str
+    base: int  # of the window
+    stubs: frozenset[str]  # functions that the driver calls and does not define
+    code: Mapping[str, int]  # bytes of each of its functions
+    constants: int  # bytes of its constants
+
+    @property
+    def code_bytes(self) -> int:
+        return sum(self.code.values()) + self.constants
+
+
+def target_named(name: str) -> Target:
+    """The target, if the virtual prototype can run its code."""
+    runnable = [t.name for t in TARGETS.values() if t.architecture in (Architecture.RV32, Architecture.CORTEX_M)]
+    if name not in runnable:
+        raise InputError(f"the virtual prototype has no target '{name}'; it has {', '.join(runnable)}")
+    return TARGETS[name]
+
+
+def free_window(devices: Iterable[Device], size: int = 1 << 16) -> int:
+    """An address for code and data that no device is near."""
+    taken = [device.address for device in devices]
+    for base in range(0x0800_0000, 0xE000_0000, WINDOW):
+        if all(address + size <= base or base + WINDOW <= address for address in taken):
+            return base
+    raise InputError("no room for the driver's code between the devices' addresses")
+
+
+def build(
+    files: Mapping[str, str],
+    target: Target,
+    base: int,
+    inline: bool = True,
+    includes: Sequence[Path] = (),
+    defines: Sequence[str] = (),
+    callbacks: Sequence[str] = (),
+) -> Built:
+    """The driver's files as one image, at -Os; `inline=False` keeps every function apart."""
+    compiler = toolchain(target)
+    flags = [*FLAGS, "-std=gnu11", "-Os", "-w", "-I.", *(f"-I{path.resolve()}" for path in includes)]
+    flags += [f"-D{define}" for define in defines]
+    if not inline:
+        flags += _APART if compiler.is_gcc else _APART_CLANG
+    with tempfile.TemporaryDirectory(prefix="edgewright-hal-") as name:
+        folder = Path(name)
+        objects = _compile(compiler, folder, files, flags)
+        parts = [read_elf(folder / path) for path in objects]
+        stubs = _undefined(parts) | frozenset(callbacks)
+        _link(compiler, folder, objects, stubs, base)
+        return _built(read_elf(folder / "image.elf"), parts, stubs - set(_OWN), target, compiler.name, base)
+
+
+def _compile(compiler: Toolchain, folder: Path, files: Mapping[str, str], flags: Sequence[str]) -> list[str]:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    sources = sorted(name for name in files if name.endswith(".c"))
+    objects = [f"{number}.o" for number in range(len(sources))]
+    for source, result in zip(sources, objects, strict=True):
+        compiler.run([*flags, "-c", source, "-o", result], folder)
+    return objects
+
+
+def _undefined(parts: Sequence[Elf]) -> frozenset[str]:
+    """Names that no part defines: without address and size, and no name of the compiler's own library."""
+    defined = {name for part in parts for name, (value, size) in part.symbols.items() if size or value}
+    named = {name for part in parts for name in part.symbols if _NAMES.fullmatch(name)}
+    return frozenset(name for name in named - defined if not name.startswith("__"))
+
+
+def _link(compiler: Toolchain, folder: Path, objects: Sequence[str], stubs: Iterable[str], base: int) -> None:
+    text = "".join(
+        f'void {name}(void) {{ __asm__ volatile("nop"); }}\n' for name in sorted(set(stubs) - set(_OWN))
+    )
+    (folder / "own_of_prototype.c").write_text(text + (_SUPPORT if set(_OWN) & set(stubs) else ""))
+    (folder / "prototype.ld").write_text(_LINK.format(code=base, data=base + DATA))
+    flags = ["-Os", "-w", "-fno-builtin"]
+    if compiler.is_gcc:
+        flags += ["-fno-tree-loop-distribute-patterns", "-fno-ipa-icf"]
+    link = [
+        "-g",
+        "-nostdlib",
+        "-static",
+        "-Wl,-T,prototype.ld",
+        "-Wl,-e,0",
+        "-Wl,--no-gc-sections",
+        "-o",
+        "image.elf",
+    ]
+    library = ["-lgcc"] if compiler.is_gcc else []
+    compiler.run([*flags, "own_of_prototype.c", *objects, *link, *library], folder)
+
+
+def _built(
+    elf: Elf, parts: Sequence[Elf], stubs: frozenset[str], target: Target, compiler: str, base: int
+) -> Built:
+    own = {name for part in parts for _, _, name in part.functions}
+    code: dict[str, int] = {}
+    for _, size, name in elf.functions:
+        if name in own:
+            code[name] = code.get(name, 0) + size
+    constants = sum(s.size for p in parts for s in p.sections if s.is_allocated and ".rodata" in s.name[:9])
+    return Built(elf, target, compiler, base, stubs, code, constants)

@@ -1,0 +1,207 @@
+"""The bus between the processor and the models: registers to fields, and a trace of all that acts.
+
+A register is read and written whole: every readable field in it answers, every writable field takes its bits. A field
+that shares a register it should not share shows that way.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..description import Description
+from ..layout import FieldAt, RegisterAt
+from .fault import Fault, Why
+from .peripheral import Peripheral, Wire
+
+Config = dict[tuple[str, str], tuple[int, int]]  # device and field: how often written (by hardware fields), value
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that acts: an access to a field with side effects, or a call of unknown code.
+
+    `config` is what software had stored by then, where it differs from reset: a trigger comes after its settings.
+    """
+
+    kind: str  # "read", "write", "call"
+    what: str  # "uart.data", "delay"
+    value: object
+    config: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "call":
+                return f"call of {self.what}{self.value}"
+            case "write":
+                return f"write of {self.value} to {self.what}"
+        return f"read of {self.what} ({self.value})"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One access of the processor to a register."""
+
+    is_write: bool
+    address: int
+    bits: int
+    value: int
+
+    def __str__(self) -> str:
+        return f"{'write' if self.is_write else 'read'} of {self.bits} bits at {self.address:#010x}"
+
+
+class Bus:
+    def __init__(
+        self, description: Description, registers: Sequence[RegisterAt], models: Mapping[str, Peripheral]
+    ) -> None:
+        self.models = models
+        self.events: list[Event] = []
+        self.log: list[Access] = []
+        self.config: Config = {}
+        # Bits (first of each field) that the running HAL function asks for, by address; None: all of any register.
+        self.asked: Mapping[int, frozenset[int]] | None = None
+        self._devices = {device.name: device for device in description.devices}
+        self._registers = {self._devices[r.device].address + r.offset: r for r in registers}
+        self._split = Counter((r.device, at.name) for r in registers for at in r.fields)
+        self._parts: dict[tuple[bool, str, str], tuple[int, frozenset[int]]] = {}
+
+    @property
+    def pages(self) -> frozenset[int]:
+        """Addresses of the 4 KiB pages that hold registers."""
+        return frozenset(address & ~0xFFF for address in self._registers)
+
+    def read(self, address: int, bits: int) -> int:
+        register = self._register(address, bits, "read")
+        asked = None if self.asked is None else self.asked.get(address, frozenset())
+        value = 0
+        for at in register.fields:
+            wanted = asked is None or at.bit in asked
+            part = self._answer(register.device, at, wanted, asked is not None) >> at.low
+            value |= (part & _ones(at.size)) << at.bit
+        self.log.append(Access(False, address, bits, value))
+        return value
+
+    def write(self, address: int, bits: int, value: int) -> None:
+        register = self._register(address, bits, "write")
+        self.log.append(Access(True, address, bits, value))
+        for at in register.fields:
+            wire = self._wire(register.device, at)
+            part = value >> at.bit & _ones(at.size)
+            if wire.nature.writable and (part or not wire.nature.neutral):
+                self._take(register.device, at, wire, part)
+
+    def record(self, kind: str, what: str, value: object) -> None:
+        self.events.append(Event(kind, what, value, dict(self.config) if kind != "read" else {}))
+
+    def final(self) -> dict[str, object]:
+        """What a call leaves behind: what was stored, the models' state, how often changing fields were asked for."""
+        found: dict[str, object] = {f"{device}.{name} as written": v for (device, name), v in self.config.items()}
+        for model in self.models.values():
+            found |= {f"{model.name}.{name}": value for name, value in model.state.items()}
+            found |= {
+                f"reads of {model.name}.{name}": count
+                for name, count in model.reads.items()
+                if model.wires[name].nature.changes
+            }
+        return found
+
+    def _register(self, address: int, bits: int, verb: str) -> RegisterAt:
+        register = self._registers.get(address)
+        if register is None:
+            raise Fault(Why.WRONG, f"{verb} of {bits} bits at {address:#010x}: access to no register")
+        bus = self._devices[register.device].bus
+        if bits != register.width or not bus.narrowest <= bits <= bus.width or address % (bits // 8):
+            place = f"{register.device} + {register.offset:#x}"
+            raise Fault(Why.WRONG, f"{verb} of {bits} bits at {place}, a register of {register.width} bits")
+        return register
+
+    def _wire(self, device: str, at: FieldAt) -> Wire:
+        return self.models[device].wires[at.name]
+
+    def _answer(self, device: str, at: FieldAt, wanted: bool, is_exact: bool) -> int:
+        wire, model = self._wire(device, at), self.models[device]
+        if not wire.nature.readable:
+            if wanted and is_exact:
+                raise Fault(Why.WRONG, f"read of {device}.{at.name}, which is write-only")
+            return 0
+        if not (wanted or wire.nature.reading_acts):
+            return model.peek(at.name) & wire.mask
+        return self._read_whole(device, at, wire)
+
+    def _read_whole(self, device: str, at: FieldAt, wire: Wire) -> int:
+        """The field's value, read from the model once for all of its parts."""
+        key = False, device, at.name
+        value, parts = self._parts.get(key, (0, frozenset()))
+        if not parts or at.low in parts:
+            value, parts = self.models[device].read(at.name) & wire.mask, frozenset()
+            if wire.nature.reading_acts:
+                self.record("read", f"{device}.{at.name}", value)
+        parts |= {at.low}
+        self._parts[key] = value, parts if at.size < wire.field.bits else frozenset()
+        return value
+
+    def _take(self, device: str, at: FieldAt, wire: Wire, part: int) -> None:
+        if wire.nature.writing_acts:
+            self._act(device, at, wire, part)
+            return
+        key, model = (device, at.name), self.models[device]
+        before = wire.field.reset & wire.mask if key not in self.config else self.config[key][1]
+        kept = 0 if wire.nature.neutral else before & ~(_ones(at.size) << at.low)
+        value = kept | part << at.low
+        count = self.config.get(key, (0, 0))[0] + 1 if wire.nature.by_hardware else 0
+        self.config[key] = count, value
+        if self.config[key] == (0, wire.field.reset & wire.mask):
+            del self.config[key]
+        model.write(at.name, value)
+
+    def _act(self, device: str, at: FieldAt, wire: Wire, part: int) -> None:
+        """Writes a field that acts once all of its parts are there."""
+        key = True, device, at.name
+        value, parts = self._parts.get(key, (0, frozenset()))
+        value, parts = value | part << at.low, parts | {at.low}
+        if len(parts) < self._split[device, at.name]:
+            self._parts[key] = value, parts
+            return
+        self._parts.pop(key, None)
+        self.record("write", f"{device}.{at.name}", value)
+        self.models[device].write(at.name, value)
+
+
+class Replay:
+    """A bus that gives the answers of an earlier run, and insists on the same accesses."""
+
+    def __init__(self, log: Sequence[Access], pages: frozenset[int]) -> None:
+        self.pages = pages
+        self.accesses = 0
+        self._log = log
+
+    def read(self, address: int, bits: int) -> int:
+        return self._next(Access(False, address, bits, 0)).value
+
+    def write(self, address: int, bits: int, value: int) -> None:
+        expected = self._next(Access(True, address, bits, value))
+        if expected.value != value:
+            raise Fault(
+                Why.WRONG, f"{expected}: {value:#x} instead of {expected.value:#x} once functions are inlined"
+            )
+
+    def missing(self) -> Fault | None:
+        """The first access that the earlier run made and this one did not."""
+        if self.accesses == len(self._log):
+            return None
+        return Fault(Why.WRONG, f"{self._log[self.accesses]} is missing once functions are inlined")
+
+    def _next(self, access: Access) -> Access:
+        if self.accesses == len(self._log):
+            raise Fault(Why.WRONG, f"{access} once functions are inlined, and none without")
+        expected = self._log[self.accesses]
+        if (expected.is_write, expected.address, expected.bits) != (access.is_write, access.address, access.bits):
+            raise Fault(Why.WRONG, f"{access} instead of {expected} once functions are inlined")
+        self.accesses += 1
+        return expected
+
+
+def _ones(size: int) -> int:
+    return (1 << size) - 1

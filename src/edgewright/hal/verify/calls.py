@@ -1,0 +1,97 @@
+"""Calls of driver functions with drawn arguments, independent of any layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from random import Random
+
+from ..description import Child, Description, Field
+from ..functions import Function
+from .abi import Signature, Type
+
+_INTERESTING = (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 31, 32, 100, 127, 128, 255, 256, 0x7FFF, 0xFFFF, 0x10000)
+
+
+class What(Enum):
+    NUMBER = "number"
+    GROUP = "group"  # a pointer to an instance of a group, by its name
+    BUFFER = "buffer"  # a pointer to memory of its own
+    CALLBACK = "callback"  # a pointer to an unknown function
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    what: What
+    value: int | str
+
+    def __str__(self) -> str:
+        match self.what:
+            case What.NUMBER:
+                return str(self.value)
+            case What.GROUP:
+                return f"&{self.value}"
+        return f"{self.what.value} {self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    signature: Signature
+    arguments: tuple[Argument, ...]
+
+    def __str__(self) -> str:
+        names = [name for name, _ in self.signature.parameters]
+        given = (f"{name}={argument}" for name, argument in zip(names, self.arguments, strict=True))
+        return f"{self.signature.name}({', '.join(given)})"
+
+
+def draw_call(
+    signature: Signature, bounds: Mapping[str, int], instances: Mapping[str, list[str]], random: Random, small: int
+) -> Call:
+    """A call with drawn arguments; the higher `small`, the smaller the numbers."""
+    arguments = tuple(
+        _draw(number, type_, bounds.get(name), instances, random, small)
+        for number, (name, type_) in enumerate(signature.parameters)
+    )
+    return Call(signature, arguments)
+
+
+def _draw(
+    number: int, type_: Type, bound: int | None, instances: Mapping[str, list[str]], random: Random, small: int
+) -> Argument:
+    if type_.group is not None:
+        return Argument(What.GROUP, random.choice(instances[type_.group]))
+    if type_.is_pointer:
+        return Argument(What.CALLBACK if type_.callback else What.BUFFER, number)
+    return Argument(What.NUMBER, _number(type_.bits, bound, random, small))
+
+
+def _number(bits: int, bound: int | None, random: Random, small: int) -> int:
+    if bound is not None:
+        return random.randrange(bound)
+    if small:
+        return random.randrange(max(8 >> small, 2))
+    ones = (1 << bits) - 1
+    drawn = random.choice((random.choice(_INTERESTING), random.randrange(8), ones, random.getrandbits(bits)))
+    return drawn & ones
+
+
+def bounds_of(function: Function, description: Description) -> dict[str, int]:
+    """For parameters that are used as indices, the smallest count of what they index."""
+    found: dict[str, int] = {}
+    for names, count in _indexed(function, description):
+        for name in names & {parameter.name for parameter in function.parameters}:
+            found[name] = min(count, found.get(name, count))
+    return found
+
+
+def _indexed(function: Function, description: Description) -> Iterator[tuple[frozenset[str], int]]:
+    for access in function.accesses:
+        group = access.group
+        for hop in access.hops:
+            member: Field | Child = description.groups[group].member(hop.member)
+            if hop.index is not None and member.count is not None:
+                yield hop.index.names, member.count
+            if isinstance(member, Child):
+                group = member.group

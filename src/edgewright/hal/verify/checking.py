@@ -1,0 +1,101 @@
+"""Verification of a design: the driver with one register for each field against the driver with the layout (S 6.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..description import Description
+from ..design import Analysis, Design
+from ..designing import naive
+from ..generate import generate
+from ..generate.calls import names_of, needed_calls
+from .abi import Signature, Type
+from .building import build, free_window, target_named
+from .calls import bounds_of
+from .compare import Runnable, compare
+from .models import Models, models_for
+from .prototype import CALLBACKS, Prototype, Variant
+from .requests import requests_of
+from .signatures import exported, signatures_of
+from .verification import Verification
+
+# Nothing interrupts the prototype.
+_HOOKS = ("HAL_ENTER_CRITICAL()=((void)0)", "HAL_EXIT_CRITICAL()=((void)0)")
+
+
+def verify(
+    analysis: Analysis,
+    design: Design,
+    *,
+    target: str = "rv32imc",
+    model: Models | None = None,
+    calls: int = 32,
+    seed: int = 0,
+    measure: bool = True,
+    includes: Sequence[Path] = (),
+    defines: Sequence[str] = (),
+) -> Verification:
+    """Every function of the driver that other files can call, `calls` times with drawn arguments on both layouts.
+
+    Without `measure`, code is run with functions kept apart only: half the work, and counts that say little.
+    """
+    models_for(model or (), analysis.description)  # before the work: it may not fit
+    variants = [
+        variant_of(one, target, measure=measure, includes=includes, defines=defines)
+        for one in (naive(analysis), design)
+    ]
+    return compare_variants(analysis, variants[0], variants[1], model or (), calls, seed)
+
+
+def compare_variants(
+    analysis: Analysis, plain: Variant, optimised: Variant, models: Models = (), calls: int = 32, seed: int = 0
+) -> Verification:
+    """The driver's functions on both variants; the first is right by definition."""
+    signatures = signatures_of(analysis.source, analysis.description)
+    by_device = models_for(models, analysis.description)
+    prototypes = [Prototype(variant, signatures, by_device) for variant in (plain, optimised)]
+    functions = _runnable(analysis, signatures)
+    checked, differences = compare(prototypes[0], prototypes[1], functions, calls, seed)
+    built = [variant.inlined or variant.apart for variant in (plain, optimised)]
+    sizes = [one.code_bytes for one in built]
+    return Verification(built[0].target.name, built[0].compiler, seed, checked, differences, sizes[0], sizes[1])
+
+
+def variant_of(
+    design: Design,
+    target: str,
+    *,
+    measure: bool = True,
+    includes: Sequence[Path] = (),
+    defines: Sequence[str] = (),
+) -> Variant:
+    """The design's generated code, compiled for the prototype."""
+    analysis, processor = design.analysis, target_named(target)
+    files = generate(design, "driver")
+    base = free_window(analysis.description.devices, _room(analysis.description, design))
+    built = [
+        build(files, processor, base, inline, includes, [*_HOOKS, *defines], CALLBACKS)
+        if measure or not inline
+        else None
+        for inline in (False, True)
+    ]
+    assert built[0] is not None
+    requests = requests_of(analysis.spaces, names_of(needed_calls(design)))
+    return Variant(analysis.description, analysis.spaces, design.layout, requests, built[0], built[1])
+
+
+def _room(description: Description, design: Design) -> int:
+    return max((design.layout.spaces[device.group].size for device in description.devices), default=0) + 4096
+
+
+def _runnable(analysis: Analysis, signatures: dict[str, Signature]) -> list[Runnable]:
+    known = exported(analysis.source)
+    return [
+        Runnable(
+            signatures.get(function.name, Signature(function.name, Type(0))),
+            bounds_of(function, analysis.description),
+        )
+        for function in analysis.functions
+        if function.name in known
+    ]

@@ -1,0 +1,201 @@
+"""Two layouts of one driver, call by call: the first difference of a function, told so that a person can follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from .abi import Signature
+from .bus import Event
+from .calls import Call, draw_call
+from .fault import Why
+from .prototype import Outcome, Prototype
+from .verification import Checked, Counts, Difference
+
+SEQUENCE = 4  # calls on one state before the devices are reset
+
+
+@dataclass(frozen=True, slots=True)
+class Runnable:
+    """A function to call, and below what to keep its indices."""
+
+    signature: Signature
+    bounds: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Tally:
+    calls: int = 0
+    unfinished: int = 0
+    left_out: str = ""
+    small: int = 0
+    naive: Counts = field(default_factory=Counts)
+    optimised: Counts = field(default_factory=Counts)
+
+
+def compare(
+    naive: Prototype, optimised: Prototype, functions: Sequence[Runnable], calls: int, seed: int
+) -> tuple[tuple[Checked, ...], tuple[Difference, ...]]:
+    """Every function called so many times on both, in sequences, some after a call of another function."""
+    checked: list[Checked] = []
+    differences: dict[str, Difference] = {}  # the first of each function
+    for function in functions:
+        tally = _Tally()
+        difference = _compare_one(naive, optimised, function, functions, calls, seed, tally)
+        if difference:
+            differences.setdefault(difference.function, difference)
+        checked.append(_checked(function.signature.name, tally, naive, optimised))
+    return tuple(checked), tuple(differences.values())
+
+
+def _compare_one(
+    naive: Prototype,
+    optimised: Prototype,
+    function: Runnable,
+    others: Sequence[Runnable],
+    calls: int,
+    seed: int,
+    tally: _Tally,
+) -> Difference | None:
+    name = function.signature.name
+    problem = function.signature.problem or _without_instance(function.signature, naive)
+    if problem:
+        tally.left_out = f"not called: {problem}"
+        return None
+    random = Random(f"{seed} {name}")
+    for number in range(-(-calls // SEQUENCE)):
+        start = seed * 1000 + number
+        naive.reset(start)
+        optimised.reset(start)
+        for call in _sequence(function, others if number % 2 else (), naive, random, tally):
+            story = _step(naive, optimised, call, tally, call.signature.name == name)
+            if story:
+                return Difference(call.signature.name, str(call), story)
+            if story is None:
+                break
+    return None
+
+
+def _sequence(
+    function: Runnable, others: Sequence[Runnable], naive: Prototype, random: Random, tally: _Tally
+) -> Iterator[Call]:
+    there = {space: list(found.values()) for space, found in naive.instances.items()}
+    able = [o for o in others if not o.signature.problem and not _without_instance(o.signature, naive)]
+    if able:
+        other = random.choice(able)
+        yield draw_call(other.signature, other.bounds, there, random, 1)
+    for _ in range(SEQUENCE):
+        yield draw_call(function.signature, function.bounds, there, random, tally.small)
+
+
+def _step(naive: Prototype, optimised: Prototype, call: Call, tally: _Tally, counts: bool) -> str | None:
+    """One call on both: a story where they differ, "" where they agree, None where the sequence must end."""
+    expected = naive.run(call)
+    if expected.fault and expected.fault.why is not Why.ENDLESS:
+        if counts:
+            tally.left_out = f"some calls have no meaning: {call}: {expected.fault}"
+            tally.small = min(tally.small + 1, 2)
+        return None
+    found = optimised.run(call)
+    story = difference_of(expected, found)
+    if not story and counts:
+        _count(tally, expected, found)
+    return None if expected.fault and not story else story
+
+
+def _count(tally: _Tally, expected: Outcome, found: Outcome) -> None:
+    if expected.fault:
+        tally.unfinished += 1
+        tally.small = min(tally.small + 1, 2)  # most often a length that is too long to be gone through
+        return
+    tally.calls += 1
+    tally.naive = _more(tally.naive, expected)
+    tally.optimised = _more(tally.optimised, found)
+
+
+def _more(counts: Counts, outcome: Outcome) -> Counts:
+    return replace(
+        counts,
+        instructions=counts.instructions + outcome.instructions,
+        accesses=counts.accesses + outcome.accesses,
+    )
+
+
+def difference_of(expected: Outcome, found: Outcome) -> str:
+    """How two outcomes of a call differ, or nothing. Of calls without end, what they did is compared."""
+    endless = [o for o in (expected, found) if o.fault and o.fault.why is Why.ENDLESS]
+    if found.fault and found not in endless:
+        return f"faults: {found.fault}" + _after(found.events)
+    if len(endless) == 1:
+        who = "the optimised code" if found.fault else "the naive code"
+        return f"{who} does not end" + (_events(expected.events, found.events) or "")
+    story = _events(expected.events, found.events, cut=bool(endless))
+    if story or endless:
+        return story
+    if expected.result != found.result:
+        return f"returns {found.result} instead of {expected.result}"
+    return _final(expected.final, found.final)
+
+
+def _after(events: Sequence[Event]) -> str:
+    return f", after {events[-1]}" if events else ""
+
+
+def _events(expected: Sequence[Event], found: Sequence[Event], cut: bool = False) -> str:
+    for number, (want, got) in enumerate(zip(expected, found, strict=False), 1):
+        if (want.kind, want.what, want.value) != (got.kind, got.what, got.value):
+            return f"event {number} is a {got} instead of a {want}"
+        if want.config != got.config:
+            return f"at event {number}, {got}: {_config(want.config, got.config)}"
+    if len(expected) == len(found) or cut:
+        return ""
+    longer, word = (expected, "missing") if len(expected) > len(found) else (found, "too many")
+    return f"event {min(len(expected), len(found)) + 1} is {word}: {longer[min(len(expected), len(found))]}"
+
+
+def _config(
+    want: Mapping[tuple[str, str], tuple[int, int]], got: Mapping[tuple[str, str], tuple[int, int]]
+) -> str:
+    key = min(key for key in {*want, *got} if want.get(key) != got.get(key))
+    spelled = [f"{at[key][1]} (written)" if key in at else "the reset value" for at in (got, want)]
+    if key in want and key in got and want[key][1] == got[key][1]:
+        spelled = [f"{at[key][1]}, written {at[key][0]} times" for at in (got, want)]
+    return f"{'.'.join(key)} holds {spelled[0]} instead of {spelled[1]}"
+
+
+def _final(expected: Mapping[str, object], found: Mapping[str, object]) -> str:
+    for key in sorted({*expected, *found}):
+        want, got = expected.get(key), found.get(key)
+        if want != got and not (key.startswith("variable ") and None in (want, got)):
+            return f"leaves {key} {_short(got)} instead of {_short(want)}"
+    return ""
+
+
+def _short(value: object) -> str:
+    text = value.hex() if isinstance(value, bytes) else str(value)
+    return text if len(text) < 60 else text[:57] + "…"
+
+
+def _without_instance(signature: Signature, prototype: Prototype) -> str:
+    for name, type_ in signature.parameters:
+        for one in (type_, *(inner for _, inner in type_.inside)):
+            if one.group is not None and not prototype.instances.get(one.group):
+                return f"no device holds a '{one.group}' for parameter '{name}'"
+    return ""
+
+
+def _checked(name: str, tally: _Tally, naive: Prototype, optimised: Prototype) -> Checked:
+    return Checked(
+        name,
+        tally.calls,
+        replace(tally.naive, code_bytes=_code(naive, name)),
+        replace(tally.optimised, code_bytes=_code(optimised, name)),
+        tally.unfinished,
+        tally.left_out,
+    )
+
+
+def _code(prototype: Prototype, name: str) -> int:
+    built = prototype.variant.inlined or prototype.variant.apart
+    return built.code.get(name, 0)

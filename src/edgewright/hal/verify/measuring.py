@@ -1,0 +1,72 @@
+"""What given calls cost: instructions, bus accesses and bytes of code, of any driver whose registers are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...errors import InputError
+from ..description import Description
+from ..layout import RegisterAt
+from ..meaning import Natures
+from .abi import Type
+from .building import Built, build, free_window, target_named
+from .bus import Bus
+from .fault import Fault
+from .machine import LIMIT, Machine
+from .peripheral import Peripheral, wires_of
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    instructions: int
+    accesses: int
+    code_bytes: int
+    results: tuple[int, ...]  # of each call, 32 bits
+    code: Mapping[str, int]  # bytes of each function
+
+
+def measure(
+    files: Mapping[str, str],
+    description: Description,
+    registers: Sequence[RegisterAt],
+    calls: Sequence[tuple[str, tuple[int, ...]]],
+    target: str = "rv32imc",
+    models: Mapping[str, type[Peripheral]] | None = None,
+    seed: int = 0,
+    defines: Sequence[str] = (),
+) -> Measured:
+    """The calls one after the other on one state; arguments are words: numbers, or addresses of devices."""
+    base = free_window(description.devices)
+    built = build(files, target_named(target), base, defines=defines)
+    bus = _bus(description, registers, models or {}, seed)
+    machine = Machine(built, bus.pages, {})
+    machine.bus = bus
+    results, instructions = [], 0
+    for name, words in calls:
+        results.append(_call(machine, built, name, words))
+        instructions += machine.instructions
+    return Measured(instructions, len(bus.log), built.code_bytes, tuple(results), built.code)
+
+
+def _call(machine: Machine, built: Built, name: str, words: tuple[int, ...]) -> int:
+    if name not in built.code:
+        raise InputError(f"the driver has no function '{name}'; it has {', '.join(sorted(built.code))}")
+    try:
+        return machine.call(name, [Type()] * len(words), words, LIMIT) & 0xFFFF_FFFF
+    except Fault as fault:
+        raise InputError(f"{name}{words} on the virtual prototype: {fault}") from fault
+
+
+def _bus(
+    description: Description,
+    registers: Sequence[RegisterAt],
+    models: Mapping[str, type[Peripheral]],
+    seed: int,
+) -> Bus:
+    wires = wires_of(description, registers, Natures(description))
+    made = {
+        device.name: models.get(device.name, Peripheral)(device.name, wires[device.name], seed)
+        for device in description.devices
+    }
+    return Bus(description, registers, made)

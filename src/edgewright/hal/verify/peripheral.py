@@ -1,0 +1,142 @@
+"""Models of peripherals: they know fields by name, not registers, so that one model serves every layout.
+
+What a field answers is fixed by what the driver asked for, not by where the field lies:
+
+- a plain field keeps what was written;
+- a field that hardware changes (ro, hw, rse of itself) has a new value for every read that the driver *asks* for, and
+  after every side effect that touches it. Two such reads made one therefore give other values afterwards, and a read
+  too many shifts those that follow. A read of the register for the sake of a neighbour only peeks, and changes nothing;
+- a field whose reading acts (rse of others, clear_on_read, fifo) is read by every access to its register, as in
+  hardware: here a read for a neighbour's sake is a difference.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..description import Description, Field, Mode, Target
+from ..layout import FieldAt, RegisterAt
+from ..meaning import Nature, Natures
+from .seeded import seeded
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """A field of a device as a model knows it, and the fields that reading or writing it touches."""
+
+    name: str  # "pads[3].dir"
+    group: str
+    field: Field
+    nature: Nature
+    on_read: tuple[str, ...] = ()
+    on_write: tuple[str, ...] = ()
+
+    @property
+    def mask(self) -> int:
+        return (1 << self.field.bits) - 1
+
+
+def wires_of(
+    description: Description, registers: Iterable[RegisterAt], natures: Natures
+) -> dict[str, dict[str, Wire]]:
+    """The fields of every device, by name."""
+    found: dict[str, dict[str, FieldAt]] = {device.name: {} for device in description.devices}
+    for register in registers:
+        found[register.device].update((at.name, at) for at in register.fields)
+    return {
+        device: {name: _wire(at, fields, natures) for name, at in fields.items()}
+        for device, fields in found.items()
+    }
+
+
+def _wire(at: FieldAt, fields: Mapping[str, FieldAt], natures: Natures) -> Wire:
+    # Reading a field that has itself among its targets is what `read` does anyway.
+    rest = tuple(target for target in at.field.rse if target != Target(at.group, at.field.name))
+    on_read, on_write = _touched(at, rest, fields, natures), _touched(at, at.field.wse, fields, natures)
+    return Wire(at.name, at.group, at.field, natures.of(at.group, at.field.name), on_read, on_write)
+
+
+def _touched(
+    at: FieldAt, targets: tuple[Target, ...], fields: Mapping[str, FieldAt], natures: Natures
+) -> tuple[str, ...]:
+    """The fields that a side effect touches: of its own group, those beside it; of others, all in the device."""
+    home = at.name.rpartition(".")[0]
+    return tuple(
+        other.name
+        for other in fields.values()
+        if natures.touched(targets, other.group, other.field.name)
+        and (other.group != at.group or other.name.rpartition(".")[0] == home)
+    )
+
+
+class Peripheral:
+    """A device that does what its attributes say. A model of one's own derives from it and overrides `read`, `write`.
+
+    `device` (or `group`) says which devices a derived class models; with neither it models all.
+    """
+
+    device: ClassVar[str | None] = None
+    group: ClassVar[str | None] = None
+
+    def __init__(self, name: str, wires: Mapping[str, Wire], seed: int = 0) -> None:
+        self.name = name
+        self.wires = wires
+        self.seed = seed
+        self.reads: Counter[str] = Counter()
+        self.touches: Counter[str] = Counter()
+        self.state = {wire.name: self._initial(wire) for wire in wires.values()}
+
+    def read(self, name: str) -> int:
+        """What a read that the driver asked for gives; it may act."""
+        wire = self.wires[name]
+        self.reads[name] += 1
+        value = self._arrived(wire)
+        self.state[name] = 0 if wire.field.clear_on_read else value
+        for other in wire.on_read:
+            self.touch(other)
+        return value
+
+    def write(self, name: str, value: int) -> None:
+        """Takes a value of as many bits as the field has; one that writing 1 clears or sets never sees 0."""
+        wire = self.wires[name]
+        if wire.field.w1c:
+            self.state[name] &= ~value
+        elif wire.field.w1s:
+            self.state[name] |= value
+        elif not wire.field.fifo:
+            self.state[name] = value
+        for other in wire.on_write:
+            self.touch(other)
+
+    def peek(self, name: str) -> int:
+        """What lies on the bus when a neighbour is read: it must change nothing."""
+        return self.state.get(name, 0)
+
+    def touch(self, name: str) -> None:
+        """Hardware changes a field, as a side effect of another access."""
+        wire = self.wires[name]
+        self.touches[name] += 1
+        value = self._drawn(wire, "touched", self.touches[name])
+        sticky = wire.field.w1c or wire.field.clear_on_read
+        if wire.field.mode is not Mode.WO:
+            self.state[name] = self.state[name] | value if sticky else value
+
+    def _initial(self, wire: Wire) -> int:
+        """The value at reset, and what hardware has done before the first access."""
+        reset = wire.field.reset & wire.mask
+        return reset | self._drawn(wire, "first") if wire.nature.changes else reset
+
+    def _arrived(self, wire: Wire) -> int:
+        """The field's value after what hardware did to it since it was last asked for."""
+        if not wire.nature.changes:
+            return self.state[wire.name]
+        new = self._drawn(wire, "read", self.reads[wire.name], self.touches[wire.name])
+        if wire.field.w1c or wire.field.clear_on_read:
+            return self.state[wire.name] | new
+        return self.state[wire.name] & new if wire.field.w1s else new
+
+    def _drawn(self, wire: Wire, *key: object) -> int:
+        return seeded(wire.field.bits, self.seed, self.name, wire.name, *key)

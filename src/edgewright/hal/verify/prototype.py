@@ -1,0 +1,241 @@
+"""A driver with one layout on the virtual prototype, and what each call of a function comes to.
+
+Every call runs twice: with functions kept apart, so that it is known what each access asks for, and as it is delivered,
+with functions inlined, fed the same answers: C's rules for volatile say that the accesses must be the same.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+from ..description import Description
+from ..layout import Layout, elaborate
+from ..meaning import Natures
+from ..spaces import Spaces
+from .abi import Signature, Type, places_of
+from .building import BUFFERS, DATA, Built
+from .bus import Bus, Event, Replay
+from .calls import Argument, Call, What
+from .fault import Fault, Why
+from .instances import instances_of
+from .machine import Machine
+from .peripheral import Peripheral, wires_of
+from .requests import Request, asked_by
+from .seeded import seeded
+
+BUFFER = 1 << 14  # bytes of a buffer that are compared
+_APART = 1 << 17
+CALLBACKS = tuple(f"prototype_callback_{number}" for number in range(8))
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A driver with one layout: the registers, the HAL functions, and the image with functions apart and inlined."""
+
+    description: Description
+    spaces: Spaces
+    layout: Layout
+    requests: Mapping[str, Request]
+    apart: Built
+    inlined: Built | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pointers:
+    """A word that is the address of groups: equal to one that is the address of the same group elsewhere."""
+
+    names: frozenset[str]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pointers) and bool(self.names & other.names)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a call did: compared between layouts, except for the counts."""
+
+    result: object
+    events: tuple[Event, ...]
+    final: Mapping[str, object]  # fields, memory
+    instructions: int = 0
+    accesses: int = 0
+    fault: Fault | None = None
+
+
+class Prototype:
+    def __init__(
+        self,
+        variant: Variant,
+        signatures: Mapping[str, Signature],
+        models: Mapping[str, type[Peripheral]] | None = None,
+    ) -> None:
+        self.variant = variant
+        self.instances = instances_of(variant.description, variant.spaces, variant.layout)
+        self._names = {a: n for of_space in self.instances.values() for a, n in of_space.items()}
+        self._addresses = {s: {n: a for a, n in found.items()} for s, found in self.instances.items()}
+        self._signatures = dict(signatures)
+        self._models = models or {}
+        self._registers = elaborate(variant.description, variant.spaces, variant.layout)
+        self._wires = wires_of(variant.description, self._registers, Natures(variant.description))
+        self._seed = 0
+        self._bus = self._fresh_bus()
+        self._calls: dict[str, Counter[str]] = {}
+        self._apart = self._machine(variant.apart, "apart")
+        self._inlined = self._machine(variant.inlined, "inlined") if variant.inlined else None
+
+    def reset(self, seed: int) -> None:
+        """Devices and memory as after power-on; what hardware and unknown functions answer depends on the seed."""
+        self._seed = seed
+        self._bus = self._fresh_bus()
+        for machine in filter(None, (self._apart, self._inlined)):
+            machine.reset()
+            for number in range(len(CALLBACKS)):
+                machine.store(self._buffer(machine, number), _filling(seed, number))
+        self._calls.clear()
+
+    def run(self, call: Call) -> Outcome:
+        bus, machine = self._bus, self._apart
+        first_event, first_access = len(bus.events), len(bus.log)
+        machine.bus, bus.asked = bus, None
+        result, fault = self._call(machine, call)
+        events = tuple(bus.events[first_event:])
+        if fault:
+            return Outcome(None, events, {}, fault=fault)
+        count = len(bus.log) - first_access
+        instructions = machine.instructions
+        if self._inlined:
+            fault = self._replay(call, result, Replay(bus.log[first_access:], bus.pages))
+            instructions = self._inlined.instructions
+        return Outcome(result, events, bus.final() | self._memory(call), instructions, count, fault)
+
+    def _replay(self, call: Call, result: object, replay: Replay) -> Fault | None:
+        assert self._inlined is not None
+        self._inlined.bus = replay
+        again, fault = self._call(self._inlined, call)
+        if again != result and fault is None:
+            fault = Fault(Why.WRONG, f"returns {again} instead of {result} once functions are inlined")
+        return fault or replay.missing()
+
+    def _call(self, machine: Machine, call: Call) -> tuple[object, Fault | None]:
+        signature = call.signature
+        types = [type_ for _, type_ in signature.parameters]
+        for number, type_ in enumerate(types):
+            if type_.callback:
+                self._signatures[CALLBACKS[number]] = type_.callback
+        words = [self._word(machine, t, a) for t, a in zip(types, call.arguments, strict=True)]
+        for type_, word in zip(types, words, strict=True):
+            self._fill(machine, type_, word)
+        try:
+            return self._seen(machine, signature.result, machine.call(signature.name, types, words)), None
+        except Fault as fault:
+            return None, fault
+
+    def _word(self, machine: Machine, type_: Type, argument: Argument) -> int:
+        match argument.what:
+            case What.GROUP:
+                assert type_.group is not None
+                return self._addresses[type_.group][str(argument.value)]
+            case What.BUFFER:
+                return self._buffer(machine, int(argument.value))
+            case What.CALLBACK:
+                return machine.built.elf.symbols[CALLBACKS[int(argument.value)]][0]
+        return int(argument.value)
+
+    def _fill(self, machine: Machine, type_: Type, address: int) -> None:
+        """Puts pointers that lead somewhere into a struct that a call is given."""
+        for offset, inner in type_.inside:
+            if inner.group is not None:
+                argument = Argument(What.GROUP, next(iter(self._addresses[inner.group])))
+            else:
+                argument = Argument(What.CALLBACK if inner.callback else What.BUFFER, len(CALLBACKS) - 1)
+            if inner.callback:
+                self._signatures[CALLBACKS[-1]] = inner.callback
+            machine.store(address + offset, struct.pack("<I", self._word(machine, inner, argument)))
+
+    def _seen(self, machine: Machine, type_: Type, word: int) -> object:
+        """A result or an argument as it can be compared: layouts and stacks differ in their addresses."""
+        if type_.group is not None:
+            return self.instances.get(type_.group, {}).get(word & 0xFFFF_FFFF, self._names.get(word & 0xFFFF_FFFF))
+        if type_.is_pointer:
+            return self._pointed(machine, type_, word & 0xFFFF_FFFF)
+        return word & ((1 << type_.bits) - 1)
+
+    def _pointed(self, machine: Machine, type_: Type, address: int) -> object:
+        base = machine.built.base
+        if base + BUFFERS <= address < base + BUFFERS + _APART * len(CALLBACKS):
+            return f"buffer + {address - base - BUFFERS:#x}"
+        if type_.is_const and base <= address < base + BUFFERS * 2:
+            return machine.load(address, min(type_.pointee, 64)).hex()
+        return "pointer" if address else 0
+
+    def _machine(self, built: Built, key: str) -> Machine:
+        watched: dict[str, Callable[[], None]] = {}
+        if key == "apart":
+            watched = {name: partial(self._ask, request) for name, request in self.variant.requests.items()}
+        watched |= {name: partial(self._unknown, key, name) for name in built.stubs}
+        return Machine(built, self._bus.pages, watched)
+
+    def _ask(self, request: Request) -> None:
+        self._bus.asked = asked_by(request, self.variant.layout, self.instances, self._apart.argument)
+
+    def _unknown(self, key: str, name: str) -> None:
+        """A call of a function that the driver does not define: it is an event, and answers something."""
+        machine = self._apart if key == "apart" or self._inlined is None else self._inlined
+        signature = self._signatures.get(name, Signature(name, Type(64)))
+        if machine is self._apart:
+            self._bus.record("call", name, self._arguments(machine, signature))
+        count = self._calls.setdefault(key, Counter())
+        count[name] += 1
+        machine.answer(signature.result.held(seeded(signature.result.bits or 32, self._seed, name, count[name])))
+
+    def _arguments(self, machine: Machine, signature: Signature) -> tuple[object, ...]:
+        types = [type_ for _, type_ in signature.parameters]
+        places = places_of(machine.built.target.architecture, types)
+        words = [sum(machine.argument(at) << 32 * part for part, at in enumerate(where)) for where in places]
+        return tuple(self._seen(machine, type_, word) for type_, word in zip(types, words, strict=True))
+
+    def _memory(self, call: Call) -> dict[str, object]:
+        """Buffers that the call was given, and the driver's own variables."""
+        machine = self._apart
+        found: dict[str, object] = {}
+        for (name, type_), argument in zip(call.signature.parameters, call.arguments, strict=True):
+            if argument.what is What.BUFFER:
+                address = self._buffer(machine, int(argument.value))
+                rest = machine.load(address + type_.pointee, BUFFER)
+                found[f"buffer of {name}"] = self._variable(machine.load(address, type_.pointee)), rest
+        start = machine.built.base + DATA
+        for name, (address, size) in machine.built.elf.symbols.items():
+            if size and "." not in name and start <= address < start + DATA:
+                found[f"variable {name}"] = self._variable(machine.load(address, size))
+        return found
+
+    def _variable(self, data: bytes) -> object:
+        if len(data) % 4:
+            return data
+        words = struct.unpack(f"<{len(data) // 4}I", data)
+        found = [frozenset(n[w] for n in self.instances.values() if w in n) for w in words]
+        return tuple(Pointers(names) if names else word for names, word in zip(found, words, strict=True))
+
+    def _buffer(self, machine: Machine, number: int) -> int:
+        return machine.built.base + BUFFERS + number * _APART
+
+    def _fresh_bus(self) -> Bus:
+        models = {
+            device.name: self._models.get(device.name, Peripheral)(
+                device.name, self._wires[device.name], self._seed
+            )
+            for device in self.variant.description.devices
+        }
+        return Bus(self.variant.description, self._registers, models)
+
+
+@lru_cache(maxsize=256)
+def _filling(seed: int, number: int) -> bytes:
+    return b"".join(seeded(64, seed, number, word).to_bytes(8, "little") for word in range(64)) * (BUFFER // 512)

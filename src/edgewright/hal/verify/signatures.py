@@ -1,0 +1,111 @@
+"""How a driver's functions, and those it calls, are called: their parameters as libclang knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from clang import cindex
+
+from ..cursors import KINDS, Cursor
+from ..description import Description
+from ..source import Source
+from .abi import Signature, Type
+
+_KIND = cindex.TypeKind
+_INTEGERS = {
+    _KIND.BOOL: (1, False),  # no other value may be passed
+    _KIND.CHAR_U: (8, False),
+    _KIND.UCHAR: (8, False),
+    _KIND.CHAR_S: (8, True),
+    _KIND.SCHAR: (8, True),
+    _KIND.USHORT: (16, False),
+    _KIND.SHORT: (16, True),
+    _KIND.UINT: (32, False),
+    _KIND.INT: (32, True),
+    _KIND.ULONG: (32, False),  # on the targets, whatever the host has
+    _KIND.LONG: (32, True),
+    _KIND.ULONGLONG: (64, False),
+    _KIND.LONGLONG: (64, True),
+    _KIND.ENUM: (32, True),
+}
+
+
+class _NoScalar(Exception):
+    """A type that is passed in ways this room does not follow."""
+
+
+def signatures_of(source: Source, description: Description) -> dict[str, Signature]:
+    """All functions that the driver's files declare, by name."""
+    found: dict[str, Signature] = {}
+    for unit in source.units:
+        for cursor in unit.cursor.get_children():
+            if cursor.kind is KINDS.FUNCTION_DECL:
+                found[str(cursor.spelling)] = _signature(cursor, description)
+    return found
+
+
+def exported(source: Source) -> frozenset[str]:
+    """Functions that other files can call: defined, and not static."""
+    return frozenset(
+        str(cursor.spelling)
+        for unit in source.units
+        for cursor in unit.cursor.get_children()
+        if cursor.kind is KINDS.FUNCTION_DECL
+        and cursor.is_definition()
+        and cursor.storage_class is not cindex.StorageClass.STATIC
+    )
+
+
+def _signature(cursor: Cursor, description: Description) -> Signature:
+    name = str(cursor.spelling)
+    try:
+        parameters = tuple((str(a.spelling), _type(a.type, description)) for a in cursor.get_arguments())
+        return Signature(name, _type(cursor.result_type, description), parameters)
+    except _NoScalar as error:
+        return Signature(name, Type(0), (), f"it has a parameter or result of type '{error}'")
+
+
+def _type(kind: Any, description: Description) -> Type:
+    plain = kind.get_canonical()
+    if plain.kind is _KIND.VOID:
+        return Type(0)
+    if plain.kind in _INTEGERS:
+        bits, is_signed = _INTEGERS[plain.kind]
+        return Type(bits, is_signed)
+    if plain.kind in (_KIND.POINTER, _KIND.CONSTANTARRAY, _KIND.INCOMPLETEARRAY):
+        return _pointer(plain, description)
+    raise _NoScalar(kind.spelling)
+
+
+def _pointer(plain: Any, description: Description) -> Type:
+    inner = plain.get_pointee() if plain.kind is _KIND.POINTER else plain.element_type
+    target = inner.get_canonical()
+    if target.kind in (_KIND.FUNCTIONPROTO, _KIND.FUNCTIONNOPROTO):
+        return Type(callback=_callback(target, description))
+    name = str(target.get_declaration().spelling) if target.kind is _KIND.RECORD else ""
+    if name in description.groups:
+        return Type(group=name)
+    return Type(
+        pointee=max(target.get_size(), 1),
+        is_const=bool(target.is_const_qualified()),
+        inside=tuple(_inside(target, description)) if target.kind is _KIND.RECORD else (),
+    )
+
+
+def _inside(struct: Any, description: Description) -> Iterator[tuple[int, Type]]:
+    """Pointers in a struct, as the handle of a driver has them; structs that they lead to are not followed."""
+    for member in struct.get_fields():
+        kind = member.type.get_canonical()
+        if kind.kind is not _KIND.POINTER:
+            continue
+        target = kind.get_pointee().get_canonical()
+        is_struct = target.kind is _KIND.RECORD and target.get_declaration().spelling not in description.groups
+        found = Type(pointee=max(target.get_size(), 1)) if is_struct else _pointer(kind, description)
+        yield member.get_field_offsetof() // 8, found
+
+
+def _callback(target: Any, description: Description) -> Signature:
+    arguments = target.argument_types() if target.kind is _KIND.FUNCTIONPROTO else ()
+    types = tuple((f"a{number}", _type(kind, description)) for number, kind in enumerate(arguments))
+    return Signature("callback", _type(target.get_result(), description), types)

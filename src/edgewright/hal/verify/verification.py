@@ -1,0 +1,58 @@
+"""What verification says: per function what was called and what it cost, and every difference as a story."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What all calls of a function came to, and the bytes of its code."""
+
+    instructions: int = 0
+    accesses: int = 0
+    code_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    function: str
+    calls: int  # that ended and were compared
+    naive: Counts
+    optimised: Counts
+    unfinished: int = 0  # calls that waited without end: compared as far as they went
+    left_out: str = ""  # why no call, or not every call, could be compared
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    function: str
+    call: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.call}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    target: str
+    compiler: str
+    seed: int
+    functions: tuple[Checked, ...]
+    differences: tuple[Difference, ...]
+    naive_code_bytes: int
+    optimised_code_bytes: int
+
+    @property
+    def is_equal(self) -> bool:
+        return not self.differences
+
+    @property
+    def calls(self) -> int:
+        return sum(checked.calls for checked in self.functions)
+
+    @property
+    def unchecked(self) -> tuple[Checked, ...]:
+        """Functions of which no call could be compared."""
+        return tuple(checked for checked in self.functions if not checked.calls and not checked.unfinished)

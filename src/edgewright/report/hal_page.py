@@ -1,0 +1,172 @@
+"""The page of a driver: its registers bit by bit, what each function saved, and why some accesses stayed apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from .. import words
+from ..hal.counting import Act, acts, total, totals
+from ..hal.design import Design
+from ..hal.export.table import tables
+from ..hal.front import FrontPoint
+from ..hal.functions import Function
+from .assets import asset
+from .conflict_graph import COLOURS, conflict_graph_svg, region_numbers
+from .layout_plot import layout_plot_svg
+from .page import environment
+from .register_map import KINDS, register_map_svg
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    title: str
+    figure: str
+    detail: str
+    is_proven: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MapView:
+    group: str
+    devices: str
+    size: int
+    picture: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRow:
+    number: int
+    kind: str
+    name: str
+    place: str
+    region: int
+    colour: int
+    done: str  # what it became
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionView:
+    anchor: str
+    name: str
+    place: str
+    before: int
+    after: int
+    merged: int
+    updates: int
+    share: float  # of the most accesses that a function had, 0..1
+    graph: Markup
+    accesses: tuple[AccessRow, ...]
+    conflicts: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+def hal_page(design: Design, before: Design, *, name: str, front: Sequence[FrontPoint] = ()) -> str:
+    """One self-contained HTML document without a script; `before` has a register for each field."""
+    views = tuple(function_views(design, before))
+    return (
+        environment()
+        .get_template("hal.html")
+        .render(
+            words=words,
+            title=words.printable(name),
+            about=about(design),
+            cards=tuple(cards(design, before)),
+            maps=tuple(map_views(design)),
+            kinds=KINDS,
+            functions=views,
+            front=front,
+            plot=Markup(layout_plot_svg(front, standalone=False)) if front else "",
+            style=Markup(asset("page.css") + asset("charts.css") + asset("hal.css")),
+        )
+    )
+
+
+def about(design: Design) -> str:
+    """The driver in one line."""
+    analysis = design.analysis
+    fields = sum(len(list(group.fields)) for group in analysis.description.groups.values())
+    parts = (
+        words.plural(len(analysis.description.devices), "device"),
+        words.plural(fields, "field"),
+        words.plural(len(analysis.functions), "function"),
+    )
+    return " · ".join(parts)
+
+
+def cards(design: Design, before: Design) -> Iterator[Card]:
+    description, layout = design.analysis.description, design.layout
+    was, now = sum(totals(before).values()), sum(totals(design).values())
+    yield Card(
+        "Bus accesses in the code", f"{was} → {now}", f"{words.percent(now, was)} of one register per field"
+    )
+    size, plain = layout.map_bytes(description), before.layout.map_bytes(description)
+    yield Card("Register map", words.size(size), f"one register per field: {words.size(plain)}")
+    updates = sum(act.is_update for f in design.analysis.functions for act in acts(design, f.name))
+    yield Card("Read-modify-writes", words.count(updates), "writes that must keep other bits")
+    yield Card(
+        "Layout", layout.made_by, "proven least cost" if layout.optimal else "not proven best", layout.optimal
+    )
+
+
+def map_views(design: Design) -> Iterator[MapView]:
+    for table in tables(design):
+        own = [d for d in design.analysis.description.devices if d.group == table.group]
+        told = ", ".join(f"{device.name} at 0x{device.address:08X}" for device in own)
+        picture = Markup(register_map_svg(table))
+        yield MapView(words.printable(table.group), words.printable(told), table.size, picture)
+
+
+def function_views(design: Design, before: Design) -> Iterator[FunctionView]:
+    was = totals(before)
+    most = max(was.values(), default=0) or 1
+    for n, function in enumerate(design.analysis.functions):
+        regions, merging = design.analysis.regions[function.name], design.merging[function.name]
+        now = acts(design, function.name)
+        yield FunctionView(
+            f"f{n}",
+            words.printable(function.name),
+            words.printable(str(function.place)),
+            was[function.name],
+            total(now),
+            sum(len(act.numbers) > 1 for act in now),
+            sum(act.is_update for act in now),
+            total(now) / most,
+            Markup(conflict_graph_svg(function, regions)),
+            tuple(access_rows(function, design, now)),
+            pairs(function, [(c.first, c.second, c.reason) for c in regions.conflicts]),
+            pairs(function, [(k.first, k.second, k.reason) for k in merging.kept]),
+        )
+
+
+def access_rows(function: Function, design: Design, now: Sequence[Act]) -> Iterator[AccessRow]:
+    regions = region_numbers(design.analysis.regions[function.name])
+    became = {number: act for act in now for number in act.numbers}
+    for access in function.accesses:
+        region = regions.get(access.number, 0)
+        yield AccessRow(
+            access.number,
+            access.kind.value,
+            words.printable(access.name),
+            f"line {access.place.line}",
+            region,
+            region % COLOURS,
+            _became(became[access.number], access.number),
+        )
+
+
+def _became(act: Act, number: int) -> str:
+    others = [str(other) for other in act.numbers if other != number]
+    together = f"one access with {', '.join(others)}" if others else "by itself"
+    return f"{together}, read-modify-write" if act.is_update else together
+
+
+def pairs(function: Function, found: Sequence[tuple[int, int, str]]) -> tuple[str, ...]:
+    """Reasons, each with the pairs of accesses that it holds for."""
+    names = {access.number: access.name for access in function.accesses}
+    by_reason: dict[str, list[str]] = {}
+    for first, second, reason in found:
+        by_reason.setdefault(reason, []).append(f"{first} {names[first]} and {second} {names[second]}")
+    return tuple(words.printable(f"{reason}: {'; '.join(those)}") for reason, those in by_reason.items())

@@ -1,0 +1,125 @@
+"""The picture of a register map: a row for each register, a column for each bit, fields coloured by what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from .. import words
+from ..hal.export.table import Entry, Table, TableBlock, TableField, TableRegister
+from ..hal.export.words import about_field
+from .axis import opening
+
+LEFT, RIGHT, HEAD, ROW, GAP = 132.0, 24.0, 22.0, 26.0, 6.0  # px
+ACROSS = 896.0  # px for all bits of the widest register
+LETTER = 6.4  # px, the mean width of a letter, generously
+
+KINDS = {
+    "plain": "keeps what software writes",
+    "hardware": "the peripheral sets it",
+    "w1": "writing 1 clears or sets",
+    "acts-read": "reading acts",
+    "acts-write": "writing acts, or write only",
+    "fifo": "FIFO",
+    "isr": "shared with an interrupt routine",
+}
+
+
+def kind_of(at: TableField) -> str:
+    """The strongest thing to know about a field: a key of KINDS."""
+    if at.field.fifo:
+        return "fifo"
+    if at.nature.reading_acts:
+        return "acts-read"
+    if at.nature.writing_acts or not at.nature.readable:
+        return "acts-write"
+    if at.field.w1c or at.field.w1s:
+        return "w1"
+    return "hardware" if at.nature.by_hardware else "plain"
+
+
+def register_map_svg(table: Table) -> str:
+    """One SVG element for what all devices of a group have."""
+    return "".join(_Map(table).lines())
+
+
+class _Map:
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        rows = [register for entry in table.entries for register in _registers(entry)]
+        self.bits = max([32, *(register.width for register in rows)])
+        self.column = ACROSS / self.bits
+
+    def lines(self) -> Iterator[str]:
+        drawn = list(self._rows())
+        height = HEAD + sum(ROW + GAP for _ in drawn) + 4
+        name = escape(words.printable(self.table.group), quote=True)
+        yield from opening("registers", LEFT + ACROSS + RIGHT, height, f"registers of {name}", False)
+        yield from self._bit_numbers()
+        yield from (line for row in drawn for line in row)
+        yield "</svg>"
+
+    def _bit_numbers(self) -> Iterator[str]:
+        for bit in range(0, self.bits, 1 if self.bits <= 32 else 4):
+            yield f'<text class="middle" x="{self._x(bit, 1) + self.column / 2:.1f}" y="{HEAD - 8:g}">{bit}</text>'
+
+    def _rows(self) -> Iterator[list[str]]:
+        y = HEAD
+        for entry in self.table.entries:
+            start = entry.offset if isinstance(entry, TableBlock) else 0
+            for register in _registers(entry):
+                yield list(self._row(register, entry, start + register.offset, y))
+                y += ROW + GAP
+
+    def _row(self, register: TableRegister, entry: Entry, offset: int, y: float) -> Iterator[str]:
+        told = f"{escape(_array(register))}0x{offset:03X}{_times(entry)}"
+        yield f'<text class="name end" x="{LEFT - 10:g}" y="{y + 17:g}">{told}</text>'
+        x, width = self._x(0, register.width), register.width * self.column
+        yield f'<rect class="empty" x="{x:.1f}" y="{y:g}" width="{width:.1f}" height="{ROW:g}"/>'
+        above = register.width
+        for at in sorted(register.fields, key=lambda at: -at.bit):
+            yield from self._field(at, y, (above - at.bit - at.size) * self.column)
+            above = at.bit
+
+    def _field(self, at: TableField, y: float, free: float) -> Iterator[str]:
+        """A field and its name, which stands to the left where there is more room (`free` px)."""
+        x, width = self._x(at.bit, at.size), at.size * self.column
+        shared = " shared" if at.field.shared_with_isr else ""
+        told = words.printable(f"{at.path}, {_bits(at)}: {about_field(at) or KINDS['plain']}")
+        box = f'x="{x + 0.5:.1f}" y="{y + 0.5:g}" width="{width - 1:.1f}" height="{ROW - 1:g}" rx="2"'
+        yield f'<g class="{kind_of(at)}{shared}"><title>{escape(told)}</title><rect class="field" {box}/>'
+        name = words.printable(at.name)
+        if LETTER * len(name) + 4 > width and LETTER * len(name) + 12 < free:
+            yield f'<text class="end value" x="{x - 5:.1f}" y="{y + 17:g}">{escape(name)}</text></g>'
+        else:
+            label = escape(_label(name, max(1, int((width - 4) / LETTER))))
+            yield f'<text class="middle value" x="{x + width / 2:.1f}" y="{y + 17:g}">{label}</text></g>'
+
+    def _x(self, bit: int, size: int) -> float:
+        """Where bits begin: the highest is on the left."""
+        return LEFT + ACROSS - (bit + size) * self.column
+
+
+def _registers(entry: Entry) -> tuple[TableRegister, ...]:
+    return entry.registers if isinstance(entry, TableBlock) else (entry,)
+
+
+def _array(register: TableRegister) -> str:
+    """The name of the array whose elements fill a register, since only their indices fit into it."""
+    names = {at.path.partition("[")[0] for at in register.fields}
+    is_array = len(register.fields) > 1 and len(names) == 1
+    return f"{words.shortened(words.printable(names.pop()), 10)} " if is_array else ""
+
+
+def _label(name: str, room: int) -> str:
+    """The name in so many letters; of an element of an array rather its index."""
+    index = name.rpartition("_")[2]
+    return index if len(name) > room >= len(index) and index.isdigit() else words.shortened(name, room)
+
+
+def _times(entry: Entry) -> str:
+    return f" +{entry.stride}·i, i&lt;{entry.count}" if entry.count > 1 else ""
+
+
+def _bits(at: TableField) -> str:
+    return f"bit {at.bit}" if at.size == 1 else f"bits {at.bit + at.size - 1}:{at.bit}"

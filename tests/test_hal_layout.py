@@ -1,0 +1,514 @@
+"""Layouts of bit field groups: flattening, the paper's heuristic, the optimiser, and the judge over all of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from unittest.mock import patch
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from ortools.sat.python import cp_model
+
+from edgewright.errors import Infeasible, InputError
+from edgewright.hal.accesses import Access, Expression, Form, Hop, Kind, Spot
+from edgewright.hal.assembling import Assembly, assemble
+from edgewright.hal.cells import Cell, width_for
+from edgewright.hal.cost import JOIN, MASK, SHIFT, cost_of, works_of
+from edgewright.hal.description import Bus, Child, Description, Device, Field, Group, Mode, Place, Target
+from edgewright.hal.flattening import flatten
+from edgewright.hal.front import layout_front
+from edgewright.hal.functions import Flow, Function, Parameter
+from edgewright.hal.judge import faults
+from edgewright.hal.layout import Layout, Piece, Register, elaborate
+from edgewright.hal.naive import lay_out_naive
+from edgewright.hal.optimal import lay_out_optimal
+from edgewright.hal.packing import by_gain
+from edgewright.hal.paper import combinations, lay_out_paper
+from edgewright.hal.rules import Rules
+from edgewright.hal.spaces import Joint, Slot, Space
+from edgewright.hal.wish import Wish
+
+HERE = Place("driver.c", 1)
+WORDS = Bus()
+
+
+def f(name, bits=8, **more):
+    return Field(name, bits, HERE, **more)
+
+
+def group(name, *members):
+    return Group(name, members, HERE)
+
+
+def described(*groups, bus=WORDS, address=0x1000):
+    root = groups[-1].name
+    return Description({g.name: g for g in groups}, (Device("dev", root, address, HERE, bus),))
+
+
+def expression(text):
+    value = int(text) if text.isdigit() else None
+    names = frozenset() if value is not None else frozenset({text})
+    return Expression((0, 0), text, names, value)
+
+
+def access(group_name, base, path, *, device=None, number=0, owner=""):
+    """An access such as pads[i].dir, written "pads[i].dir"."""
+    hops = []
+    for word in path.split("."):
+        member, _, index = word.rstrip("]").partition("[")
+        hops.append(Hop(member, expression(index) if index else None))
+    spot = Spot("driver.c", Form.READ, (0, 0), (0, 0), None, "", (0, 0), False, True, True)
+    return Access(number, "go", Kind.READ, group_name, expression(base), device, tuple(hops), owner, HERE, spot, 0)
+
+
+def function(*accesses, parameters=()):
+    numbered = tuple(replace(a, number=n) for n, a in enumerate(accesses))
+    return Function("go", "driver.c", HERE, (0, 0), "void", parameters, numbered, Flow((), ()), frozenset())
+
+
+def joint(*slots, writes=False, times=1, space="Dev", **more):
+    return [Joint(space, slots, writes, "go", **more)] * times
+
+
+def grouping(layout, space):
+    return {frozenset(p.slot for p in r.pieces) for r in layout.spaces[space].registers}
+
+
+def offsets(description, spaces, layout):
+    return [(r.offset, [(x.name, x.bit) for x in r.fields]) for r in elaborate(description, spaces, layout)]
+
+
+def one_space(*fields, bus=WORDS):
+    """A device of plain fields, flattened by hand."""
+    description = described(group("Dev", *fields), bus=bus)
+    slots = tuple(Slot(x.name, ((x.name, None if x.count is None else -1),), "Dev", x, counts(x)) for x in fields)
+    return description, {"Dev": Space("Dev", slots)}
+
+
+def counts(field):
+    return () if field.count is None else (field.count,)
+
+
+# The paper's example
+
+INNER1 = group("Inner1", f("a"), f("b"), f("c"))
+INNER2 = group("Inner2", f("d"), f("e"))
+OUTER = group("Outer", Child("inner1", "Inner1", HERE), Child("inner2", "Inner2", HERE), f("f"))
+
+
+@pytest.mark.parametrize("pointers", [False, True])
+def test_the_papers_example(pointers):
+    description = described(INNER1, INNER2, OUTER)
+    parameters = tuple(Parameter(n, f"struct {g} *", g) for n, g in [("p", "Inner1"), ("q", "Inner2")])
+    spaces, _ = flatten(description, [function(parameters=parameters if pointers else ())])
+    one, two = ("Inner1", "Inner2") if pointers else ("Outer", "Outer")
+    name = (lambda prefix, x: x) if pointers else (lambda prefix, x: f"{prefix}_{x}")
+    a, b, c = (name("inner1", x) for x in "abc")
+    d, e = (name("inner2", x) for x in "de")
+    joints = joint(d, e, times=5, space=two) + joint(a, c, times=2, space=one) + joint(a, b, c, times=2, space=one)
+    assert combinations(one, joints)[-2:] == [(a, b, c), (a, c)]
+    layout = lay_out_paper(description, spaces, joints)
+    assert offsets(description, spaces, layout) == [
+        (0, [("inner1.a", 0), ("inner1.b", 8), ("inner1.c", 16)]),
+        (4, [("inner2.d", 0), ("inner2.e", 8)]),
+        (8, [("f", 0)]),
+    ]
+    best = lay_out_optimal(description, spaces, joints, Wish(minimise="accesses"))
+    for together, where in (({a, b, c}, one), ({d, e}, two)):
+        assert any(together <= found for found in grouping(best, where))
+    assert best.optimal
+
+
+# Flattening
+
+PAD = group("Pad", f("dir", 1), f("cfg", 8))
+GPIO = group("Gpio", Child("pads", "Pad", HERE, 4), f("status", 32, mode=Mode.RO), f("keys", 4, count=3))
+
+
+def test_constant_indices_expand_arrays_and_groups():
+    description = described(PAD, GPIO)
+    code = function(access("Gpio", "gpio", "pads[2].dir", device="dev"))
+    spaces, uses = flatten(description, [code])
+    assert list(spaces) == ["Gpio"]
+    names = [slot.name for slot in spaces["Gpio"].slots]
+    assert names[:4] == ["pads_0_dir", "pads_0_cfg", "pads_1_dir", "pads_1_cfg"]
+    assert names[-3:] == ["keys_0", "keys_1", "keys_2"]
+    use = uses["go", 0]
+    assert (use.space, use.base, use.slot, use.indices) == ("Gpio", "gpio", "pads_2_dir", ())
+
+
+def test_variable_indices_keep_element_wise_arrays():
+    description = described(PAD, GPIO)
+    code = function(
+        access("Gpio", "gpio", "pads[i].dir", device="dev"), access("Gpio", "gpio", "keys[1]", device="dev")
+    )
+    spaces, uses = flatten(description, [code])
+    assert spaces["Gpio"].slot("pads_dir").counts == (4,)
+    assert spaces["Gpio"].slot("pads_dir").steps == (("pads", -1), ("dir", None))
+    assert [index.text for index in uses["go", 0].indices] == ["i"]
+    assert uses["go", 0].names == {"gpio", "i"}
+    assert uses["go", 1].slot == "keys_1"
+
+
+def test_a_pointer_keeps_a_group_and_accesses_go_through_its_area():
+    description = described(PAD, GPIO)
+    code = function(access("Pad", "pad", "dir"), access("Gpio", "gpio", "pads[j].cfg", device="dev"))
+    spaces, uses = flatten(description, [code])
+    assert list(spaces) == ["Pad", "Gpio"]
+    assert [(area.name, area.space, area.counts) for area in spaces["Gpio"].areas] == [("pads", "Pad", (4,))]
+    assert uses["go", 0].base == "pad"
+    assert (uses["go", 1].base, uses["go", 1].space, uses["go", 1].slot) == ("&gpio->pads[j]", "Pad", "cfg")
+    assert uses["go", 1].names == {"gpio", "j"}
+    assert uses["go", 1].indices == ()
+
+
+def test_a_parameter_that_is_only_passed_on_keeps_its_group_and_those_around_it():
+    around = group("Bank", Child("pad", "Pad", HERE), f("x"))
+    root = group("Top", Child("banks", "Bank", HERE, 2))
+    code = function(
+        access("Top", "a ? b : c", "banks[1].pad.dir", device="dev"), parameters=(Parameter("p", "Pad *", "Pad"),)
+    )
+    spaces, uses = flatten(described(PAD, around, root), [code])
+    assert list(spaces) == ["Pad", "Bank", "Top"]
+    assert uses["go", 0].base == "&(a ? b : c)->banks[1].pad"
+
+
+def test_slot_names_differ_even_where_the_source_is_nasty():
+    inner = group("In", f("b"))
+    root = group("Top", f("a_0_b"), Child("a", "In", HERE, 2))
+    spaces, _ = flatten(described(inner, root), [])
+    assert [slot.name for slot in spaces["Top"].slots] == ["a_0_b", "a_0_b_", "a_1_b"]
+
+
+def test_an_index_outside_its_array_is_refused():
+    with pytest.raises(InputError, match=r"driver\.c:1:1.*keys\[7\]"):
+        flatten(described(PAD, GPIO), [function(access("Gpio", "gpio", "keys[7]", device="dev"))])
+
+
+# Naive
+
+
+def test_naive_gives_every_slot_its_registers():
+    description, spaces = one_space(f("a", 3), f("wide", 80, split=True), f("v", 5, count=3))
+    layout = lay_out_naive(description, spaces)
+    assert offsets(description, spaces, layout) == [
+        (0, [("a", 0)]),
+        (4, [("wide", 0)]),
+        (8, [("wide", 0)]),
+        (12, [("wide", 0)]),
+        (16, [("v[0]", 0)]),
+        (20, [("v[1]", 0)]),
+        (24, [("v[2]", 0)]),
+    ]
+    assert faults(description, spaces, layout, []) == []
+
+
+# The judge: every rule, with a layout that breaks it
+
+
+def shared(*fields, joints=(), bus=WORDS):
+    """The faults of a layout that has all fields in one register."""
+    description, spaces = one_space(*fields, bus=bus)
+    layout = assemble(description, spaces, {"Dev": (Cell(tuple(x.name for x in fields)),)}, Assembly("test"))
+    return faults(description, spaces, layout, joints)
+
+
+OTHER = (Target("Dev", "zz"),)
+
+
+@pytest.mark.parametrize(
+    ("fields", "joints", "words"),
+    [
+        ((f("a", rse=OTHER), f("b")), [], "reading one of them acts"),
+        ((f("a", clear_on_read=True), f("b", mode=Mode.RO)), [], "reading one of them acts"),
+        ((f("a", fifo=True), f("b")), [], "reading one of them acts"),
+        ((f("a", wse=OTHER), f("b")), [], "writing one of them acts"),
+        ((f("a", mode=Mode.WO), f("b")), [], "writing one of them acts"),
+        ((f("a", wse=OTHER), f("b", w1c=True)), [], "writing one of them acts"),
+        ((f("a"), f("b"), f("c", mode=Mode.RO)), joint("a", writes=True), "c, which the hardware changes"),
+        ((f("a"), f("b", by_hardware=True)), joint("a", writes=True), "b, which the hardware changes"),
+        ((f("a"), f("b", w1c=True)), joint("b", writes=True), "b, which the hardware changes"),
+    ],
+)
+def test_rules_of_side_effects(fields, joints, words):
+    assert any(words in fault for fault in shared(*fields, joints=joints))
+
+
+@pytest.mark.parametrize(
+    ("fields", "joints"),
+    [
+        ((f("a"), f("b")), joint("a", writes=True)),  # read-modify-write of plain fields
+        ((f("a"), f("b", mode=Mode.RO)), joint("a", writes=True)),  # nothing to keep
+        ((f("a", w1c=True), f("b", w1s=True), f("c", mode=Mode.RO)), joint("a", writes=True)),  # zeros do no harm
+        ((f("a", fifo=True, mode=Mode.RO), f("b", mode=Mode.WO)), joint("b", writes=True)),  # a data register
+        ((f("a", by_hardware=True), f("b", by_hardware=True)), joint("a", "b", writes=True)),  # always together
+    ],
+)
+def test_lawful_neighbours(fields, joints):
+    assert shared(*fields, joints=joints) == []
+
+
+def broken(change, *fields, bus=WORDS):
+    description, spaces = one_space(*(fields or (f("a"), f("b"))), bus=bus)
+    layout = change(lay_out_naive(description, spaces))
+    return faults(description, spaces, layout, [])
+
+
+def with_registers(layout, *registers):
+    return Layout({"Dev": replace(layout.spaces["Dev"], registers=registers)}, "test")
+
+
+def register(offset, *pieces, width=32, **more):
+    return Register(offset, width, pieces, **more)
+
+
+A, B = Piece("a", 0, 8), Piece("b", 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("registers", "words"),
+    [
+        ([register(0, A)], "b is not placed once"),
+        ([register(0, A), register(4, A, B)], "a is not placed once"),
+        ([register(0, A, replace(B, bit=7))], "overlaps another field"),
+        ([register(0, A, replace(B, bit=28))], "does not fit"),
+        ([register(0, A), register(0, B)], "overlap at byte 0"),
+        ([register(0, A), register(2, B)], "not aligned"),
+        ([register(0, A), register(8, B)], "end at byte 12"),
+        ([register(0, A), register(4, replace(B, bit=0), width=8)], "8 bits wide"),
+        ([register(0, A), register(4, replace(B, lanes=3))], "not a power of two"),
+        ([register(0, A), register(4, replace(B, lanes=2))], "no array"),
+        ([register(0, A), register(4, B, counts=(2,), strides=(4,))], "needs () registers"),
+        ([register(0, A, Piece("b", 8, 4)), register(4, Piece("b", 0, 4, 4))], "not declared split"),
+    ],
+)
+def test_rules_of_registers(registers, words):
+    assert any(words in fault for fault in broken(lambda layout: with_registers(layout, *registers)))
+
+
+def test_rules_of_lanes_pins_sizes_and_devices():
+    lanes = (register(0, Piece("v", 0, 1, 0, 4), counts=(1,), strides=(4,)),)
+    acting = broken(lambda x: with_registers(x, *lanes), f("v", 1, count=4, clear_on_read=True))
+    assert any("has lanes, and accessing it acts" in fault for fault in acting)
+    description, spaces = one_space(f("v", 1, count=4, by_hardware=True))
+    layout = with_registers(lay_out_naive(description, spaces), *lanes)
+    assert any(
+        "v, which the hardware changes" in x for x in faults(description, spaces, layout, joint("v", writes=True))
+    )
+    assert faults(description, spaces, layout, joint("v")) == []
+    description, spaces = one_space(f("a"), f("b", pinned=(8, 3)))
+    assert offsets(description, spaces, lay_out_naive(description, spaces))[1] == (8, [("b", 3)])
+    moved = with_registers(lay_out_naive(description, spaces), register(0, A), register(8, B))
+    assert any("pinned to byte 8, bit 3" in fault for fault in faults(description, spaces, moved, []))
+    assert any(
+        "no multiple" in x for x in broken(lambda x: Layout({"Dev": replace(x.spaces["Dev"], size=9)}, "test"))
+    )
+    two = replace(description, devices=(*description.devices, Device("late", "Dev", 0x1008, HERE)))
+    assert any("dev and late overlap at 0x1008" in x for x in faults(two, spaces, lay_out_naive(two, spaces), []))
+    small = faults(description, spaces, lay_out_naive(description, spaces), [], max_map=8)
+    assert small == ["the map has 12 bytes; the limit is 8"]
+
+
+# The optimiser
+
+
+def scored(description, spaces, joints, cells, wish):
+    rules = {"Dev": Rules.of(description, spaces["Dev"], joints)}
+    how = Assembly("test", by_gain(rules, works_of(joints)), areas_first=False, power_of_two=wish.power_of_two)
+    layout = assemble(description, spaces, {"Dev": cells}, how)
+    return cost_of(description, spaces, layout, joints).score(wish.weights), layout
+
+
+def partitions(names):
+    if not names:
+        yield []
+        return
+    first, *rest = names
+    for smaller in partitions(rest):
+        for n, part in enumerate(smaller):
+            yield [*smaller[:n], [first, *part], *smaller[n + 1 :]]
+        yield [[first], *smaller]
+
+
+def every_layout(description, spaces, joints, wish):
+    """All lawful ways to share registers, lanes included, judged one by one."""
+    slots = {slot.name: slot for slot in spaces["Dev"].slots}
+    rules = Rules.of(description, spaces["Dev"], joints)
+    for partition in partitions(list(slots)):
+        if any(len({slots[x].counts for x in part}) > 1 for part in partition):
+            continue
+        if any(sum(slots[x].field.bits for x in part) > 32 for part in partition):
+            continue
+        choices = [[]]
+        for part in partition:
+            options = [Cell(tuple(part))]
+            lanes = rules.lanes(part[0]) if len(part) == 1 else 1
+            options += [Cell(tuple(part), lanes)] if lanes > 1 else []
+            choices = [[*cells, option] for cells in choices for option in options]
+        for cells in choices:
+            score, layout = scored(description, spaces, joints, tuple(cells), wish)
+            if not faults(description, spaces, layout, joints, wish.max_map):
+                yield score
+
+
+FLAVOURS = [
+    {},
+    {},
+    {},
+    {"mode": Mode.RO},
+    {"mode": Mode.WO},
+    {"w1c": True},
+    {"by_hardware": True},
+    {"fifo": True},
+    {"clear_on_read": True},
+    {"wse": OTHER},
+    {"rse": OTHER},
+    {"shared_with_isr": True},
+    {"count": 6},
+    {"count": 6, "mode": Mode.RO},
+]
+
+
+PLAIN = [{}, {}, {}, {"mode": Mode.RO}, {"shared_with_isr": True}]
+
+
+@st.composite
+def problems(draw, most=7, bus=WORDS, flavours=FLAVOURS):
+    size = draw(st.integers(2, most))
+    fields = [
+        f(f"f{n}", draw(st.sampled_from([1, 2, 3, 8, 12, 16, 32])), **draw(st.sampled_from(flavours)))
+        for n in range(size)
+    ]
+    joints = []
+    for _ in range(draw(st.integers(0, 6))):
+        writes = draw(st.booleans())
+        able = [x for x in fields if x.mode is not (Mode.RO if writes else Mode.WO)]
+        wanted = draw(st.lists(st.sampled_from(able), max_size=4, unique_by=lambda x: x.name)) if able else []
+        wanted = [x for x in wanted if x.count == wanted[0].count]
+        if wanted:
+            more = {"dynamic": wanted[0].count is not None, "depth": draw(st.integers(0, 1))}
+            joints += joint(*(x.name for x in wanted), writes=writes, times=draw(st.integers(1, 4)), **more)
+    return (*one_space(*fields, bus=bus), joints)
+
+
+KINDS = ["balanced", "code", "accesses", "map"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(problems(most=5) | problems(most=5, flavours=PLAIN), st.sampled_from(KINDS))
+@example(
+    (*one_space(f("a"), f("b", shared_with_isr=True)), joint("a", writes=True) + joint("b", writes=True)), "map"
+)
+@example((*one_space(f("v", 1, count=8)), joint("v", writes=True, dynamic=True) + joint("v", dynamic=True)), "map")
+@example((*one_space(f("v", 8, count=8)), joint("v", writes=True) + joint("v", dynamic=True)), "map")
+def test_optimal_equals_brute_force(problem, minimise):
+    description, spaces, joints = problem
+    wish = Wish(minimise=minimise)
+    with patch.object(cp_model, "CpSolver", side_effect=[solver := cp_model.CpSolver()]):
+        best = lay_out_optimal(description, spaces, joints, wish)
+    assert best.optimal
+    assert best.cost == best.bound == min(every_layout(description, spaces, joints, wish))
+    # The model's own objective counts what the places save; with what every layout pays it is the score.
+    always = sum(w.times * len(w.slots) * (SHIFT + (JOIN if w.writes else MASK)) for w in works_of(joints))
+    assert solver.objective_value + wish.weights[0] * always == pytest.approx(best.cost)
+
+
+@settings(max_examples=15, deadline=None)
+@given(problems(most=5) | problems(most=5, flavours=PLAIN), st.integers(1, 12))
+def test_limits_are_kept_or_proven_impossible(problem, words):
+    description, spaces, joints = problem
+    wish = Wish(max_map=4 * words)
+    scores = list(every_layout(description, spaces, joints, wish))
+    if scores:
+        best = lay_out_optimal(description, spaces, joints, wish)
+        assert best.cost == min(scores)
+        assert best.map_bytes(description) <= 4 * words
+    else:
+        with pytest.raises(Infeasible, match=f"fits in {4 * words} bytes: the smallest has"):
+            lay_out_optimal(description, spaces, joints, wish)
+
+
+@settings(max_examples=25, deadline=None)
+@given(problems(bus=Bus(32, 8)) | problems(), st.sampled_from(KINDS))
+def test_all_layouts_are_lawful_and_the_optimal_is_best(problem, minimise):
+    description, spaces, joints = problem
+    wish = Wish(minimise=minimise)
+    layouts = [
+        lay_out_naive(description, spaces),
+        lay_out_paper(description, spaces, joints),
+        lay_out_optimal(description, spaces, joints, wish),
+    ]
+    assert [faults(description, spaces, layout, joints) for layout in layouts] == [[], [], []]
+    scores = [cost_of(description, spaces, layout, joints).score(wish.weights) for layout in layouts]
+    assert scores[2] == min(scores)
+
+
+def test_byte_lanes_give_narrow_registers():
+    description, spaces = one_space(f("a", 8), f("b", 16), f("c", 8), bus=Bus(32, 8))
+    joints = [x for name in "abc" for x in joint(name, writes=True, times=3)]
+    layout = lay_out_optimal(description, spaces, joints, Wish())
+    assert sorted(r.width for r in layout.spaces["Dev"].registers) == [8, 8, 16]
+    assert layout.map_bytes(description) == 4
+    assert width_for(9, Bus(32, 8)) == 16
+
+
+def test_most_is_gained_by_keeping_apart_what_is_written_apart():
+    description, spaces = one_space(f("a"), f("b"), f("c"))
+    apart = [x for name in "abc" for x in joint(name, writes=True, times=3)]
+    assert len(lay_out_optimal(description, spaces, apart, Wish()).spaces["Dev"].registers) == 3
+    assert len(lay_out_optimal(description, spaces, apart, Wish(max_map=8)).spaces["Dev"].registers) == 2
+    assert (
+        len(
+            lay_out_optimal(description, spaces, joint("a", "b", "c", writes=True), Wish()).spaces["Dev"].registers
+        )
+        == 1
+    )
+
+
+def test_indexed_areas_have_strides_of_a_power_of_two_where_the_limit_allows():
+    pad = group("Pad", f("in", 32, mode=Mode.RO), f("out", 32), f("cfg", 32))
+    description = described(pad, group("Dev", Child("pads", "Pad", HERE, 4), f("on", 1)))
+    spaces, _ = flatten(description, [function(parameters=(Parameter("p", "Pad *", "Pad"),))])
+    joints = joint("in", space="Pad") + joint("out", writes=True, space="Pad")
+    roomy = lay_out_optimal(description, spaces, joints, Wish())
+    assert roomy.spaces["Dev"].areas[0].strides == (16,)
+    assert roomy.map_bytes(description) == 68
+    tight = lay_out_optimal(description, spaces, joints, Wish(max_map=52))
+    assert tight.spaces["Dev"].areas[0].strides == (12,)
+    with pytest.raises(Infeasible, match="the smallest has 52"):
+        lay_out_optimal(description, spaces, joints, Wish(max_map=51))
+
+
+def test_pins_hold_and_what_is_free_goes_around_them():
+    description, spaces = one_space(f("a", 32), f("b", 4, pinned=(5, 2)), f("c", 4, pinned=(4, 0)), f("d", 32))
+    layout = lay_out_optimal(description, spaces, joint("a") + joint("b"), Wish())
+    assert offsets(description, spaces, layout) == [(0, [("a", 0)]), (4, [("b", 10), ("c", 0)]), (8, [("d", 0)])]
+    description, spaces = one_space(f("a", 4, pinned=(0, 0), fifo=True), f("b", 4, pinned=(0, 4)))
+    with pytest.raises(Infeasible, match=r"a and b share a register.*pins"):
+        lay_out_optimal(description, spaces, [], Wish())
+
+
+def test_hundreds_of_fields():
+    fields = [f(f"f{n}", 1 + n % 12, mode=Mode.RO if n % 5 == 0 else Mode.RW) for n in range(240)]
+    description, spaces = one_space(*fields)
+    joints = [
+        x for n in range(0, 120, 3) for x in joint(f"f{n + 1}", f"f{n + 2}", writes=n % 5 not in (3, 4), times=2)
+    ]
+    joints = [x for x in joints if not x.writes or all(int(name[1:]) % 5 for name in x.slots)]
+    layout = lay_out_optimal(description, spaces, joints, Wish())
+    assert faults(description, spaces, layout, joints) == []
+    paper = cost_of(description, spaces, lay_out_paper(description, spaces, joints), joints)
+    assert layout.bound <= layout.cost <= paper.score(Wish().weights)
+
+
+def test_the_front_runs_from_the_least_map_to_the_least_code():
+    description, spaces = one_space(*(f(name, 8) for name in "abcdef"), f("bits", 1, count=8))
+    joints = [x for name in "abcdef" for x in joint(name, writes=True, times=2)]
+    joints += joint("bits", writes=True, dynamic=True)
+    front = layout_front(description, spaces, joints)
+    maps, codes = [p.map_bytes for p in front], [p.code for p in front]
+    assert maps == sorted(set(maps))
+    assert codes == sorted(codes, reverse=True)
+    assert (maps[0], maps[-1]) == (12, 24 + 32)
+    assert all(faults(description, spaces, p.layout, joints, p.map_bytes) == [] for p in front)
