@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from hal_random import Program
-from hal_random_code import ARM, UNKNOWN, Made
+from hal_random_code import UNKNOWN
+from hal_random_text import Made
+from hal_random_values import ARM
 
 SHIM = """
 #ifndef EDGEWRIGHT_HAL_H

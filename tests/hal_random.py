@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from hal_random_code import Coder, Line, Made, Nest, Statement
+from hal_random_code import Coder
 from hal_random_groups import DeviceDecl, FieldDecl, GroupDecl, World, draw_world
+from hal_random_text import Line, Made, Nest, Statement
 
 OPENING = """#include "edgewright_hal.h"
 

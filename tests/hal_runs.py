@@ -26,8 +26,9 @@ from edgewright.hal.verify.requests import asked_by, requests_of
 from edgewright.hal.verify.seeded import seeded
 from hal_host import Hooks, on_host
 from hal_random import Program
-from hal_random_code import UNKNOWN, Made
+from hal_random_code import UNKNOWN
 from hal_random_groups import ChildDecl, World
+from hal_random_text import Made
 
 TYPES = {
     "void": Type(0),
@@ -75,7 +76,9 @@ def _call(rng: Random, world: World, made: Made) -> Call:
     pointers = tuple(rng.choice(instances(world, group)) for _, group, _ in made.pointers)
     bits = [rng.choice((1, 2, 4, 8, 16, 31)) for _ in made.numbers]
     return Call(
-        made, pointers, tuple(rng.getrandbits(min(b, TYPES[k].bits)) for b, (k, _) in zip(bits, made.numbers, strict=True))
+        made,
+        pointers,
+        tuple(rng.getrandbits(min(b, TYPES[k].bits)) for b, (k, _) in zip(bits, made.numbers, strict=True)),
     )
 
 

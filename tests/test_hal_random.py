@@ -13,7 +13,8 @@ from edgewright.hal import conflicts
 from edgewright.hal.designing import analyse, naive
 from hal_random import draw_program
 from hal_random_check import check, methods_of, target_of, told
-from hal_random_code import STATEMENTS, Line, Nest
+from hal_random_code import STATEMENTS
+from hal_random_text import Line, Nest, rendered
 from hal_runs import Outcome, differences, draw_calls, run_source
 
 THOROUGH = bool(os.environ.get("EDGEWRIGHT_THOROUGH"))
@@ -82,8 +83,6 @@ def test_differences_are_told():
 
 
 def test_rendering_nests():
-    from hal_random_code import rendered
-
     assert list(rendered((Nest("if (a)", (Line("b;"),)), Nest("do", (Line("c;"),), "while (d);")), 0)) == [
         "if (a) {",
         "    b;",

@@ -1,0 +1,36 @@
+/* The fixed register map of PULPino's SPI: 40 bytes. */
+#ifndef SPI_REGISTERS_H
+#define SPI_REGISTERS_H
+
+#include "register.h"
+
+#define SPI_BASE 0x1a102000u
+#define SPI_STATUS REG(SPI_BASE + 0x00u)
+#define SPI_CLKDIV REG(SPI_BASE + 0x04u)
+#define SPI_SPICMD REG(SPI_BASE + 0x08u)
+#define SPI_SPIADR REG(SPI_BASE + 0x0cu)
+#define SPI_SPILEN REG(SPI_BASE + 0x10u)
+#define SPI_SPIDUM REG(SPI_BASE + 0x14u)
+#define SPI_TXFIFO REG(SPI_BASE + 0x18u)
+#define SPI_RXFIFO REG(SPI_BASE + 0x20u)
+#define SPI_INTCFG REG(SPI_BASE + 0x24u)
+
+#define SPI_STATUS_STATE_MASK 0x7fu
+#define SPI_STATUS_START_MASK 0x1fu
+#define SPI_STATUS_CS_SHIFT 8
+#define SPI_STATUS_CS_MASK (0xfu << SPI_STATUS_CS_SHIFT)
+#define SPI_STATUS_RX_SHIFT 16
+#define SPI_STATUS_TX_SHIFT 24
+#define SPI_STATUS_LEVEL_MASK 0x1fu
+#define SPI_LEN_CMD_MASK 0x3fu
+#define SPI_LEN_ADDR_SHIFT 8
+#define SPI_LEN_ADDR_MASK (0x3fu << SPI_LEN_ADDR_SHIFT)
+#define SPI_LEN_DATA_SHIFT 16
+#define SPI_LEN_DATA_MASK (0xffffu << SPI_LEN_DATA_SHIFT)
+#define SPI_DUM_WR_SHIFT 16
+#define SPI_INTCFG_TX_MASK 0x1fu
+#define SPI_INTCFG_RX_SHIFT 8
+#define SPI_INTCFG_RX_MASK (0x1fu << SPI_INTCFG_RX_SHIFT)
+#define SPI_INTCFG_EN (1u << 31)
+
+#endif
