@@ -121,7 +121,7 @@ class Known:
         if wire.nature.neutral and not value:
             return
         if wire.nature.writing_acts:
-            self.events.append(("write", f"{device}.{name}", value, dict(self.config)))
+            self.events.append(("write", f"{device}.{name}", value, self.stored()))
         else:
             self.note(device, wire, value)
         self.models[device].write(name, value)
@@ -134,13 +134,26 @@ class Known:
         if self.config[key] == (0, wire.field.reset & wire.mask):
             del self.config[key]
 
+    def stored(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """What the driver stored; of fields that a read changes, what they hold."""
+        found = dict(self.config)
+        for device, wires in self.wires.items():
+            for name in {
+                name for wire in wires.values() for name in wire.on_read if wires[name].nature.restorable
+            }:
+                value = self.models[device].state[name]
+                found[device, name] = 0, value
+                if value == wires[name].field.reset & wires[name].mask:
+                    del found[device, name]
+        return found
+
     def whole(self, config: Mapping[tuple[str, str], tuple[int, int]]) -> dict[tuple[str, str], tuple[int, int]]:
         """What was stored, without how often where a field is written in parts."""
         is_split = {key: self.wires[key[0]][key[1]].field.split for key in config}
         return {key: (0 if is_split[key] else count, value) for key, (count, value) in config.items()}
 
     def call(self, name: str, value: int) -> int:
-        self.events.append(("call", name, value, dict(self.config)))
+        self.events.append(("call", name, value, self.stored()))
         return self.answer(name)
 
     def answer(self, name: str) -> int:

@@ -2,8 +2,9 @@
 
 Every joint is one place in the code. For each register it touches it pays one access, for each field a shift unless it
 begins at bit 0, and when reading a mask unless it is alone or ends at the top. A write that must keep other bits is a
-read-modify-write. Bytes were taken from gcc 12.2, -march=rv32imc -Os (single accesses through a pointer; an access
-counts double, for its share of the address or the constant); Cortex-M0+ code ranks the same way. Strides of areas
+read-modify-write. Bytes were taken from gcc 12.2, -march=rv32imc -Os: single accesses through a pointer (an access
+counts double, for its share of the address or the constant), and for read-modify-writes what layouts of the example
+drivers differ by. Cortex-M0+ code ranks the same way. Strides of areas
 are not counted: C computes them where a pointer is made.
 """
 
@@ -23,8 +24,8 @@ ACCESS = 4  # lw or sw, and its share of the address
 SHIFT = 2
 MASK = 2  # a field that is read
 JOIN = 2  # or, for every field of a combined write after the first
-REWRITE = 10  # what read-modify-write adds to a store: load, and, or, mask of the value
-FAR = 8  # its mask does not fit an immediate unless the field begins at bit 0
+REWRITE = 5  # what read-modify-write adds to a store: load, and, or; some of it is shared
+FAR = 4  # its mask may not fit an immediate, unless the field begins at bit 0
 INDEX = 4  # shift and add
 LANE_READ = 2  # shift by a variable
 LANE_WRITE = 4

@@ -46,6 +46,7 @@ class Chosen:
     lane: dict[str, Literal] = field(default_factory=dict)
     width: dict[tuple[str, int], Literal] = field(default_factory=dict)
     zero: dict[tuple[str, str], Literal] = field(default_factory=dict)  # begins at bit 0
+    top: dict[tuple[str, str], Literal] = field(default_factory=dict)  # ends at the last bit
     inside: dict[str, list[str]] = field(default_factory=dict)  # slots that may lie in the register of r
 
 
@@ -155,26 +156,26 @@ def _positions(model: Model, chosen: Chosen) -> None:
     for r in chosen.part.free:
         inside = chosen.inside[r]
         alone = model.new(f"{r} alone")
-        top = {f: model.new(f"{f} on top of {r}") for f in inside}
+        chosen.top |= {(f, r): model.new(f"{f} on top of {r}") for f in inside}
         chosen.zero |= {(f, r): model.new(f"{f} at 0 of {r}") for f in inside}
         model.cp.add_implication(alone, x[r, r])
         for f in inside:
-            zero = chosen.zero[f, r]
+            zero, top = chosen.zero[f, r], chosen.top[f, r]
             model.cp.add_implication(zero, x[f, r])
-            model.cp.add_implication(top[f], x[f, r])
-            model.cp.add_at_most_one(zero, top[f])
+            model.cp.add_implication(top, x[f, r])
+            model.cp.add_at_most_one(zero, top)
             if f != r:
                 model.cp.add_at_most_one(alone, x[f, r])
             reads = sum(work.times for work in chosen.part.works if f in work.slots and not work.writes)
             uses = sum(work.times for work in chosen.part.works if f in work.slots)
             model.pay(zero, -cost.SHIFT * uses)
-            model.pay(top[f], -cost.MASK * reads)
+            model.pay(top, -cost.MASK * reads)
             if f == r:
                 model.pay(alone, -cost.MASK * reads)
         model.cp.add_at_most_one(chosen.zero[f, r] for f in inside)
-        model.cp.add_at_most_one([alone, *top.values()])
+        model.cp.add_at_most_one([alone, *(chosen.top[f, r] for f in inside)])
         if r in chosen.lane:
-            for variable in (alone, chosen.zero[r, r], top[r]):
+            for variable in (alone, chosen.zero[r, r], chosen.top[r, r]):
                 model.cp.add_at_most_one(variable, chosen.lane[r])
 
 
@@ -216,6 +217,7 @@ def _rewrite(model: Model, chosen: Chosen, work: Work, r: str, touched: Literal,
         if rules.frail(f):
             model.cp.add_at_most_one(rewrite, x[f, r])
         if f in work.slots:
+            model.cp.add_at_most_one(rewrite, chosen.top[f, r])  # a mask up there is a long constant
             far = model.new("far")
             model.at_least_all(far, (rewrite, x[f, r], chosen.zero[f, r].negated()))
             model.pay(far, work.times * cost.FAR)

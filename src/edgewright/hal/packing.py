@@ -17,30 +17,40 @@ def by_gain(rules: Mapping[str, Rules], works: Sequence[Work]) -> Arrange:
     def arrange(space: Space, slots: tuple[Slot, ...], width: int) -> Mapping[str, int]:
         if len(slots) < 2:
             return in_order(space, slots, width)
-        low, high = _ends(rules[space.name], [w for w in works if w.space == space.name], slots)
-        return _between(low, high, [slot for slot in slots if slot not in (low, high)], width)
+        here = [work for work in works if work.space == space.name]
+        names = frozenset(slot.name for slot in slots)
+        kept = {name for name in names if rules[space.name].kept(name)}
+        rewritten = {name for w in here if w.writes and kept - w.slots for name in w.slots & names}
+        low, high = _ends(here, slots, rewritten)
+        rest = [slot for slot in slots if slot not in (low, high)]
+        return _between(low, high, _sorted(rest, bool(rewritten)), width)
 
     return arrange
 
 
-def _ends(rules: Rules, works: Sequence[Work], slots: tuple[Slot, ...]) -> tuple[Slot, Slot]:
-    """The slots for bit 0 and for the top."""
+def _ends(works: Sequence[Work], slots: tuple[Slot, ...], rewritten: set[str]) -> tuple[Slot, Slot | None]:
+    """The slots for bit 0 and for the top, which is no place for what is written by read-modify-write."""
     names = frozenset(slot.name for slot in slots)
-    kept = {name for name in names if rules.kept(name)}
     zero, top = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
     for work in works:
-        rewrites = work.writes and bool(kept - work.slots)
         for name in work.slots & names:
-            zero[name] += work.times * (SHIFT + (FAR if rewrites else 0))
-            top[name] += 0 if work.writes else work.times * MASK
-    return max(permutations(slots, 2), key=lambda pair: zero[pair[0].name] + top[pair[1].name])
+            zero[name] += work.times * (SHIFT + (FAR if work.writes and name in rewritten else 0))
+            top[name] += 0 if work.writes or name in rewritten else work.times * MASK
+    low, high = max(permutations(slots, 2), key=lambda pair: zero[pair[0].name] + top[pair[1].name])
+    return low, high if top[high.name] else None
 
 
-def _between(low: Slot, high: Slot, rest: list[Slot], width: int) -> dict[str, int]:
+def _sorted(slots: list[Slot], rewritten: bool) -> list[Slot]:
+    """Bytes first; but where registers are rewritten, narrow fields, whose masks are then short."""
+    if rewritten:
+        return sorted(slots, key=lambda slot: (slot.field.bits % 8 == 0, slot.field.bits))
+    return sorted(slots, key=lambda slot: slot.field.bits % 8 != 0)
+
+
+def _between(low: Slot, high: Slot | None, rest: list[Slot], width: int) -> dict[str, int]:
     """First bits with whole bytes on byte boundaries if there is room for that, else one after the other."""
-    end = width - high.field.bits
-    ends = {low.name: 0, high.name: end}
-    rest = sorted(rest, key=lambda slot: slot.field.bits % 8 != 0)
+    end = width - (high.field.bits if high else 0)
+    ends = {low.name: 0} | ({high.name: end} if high else {})
     for byte in (8, 1):
         bits: dict[str, int] = {}
         bit = low.field.bits

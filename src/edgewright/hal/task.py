@@ -37,7 +37,7 @@ class Task:
 
     def how(self) -> Assembly:
         arrange = by_gain(self.rules, self.works)
-        return Assembly("optimal", arrange, areas_first=False, power_of_two=self.wish.power_of_two)
+        return Assembly("optimal", arrange, areas_first=True, power_of_two=self.wish.power_of_two)
 
     def is_large(self, name: str) -> bool:
         return len(self.spaces[name].slots) > MANY

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # What one byte of code, one bus access (ten for each loop around it) and one byte of the map weigh. Where one is
-# asked for, the others only break ties. Balanced: an access is worth half a byte of code, a word of the map a 25th.
+# asked for, the others only break ties. Balanced: an access is worth two bytes of code, ten bytes of the map one.
 WEIGHTS = {
-    "balanced": (100, 50, 1),
+    "balanced": (100, 200, 10),
     "code": (1000, 10, 1),
     "accesses": (10, 1000, 1),
     "map": (10, 5, 100_000),

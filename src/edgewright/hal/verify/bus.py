@@ -7,7 +7,7 @@ that shares a register it should not share shows that way.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..description import Description
@@ -65,6 +65,7 @@ class Bus:
         self._devices = {device.name: device for device in description.devices}
         self._registers = {self._devices[r.device].address + r.offset: r for r in registers}
         self._split = Counter((r.device, at.name) for r in registers for at in r.fields)
+        self._moved = tuple(_moved(models))
         self._parts: dict[tuple[bool, str, str], tuple[int, frozenset[int]]] = {}
 
     @property
@@ -93,11 +94,26 @@ class Bus:
                 self._take(register.device, at, wire, part)
 
     def record(self, kind: str, what: str, value: object) -> None:
-        self.events.append(Event(kind, what, value, dict(self.config) if kind != "read" else {}))
+        self.events.append(Event(kind, what, value, self.stored() if kind != "read" else {}))
+
+    def stored(self) -> Config:
+        """What software has stored, where it differs from reset; where a read moves a field, what it now holds.
+
+        Such a field may be read and put back, which is no store of the driver's.
+        """
+        found = dict(self.config)
+        for device, name in self._moved:
+            model = self.models[device]
+            found[device, name] = 0, model.peek(name)
+            if found[device, name][1] == model.wires[name].field.reset & model.wires[name].mask:
+                del found[device, name]
+        return found
 
     def final(self) -> dict[str, object]:
         """What a call leaves behind: what was stored, the models' state, how often changing fields were asked for."""
-        found: dict[str, object] = {f"{device}.{name} as written": v for (device, name), v in self.config.items()}
+        found: dict[str, object] = {
+            f"{device}.{name} as written": v for (device, name), v in self.stored().items()
+        }
         for model in self.models.values():
             found |= {f"{model.name}.{name}": value for name, value in model.state.items()}
             found |= {
@@ -147,7 +163,7 @@ class Bus:
             self._act(device, at, wire, part)
             return
         key, model = (device, at.name), self.models[device]
-        before = wire.field.reset & wire.mask if key not in self.config else self.config[key][1]
+        before = self.stored().get(key, (0, wire.field.reset & wire.mask))[1]
         kept = 0 if wire.nature.neutral else before & ~(_ones(at.size) << at.low)
         value = kept | part << at.low
         count = self.config.get(key, (0, 0))[0] + 1 if wire.nature.by_hardware else 0
@@ -201,6 +217,15 @@ class Replay:
             raise Fault(Why.WRONG, f"{access} instead of {expected} once functions are inlined")
         self.accesses += 1
         return expected
+
+
+def _moved(models: Mapping[str, Peripheral]) -> Iterator[tuple[str, str]]:
+    """Fields that keep what is stored, except that some read changes them."""
+    for device, model in models.items():
+        touched = {name for wire in model.wires.values() for name in wire.on_read}
+        yield from (
+            (device, name) for name in model.wires if name in touched and model.wires[name].nature.restorable
+        )
 
 
 def _ones(size: int) -> int:
