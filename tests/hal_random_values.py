@@ -147,7 +147,7 @@ class Values:
 
     def call_value(self, scope: Scope) -> str | None:
         called = self.callable(scope, lambda made: made.result != "void")
-        return called and self.call_text(scope, called)
+        return self.call_text(scope, called) if called else None
 
     def value(self, scope: Scope) -> str:
         """A value with at most one effect between two sequence points."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -22,7 +22,7 @@ from edgewright.hal.verify.bus import Bus
 from edgewright.hal.verify.instances import instances_of
 from edgewright.hal.verify.machine import Machine
 from edgewright.hal.verify.peripheral import Peripheral, Wire, wires_of
-from edgewright.hal.verify.requests import asked_by, requests_of
+from edgewright.hal.verify.requests import Request, asked_by, requests_of
 from edgewright.hal.verify.seeded import seeded
 from hal_host import Hooks, on_host
 from hal_random import Program
@@ -215,14 +215,14 @@ class Board:
         self.machine.bus = self.bus
         self.buffer = base + BUFFERS
 
-    def _unknown(self, name: str):
+    def _unknown(self, name: str) -> Callable[[], None]:
         def entered() -> None:
             self.bus.record("call", name, self.machine.argument(0))
             self.machine.answer(self.known.answer(name))
 
         return entered
 
-    def _asks(self, request, design: Design):
+    def _asks(self, request: Request, design: Design) -> Callable[[], None]:
         def entered() -> None:
             self.bus.asked = asked_by(request, design.layout, self.instances, self.machine.argument)
 
@@ -265,9 +265,9 @@ def differences(calls: Sequence[Call], expected: Outcome, found: Outcome) -> lis
     if len(expected.events) != len(found.events):
         story.append(f"{len(found.events)} events instead of {len(expected.events)}")
     masks = [(1 << TYPES[call.made.result].bits) - 1 for call in calls]
-    for call, mask, one, other in zip(calls, masks, expected.results, found.results, strict=True):
-        if one & mask != other & mask:
-            story.append(f"{call} gives {other & mask} instead of {one & mask}")
+    for call, mask, want, got in zip(calls, masks, expected.results, found.results, strict=True):
+        if want & mask != got & mask:
+            story.append(f"{call} gives {got & mask} instead of {want & mask}")
             break
     wrong = [n for n in expected.state | found.state if expected.state.get(n) != found.state.get(n)]
     story += [f"{n} is {found.state.get(n)} instead of {expected.state.get(n)} at the end" for n in wrong[:3]]

@@ -19,7 +19,7 @@ from .platform import Board, catalogue, load_board
 from .program import Buffer, Plan, Program, interpret, load_plan, save_plan
 from .report import plan_page
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 __all__ = [
     "Board",

@@ -11,7 +11,7 @@ from rich.tree import Tree
 from .. import words
 from ..hal.counting import Act, acts, total, totals
 from ..hal.design import Design
-from ..hal.export.table import TableBlock, TableRegister, tables
+from ..hal.export.table import TableBlock, TableField, TableRegister, tables
 from ..hal.front import FrontPoint
 from ..hal.functions import Function
 from ..hal.verify import Verification
@@ -31,7 +31,7 @@ def registers_table(design: Design) -> Table:
             for register in entry.registers if isinstance(entry, TableBlock) else (entry,):
                 start = entry.offset if isinstance(entry, TableBlock) else 0
                 offset = f"0x{start + register.offset:X}{_times(entry)}"
-                table.add_row(told, offset, str(register.width), escape(_fields(register)))
+                table.add_row(told, offset, str(register.width), escape(_fields(register, entry.count > 1)))
                 told = ""  # the devices stand in the first row only
         table.add_section()
     return table
@@ -41,13 +41,28 @@ def _times(entry: TableRegister | TableBlock) -> str:
     return f" + {entry.stride} i, i < {entry.count}" if entry.count > 1 else ""
 
 
-def _fields(register: TableRegister) -> str:
-    told = [
-        f"{at.path}[{at.bit + at.size - 1}:{at.bit}]" if at.size > 1 else f"{at.path}[{at.bit}]"
-        for at in register.fields[:MOST]
-    ]
+def _fields(register: TableRegister, repeated: bool) -> str:
+    """The bits with what they hold; of an array, for any element i."""
+    told = [f"[{_bits(at.bit, at.size)}] {at.path}{_part(at)}" for at in register.fields[:MOST]]
+    if repeated and all("[0]" in at.path for at in register.fields):
+        told = [_indexed(text) for text in told]
     more = len(register.fields) - MOST
     return ", ".join(told) + (f" and {more} more" if more > 0 else "")
+
+
+def _indexed(text: str) -> str:
+    """The path with its first index open; bits stand in brackets before it."""
+    bits, path = text.split(" ", 1)
+    return f"{bits} {path.replace('[0]', '[i]', 1)}"
+
+
+def _part(at: TableField) -> str:
+    """Which bits of a field that has several registers."""
+    return f" {_bits(at.low, at.size)}" if at.size < at.field.bits else ""
+
+
+def _bits(first: int, size: int) -> str:
+    return f"{first + size - 1}:{first}" if size > 1 else str(first)
 
 
 def functions_table(design: Design, before: Design) -> Table:

@@ -10,7 +10,7 @@ from ..hal.export.table import Entry, Table, TableBlock, TableField, TableRegist
 from ..hal.export.words import about_field
 from .axis import opening
 
-LEFT, RIGHT, HEAD, ROW, GAP = 132.0, 24.0, 22.0, 26.0, 6.0  # px
+LEFT, RIGHT, HEAD, ROW, GAP = 184.0, 24.0, 22.0, 26.0, 6.0  # px
 ACROSS = 896.0  # px for all bits of the widest register
 LETTER = 6.4  # px, the mean width of a letter, generously
 
