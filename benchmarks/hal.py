@@ -29,15 +29,15 @@ from edgewright.hal import designing
 from edgewright.hal.design import Analysis
 from edgewright.hal.examples.gpio import Gpio
 from edgewright.hal.examples.spi import Spi
-from edgewright.hal.front import layout_front
 from edgewright.hal.generate import generate
 from edgewright.hal.halstead import halstead
-from edgewright.hal.layout import Layout, RegisterAt, elaborate
-from edgewright.hal.optimal import lay_out_optimal
-from edgewright.hal.paper import lay_out_paper
+from edgewright.hal.layout.front import layout_front
+from edgewright.hal.layout.layout import Layout, RegisterAt, elaborate
+from edgewright.hal.layout.optimal import lay_out_optimal
+from edgewright.hal.layout.paper import lay_out_paper
+from edgewright.hal.layout.wish import Wish
 from edgewright.hal.verify.building import BUFFERS, free_window
 from edgewright.hal.verify.measuring import Measured, measure
-from edgewright.hal.wish import Wish
 from hal_plot import Point, front_svg
 
 WORKLOADS = ("workload_gpio", "workload_spi")

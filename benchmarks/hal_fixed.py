@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from edgewright.hal import examples
-from edgewright.hal.description import Description
-from edgewright.hal.layout import FieldAt, RegisterAt
+from edgewright.hal.language.description import Description
+from edgewright.hal.layout.layout import FieldAt, RegisterAt
 
 HERE = Path(__file__).parent / "hal_conventional"
 EXAMPLES = Path(examples.__file__).parent

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from edgewright.hal.bodies import read_functions
-from edgewright.hal.conflicts import regions_of
-from edgewright.hal.groups import describe
-from edgewright.hal.meaning import Natures
-from edgewright.hal.source import read_source
+from edgewright.hal.analysis.bodies import read_functions
+from edgewright.hal.analysis.conflicts import regions_of
+from edgewright.hal.language.groups import describe
+from edgewright.hal.language.meaning import Natures
+from edgewright.hal.language.source import read_source
 
 GPIO = """
 #include "edgewright_hal.h"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from edgewright.hal.accesses import Access, Expression, Form, Hop, Kind, Spot
-from edgewright.hal.description import Bus, Child, Description, Device, Field, Group, Mode, Place, Target
-from edgewright.hal.design import Analysis, Conflict, Design, Regions
-from edgewright.hal.functions import Flow, Function
-from edgewright.hal.layout import AreaPlace, Layout, Piece, Register, SpaceLayout
-from edgewright.hal.merging import Kept, Merge, Merging
-from edgewright.hal.source import Source
-from edgewright.hal.spaces import Area, Slot, Space, Use
+from edgewright.hal.analysis.accesses import Access, Expression, Form, Hop, Kind, Spot
+from edgewright.hal.analysis.functions import Flow, Function
+from edgewright.hal.analysis.joints import Kept
+from edgewright.hal.analysis.regions import Conflict, Regions
+from edgewright.hal.analysis.spaces import Area, Slot, Space, Use
+from edgewright.hal.design import Analysis, Design
+from edgewright.hal.language.description import Bus, Child, Description, Device, Field, Group, Mode, Place, Target
+from edgewright.hal.language.source import Source
+from edgewright.hal.layout.layout import AreaPlace, Layout, Piece, Register, SpaceLayout
+from edgewright.hal.merging import Merge, Merging
 
 HERE = Place("uart.c", 3, 5)
 

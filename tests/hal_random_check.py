@@ -13,13 +13,13 @@ from edgewright.errors import EdgewrightError
 from edgewright.hal.design import Analysis, Design
 from edgewright.hal.designing import analyse, design, naive
 from edgewright.hal.generate import generate
-from edgewright.hal.judge import faults
-from edgewright.hal.layout import Layout
-from edgewright.hal.optimal import lay_out_optimal
-from edgewright.hal.paper import lay_out_paper
+from edgewright.hal.layout.judge import faults
+from edgewright.hal.layout.layout import Layout
+from edgewright.hal.layout.optimal import lay_out_optimal
+from edgewright.hal.layout.paper import lay_out_paper
+from edgewright.hal.layout.wish import Wish
 from edgewright.hal.verify.checking import compare_variants, variant_of
 from edgewright.hal.verify.verification import Verification
-from edgewright.hal.wish import Wish
 from hal_random import Program, draw_program, shrunk
 from hal_runs import Board, Outcome, differences, draw_calls, run_source
 

@@ -14,8 +14,8 @@ from random import Random
 
 from edgewright.hal.design import Design
 from edgewright.hal.generate.calls import names_of, needed_calls
-from edgewright.hal.layout import elaborate
-from edgewright.hal.meaning import Natures
+from edgewright.hal.language.meaning import Natures
+from edgewright.hal.layout.layout import elaborate
 from edgewright.hal.verify.abi import Type
 from edgewright.hal.verify.building import BUFFERS, build, free_window, target_named
 from edgewright.hal.verify.bus import Bus

@@ -14,12 +14,12 @@ import pytest
 
 import edgewright
 from edgewright.hal import designing, examples
-from edgewright.hal.description import Mode
 from edgewright.hal.design import Analysis, Design
 from edgewright.hal.generate import generate
 from edgewright.hal.halstead import halstead
-from edgewright.hal.layout import RegisterAt, elaborate
-from edgewright.hal.paper import lay_out_paper
+from edgewright.hal.language.description import Mode
+from edgewright.hal.layout.layout import RegisterAt, elaborate
+from edgewright.hal.layout.paper import lay_out_paper
 from edgewright.hal.verify import load_model, measure, verify
 from edgewright.hal.verify.peripheral import Peripheral
 

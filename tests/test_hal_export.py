@@ -15,8 +15,8 @@ from edgewright.hal.designing import design as make_design
 from edgewright.hal.export import exports, peakrdl
 from edgewright.hal.export.svd import svd
 from edgewright.hal.export.systemrdl import system_rdl
-from edgewright.hal.layout import Piece, elaborate
-from edgewright.hal.paper import lay_out_paper
+from edgewright.hal.layout.layout import Piece, elaborate
+from edgewright.hal.layout.paper import lay_out_paper
 from hal_designs import DESCRIPTION, LAYOUT, SPACES, design, register
 
 systemrdl = pytest.importorskip("systemrdl")

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from edgewright.errors import InputError
+from edgewright.hal.analysis.spaces import Space
 from edgewright.hal.design import Analysis, Design
 from edgewright.hal.designing import analyse, design, naive
 from edgewright.hal.generate import generate
-from edgewright.hal.layout import AreaPlace, Layout, Piece, Register, SpaceLayout
-from edgewright.hal.spaces import Space
+from edgewright.hal.layout.layout import AreaPlace, Layout, Piece, Register, SpaceLayout
 
 GROUPS = """\
 #include "edgewright_hal.h"

@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from edgewright.hal.accesses import Kind
-from edgewright.hal.description import Bus, Description, Device, Field, Group, Mode, Place
+from edgewright.hal.analysis.accesses import Kind
+from edgewright.hal.analysis.spaces import Slot, Space
 from edgewright.hal.generate.calls import Call
 from edgewright.hal.generate.ground import Ground
 from edgewright.hal.generate.reading import read_function
 from edgewright.hal.generate.writing import write_function
-from edgewright.hal.layout import Piece, Register, SpaceLayout
-from edgewright.hal.meaning import Natures
-from edgewright.hal.spaces import Slot, Space
+from edgewright.hal.language.description import Bus, Description, Device, Field, Group, Mode, Place
+from edgewright.hal.language.meaning import Natures
+from edgewright.hal.layout.layout import Piece, Register, SpaceLayout
 
 HERE = Place("random.c", 1)
 NATURES = [{}, {}, {}, {"mode": Mode.RO}, {"w1c": True}, {"w1s": True}]

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from edgewright.errors import EdgewrightError, InputError
-from edgewright.hal.cursors import KINDS, span, walk
-from edgewright.hal.description import Bus, Child, Description, Mode, Target
-from edgewright.hal.groups import describe
-from edgewright.hal.misuse import misuses
-from edgewright.hal.refusal import Refused
-from edgewright.hal.source import HEADER, Source, read_source
+from edgewright.hal.language.cursors import KINDS, span, walk
+from edgewright.hal.language.description import Bus, Child, Description, Mode, Target
+from edgewright.hal.language.groups import describe
+from edgewright.hal.language.misuse import misuses
+from edgewright.hal.language.refusal import Refused
+from edgewright.hal.language.source import HEADER, Source, read_source
 
 PADS = """#include "edgewright_hal.h"
 #include <stddef.h>

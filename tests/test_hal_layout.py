@@ -11,23 +11,23 @@ from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 
 from edgewright.errors import Infeasible, InputError
-from edgewright.hal.accesses import Access, Expression, Form, Hop, Kind, Spot
-from edgewright.hal.assembling import Assembly, assemble
-from edgewright.hal.cells import Cell, width_for
-from edgewright.hal.cost import JOIN, MASK, SHIFT, cost_of, works_of
-from edgewright.hal.description import Bus, Child, Description, Device, Field, Group, Mode, Place, Target
-from edgewright.hal.flattening import flatten
-from edgewright.hal.front import layout_front
-from edgewright.hal.functions import Flow, Function, Parameter
-from edgewright.hal.judge import faults
-from edgewright.hal.layout import Layout, Piece, Register, elaborate
-from edgewright.hal.naive import lay_out_naive
-from edgewright.hal.optimal import lay_out_optimal
-from edgewright.hal.packing import by_gain
-from edgewright.hal.paper import combinations, lay_out_paper
-from edgewright.hal.rules import Rules
-from edgewright.hal.spaces import Joint, Slot, Space
-from edgewright.hal.wish import Wish
+from edgewright.hal.analysis.accesses import Access, Expression, Form, Hop, Kind, Spot
+from edgewright.hal.analysis.flattening import flatten
+from edgewright.hal.analysis.functions import Flow, Function, Parameter
+from edgewright.hal.analysis.spaces import Joint, Slot, Space
+from edgewright.hal.language.description import Bus, Child, Description, Device, Field, Group, Mode, Place, Target
+from edgewright.hal.layout.assembling import Assembly, assemble
+from edgewright.hal.layout.cells import Cell, width_for
+from edgewright.hal.layout.cost import JOIN, MASK, SHIFT, cost_of, works_of
+from edgewright.hal.layout.front import layout_front
+from edgewright.hal.layout.judge import faults
+from edgewright.hal.layout.layout import Layout, Piece, Register, elaborate
+from edgewright.hal.layout.naive import lay_out_naive
+from edgewright.hal.layout.optimal import lay_out_optimal
+from edgewright.hal.layout.packing import by_gain
+from edgewright.hal.layout.paper import combinations, lay_out_paper
+from edgewright.hal.layout.rules import Rules
+from edgewright.hal.layout.wish import Wish
 
 HERE = Place("driver.c", 1)
 WORDS = Bus()

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from edgewright.errors import InputError
-from edgewright.hal.description import Target
-from edgewright.hal.layout import Layout, Piece, Register, SpaceLayout, elaborate
-from edgewright.hal.lock import lock_text, read_lock
-from edgewright.hal.locking import locked
-from edgewright.hal.naive import lay_out_naive
-from edgewright.hal.spaces import Area, Slot, Space
+from edgewright.hal.analysis.spaces import Area, Slot, Space
+from edgewright.hal.language.description import Target
+from edgewright.hal.layout.layout import Layout, Piece, Register, SpaceLayout, elaborate
+from edgewright.hal.layout.naive import lay_out_naive
+from edgewright.hal.lock.lock import lock_text, read_lock
+from edgewright.hal.lock.locking import locked
 from hal_designs import DESCRIPTION, LAYOUT, SPACES, design, field, plain, with_field
 
 

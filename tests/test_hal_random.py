@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from edgewright.hal import conflicts
+from edgewright.hal.analysis import conflicts
 from edgewright.hal.designing import analyse, naive
+from edgewright.hal.language.source import HEADER
 from hal_random import draw_program, shrunk
 from hal_random_check import check, methods_of, target_of, told
 from hal_random_code import STATEMENTS
@@ -19,7 +19,7 @@ from hal_runs import Outcome, differences, draw_calls, run_source
 
 THOROUGH = bool(os.environ.get("EDGEWRIGHT_THOROUGH"))
 FILES = 100 if THOROUGH else 15  # of twenty functions each
-INCLUDE = Path(conflicts.__file__).parent / "include"
+INCLUDE = HEADER.parent
 # Values that overflow a field and comparisons that are always true are there on purpose.
 ON_PURPOSE = ("overflow", "int-in-bool-context", "tautological-compare", "bool-compare", "bool-operation")
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from edgewright.errors import InputError
-from edgewright.hal.description import Bus as BusWidth
-from edgewright.hal.description import Description, Device, Field, Group, Mode, Place
 from edgewright.hal.design import Analysis, Design
 from edgewright.hal.designing import analyse, design, naive
 from edgewright.hal.generate import generate
-from edgewright.hal.layout import FieldAt, Layout, Piece, Register, RegisterAt, SpaceLayout
+from edgewright.hal.language.description import Bus as BusWidth
+from edgewright.hal.language.description import Description, Device, Field, Group, Mode, Place
+from edgewright.hal.layout.layout import FieldAt, Layout, Piece, Register, RegisterAt, SpaceLayout
 from edgewright.hal.verify import Verification, load_model, measure, verify
 from edgewright.hal.verify.abi import Type, places_of
 from edgewright.hal.verify.building import build, free_window, target_named
@@ -229,7 +229,7 @@ float ratio(float x) { return x; }
 
 
 def test_indices_stay_in_range_and_pointers_are_compared_by_what_they_point_to(tmp_path: Path) -> None:
-    from edgewright.hal.paper import lay_out_paper
+    from edgewright.hal.layout.paper import lay_out_paper
 
     analysis = _analysis(tmp_path, INDEXED, groups="")
     layout = lay_out_paper(analysis.description, analysis.spaces, analysis.joints)

@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 import pytest
 
 from edgewright.hal.export.table import tables
-from edgewright.hal.front import FrontPoint
+from edgewright.hal.layout.front import FrontPoint
+from edgewright.hal.layout.naive import lay_out_naive
 from edgewright.hal.merging import Merging
-from edgewright.hal.naive import lay_out_naive
 from edgewright.report.conflict_graph import conflict_graph_svg
 from edgewright.report.hal_page import hal_page
 from edgewright.report.layout_plot import layout_plot_svg

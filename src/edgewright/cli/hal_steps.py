@@ -16,17 +16,17 @@ from .. import words
 from ..errors import EdgewrightError, InputError
 from ..files import write_together
 from ..hal.choosing import chosen_design
-from ..hal.description import Bus
 from ..hal.design import Analysis, Design
 from ..hal.designing import analyse, naive
 from ..hal.export import exports
 from ..hal.export.record import record, refused_record
-from ..hal.front import FrontPoint, layout_front
 from ..hal.generate import generate
-from ..hal.lock import Lock, lock_text, read_lock
-from ..hal.refusal import Refused
+from ..hal.language.description import Bus
+from ..hal.language.refusal import Refused
+from ..hal.layout.front import FrontPoint, layout_front
+from ..hal.layout.wish import Wish
+from ..hal.lock.lock import Lock, lock_text, read_lock
 from ..hal.verify import Verification, load_model, verify
-from ..hal.wish import Wish
 from ..report.hal_page import hal_page
 from .common import console, print_json, working
 from .hal_tables import explanation, front_table, functions_table, registers_table, summary, verification_table

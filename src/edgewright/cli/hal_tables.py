@@ -9,11 +9,11 @@ from rich.table import Table
 from rich.tree import Tree
 
 from .. import words
+from ..hal.analysis.functions import Function
 from ..hal.counting import Act, acts, total, totals
 from ..hal.design import Design
 from ..hal.export.table import TableBlock, TableField, TableRegister, tables
-from ..hal.front import FrontPoint
-from ..hal.functions import Function
+from ..hal.layout.front import FrontPoint
 from ..hal.verify import Verification
 
 MOST = 12  # fields of a register that are named

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..errors import Infeasible, InputError
+from .analysis.spaces import Joint, Space, Spaces
 from .design import Analysis, Design
 from .designing import designed
-from .judge import faults
-from .layout import Layout
-from .lock import RELOCK, Lock
-from .locking import locked
-from .optimal import lay_out_optimal
-from .paper import lay_out_paper
-from .spaces import Joint, Space, Spaces
-from .wish import Wish
+from .layout.judge import faults
+from .layout.layout import Layout
+from .layout.optimal import lay_out_optimal
+from .layout.paper import lay_out_paper
+from .layout.wish import Wish
+from .lock.lock import RELOCK, Lock
+from .lock.locking import locked
 
 
 def chosen_design(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from .accesses import Kind
+from .analysis.accesses import Kind
+from .analysis.spaces import Space
 from .design import Design
-from .layout import Register
-from .meaning import Nature, Natures
-from .spaces import Space
+from .language.meaning import Nature, Natures
+from .layout.layout import Register
 
 
 @dataclass(frozen=True, slots=True)

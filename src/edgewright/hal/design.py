@@ -5,30 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .accesses import Access
-from .description import Description
-from .functions import Function
-from .layout import Layout
+from .analysis.accesses import Access
+from .analysis.functions import Function
+from .analysis.regions import Regions
+from .analysis.spaces import Joint, Spaces, Use
+from .language.description import Description
+from .language.source import Source
+from .layout.layout import Layout
 from .merging import Merging
-from .source import Source
-from .spaces import Joint, Spaces, Use
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """Two accesses that must not become one, and why (an edge of the conflict graph, S 6.4.2)."""
-
-    first: int
-    second: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Regions:
-    """The conflict graph of a function and its colouring: accesses of one region may be combined."""
-
-    conflicts: tuple[Conflict, ...]
-    regions: tuple[tuple[int, ...], ...]  # numbers of accesses
 
 
 @dataclass(frozen=True, slots=True)

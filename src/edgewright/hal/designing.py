@@ -6,23 +6,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from .bodies import read_functions
-from .conflicts import regions_of
-from .description import Bus
+from .analysis.bodies import read_functions
+from .analysis.conflicts import regions_of
+from .analysis.flattening import flatten
+from .analysis.joints import clusters_of, joints_of
+from .analysis.spaces import Joint
 from .design import Analysis, Design
-from .flattening import flatten
-from .groups import describe
-from .joints import clusters_of, joints_of
-from .judge import faults
-from .layout import Layout
-from .meaning import Natures
+from .language.description import Bus
+from .language.groups import describe
+from .language.meaning import Natures
+from .language.misuse import misuses
+from .language.refusal import Refused
+from .language.source import read_source
+from .layout.judge import faults
+from .layout.layout import Layout
+from .layout.naive import lay_out_naive
 from .merge import merged
 from .merging import Merging
-from .misuse import misuses
-from .naive import lay_out_naive
-from .refusal import Refused
-from .source import read_source
-from .spaces import Joint
 
 
 def analyse(

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from .accesses import Access, Kind
-from .conflicts import Conflicts, may_alias
-from .design import Regions
-from .functions import Function
-from .joints import Uses, clusters_of, gathered, kept_apart
-from .layout import Layout
-from .meaning import Natures
-from .merging import Kept, Merge, Merging
-from .paths import Paths
-from .spaces import Use
+from .analysis.accesses import Access, Kind
+from .analysis.conflicts import Conflicts, may_alias
+from .analysis.functions import Function
+from .analysis.joints import Kept, Uses, clusters_of, gathered, kept_apart
+from .analysis.paths import Paths
+from .analysis.regions import Regions
+from .analysis.spaces import Use
+from .language.meaning import Natures
+from .layout.layout import Layout
+from .merging import Merge, Merging
 
 
 def merged(function: Function, regions: Regions, uses: Uses, natures: Natures, layout: Layout) -> Merging:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .accesses import Kind
-from .spaces import Use
+from .analysis.accesses import Kind
+from .analysis.joints import Kept
+from .analysis.spaces import Use
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +24,6 @@ class Merge:
     @property
     def at(self) -> Use:
         return self.uses[0] if self.kind is Kind.READ else self.uses[-1]
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """Two accesses of one region that stay apart, and why."""
-
-    first: int
-    second: int
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from html import escape
 from math import cos, pi, sin
 
 from .. import words
-from ..hal.design import Regions
-from ..hal.functions import Function
+from ..hal.analysis.functions import Function
+from ..hal.analysis.regions import Regions
 from .axis import opening
 
 COLOURS = 8  # of regions in the style sheet; they repeat

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from .. import words
+from ..hal.analysis.functions import Function
 from ..hal.counting import Act, acts, total, totals
 from ..hal.design import Design
 from ..hal.export.table import tables
-from ..hal.front import FrontPoint
-from ..hal.functions import Function
+from ..hal.layout.front import FrontPoint
 from .assets import asset
 from .conflict_graph import COLOURS, conflict_graph_svg, region_numbers
 from .layout_plot import layout_plot_svg

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..hal.front import FrontPoint
+from ..hal.layout.front import FrontPoint
 from .axis import Axis, opening
 
 LEFT, TOP, FOOT, PLOT, HEIGHT = 62.0, 26.0, 46.0, 400.0, 280.0  # px

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..accesses import Kind
+from ..analysis.accesses import Kind
 from ..counting import Act, acts, total
 from ..design import Design
-from ..layout import elaborate
-from ..refusal import Refusal
+from ..language.refusal import Refusal
+from ..layout.layout import elaborate
 
 
 def record(design: Design, before: Design, files: Sequence[str] = ()) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from ..description import Device, Mode
 from ..design import Design
+from ..language.description import Device, Mode
 from .table import Entry, Table, TableBlock, TableField, TableRegister, tables
 from .words import about_field, about_register
 

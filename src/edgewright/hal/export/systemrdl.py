@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..description import Mode
 from ..design import Design
+from ..language.description import Mode
 from .table import Entry, Table, TableBlock, TableField, TableRegister, tables
 from .words import about_field, about_register
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 
-from ..description import Field
 from ..design import Design
-from ..layout import FieldAt, RegisterAt, elaborate
-from ..meaning import Nature, Natures
+from ..language.description import Field
+from ..language.meaning import Nature, Natures
+from ..layout.layout import FieldAt, RegisterAt, elaborate
 
 _INDEX = re.compile(r"\[(\d+)\]")
 LONGEST = 40  # characters of a register's name

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..accesses import Kind
+from ..analysis.accesses import Kind
+from ..analysis.functions import Function
 from ..design import Design
-from ..functions import Function
 from ..merging import Merge
 
 

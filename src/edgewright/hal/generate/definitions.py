@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from ..accesses import Span
+from ..language.description import Span
 from .edits import Sheet
 from .texts import indentation, newline, whole_lines
 

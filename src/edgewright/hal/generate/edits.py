@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..accesses import Span
+from ..language.description import Span
 
 
 @dataclass(frozen=True, slots=True)

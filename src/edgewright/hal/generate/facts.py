@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..accesses import Expression, Span
-from ..cursors import KINDS, bare, binary_operator, span, walk
-from ..description import Description
-from ..members import expression
-from ..source import Source
+from ..analysis.accesses import Expression
+from ..analysis.members import expression
+from ..language.cursors import KINDS, bare, binary_operator, span, walk
+from ..language.description import Description, Span
+from ..language.source import Source
 
 _UNSIGNED = ("UCHAR", "USHORT", "UINT", "BOOL")
 _WORD = 4  # bytes of the index parameters

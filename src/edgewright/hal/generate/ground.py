@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..analysis.spaces import Slot, Space
 from ..design import Design
-from ..layout import Piece, Register, SpaceLayout
-from ..meaning import Nature, Natures
-from ..spaces import Slot, Space
+from ..language.meaning import Nature, Natures
+from ..layout.layout import Piece, Register, SpaceLayout
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..accesses import Kind
+from ..analysis.accesses import Kind
 from ..design import Design
 from .calls import Call
 from .ground import Ground, ground_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..analysis.spaces import Space
 from ..design import Design
-from ..layout import Piece, Register, SpaceLayout
-from ..spaces import Space
+from ..layout.layout import Piece, Register, SpaceLayout
 
 
 def map_comment(design: Design) -> list[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..layout import Piece, Register
-from ..spaces import Slot
+from ..analysis.spaces import Slot
+from ..layout.layout import Piece, Register
 from .calls import Call
 from .ground import Ground, address, shift_amount
 from .words import field_type, literal, ones, type_bits

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..accesses import Access, Expression, Form, Kind, Span
+from ..analysis.accesses import Access, Expression, Form, Kind
+from ..analysis.functions import Function
+from ..analysis.paths import Paths
+from ..analysis.spaces import Use
 from ..design import Design
-from ..functions import Function
+from ..language.description import Span
 from ..merging import Merge
-from ..paths import Paths
-from ..spaces import Use
 from .calls import Call, call_of, merges_by_access
 from .edits import Sheet
 from .facts import Facts

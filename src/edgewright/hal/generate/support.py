@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import gcd
 
-from ..description import Description
-from ..layout import Layout
-from ..spaces import Area, Spaces
+from ..analysis.spaces import Area, Spaces
+from ..language.description import Description
+from ..layout.layout import Layout
 
 
 def struct_sizes(spaces: Spaces, layout: Layout) -> Mapping[str, int]:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 
-from ..accesses import Access, Expression, Kind
-from ..functions import Assigned, Barrier, Event, Function
+from ..analysis.accesses import Access, Expression, Kind
+from ..analysis.functions import Assigned, Barrier, Event, Function
 from ..merging import Merge
 
 

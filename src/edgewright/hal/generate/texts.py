@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..accesses import Span
+from ..language.description import Span
 
 _SKIPPED = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'', re.DOTALL)
 _END = re.compile(rb"(?:\s|/\*.*?\*/|//[^\n]*\n)*;", re.DOTALL)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..layout import Piece
+from ..layout.layout import Piece
 
 
 def field_type(bits: int) -> str:

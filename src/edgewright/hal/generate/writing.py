@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..layout import Piece, Register
-from ..spaces import Slot
+from ..analysis.spaces import Slot
+from ..layout.layout import Piece, Register
 from .calls import Call
 from .ground import Ground, address, shift_amount
 from .words import arithmetic_type, end_bit, field_type, literal, ones, register_mask, type_bits

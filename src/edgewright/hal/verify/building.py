@@ -12,7 +12,7 @@ from ...emit.elf import Elf, read_elf
 from ...emit.target import TARGETS, Architecture, Target
 from ...emit.toolchain import FLAGS, Toolchain, toolchain
 from ...errors import InputError
-from ..description import Device
+from ..language.description import Device
 
 WINDOW = 1 << 22  # bytes from `Built.base`: code, data, buffers, stack
 DATA, BUFFERS, STACK = 1 << 20, 2 << 20, WINDOW - 4096  # the last page is where calls return to

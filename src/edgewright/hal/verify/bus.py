@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..description import Description
-from ..layout import FieldAt, RegisterAt
+from ..language.description import Description
+from ..layout.layout import FieldAt, RegisterAt
 from .fault import Fault, Why
 from .peripheral import Peripheral, Wire
 

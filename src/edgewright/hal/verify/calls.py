@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from random import Random
 
-from ..description import Child, Description, Field
-from ..functions import Function
+from ..analysis.functions import Function
+from ..language.description import Child, Description, Field
 from .abi import Signature, Type
 
 _INTERESTING = (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 31, 32, 100, 127, 128, 255, 256, 0x7FFF, 0xFFFF, 0x10000)

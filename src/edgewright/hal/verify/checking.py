@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..description import Description
 from ..design import Analysis, Design
 from ..designing import naive
 from ..generate import generate
 from ..generate.calls import names_of, needed_calls
+from ..language.description import Description
 from .abi import Signature, Type
 from .building import build, free_window, target_named
 from .calls import bounds_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from ..description import Description
-from ..layout import Layout, spelled
-from ..spaces import Spaces
+from ..analysis.spaces import Spaces
+from ..language.description import Description
+from ..layout.layout import Layout, spelled
 
 Instances = dict[str, dict[int, str]]  # by space: address to name, "gpio" or "gpio.pads[3]"
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...errors import InputError
-from ..description import Description
-from ..layout import RegisterAt
-from ..meaning import Natures
+from ..language.description import Description
+from ..language.meaning import Natures
+from ..layout.layout import RegisterAt
 from .abi import Type
 from .building import Built, build, free_window, target_named
 from .bus import Bus

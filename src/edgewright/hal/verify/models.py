@@ -6,7 +6,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from ...errors import InputError
-from ..description import Description
+from ..language.description import Description
 from .peripheral import Peripheral
 
 Models = tuple[type[Peripheral], ...]

@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..description import Description, Field, Mode, Target
-from ..layout import FieldAt, RegisterAt
-from ..meaning import Nature, Natures
+from ..language.description import Description, Field, Mode, Target
+from ..language.meaning import Nature, Natures
+from ..layout.layout import FieldAt, RegisterAt
 from .seeded import seeded
 
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from ..description import Description
-from ..layout import Layout, elaborate
-from ..meaning import Natures
-from ..spaces import Spaces
+from ..analysis.spaces import Spaces
+from ..language.description import Description
+from ..language.meaning import Natures
+from ..layout.layout import Layout, elaborate
 from .abi import Signature, Type, places_of
 from .building import BUFFERS, DATA, Built
 from .bus import Bus, Event, Replay

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ..accesses import Kind
+from ..analysis.accesses import Kind
+from ..analysis.spaces import Spaces
 from ..generate.calls import Call
-from ..layout import Layout
-from ..spaces import Spaces
+from ..layout.layout import Layout
 from .fault import Fault, Why
 from .instances import Instances
 

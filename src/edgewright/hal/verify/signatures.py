@@ -7,9 +7,9 @@ from typing import Any
 
 from clang import cindex
 
-from ..cursors import KINDS, Cursor
-from ..description import Description
-from ..source import Source
+from ..language.cursors import KINDS, Cursor
+from ..language.description import Description
+from ..language.source import Source
 from .abi import Signature, Type
 
 _KIND = cindex.TypeKind

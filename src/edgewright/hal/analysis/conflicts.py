@@ -1,0 +1,176 @@
+"""The bit field access conflict graph of a function and its colouring into access regions (S 6.4.2).
+
+Reads are combined at the first of them and writes at the last: accesses conflict when anything forbids that move.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..language.meaning import Nature, Natures
+from .accesses import Access, Kind
+from .functions import Assigned, Barrier, Event, Function
+from .paths import Paths
+from .regions import Conflict, Regions
+
+
+def regions_of(function: Function, natures: Natures) -> Regions:
+    """Conflicts with their reasons, and regions: accesses of one kind without a conflict between any two."""
+    judge = Conflicts(function, natures, Paths(function.flow))
+    conflicts = judge.all()
+    apart = {(c.first, c.second) for c in conflicts}
+    regions: list[list[Access]] = []
+    for access in function.accesses:
+        for region in regions:
+            if region[0].kind is access.kind and not any((a.number, access.number) in apart for a in region):
+                region.append(access)
+                break
+        else:
+            regions.append([access])
+    return Regions(tuple(conflicts), tuple(tuple(a.number for a in region) for region in regions))
+
+
+def may_alias(first: Access, second: Access) -> bool:
+    """Whether both may be the same element of the same field: a[i] and a[j] may, a[1] and a[2] are not."""
+    if (first.owner, first.field) != (second.owner, second.field):
+        return False
+    if first.device and second.device and first.device != second.device:
+        return False
+    same_start = (first.device, first.base.text) == (second.device, second.base.text)
+    if not same_start or len(first.hops) != len(second.hops):
+        return True
+    for one, other in zip(first.hops, second.hops, strict=True):
+        if one.member != other.member:
+            return False
+        values = [hop.index.value for hop in (one, other) if hop.index is not None]
+        if None not in values and len(set(values)) == 2:
+            return False
+    return True
+
+
+@dataclass(frozen=True)
+class Conflicts:
+    """Judges pairs of accesses of one function."""
+
+    function: Function
+    natures: Natures
+    paths: Paths
+
+    def all(self) -> list[Conflict]:
+        found = []
+        for second in self.function.accesses:
+            for first in self.function.accesses[: second.number]:
+                reason = self.reason(first, second)
+                if reason is not None:
+                    found.append(Conflict(first.number, second.number, reason))
+        return found
+
+    def nature(self, access: Access) -> Nature:
+        return self.natures.of(access.owner, access.field)
+
+    def acts(self, access: Access) -> bool:
+        """Whether the access does something in the device beyond the value read or stored."""
+        nature = self.nature(access)
+        if access.kind is Kind.READ:
+            return nature.reading_acts
+        return nature.writing_acts or nature.neutral
+
+    def reason(self, first: Access, second: Access) -> str | None:
+        """Why the two must not become one; None where they may."""
+        if first.kind is not second.kind:
+            return self._mixed(first, second)
+        if self.acts(first) or self.acts(second):
+            acting = first if self.acts(first) else second
+            return f"{'reading' if acting.kind is Kind.READ else 'writing'} {acting.field} has a side effect"
+        if may_alias(first, second):
+            same = self._same_field(first, second)
+            if same is not None:
+                return same
+        if self.paths.guard(first.number) != self.paths.guard(second.number):
+            return "one stands under a condition, ?: or loop of its own"
+        return self._reads(first, second) if first.kind is Kind.READ else self._writes(first, second)
+
+    def _same_field(self, first: Access, second: Access) -> str | None:
+        if first.kind is Kind.WRITE:
+            return f"both write {first.field}"
+        if self.nature(first).changes:
+            return f"{first.field} may change between two reads"
+        return None
+
+    def _mixed(self, first: Access, second: Access) -> str | None:
+        """A read and a write: they are never one access; the graph shows what also keeps their order."""
+        if may_alias(first, second):
+            return f"{second.field} is {_done(second)} after it was {_done(first)}"
+        if second.kind is Kind.WRITE and first.number in self.paths.governed(second.number):
+            return f"{first.field} decides whether {second.field} is written"
+        for acting, other in ((first, second), (second, first)):
+            if self.acts(acting) and self._touches(acting, other):
+                return f"{_doing(acting)} {acting.field} affects {other.field}"
+        return None
+
+    def _reads(self, first: Access, second: Access) -> str | None:
+        for event in self.paths.between(first.number, second.number):
+            reason = self._stops_read(event, second)
+            if reason is not None:
+                return reason
+        return None
+
+    def _stops_read(self, event: Event, access: Access) -> str | None:
+        """Why a read cannot move up across the event."""
+        if not isinstance(event, Access):
+            return self._stops(event, access)
+        if event.kind is Kind.WRITE and may_alias(event, access):
+            return f"{access.field} is written in between (line {event.place.line})"
+        if event.kind is Kind.READ and may_alias(event, access) and self.nature(access).changes:
+            return f"{access.field} may change, and is read in between (line {event.place.line})"
+        if self.acts(event) and self._touches(event, access):
+            return f"{_doing(event)} {event.field} in between affects {access.field} (line {event.place.line})"
+        return None
+
+    def _writes(self, first: Access, second: Access) -> str | None:
+        number = first.number, second.number
+        if not (self.paths.is_always_before(*number) and self.paths.is_always_after(*number)):
+            return "one can happen without the other"
+        for event in self.paths.between(*number):
+            reason = self.stops_write(event, first)
+            if reason is not None:
+                return reason
+        return None
+
+    def stops_write(self, event: Event, access: Access) -> str | None:
+        """Why a write cannot move down across the event."""
+        if not isinstance(event, Access):
+            return self._stops(event, access)
+        if may_alias(event, access):
+            return f"{access.field} is {_done(event)} in between (line {event.place.line})"
+        if self.acts(event) or self.nature(event).changes:
+            return f"{_doing(event)} {event.field} in between may need it (line {event.place.line})"
+        return None
+
+    def _stops(self, event: Barrier | Assigned, access: Access) -> str | None:
+        if isinstance(event, Barrier):
+            return f"{event.reason} in between (line {event.place.line})"
+        names = access.base.names.union(*(hop.index.names for hop in access.hops if hop.index))
+        reached = names & (self.function.escaping | {"*"}) if event.name == "*" else names & {event.name}
+        if reached:
+            return f"{min(reached).replace('*', 'memory')} changes in between"
+        return None
+
+    def _touches(self, acting: Access, other: Access) -> bool:
+        """Whether an acting access may change, or depend on the order of, the other."""
+        field = self.natures.description.field(acting.owner, acting.field)
+        targets = field.rse if acting.kind is Kind.READ else field.wse
+        is_open = not targets or any(
+            (target.group, target.member) == (acting.owner, acting.field) for target in targets
+        )
+        if is_open and acting.kind is Kind.WRITE:
+            return True
+        return self.nature(other).by_hardware or self.natures.touched(targets, other.owner, other.field)
+
+
+def _done(access: Access) -> str:
+    return "read" if access.kind is Kind.READ else "written"
+
+
+def _doing(access: Access) -> str:
+    return "reading" if access.kind is Kind.READ else "writing"

@@ -1,0 +1,267 @@
+"""Expressions of driver code in the order of their evaluation: accesses, barriers and assignments as events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..language.cursors import KINDS, Cursor, bare, binary_operator, place, span, unary_operator, walk
+from ..language.description import Description, Span
+from ..language.refusal import Refusal, Refused
+from .accesses import Access, Form, Kind, Spot
+from .building import Builder, Sources
+from .functions import Assigned, Barrier
+from .members import Member, device_of, expression, hop, is_field, member_of
+
+NOTHING: Sources = frozenset()
+_STEPS = {"x++": Form.POST, "x--": Form.POST, "++x": Form.PRE, "--x": Form.PRE}
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The statement that is being evaluated, for the spots of its accesses."""
+
+    statement: Span
+    scope: Span
+    in_block: bool
+    labelled: bool
+    alone: Cursor | None  # the assignment that is the whole statement
+    block: int  # where it begins
+    events: int  # in that block when it began
+
+
+@dataclass(slots=True)
+class Evaluator:
+    """Walks the expressions of one function; statements are left to `bodies`."""
+
+    description: Description
+    build: Builder
+    function: str
+    file: str
+    text: bytes
+    transparent: dict[str, frozenset[str]]  # by USR, functions that touch no field, with the variables they change
+    frame: Frame = field(default_factory=lambda: Frame((0, 0), (0, 0), False, False, None, 0, 0))
+    accesses: list[Access] = field(default_factory=list)
+    escaping: set[str] = field(default_factory=set)
+
+    def value(self, cursor: Cursor) -> Sources:
+        """What the expression's value depends on; its events are added as they happen."""
+        member = member_of(cursor, self.description)
+        if member is not None:
+            return self._read(cursor, member)
+        match cursor.kind:
+            case KINDS.BINARY_OPERATOR:
+                return self._binary(cursor)
+            case KINDS.COMPOUND_ASSIGNMENT_OPERATOR:
+                target, operand = cursor.get_children()
+                return self._update(cursor, target, operand, Form.UPDATE)
+            case KINDS.UNARY_OPERATOR:
+                return self._unary(cursor)
+            case KINDS.CONDITIONAL_OPERATOR:
+                return self._conditional(cursor)
+            case KINDS.CALL_EXPR:
+                return self._call(cursor)
+            case KINDS.DECL_REF_EXPR:
+                return self._variable(cursor)
+            case KINDS.CXX_UNARY_EXPR:  # sizeof and its kind evaluate nothing
+                return NOTHING
+            case KINDS.StmtExpr:
+                raise Refused((self._refusal(cursor, "an access in a statement expression"),))
+        return self._inside(cursor)
+
+    def _inside(self, cursor: Cursor) -> Sources:
+        """The parts of an expression without a rule of its own, one after the other."""
+        parts = [child for child in cursor.get_children() if child.kind.is_expression()]
+        odd = cursor.kind is KINDS.UNEXPOSED_EXPR and len(parts) > 1
+        if odd and any(self._is_field(inner) for inner in walk(cursor)):
+            raise Refused((self._refusal(cursor, "an access in an expression that is not standard C"),))
+        found = NOTHING.union(*map(self.value, parts))
+        if cursor.kind in (KINDS.MEMBER_REF_EXPR, KINDS.ARRAY_SUBSCRIPT_EXPR) and self._is_memory(cursor):
+            self._touch_volatile(cursor)
+        return found
+
+    def _is_field(self, cursor: Cursor) -> bool:
+        return cursor.kind is KINDS.MEMBER_REF_EXPR and is_field(cursor, self.description)
+
+    def _is_memory(self, cursor: Cursor) -> bool:
+        return not any(self._is_field(inner) for inner in walk(cursor))
+
+    def _refusal(self, cursor: Cursor, what: str) -> Refusal:
+        return Refusal(place(cursor), what, "put it in a statement of its own")
+
+    def _variable(self, cursor: Cursor) -> Sources:
+        named = cursor.referenced
+        if named is None or named.kind not in (KINDS.VAR_DECL, KINDS.PARM_DECL):
+            return NOTHING
+        if named.semantic_parent is None or named.semantic_parent.kind is KINDS.TRANSLATION_UNIT:
+            self.escaping.add(cursor.spelling)
+        self._touch_volatile(cursor)
+        return frozenset({cursor.spelling})
+
+    def _touch_volatile(self, cursor: Cursor) -> None:
+        if cursor.type.is_volatile_qualified():
+            self.build.add(Barrier("a volatile access", place(cursor)))
+
+    def _binary(self, cursor: Cursor) -> Sources:
+        left, right = cursor.get_children()
+        match binary_operator(cursor):
+            case "=":
+                return self._assign(cursor, left, right)
+            case "&&" | "||":
+                return self._short_circuit(left, right)
+            case ",":
+                self.value(left)
+                return self.value(right)
+        return self.value(left) | self.value(right)
+
+    def _short_circuit(self, left: Cursor, right: Cursor) -> Sources:
+        first = self.value(left)
+        fork = self.build.decide(first)
+        with self.build.guarded():
+            self.build.start(fork)
+            second = self.value(right)
+            end = self.build.at
+        self.build.start(fork, end)
+        return first | second
+
+    def _conditional(self, cursor: Cursor) -> Sources:
+        condition, *arms = cursor.get_children()
+        found = self.value(condition)
+        fork = self.build.decide(found)
+        ends = []
+        for arm in arms:
+            with self.build.guarded():
+                self.build.start(fork)
+                found |= self.value(arm)
+                ends.append(self.build.at)
+        self.build.start(*ends)
+        return found
+
+    def _assign(self, cursor: Cursor, left: Cursor, right: Cursor) -> Sources:
+        member = member_of(bare(left), self.description)
+        if member is None:
+            found = self.value(right)
+            self._store(left, found)
+            return found
+        self._path(member)
+        found = self.value(right)
+        spot = self._spot(Form.ASSIGN, cursor, left, right, "=")
+        self._access(Kind.WRITE, cursor, member, spot)
+        return found
+
+    def _update(self, cursor: Cursor, target: Cursor, operand: Cursor | None, form: Form) -> Sources:
+        member = member_of(bare(target), self.description)
+        found = self.value(operand) if operand is not None else NOTHING
+        if member is None:
+            found |= self.value(target)
+            self._store(target, found)
+            return found
+        self._path(member)
+        operator = binary_operator(cursor) if operand is not None else unary_operator(cursor).replace("x", "")
+        spot = self._spot(form, cursor, target, operand, operator)
+        number = self._access(Kind.READ, target, member, spot)
+        self._access(Kind.WRITE, target, member, spot)
+        return found | {number}
+
+    def _unary(self, cursor: Cursor) -> Sources:
+        operator = unary_operator(cursor)
+        operand = next(iter(cursor.get_children()))
+        if operator in _STEPS:
+            return self._update(cursor, operand, None, _STEPS[operator])
+        inner = bare(operand)
+        if operator == "&" and inner.kind is KINDS.DECL_REF_EXPR:
+            self.escaping.add(inner.spelling)
+        found = self.value(operand)
+        if operator == "*":
+            self._touch_volatile(cursor)
+        return found
+
+    def _store(self, target: Cursor, sources: Sources) -> None:
+        """An assignment to something that is no field."""
+        target = bare(target)
+        if target.kind is KINDS.DECL_REF_EXPR:
+            self._variable(target)
+            self.assign(target.spelling, sources)
+            return
+        self._inside(target)
+        self.build.add(Assigned("*"))
+        if target.kind is KINDS.UNARY_OPERATOR:
+            self._touch_volatile(target)
+
+    def assign(self, name: str, sources: Sources) -> None:
+        self.build.values.setdefault(name, set()).update(sources)
+        self.build.add(Assigned(name))
+
+    def _call(self, cursor: Cursor) -> Sources:
+        callee, *arguments = cursor.get_children()
+        found = NOTHING.union(*map(self.value, arguments))
+        named = bare(callee)
+        known = named.kind is KINDS.DECL_REF_EXPR and named.referenced.kind is KINDS.FUNCTION_DECL
+        changed = self.transparent.get(named.referenced.get_usr()) if known else None
+        if changed is not None:
+            for name in sorted(changed):
+                self.build.add(Assigned(name))
+            return found
+        if not known:
+            self.value(callee)
+        reason = f"a call of {named.spelling}()" if known else "a call through a function pointer"
+        self.build.add(Barrier(reason, place(cursor)))
+        return found
+
+    def _read(self, cursor: Cursor, member: Member) -> Sources:
+        self._path(member)
+        spot = self._spot(Form.READ, cursor, cursor, None, "")
+        return frozenset({self._access(Kind.READ, cursor, member, spot)})
+
+    def _path(self, member: Member) -> None:
+        """What is evaluated on the way to a field."""
+        self.value(member.base)
+        for index in member.indices:
+            self.value(index)
+
+    def _access(self, kind: Kind, cursor: Cursor, member: Member, spot: Spot) -> int:
+        base = expression(member.base, self.text, self.description)
+        device = device_of(bare(member.base), self.description)
+        hops = tuple(hop(name, index, self.text, self.description) for name, index in member.hops)
+        number = len(self.accesses)
+        access = Access(
+            number,
+            self.function,
+            kind,
+            member.group,
+            base,
+            device,
+            hops,
+            member.owner,
+            place(cursor),
+            spot,
+            self.build.depth,
+        )
+        self.accesses.append(access)
+        self.build.add(access)
+        return number
+
+    def _spot(self, form: Form, whole: Cursor, target: Cursor, operand: Cursor | None, operator: str) -> Spot:
+        frame = self.frame
+        alone = frame.alone is not None and frame.alone == whole
+        value = None if operand is None else span(operand)
+        return Spot(
+            self.file,
+            form,
+            span(whole),
+            span(target),
+            value,
+            operator,
+            frame.statement,
+            alone,
+            frame.in_block,
+            self._is_first(),
+            frame.scope,
+            frame.labelled,
+        )
+
+    def _is_first(self) -> bool:
+        """Whether the statement has done nothing yet but read."""
+        if self.build.at != self.frame.block:
+            return False
+        before = self.build.blocks[self.build.at].events[self.frame.events :]
+        return all(isinstance(event, Access) and event.kind is Kind.READ for event in before)

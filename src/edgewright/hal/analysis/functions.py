@@ -1,0 +1,77 @@
+"""Driver functions as the analysis sees them: their accesses and the flow of control between these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..language.description import Place, Span
+from .accesses import Access
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Something that no access may be moved across: a call of unknown code, inline assembly, a volatile access."""
+
+    reason: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """A variable gets a new value, so that pointers and indices made from it mean something else."""
+
+    name: str  # "*": whatever a pointer can reach
+
+
+Event = Access | Barrier | Assigned
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Events that happen one after the other, and where control goes next."""
+
+    events: tuple[Event, ...]
+    next: tuple[int, ...]
+    guard: tuple[
+        int, ...
+    ]  # what it stands under, outermost first: numbers of short circuits, ?:, loops (see Flow)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A block that ends in a decision, and the accesses whose values it may depend on."""
+
+    block: int
+    reads: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The control flow graph (block 0 is the entry, the last the exit) with what each decision depends on (S 6.4.1)."""
+
+    blocks: tuple[Block, ...]
+    branches: tuple[Branch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    name: str
+    type: str  # as written
+    group: str | None = None  # for a pointer to a group
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    name: str
+    file: str
+    place: Place
+    body: Span
+    result: str  # type, as written
+    parameters: tuple[Parameter, ...]
+    accesses: tuple[Access, ...]
+    flow: Flow
+    names: frozenset[str]  # identifiers in it: new ones must differ
+    escaping: frozenset[str] = frozenset()  # variables that a pointer or another function can reach
+    is_static: bool = False
+    calls: Mapping[str, Place] = field(default_factory=dict)

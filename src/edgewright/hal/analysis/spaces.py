@@ -1,0 +1,88 @@
+"""Groups as the layout sees them: spaces of slots, once all that no pointer or index needs is flattened (S 6.4.3).
+
+A space is a group that keeps a layout of its own, because code reaches it through a pointer; its slots are the fields
+to place. How a description becomes spaces is left to `flattening`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..language.description import Field
+from .accesses import Access, Expression
+
+Steps = tuple[
+    tuple[str, int | None], ...
+]  # members on the way: no array (None), element i of one that was expanded, -1: indexed
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A field to place, with the dimensions that code indexes at run time.
+
+    pads[32].dir is one slot `pads_dir` with counts (32,) when indexed, or 32 slots `pads_0_dir` … when not.
+    """
+
+    name: str  # "dir", "pads_0_dir"; unique in its space
+    steps: Steps  # from the space down to the field
+    group: str  # that declares the field
+    field: Field
+    counts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A group inside a space that is a space itself."""
+
+    name: str  # "pads", "inner_1"
+    steps: Steps
+    space: str
+    counts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    name: str  # of its group
+    slots: tuple[Slot, ...]
+    areas: tuple[Area, ...] = ()
+
+    def slot(self, name: str) -> Slot:
+        return next(slot for slot in self.slots if slot.name == name)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An access in terms of spaces: which slot, where the space begins, which elements."""
+
+    access: Access
+    space: str
+    base: str  # C: a pointer to the space
+    slot: str
+    indices: tuple[Expression, ...]  # one for each of the slot's counts
+    names: frozenset[str]  # variables that base and indices read
+    pure: bool  # base and indices have no effect and no access inside
+
+    @property
+    def key(self) -> tuple[str, str, tuple[str, ...]]:
+        """Same key, same registers (as long as no variable of `names` changes)."""
+        return self.space, self.base, tuple(index.text for index in self.indices)
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """Slots that some place in the code could access at once: what the layout is made for.
+
+    All are read, or all are written, through one pointer and with the same indices.
+    """
+
+    space: str
+    slots: tuple[str, ...]
+    writes: bool
+    function: str
+    depth: int = 0  # loops around it
+    update: bool = False  # the write follows a read of the same field in one expression (|=, ++)
+    dynamic: bool = False  # an index is not a constant
+
+
+Spaces = Mapping[str, Space]  # children before parents

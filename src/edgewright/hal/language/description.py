@@ -1,0 +1,138 @@
+"""What a driver's source says about its peripherals: groups of bit fields, their attributes, the devices (S 6.3).
+
+Where a field lies is not part of it: that is a Layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+Span = tuple[int, int]  # bytes of a source file, half open
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A place in a source file, as compilers write it."""
+
+    file: str
+    line: int
+    column: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+class Mode(Enum):
+    """What software may do with a field."""
+
+    RW = "rw"
+    RO = "ro"
+    WO = "wo"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a side effect touches: a field of a group, or with no member all of the group."""
+
+    group: str
+    member: str | None = None
+
+    def __str__(self) -> str:
+        return self.group if self.member is None else f"{self.group}::{self.member}"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A bit field, or an array of them; `rse` and `wse` are what reading and writing it touches (S 6.3.2)."""
+
+    name: str
+    bits: int
+    place: Place
+    count: int | None = None  # elements, for an array
+    mode: Mode = Mode.RW
+    rse: tuple[Target, ...] = ()
+    wse: tuple[Target, ...] = ()
+    w1c: bool = False  # writing 1 clears
+    w1s: bool = False  # writing 1 sets
+    clear_on_read: bool = False
+    fifo: bool = False  # reading takes the next value, writing appends one
+    by_hardware: bool = False  # `hw`: the peripheral writes it too
+    reset: int = 0
+    shared_with_isr: bool = False
+    pinned: tuple[int, int] | None = None  # byte from the start of its group, bit
+    split: bool = False  # wider than the bus, and may be accessed in parts
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A group inside a group, or an array of them."""
+
+    name: str
+    group: str
+    place: Place
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    name: str
+    members: tuple[Field | Child, ...]
+    place: Place
+
+    def member(self, name: str) -> Field | Child:
+        return next(member for member in self.members if member.name == name)
+
+    @property
+    def fields(self) -> Iterator[Field]:
+        return (member for member in self.members if isinstance(member, Field))
+
+    @property
+    def children(self) -> Iterator[Child]:
+        return (member for member in self.members if isinstance(member, Child))
+
+
+@dataclass(frozen=True, slots=True)
+class Bus:
+    """How registers can be accessed: whole words, and down to `narrowest` bits where byte lanes are declared."""
+
+    width: int = 32
+    narrowest: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A peripheral at an address: what make_device declares."""
+
+    name: str
+    group: str
+    address: int
+    place: Place
+    bus: Bus = Bus()
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    groups: Mapping[str, Group]  # in the order of their definitions: children before parents
+    devices: tuple[Device, ...]
+
+    def field(self, group: str, name: str) -> Field:
+        member = self.groups[group].member(name)
+        assert isinstance(member, Field)
+        return member
+
+    def device(self, name: str) -> Device:
+        return next(device for device in self.devices if device.name == name)
+
+    def bus_of(self, group: str) -> Bus:
+        """The bus that every device holding such a group can do: the narrowest width, the widest least access."""
+        buses = [device.bus for device in self.devices if group in self.inside(device.group)] or [Bus()]
+        return Bus(min(bus.width for bus in buses), max(bus.narrowest for bus in buses))
+
+    def inside(self, group: str) -> frozenset[str]:
+        """The group and all groups in it."""
+        found = {group}
+        for child in self.groups[group].children:
+            found |= self.inside(child.group)
+        return frozenset(found)

@@ -1,0 +1,162 @@
+"""The files of a driver as libclang reads them; what its statements mean is left to others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import EdgewrightError, InputError
+from .cursors import KINDS, Cursor, cindex, is_device, is_group, span, walk
+from .description import Span
+from .diagnostics import complaints
+from .guarding import read_text
+
+HEADER = Path(__file__).parent.parent / "include" / "edgewright_hal.h"
+STANDARD = HEADER.parent / "standard"
+# The 32-bit world of microcontrollers, with nothing of the machine that the tool runs on.
+_WORLD = (
+    "-xc",
+    "--target=riscv32-unknown-elf",
+    "-ffreestanding",
+    "-nostdinc",
+    "-std=gnu11",
+    "-w",
+    "-ferror-limit=0",
+)
+_OURS = ("-DEDGEWRIGHT_HAL_ANALYSIS", "-isystem", str(HEADER.parent), "-isystem", str(STANDARD))
+_KEEP_GOING = 0x200  # CXTranslationUnit_KeepGoing, which the Python side does not name
+_DEEPEST = 250  # levels of nesting; whoever walks the tree by recursion needs a few frames for each
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A driver's own files (not the system's), and where in them groups and devices are defined."""
+
+    main: tuple[Path, ...]  # the files given
+    files: Mapping[str, bytes]  # by path as written in places: what main files are made of, headers included
+    units: tuple[Any, ...]  # clang.cindex.TranslationUnit, one for each main file
+    definitions: Mapping[
+        str, tuple[Span, ...]
+    ]  # group definitions and make_device lines (with semicolon), by file
+    cursors: tuple[Cursor, ...] = ()  # their declarations, each once though several units may include it
+
+    def text(self, file: str, where: Span) -> str:
+        return self.files[file][where[0] : where[1]].decode()
+
+
+def read_source(paths: Sequence[Path], includes: Sequence[Path] = (), defines: Sequence[str] = ()) -> Source:
+    """A driver's files, parsed without a single error: libclang drops what it could not parse, and says nothing."""
+    main = tuple(dict.fromkeys(map(Path, paths)))
+    if not main:
+        raise InputError("no driver source given; name at least one C file")
+    for folder in includes:
+        if not Path(folder).is_dir():
+            raise InputError(f"'{folder}', given for includes, is no folder")
+    files = {str(path): read_text(path) for path in main}
+    flags = [*(f"-I{path}" for path in includes), *(f"-D{define}" for define in defines)]
+    units = tuple(_parse(path, flags) for path in main)
+    for unit in units:
+        files |= {name: read_text(Path(name)) for name in _headers(unit) if name not in files}
+    if problems := [problem for unit in units for problem in complaints(unit, files)]:
+        raise InputError("\n".join(dict.fromkeys(problems)))
+    cursors = tuple(_declarations(units, files))
+    _check(main, cursors)
+    return Source(main, files, units, _definitions(cursors, files), cursors)
+
+
+def _declarations(units: Sequence[Any], files: Container[str]) -> Iterator[Cursor]:
+    seen = set()
+    for cursor in (cursor for unit in units for cursor in unit.cursor.get_children()):
+        if cursor.kind.is_declaration() and (file := _file(cursor)) in files:
+            key = file, *span(cursor), cursor.kind, cursor.spelling
+            if key not in seen:
+                seen.add(key)
+                yield cursor
+
+
+def _parse(path: Path, flags: Sequence[str]) -> Any:
+    """The unit of a file; the support header goes in front where the file does not include it itself."""
+    unit = _unit(path, flags)
+    if any(Path(included.include.name).name == HEADER.name for included in unit.get_includes()):
+        return unit
+    return _unit(path, [*flags, "-include", str(HEADER)])
+
+
+def _unit(path: Path, flags: Sequence[str]) -> Any:
+    options = _KEEP_GOING | cindex.TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD
+    try:
+        return cindex.Index.create().parse(str(path), [*_WORLD, *flags, *_OURS], options=options)
+    except cindex.LibclangError as error:
+        raise EdgewrightError(f"libclang cannot be loaded; pip install 'edgewright[hal]' ({error})") from error
+    except cindex.TranslationUnitLoadError as error:
+        raise InputError(f"libclang cannot parse '{path}'; does a compiler accept it?") from error
+
+
+def _headers(unit: Any) -> list[str]:
+    """The driver's own headers: neither ours nor a system's."""
+    included = [entry.include for entry in unit.get_includes()]
+    names = [file.name for file in included if not _is_system(unit, file)]
+    return [name for name in dict.fromkeys(names) if Path(name).name != HEADER.name]
+
+
+def _is_system(unit: Any, file: Any) -> bool:
+    last = max(Path(file.name).stat().st_size - 1, 0)  # a pragma makes it one from there on
+    location = cindex.SourceLocation.from_offset(unit, file, last)
+    return STANDARD in Path(file.name).parents or bool(location.is_in_system_header)
+
+
+def _check(main: Sequence[Path], cursors: Sequence[Cursor]) -> None:
+    """Raises where there is nothing to lay out, or nothing that could tell how."""
+    names = ", ".join(map(str, main))
+    if not any(is_group(inner) for cursor in cursors for inner in walk(cursor)):
+        raise InputError(f"{names}: no bit field group; describe the peripheral with bfGroup Name {{ … }};")
+    if not any(cursor.kind is KINDS.FUNCTION_DECL and cursor.is_definition() for cursor in cursors):
+        raise InputError(f"{names}: no function; the layout follows from the code that accesses the fields")
+    for cursor in cursors:
+        _check_depth(cursor)
+
+
+def _check_depth(top: Cursor) -> None:
+    waiting = [(top, 0)]
+    while waiting:
+        cursor, depth = waiting.pop()
+        if depth > _DEEPEST:
+            at = cursor.location
+            raise InputError(f"{at.file}:{at.line}:{at.column}: nested more than {_DEEPEST} deep; simplify it")
+        waiting += [(child, depth + 1) for child in cursor.get_children()]
+
+
+def _definitions(cursors: Sequence[Cursor], files: Mapping[str, bytes]) -> dict[str, tuple[Span, ...]]:
+    """Where groups, devices and buses are declared, each with its semicolon, by file."""
+    found: dict[str, list[Span]] = {}
+    for cursor in cursors:
+        if is_group(cursor) or is_device(cursor) or is_bus(cursor):
+            start, end = span(cursor)
+            file = _file(cursor)
+            found.setdefault(file, []).append((start, _past_semicolon(files[file], end)))
+    return {file: tuple(sorted(set(spans))) for file, spans in found.items()}
+
+
+def is_bus(cursor: Cursor) -> bool:
+    """Whether a declaration is what bus(...) becomes."""
+    first = next(iter(cursor.get_children()), None)
+    return cursor.kind is KINDS.ENUM_DECL and first is not None and first.spelling.startswith(BUS_WIDTH)
+
+
+BUS_WIDTH, BUS_NARROWEST = "edgewright_bus_width_of_", "edgewright_bus_narrowest_of_"
+
+
+_SEMICOLON = re.compile(rb"(?:\s|/\*.*?\*/|//[^\n]*)*;", re.DOTALL)
+
+
+def _past_semicolon(text: bytes, end: int) -> int:
+    after = _SEMICOLON.match(text, end)
+    return after.end() if after else end
+
+
+def _file(cursor: Cursor) -> str:
+    start = cursor.extent.start.file
+    return str(start.name) if start else ""

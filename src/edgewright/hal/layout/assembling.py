@@ -1,0 +1,157 @@
+"""From cells to a layout: bits in each register, then addresses of registers and areas in each space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from ..analysis.spaces import Area, Slot, Space, Spaces
+from ..language.description import Bus, Description
+from .cells import Cell, Cells, width_for
+from .layout import AreaPlace, Layout, Piece, Register, SpaceLayout
+
+Arrange = Callable[[Space, tuple[Slot, ...], int], Mapping[str, int]]  # space, slots, width -> first bit of each
+
+
+def in_order(space: Space, slots: tuple[Slot, ...], width: int) -> dict[str, int]:
+    """First bits, one slot after the other from bit 0."""
+    bits: dict[str, int] = {}
+    bit = 0
+    for slot in slots:
+        bits[slot.name] = bit
+        bit += slot.field.bits
+    return bits
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """How cells are turned into registers, beyond what the cells themselves say."""
+
+    made_by: str
+    arrange: Arrange = in_order
+    areas_first: bool = True
+    power_of_two: bool = False
+    narrow: bool = True  # registers below the bus width where byte lanes are declared
+
+
+def assemble(description: Description, spaces: Spaces, cells: Cells, how: Assembly) -> Layout:
+    """The layout that cells describe; spaces come children first, so that their sizes are known to parents."""
+    placed: dict[str, SpaceLayout] = {}
+    indexed = {area.space for space in spaces.values() for area in space.areas if area.counts}
+    for name, space in spaces.items():
+        bus = description.bus_of(name)
+        padded = how.power_of_two and name in indexed
+        placed[name] = _place(space, cells[name], bus, how, placed, padded)
+    return Layout(placed, how.made_by)
+
+
+@dataclass(slots=True)
+class _Room:
+    """The bytes of a space that are taken."""
+
+    taken: list[tuple[int, int]] = field(default_factory=list)
+
+    def find(self, size: int, alignment: int) -> int:
+        """The first free place for so many bytes, which are then taken."""
+        start = 0
+        for first, end in sorted(self.taken):
+            if start + size <= first:
+                break
+            start = max(start, -(-end // alignment) * alignment)
+        self.taken.append((start, start + size))
+        return start
+
+    @property
+    def end(self) -> int:
+        return max((end for _, end in self.taken), default=0)
+
+
+def _place(
+    space: Space, cells: tuple[Cell, ...], bus: Bus, how: Assembly, placed: Mapping[str, SpaceLayout], padded: bool
+) -> SpaceLayout:
+    registers = [register for cell in cells for register in registers_of(space, cell, bus, how)]
+    room = _Room(
+        [(offset, register_at(register, offset).end) for register, offset in registers if offset is not None]
+    )
+    areas: list[AreaPlace] = []
+    if how.areas_first:
+        areas = [_area(area, placed, room) for area in space.areas]
+    done = []
+    for register, offset in sorted(registers, key=lambda pair: -pair[0].width):  # wide ones first: no gaps
+        size = register_at(register, 0).end
+        at = room.find(size, register.width // 8) if offset is None else offset
+        done.append(register_at(register, at))
+    if not how.areas_first:
+        areas = [_area(area, placed, room) for area in space.areas]
+    done.sort(key=lambda register: register.offset)
+    return SpaceLayout(space.name, tuple(done), tuple(areas), space_size(room.end, bus, padded))
+
+
+def space_size(end: int, bus: Bus, padded: bool) -> int:
+    """Bytes of a space whose last register or area ends there: whole bus words, at least one."""
+    word = bus.width // 8
+    size = max(word, -(-end // word) * word)
+    return 1 << (size - 1).bit_length() if padded else size
+
+
+def register_at(register: Register, offset: int) -> Register:
+    return Register(offset, register.width, register.pieces, register.counts, register.strides)
+
+
+def _area(area: Area, placed: Mapping[str, SpaceLayout], room: _Room) -> AreaPlace:
+    inner = placed[area.space]
+    widest = max((register.width // 8 for register in inner.registers), default=4)
+    offset = room.find(inner.size * prod(area.counts), max(widest, 4))
+    return AreaPlace(area.name, offset, tuple(inner.size for _ in area.counts))
+
+
+def registers_of(space: Space, cell: Cell, bus: Bus, how: Assembly) -> list[tuple[Register, int | None]]:
+    """The registers of a cell, each with its offset where that is pinned: several for a field wider than the bus."""
+    slots = tuple(space.slot(name) for name in cell.slots)
+    if cell.offset is not None:
+        return _pinned(slots, cell.offset, bus, how)
+    if slots[0].field.bits > bus.width:
+        return [(register, None) for register in _parts(slots[0], bus, how)]
+    bits = cell.lanes * sum(slot.field.bits for slot in slots)
+    width = width_for(bits, bus) if how.narrow else bus.width
+    first = how.arrange(space, slots, width)
+    pieces = tuple(Piece(slot.name, first[slot.name], slot.field.bits, 0, cell.lanes) for slot in slots)
+    pieces = tuple(sorted(pieces, key=lambda piece: piece.bit))
+    return [(shaped(pieces, width, slots[0].counts, how.power_of_two), None)]
+
+
+def _pinned(slots: tuple[Slot, ...], offset: int, bus: Bus, how: Assembly) -> list[tuple[Register, int | None]]:
+    if slots[0].field.bits > bus.width:
+        size = prod(slots[0].counts) * bus.width // 8
+        return [(part, offset + n * size) for n, part in enumerate(_parts(slots[0], bus, how))]
+    pieces = []
+    for slot in slots:
+        assert slot.field.pinned is not None
+        byte, bit = slot.field.pinned
+        pieces.append(Piece(slot.name, (byte - offset) * 8 + bit, slot.field.bits))
+    width = width_for(max(piece.bit + piece.size for piece in pieces), bus)
+    return [(shaped(tuple(pieces), width, slots[0].counts, how.power_of_two), offset)]
+
+
+def _parts(slot: Slot, bus: Bus, how: Assembly) -> list[Register]:
+    """Registers for a field wider than the bus, low bits first."""
+    parts = []
+    for low in range(0, slot.field.bits, bus.width):
+        piece = Piece(slot.name, 0, min(bus.width, slot.field.bits - low), low)
+        parts.append(shaped((piece,), bus.width, slot.counts, how.power_of_two))
+    return parts
+
+
+def shaped(pieces: tuple[Piece, ...], width: int, counts: tuple[int, ...], power_of_two: bool) -> Register:
+    """A register at 0 with one element for each of its slots' elements (fewer with lanes)."""
+    lanes = pieces[0].lanes
+    if counts and lanes > 1:
+        counts = (*counts[:-1], -(-counts[-1] // lanes))
+    strides: list[int] = []
+    step = width // 8
+    for count in reversed(counts):
+        strides.insert(0, step)
+        step *= count
+        step = 1 << (step - 1).bit_length() if power_of_two else step
+    return Register(0, width, pieces, counts, tuple(strides))

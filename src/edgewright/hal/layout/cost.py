@@ -1,0 +1,126 @@
+"""What a layout costs: bytes of code, bus accesses, cycles and the size of the map (after S table 6.1).
+
+Every joint is one place in the code. For each register it touches it pays one access, for each field a shift unless it
+begins at bit 0, and when reading a mask unless it is alone or ends at the top. A write that must keep other bits is a
+read-modify-write. Bytes were taken from gcc 12.2, -march=rv32imc -Os: single accesses through a pointer (an access
+counts double, for its share of the address or the constant), and for read-modify-writes what layouts of the example
+drivers differ by. Cortex-M0+ code ranks the same way. Strides of areas
+are not counted: C computes them where a pointer is made.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..analysis.spaces import Joint, Space, Spaces
+from ..language.description import Description
+from ..language.meaning import Natures
+from .layout import Layout, Piece, Register
+
+# Bytes of code.
+ACCESS = 4  # lw or sw, and its share of the address
+SHIFT = 2
+MASK = 2  # a field that is read
+JOIN = 2  # or, for every field of a combined write after the first
+REWRITE = 5  # what read-modify-write adds to a store: load, and, or; some of it is shared
+FAR = 4  # its mask may not fit an immediate, unless the field begins at bit 0
+INDEX = 4  # shift and add
+LANE_READ = 2  # shift by a variable
+LANE_WRITE = 4
+LANE_WORDS = 8  # which word, where the lanes need several
+CRITICAL = 8  # interrupts off and on again
+# Cycles of a load or store that goes to the bus; any other instruction takes one.
+BUS_CYCLES = 2
+LOOP = 10  # how often a loop is taken to run
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    code: int  # bytes
+    accesses: int  # on the bus, those in loops ten times for each
+    cycles: int
+    map_bytes: int
+
+    def score(self, weights: tuple[int, int, int]) -> int:
+        """One number: the weights are those of a byte of code, an access and a byte of the map."""
+        return weights[0] * self.code + weights[1] * self.accesses + weights[2] * self.map_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Joints that do the same to the same slots."""
+
+    space: str
+    slots: frozenset[str]
+    writes: bool
+    times: int  # places in the code
+    indexed: int  # of these, with an index that is no constant
+    weight: int  # with loops
+
+
+def works_of(joints: Iterable[Joint]) -> tuple[Work, ...]:
+    """The joints, equal ones counted together."""
+    times: Counter[tuple[str, frozenset[str], bool]] = Counter()
+    indexed: Counter[tuple[str, frozenset[str], bool]] = Counter()
+    weight: Counter[tuple[str, frozenset[str], bool]] = Counter()
+    for joint in joints:
+        key = joint.space, frozenset(joint.slots), joint.writes
+        times[key] += 1
+        indexed[key] += joint.dynamic
+        weight[key] += LOOP ** min(joint.depth, 3)
+    return tuple(Work(*key, times[key], indexed[key], weight[key]) for key in times)
+
+
+def cost_of(description: Description, spaces: Spaces, layout: Layout, joints: Sequence[Joint]) -> Cost:
+    """The cost of all joints with this layout."""
+    natures = Natures(description)
+    code = accesses = cycles = 0
+    for work in works_of(joints):
+        space = spaces[work.space]
+        for register in layout.spaces[work.space].registers:
+            if any(piece.slot in work.slots for piece in register.pieces):
+                here, bus, time = register_cost(natures, space, register, work)
+                code, accesses, cycles = code + here, accesses + bus, cycles + time
+    return Cost(code, accesses, cycles, layout.map_bytes(description))
+
+
+def register_cost(natures: Natures, space: Space, register: Register, work: Work) -> tuple[int, int, int]:
+    """Bytes of code, bus accesses and cycles that a work needs for one of the registers it touches."""
+    pieces = [piece for piece in register.pieces if piece.slot in work.slots]
+    once = ACCESS + (JOIN * (len(pieces) - 1) if work.writes else 0)
+    rewrites = work.writes and _rewrites(natures, space, register, work)
+    if rewrites:
+        once += REWRITE + (
+            CRITICAL if any(space.slot(p.slot).field.shared_with_isr for p in register.pieces) else 0
+        )
+    once += sum(_aside(register, piece, work.writes, rewrites) for piece in pieces)
+    code = once * work.times + _indexing(register, work) * work.indexed
+    bus = 2 if rewrites else 1
+    return code, bus * work.weight, (BUS_CYCLES * bus + (code // work.times - ACCESS) // 2) * work.weight
+
+
+def _aside(register: Register, piece: Piece, writes: bool, rewrites: bool) -> int:
+    """Bytes for getting a field to its bits, or from them."""
+    shift = 0 if piece.bit == 0 and piece.lanes == 1 else SHIFT + (FAR if rewrites else 0)
+    alone = len(register.pieces) == 1 and piece.lanes == 1
+    top = piece.bit + piece.size == register.width and piece.lanes == 1
+    return shift + (0 if writes or alone or top else MASK)
+
+
+def _indexing(register: Register, work: Work) -> int:
+    several = any(count > 1 for count in register.counts)
+    if register.lanes == 1:
+        return INDEX if several else 0
+    return (LANE_WRITE if work.writes else LANE_READ) + (INDEX + LANE_WORDS if several else 0)
+
+
+def _rewrites(natures: Natures, space: Space, register: Register, work: Work) -> bool:
+    """Whether a write has to put back what else is in the register."""
+    for piece in register.pieces:
+        slot = space.slot(piece.slot)
+        nature = natures.of(slot.group, slot.field.name)
+        if piece.slot not in work.slots and nature.writable and not nature.neutral:
+            return True
+    return register.lanes > 1

@@ -1,0 +1,197 @@
+"""Whether a layout is lawful: a slow and plain check that shares no code with those who make layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations, pairwise, product
+
+from ..analysis.spaces import Joint, Space, Spaces
+from ..language.description import Bus, Description
+from ..language.meaning import Nature, Natures
+from .layout import Layout, Piece, Register, SpaceLayout
+
+Extent = tuple[int, int, str]  # first byte, one past the last, what lies there
+
+
+def faults(
+    description: Description, spaces: Spaces, layout: Layout, joints: Sequence[Joint], max_map: int | None = None
+) -> list[str]:
+    """What is wrong with a layout, in words; nothing for a lawful one."""
+    missing = [f"{name} has no layout" for name in spaces if name not in layout.spaces]
+    if missing:
+        return missing
+    found = []
+    for name, space in spaces.items():
+        writes = [frozenset(joint.slots) for joint in joints if joint.writes and joint.space == name]
+        found += [f"{name}: {fault}" for fault in _space_faults(description, space, layout, writes)]
+    found += _device_faults(description, layout)
+    size = layout.map_bytes(description)
+    if max_map is not None and size > max_map:
+        found.append(f"the map has {size} bytes; the limit is {max_map}")
+    return found
+
+
+def _space_faults(
+    description: Description, space: Space, layout: Layout, writes: Sequence[frozenset[str]]
+) -> Iterator[str]:
+    placed = layout.spaces[space.name]
+    bus = description.bus_of(space.name)
+    known = {slot.name for slot in space.slots}
+    strangers = {piece.slot for register in placed.registers for piece in register.pieces} - known
+    if strangers:
+        yield f"unknown slots {', '.join(sorted(strangers))}"
+        return
+    for register in placed.registers:
+        yield from _register_faults(space, register, bus)
+        yield from _rule_faults(description, space, register, writes)
+    yield from _slot_faults(space, placed, bus)
+    yield from _area_faults(space, placed, layout)
+    yield from _extent_faults(space, placed, layout, bus)
+
+
+def _register_faults(space: Space, register: Register, bus: Bus) -> Iterator[str]:
+    """Widths, alignment and the bits inside."""
+    what = _named(register)
+    if not bus.narrowest <= register.width <= bus.width or register.width & (register.width - 1):
+        yield f"{what} is {register.width} bits wide; the bus does {bus.narrowest} to {bus.width}"
+    for distance in (register.offset, *register.strides):
+        if distance < 0 or distance * 8 % register.width:
+            yield f"{what} is not aligned to its {register.width} bits"
+    used: set[int] = set()
+    for piece in register.pieces:
+        bits = range(piece.bit, piece.bit + piece.size * piece.lanes)
+        if bits.start < 0 or bits.stop > register.width or not piece.size:
+            yield f"{piece.slot} does not fit in {what}"
+        if used & set(bits):
+            yield f"{piece.slot} overlaps another field in {what}"
+        used |= set(bits)
+        yield from _shape_faults(space, register, piece)
+
+
+def _shape_faults(space: Space, register: Register, piece: Piece) -> Iterator[str]:
+    """Elements: as many registers as the slot has elements, or enough lanes for all of them."""
+    counts = space.slot(piece.slot).counts
+    lanes = piece.lanes
+    if lanes < 1 or lanes & (lanes - 1):
+        yield f"{piece.slot} has {lanes} lanes, which is not a power of two"
+        return
+    if lanes > 1 and (not counts or len(register.pieces) > 1):
+        yield f"{piece.slot} has lanes but is no array, or not alone in its register"
+        return
+    wanted = (*counts[:-1], (counts[-1] + lanes - 1) // lanes) if counts else ()
+    if register.counts != wanted or len(register.strides) != len(wanted):
+        yield f"{piece.slot} needs {wanted} registers, not {register.counts}"
+
+
+def _rule_faults(
+    description: Description, space: Space, register: Register, writes: Sequence[frozenset[str]]
+) -> Iterator[str]:
+    """Side effects, and what read-modify-write would do to the neighbours."""
+    natures = Natures(description)
+    inside = {
+        piece.slot: natures.of(space.slot(piece.slot).group, space.slot(piece.slot).field.name)
+        for piece in register.pieces
+    }
+    for (a, first), (b, second) in combinations(inside.items(), 2):
+        if (first.reading_acts and second.readable) or (second.reading_acts and first.readable):
+            yield f"{a} and {b} share a register, and reading one of them acts"
+        if first.writable and second.writable and (_acts_written(first) or _acts_written(second)):
+            yield f"{a} and {b} share a register, and writing one of them acts"
+    if register.lanes > 1 and any(nature.acts for nature in inside.values()):
+        yield f"{register.pieces[0].slot} has lanes, and accessing it acts"
+    for written in dict.fromkeys(writes):
+        yield from _rewrite_faults(register, inside, written)
+
+
+def _rewrite_faults(register: Register, inside: dict[str, Nature], written: frozenset[str]) -> Iterator[str]:
+    if not written & set(inside):
+        return
+    beside = {name for name, n in inside.items() if n.writable and not n.neutral and name not in written}
+    if register.lanes == 1 and not beside:
+        return
+    what = f"writing {', '.join(sorted(written & set(inside)))} is a read-modify-write"
+    for name, nature in inside.items():
+        if nature.by_hardware:
+            yield f"{what} of a register with {name}, which the hardware changes"
+        if nature.reading_acts or (name in beside and not nature.restorable):
+            yield f"{what} that cannot put back {name}"
+
+
+def _acts_written(nature: Nature) -> bool:
+    return nature.writable and (nature.writing_acts or not nature.readable)
+
+
+def _slot_faults(space: Space, placed: SpaceLayout, bus: Bus) -> Iterator[str]:
+    """Every slot is there, every bit of it once, pins where they say."""
+    for slot in space.slots:
+        held = [(register, p) for register in placed.registers for p in register.pieces if p.slot == slot.name]
+        bits = sorted(bit for _, piece in held for bit in range(piece.low, piece.low + piece.size))
+        if bits != list(range(slot.field.bits)):
+            yield f"{slot.name} is not placed once with all its {slot.field.bits} bits"
+        if len(held) > 1 and not slot.field.split:
+            yield f"{slot.name} lies in {len(held)} registers and is not declared split"
+        if slot.field.pinned is not None:
+            byte, bit = slot.field.pinned
+            at = [register.offset * 8 + piece.bit for register, piece in held if piece.low == 0]
+            if at != [byte * 8 + bit]:
+                yield f"{slot.name} is pinned to byte {byte}, bit {bit}, and lies elsewhere"
+
+
+def _area_faults(space: Space, placed: SpaceLayout, layout: Layout) -> Iterator[str]:
+    if sorted(place.area for place in placed.areas) != sorted(area.name for area in space.areas):
+        yield "its areas are not each placed once"
+        return
+    places = {place.area: place for place in placed.areas}
+    for area in space.areas:
+        place, inner = places[area.name], layout.spaces[area.space]
+        if len(place.strides) != len(area.counts):
+            yield f"{area.name} needs a stride for each of {area.counts}"
+        if area.counts and place.strides and place.strides[-1] != inner.size:
+            yield f"{area.name} has stride {place.strides[-1]}, and {area.space} has {inner.size} bytes"
+        widest = max((register.width // 8 for register in inner.registers), default=1)
+        if place.offset % widest or inner.size % widest:
+            yield f"{area.name} is not aligned to {widest} bytes"
+
+
+def _extent_faults(space: Space, placed: SpaceLayout, layout: Layout, bus: Bus) -> Iterator[str]:
+    """Registers and areas lie apart, inside the space."""
+    extents = sorted(_extents(space, placed, layout))
+    for (_, end, name), (start, _, other) in pairwise(extents):
+        if start < end:
+            yield f"{name} and {other} overlap at byte {start}"
+    last = max((end for _, end, _ in extents), default=0)
+    if last > placed.size or (extents and extents[0][0] < 0):
+        yield f"its registers end at byte {last}, and it has {placed.size}"
+    if placed.size % (bus.width // 8):
+        yield f"its size of {placed.size} bytes is no multiple of the bus width"
+
+
+def _extents(space: Space, placed: SpaceLayout, layout: Layout) -> Iterator[Extent]:
+    for register in placed.registers:
+        for start in _starts(register.offset, register.counts, register.strides):
+            yield start, start + register.width // 8, _named(register)
+    places = {place.area: place for place in placed.areas}
+    for area in space.areas:
+        if area.name in places:
+            place = places[area.name]
+            for start in _starts(place.offset, area.counts, place.strides):
+                yield start, start + layout.spaces[area.space].size, area.name
+
+
+def _starts(offset: int, counts: Sequence[int], strides: Sequence[int]) -> Iterator[int]:
+    for element in product(*map(range, counts)):
+        yield offset + sum(index * stride for index, stride in zip(element, strides, strict=False))
+
+
+def _device_faults(description: Description, layout: Layout) -> Iterator[str]:
+    extents = sorted((d.address, d.address + layout.spaces[d.group].size, d.name) for d in description.devices)
+    for (_, end, name), (start, _, other) in pairwise(extents):
+        if start < end:
+            yield f"devices {name} and {other} overlap at 0x{start:x}: {name} ends at 0x{end:x}"
+    for device in description.devices:
+        if device.address % (device.bus.width // 8):
+            yield f"device {device.name} at 0x{device.address:x} is not aligned to its bus"
+
+
+def _named(register: Register) -> str:
+    return f"the register at 0x{register.offset:x} ({', '.join(piece.slot for piece in register.pieces)})"

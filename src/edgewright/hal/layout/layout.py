@@ -1,0 +1,145 @@
+"""Layouts: which bits of which registers hold each slot, and what that comes to for each device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+
+from ..analysis.spaces import Space, Spaces
+from ..language.description import Description, Field
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Bits of a register that hold (part of) a slot; with lanes, so many elements of its last dimension abreast."""
+
+    slot: str
+    bit: int
+    size: int
+    low: int = 0  # first bit of the field that is held here: fields wider than the bus have several pieces
+    lanes: int = 1  # a power of two; lane k lies at bit + k * size
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A register, or an array of them: one for each element of its slots, which all have the same counts."""
+
+    offset: int  # bytes from the start of the space
+    width: int  # bits of an access
+    pieces: tuple[Piece, ...]
+    counts: tuple[int, ...] = ()  # with lanes, the last counts registers
+    strides: tuple[int, ...] = ()  # bytes
+
+    @property
+    def lanes(self) -> int:
+        return self.pieces[0].lanes
+
+    @property
+    def end(self) -> int:
+        """One past its last byte, all elements included."""
+        steps = sum((count - 1) * stride for count, stride in zip(self.counts, self.strides, strict=True))
+        return self.offset + steps + self.width // 8
+
+
+@dataclass(frozen=True, slots=True)
+class AreaPlace:
+    area: str
+    offset: int
+    strides: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceLayout:
+    space: str
+    registers: tuple[Register, ...]
+    areas: tuple[AreaPlace, ...]
+    size: int  # bytes, a multiple of the bus width
+
+    def holding(self, slot: str) -> tuple[Register, ...]:
+        """The registers of a slot: one, or several for a field wider than the bus."""
+        return tuple(r for r in self.registers if any(piece.slot == slot for piece in r.pieces))
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    spaces: Mapping[str, SpaceLayout]
+    made_by: str  # "naive", "paper", "optimal", "lock"
+    optimal: bool = False  # proven least cost
+    cost: float | None = None
+    bound: float | None = None  # no layout costs less
+
+    def map_bytes(self, description: Description) -> int:
+        return sum(self.spaces[device.group].size for device in description.devices)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldAt:
+    """A field, or part of it, in a register of a device."""
+
+    name: str  # "pads[3].dir"
+    group: str
+    field: Field
+    bit: int
+    size: int
+    low: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterAt:
+    device: str
+    offset: int  # bytes from the device's address
+    width: int
+    fields: tuple[FieldAt, ...]
+
+
+def elaborate(description: Description, spaces: Spaces, layout: Layout) -> tuple[RegisterAt, ...]:
+    """Every register of every device with the fields in it: arrays written out, by address."""
+    found: list[RegisterAt] = []
+    for device in description.devices:
+        registers = _registers(spaces, layout, device.group, device.name, 0, "")
+        found += sorted(registers, key=lambda register: register.offset)
+    return tuple(found)
+
+
+def _registers(
+    spaces: Spaces, layout: Layout, name: str, device: str, start: int, prefix: str
+) -> Iterator[RegisterAt]:
+    space, placed = spaces[name], layout.spaces[name]
+    for register in placed.registers:
+        for element in product(*map(range, register.counts)):
+            offset = start + register.offset + _shift(element, register.strides)
+            fields = tuple(f for p in register.pieces for f in _fields(space, p, element, prefix))
+            if fields:
+                yield RegisterAt(device, offset, register.width, fields)
+    places = {place.area: place for place in placed.areas}
+    for area in space.areas:
+        place = places[area.name]
+        for element in product(*map(range, area.counts)):
+            offset = start + place.offset + _shift(element, place.strides)
+            inner = f"{prefix}{spelled(area.steps, element)}."
+            yield from _registers(spaces, layout, area.space, device, offset, inner)
+
+
+def _fields(space: Space, piece: Piece, element: tuple[int, ...], prefix: str) -> Iterator[FieldAt]:
+    slot = space.slot(piece.slot)
+    for lane in range(piece.lanes):
+        index = element if piece.lanes == 1 else (*element[:-1], element[-1] * piece.lanes + lane)
+        if all(i < count for i, count in zip(index, slot.counts, strict=True)):
+            name = prefix + spelled(slot.steps, index)
+            at = FieldAt(name, slot.group, slot.field, piece.bit, piece.size, piece.low)
+            yield replace(at, bit=piece.bit + lane * piece.size)
+
+
+def _shift(element: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    return sum(index * stride for index, stride in zip(element, strides, strict=True))
+
+
+def spelled(steps: tuple[tuple[str, int | None], ...], element: tuple[int, ...]) -> str:
+    """A path with its indices: a step of -1 takes the next of `element`."""
+    rest = iter(element)
+    words = []
+    for member, index in steps:
+        number = next(rest) if index == -1 else index
+        words.append(member if number is None else f"{member}[{number}]")
+    return ".".join(words)

@@ -1,0 +1,286 @@
+"""The layout of spaces as a constraint model (CP-SAT): which slots share registers, at least cost.
+
+A register is named by its first slot: x[f, r] says that slot f lies in the register of slot r, with f not before r.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import TypeAlias
+
+from ortools.sat.python import cp_model
+
+from ..analysis.spaces import Slot, Space
+from . import cost
+from .assembling import shaped
+from .cells import Cell, width_for
+from .cost import Work
+from .layout import Piece
+from .rules import Rules
+
+Literal: TypeAlias = cp_model.IntVar
+Linear: TypeAlias = cp_model.LinearExprT
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A space in the model: the slots to place, and what is settled about it."""
+
+    space: Space
+    rules: Rules
+    works: tuple[Work, ...]
+    free: tuple[str, ...]  # slots to place: neither pinned nor wider than the bus
+    settled: int  # bytes of all other registers
+    least_end: int  # one past the last pinned byte
+    padded: bool  # its size is a power of two
+
+
+@dataclass(slots=True)
+class Chosen:
+    """The variables of one part."""
+
+    part: Part
+    x: dict[tuple[str, str], Literal] = field(default_factory=dict)
+    lane: dict[str, Literal] = field(default_factory=dict)
+    width: dict[tuple[str, int], Literal] = field(default_factory=dict)
+    zero: dict[tuple[str, str], Literal] = field(default_factory=dict)  # begins at bit 0
+    top: dict[tuple[str, str], Literal] = field(default_factory=dict)  # ends at the last bit
+    inside: dict[str, list[str]] = field(default_factory=dict)  # slots that may lie in the register of r
+
+
+@dataclass(slots=True)
+class Model:
+    """A model under construction, with its objective in parts."""
+
+    weights: tuple[int, int, int]
+    power_of_two: bool
+    cp: cp_model.CpModel = field(default_factory=cp_model.CpModel)
+    terms: list[tuple[int, Literal]] = field(default_factory=list)
+
+    def new(self, name: str) -> Literal:
+        return self.cp.new_bool_var(name)
+
+    def pay(self, variable: Literal, code: int = 0, accesses: int = 0) -> None:
+        self.terms.append((self.weights[0] * code + self.weights[1] * accesses, variable))
+
+    def at_least_all(self, result: Literal, causes: Iterable[Literal]) -> None:
+        """All causes together force the result."""
+        self.cp.add_bool_or([result, *(cause.negated() for cause in causes)])
+
+
+def add_part(model: Model, part: Part, near: frozenset[frozenset[str]] | None) -> Chosen:
+    """The variables and rules of one space; with `near`, only these pairs of slots may share a register."""
+    chosen = Chosen(part)
+    _assign(model, chosen, near)
+    _separate(model, chosen)
+    _lanes(model, chosen)
+    _capacity(model, chosen)
+    _positions(model, chosen)
+    _touches(model, chosen)
+    return chosen
+
+
+def _assign(model: Model, chosen: Chosen, near: frozenset[frozenset[str]] | None) -> None:
+    free, rules = chosen.part.free, chosen.part.rules
+    chosen.inside = {r: [] for r in free}
+    for n, f in enumerate(free):
+        for r in free[: n + 1]:
+            if f == r or ((near is None or frozenset((f, r)) in near) and rules.pair(f, r)):
+                chosen.x[f, r] = model.new(f"{f} in {r}")
+                chosen.inside[r].append(f)
+        model.cp.add_exactly_one(chosen.x[f, r] for r in free[: n + 1] if (f, r) in chosen.x)
+    for (f, r), x in chosen.x.items():
+        if f != r:
+            model.cp.add_implication(x, chosen.x[r, r])
+
+
+def _separate(model: Model, chosen: Chosen) -> None:
+    """Slots that may not meet; no register with a frail slot is written by read-modify-write."""
+    rules = chosen.part.rules
+    for r in chosen.part.free:
+        inside = chosen.inside[r]
+        for n, f in enumerate(inside):
+            for g in inside[n + 1 :]:
+                if not rules.pair(f, g):
+                    model.cp.add_at_most_one(chosen.x[f, r], chosen.x[g, r])
+
+
+def _capacity(model: Model, chosen: Chosen) -> None:
+    """The bits of a register fit its width, which is the bus's unless narrower accesses are declared."""
+    rules = chosen.part.rules
+    for r in chosen.part.free:
+        widths = [rules.bus.narrowest]
+        while widths[-1] < rules.bus.width:
+            widths.append(widths[-1] * 2)
+        for width in widths:
+            chosen.width[r, width] = model.new(f"{r} has {width} bits")
+        used = sum(rules.slots[f].field.bits * chosen.x[f, r] for f in chosen.inside[r])
+        lane = chosen.lane.get(r, 0)
+        model.cp.add(used <= sum(width * chosen.width[r, width] for width in widths) + rules.bus.width * lane)
+        model.cp.add(sum(chosen.width[r, width] for width in widths) + lane == chosen.x[r, r])
+
+
+def _lanes(model: Model, chosen: Chosen) -> None:
+    """Arrays of narrow fields may lie with several elements abreast, and are then alone in their registers."""
+    for r in chosen.part.free:
+        lanes = chosen.part.rules.lanes(r)
+        if lanes == 1:
+            continue
+        lane = chosen.lane[r] = model.new(f"{r} in lanes")
+        model.cp.add_implication(lane, chosen.x[r, r])
+        for f in chosen.inside[r]:
+            if f != r:
+                model.cp.add_at_most_one(lane, chosen.x[f, r])
+        for work in chosen.part.works:
+            if r in work.slots:
+                _pay_lane(model, lane, work, chosen.part.rules.slots[r], lanes)
+
+
+def _pay_lane(model: Model, lane: Literal, work: Work, slot: Slot, lanes: int) -> None:
+    """What lanes cost beyond an element in its own register, shifts and masks apart."""
+    words = prod(slot.counts[:-1]) * -(-slot.counts[-1] // lanes)
+    index = cost.LANE_WORDS if words > 1 else -cost.INDEX
+    if work.writes:
+        critical = cost.CRITICAL if slot.field.shared_with_isr else 0
+        model.pay(lane, work.indexed * (cost.LANE_WRITE + index), work.weight)
+        model.pay(lane, work.times * (cost.REWRITE + cost.FAR + critical))
+    else:
+        model.pay(lane, work.indexed * (cost.LANE_READ + index))
+
+
+def _positions(model: Model, chosen: Chosen) -> None:
+    """Who begins at bit 0, who ends at the top, who is alone: these save shifts and masks."""
+    x = chosen.x
+    for r in chosen.part.free:
+        inside = chosen.inside[r]
+        alone = model.new(f"{r} alone")
+        chosen.top |= {(f, r): model.new(f"{f} on top of {r}") for f in inside}
+        chosen.zero |= {(f, r): model.new(f"{f} at 0 of {r}") for f in inside}
+        model.cp.add_implication(alone, x[r, r])
+        for f in inside:
+            zero, top = chosen.zero[f, r], chosen.top[f, r]
+            model.cp.add_implication(zero, x[f, r])
+            model.cp.add_implication(top, x[f, r])
+            model.cp.add_at_most_one(zero, top)
+            if f != r:
+                model.cp.add_at_most_one(alone, x[f, r])
+            reads = sum(work.times for work in chosen.part.works if f in work.slots and not work.writes)
+            uses = sum(work.times for work in chosen.part.works if f in work.slots)
+            model.pay(zero, -cost.SHIFT * uses)
+            model.pay(top, -cost.MASK * reads)
+            if f == r:
+                model.pay(alone, -cost.MASK * reads)
+        model.cp.add_at_most_one(chosen.zero[f, r] for f in inside)
+        model.cp.add_at_most_one([alone, *(chosen.top[f, r] for f in inside)])
+        if r in chosen.lane:
+            for variable in (alone, chosen.zero[r, r], chosen.top[r, r]):
+                model.cp.add_at_most_one(variable, chosen.lane[r])
+
+
+def _touches(model: Model, chosen: Chosen) -> None:
+    """Accesses of every work, read-modify-write where something else in the register must be kept."""
+    rules, x = chosen.part.rules, chosen.x
+    for work in chosen.part.works:
+        for r in chosen.part.free:
+            inside = chosen.inside[r]
+            hit = [f for f in inside if f in work.slots]
+            if not hit:
+                continue
+            touched = model.new("touched")
+            for f in hit:
+                model.cp.add_implication(x[f, r], touched)
+            several = prod(rules.slots[r].counts) > 1
+            join = cost.JOIN if work.writes else 0
+            code = work.times * (cost.ACCESS - join) + (work.indexed * cost.INDEX if several else 0)
+            model.pay(touched, code, work.weight)
+            kept = [g for g in inside if g not in work.slots and rules.kept(g)]
+            if work.writes and kept:
+                _rewrite(model, chosen, work, r, touched, kept)
+
+
+def _rewrite(model: Model, chosen: Chosen, work: Work, r: str, touched: Literal, kept: Sequence[str]) -> None:
+    rules, x = chosen.part.rules, chosen.x
+    rewrite = model.new("rmw")
+    for g in kept:
+        model.at_least_all(rewrite, (touched, x[g, r]))
+    model.pay(rewrite, work.times * cost.REWRITE, work.weight)
+    guarded = [f for f in chosen.inside[r] if rules.slots[f].field.shared_with_isr]
+    critical = model.new("critical") if guarded else None
+    for f in guarded:
+        assert critical is not None
+        model.at_least_all(critical, (rewrite, x[f, r]))
+    if critical is not None:
+        model.pay(critical, work.times * cost.CRITICAL)
+    for f in chosen.inside[r]:
+        if rules.frail(f):
+            model.cp.add_at_most_one(rewrite, x[f, r])
+        if f in work.slots:
+            model.cp.add_at_most_one(rewrite, chosen.top[f, r])  # a mask up there is a long constant
+            far = model.new("far")
+            model.at_least_all(far, (rewrite, x[f, r], chosen.zero[f, r].negated()))
+            model.pay(far, work.times * cost.FAR)
+
+
+def content(model: Model, chosen: Chosen) -> Linear:
+    """Bytes of all registers of a part."""
+    rules = chosen.part.rules
+    total: Linear = chosen.part.settled
+    for (r, width), variable in chosen.width.items():
+        total += _bytes(rules.slots[r], width, 1, model.power_of_two) * variable
+    for r, lane in chosen.lane.items():
+        lanes = rules.lanes(r)
+        width = width_for(lanes * rules.slots[r].field.bits, rules.bus)
+        total += _bytes(rules.slots[r], width, lanes, model.power_of_two) * lane
+    return total
+
+
+def _bytes(slot: Slot, width: int, lanes: int, power_of_two: bool) -> int:
+    return shaped((Piece(slot.name, 0, slot.field.bits, 0, lanes),), width, slot.counts, power_of_two).end
+
+
+def add_size(model: Model, chosen: Chosen, areas: Linear, most: int) -> Literal:
+    """Bytes of a space: whole bus words, then its areas; a power of two where it is padded."""
+    part = chosen.part
+    word = part.rules.bus.width // 8
+    words = model.cp.new_int_var(0, most // word, f"words of {part.space.name}")
+    size = model.cp.new_int_var(word, most, f"size of {part.space.name}")
+    model.cp.add(word * words >= content(model, chosen))
+    model.cp.add(word * words >= part.least_end)
+    if not part.padded:
+        model.cp.add(size == word * words + areas)
+        return size
+    powers = [1 << k for k in range(most.bit_length()) if word <= 1 << k <= most]
+    taken = [model.new(f"{power} bytes") for power in powers]
+    model.cp.add_exactly_one(taken)
+    model.cp.add(size == sum(power * one for power, one in zip(powers, taken, strict=True)))
+    model.cp.add(size >= word * words + areas)
+    return size
+
+
+def cells_of(chosen: Chosen, solver: cp_model.CpSolver) -> tuple[Cell, ...]:
+    """The cells that a solution describes."""
+    cells = []
+    for r in chosen.part.free:
+        names = tuple(f for f in chosen.inside[r] if solver.value(chosen.x[f, r]))
+        if names:
+            in_lanes = r in chosen.lane and solver.value(chosen.lane[r])
+            cells.append(Cell(names, chosen.part.rules.lanes(r) if in_lanes else 1))
+    return tuple(cells)
+
+
+def hint(model: Model, chosen: Chosen, cells: Sequence[Cell]) -> None:
+    """Starts the search at these cells."""
+    order = {name: n for n, name in enumerate(chosen.part.free)}
+    where: Mapping[str, str] = {
+        name: min(cell.slots, key=lambda s: order[s])
+        for cell in cells
+        if cell.slots[0] in order
+        for name in cell.slots
+    }
+    for (f, r), x in chosen.x.items():
+        model.cp.add_hint(x, where[f] == r)
+    in_lanes = {cell.slots[0] for cell in cells if cell.lanes > 1}
+    for r, lane in chosen.lane.items():
+        model.cp.add_hint(lane, r in in_lanes)

@@ -1,0 +1,223 @@
+"""The best layout by the cost model: a constraint model (CP-SAT) decides which slots share registers.
+
+Without a limit on the map every space is solved by itself, children first; with one, all of them at once. Where there
+are too many slots only those that some place accesses together may share, and the rest is packed beforehand. The
+search starts from the paper's layout, improved by local search; what it finds is never worse than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import prod
+
+import networkx as nx
+from ortools.sat.python import cp_model
+
+from ...errors import Infeasible
+from ..analysis.spaces import Joint, Spaces
+from ..language.description import Description
+from ..language.meaning import Natures
+from .assembling import assemble, registers_of
+from .cells import Cell, Cells
+from .checking import checked
+from .cost import cost_of
+from .layout import Layout
+from .modelling import Chosen, Linear, Model, Part, add_part, add_size, cells_of, content, hint
+from .searching import Search
+from .task import Task
+from .wish import Wish
+
+PATIENCE = 1.0  # units of deterministic time for one model: some seconds
+
+
+def lay_out_optimal(
+    description: Description, spaces: Spaces, joints: Sequence[Joint], wish: Wish, patience: float = PATIENCE
+) -> Layout:
+    """The layout of least cost for a wish; Infeasible where no layout keeps its limit."""
+    task = Task.of(description, spaces, joints, wish)
+    if wish.max_map is None:
+        start = _searched(task)
+        return _finish(task, _better(task, start, _each_by_itself(task, start, patience)))
+    tasks = [task] if not wish.power_of_two else [task, replace(task, wish=replace(wish, power_of_two=False))]
+    for one in tasks:
+        found = _at_once(one, _searched(one), patience)
+        if found is not None:
+            return _finish(one, found)
+    raise Infeasible(_too_small(task))
+
+
+def _too_small(task: Task) -> str:
+    wish = Wish(minimise="map", power_of_two=False)
+    least = lay_out_optimal(task.description, task.spaces, task.joints, wish)
+    size = least.map_bytes(task.description)
+    known = "has" if least.optimal else "that was found has"
+    return (
+        f"no layout fits in {task.wish.max_map} bytes: the smallest {known} {size}. "
+        f"Raise the limit on the map to {size} bytes, or declare byte lanes or narrower fields."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Cells, and how far their score may lie above the least there is; None: nothing is known."""
+
+    cells: Cells
+    gap: float | None
+
+
+def _searched(task: Task) -> Cells:
+    """Where the models start: the paper's cells after local search, large spaces left as they are."""
+    paper = task.paper()
+    parts = {name: task.part(name) for name in task.spaces}
+    limit = task.wish.max_map
+    settled = {name: sum(map(_cell_bytes(task, name), paper[name])) for name in paper if task.is_large(name)}
+
+    def measure(sizes: Mapping[str, int]) -> tuple[int, int]:
+        size = task.map_of(parts, {**settled, **sizes})
+        return size, 0 if limit is None else max(0, size - limit)
+
+    cells = {n: [(frozenset(c.slots), c.lanes) for c in of] for n, of in paper.items() if not task.is_large(n)}
+    search = Search(
+        Natures(task.description),
+        task.how(),
+        task.wish.weights,
+        task.works,
+        task.rules,
+        task.spaces,
+        measure,
+        cells,
+    )
+    return {name: (*task.fixed(name), *of) for name, of in {**paper, **search.run()}.items()}
+
+
+def _cell_bytes(task: Task, name: str) -> Callable[[Cell], int]:
+    bus = task.rules[name].bus
+    return lambda cell: sum(r.end for r, _ in registers_of(task.spaces[name], cell, bus, task.how()))
+
+
+def _each_by_itself(task: Task, start: Cells, patience: float) -> _Found:
+    cells = dict(start)
+    gap: float | None = 0.0
+    instances = task.instances()
+    for name, space in task.spaces.items():
+        if task.is_large(name):
+            cells[name], gap = _in_pieces(task, name, start[name], instances[name], patience), None
+            continue
+        done = assemble(task.description, task.spaces, cells, task.how()).spaces
+        areas = sum(done[area.space].size * prod(area.counts) for area in space.areas)
+        model = Model(task.wish.weights, task.wish.power_of_two)
+        chosen = _added(model, task, task.part(name), start)
+        size = add_size(model, chosen, areas, task.most(space) + areas)
+        found = _solved(task, model, [chosen], instances[name] * size, patience)
+        assert found is not None
+        cells |= found.cells
+        gap = None if gap is None or found.gap is None else gap + found.gap
+    return _Found(cells, gap)
+
+
+def _in_pieces(
+    task: Task, name: str, start: tuple[Cell, ...], instances: int, patience: float
+) -> tuple[Cell, ...]:
+    """Cells of a large space: sets of slots that no place accesses together have nothing to do with each other."""
+    part = task.part(name)
+    graph = nx.Graph()
+    graph.add_nodes_from(part.free)
+    graph.add_edges_from(tuple(pair) for pair in _near(part))
+    cells = list(task.fixed(name))
+    for component in nx.connected_components(graph):
+        if len(component) == 1:
+            cells.append(Cell(tuple(component)))
+            continue
+        model = Model(task.wish.weights, task.wish.power_of_two)
+        free = tuple(slot for slot in part.free if slot in component)
+        works = tuple(work for work in part.works if work.slots & component)
+        chosen = _added(model, task, replace(part, free=free, works=works, settled=0), {name: start})
+        found = _solved(task, model, [chosen], instances * content(model, chosen), patience)
+        assert found is not None
+        cells += found.cells[name][len(task.fixed(name)) :]
+    return tuple(cells)
+
+
+def _at_once(task: Task, start: Cells, patience: float) -> _Found | None:
+    """All spaces in one model under the limit; None where that has no solution."""
+    most = limit = task.wish.max_map
+    assert most is not None and limit is not None
+    while limit > 0:
+        model = Model(task.wish.weights, task.wish.power_of_two)
+        sizes: dict[str, Linear] = {}
+        parts = []
+        for name, space in task.spaces.items():
+            parts.append(_added(model, task, task.part(name), start))
+            areas = sum(sizes[area.space] * prod(area.counts) for area in space.areas)
+            sizes[name] = add_size(model, parts[-1], areas, task.most(space))
+        total = sum(sizes[device.group] for device in task.description.devices)
+        model.cp.add(total <= limit)
+        found = _solved(task, model, parts, total, patience)
+        if found is None:
+            return None
+        over = _layout(task, found.cells).map_bytes(task.description) - most
+        if over <= 0:
+            return _better(task, start, found) if limit == most else _Found(found.cells, None)
+        limit -= over  # gaps between pinned registers were not in the model
+    return None
+
+
+def _added(model: Model, task: Task, part: Part, start: Cells) -> Chosen:
+    name = part.space.name
+    chosen = add_part(model, part, _near(part) if task.is_large(name) else None)
+    hint(model, chosen, start[name])
+    return chosen
+
+
+def _near(part: Part) -> frozenset[frozenset[str]]:
+    """Pairs of slots that some place accesses together."""
+    free = frozenset(part.free)
+    pairs = (combinations(sorted(work.slots & free), 2) for work in part.works)
+    return frozenset(frozenset(pair) for of in pairs for pair in of)
+
+
+def _solved(task: Task, model: Model, parts: Sequence[Chosen], size: Linear, patience: float) -> _Found | None:
+    """The best cells found, with those that were settled before; None where there are none."""
+    model.cp.minimize(sum(weight * variable for weight, variable in model.terms) + model.weights[2] * size)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.max_deterministic_time = patience
+    status = solver.solve(model.cp)
+    if status == cp_model.INFEASIBLE:
+        return None
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        raise Infeasible(
+            f"no layout within {task.wish.max_map} bytes was found in the time allowed, and none was ruled out. "
+            f"Raise the limit on the map."
+        )
+    names = [chosen.part.space.name for chosen in parts]
+    cells = {n: (*task.fixed(n), *cells_of(chosen, solver)) for n, chosen in zip(names, parts, strict=True)}
+    gap = solver.objective_value - solver.best_objective_bound
+    return _Found(cells, None if any(map(task.is_large, names)) else gap)
+
+
+def _layout(task: Task, cells: Cells) -> Layout:
+    return assemble(task.description, task.spaces, cells, task.how())
+
+
+def _score(task: Task, layout: Layout) -> int:
+    return cost_of(task.description, task.spaces, layout, task.joints).score(task.wish.weights)
+
+
+def _better(task: Task, start: Cells, found: _Found) -> _Found:
+    """The cheaper of what was started from and what was found, with the bound of the latter."""
+    first, second = _layout(task, start), _layout(task, found.cells)
+    limit = task.wish.max_map
+    saved = _score(task, second) - _score(task, first)
+    if saved <= 0 or (limit is not None and first.map_bytes(task.description) > limit):
+        return found
+    return _Found(start, None if found.gap is None else found.gap - saved)
+
+
+def _finish(task: Task, found: _Found) -> Layout:
+    layout = checked(task.description, task.spaces, _layout(task, found.cells), task.joints)
+    score = _score(task, layout)
+    bound = task.simple_bound() if found.gap is None else score - found.gap
+    return replace(layout, optimal=bound >= score - 0.5, cost=float(score), bound=float(bound))

@@ -1,0 +1,63 @@
+"""Bits inside a register: who gets bit 0 and who the top, where the code shifts and masks least."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import permutations
+
+from ..analysis.spaces import Slot, Space
+from .assembling import Arrange, in_order
+from .cost import FAR, MASK, SHIFT, Work
+from .rules import Rules
+
+
+def by_gain(rules: Mapping[str, Rules], works: Sequence[Work]) -> Arrange:
+    """An arrangement by the cost model: the two best places go to whom they save most."""
+
+    def arrange(space: Space, slots: tuple[Slot, ...], width: int) -> Mapping[str, int]:
+        if len(slots) < 2:
+            return in_order(space, slots, width)
+        here = [work for work in works if work.space == space.name]
+        names = frozenset(slot.name for slot in slots)
+        kept = {name for name in names if rules[space.name].kept(name)}
+        rewritten = {name for w in here if w.writes and kept - w.slots for name in w.slots & names}
+        low, high = _ends(here, slots, rewritten)
+        rest = [slot for slot in slots if slot not in (low, high)]
+        return _between(low, high, _sorted(rest, bool(rewritten)), width)
+
+    return arrange
+
+
+def _ends(works: Sequence[Work], slots: tuple[Slot, ...], rewritten: set[str]) -> tuple[Slot, Slot | None]:
+    """The slots for bit 0 and for the top, which is no place for what is written by read-modify-write."""
+    names = frozenset(slot.name for slot in slots)
+    zero, top = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+    for work in works:
+        for name in work.slots & names:
+            zero[name] += work.times * (SHIFT + (FAR if work.writes and name in rewritten else 0))
+            top[name] += 0 if work.writes or name in rewritten else work.times * MASK
+    low, high = max(permutations(slots, 2), key=lambda pair: zero[pair[0].name] + top[pair[1].name])
+    return low, high if top[high.name] else None
+
+
+def _sorted(slots: list[Slot], rewritten: bool) -> list[Slot]:
+    """Bytes first; but where registers are rewritten, narrow fields, whose masks are then short."""
+    if rewritten:
+        return sorted(slots, key=lambda slot: (slot.field.bits % 8 == 0, slot.field.bits))
+    return sorted(slots, key=lambda slot: slot.field.bits % 8 != 0)
+
+
+def _between(low: Slot, high: Slot | None, rest: list[Slot], width: int) -> dict[str, int]:
+    """First bits with whole bytes on byte boundaries if there is room for that, else one after the other."""
+    end = width - (high.field.bits if high else 0)
+    ends = {low.name: 0} | ({high.name: end} if high else {})
+    for byte in (8, 1):
+        bits: dict[str, int] = {}
+        bit = low.field.bits
+        for slot in rest:
+            step = byte if slot.field.bits % 8 == 0 else 1
+            bits[slot.name] = -(-bit // step) * step
+            bit = bits[slot.name] + slot.field.bits
+        if bit <= end:
+            break
+    return ends | bits

@@ -1,0 +1,81 @@
+"""Which slots may share a register: the rules of side effects, and of read-modify-write as the code needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..analysis.spaces import Joint, Slot, Space
+from ..language.description import Bus, Description
+from ..language.meaning import Nature, Natures
+from .cells import most_lanes
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules for one space, given all joints of its code."""
+
+    bus: Bus
+    slots: dict[str, Slot]
+    natures: dict[str, Nature]
+    writes: tuple[frozenset[str], ...]  # distinct sets of slots that some place writes at once
+
+    @classmethod
+    def of(cls, description: Description, space: Space, joints: Iterable[Joint]) -> Rules:
+        natures = Natures(description)
+        writes = dict.fromkeys(frozenset(j.slots) for j in joints if j.writes and j.space == space.name)
+        return cls(
+            description.bus_of(space.name),
+            {slot.name: slot for slot in space.slots},
+            {slot.name: natures.of(slot.group, slot.field.name) for slot in space.slots},
+            tuple(writes),
+        )
+
+    def kept(self, name: str) -> bool:
+        """Whether a write to its register that does not write it must put it back."""
+        return self.natures[name].writable and not self.natures[name].neutral
+
+    def frail(self, name: str) -> bool:
+        """Whether no register with it may be written by read-modify-write."""
+        nature = self.natures[name]
+        return nature.by_hardware or nature.acts or not nature.readable
+
+    def pair(self, first: str, second: str) -> bool:
+        """Whether two slots may share a register, as far as the two of them decide it."""
+        a, b = self.natures[first], self.natures[second]
+        one, other = self.slots[first], self.slots[second]
+        if one.counts != other.counts or one.field.bits + other.field.bits > self.bus.width:
+            return False
+        if one.field.pinned is not None or other.field.pinned is not None:
+            return False
+        if (a.reading_acts and b.readable) or (b.reading_acts and a.readable):
+            return False
+        if a.writable and b.writable and (_touchy(a) or _touchy(b)):
+            return False
+        return not ((self.frail(first) or self.frail(second)) and self.splits((first, second)))
+
+    def splits(self, names: Sequence[str]) -> bool:
+        """Whether some write of the code would have to read and put back what else is in the register."""
+        here = frozenset(names)
+        kept = {name for name in here if self.kept(name)}
+        return any(written & here and kept - written for written in self.writes)
+
+    def together(self, names: Sequence[str]) -> bool:
+        """Whether all these slots may share one register."""
+        if sum(self.slots[name].field.bits for name in names) > self.bus.width and len(names) > 1:
+            return False
+        pairs = all(self.pair(a, b) for n, a in enumerate(names) for b in names[n + 1 :])
+        return pairs and not (len(names) > 1 and any(map(self.frail, names)) and self.splits(names))
+
+    def lanes(self, name: str) -> int:
+        """How many elements may lie abreast; writing one is then a read-modify-write."""
+        nature, slot = self.natures[name], self.slots[name]
+        written = any(name in write for write in self.writes)
+        if slot.field.pinned is not None or nature.acts or (written and not nature.restorable):
+            return 1
+        return most_lanes(slot, self.bus.width)
+
+
+def _touchy(nature: Nature) -> bool:
+    """Whether only the source's own writes to it may write its register."""
+    return nature.writing_acts or not nature.readable

@@ -1,0 +1,130 @@
+"""A layout to be found: what is asked for, and what follows from it for every space."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from ..analysis.spaces import Joint, Space, Spaces
+from ..language.description import Description
+from .assembling import Assembly, assemble, space_size
+from .cells import Cell, Cells, pinned_cells
+from .cost import ACCESS, JOIN, Work, works_of
+from .leftovers import packed
+from .modelling import Part
+from .packing import by_gain
+from .paper import paper_cells
+from .rules import Rules
+from .wish import Wish
+
+MANY = 60  # slots of a space from which only those that are accessed together may share a register
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    description: Description
+    spaces: Spaces
+    joints: Sequence[Joint]
+    wish: Wish
+    works: tuple[Work, ...]
+    rules: Mapping[str, Rules]
+
+    @classmethod
+    def of(cls, description: Description, spaces: Spaces, joints: Sequence[Joint], wish: Wish) -> Task:
+        rules = {name: Rules.of(description, space, joints) for name, space in spaces.items()}
+        return cls(description, spaces, joints, wish, works_of(joints), rules)
+
+    def how(self) -> Assembly:
+        arrange = by_gain(self.rules, self.works)
+        return Assembly("optimal", arrange, areas_first=True, power_of_two=self.wish.power_of_two)
+
+    def is_large(self, name: str) -> bool:
+        return len(self.spaces[name].slots) > MANY
+
+    def fixed(self, name: str) -> tuple[Cell, ...]:
+        """Cells that nothing is to be decided about: pinned, wider than the bus, in large spaces also the unused."""
+        space, rules = self.spaces[name], self.rules[name]
+        pinned = pinned_cells(self.description, space)
+        taken = {slot for cell in pinned for slot in cell.slots}
+        wide = [s.name for s in space.slots if s.field.bits > rules.bus.width and s.name not in taken]
+        cells = (*pinned, *(Cell((slot,)) for slot in wide))
+        if not self.is_large(name):
+            return cells
+        used = {slot for work in self.works if work.space == name for slot in work.slots}
+        settled = used | taken | set(wide)
+        return (*cells, *packed(rules, [s.name for s in space.slots if s.name not in settled]))
+
+    def part(self, name: str) -> Part:
+        """A space with what is settled about it."""
+        space, fixed = self.spaces[name], self.fixed(name)
+        placed = {slot for cell in fixed for slot in cell.slots}
+        bare = {name: replace(space, areas=())}
+        registers = assemble(self.description, bare, {name: fixed}, self.how()).spaces[name].registers
+        pinned = {slot for cell in fixed if cell.offset is not None for slot in cell.slots}
+        return Part(
+            space,
+            self.rules[name],
+            tuple(work for work in self.works if work.space == name),
+            tuple(slot.name for slot in space.slots if slot.name not in placed),
+            sum(register.end - register.offset for register in registers),
+            max((register.end for register in registers if register.pieces[0].slot in pinned), default=0),
+            self.wish.power_of_two and self._is_indexed(name),
+        )
+
+    def paper(self) -> Cells:
+        """The paper's cells of all that is not settled."""
+        cells = paper_cells(self.description, self.spaces, self.joints)
+        fixed = {name: {slot for cell in self.fixed(name) for slot in cell.slots} for name in self.spaces}
+        return {name: tuple(c for c in of if c.slots[0] not in fixed[name]) for name, of in cells.items()}
+
+    def instances(self) -> dict[str, int]:
+        """How often every space is there, over all devices."""
+        count = dict.fromkeys(self.spaces, 0)
+        for device in self.description.devices:
+            count[device.group] += 1
+        for name, space in reversed(list(self.spaces.items())):
+            for area in space.areas:
+                count[area.space] += count[name] * prod(area.counts)
+        return count
+
+    def map_of(self, parts: Mapping[str, Part], content: Mapping[str, int]) -> int:
+        """Bytes of the map, given those of the registers that are not settled."""
+        sizes: dict[str, int] = {}
+        for name, space in self.spaces.items():
+            part = parts[name]
+            end = max(part.settled + content[name], part.least_end)
+            areas = sum(sizes[area.space] * prod(area.counts) for area in space.areas)
+            words = space_size(end, part.rules.bus, False) if end or not areas else 0
+            sizes[name] = space_size(words + areas, part.rules.bus, part.padded)
+        return sum(sizes[device.group] for device in self.description.devices)
+
+    def most(self, space: Space) -> int:
+        """Bytes that a space never exceeds, padding included."""
+        word = self.rules[space.name].bus.width // 8
+        slots = sum(-(-slot.field.bits // (8 * word)) * word * _padded(slot.counts) for slot in space.slots)
+        pins = max((slot.field.pinned[0] for slot in space.slots if slot.field.pinned), default=0)
+        areas = sum(2 * self.most(self.spaces[area.space]) * prod(area.counts) for area in space.areas)
+        return 2 * (slots + pins + 8 * word) + areas
+
+    def simple_bound(self) -> float:
+        """No layout costs less: each work takes one access, and the map at least the bits of all fields."""
+        code, access, byte = self.wish.weights
+        works = sum(
+            code * w.times * (ACCESS + (JOIN * (len(w.slots) - 1) if w.writes else 0)) + access * w.weight
+            for w in self.works
+        )
+        instances = self.instances()
+        bits = sum(
+            instances[name] * slot.field.bits * prod(slot.counts)
+            for name, space in self.spaces.items()
+            for slot in space.slots
+        )
+        return works + byte * bits / 8
+
+    def _is_indexed(self, name: str) -> bool:
+        return any(area.space == name and area.counts for space in self.spaces.values() for area in space.areas)
+
+
+def _padded(counts: tuple[int, ...]) -> int:
+    return prod(1 << count.bit_length() for count in counts)

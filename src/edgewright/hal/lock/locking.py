@@ -1,0 +1,221 @@
+"""The layout that a lock file asks for: known fields stay where they are, new ones come after all that was there.
+
+A lock names fields by their paths, so that it holds however groups are flattened now: each space is fitted anew to the
+places of its elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from ...errors import InputError
+from ..analysis.spaces import Area, Slot, Space, Spaces
+from ..language.description import Description
+from ..layout.assembling import register_at, space_size
+from ..layout.layout import AreaPlace, Layout, Register, SpaceLayout, elaborate
+from .fitting import At, Irregular, Known, fit_area, fit_slot, prefix_of
+from .lock import RELOCK, Lock, LockedPiece
+
+Arrange = Callable[[Spaces], Layout]  # for spaces of new slots alone
+
+
+def locked(description: Description, spaces: Spaces, lock: Lock, arrange: Arrange) -> Layout:
+    """The layout of `spaces` with everything that `lock` knows in its place; `arrange` lays out what is new."""
+    if troubles := list(contradictions(description, lock)):
+        raise InputError(f"lock file '{lock.path}' contradicts the source: {'; '.join(troubles)}; {RELOCK}")
+    try:
+        return _Locking(description, spaces, lock, arrange).layout()
+    except Irregular as trouble:
+        raise InputError(f"lock file '{lock.path}' contradicts the source: {trouble}; {RELOCK}") from trouble
+
+
+def contradictions(description: Description, lock: Lock) -> Iterator[str]:
+    """What the source says otherwise: devices that moved or changed, fields of another size, longer arrays."""
+    for device in description.devices:
+        group, address = lock.devices.get(device.name, (device.group, device.address))
+        if group != device.group:
+            yield f"{device.place}: device '{device.name}' is a {device.group}, not a {group}"
+        if address != device.address:
+            yield f"{device.place}: device '{device.name}' is at 0x{device.address:X}, not 0x{address:X}"
+    for name, group_now in description.groups.items():
+        for field in group_now.fields:
+            bits, count = lock.fields.get(name, {}).get(field.name, (field.bits, field.count))
+            if bits != field.bits:
+                yield f"{field.place}: '{name}::{field.name}' has {field.bits} bits, not {bits}"
+            if (count is None) != (field.count is None) or (field.count or 0) > (count or 0):
+                yield f"{field.place}: '{name}::{field.name}' has {_elements(field.count)}, not {_elements(count)}"
+
+
+def _elements(count: int | None) -> str:
+    return "no elements (it is no array)" if count is None else f"{count} elements"
+
+
+@dataclass(frozen=True)
+class _Locking:
+    description: Description
+    spaces: Spaces
+    lock: Lock
+    arrange: Arrange
+
+    def layout(self) -> Layout:
+        """All spaces, children before parents: these must know how large the children are."""
+        found: dict[str, SpaceLayout] = {}
+        for name, space in self.spaces.items():
+            found[name] = self._space(space, self._known(name) or Known(), found)
+        layout = Layout(found, "lock")
+        self._check(layout)
+        return layout
+
+    def _known(self, name: str) -> Known | None:
+        """Where the fields of a space lie from its start; None for a space that the lock knows nothing of."""
+        if name in self.lock.spaces:
+            return expanded(self.lock, name)
+        for parent in self.spaces.values():
+            for area in parent.areas:
+                if area.space == name and (around := self._known(parent.name)):
+                    return around.inside(prefix_of(area, (0,) * len(area.counts)))
+        return None
+
+    def _space(self, space: Space, known: Known, placed: Mapping[str, SpaceLayout]) -> SpaceLayout:
+        fitted = {slot.name: fit_slot(slot, known) for slot in space.slots}
+        registers = _joined([register for found in fitted.values() for register in found])
+        areas = [p for area in space.areas if (p := fit_area(area, placed[area.space].size, known))]
+        end = self._end(space, registers, areas, placed)
+        added = self._added(space, tuple(slot for slot in space.slots if not fitted[slot.name]), end)
+        end = max([end, *(register.end for register in added)])
+        for area in (area for area in space.areas if area.name not in {place.area for place in areas}):
+            areas.append(_appended(area, end, placed))
+            end = _area_end(area, areas[-1], placed)
+        size = max(space_size(end, self.description.bus_of(space.name), False), self._distance(space.name))
+        return SpaceLayout(space.name, (*registers, *added), tuple(areas), size)
+
+    def _distance(self, name: str) -> int:
+        """How far apart elements of a group lie where it is an array in another; 0 where it is in none."""
+        found = [0]
+        for parent in self.spaces.values():
+            for area in parent.areas:
+                if (
+                    area.space == name
+                    and area.counts
+                    and area.counts[-1] > 1
+                    and (around := self._known(parent.name))
+                ):
+                    first = (0,) * len(area.counts)
+                    starts = [around.start(prefix_of(area, (*first[:-1], i))) for i in range(2)]
+                    found.append((starts[1] or 0) - (starts[0] or 0))
+        return max(found)
+
+    def _check(self, layout: Layout) -> None:
+        """Nothing has moved: every field of every device, one by one."""
+        groups = {device.name: device.group for device in self.description.devices}
+        known = {name: expanded(self.lock, name).fields for name in set(groups.values()) & set(self.lock.spaces)}
+        for register in elaborate(self.description, self.spaces, layout):
+            before = known.get(groups[register.device], {})
+            for at in register.fields:
+                place = register.offset, register.width, at.bit, at.size, at.low
+                parts = [(p.offset, p.width, p.bit, p.size, p.low) for p in before.get(at.name, ())]
+                if parts and place not in parts:
+                    raise Irregular(f"'{at.name}' of {register.device} cannot stay where it was")
+
+    def _end(
+        self,
+        space: Space,
+        registers: Sequence[Register],
+        areas: Sequence[AreaPlace],
+        placed: Mapping[str, SpaceLayout],
+    ) -> int:
+        """One past all that is or was in a space."""
+        before = self.lock.spaces[space.name].size if space.name in self.lock.spaces else 0
+        by_name = {area.name: area for area in space.areas}
+        ends = [_area_end(by_name[place.area], place, placed) for place in areas]
+        return max([before, *ends, *(register.end for register in registers)])
+
+    def _added(self, space: Space, new: tuple[Slot, ...], end: int) -> tuple[Register, ...]:
+        """Registers for new slots, laid out by themselves and moved behind the rest."""
+        if not new:
+            return ()
+        made = self.arrange({space.name: Space(space.name, new)}).spaces[space.name]
+        start = space_size(end, self.description.bus_of(space.name), False) if end else 0
+        return tuple(register_at(register, start + register.offset) for register in made.registers)
+
+
+def expanded(lock: Lock, name: str) -> Known:
+    """Every element of every field of a locked space, with the places of its parts."""
+    found: dict[str, list[At]] = {}
+    starts: dict[str, int] = {}
+    _expand(lock, name, 0, "", found, starts)
+    return Known({path: tuple(sorted(parts, key=lambda part: part.low)) for path, parts in found.items()}, starts)
+
+
+def _expand(
+    lock: Lock, name: str, start: int, prefix: str, found: dict[str, list[At]], starts: dict[str, int]
+) -> None:
+    for register in lock.spaces[name].registers:
+        for element in product(*map(range, register.counts)):
+            offset = start + register.offset + _shift(element, register.strides)
+            for piece in register.pieces:
+                for path, bit in _lanes(piece, element):
+                    at = At(offset, register.width, bit, piece.size, piece.low, piece.lanes)
+                    found.setdefault(prefix + path, []).append(at)
+    for area in lock.spaces[name].areas:
+        for element in product(*map(range, area.counts)):
+            inner = f"{prefix}{_numbered(area.name, element)}."
+            starts[inner] = start + area.offset + _shift(element, area.strides)
+            _expand(lock, area.group, starts[inner], inner, found, starts)
+
+
+def _lanes(piece: LockedPiece, element: tuple[int, ...]) -> Iterator[tuple[str, int]]:
+    """The elements in one register: path and first bit."""
+    for lane in range(piece.lanes):
+        index = element if piece.lanes == 1 else (*element[:-1], element[-1] * piece.lanes + lane)
+        if all(i < count for i, count in zip(index, piece.counts, strict=True)):
+            yield _numbered(piece.name, index), piece.bit + lane * piece.size
+
+
+def _shift(element: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    return sum(index * stride for index, stride in zip(element, strides, strict=True))
+
+
+def _numbered(name: str, index: Sequence[int]) -> str:
+    """The path with numbers for its empty brackets."""
+    for number in index:
+        name = name.replace("[]", f"[{number}]", 1)
+    return name
+
+
+def _joined(registers: Sequence[Register]) -> tuple[Register, ...]:
+    """Pieces of the same registers put together; registers that overlap otherwise cannot be told apart any more."""
+    found: dict[object, Register] = {}
+    for register in registers:
+        key = register.offset, register.width, register.counts, register.strides, register.lanes
+        same = found.get(key)
+        found[key] = replace(register, pieces=(*same.pieces, *register.pieces)) if same else register
+    bytes_of: dict[int, Register] = {}
+    for register in found.values():
+        for byte in _bytes(register):
+            if (other := bytes_of.setdefault(byte, register)) is not register:
+                names = f"'{other.pieces[0].slot}' and '{register.pieces[0].slot}'"
+                raise Irregular(f"{names} share a register, and only one of them is indexed at run time now")
+    return tuple(sorted(found.values(), key=lambda register: register.offset))
+
+
+def _bytes(register: Register) -> Iterator[int]:
+    for element in product(*map(range, register.counts)):
+        start = register.offset + _shift(element, register.strides)
+        yield from range(start, start + register.width // 8)
+
+
+def _appended(area: Area, end: int, placed: Mapping[str, SpaceLayout]) -> AreaPlace:
+    size = placed[area.space].size
+    stride, strides = size, list[int]()
+    for count in reversed(area.counts):
+        strides.insert(0, stride)
+        stride *= count
+    return AreaPlace(area.name, -(-end // size) * size if end else 0, tuple(strides))
+
+
+def _area_end(area: Area, place: AreaPlace, placed: Mapping[str, SpaceLayout]) -> int:
+    steps = sum((count - 1) * stride for count, stride in zip(area.counts, place.strides, strict=True))
+    return place.offset + steps + placed[area.space].size
