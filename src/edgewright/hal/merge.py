@@ -47,7 +47,8 @@ def _merges(cluster: list[Use], layout: Layout, paths: Paths, natures: Natures) 
             together = gathered(rest, paths, natures)
             if len(together) > 1:
                 yield Merge(together[0].access.kind, tuple(together))
-            rest = [use for use in rest if use not in together]
+            done = {use.access.number for use in together}
+            rest = [use for use in rest if use.access.number not in done]
 
 
 def _without_overtaken(merge: Merge, reads: list[Merge], judge: Conflicts) -> Merge | None:

@@ -5,12 +5,13 @@ Reads are combined at the first of them and writes at the last: accesses conflic
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from ..language.meaning import Nature, Natures
 from .accesses import Access, Kind
 from .functions import Assigned, Barrier, Event, Function
-from .paths import Paths
+from .paths import Blocks, Paths
 from .regions import Conflict, Regions
 
 
@@ -48,6 +49,24 @@ def may_alias(first: Access, second: Access) -> bool:
     return True
 
 
+@dataclass(frozen=True, slots=True)
+class Wall:
+    """Events that some access cannot pass: their positions by block, and the blocks that have any."""
+
+    positions: dict[int, list[int]]
+    blocks: Blocks
+
+
+Stops = Callable[[Event, Access], str | None]
+Signature = tuple[object, ...]
+
+
+def _signature(access: Access) -> Signature:
+    """Accesses with the same one cannot pass the same events."""
+    hops = tuple((hop.member, hop.index and (hop.index.text, hop.index.value)) for hop in access.hops)
+    return access.kind, access.owner, access.device, access.base.text, hops
+
+
 @dataclass(frozen=True)
 class Conflicts:
     """Judges pairs of accesses of one function."""
@@ -55,6 +74,7 @@ class Conflicts:
     function: Function
     natures: Natures
     paths: Paths
+    walls: dict[Signature, Wall] = field(default_factory=dict, compare=False, repr=False)
 
     def all(self) -> list[Conflict]:
         found = []
@@ -109,11 +129,26 @@ class Conflicts:
         return None
 
     def _reads(self, first: Access, second: Access) -> str | None:
-        for event in self.paths.between(first.number, second.number):
-            reason = self._stops_read(event, second)
-            if reason is not None:
-                return reason
-        return None
+        return self._hindered(self._stops_read, first, second, second)
+
+    def _hindered(self, stops: Stops, first: Access, second: Access, moved: Access) -> str | None:
+        """The reason of the first event between the two that the moved one cannot pass."""
+        key = _signature(moved)
+        known = self.walls.get(key)
+        if known is None:
+            known = self.walls[key] = self._wall(stops, moved)
+        found = self.paths.first_among(known.positions, known.blocks, first.number, second.number)
+        if found is None:
+            return None
+        return stops(self.function.flow.blocks[found[0]].events[found[1]], moved)
+
+    def _wall(self, stops: Stops, moved: Access) -> Wall:
+        positions: dict[int, list[int]] = {}
+        for number, block in enumerate(self.function.flow.blocks):
+            here = [p for p, event in enumerate(block.events) if stops(event, moved) is not None]
+            if here:
+                positions[number] = here
+        return Wall(positions, sum(1 << number for number in positions))
 
     def _stops_read(self, event: Event, access: Access) -> str | None:
         """Why a read cannot move up across the event."""
@@ -131,11 +166,7 @@ class Conflicts:
         number = first.number, second.number
         if not (self.paths.is_always_before(*number) and self.paths.is_always_after(*number)):
             return "one can happen without the other"
-        for event in self.paths.between(*number):
-            reason = self.stops_write(event, first)
-            if reason is not None:
-                return reason
-        return None
+        return self._hindered(self.stops_write, first, second, first)
 
     def stops_write(self, event: Event, access: Access) -> str | None:
         """Why a write cannot move down across the event."""

@@ -71,7 +71,8 @@ def clusters_of(function: Function, regions: Regions, uses: Uses, natures: Natur
         while rest:
             cluster = gathered(rest, paths, natures)
             found.append(cluster)
-            rest = [use for use in rest if use not in cluster]
+            done = {use.access.number for use in cluster}
+            rest = [use for use in rest if use.access.number not in done]
     return found
 
 

@@ -31,8 +31,10 @@ class Rewriter:
     facts: Facts
     merge_of: dict[int, Merge] = field(init=False)
     temporaries: Temporaries = field(init=False)
+    paths: Paths = field(init=False)
 
     def __post_init__(self) -> None:
+        self.paths = Paths(self.function.flow)
         self.merge_of = merges_by_access(self.design, self.function)
         self.temporaries = temporaries_of(self.function, self.merges, self._can_wait)
 
@@ -202,7 +204,7 @@ class Rewriter:
         value = self.facts.values.get((spot.file, spot.value)) if spot.value else None
         if value is None or spot.form is not Form.ASSIGN:
             return False
-        return can_wait(value, Paths(self.function.flow).between(access.number, merge.at.access.number))
+        return can_wait(value, list(self.paths.between(access.number, merge.at.access.number)))
 
     def _is_ignored(self, whole: Span) -> bool:
         """Whether nobody takes the value of an expression: it is the step of a `for`."""
