@@ -512,3 +512,13 @@ def test_the_front_runs_from_the_least_map_to_the_least_code():
     assert codes == sorted(codes, reverse=True)
     assert (maps[0], maps[-1]) == (12, 24 + 32)
     assert all(faults(description, spaces, p.layout, joints, p.map_bytes) == [] for p in front)
+
+
+def test_a_solver_out_of_time_keeps_what_it_started_from():
+    """No proof and no failure: the layout of the local search, with a bound."""
+    description, spaces = one_space(*(f(name) for name in "abcdefgh"))
+    joints = joint(*"ab") + joint(*"cd", writes=True) + joint(*"efg") + joint("h", writes=True) + joint(*"ac")
+    for limit in (None, 16):
+        layout = lay_out_optimal(description, spaces, joints, Wish(limit), patience=1e-9)
+        assert faults(description, spaces, layout, joints, max_map=limit) == []
+        assert layout.bound <= layout.cost

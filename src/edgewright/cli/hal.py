@@ -63,7 +63,7 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 )
 @click.option(
     "--bus",
-    type=click.Choice(["8", "16", "32", "64"]),
+    type=click.Choice(["8", "16", "32"]),
     help="Bits of the bus, for devices that declare none.  [default: 32]",
 )
 @click.option("--byte-lanes", is_flag=True, help="The bus can also access single bytes of a word.")

@@ -32,6 +32,9 @@ from .common import console, print_json, working
 from .hal_tables import explanation, front_table, functions_table, registers_table, summary, verification_table
 
 
+NAMED = 12  # files that are named when they are written
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """The options of the verb."""
@@ -225,8 +228,5 @@ def _print(made: Made, asked: Asked, written: Sequence[Path]) -> None:
         for difference in made.verification.differences:
             console.print(escape(str(difference)), style="red")
     if written:
-        console.print(
-            f"wrote {words.plural(len(written), 'file')}: {escape(', '.join(map(str, written)))}",
-            style="dim",
-            soft_wrap=True,
-        )
+        named = ", ".join(map(str, written[:NAMED])) + (", …" if len(written) > NAMED else "")
+        console.print(f"wrote {words.plural(len(written), 'file')}: {escape(named)}", style="dim", soft_wrap=True)

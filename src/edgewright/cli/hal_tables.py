@@ -110,7 +110,8 @@ def verification_table(found: Verification) -> Table:
         was, now = checked.naive, checked.optimised
         result = "[red]differs[/]" if checked.function in different else "[green]same[/]"
         if checked.left_out:
-            result = escape(checked.left_out) if not checked.calls else f"{result}; {escape(checked.left_out)}"
+            told = checked.left_out if not checked.calls else checked.left_out.partition(":")[0]
+            result = f"{result}; {escape(told)}" if checked.calls else escape(told)
         table.add_row(
             escape(checked.function),
             words.count(checked.calls),

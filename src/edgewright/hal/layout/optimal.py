@@ -41,11 +41,28 @@ def lay_out_optimal(
         start = _searched(task)
         return _finish(task, _better(task, start, _each_by_itself(task, start, patience)))
     tasks = [task] if not wish.power_of_two else [task, replace(task, wish=replace(wish, power_of_two=False))]
+    undecided = False
     for one in tasks:
-        found = _at_once(one, _searched(one), patience)
+        start = _searched(one)
+        try:
+            found = _at_once(one, start, patience)
+        except _Undecided:
+            undecided = True
+            found = _Found(start, None) if _fits(one, start) else None
         if found is not None:
             return _finish(one, found)
-    raise Infeasible(_too_small(task))
+    raise Infeasible(_not_found(task) if undecided else _too_small(task))
+
+
+def _fits(task: Task, cells: Cells) -> bool:
+    return task.wish.max_map is None or _layout(task, cells).map_bytes(task.description) <= task.wish.max_map
+
+
+def _not_found(task: Task) -> str:
+    return (
+        f"no layout within {task.wish.max_map} bytes was found in the time allowed, and none was ruled out. "
+        f"Raise the limit on the map."
+    )
 
 
 def _too_small(task: Task) -> str:
@@ -57,6 +74,10 @@ def _too_small(task: Task) -> str:
         f"no layout fits in {task.wish.max_map} bytes: the smallest {known} {size}. "
         f"Raise the limit on the map to {size} bytes, or declare byte lanes or narrower fields."
     )
+
+
+class _Undecided(Exception):
+    """The solver ran out of time with neither a layout nor a proof that there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +131,10 @@ def _each_by_itself(task: Task, start: Cells, patience: float) -> _Found:
         model = Model(task.wish.weights, task.wish.power_of_two)
         chosen = _added(model, task, task.part(name), start)
         size = add_size(model, chosen, areas, task.most(space) + areas)
-        found = _solved(task, model, [chosen], instances[name] * size, patience)
+        try:
+            found = _solved(task, model, [chosen], instances[name] * size, patience)
+        except _Undecided:  # what the search started from stays
+            found = _Found({}, None)
         assert found is not None
         cells |= found.cells
         gap = None if gap is None or found.gap is None else gap + found.gap
@@ -134,7 +158,11 @@ def _in_pieces(
         free = tuple(slot for slot in part.free if slot in component)
         works = tuple(work for work in part.works if work.slots & component)
         chosen = _added(model, task, replace(part, free=free, works=works, settled=0), {name: start})
-        found = _solved(task, model, [chosen], instances * content(model, chosen), patience)
+        try:
+            found = _solved(task, model, [chosen], instances * content(model, chosen), patience)
+        except _Undecided:
+            cells += [cell for cell in start if set(cell.slots) <= component]
+            continue
         assert found is not None
         cells += found.cells[name][len(task.fixed(name)) :]
     return tuple(cells)
@@ -188,10 +216,7 @@ def _solved(task: Task, model: Model, parts: Sequence[Chosen], size: Linear, pat
     if status == cp_model.INFEASIBLE:
         return None
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        raise Infeasible(
-            f"no layout within {task.wish.max_map} bytes was found in the time allowed, and none was ruled out. "
-            f"Raise the limit on the map."
-        )
+        raise _Undecided
     names = [chosen.part.space.name for chosen in parts]
     cells = {n: (*task.fixed(n), *cells_of(chosen, solver)) for n, chosen in zip(names, parts, strict=True)}
     gap = solver.objective_value - solver.best_objective_bound
@@ -209,9 +234,8 @@ def _score(task: Task, layout: Layout) -> int:
 def _better(task: Task, start: Cells, found: _Found) -> _Found:
     """The cheaper of what was started from and what was found, with the bound of the latter."""
     first, second = _layout(task, start), _layout(task, found.cells)
-    limit = task.wish.max_map
     saved = _score(task, second) - _score(task, first)
-    if saved <= 0 or (limit is not None and first.map_bytes(task.description) > limit):
+    if saved <= 0 or not _fits(task, start):
         return found
     return _Found(start, None if found.gap is None else found.gap - saved)
 
