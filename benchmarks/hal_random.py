@@ -47,7 +47,7 @@ def by_method(verdicts: list[Verdict]) -> dict[str, dict[str, int]]:
 
 
 def show(rows: dict[str, dict[str, int]], kinds: Counter[str]) -> None:
-    console = Console()
+    console = Console(width=120)
     table = Table(title="Random drivers by layout")
     heads = ("files", "functions", "merges", "merged", "naive", "optimised", "events", "differences")
     titles = (
