@@ -54,6 +54,7 @@ WORDS = (
     "go",
 )
 BUSES = {(32, 32): 12, (32, 8): 2, (32, 16): 1, (16, 16): 1}
+_NEVER_UPDATED = ("w1c", "w1s", "clear_on_read", "fifo", "shared_with_isr")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +85,7 @@ class FieldDecl:
     def is_updatable(self) -> bool:
         """Whether it may stand left of |= or ++."""
         acts = any(mark.startswith("rse") and mark != f"rse({self.name})" for mark in self.marks)
-        return (
-            self.readable and self.writable and not acts and not self._has("w1c", "w1s", "clear_on_read", "fifo")
-        )
+        return self.readable and self.writable and not acts and not self._has(*_NEVER_UPDATED)
 
     @property
     def is_plain(self) -> bool:

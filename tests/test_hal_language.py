@@ -22,7 +22,7 @@ PADS = """#include "edgewright_hal.h"
 #include <stddef.h>
 #include <string.h>
 bfGroup Pad { bit dir; bit ro in; bit wo strobe; uint8 w1c flags; uint8 fifo data; uint4 clear_on_read last;
-              uint8 level[4]; bit out; };
+              uint8 level[4]; bit out; bit shared_with_isr armed; };
 bfGroup Io { bfGroup Pad pads[4]; bfGroup Pad spare; uint16 mask; };
 make_device(Io, io, 0x1000);
 """
@@ -275,6 +275,7 @@ BODIES = {
     "update of w1c": ("p->flags |= 1;", "p->flags = 1;", "clears it all"),
     "update of a fifo": ("p->data += 1;", "p->data = 1;", "an update reads it"),
     "update of clear on read": ("p->last |= 1;", "i |= p->last;", "an update reads it"),
+    "update of what is shared": ("p->armed |= 1;", "p->armed = 1;", "an interrupt stores"),
     "pointer to pointer": ("bfGroup Pad **x = &p; (void)x;", "int *x = &i; (void)x;", "could change unseen"),
     "volatile": ("volatile bfGroup Pad *x = p; (void)x;", "const bfGroup Pad *x = p; (void)x;", "volatile group"),
     "chosen": ("i = (i ? *p : *q).dir;", "i = (i ? p : q)->dir;", "a field of a copy"),

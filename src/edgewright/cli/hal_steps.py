@@ -31,7 +31,6 @@ from ..report.hal_page import hal_page
 from .common import console, print_json, working
 from .hal_tables import explanation, front_table, functions_table, registers_table, summary, verification_table
 
-
 NAMED = 12  # files that are named when they are written
 
 

@@ -131,6 +131,12 @@ def _update_misuses(
         yield Refusal(
             here, f"{name} is w1c and updated: writing back what was read clears it all", "write the bits with ="
         )
+    if found.shared_with_isr:
+        yield Refusal(
+            here,
+            f"{name} is shared_with_isr and updated: what an interrupt stores between its read and its write is lost",
+            "keep interrupts out, read it, and write it with =",
+        )
     if found.fifo or found.clear_on_read:
         what = "a fifo" if found.fifo else "cleared by reading"
         yield Refusal(here, f"{name} is {what}, and an update reads it", "read and write it in two statements")
