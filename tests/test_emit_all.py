@@ -24,7 +24,7 @@ from tflite_cases import CASES, FLOAT, INT16, random_value
 
 FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55")  # SIMD, DSP, plain C, vectors: all run on this machine
 KINDS = sorted(get_args(Op), key=lambda kind: kind.__name__)
-MANY = 10_000 if os.environ.get("EDGEWRIGHT_THOROUGH") else 48
+MANY = 10_000 if os.environ.get("EDGEWRIGHT_THOROUGH") else 24
 TOGETHER = 48  # networks in one shared object
 
 

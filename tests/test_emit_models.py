@@ -53,6 +53,7 @@ def test_trained_models_on_the_host(path):
     agree(path, "host", seeds=1)
 
 
+@pytest.mark.slow
 def test_keyword_accuracy_is_that_of_the_reference(corpus_folder):
     """1000 labelled frames: 90.1 % by LiteRT's reference kernels, and the same scores for each of them from C.
 

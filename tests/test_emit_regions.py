@@ -50,7 +50,7 @@ def test_any_tiles_give_the_same_numbers():
     """Random networks, drawn one by one and compiled together, families in turn."""
     found: list[Network] = []
 
-    @settings(max_examples=600 if os.environ.get("EDGEWRIGHT_THOROUGH") else 48, phases=(Phase.generate,))
+    @settings(max_examples=600 if os.environ.get("EDGEWRIGHT_THOROUGH") else 24, phases=(Phase.generate,))
     @given(networks())
     def collect(network: Network) -> None:
         found.append(network)

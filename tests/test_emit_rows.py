@@ -140,7 +140,7 @@ def whole_and_rows(net: Rows, target: str) -> tuple[int, int]:
     return counts[0] or 0, counts[1] or 0
 
 
-@pytest.mark.parametrize("target", ["cortex-m4", "rv32imc"])
+@pytest.mark.parametrize("target", [pytest.param("cortex-m4", marks=pytest.mark.slow), "rv32imc"])
 def test_rows_cost_what_layers_cost(target: str) -> None:
     compiler = "riscv64-unknown-elf-gcc" if target == "rv32imc" else "arm-none-eabi-gcc"
     if not has_qemu(machine_for(TARGETS[target])) or not shutil.which(compiler):

@@ -30,7 +30,7 @@ from interpreting import check_interpreted
 from on_board import check_on_board
 from random_networks import networks
 
-MANY = 400 if os.environ.get("EDGEWRIGHT_THOROUGH") else 12
+MANY = 400 if os.environ.get("EDGEWRIGHT_THOROUGH") else 8
 FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55")
 
 

@@ -19,7 +19,7 @@ from interpreting import check_interpreted
 from on_board import check_on_board
 from random_networks import networks
 
-MANY = 200 if os.environ.get("EDGEWRIGHT_THOROUGH") else 12
+MANY = 200 if os.environ.get("EDGEWRIGHT_THOROUGH") else 8
 
 
 @settings(max_examples=MANY)

@@ -17,7 +17,7 @@ from emitting import check_emitted
 from interpreting import check_interpreted
 from random_networks import networks
 
-MANY = 250 if os.environ.get("EDGEWRIGHT_THOROUGH") else 10
+MANY = 250 if os.environ.get("EDGEWRIGHT_THOROUGH") else 7
 FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55")
 TECHNIQUES = st.builds(Techniques, *[st.booleans()] * 4)
 
