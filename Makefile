@@ -20,7 +20,7 @@ demo: $(STAMP)
 	@echo "                    file://$(CURDIR)/out/resnet8_int8/report.html, file://$(CURDIR)/out/gpio/gpio.html"
 
 test: $(STAMP) lint
-	$(BIN)/pytest -n $(JOBS) -m "not slow"
+	$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not slow"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -18,7 +18,7 @@ from emitting_batch import check_together
 from kernel_cases import Case, cases, result_for
 
 # Batches: smaller ones would say less, so that none is shrunk.
-FEW = settings(max_examples=3, phases=(Phase.generate,))
+FEW = settings(max_examples=2, phases=(Phase.generate,))
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 

@@ -77,7 +77,7 @@ CHAINS: dict[str, tuple[tuple[dict, ...], tuple[int, ...]]] = {
 KINDS = ((Arithmetic.TFLITE, DType.INT8), (Arithmetic.ONNX, DType.INT8), (Arithmetic.ONNX, DType.UINT8))
 
 
-@pytest.mark.parametrize("turn", range(3))
+@pytest.mark.parametrize("turn", [0, *(pytest.param(turn, marks=pytest.mark.slow) for turn in (1, 2))])
 def test_every_chain_is_exact(turn: int) -> None:
     """As planned, backward and in parts; arithmetics and types take turns."""
     networks, plans = [], []

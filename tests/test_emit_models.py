@@ -46,10 +46,14 @@ def test_larger_int8_models_in_every_family(path, target):
     agree(path, target, seeds=1)
 
 
-@pytest.mark.parametrize(
-    "path", corpus_models("mlperf*.tflite", "tfl*.tflite", "st_mini*.tflite", "ort_*.onnx", "ultra*.onnx")
-)
+@pytest.mark.parametrize("path", corpus_models("mlperf*_int8.tflite", "tfl*.tflite", "ort_*.onnx"))
 def test_trained_models_on_the_host(path):
+    agree(path, "host", seeds=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", corpus_models("mlperf*_f32.tflite", "st_mini*.tflite", "ultra*.onnx"))
+def test_more_trained_models_on_the_host(path):
     agree(path, "host", seeds=1)
 
 

@@ -45,7 +45,7 @@ def text_of(network: Network, target: str = "rv32imc") -> str:
     return str(library.files[f"{library.name}.c"])
 
 
-@settings(max_examples=4, phases=[Phase.generate])  # to shrink a batch of networks takes minutes
+@settings(max_examples=2, phases=[Phase.generate])  # to shrink a batch of networks takes minutes
 @given(data=st.data(), seed=st.integers(0, 1 << 20))
 def test_chains_of_products_are_exact(data, seed):
     networks = [chain(seed + i) for i in range(BATCH)]

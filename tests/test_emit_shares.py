@@ -90,7 +90,7 @@ def test_any_shares_of_any_layer() -> None:
     """Cases drawn one by one and compiled together, families in turn."""
     found: list[tuple[Network, Plan]] = []
 
-    @settings(max_examples=800 if os.environ.get("EDGEWRIGHT_THOROUGH") else 30, phases=(Phase.generate,))
+    @settings(max_examples=800 if os.environ.get("EDGEWRIGHT_THOROUGH") else 40, phases=(Phase.generate,))
     @given(
         data=st.data(), operator=st.sampled_from(OPERATORS), kind=st.sampled_from(KINDS), seed=st.integers(0, 999)
     )

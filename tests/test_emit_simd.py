@@ -245,9 +245,10 @@ def check(library: Library, options: list[str], cc: str | None = None) -> None:
 BUILDS = (
     [("float", v) for v in ("plain", "avx2", "native")] + [("tflite", v) for v in VECTORS] + [("onnx", "native")]
 )
+USUAL = [pytest.param(*build, marks=[] if build[1] == "native" else [pytest.mark.slow]) for build in BUILDS]
 
 
-@pytest.mark.parametrize(("kind", "vectors"), BUILDS)
+@pytest.mark.parametrize(("kind", "vectors"), USUAL)
 def test_every_width_of_vectors(kind, vectors):
     """Room to work is found on the stack, and with a gap in the arena there."""
     options, seed = flags(vectors), sorted(VECTORS).index(vectors)

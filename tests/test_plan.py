@@ -58,7 +58,8 @@ PEAKS = {
     "mlperf_ic_resnet8_f32": (196608, 196608),
     "st_mobilenet_v2_0.35_128_imagenet_int8": (None, 202000),
 }
-HEAVY = {"vgg16", "vgg19", "yolov2_608", "tiny_yolov2", "resnet50", "densenet121"}  # to make check-all
+# To make check-all.
+HEAVY = {"vgg16", "vgg19", "yolov2_608", "tiny_yolov2", "resnet50", "densenet121", "alexnet", "efficientnet_b0"}
 
 
 def corpus_cases():
