@@ -98,10 +98,10 @@ def entries(registers: Sequence[RegisterAt], natures: Natures) -> list[Entry]:
 
 
 def _runs(registers: Sequence[RegisterAt]) -> Iterator[Run]:
-    """Registers alike but for their indices, cut where the steps of address or indices change."""
+    """Registers alike but for their first indices, cut where the steps of address or indices change."""
     alike: dict[object, Run] = defaultdict(list)
     for register in registers:
-        shape = tuple((_INDEX.sub("[]", at.name), at.bit, at.size, at.low) for at in register.fields)
+        shape = tuple((_INDEX.sub("[]", at.name, count=1), at.bit, at.size, at.low) for at in register.fields)
         alike[register.width, shape].append(register)
     for same in alike.values():
         run = same[:1]
