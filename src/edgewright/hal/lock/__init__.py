@@ -1,0 +1,1 @@
+"""Lock files: layouts that stay as they are while drivers change."""
