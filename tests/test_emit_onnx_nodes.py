@@ -66,6 +66,7 @@ def _short(reason: str) -> str:
     return re.sub(r"^ *\w+ x1 \('\w+'\): |^\w+ '\w+': |(?<= of )'test_\w+' ", "", line)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("target", FAMILIES if os.environ.get("EDGEWRIGHT_THOROUGH") else FAMILIES[:1])
 def test_onnx_node_tests_pass(
