@@ -60,15 +60,7 @@ PEAKS = {
 }
 # To make check-all.
 HEAVY = {
-    "vgg16",
-    "vgg19",
-    "yolov2_608",
-    "tiny_yolov2",
-    "resnet50",
-    "densenet121",
-    "alexnet",
-    "efficientnet_b0",
-} | {
+    *("vgg16", "vgg19", "yolov2_608", "tiny_yolov2", "resnet50", "densenet121", "alexnet", "efficientnet_b0"),
     *("coral_posenet_mnv1_075_353_481_16_quant_trunk", "mobilenet_v2", "resnet18", "light_inception_v1"),
 }
 
