@@ -4,6 +4,7 @@ from pathlib import Path
 
 from edgewright.hal.analysis.bodies import read_functions
 from edgewright.hal.analysis.conflicts import regions_of
+from edgewright.hal.analysis.paths import Paths
 from edgewright.hal.language.groups import describe
 from edgewright.hal.language.meaning import Natures
 from edgewright.hal.language.source import read_source
@@ -90,7 +91,7 @@ class Checked:
         source = read_source([path])
         description = describe(source)
         function = next(f for f in read_functions(source, description) if f.name == name)
-        found = regions_of(function, Natures(description))
+        found = regions_of(function, Natures(description), Paths(function.flow))
         self.function = function
         self.conflicts = {(c.first, c.second): c.reason for c in found.conflicts}
         self.regions = [[self.said(n) for n in region] for region in found.regions]

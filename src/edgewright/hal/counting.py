@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from .analysis.accesses import Kind
-from .analysis.spaces import Space
 from .design import Design
-from .language.meaning import Nature, Natures
-from .layout.layout import Register
+from .language.meaning import Natures
+from .layout.rewriting import rewrites
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +68,5 @@ def _act(
     if kind is Kind.READ:
         return Act(kind, space, slots, numbers, len(registers), 0)
     around = design.analysis.spaces[space]
-    reads = sum(_must_read(register, slots, around, natures) for register in registers)
+    reads = sum(rewrites(register, slots, around, natures) for register in registers)
     return Act(kind, space, slots, numbers, reads, len(registers))
-
-
-def _must_read(register: Register, slots: tuple[str, ...], space: Space, natures: Natures) -> bool:
-    """Whether a write of the slots has to put back something else: a field, or other lanes of its own."""
-    return any(
-        _is_kept(natures.of(space.slot(piece.slot).group, space.slot(piece.slot).field.name))
-        for piece in register.pieces
-        if piece.slot not in slots or piece.lanes > 1
-    )
-
-
-def _is_kept(nature: Nature) -> bool:
-    return nature.writable and not nature.neutral

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .analysis.accesses import Access
 from .analysis.functions import Function
 from .analysis.regions import Regions
 from .analysis.spaces import Joint, Spaces, Use
@@ -26,9 +25,6 @@ class Analysis:
     spaces: Spaces
     uses: Mapping[tuple[str, int], Use]  # by function and number of the access
     joints: tuple[Joint, ...]
-
-    def access(self, function: str, number: int) -> Access:
-        return self.uses[function, number].access
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from .analysis.bodies import read_functions
 from .analysis.conflicts import regions_of
 from .analysis.flattening import flatten
 from .analysis.joints import clusters_of, joints_of
+from .analysis.paths import Paths
 from .analysis.spaces import Joint
 from .design import Analysis, Design
 from .language.description import Bus
@@ -36,9 +37,10 @@ def analyse(
         raise Refused(refusals)
     functions = read_functions(source, description)
     natures = Natures(description)
-    regions = {function.name: regions_of(function, natures) for function in functions}
+    flows = {function.name: Paths(function.flow) for function in functions}
+    regions = {function.name: regions_of(function, natures, flows[function.name]) for function in functions}
     spaces, uses = flatten(description, functions)
-    clusters = [c for f in functions for c in clusters_of(f, regions[f.name], uses, natures)]
+    clusters = [c for f in functions for c in clusters_of(f, regions[f.name], uses, natures, flows[f.name])]
     return Analysis(source, description, functions, regions, spaces, uses, tuple(joints_of(clusters)))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from .analysis.accesses import Access, Kind
-from .analysis.conflicts import Conflicts, may_alias
+from .analysis.conflicts import may_alias
 from .analysis.functions import Function
 from .analysis.joints import Kept, Uses, clusters_of, gathered, kept_apart
 from .analysis.paths import Paths
@@ -20,18 +20,12 @@ from .merging import Merge, Merging
 def merged(function: Function, regions: Regions, uses: Uses, natures: Natures, layout: Layout) -> Merging:
     """What becomes one in this function, and what does not though its region would allow it."""
     paths = Paths(function.flow)
-    clusters = clusters_of(function, regions, uses, natures)
-    reads = [m for c in clusters if c[0].access.kind is Kind.READ for m in _merges(c, layout, paths, natures)]
-    judge = Conflicts(function, natures, paths)
-    writes = [
-        merge
-        for cluster in clusters
-        if cluster[0].access.kind is Kind.WRITE
-        for merge in _merges(cluster, layout, paths, natures)
-    ]
-    sound = [merge for merge in (_without_overtaken(m, reads, judge) for m in writes) if merge is not None]
-    kept = kept_apart(function, regions, uses, natures)
-    return Merging((*reads, *sound), (*kept, *_spread(clusters, layout)))
+    clusters = clusters_of(function, regions, uses, natures, paths)
+    found = [merge for cluster in clusters for merge in _merges(cluster, layout, paths, natures)]
+    reads = [merge for merge in found if merge.kind is Kind.READ]
+    writes = (_without_overtaken(merge, reads, paths) for merge in found if merge.kind is Kind.WRITE)
+    kept = kept_apart(function, regions, uses, natures, paths)
+    return Merging((*reads, *filter(None, writes)), (*kept, *_spread(clusters, layout)))
 
 
 def _merges(cluster: list[Use], layout: Layout, paths: Paths, natures: Natures) -> Iterable[Merge]:
@@ -51,12 +45,12 @@ def _merges(cluster: list[Use], layout: Layout, paths: Paths, natures: Natures) 
             rest = [use for use in rest if use.access.number not in done]
 
 
-def _without_overtaken(merge: Merge, reads: list[Merge], judge: Conflicts) -> Merge | None:
+def _without_overtaken(merge: Merge, reads: list[Merge], paths: Paths) -> Merge | None:
     """The merge of writes without those that a read, itself moved up, would now come before."""
     last = merge.at.access
 
     def is_overtaken(access: Access) -> bool:
-        between = judge.paths.between(access.number, last.number)
+        between = paths.between(access.number, last.number)
         ahead = {event.number for event in between if isinstance(event, Access)}
         return any(
             read.at.access.number in ahead and any(may_alias(use.access, access) for use in read.uses)

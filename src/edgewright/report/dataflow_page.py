@@ -17,6 +17,7 @@ from ..dataflow.speed.pareto import Pareto
 from ..dataflow.speed.selftimed import Firing
 from .assets import asset
 from .axis import exact, speed
+from .cards import Card
 from .gantt import gantt_svg
 from .page import environment
 from .pareto_plot import pareto_svg
@@ -46,14 +47,6 @@ class ChannelRow:
     capacity: int | None
     size: int | None
     share: float  # of the largest channel's bytes, or tokens, 0..1
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    title: str
-    figure: str
-    detail: str
-    is_proven: bool = False
 
 
 def dataflow_page(

@@ -14,18 +14,11 @@ from ..hal.design import Design
 from ..hal.export.table import tables
 from ..hal.layout.front import FrontPoint
 from .assets import asset
+from .cards import Card
 from .conflict_graph import COLOURS, conflict_graph_svg, region_numbers
 from .layout_plot import layout_plot_svg
 from .page import environment
 from .register_map import KINDS, register_map_svg
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    title: str
-    figure: str
-    detail: str
-    is_proven: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,12 +78,6 @@ class _Core:
     def start(self, elf: Elf, layout: Layout, timeout_us: int) -> None:
         self.uc.emu_start(elf.symbols["board_reset"][0] | int(self.thumb), 0xFFFF_FFFE, timeout=timeout_us)
 
-    def length(self, word: int) -> int:
-        """Bytes of the instruction that starts with this half-word."""
-        if self.thumb:
-            return 4 if word >> 11 in (0b11101, 0b11110, 0b11111) else 2
-        return 4 if word & 3 == 3 else 2
-
 
 def _core(target: Target, machine: Machine) -> _Core:
     from unicorn import UC_ARCH_ARM, UC_ARCH_RISCV, UC_MODE_MCLASS, UC_MODE_RISCV32, UC_MODE_THUMB, Uc, arm_const
@@ -134,16 +128,19 @@ def _counter(core: _Core, now: int, stamps: list[int]) -> Callable[..., None]:
             stamps.append(total)
         found = lengths.get((address, size))
         if found is None:
-            found = lengths[address, size] = _instructions(core, bytes(uc.mem_read(address, size)))
+            found = lengths[address, size] = instructions_in(bytes(uc.mem_read(address, size)), core.thumb)
         total += found
 
     return count
 
 
-def _instructions(core: _Core, code: bytes) -> int:
+def instructions_in(code: bytes, thumb: bool) -> int:
+    """How many instructions the bytes are: Thumb's, or RISC-V's with compressed ones."""
     at = number = 0
     while at < len(code):
-        at += core.length(int.from_bytes(code[at : at + 2], "little"))
+        word = int.from_bytes(code[at : at + 2], "little")
+        is_long = word >> 11 in (0b11101, 0b11110, 0b11111) if thumb else word & 3 == 3
+        at += 4 if is_long else 2
         number += 1
     return number
 

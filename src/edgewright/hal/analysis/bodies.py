@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from ..language.cursors import KINDS, Cursor, bare, group_of, place, span, walk
+from ..language.cursors import KINDS, Cursor, bare, group_of, place, span
 from ..language.description import Description, Span
 from ..language.source import Source
 from .accesses import Access
@@ -61,7 +61,6 @@ def _function(
     evaluator = Evaluator(description, build, cursor.spelling, file, files[file], transparent)
     body = next(child for child in cursor.get_children() if child.kind is KINDS.COMPOUND_STMT)
     _Statements(evaluator, build).compound(body)
-    calls = {c.spelling: place(c) for c in walk(body) if c.kind is KINDS.CALL_EXPR}
     return Function(
         cursor.spelling,
         file,
@@ -73,8 +72,6 @@ def _function(
         build.flow(),
         frozenset(re.findall(r"[A-Za-z_]\w*", files[file][span(cursor)[0] : span(cursor)[1]].decode("latin-1"))),
         frozenset(evaluator.escaping),
-        cursor.storage_class.name == "STATIC",
-        calls,
     )
 
 

@@ -15,10 +15,9 @@ from .paths import Blocks, Paths
 from .regions import Conflict, Regions
 
 
-def regions_of(function: Function, natures: Natures) -> Regions:
+def regions_of(function: Function, natures: Natures, paths: Paths) -> Regions:
     """Conflicts with their reasons, and regions: accesses of one kind without a conflict between any two."""
-    judge = Conflicts(function, natures, Paths(function.flow))
-    conflicts = judge.all()
+    conflicts = Conflicts(function, natures, paths).all()
     apart = {(c.first, c.second) for c in conflicts}
     regions: list[list[Access]] = []
     for access in function.accesses:
@@ -166,9 +165,9 @@ class Conflicts:
         number = first.number, second.number
         if not (self.paths.is_always_before(*number) and self.paths.is_always_after(*number)):
             return "one can happen without the other"
-        return self._hindered(self.stops_write, first, second, first)
+        return self._hindered(self._stops_write, first, second, first)
 
-    def stops_write(self, event: Event, access: Access) -> str | None:
+    def _stops_write(self, event: Event, access: Access) -> str | None:
         """Why a write cannot move down across the event."""
         if not isinstance(event, Access):
             return self._stops(event, access)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..language.cursors import KINDS, Cursor, bare, binary_operator, place, span, unary_operator, walk
+from ..language.cursors import KINDS, Cursor, bare, binary_operator, place, span, unary_operator
 from ..language.description import Description, Span
+from ..language.nodes import accesses as has_access
 from ..language.refusal import Refusal, Refused
 from .accesses import Access, Form, Kind, Spot
 from .building import Builder, Sources
 from .functions import Assigned, Barrier
-from .members import Member, device_of, expression, hop, is_field, member_of
+from .members import Member, device_of, expression, hop, member_of
 
 NOTHING: Sources = frozenset()
 _STEPS = {"x++": Form.POST, "x--": Form.POST, "++x": Form.PRE, "--x": Form.PRE}
@@ -72,18 +73,14 @@ class Evaluator:
         """The parts of an expression without a rule of its own, one after the other."""
         parts = [child for child in cursor.get_children() if child.kind.is_expression()]
         odd = cursor.kind is KINDS.UNEXPOSED_EXPR and len(parts) > 1
-        if odd and any(self._is_field(inner) for inner in walk(cursor)):
+        if odd and has_access(cursor, self.description):
             raise Refused((self._refusal(cursor, "an access in an expression that is not standard C"),))
         found = NOTHING.union(*map(self.value, parts))
-        if cursor.kind in (KINDS.MEMBER_REF_EXPR, KINDS.ARRAY_SUBSCRIPT_EXPR) and self._is_memory(cursor):
+        if cursor.kind in (KINDS.MEMBER_REF_EXPR, KINDS.ARRAY_SUBSCRIPT_EXPR) and not has_access(
+            cursor, self.description
+        ):
             self._touch_volatile(cursor)
         return found
-
-    def _is_field(self, cursor: Cursor) -> bool:
-        return cursor.kind is KINDS.MEMBER_REF_EXPR and is_field(cursor, self.description)
-
-    def _is_memory(self, cursor: Cursor) -> bool:
-        return not any(self._is_field(inner) for inner in walk(cursor))
 
     def _refusal(self, cursor: Cursor, what: str) -> Refusal:
         return Refusal(place(cursor), what, "put it in a statement of its own")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..language.description import Place, Span
 from .accesses import Access
@@ -73,5 +72,3 @@ class Function:
     flow: Flow
     names: frozenset[str]  # identifiers in it: new ones must differ
     escaping: frozenset[str] = frozenset()  # variables that a pointer or another function can reach
-    is_static: bool = False
-    calls: Mapping[str, Place] = field(default_factory=dict)

@@ -62,9 +62,10 @@ def _before(access: Access, paths: Paths) -> Iterable[Access]:
             yield event
 
 
-def clusters_of(function: Function, regions: Regions, uses: Uses, natures: Natures) -> list[list[Use]]:
+def clusters_of(
+    function: Function, regions: Regions, uses: Uses, natures: Natures, paths: Paths
+) -> list[list[Use]]:
     """The accesses of a function in sets that can become one; reads lead with the first, writes end with the last."""
-    paths = Paths(function.flow)
     found: list[list[Use]] = []
     for region in regions.regions:
         rest = [uses[function.name, number] for number in region]
@@ -85,9 +86,8 @@ def gathered(uses: list[Use], paths: Paths, natures: Natures) -> list[Use]:
     return [*(use for use in others if hindrance(use, lead, paths, natures) is None), lead]
 
 
-def kept_apart(function: Function, regions: Regions, uses: Uses, natures: Natures) -> list[Kept]:
+def kept_apart(function: Function, regions: Regions, uses: Uses, natures: Natures, paths: Paths) -> list[Kept]:
     """Pairs of one region that no layout makes one, with reasons."""
-    paths = Paths(function.flow)
     found = []
     for region in regions.regions:
         for first, second in pairwise(region):
@@ -106,6 +106,5 @@ def _joint(cluster: list[Use]) -> Joint:
     use = cluster[0]
     access = use.access
     order = tuple(dict.fromkeys(use.slot for use in cluster))
-    is_update = access.kind is Kind.WRITE and access.spot.form is not Form.ASSIGN
     is_dynamic = any(index.value is None for index in use.indices)
-    return Joint(use.space, order, access.kind is Kind.WRITE, access.function, access.depth, is_update, is_dynamic)
+    return Joint(use.space, order, access.kind is Kind.WRITE, access.function, access.depth, is_dynamic)

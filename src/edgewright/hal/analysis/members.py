@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from ..language.cursors import KINDS, Cursor, bare, binary_operator, constant, group_of, span, unary_operator, walk
 from ..language.description import Description
+from ..language.nodes import STEPS, field
 from .accesses import Expression, Hop
 
-_CHANGING = ("x++", "x--", "++x", "--x")
 _PLAIN = (
     *(KINDS.UNEXPOSED_EXPR, KINDS.PAREN_EXPR, KINDS.DECL_REF_EXPR, KINDS.MEMBER_REF_EXPR, KINDS.MEMBER_REF),
     *(KINDS.ARRAY_SUBSCRIPT_EXPR, KINDS.INTEGER_LITERAL, KINDS.CHARACTER_LITERAL, KINDS.CSTYLE_CAST_EXPR),
@@ -36,22 +36,12 @@ def member_of(cursor: Cursor, description: Description) -> Member | None:
     if cursor.kind is KINDS.ARRAY_SUBSCRIPT_EXPR:
         array, index = cursor.get_children()
         cursor = bare(array)
-    if cursor.kind is not KINDS.MEMBER_REF_EXPR or not is_field(cursor, description):
+    named = field(cursor, description)
+    if cursor.kind is not KINDS.MEMBER_REF_EXPR or named is None or (index is None) != (named.count is None):
         return None
     owner = cursor.referenced.semantic_parent.spelling
-    if (index is None) != (description.field(owner, cursor.spelling).count is None):
-        return None
     base, group, hops = _path(cursor, description)
     return Member(base, group, (*hops, (cursor.spelling, index)), owner)
-
-
-def is_field(cursor: Cursor, description: Description) -> bool:
-    """Whether a member expression names a bit field of a group (or a whole array of them)."""
-    declared = cursor.referenced
-    if declared is None or declared.kind is not KINDS.FIELD_DECL:
-        return False
-    group = description.groups.get(declared.semantic_parent.spelling)
-    return group is not None and any(field.name == cursor.spelling for field in group.fields)
 
 
 def _path(cursor: Cursor, description: Description) -> tuple[Cursor, str, tuple[tuple[str, Cursor | None], ...]]:
@@ -96,12 +86,12 @@ def expression(cursor: Cursor, text: bytes, description: Description) -> Express
 
 
 def _is_pure(cursor: Cursor, description: Description) -> bool:
-    if cursor.kind is KINDS.MEMBER_REF_EXPR and is_field(cursor, description):
+    if field(cursor, description) is not None:
         return False
     if cursor.kind is KINDS.BINARY_OPERATOR:
         return binary_operator(cursor) != "="
     if cursor.kind is KINDS.UNARY_OPERATOR:
-        return unary_operator(cursor) not in _CHANGING
+        return unary_operator(cursor) not in STEPS
     return cursor.kind in _PLAIN and not cursor.type.is_volatile_qualified()
 
 

@@ -81,7 +81,6 @@ class Joint:
     writes: bool
     function: str
     depth: int = 0  # loops around it
-    update: bool = False  # the write follows a read of the same field in one expression (|=, ++)
     dynamic: bool = False  # an index is not a constant
 
 

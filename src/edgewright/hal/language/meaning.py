@@ -25,9 +25,14 @@ class Nature:
         return self.reading_acts or self.writing_acts
 
     @property
+    def kept(self) -> bool:
+        """Whether a write to its register that does not write it has to put it back."""
+        return self.writable and not self.neutral
+
+    @property
     def restorable(self) -> bool:
         """Whether a write to its register may put back what was read: a plain stored value."""
-        return self.readable and self.writable and not (self.acts or self.by_hardware or self.neutral)
+        return self.kept and self.readable and not (self.acts or self.by_hardware)
 
 
 @dataclass(frozen=True)

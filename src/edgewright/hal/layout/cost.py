@@ -18,6 +18,7 @@ from ..analysis.spaces import Joint, Space, Spaces
 from ..language.description import Description
 from ..language.meaning import Natures
 from .layout import Layout, Piece, Register
+from .rewriting import rewrites
 
 # Bytes of code.
 ACCESS = 4  # lw or sw, and its share of the address
@@ -90,20 +91,20 @@ def register_cost(natures: Natures, space: Space, register: Register, work: Work
     """Bytes of code, bus accesses and cycles that a work needs for one of the registers it touches."""
     pieces = [piece for piece in register.pieces if piece.slot in work.slots]
     once = ACCESS + (JOIN * (len(pieces) - 1) if work.writes else 0)
-    rewrites = work.writes and _rewrites(natures, space, register, work)
-    if rewrites:
+    is_rewritten = work.writes and rewrites(register, work.slots, space, natures)
+    if is_rewritten:
         once += REWRITE + (
             CRITICAL if any(space.slot(p.slot).field.shared_with_isr for p in register.pieces) else 0
         )
-    once += sum(_aside(register, piece, work.writes, rewrites) for piece in pieces)
+    once += sum(_aside(register, piece, work.writes, is_rewritten) for piece in pieces)
     code = once * work.times + _indexing(register, work) * work.indexed
-    bus = 2 if rewrites else 1
+    bus = 2 if is_rewritten else 1
     return code, bus * work.weight, (BUS_CYCLES * bus + (code // work.times - ACCESS) // 2) * work.weight
 
 
-def _aside(register: Register, piece: Piece, writes: bool, rewrites: bool) -> int:
+def _aside(register: Register, piece: Piece, writes: bool, is_rewritten: bool) -> int:
     """Bytes for getting a field to its bits, or from them."""
-    shift = 0 if piece.bit == 0 and piece.lanes == 1 else SHIFT + (FAR if rewrites else 0)
+    shift = 0 if piece.bit == 0 and piece.lanes == 1 else SHIFT + (FAR if is_rewritten else 0)
     alone = len(register.pieces) == 1 and piece.lanes == 1
     top = piece.bit + piece.size == register.width and piece.lanes == 1
     return shift + (0 if writes or alone or top else MASK)
@@ -114,13 +115,3 @@ def _indexing(register: Register, work: Work) -> int:
     if register.lanes == 1:
         return INDEX if several else 0
     return (LANE_WRITE if work.writes else LANE_READ) + (INDEX + LANE_WORDS if several else 0)
-
-
-def _rewrites(natures: Natures, space: Space, register: Register, work: Work) -> bool:
-    """Whether a write has to put back what else is in the register."""
-    for piece in register.pieces:
-        slot = space.slot(piece.slot)
-        nature = natures.of(slot.group, slot.field.name)
-        if piece.slot not in work.slots and nature.writable and not nature.neutral:
-            return True
-    return register.lanes > 1

@@ -33,7 +33,7 @@ class Rules:
 
     def kept(self, name: str) -> bool:
         """Whether a write to its register that does not write it must put it back."""
-        return self.natures[name].writable and not self.natures[name].neutral
+        return self.natures[name].kept
 
     def frail(self, name: str) -> bool:
         """Whether no register with it may be written by read-modify-write."""

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..generate.words import ones
 from ..language.description import Description
 from ..layout.layout import FieldAt, RegisterAt
 from .fault import Fault, Why
@@ -80,7 +81,7 @@ class Bus:
         for at in register.fields:
             wanted = asked is None or at.bit in asked
             part = self._answer(register.device, at, wanted, asked is not None) >> at.low
-            value |= (part & _ones(at.size)) << at.bit
+            value |= (part & ones(at.size)) << at.bit
         self.log.append(Access(False, address, bits, value))
         return value
 
@@ -89,7 +90,7 @@ class Bus:
         self.log.append(Access(True, address, bits, value))
         for at in register.fields:
             wire = self._wire(register.device, at)
-            part = value >> at.bit & _ones(at.size)
+            part = value >> at.bit & ones(at.size)
             if wire.nature.writable and (part or not wire.nature.neutral):
                 self._take(register.device, at, wire, part)
 
@@ -164,7 +165,7 @@ class Bus:
             return
         key, model = (device, at.name), self.models[device]
         before = self.stored().get(key, (0, wire.field.reset & wire.mask))[1]
-        kept = 0 if wire.nature.neutral else before & ~(_ones(at.size) << at.low)
+        kept = 0 if wire.nature.neutral else before & ~(ones(at.size) << at.low)
         value = kept | part << at.low
         count = self.config.get(key, (0, 0))[0] + 1 if wire.nature.by_hardware else 0
         self.config[key] = count, value
@@ -226,7 +227,3 @@ def _moved(models: Mapping[str, Peripheral]) -> Iterator[tuple[str, str]]:
         yield from (
             (device, name) for name in model.wires if name in touched and model.wires[name].nature.restorable
         )
-
-
-def _ones(size: int) -> int:
-    return (1 << size) - 1

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ...emit.board.unicorn import instructions_in, require_unicorn
 from ...emit.target import Architecture
-from ...errors import EdgewrightError
 from .abi import Type, passed
 from .building import DATA, STACK, WINDOW, Built
 from .fault import Fault, Why
@@ -38,6 +38,7 @@ class Machine:
     """A built driver in memory. `watch` is called with a function's name when one of `watched` is entered."""
 
     def __init__(self, built: Built, pages: frozenset[int], watched: Mapping[str, Callable[[], None]]) -> None:
+        require_unicorn()
         import unicorn
 
         self.built = built
@@ -144,28 +145,19 @@ class Machine:
                 self._stop(fault)
         found = self._lengths.get((address, size))
         if found is None:
-            found = self._lengths[address, size] = self._decoded(bytes(uc.mem_read(address, size)))
+            found = self._lengths[address, size] = instructions_in(
+                bytes(uc.mem_read(address, size)), bool(self._core.thumb)
+            )
         self.instructions += found
         if self.instructions > self._limit:
             self._stop(Fault(Why.ENDLESS, f"no end within {self._limit} instructions"))
 
-    def _decoded(self, code: bytes) -> int:
-        at = number = 0
-        while at < len(code):
-            word = int.from_bytes(code[at : at + 2], "little")
-            is_long = word >> 11 in (0b11101, 0b11110, 0b11111) if self._core.thumb else word & 3 == 3
-            at += 4 if is_long else 2
-            number += 1
-        return number
-
 
 def _core(built: Built) -> _Core:
-    try:
-        import unicorn
-        from unicorn import arm_const as arm
-        from unicorn import riscv_const as riscv
-    except ImportError:
-        raise EdgewrightError("the emulator Unicorn is not installed; pip install 'edgewright[board]'") from None
+    import unicorn
+    from unicorn import arm_const as arm
+    from unicorn import riscv_const as riscv
+
     if built.target.architecture is Architecture.RV32:
         uc = unicorn.Uc(unicorn.UC_ARCH_RISCV, unicorn.UC_MODE_RISCV32)
         arguments = tuple(getattr(riscv, f"UC_RISCV_REG_A{number}") for number in range(8))
