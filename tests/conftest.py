@@ -14,6 +14,10 @@ settings.register_profile("thorough", max_examples=1500, **_QUIET)
 settings.load_profile("thorough" if os.environ.get("EDGEWRIGHT_THOROUGH") else "usual")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write golden files anew: then read their diff")
+
+
 def corpus() -> Path | None:
     """The folder of real models and data, where EDGEWRIGHT_CORPUS points to one."""
     path = os.environ.get("EDGEWRIGHT_CORPUS")
