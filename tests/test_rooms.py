@@ -8,7 +8,7 @@ import pytest
 import edgewright
 
 ROOT = Path(edgewright.__file__).parent
-# Each room with the rooms it may look into. `errors`, `files`, `lazy` and `words` are for everybody.
+# Each room with the rooms it may look into. `errors`, `files`, `lazy`, `text` and `words` are for everybody.
 MAY_IMPORT = {
     "samples": (),
     "network": (),
@@ -34,7 +34,7 @@ MAY_IMPORT = {
         "samples",
     ),
 }
-EVERYBODY = {"errors", "files", "lazy", "words"}
+EVERYBODY = {"errors", "files", "lazy", "text", "words"}
 
 
 def imports(path: Path) -> set[str]:

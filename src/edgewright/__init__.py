@@ -6,18 +6,48 @@
 True
 """
 
-from . import samples
-from .compiling import Compiled, compile_model
-from .emit import Kernels, Options, Rounding
-from .emit.native import load
+from typing import TYPE_CHECKING
+
 from .errors import BoardError, EdgewrightError, Infeasible, InputError, ModelError, Unsupported
-from .memory import Item, LayoutProblem, Placement, Techniques, critical_buffers, place_optimal, plan
-from .network import Network, Region, Tensor, random_inputs
-from .network.onnx_writer import to_onnx, write_onnx
-from .network.read import read as read_model
-from .platform import Board, catalogue, load_board
-from .program import Buffer, Plan, Program, interpret, load_plan, save_plan
-from .report import plan_page
+from .lazy import lazy_attributes
+
+if TYPE_CHECKING:
+    from . import samples
+    from .compiling import Compiled, compile_model
+    from .emit import Kernels, Options, Rounding
+    from .emit.native import load
+    from .memory import Item, LayoutProblem, Placement, Techniques, critical_buffers, place_optimal, plan
+    from .network import Network, Region, Tensor, random_inputs
+    from .network.onnx_writer import to_onnx, write_onnx
+    from .network.read import read as read_model
+    from .platform import Board, catalogue, load_board
+    from .program import Buffer, Plan, Program, interpret, load_plan, save_plan
+    from .report import plan_page
+else:  # the same names, each loaded with what it stands on when it is first asked for
+    __getattr__, __dir__ = lazy_attributes(
+        __name__,
+        {
+            "samples": (),
+            "compiling": ("Compiled", "compile_model"),
+            "emit": ("Kernels", "Options", "Rounding"),
+            "emit.native": ("load",),
+            "memory": (
+                "Item",
+                "LayoutProblem",
+                "Placement",
+                "Techniques",
+                "critical_buffers",
+                "place_optimal",
+                "plan",
+            ),
+            "network": ("Network", "Region", "Tensor", "random_inputs"),
+            "network.onnx_writer": ("to_onnx", "write_onnx"),
+            "network.read": ("read_model=read",),
+            "platform": ("Board", "catalogue", "load_board"),
+            "program": ("Buffer", "Plan", "Program", "interpret", "load_plan", "save_plan"),
+            "report": ("plan_page",),
+        },
+    )
 
 __version__ = "0.5.0"
 

@@ -36,22 +36,11 @@ from .network.operators import (
     Transpose,
     Unary,
 )
+from .text import printable as printable
+from .text import shortened as shortened
 
 KIB = 1024
 MIB = 1024 * KIB
-
-
-def printable(name: str) -> str:
-    """The name with everything that is no visible character replaced: models are untrusted, and XML knows no \\x00."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
-
-
-def shortened(name: str, room: int) -> str:
-    """The name in at most `room` characters; the end stays longest, since names in models differ there."""
-    if len(name) <= room:
-        return name
-    head = (room - 1) // 3 if room >= 12 else 0
-    return f"{name[:head]}…{name[len(name) - (room - 1 - head) :]}"
 
 
 def count(number: int) -> str:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import click
 from rich.table import Table
 
 from ..platform import catalogue
 from ..platform.units import format_frequency, format_size
-from .common import console, json_option, print_json
+from .common import console, print_json
 
 
-@click.command()
-@json_option
 def boards(as_json: bool) -> None:
-    """The boards that --board knows by name."""
     known = catalogue()
     if as_json:
         print_json([board.model_dump(mode="json", by_alias=True) for board in known])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rich.markup import escape
 from rich.table import Table
 
 from .. import words
 from ..emit.figures import Figures, difference, verdict
+from .common import shown
 
 
 def sentence(figures: Figures) -> str:
@@ -16,7 +16,7 @@ def sentence(figures: Figures) -> str:
 
 def figures_table(figures: Figures) -> Table:
     grid = Table.grid(padding=(0, 2))
-    grid.add_row("target", figures.target, escape(figures.board or ""))
+    grid.add_row("target", figures.target, shown(figures.board or ""))
     linked = "not linked" if figures.ram_linked is None else f"{words.count(figures.ram_linked)} B linked"
     grid.add_row("RAM", f"{words.count(figures.ram_predicted)} B", linked)
     if figures.stack_bytes is not None:
@@ -24,7 +24,7 @@ def figures_table(figures: Figures) -> Table:
         grid.add_row("stack", f"{words.count(figures.stack_bytes)} B", f"high-water mark of a run{bound}")
     grid.add_row("flash", f"{words.count(figures.flash_weights)} B", "weights")
     if figures.flash_code is not None:
-        grid.add_row("", f"{words.count(figures.flash_code)} B", f"code, {escape(figures.compiler or '')}")
+        grid.add_row("", f"{words.count(figures.flash_code)} B", f"code, {shown(figures.compiler or '')}")
     if figures.flash_runtime:
         grid.add_row("", f"{words.count(figures.flash_runtime)} B", "what the code calls: memcpy, mathematics")
     rate = "" if figures.per_mac is None else f"{figures.per_mac:.2f} per MAC, {figures.emulator}"
@@ -32,13 +32,13 @@ def figures_table(figures: Figures) -> Table:
         grid.add_row("instructions", words.count(figures.instructions), rate)
     grid.add_row("work", f"{words.rounded_count(figures.macs)} MACs", words.plural(len(figures.layers), "stage"))
     for check in figures.checks:
-        grid.add_row("checked", escape(check.where), f"{words.plural(check.runs, 'input')}: {difference(check)}")
+        grid.add_row("checked", shown(check.where), f"{words.plural(check.runs, 'input')}: {difference(check)}")
     return grid
 
 
 def costs_table(figures: Figures, most: int = 12) -> Table:
     """The layers that cost most, by instructions or else by MACs."""
-    table = Table(title=f"{escape(figures.model)}: the dearest layers", title_justify="left")
+    table = Table(title=f"{shown(figures.model)}: the dearest layers", title_justify="left")
     for heading in ("#", "layer", "operator", "output"):
         table.add_column(heading, overflow="fold", justify="right" if heading == "#" else "left")
     for heading in ("MACs", "instructions", "per MAC", "share"):
@@ -49,8 +49,8 @@ def costs_table(figures: Figures, most: int = 12) -> Table:
         known = cost.instructions is not None
         table.add_row(
             str(position),
-            escape(cost.name),
-            escape(cost.operator),
+            shown(cost.name),
+            shown(cost.operator),
             cost.output,
             words.count(cost.macs),
             words.count(cost.instructions or 0) if known else "–",

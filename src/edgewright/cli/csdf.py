@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.markup import escape
 
 from .. import words
 from ..dataflow.analysis import QUICK, Analysis, analyse, bounded_front, usual_weight
@@ -29,50 +28,13 @@ from ..network import Shape
 from ..report.dataflow_page import dataflow_page
 from ..report.gantt import gantt_svg
 from ..report.pareto_plot import pareto_svg
-from .common import console, json_option, print_json, shape_option, working
+from .common import console, print_json, shown, working
 from .csdf_graph import Conversion, Subject, subject
 from .csdf_tables import actors_table, channels_table, findings_table, front_line, front_table, graph_line
 
 PER_SECOND = EFFORT // 60  # of the searches' effort, roughly
 
-_file = click.Path(path_type=Path)
 
-
-@click.command()
-@click.argument("source", type=_file, metavar="MODEL|GRAPH")
-@click.option(
-    "--analyse", "--analyze", "asked", is_flag=True, help="Whether it runs, how fast, in how little memory."
-)
-@click.option(
-    "--pareto", "asked_front", is_flag=True, help="Buffer size against throughput: every trade-off there is."
-)
-@click.option("--sdf3", "sdf3_file", type=_file, help="Write the graph as SDF3 XML.")
-@click.option("--dot", "dot_file", type=_file, help="Write the graph for Graphviz.")
-@click.option(
-    "--page", type=_file, help="Write a self-contained page: facts, Gantt chart, the front if asked for."
-)
-@click.option("--gantt", type=_file, help="Write the firings at minimum buffers over time as an SVG picture.")
-@click.option("--plot", type=_file, help="Write the front of --pareto as an SVG picture.")
-@click.option(
-    "--iterations", type=click.IntRange(1, 1000), default=1, show_default=True, help="In the Gantt chart."
-)
-@click.option(
-    "--bytes/--tokens", "in_bytes", default=None, help="What is least.  [default: bytes for models, else tokens]"
-)
-@click.option(
-    "--limit",
-    type=click.FloatRange(0, 86400),
-    metavar="SECONDS",
-    help="For searches, roughly.  [default: 60; 5 for the period at the minimum]",
-)
-@click.option("--sdf", is_flag=True, help="Model: one phase for each layer (Algorithm 1 of the paper).")
-@click.option("--rule", type=click.Choice(["M", "B"]), help="Model: phases for each row, or folded.  [default: M]")
-@click.option("--elements", is_flag=True, help="Model: tokens are elements, as in the papers, not rows.")
-@click.option("--self-loops", is_flag=True, help="Model: rows read again go through self-loops, as printed.")
-@click.option("--mapping", type=_file, help="Model: JSON or TOML, the processor of each layer; an actor for each.")
-@click.option("--times", type=_file, help="Model: JSON or TOML, the time of each layer.  [default: its MACs]")
-@shape_option
-@json_option
 def csdf(
     source: Path,
     asked: bool,
@@ -89,10 +51,6 @@ def csdf(
     as_json: bool,
     **conversion: Any,
 ) -> None:
-    """The dataflow graph of a model (.onnx, .tflite), or in a file (SDF3 XML, JSON): actors, phases, rates.
-
-    Ends with status 1 when the rates are inconsistent or the graph deadlocks.
-    """
     about = subject(source, Conversion(**conversion, shapes=shapes))
     weight: Weight = usual_weight(about.graph) if in_bytes is None else "bytes" if in_bytes else "tokens"
     wants_front = asked_front or plot is not None
@@ -156,7 +114,7 @@ class _Results:
             console.print(channels_table(graph, sizes))
         console.print(graph_line(graph, firings))
         if wrong:
-            console.print(escape(str(wrong)), style="yellow")
+            console.print(shown(str(wrong)), style="yellow")
         if found is not None:
             console.print(findings_table(found, unit))
         if self.front is not None:
@@ -164,8 +122,8 @@ class _Results:
                 console.print(front_table(self.front, unit))
             console.print(front_line(self.front, self.weight), style="green" if self.front.complete else "yellow")
         for note in (*self._unit_note(), *self.about.notes, *(found.notes if found else ())):
-            console.print(f"note: {escape(note)}", style="dim")
-        if names := " and ".join(map(str, written)):
+            console.print(f"note: {shown(note)}", style="dim")
+        if names := " and ".join(map(shown, written)):
             console.print(f"wrote {names}", style="dim", soft_wrap=True)
 
     def _unit_note(self) -> Iterator[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from rich.markup import escape
 from rich.table import Table
 
 from .. import words
@@ -21,6 +20,7 @@ from ..dataflow.speed.pareto import Pareto
 from ..dataflow.speed.parts import is_serial
 from ..report.axis import exact, speed
 from ..report.dataflow_page import busy_time
+from .common import shown
 
 MOST = 40  # rows of a table
 LONGEST_NAME = 19  # letters of the name of one end of a channel
@@ -29,7 +29,7 @@ LONGEST = 600  # letters of a schedule that are shown
 
 def actors_table(graph: Graph, firings: Mapping[str, int], unit: str) -> Table:
     """The actors in their order; where they are many, those that work most."""
-    table = Table(title=f"{escape(words.printable(graph.name))}: actors", title_justify="left")
+    table = Table(title=f"{shown(words.printable(graph.name))}: actors", title_justify="left")
     has_notes = any(actor.note for actor in graph.actors)
     for heading in ("actor", "what it is") if has_notes else ("actor",):
         table.add_column(heading, overflow="fold")
@@ -55,9 +55,9 @@ def _busiest(graph: Graph, firings: Mapping[str, int]) -> set[str]:
 def _actor_row(actor: Actor, firings: Mapping[str, int], has_note: bool) -> Iterator[str]:
     fires = firings.get(actor.name)
     time = None if fires is None else busy_time(actor, fires)
-    yield escape(words.printable(actor.name))
+    yield shown(words.printable(actor.name))
     if has_note:
-        yield escape(words.shortened(words.printable(actor.note), 60))
+        yield shown(words.shortened(words.printable(actor.note), 60))
     yield f"{actor.initial_phases} + {actor.phases}" if actor.initial_phases else words.count(actor.phases)
     yield "–" if fires is None else words.count(fires)
     yield "–" if time is None else exact(time)
@@ -100,15 +100,15 @@ def _largest(channels: Sequence[Channel], capacities: Mapping[str, int] | None) 
 
 
 def _channel_row(channel: Channel, capacities: Mapping[str, int] | None) -> Iterator[str]:
-    yield escape(_name(channel))
-    yield escape(short(channel.production))
-    yield escape(short(channel.consumption))
+    yield shown(_name(channel))
+    yield shown(short(channel.production))
+    yield shown(short(channel.consumption))
     yield words.count(channel.tokens)
     yield words.count(channel.token_bytes)
     if capacities:
         yield words.count(capacities[channel.name])
         yield words.count(capacities[channel.name] * channel.token_bytes)
-    yield escape(words.printable(channel.note.removesuffix(f" {channel.source} -> {channel.target}")))
+    yield shown(words.printable(channel.note.removesuffix(f" {channel.source} -> {channel.target}")))
 
 
 def _name(channel: Channel) -> str:
@@ -154,7 +154,7 @@ def findings_table(found: Analysis, unit: str) -> Table:
     if found.buffers:
         text = words.printable(schedule_text(found.buffers.schedule))
         cut = text if len(text) <= LONGEST else f"{text[:LONGEST].rsplit(' ', 1)[0]} … --json has all"
-        grid.add_row("schedule", "", escape(cut))
+        grid.add_row("schedule", "", shown(cut))
     return grid
 
 

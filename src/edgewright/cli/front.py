@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
-from rich.markup import escape
 from rich.table import Table
 
 from .. import words
@@ -19,8 +18,9 @@ from ..platform import Board
 from ..program import Plan, plan_text
 from ..program.techniques import Technique, techniques
 from ..report import front_page, refusal
+from ..report.front_page import limits
 from ..tiling import Front, front
-from .common import console, print_json, working
+from .common import console, print_json, shown, working
 from .estimates import estimated
 from .plan_tables import overhead
 from .planning import Asked
@@ -33,10 +33,10 @@ def show_front(
     core: str | None,
     command: str,
     page: Path | None,
-    output: Path,
+    output: Path | None,
     as_json: bool,
 ) -> None:
-    """Writes the plans and prints them; an error when not one of them fits the board.
+    """Prints the plans, and writes them if there is an `output`; an error when not one of them fits the board.
 
     `command` is the line that compiles the model, for each point to be completed with its plan.
     """
@@ -48,9 +48,13 @@ def show_front(
             pull_rows=asked.pull_rows,
             max_overhead=asked.max_overhead,
         )
-    paths = [point_path(output, plan) for plan in found.plans]
-    commands = [f"{command} --plan {quote(str(path))}" for path in paths]
-    files: dict[Path, str | bytes] = {path: plan_text(plan) for path, plan in zip(paths, found.plans, strict=True)}
+    paths = [point_path(output, plan.peak_bytes) for plan in found.plans] if output else []
+    commands = [f"{command} --plan {quote(str(path))}" for path in paths] or [
+        f"{command} {limits(plan)}" for plan in found.plans
+    ]
+    files: dict[Path, str | bytes] = {
+        path: plan_text(plan) for path, plan in zip(paths, found.plans, strict=bool(paths))
+    }
     if page:
         seconds = _seconds(found.plans, board, core)
         files[page] = front_page(found.plans, plain=found.plain, commands=commands, estimates=seconds)
@@ -60,19 +64,19 @@ def show_front(
     else:
         console.print(_table(found, board, core, paths))
         if page:
-            console.print(f"wrote {page}", style="dim", soft_wrap=True)
-        console.print(f"compile a point:  {escape(commands[-1])}", style="dim", soft_wrap=True)
+            console.print(f"wrote {shown(page)}", style="dim", soft_wrap=True)
+        console.print(f"compile a point:  {shown(commands[-1])}", style="dim", soft_wrap=True)
     least = found.plans[-1]
     verdict = fit(least, board)
     if not verdict.fits:
         raise Infeasible(refusal(least, verdict, critical_buffers(least)))
 
 
-def point_path(output: Path, plan: Plan) -> Path:
+def point_path(output: Path, peak: int) -> Path:
     """Where a point's plan goes: the peak becomes part of the name, which lies in `output` if that is a folder."""
     if output.is_dir():
         output = output / "plan.json"
-    return output.with_name(f"{output.stem}-{plan.peak_bytes}{output.suffix or '.json'}")
+    return output.with_name(f"{output.stem}-{peak}{output.suffix or '.json'}")
 
 
 def _seconds(plans: Sequence[Plan], board: Board | None, core: str | None) -> list[float] | None:
@@ -85,15 +89,17 @@ def _seconds(plans: Sequence[Plan], board: Board | None, core: str | None) -> li
 
 
 def _table(found: Front, board: Board | None, core: str | None, paths: Sequence[Path]) -> Table:
-    table = Table(title=f"{escape(found.plain.network.name)}: RAM against work", title_justify="left")
+    table = Table(title=f"{shown(found.plain.network.name)}: RAM against work", title_justify="left")
     for heading in ("peak RAM", "of plain", "MACs", "extra"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("stages")
     table.add_column("instructions", justify="right", no_wrap=True)
     if board:
         table.add_column(f"on {board.name}")
-    table.add_column("plan", overflow="fold")
-    rows = [("plain", found.plain), *((str(path), plan) for path, plan in zip(paths, found.plans, strict=True))]
+    if paths:
+        table.add_column("plan", overflow="fold")
+    files = ["plain", *map(str, paths)] if paths else [""] * (1 + len(found.plans))
+    rows = zip(files, (found.plain, *found.plans), strict=True)
     for name, plan in rows:
         estimate = estimated(plan, core)
         table.add_row(
@@ -104,7 +110,7 @@ def _table(found: Front, board: Board | None, core: str | None, paths: Sequence[
             _mixture(plan),
             f"≈ {words.rounded_count(estimate.instructions)}" if estimate else "–",
             *(("fits" if fit(plan, board).fits else "too large",) if board else ()),
-            escape(name),
+            *((shown(name),) if paths else ()),
             style="dim" if plan is found.plain else None,
         )
     return table

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.markup import escape
 
 from .. import words
 from ..errors import EdgewrightError, InputError
@@ -28,7 +27,7 @@ from ..hal.layout.wish import Wish
 from ..hal.lock.lock import Lock, lock_text, read_lock
 from ..hal.verify import Verification, load_model, verify
 from ..report.hal_page import hal_page
-from .common import console, print_json, working
+from .common import console, print_json, shown, working
 from .hal_tables import explanation, front_table, functions_table, registers_table, summary, verification_table
 
 NAMED = 12  # files that are named when they are written
@@ -225,7 +224,7 @@ def _print(made: Made, asked: Asked, written: Sequence[Path]) -> None:
     if made.verification:
         console.print(verification_table(made.verification))
         for difference in made.verification.differences:
-            console.print(escape(str(difference)), style="red")
+            console.print(shown(str(difference)), style="red")
     if written:
         named = ", ".join(map(str, written[:NAMED])) + (", …" if len(written) > NAMED else "")
-        console.print(f"wrote {words.plural(len(written), 'file')}: {escape(named)}", style="dim", soft_wrap=True)
+        console.print(f"wrote {words.plural(len(written), 'file')}: {shown(named)}", style="dim", soft_wrap=True)

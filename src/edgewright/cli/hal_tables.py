@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.markup import escape
 from rich.table import Table
 from rich.tree import Tree
 
@@ -15,6 +14,7 @@ from ..hal.design import Design
 from ..hal.export.table import TableBlock, TableField, TableRegister, tables
 from ..hal.layout.front import FrontPoint
 from ..hal.verify import Verification
+from .common import shown
 
 MOST = 12  # fields of a register that are named
 
@@ -26,12 +26,12 @@ def registers_table(design: Design) -> Table:
         table.add_column(heading, justify="right" if heading in ("offset", "bits") else "left", overflow="fold")
     for kind in tables(design):
         names = [device.name for device in design.analysis.description.devices if device.group == kind.group]
-        told = escape(", ".join(names))
+        told = shown(", ".join(names))
         for entry in kind.entries:
             for register in entry.registers if isinstance(entry, TableBlock) else (entry,):
                 start = entry.offset if isinstance(entry, TableBlock) else 0
                 offset = f"0x{start + register.offset:X}{_times(entry)}"
-                table.add_row(told, offset, str(register.width), escape(_fields(register, entry.count > 1)))
+                table.add_row(told, offset, str(register.width), shown(_fields(register, entry.count > 1)))
                 told = ""  # the devices stand in the first row only
         table.add_section()
     return table
@@ -76,7 +76,7 @@ def functions_table(design: Design, before: Design) -> Table:
         merged = sum(len(act.numbers) > 1 for act in now)
         updates = sum(act.is_update for act in now)
         figures = (was[function.name], total(now), merged, updates)
-        table.add_row(escape(function.name), *(words.count(figure) for figure in figures))
+        table.add_row(shown(function.name), *(words.count(figure) for figure in figures))
     return table
 
 
@@ -102,7 +102,7 @@ def front_table(front: Sequence[FrontPoint]) -> Table:
 
 def verification_table(found: Verification) -> Table:
     """What ran on the prototype, and what it cost with either layout."""
-    table = Table(title=f"verified on {escape(found.target)}, {escape(found.compiler)}", title_justify="left")
+    table = Table(title=f"verified on {shown(found.target)}, {shown(found.compiler)}", title_justify="left")
     for heading in ("function", "calls", "accesses", "instructions", "code, B", "result"):
         table.add_column(heading, justify="left" if heading in ("function", "result") else "right")
     different = {difference.function for difference in found.differences}
@@ -111,9 +111,9 @@ def verification_table(found: Verification) -> Table:
         result = "[red]differs[/]" if checked.function in different else "[green]same[/]"
         if checked.left_out:
             told = checked.left_out if not checked.calls else checked.left_out.partition(":")[0]
-            result = f"{result}; {escape(told)}" if checked.calls else escape(told)
+            result = f"{result}; {shown(told)}" if checked.calls else shown(told)
         table.add_row(
-            escape(checked.function),
+            shown(checked.function),
             words.count(checked.calls),
             f"{was.accesses:,} → {now.accesses:,}",
             f"{was.instructions:,} → {now.instructions:,}",
@@ -125,7 +125,7 @@ def verification_table(found: Verification) -> Table:
 
 def explanation(design: Design, function: Function) -> Tree:
     """One function: its regions with their accesses, what excludes what, what became one and what did not."""
-    tree = Tree(f"[bold]{escape(function.name)}[/]  [dim]{escape(str(function.place))}[/]")
+    tree = Tree(f"[bold]{shown(function.name)}[/]  [dim]{shown(str(function.place))}[/]")
     regions, merging = design.analysis.regions[function.name], design.merging[function.name]
     names = {a.number: f"{a.number} {a.kind.value} {a.name}" for a in function.accesses}
     places = {a.number: f"line {a.place.line}" for a in function.accesses}
@@ -133,11 +133,11 @@ def explanation(design: Design, function: Function) -> Tree:
     for n, region in enumerate(regions.regions):
         branch = inside.add(f"region {n}")
         for number in region:
-            branch.add(f"{escape(names[number])}  [dim]{places[number]}[/]")
+            branch.add(f"{shown(names[number])}  [dim]{places[number]}[/]")
     _pairs(tree, "conflicts", [(c.first, c.second, c.reason) for c in regions.conflicts], names)
     done = tree.add("bus accesses")
     for act in acts(design, function.name):
-        done.add(escape(_told(act)))
+        done.add(shown(_told(act)))
     _pairs(tree, "not merged", [(k.first, k.second, k.reason) for k in merging.kept], names)
     return tree
 
@@ -150,7 +150,7 @@ def _pairs(tree: Tree, title: str, pairs: Sequence[tuple[int, int, str]], names:
     branch = tree.add(title) if pairs else tree
     for (second, reason), firsts in together.items():
         told = names[firsts[0]] if len(firsts) == 1 else ", ".join(map(str, firsts))
-        branch.add(f"{escape(told)} [dim]and[/] {escape(names[second])}: {escape(reason)}")
+        branch.add(f"{shown(told)} [dim]and[/] {shown(names[second])}: {shown(reason)}")
 
 
 def _told(act: Act) -> str:

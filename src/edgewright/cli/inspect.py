@@ -5,22 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import click
-from rich.markup import escape
 from rich.table import Table
 
 from .. import words
 from ..network import Network, Shape
-from .common import console, json_option, model_argument, print_json, read_model, shape_option
+from .common import console, print_json, read_model, shown
 
 
-@click.command()
-@model_argument
-@shape_option
-@click.option("--all", "everything", is_flag=True, help="Show every layer, however many.")
-@json_option
 def inspect(model: Path, shapes: dict[str, Shape], everything: bool, as_json: bool) -> None:
-    """What is in MODEL (.onnx or .tflite): layers, shapes, weights, MACs, what dominates memory."""
     network = read_model(model, shapes)
     if as_json:
         print_json(summary(network))
@@ -29,7 +21,7 @@ def inspect(model: Path, shapes: dict[str, Shape], everything: bool, as_json: bo
     console.print(_layers(network, len(network.layers) if everything else 40))
     console.print(_dominant(network))
     for note in network.notes:
-        console.print(f"note: {escape(note)}", style="dim")
+        console.print(f"note: {shown(note)}", style="dim")
 
 
 def summary(network: Network) -> dict[str, object]:
@@ -75,7 +67,7 @@ def _headline(network: Network) -> Table:
     for label, names in (("input", network.inputs), ("output", network.outputs)):
         for name in names:
             tensor = network.tensors[name]
-            grid.add_row(label, escape(str(tensor)), f"{words.count(tensor.bytes)} B")
+            grid.add_row(label, shown(str(tensor)), f"{words.count(tensor.bytes)} B")
     grid.add_row("layers", words.count(len(network.layers)))
     grid.add_row("weights", f"{words.count(network.weight_bytes)} B", words.rounded_size(network.weight_bytes))
     grid.add_row("work", f"{words.count(network.total_macs)} MACs")
@@ -83,7 +75,7 @@ def _headline(network: Network) -> Table:
 
 
 def _layers(network: Network, most: int) -> Table:
-    table = Table(title=escape(network.name), title_justify="left")
+    table = Table(title=shown(network.name), title_justify="left")
     for heading in ("#", "layer", "operator", "output"):
         table.add_column(heading, overflow="fold", justify="right" if heading == "#" else "left")
     for heading in ("RAM out", "weights", "MACs"):
@@ -94,8 +86,8 @@ def _layers(network: Network, most: int) -> Table:
         macs = network.macs(layer)
         table.add_row(
             str(index),
-            escape(layer.name),
-            escape(words.operator(layer.op, network.shapes(layer))),
+            shown(layer.name),
+            shown(words.operator(layer.op, network.shapes(layer))),
             f"{'x'.join(map(str, tensor.shape))} {tensor.dtype.value}",
             words.count(tensor.bytes),
             words.count(weights) if weights else "",
@@ -118,8 +110,8 @@ def _dominant(network: Network) -> Table:
     )
     for layer in rows[:5]:
         names = (*network.activations(layer), layer.output)
-        parts = [f"{escape(name)} {words.count(network.tensors[name].bytes)}" for name in names]
-        table.add_row(escape(layer.name), "\n".join(parts), words.count(_pair(network, layer.name)))
+        parts = [f"{shown(name)} {words.count(network.tensors[name].bytes)}" for name in names]
+        table.add_row(shown(layer.name), "\n".join(parts), words.count(_pair(network, layer.name)))
     return table
 
 

@@ -5,23 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import click
-from rich.markup import escape
 from rich.table import Table
 
 from .. import words
 from ..memory.layout import Placement, place_optimal, read_csv, write_csv
-from .common import Size, console, json_option, print_json, working
+from .common import console, print_json, shown, working
 
 
-@click.command()
-@click.argument("buffers", type=click.Path(path_type=Path))
-@click.option("--capacity", type=Size(), help="Bytes that there are; without it, the least that is needed.")
-@click.option("--alignment", type=click.IntRange(min=1), default=1, show_default=True, help="Of every offset.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the CSV with a column of offsets.")
-@json_option
 def layout(buffers: Path, capacity: int | None, alignment: int, output: Path | None, as_json: bool) -> None:
-    """Addresses for the buffers of a CSV file (id,lower,upper,size: MiniMalloc's format, upper excluded)."""
     problem = replace(read_csv(buffers), alignment=alignment)
     with working(f"placing {len(problem.items)} buffers"):
         placement = place_optimal(problem, capacity)
@@ -44,7 +35,7 @@ def layout(buffers: Path, capacity: int | None, alignment: int, output: Path | N
     items = sorted(problem.items, key=lambda item: (placement.offsets[item.name], item.start))
     for item in items[:60]:
         numbers = (placement.offsets[item.name], item.size, item.start, item.end)
-        table.add_row(escape(item.name), *map(words.count, numbers))
+        table.add_row(shown(item.name), *map(words.count, numbers))
     if len(items) > 60:
         table.add_row(f"… {len(items) - 60} more; --json or -o gives all")
     console.print(table)

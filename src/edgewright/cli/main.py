@@ -2,36 +2,67 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import click
 
 from ..errors import EdgewrightError
-from .boards import boards
-from .compile import compile_
-from .csdf import csdf
-from .hal import hal
-from .inspect import inspect
-from .layout import layout
-from .plan import plan
-from .run import run
-from .sample import sample
+from ..text import printable_lines
+from .spelling import british
+
+# Each verb with what the list of verbs says about it. What it does is loaded when it is called.
+VERBS = {
+    "boards": "The boards that --board knows by name.",
+    "compile": "MODEL as a C library: sources, weights, build files, a report.",
+    "csdf": "The dataflow graph of a model, or in a file: actors, phases, rates.",
+    "hal": "The registers that driver code wants; HAL and driver for them.",
+    "inspect": "What is in MODEL (.onnx or .tflite): layers, shapes, weights, MACs.",
+    "layout": "Addresses for the buffers of a CSV file.",
+    "plan": "The plan that needs the least RAM: order, addresses, proof or gap.",
+    "run": "Compiles MODEL and runs it once: outputs, instructions, RAM.",
+    "sample": "Write a bundled model as an ONNX file, or list them.",
+}
 
 
-class Friendly(click.Group):
-    """Our own errors become one sentence on stderr and status 1; anything else is a bug and keeps its trace."""
+class Verbs(click.Group):
+    """Verbs that are loaded when they are called; until then a line of help stands for each.
+
+    Our own errors become one sentence on stderr and status 1; anything else is a bug and keeps its trace.
+    """
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, loaded(name) if name in VERBS else command, rest
 
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
         except EdgewrightError as error:
             notes: list[str] = getattr(error, "__notes__", [])
-            raise click.ClickException(" ".join([str(error), *(f"({note})" for note in notes)])) from error
+            sentence = " ".join([str(error), *(f"({note})" for note in notes)])
+            raise click.ClickException(printable_lines(sentence)) from error
 
 
-@click.group(cls=Friendly, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def loaded(verb: str) -> click.Command:
+    """The verb itself, with its options."""
+    command: click.Command = import_module(f".commands.{verb}", __package__).command
+    return command
+
+
+@click.group(
+    cls=Verbs,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "token_normalize_func": british,
+    },
+)
 @click.version_option(package_name="edgewright")
 def main() -> None:
     """Runs trained CNNs on small hardware in the least memory, with proof."""
 
 
-for verb in (inspect, plan, compile_, run, csdf, layout, hal, boards, sample):
-    main.add_command(verb)
+for name, help_text in VERBS.items():
+    main.add_command(click.Command(name, short_help=help_text))

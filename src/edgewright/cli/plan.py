@@ -7,13 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
 
-import click
-from rich.markup import escape
 from rich.table import Table
 
 from .. import words
 from ..compiling import plain_plan
-from ..emit import TARGETS
 from ..errors import Infeasible
 from ..files import write_together
 from ..memory import Fit, critical_buffers, fit
@@ -26,37 +23,14 @@ from ..report import plan_page, refusal
 from ..report.refusal import is_in_parts
 from ..tiling.cost import Estimate, modelled
 from ..tiling.wish import make
-from .common import console, json_option, model_argument, print_json, read_model, shape_option, working
+from .common import console, print_json, read_model, shown, working
 from .estimates import core_of, estimated
 from .front import show_front
-from .interface_options import interface_options
 from .plan_tables import savings_table, stages_table, summary_table
-from .planning import Asked, planning_options
+from .planning import Asked
 from .stretches import stretch_table
 
 
-@click.command()
-@model_argument
-@click.option("--board", help="A name from `edgewright boards`, or a board file (.toml).")
-@click.option(
-    "--target", type=click.Choice(list(TARGETS)), help="Whose instructions are estimated.  [default: the board's]"
-)
-@planning_options
-@click.option(
-    "--pareto", is_flag=True, help="RAM against extra MACs: every plan worth having, each in its own file."
-)
-@click.option("--page", type=click.Path(path_type=Path), help="Write a self-contained page that shows the plan.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    default=Path("plan.json"),
-    show_default=True,
-    help="Where the plan goes. With --pareto, PEAK is put into the name: plan-PEAK.json.",
-)
-@interface_options
-@shape_option
-@json_option
 def plan(
     model: Path,
     board: str | None,
@@ -64,16 +38,12 @@ def plan(
     asked: Asked,
     pareto: bool,
     page: Path | None,
-    output: Path,
+    output: Path | None,
     quantised_input: bool,
     quantised_output: bool,
     shapes: dict[str, Shape],
     as_json: bool,
 ) -> None:
-    """The plan for MODEL that needs the least RAM: order of layers, address of every buffer, proof or gap.
-
-    Ends with status 1 when the plan does not fit the board or --ram.
-    """
     asked.check(pareto=pareto, has_core=bool(board or target))
     hardware = load_board(board) if board else None
     core = core_of(hardware, target)
@@ -89,7 +59,7 @@ def plan(
         whole = _whole(network, asked, hardware, core) if plain else None
     verdict = fit(found, hardware, asked.ram)
     critical = critical_buffers(found)
-    files: dict[Path, str | bytes] = {output: plan_text(found)}
+    files: dict[Path, str | bytes] = {output: plan_text(found)} if output else {}
     if page:
         files[page] = plan_page(found, critical=critical, ram=verdict.ram, flash=verdict.flash, before=plain)
     write_together(files)
@@ -144,8 +114,9 @@ def _print(plan: Plan, written: Sequence[Path], summary: Table) -> None:
     if len(plan.savings) > 1:
         console.print(savings_table(plan))
     for note in plan.network.notes:
-        console.print(f"note: {escape(note)}", style="dim")
-    console.print(f"wrote {' and '.join(map(str, written))}", style="dim", soft_wrap=True)
+        console.print(f"note: {shown(note)}", style="dim")
+    if written:
+        console.print(f"wrote {' and '.join(map(shown, written))}", style="dim", soft_wrap=True)
 
 
 def _fitting(verdict: Fit) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from rich.markup import escape
 from rich.table import Table
 
 from .. import words
 from ..platform import Board
 from ..program import Plan
 from ..tiling.cost import Estimate
+from .common import shown
 from .estimates import estimate_words, estimated
 from .stretches import how
 
@@ -17,7 +17,7 @@ def stages_table(plan: Plan, most: int = 40) -> Table:
     """The stages around the fullest one, when there are many."""
     network = plan.network
     live = plan.live_bytes
-    table = Table(title=f"{escape(network.name)}: order and addresses", title_justify="left")
+    table = Table(title=f"{shown(network.name)}: order and addresses", title_justify="left")
     for heading in ("#", "layer", "operator", "output"):
         table.add_column(heading, overflow="fold", justify="right" if heading == "#" else "left")
     for heading in ("at", "bytes", "in use"):
@@ -34,8 +34,8 @@ def stages_table(plan: Plan, most: int = 40) -> Table:
         tensor, view = network.tensors[layers[-1].output], plan.views[layers[-1].output]
         table.add_row(
             str(index),
-            escape(stage.name),
-            escape(kinds[0] if len(kinds) == 1 else f"{len(kinds)} layers, {how(plan, stage)}"),
+            shown(stage.name),
+            shown(kinds[0] if len(kinds) == 1 else f"{len(kinds)} layers, {how(plan, stage)}"),
             "x".join(map(str, tensor.shape)),
             words.count(buffers[view.buffer].offset + view.offset),
             words.count(tensor.bytes),
@@ -72,7 +72,7 @@ def summary_table(
         about = estimate_words(found, core, whole)
         grid.add_row("instructions", f"≈ {words.rounded_count(found.instructions)}", about)
     if board:
-        grid.add_row("board", board.name, escape(board.title or ""))
+        grid.add_row("board", board.name, shown(board.title or ""))
     return grid
 
 

@@ -6,16 +6,18 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from ..errors import EdgewrightError
-from ..memory import Way
-from ..network import Network
-from ..tiling.by_hand import Tile, layer_range, parse_tile, tile_way
-from ..tiling.wish import Method, Wish
-from .common import Size
+from .choices import METHODS
+from .options import Size
+
+if TYPE_CHECKING:  # what these stand on takes long to load, and `--help` needs none of it
+    from ..network import Network
+    from ..tiling.by_hand import Tile
+    from ..tiling.wish import Wish
 
 
 class Extra(click.ParamType[float]):
@@ -40,14 +42,16 @@ class Extra(click.ParamType[float]):
         return round(share, 12)  # 1.05x is 5 %, to the last digit
 
 
-class TileText(click.ParamType[Tile]):
+class TileText(click.ParamType["Tile"]):
     """Layers and how they are cut, such as conv1..conv3:rows=4."""
 
     name = "tile"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Tile:
-        if isinstance(value, Tile):
-            return value
+        from ..tiling.by_hand import parse_tile
+
+        if not isinstance(value, str):
+            return cast("Tile", value)
         try:
             return parse_tile(value)
         except EdgewrightError as error:
@@ -78,7 +82,7 @@ _OPTIONS = (
     ),
     click.option(
         "--method",
-        type=click.Choice([method.value for method in Method]),
+        type=click.Choice(METHODS),
         help="Who searches: every way to run every stretch at once, or tiles alone, buffer by buffer (S 4.3.3).  "
         "[default: joint]",
     ),
@@ -146,7 +150,7 @@ class Asked:
         found = {name: value is not None and value is not False and value != () for name, value in found.items()}
         found["--tile"] = found.pop("--tiles")
         found["--pull-input"] = found.pop("--pull-rows")
-        return {**found, "--method paper": self.method == Method.PAPER.value}
+        return {**found, "--method paper": self.method == "paper"}
 
     def check(self, *, pareto: bool = False, plan: bool = False, has_core: bool = True) -> None:
         """A usage error where options contradict each other; `has_core` if it is known whose time is meant."""
@@ -160,6 +164,10 @@ class Asked:
 
     def wish(self, network: Network) -> Wish:
         """What is asked of a plan of this network."""
+        from ..memory import Way
+        from ..tiling.by_hand import layer_range, tile_way
+        from ..tiling.wish import Method, Wish
+
         ways = tuple(tile_way(network, tile) for tile in self.tiles)
         named = [layer_range(network, text) for text in self.phase_layers]
         together = tuple(dict.fromkeys(name for names in named for name in names))

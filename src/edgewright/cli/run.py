@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
 
-import click
 import numpy as np
-from rich.markup import escape
 from rich.table import Table
 
 from .. import words
@@ -20,30 +18,11 @@ from ..errors import InputError
 from ..files import write_atomic
 from ..network import Array, Network, Shape, random_inputs
 from ..network.reference import to_file_layout
-from .common import console, json_option, model_argument, print_json, read_model, shape_option, working
-from .compile import hardware_options
+from .common import console, print_json, read_model, shown, working
 from .costs import costs_table, figures_table
-from .interface_options import interface_options
-from .planning import Asked, planning_options
+from .planning import Asked
 
 
-@click.command()
-@model_argument
-@hardware_options
-@planning_options
-@click.option(
-    "--input",
-    "inputs",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    help="Values (.npy or .npz), in the file's layout or channels last. Again for the next input.  [default: random]",
-)
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Write the outputs (.npz), in the file's layout."
-)
-@interface_options
-@shape_option
-@json_option
 def run(
     model: Path,
     board: str | None,
@@ -60,10 +39,6 @@ def run(
     shapes: dict[str, Shape],
     as_json: bool,
 ) -> None:
-    """Compiles MODEL and runs it once: outputs, and on the virtual board instructions, RAM and stack.
-
-    Code for a microcontroller runs on an emulated one; code for host runs here.
-    """
     asked.check(plan=plan_file is not None, has_core=bool(board or target))
     network = read_model(model, shapes, quantised_input, quantised_output)
     given = load_inputs(network, inputs) if inputs else [random_inputs(network)]
@@ -85,7 +60,7 @@ def run(
     console.print(figures_table(figures))
     console.print(_outputs(network, theirs))
     if output:
-        console.print(f"wrote {output}", style="dim", soft_wrap=True)
+        console.print(f"wrote {shown(output)}", style="dim", soft_wrap=True)
 
 
 def _save(path: Path, outputs: Mapping[str, Array]) -> None:
@@ -101,7 +76,7 @@ def _outputs(network: Network, outputs: Mapping[str, Array], most: int = 10) -> 
         table.add_column(heading, overflow="fold")
     for name, value in outputs.items():
         flat = value.reshape(-1)
-        shown = " ".join(f"{v:.5g}" for v in flat[:most].tolist()) + (" …" if flat.size > most else "")
+        values = " ".join(f"{v:.5g}" for v in flat[:most].tolist()) + (" …" if flat.size > most else "")
         best = f"{flat.max():.5g} at {int(flat.argmax())}" if flat.size else ""
-        table.add_row(escape(name), words.shape(value.shape), shown, best)
+        table.add_row(shown(name), words.shape(value.shape), values, best)
     return table

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
 from rich.table import Table
 
 from .. import samples
 from ..errors import InputError
-from .common import console, working
+from .common import console, shown, working
 
 
-@click.command()
-@click.argument("name", required=False)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("."),
-    help="Folder for the file.",
-)
 def sample(name: str | None, output: Path) -> None:
-    """Write the bundled model NAME as an ONNX file; without NAME, list them."""
     if name is None:
         table = Table(title="bundled models", title_justify="left")
         table.add_column("name")
@@ -37,4 +26,4 @@ def sample(name: str | None, output: Path) -> None:
         raise InputError(f"cannot make the folder '{output}': {error.strerror}") from error
     with working(f"building {name}"):
         path = samples.write(name, output)
-    console.print(f"wrote {path}", soft_wrap=True)
+    console.print(f"wrote {shown(path)}", soft_wrap=True)

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from rich.markup import escape
 from rich.table import Table
 
 from .. import words
 from ..program import Item, Plan, Stage, Stream, Tiles
 from ..program.techniques import Technique, technique
+from .common import shown
 
 _WHOLE = (Technique.WHOLE, Technique.IN_PLACE)
 
@@ -121,7 +121,7 @@ def stretch_table(plan: Plan, most: int = 30) -> Table:
     for row in rows[:most]:
         table.add_row(
             words.stage_range(*row.stages),
-            f"{escape(row.name)} ({row.layers})" if row.layers > 1 else escape(row.name),
+            f"{shown(row.name)} ({row.layers})" if row.layers > 1 else shown(row.name),
             row.how,
             row.kept,
             f"{words.count(row.extra)} ({row.extra / row.macs:.1%})" if row.extra else "",

@@ -89,10 +89,14 @@ def front_page(
 
 def compile_command(plan: Plan, model: str | None = None) -> str:
     """The command line that arrives at a plan as small with as little work."""
+    return f"edgewright compile {quote(model or plan.network.name)} {limits(plan)}"
+
+
+def limits(plan: Plan) -> str:
+    """The options that ask for a plan as small with as little work."""
     extra = ceil(10 * overhead(plan) - 1e-9) / 10
-    file = quote(model or plan.network.name)
-    board = f" --board {quote(plan.board)}" if plan.board else ""
-    return f"edgewright compile {file}{board} --ram {plan.peak_bytes} --max-overhead {extra:g}%"
+    board = f"--board {quote(plan.board)} " if plan.board else ""
+    return f"{board}--ram {plan.peak_bytes} --max-overhead {extra:g}%"
 
 
 def _row(

@@ -1,4 +1,4 @@
-"""`edgewright hal`: the registers that driver code wants, the HAL for them, and the driver rewritten to use it."""
+"""The options of `edgewright hal`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ from typing import Any
 
 import click
 
-from ..errors import InputError
-from .common import Size, json_option
+from ...errors import InputError
+from ..options import IN_FILE, Size, json_option
+from ..outputs import OutFile, OutFolder, Verb
 
-_file = click.Path(path_type=Path)
 RDL_KINDS = ("html", "ipxact", "regblock", "cheader")
+
+
+class OutLock(OutFile):
+    """A lock file, which is written with -o and only read without."""
+
+    def check(self, path: Path, given: dict[str, Any]) -> None:
+        if given["output"]:
+            super().check(path, given)
 
 
 def _show_include(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value:
-        click.echo(f"-I{Path(__file__).parent.parent / 'hal' / 'include'}")
+        click.echo(f"-I{Path(__file__).parent.parent.parent / 'hal' / 'include'}")
         ctx.exit()
 
 
@@ -27,10 +35,13 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
     return kinds
 
 
-@click.command()
-@click.argument("files", type=_file, nargs=-1, required=True, metavar="FILES...")
+@click.command(cls=Verb)
+@click.argument("files", type=IN_FILE, nargs=-1, required=True, metavar="FILES...")
 @click.option(
-    "-o", "--output", type=_file, help="Folder for the driver, its HAL and all descriptions of the registers."
+    "-o",
+    "--output",
+    type=OutFolder(),
+    help="Folder for the driver, its HAL and all descriptions of the registers.",
 )
 @click.option("--explain", is_flag=True, help="Regions, conflicts, what was merged and what not, and why.")
 @click.option("--check", is_flag=True, help="Parse and check only.")
@@ -42,13 +53,12 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
     show_default=True,
     help="Processor of the prototype.",
 )
-@click.option("--model", type=_file, metavar="FILE.py", help="How the peripherals behave, for --verify.")
+@click.option("--model", type=IN_FILE, metavar="FILE.py", help="How the peripherals behave, for --verify.")
 @click.option(
     "--max-map", type=Size(), metavar="BYTES", help="Limit for the register maps of all devices together."
 )
 @click.option(
     "--minimise",
-    "--minimize",
     type=click.Choice(["balanced", "code", "accesses", "map"]),
     default="balanced",
     show_default=True,
@@ -68,11 +78,13 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 )
 @click.option("--byte-lanes", is_flag=True, help="The bus can also access single bytes of a word.")
 @click.option(
-    "-I", "includes", type=_file, multiple=True, metavar="DIR", help="Where headers are. May be given again."
+    "-I", "includes", type=IN_FILE, multiple=True, metavar="DIR", help="Where headers are. May be given again."
 )
 @click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", help="Define a macro. May be given again.")
 @click.option(
-    "--lock", type=_file, help="Lock file: fields in it keep their places.  [default: the one in OUTPUT]"
+    "--lock",
+    type=OutLock(makes_folders=True),
+    help="Lock file: fields in it keep their places.  [default: the one in OUTPUT]",
 )
 @click.option("--relock", is_flag=True, help="Lay out anew, whatever the lock file says.")
 @click.option(
@@ -84,7 +96,11 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
     callback=_rdl_kinds,
     help=f"What PeakRDL is to make as well: {', '.join(RDL_KINDS)}.",
 )
-@click.option("--page", type=_file, help="Write a self-contained page that shows the registers and the savings.")
+@click.option(
+    "--page",
+    type=OutFile(makes_folders=True),
+    help="Write a self-contained page that shows the registers and the savings.",
+)
 @click.option(
     "--include",
     is_flag=True,
@@ -94,7 +110,7 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
     help="Print the compiler flag for edgewright_hal.h and end.",
 )
 @json_option
-def hal(**options: Any) -> None:
+def command(**options: Any) -> None:
     """Derives the registers that driver code in FILES wants, and generates HAL and driver for them.
 
     Ends with status 1 when the source is refused or verification finds a difference; then nothing is written.
@@ -106,7 +122,7 @@ def hal(**options: Any) -> None:
     if options["rdl"] and not options["output"]:
         raise click.UsageError("--rdl needs -o: it writes folders of files")
     try:
-        from .hal_steps import Asked, run
+        from ..hal_steps import Asked, run
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "clang":
             raise

@@ -1,0 +1,56 @@
+"""The options of `edgewright plan`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..choices import TARGETS
+from ..interface_options import interface_options
+from ..options import json_option, model_argument, shape_option
+from ..outputs import OutFile, Verb
+from ..planning import planning_options
+
+
+class OutPlan(OutFile):
+    """A plan file; with --pareto the name, or the folder, of several."""
+
+    def check(self, path: Path, given: dict[str, Any]) -> None:
+        if not given["pareto"]:
+            super().check(path, given)
+            return
+        from ..front import point_path
+
+        super().check(point_path(path, 10**12), given)  # no peak takes more digits
+
+
+@click.command(cls=Verb)
+@model_argument
+@click.option("--board", help="A name from `edgewright boards`, or a board file (.toml).")
+@click.option(
+    "--target", type=click.Choice(TARGETS), help="Whose instructions are estimated.  [default: the board's]"
+)
+@planning_options
+@click.option(
+    "--pareto", is_flag=True, help="RAM against extra MACs: every plan worth having, each in its own file."
+)
+@click.option("--page", type=OutFile(), help="Write a self-contained page that shows the plan.")
+@click.option(
+    "-o",
+    "--output",
+    type=OutPlan(),
+    help="Write the plan, for `compile --plan`. With --pareto a file for each point: plan.json becomes plan-PEAK.json.",
+)
+@interface_options
+@shape_option
+@json_option
+def command(**given: Any) -> None:
+    """The plan for MODEL that needs the least RAM: order of layers, address of every buffer, proof or gap.
+
+    Ends with status 1 when the plan does not fit the board or --ram.
+    """
+    from ..plan import plan
+
+    plan(**given)

@@ -1,0 +1,37 @@
+"""The options of `edgewright run`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ..interface_options import interface_options
+from ..options import IN_FILE, hardware_options, json_option, model_argument, shape_option
+from ..outputs import OutFile, Verb
+from ..planning import planning_options
+
+
+@click.command(cls=Verb)
+@model_argument
+@hardware_options
+@planning_options
+@click.option(
+    "--input",
+    "inputs",
+    type=IN_FILE,
+    multiple=True,
+    help="Values (.npy or .npz), in the file's layout or channels last. Again for the next input.  [default: random]",
+)
+@click.option("-o", "--output", type=OutFile(), help="Write the outputs (.npz), in the file's layout.")
+@interface_options
+@shape_option
+@json_option
+def command(**given: Any) -> None:
+    """Compiles MODEL and runs it once: outputs, and on the virtual board instructions, RAM and stack.
+
+    Code for a microcontroller runs on an emulated one; code for host runs here.
+    """
+    from ..run import run
+
+    run(**given)

@@ -1,0 +1,67 @@
+"""Options that name what is written. Every verb checks them all before it begins to work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from ..errors import InputError
+from ..files import check_file, check_folder
+
+
+class OutFile(click.Path):
+    """A file to be written; with `makes_folders`, folders above it are made where there are none."""
+
+    def __init__(self, makes_folders: bool = False) -> None:
+        super().__init__(path_type=Path)
+        self.makes_folders = makes_folders
+
+    def check(self, path: Path, _given: dict[str, Any]) -> None:
+        """An error where it could not be written; `given` are all parameters of the command."""
+        check_file(path, self.makes_folders)
+
+
+class OutFolder(OutFile):
+    """A folder to be made, or to be written into."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = "directory"
+
+    def check(self, path: Path, _given: dict[str, Any]) -> None:
+        check_folder(path)
+
+
+class Verb(click.Command):
+    """A command whose outputs are checked before it runs: that they can be written, and overwrite no input."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        outputs = list(self._outputs(ctx))
+        for kind, path in outputs:
+            kind.check(path, ctx.params)
+        files = [path for kind, path in outputs if not isinstance(kind, OutFolder)]
+        inputs = {path.resolve() for path in self._inputs(ctx)}
+        for at, path in enumerate(files):
+            if path.resolve() in inputs and path.is_file():
+                raise InputError(f"'{path}' is an input and would be overwritten; give another name")
+            if path.resolve() in {other.resolve() for other in files[:at]} and not path.is_char_device():
+                raise InputError(f"'{path}' is asked for twice; give two names")
+        return super().invoke(ctx)
+
+    def _outputs(self, ctx: click.Context) -> Iterator[tuple[OutFile, Path]]:
+        for parameter in self.params:
+            path = ctx.params.get(parameter.name or "")
+            is_given = ctx.get_parameter_source(parameter.name or "") is not ParameterSource.DEFAULT
+            if isinstance(parameter.type, OutFile) and path is not None and is_given:
+                yield parameter.type, path
+
+    def _inputs(self, ctx: click.Context) -> Iterator[Path]:
+        for parameter in self.params:
+            if isinstance(parameter.type, click.Path) and not isinstance(parameter.type, OutFile):
+                value = ctx.params.get(parameter.name or "")
+                paths = value if isinstance(value, tuple) else (value,)
+                yield from (path for path in paths if isinstance(path, Path))
