@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from edgewright.errors import InputError
+from edgewright.emit.toolchain import toolchain
+from edgewright.errors import EdgewrightError, InputError
 from edgewright.hal.design import Analysis, Design
 from edgewright.hal.designing import analyse, design, naive
 from edgewright.hal.generate import generate
 from edgewright.hal.language.description import Bus as BusWidth
 from edgewright.hal.language.description import Description, Device, Field, Group, Mode, Place
 from edgewright.hal.layout.layout import FieldAt, Layout, Piece, Register, RegisterAt, SpaceLayout
+from edgewright.hal.layout.paper import lay_out_paper
 from edgewright.hal.verify import Verification, load_model, measure, verify
 from edgewright.hal.verify.abi import Type, places_of
 from edgewright.hal.verify.building import build, free_window, target_named
@@ -229,8 +232,6 @@ float ratio(float x) { return x; }
 
 
 def test_indices_stay_in_range_and_pointers_are_compared_by_what_they_point_to(tmp_path: Path) -> None:
-    from edgewright.hal.layout.paper import lay_out_paper
-
     analysis = _analysis(tmp_path, INDEXED, groups="")
     layout = lay_out_paper(analysis.description, analysis.spaces, analysis.joints)
     result = verify(analysis, design(analysis, layout), calls=16)
@@ -245,9 +246,55 @@ def test_indices_stay_in_range_and_pointers_are_compared_by_what_they_point_to(t
     ]
 
 
+POINTING = """
+#include "edgewright_hal.h"
+bfGroup Mask { uint7 level; bit on; uint5 width; uint3 ro at; };
+make_device(Mask, mask, 0x1a101000);
+struct state { const uint16_t *table; void (*then)(uint32_t); const char *name; uint32_t count; } state;
+static const uint16_t low[4] = {1, 2, 3, 4}, high[4] = {10, 20, 30, 40};
+static void less(uint32_t by) { mask->level = by; mask->on = 0; mask->width = by; }
+static void more(uint32_t by) { mask->level = by + 1u; mask->on = 1; mask->width = 0; }
+static const char *word(uint32_t n) { return n & 1u ? "odd" : "even"; }
+static const uint16_t *table(uint32_t n) { return n & 2u ? low : high + 1; }
+void choose(uint32_t n) { state.table = table(n); state.then = n & 4u ? less : more; state.name = word(n); }
+void step(uint32_t n) { if (state.then) { state.then(n); state.count += mask->at + state.table[n & 1u]; } }
+"""
+
+
+@pytest.mark.parametrize("zig", [False, True], ids=["gcc", "zig"])
+def test_pointers_into_the_driver_are_compared_by_what_lies_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zig: bool
+) -> None:
+    """Functions, tables and texts lie elsewhere once the code has another size."""
+    _with_compiler(monkeypatch, zig)
+    analysis = _analysis(tmp_path, POINTING, groups="")
+    other = _analysis(tmp_path, POINTING.replace("n & 4u ? less : more", "n & 4u ? more : less"), groups="")
+    designs = [design(one, lay_out_paper(one.description, one.spaces, one.joints)) for one in (analysis, other)]
+    plain, optimised, wrong = (variant_of(one, "rv32imc", measure=False) for one in (naive(analysis), *designs))
+    starts = [{name: at for at, _, name in one.apart.elf.functions} for one in (plain, optimised)]
+    assert starts[0]["more"] != starts[1]["more"]
+    assert compare_variants(analysis, plain, optimised, calls=16).is_equal
+    differences = compare_variants(analysis, plain, wrong, calls=16).differences
+    assert "function less" in str(differences[0]) and "function more" in str(differences[0])
+
+
+def _with_compiler(monkeypatch: pytest.MonkeyPatch, zig: bool) -> None:
+    """The drivers' compiler: GCC or Zig, whichever the machine would prefer; a skip where it is not there."""
+    try:
+        toolchain(target_named("rv32imc"), zig)
+        toolchain(target_named("cortex-m0plus"), zig)
+    except EdgewrightError as error:
+        pytest.skip(str(error))
+    monkeypatch.setattr("edgewright.hal.verify.building.toolchain", partial(toolchain, zig=zig))
+
+
+@pytest.mark.parametrize("zig", [False, True], ids=["gcc", "zig"])
 @pytest.mark.parametrize("target", TARGETS)
-def test_arguments_go_where_the_processor_expects_them(target: str) -> None:
+def test_arguments_go_where_the_processor_expects_them(
+    target: str, monkeypatch: pytest.MonkeyPatch, zig: bool
+) -> None:
     """64-bit values, narrow ones, and more than registers hold."""
+    _with_compiler(monkeypatch, zig)
     text = """
     #include <stdint.h>
     static int32_t count;

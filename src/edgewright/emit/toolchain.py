@@ -48,7 +48,15 @@ class Toolchain:
     name: str  # for reports: the compiler and its version
     program: tuple[str, ...]
     flags: tuple[str, ...]  # that every call needs
-    is_gcc: bool  # writes call graphs with -fcallgraph-info, and needs -lgcc named
+    is_gcc: bool  # writes call graphs with -fcallgraph-info
+
+    @property
+    def helpers(self) -> tuple[str, ...]:
+        """Flags that link the compiler's helpers (64-bit division, soft floats) and no C library.
+
+        Zig adds its own, unless it reads -nostdlib; it has no C library for bare metal anyway.
+        """
+        return ("-nostdlib", "-lgcc") if self.is_gcc else ("-nostartfiles",)
 
     def run(self, arguments: Sequence[str | Path], folder: Path) -> None:
         """Calls the compiler in `folder`; an error carries what it said."""
@@ -106,7 +114,8 @@ def gcc_flags(target: Target) -> tuple[str, ...]:
 
 def zig_flags(target: Target) -> tuple[str, ...]:
     """The same for clang as Zig wraps it: a triple, and the cpu with its features."""
-    bare = (*BARE, "-fno-sanitize=undefined", "-fno-stack-protector")
+    # Zig adds -ffreestanding, with which clang has no built-ins: the last word is -fhosted.
+    bare = (*BARE, "-fhosted", "-fno-sanitize=undefined", "-fno-stack-protector")
     match target.architecture:
         case Architecture.CORTEX_M:
             abi = "eabihf" if target.has_fpu else "eabi"

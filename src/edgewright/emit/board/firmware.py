@@ -121,10 +121,8 @@ def _compile(
 
 def _link(tools: Toolchain, objects: list[str], layout: Layout, folder: Path, board: Board | None) -> None:
     flags = ["-static", "-Wl,--gc-sections", "-Wl,-T,firmware.ld", "-o", "firmware.elf"]
-    # The compiler's helpers and nothing else; Zig adds its own, and has no C library for bare metal anyway.
-    libraries = ["-nostdlib", "-lgcc"] if tools.is_gcc else ["-nostartfiles"]
     try:
-        tools.run([*FLAGS, *flags, *objects, *libraries], folder)
+        tools.run([*FLAGS, *flags, *objects, *tools.helpers], folder)
     except EdgewrightError as error:
         refusal = _overflow(str(error), layout, board)
         if refusal is None:

@@ -150,7 +150,6 @@ def _link(compiler: Toolchain, folder: Path, objects: Sequence[str], stubs: Iter
         flags += ["-fno-tree-loop-distribute-patterns", "-fno-ipa-icf"]
     link = [
         "-g",
-        "-nostdlib",
         "-static",
         "-Wl,-T,prototype.ld",
         "-Wl,-e,0",
@@ -158,8 +157,7 @@ def _link(compiler: Toolchain, folder: Path, objects: Sequence[str], stubs: Iter
         "-o",
         "image.elf",
     ]
-    library = ["-lgcc"] if compiler.is_gcc else []
-    compiler.run([*flags, "own_of_prototype.c", *objects, *link, *library], folder)
+    compiler.run([*flags, "own_of_prototype.c", *objects, *link, *compiler.helpers], folder)
 
 
 def _built(

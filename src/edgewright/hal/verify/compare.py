@@ -168,12 +168,21 @@ def _final(expected: Mapping[str, object], found: Mapping[str, object]) -> str:
     for key in sorted({*expected, *found}):
         want, got = expected.get(key), found.get(key)
         if want != got and not (key.startswith("variable ") and None in (want, got)):
-            return f"leaves {key} {_short(got)} instead of {_short(want)}"
+            return f"leaves {key} {_short(*_apart(got, want))} instead of {_short(*_apart(want, got))}"
     return ""
 
 
-def _short(value: object) -> str:
-    text = value.hex() if isinstance(value, bytes) else str(value)
+def _apart(value: object, other: object) -> tuple[object, str]:
+    """The first part of a value in which it differs from another, and which one that is."""
+    place = ""
+    while isinstance(value, tuple) and isinstance(other, tuple) and len(value) == len(other):
+        index = next(index for index, (a, b) in enumerate(zip(value, other, strict=True)) if a != b)
+        value, other, place = value[index], other[index], f"word {index}: "
+    return value, place
+
+
+def _short(value: object, place: str) -> str:
+    text = place + (value.hex() if isinstance(value, bytes) else str(value))
     return text if len(text) < 60 else text[:57] + "…"
 
 

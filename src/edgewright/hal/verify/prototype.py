@@ -17,6 +17,7 @@ from ..language.description import Description
 from ..language.meaning import Natures
 from ..layout.layout import Layout, elaborate
 from .abi import Signature, Type, places_of
+from .addresses import Addresses
 from .building import BUFFERS, DATA, Built
 from .bus import Bus, Event, Replay
 from .calls import Argument, Call, What
@@ -46,7 +47,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Pointers:
-    """A word that is the address of groups: equal to one that is the address of the same group elsewhere."""
+    """A word that is an address: equal to one that is the address of the same group, function or object elsewhere."""
 
     names: frozenset[str]
 
@@ -55,6 +56,9 @@ class Pointers:
 
     def __hash__(self) -> int:
         return 0
+
+    def __str__(self) -> str:
+        return " = ".join(sorted(self.names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,7 @@ class Prototype:
         self._seed = 0
         self._bus = self._fresh_bus()
         self._calls: dict[str, Counter[str]] = {}
+        self._inside = Addresses(variant.apart)
         self._apart = self._machine(variant.apart, "apart")
         self._inlined = self._machine(variant.inlined, "inlined") if variant.inlined else None
 
@@ -220,8 +225,13 @@ class Prototype:
         if len(data) % 4:
             return data
         words = struct.unpack(f"<{len(data) // 4}I", data)
-        found = [frozenset(n[w] for n in self.instances.values() if w in n) for w in words]
+        found = [self._pointing(word) for word in words]
         return tuple(Pointers(names) if names else word for names, word in zip(found, words, strict=True))
+
+    def _pointing(self, word: int) -> frozenset[str]:
+        groups = frozenset(names[word] for names in self.instances.values() if word in names)
+        inside = self._inside.named(word)
+        return groups if inside is None else groups | {inside}
 
     def _buffer(self, machine: Machine, number: int) -> int:
         return machine.built.base + BUFFERS + number * _APART

@@ -3,10 +3,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__GNUC__) && !defined(__clang__)
-#define PLAIN __attribute__((optimize("no-tree-loop-distribute-patterns"))) /* or they would call themselves */
+#if defined(__clang__)
+#define PLAIN __attribute__((no_builtin)) /* or they would call themselves */
 #else
-#define PLAIN
+#define PLAIN __attribute__((optimize("no-tree-loop-distribute-patterns")))
 #endif
 
 typedef uint32_t __attribute__((may_alias)) word;
