@@ -32,7 +32,7 @@ def case(*dtypes: str) -> Callable[[Case], Case]:
 
 
 def quant(rng: Rng, dtype: str, low: float = 0.005, high: float = 0.1) -> dict[str, Any]:
-    """A random scale, one in three a power of two (where ties are common), and zero point; 16-bit types are symmetric."""
+    """A random scale, one in three a power of two, and zero point; 16-bit types are symmetric."""
     if dtype == FLOAT:
         return {}
     scale = float(np.float32(np.exp(rng.uniform(np.log(low), np.log(high)))))
