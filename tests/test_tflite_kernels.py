@@ -17,7 +17,7 @@ from edgewright.network.kernels.tflite import TFLITE, has_tflite_kernel, needs_o
 from edgewright.network.operators import Concat, Unary, UnaryKind
 from edgewright.network.tensor import DType
 from edgewright.network.tflite import read_tflite
-from tflite_cases import CASES, FLOAT, INT8, INT16, UINT8, random_value
+from tflite_cases import CASES, FLOAT, INT8, INT16, UINT8, quant, random_value
 from tflite_models import Array, Node, Spec, constant, model, options, run_litert
 
 SEEDS = range(5)
@@ -167,6 +167,46 @@ def test_all_pairs_of_bytes(kind: str, dtype: str, seed: int) -> None:
     np.testing.assert_array_equal(
         execute(read_tflite(content), {"a": a, "b": b})["y"], run_litert(content, [a, b])[0]
     )
+
+
+FUNCTIONS = [
+    *product(("LOGISTIC", "TANH"), (INT8, UINT8, INT16)),
+    *product(("GELU", "GELU tanh", "HARD_SWISH"), (INT8, UINT8)),
+    *product(("EXP", "LOG", "RSQRT"), (INT8, INT16)),
+    ("ELU", INT8),
+]
+FIXED = {  # outputs whose scale and zero point LiteRT prescribes
+    ("LOGISTIC", INT8): (1 / 256, -128),
+    ("LOGISTIC", UINT8): (1 / 256, 0),
+    ("LOGISTIC", INT16): (1 / 32768, 0),
+    ("TANH", INT16): (1 / 32768, 0),
+}
+
+
+@pytest.mark.parametrize(("kind", "dtype"), FUNCTIONS)
+def test_functions_are_tabulated_in_float32(kind: str, dtype: str) -> None:
+    """Every stored value, for many scales: near ties, float64 that is rounded at the end gives another step."""
+    rng = np.random.default_rng(zlib.crc32(kind.encode()))
+    info = np.iinfo(dtype)
+    inputs = [quant(rng, dtype) for _ in range(40)]
+    if dtype != INT16:  # sigmoid(71 * scale) * 256 is 213.49998
+        inputs[0] = {"scale": 0.02273426204919815, "zero": -13 + (128 if dtype == UINT8 else 0)}
+    for found in inputs:
+        out = quant(rng, dtype, 0.002, 0.2)
+        y = FIXED.get((kind, dtype), (out["scale"], out.get("zero", 0)))
+        every = np.arange(0 if kind in ("LOG", "RSQRT") and dtype == INT16 else info.min, info.max + 1)
+        if kind == "RSQRT":
+            every = every[every >= found.get("zero", 0)]  # roots of negatives are undefined
+        made = options("Gelu", approximate=kind == "GELU tanh") if kind.startswith("GELU") else None
+        specs = [Spec("x", every.shape, dtype, **found), Spec("y", every.shape, dtype, *y)]
+        content = model(specs, [Node(kind.split()[0], ("x",), ("y",), made)], ["x"], ["y"])
+        x = every.astype(dtype)
+        try:
+            wanted = run_litert(content, [x])[0]
+        except RuntimeError:
+            assert kind == "HARD_SWISH"  # a ratio of scales that it refuses
+            continue
+        np.testing.assert_array_equal(execute(read_tflite(content), {"x": x})["y"], wanted)
 
 
 def test_bilinear_places_drift_in_fixed_point() -> None:

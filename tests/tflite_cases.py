@@ -32,10 +32,12 @@ def case(*dtypes: str) -> Callable[[Case], Case]:
 
 
 def quant(rng: Rng, dtype: str, low: float = 0.005, high: float = 0.1) -> dict[str, Any]:
-    """A random scale and zero point; 16-bit types are symmetric."""
+    """A random scale, one in three a power of two, and zero point; 16-bit types are symmetric."""
     if dtype == FLOAT:
         return {}
     scale = float(np.float32(np.exp(rng.uniform(np.log(low), np.log(high)))))
+    if rng.random() < 1 / 3:
+        scale = 2.0 ** round(np.log2(scale))
     if dtype == INT16:
         return {"scale": scale / 64}
     return {"scale": scale, "zero": int(rng.integers(-100, 100)) + (128 if dtype == UINT8 else 0)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from math import erf, pi, sqrt
+from math import erfc, pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -23,11 +23,13 @@ from .tflite_fixed import (
 )
 from .tflite_scales import centred, saturate, scale, zero
 
-Function = Callable[[Array], Array]  # of float64; TFLite uses float32, whose results are those rounded
+# Of the type it is given: TFLite's tables are made in float32, where every operation rounds. Where its rounding differs
+# from the mathematical library of one machine to the next, exponentials and the like count as rounded correctly.
+Function = Callable[[Array], Array]
 
 
 def elu(op: Elu, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    return look_up(operands[0], result, lambda x: np.where(x < 0, np.expm1(x), x))
+    return look_up(operands[0], result, lambda x: np.where(x < 0, _once(np.expm1, x), x))
 
 
 def unary(op: Unary, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
@@ -55,7 +57,7 @@ def function_of(kind: UnaryKind, result: Tensor) -> Function:
     match kind:
         case UnaryKind.LOG:
             low = (np.iinfo(result.dtype.numpy).min - zero(result)) * scale(result)
-            return lambda v: np.where(v <= 0, low, np.log(np.where(v <= 0, 1, v)))
+            return lambda v: np.where(v <= 0, low, _once(np.log, np.where(v <= 0, 1, v)))
         case UnaryKind.RSQRT:
             high = np.iinfo(np.int16).max * scale(result)
             return lambda v: np.where(v <= 0, high, 1 / np.sqrt(np.where(v <= 0, 1, v)))
@@ -63,12 +65,26 @@ def function_of(kind: UnaryKind, result: Tensor) -> Function:
             return FUNCTIONS[kind]
 
 
+def _once(function: Function, x: Array) -> Array:
+    """The function, rounded once to the type of `x`: float64 has digits to spare."""
+    return function(x.astype(np.float64)).astype(x.dtype)
+
+
+def _gelu(x: Array) -> Array:
+    return np.float32(0.5) * x * _once(np.vectorize(erfc), x * np.float32(-sqrt(0.5)))
+
+
+def _gelu_tanh(x: Array) -> Array:
+    inner = np.float32(sqrt(2 / pi)) * x * (1 + np.float32(0.044715) * x * x)
+    return np.float32(0.5) * x * (1 + _once(np.tanh, inner))
+
+
 FUNCTIONS: Mapping[UnaryKind, Function] = {
-    UnaryKind.EXP: np.exp,
-    UnaryKind.GELU: lambda x: 0.5 * x * (1 + np.vectorize(erf)(x * sqrt(0.5))),
-    UnaryKind.GELU_TANH: lambda x: 0.5 * x * (1 + np.tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))),
-    UnaryKind.SIGMOID: lambda x: 1 / (1 + np.exp(-x)),
-    UnaryKind.TANH: np.tanh,
+    UnaryKind.EXP: lambda x: _once(np.exp, x),
+    UnaryKind.GELU: _gelu,
+    UnaryKind.GELU_TANH: _gelu_tanh,
+    UnaryKind.SIGMOID: lambda x: 1 / (1 + _once(np.exp, -x)),
+    UnaryKind.TANH: lambda x: _once(np.tanh, x),
 }
 
 
@@ -80,7 +96,7 @@ def look_up(x: Operand, result: Tensor, function: Function) -> Array:
         info = np.iinfo(x.tensor.dtype.numpy)
         stored = np.arange(info.min, info.max + 1)
         real = scale(x.tensor) * (stored - zero(x.tensor)).astype(np.float32)
-        steps = function(real.astype(np.float64)).astype(np.float32) * (np.float32(1) / scale(result))
+        steps = function(real) * (np.float32(1) / scale(result))
         table = saturate(np.clip(rounded(steps.astype(np.float64)), -(2.0**31), 2.0**31).astype(np.int64), result)
     return table[x.data.astype(np.intp) - info.min]
 
@@ -104,14 +120,15 @@ def step_table(
     i = np.arange(513).astype(work)
 
     def stored(place: Array) -> Array:
-        return function(place.astype(np.float64)).astype(work) * per_unit
+        return function(place) * per_unit
 
     start = low + i[:-1] * step
     here, middle, after = stored(start), stored(start + step / work(2)), stored(low + i[1:] * step)
     between = _round((after + _round(here)) / work(2))
-    values = _round(here) - _round((between - _round(middle)) / work(2))
+    with np.errstate(invalid="ignore"):  # where the function overflows, the error in the middle is no number
+        values = _round(here) - _round((between - _round(middle)) / work(2))
     table = np.append(values, _round(stored(np.array([high]))))
-    return np.clip(table, info.min, info.max).astype(np.int64)
+    return np.nan_to_num(np.clip(table, info.min, info.max), nan=0).astype(np.int64)
 
 
 def _round(values: Array) -> Array:
