@@ -55,6 +55,14 @@ def test_plan_json_holds_what_is_promised(model, tmp_path):
     assert load_plan(out).peak_bytes == data["peak_bytes"]
 
 
+def test_plan_writes_only_what_is_asked_for(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run("plan", model)
+    assert result.exit_code == 0 and list(tmp_path.iterdir()) == [] and "wrote" not in result.output
+    result = run("plan", model, "-o", "p.json")
+    assert result.exit_code == 0 and [path.name for path in tmp_path.iterdir()] == ["p.json"]
+
+
 def test_plain_needs_more(model, tmp_path):
     peaks = [
         json.loads(run("plan", model, "-o", tmp_path / "p.json", "--json", *extra).output)["peak_bytes"]

@@ -1,4 +1,4 @@
-"""What `--help` and `import edgewright` load: next to nothing. Modules are counted, which no machine's speed changes."""
+"""What `--help` and `import edgewright` load: next to nothing. Modules are counted, so no machine is too slow."""
 
 import subprocess
 import sys

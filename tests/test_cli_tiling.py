@@ -385,7 +385,7 @@ def test_no_slower_than_allowed(models):
 def test_every_point_of_a_front_is_a_plan(models, tmp_path):
     result = run("plan", models[SMALL], "--pareto", "--page", "front.html", "-o", "point.json")
     assert result.exit_code == 0, result.output
-    points = json.loads(run("plan", models[SMALL], "--pareto", "--json").output)
+    points = json.loads(run("plan", models[SMALL], "--pareto", "-o", "plan.json", "--json").output)
     assert points == sorted(points, reverse=True) and len({peak for peak, _ in points}) == len(points)
     assert all(a[1] < b[1] for a, b in pairwise(points))  # less RAM costs more work
     for peak, macs in points:
@@ -396,6 +396,13 @@ def test_every_point_of_a_front_is_a_plan(models, tmp_path):
     assert f"compile {models[SMALL]} --plan point-{points[-1][0]}.json" in result.output
     assert (tmp_path / "front.html").read_text().startswith("<!DOCTYPE html>")
     assert f"--plan point-{points[0][0]}.json" in (tmp_path / "front.html").read_text()
+
+
+def test_a_front_is_written_only_where_asked(models, tmp_path):
+    result = run("plan", models[SMALL], "--pareto", "--page", "front.html")
+    assert result.exit_code == 0 and [path.name for path in tmp_path.iterdir()] == ["front.html"]
+    assert "--plan" not in result.output and "--ram 2816 --max-overhead" in result.output
+    assert "--ram 2816 --max-overhead" in (tmp_path / "front.html").read_text()
 
 
 def test_a_front_in_a_folder_within_a_limit(models, tmp_path):
@@ -429,7 +436,7 @@ def test_a_front_that_cannot_be_written(models, tmp_path):
 @pytest.mark.slow
 @needs_compiler
 def test_a_point_of_a_front_compiles(models, tmp_path):
-    points = json.loads(run("plan", models[SMALL], "--pareto", "--json").output)
+    points = json.loads(run("plan", models[SMALL], "--pareto", "-o", "plan.json", "--json").output)
     peak, macs = points[-1]
     result = run(
         "compile", models[SMALL], "--plan", f"plan-{peak}.json", "-o", "out", "--json", "--optimise", "size"

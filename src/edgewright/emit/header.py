@@ -2,50 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from ..network import Network, Tensor
 from ..network.interface import conversion
 from ..program import Plan
 from .constants import C_TYPES, number
+from .names import Parameters
 from .options import Options
-from .source import Source, comment, identifier
+from .source import Source, comment
 
 VERSION = 1  # of the interface that the header declares
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """The C parameter of each input and output, all different."""
-
-    inputs: Mapping[str, str]
-    outputs: Mapping[str, str]
-
-
-def parameters(network: Network, taken: Collection[str]) -> Parameters:
-    used = {*taken, *_RESERVED, *_LOCALS}
-    return Parameters(_named(network.inputs, used), _named(dict.fromkeys(network.outputs), used))
-
-
-def _named(names: Collection[str], used: set[str]) -> dict[str, str]:
-    found = {}
-    for name in names:
-        base = text = identifier(name).lower()
-        count = 1
-        while text in used:
-            count += 1
-            text = f"{base}_{count}"
-        used.add(text)
-        found[name] = text
-    return found
-
-
-def arena_macro(prefix: str, memory: str, plan: Plan) -> str:
+def arena_macro(prefix: str, memory: str, names: Parameters) -> str:
     """The macro that holds an arena's size: NAME_ARENA_SIZE, or one for each of several memories."""
-    if len(plan.arenas) == 1:
+    if len(names.arenas) == 1:
         return f"{prefix.upper()}_ARENA_SIZE"
-    return f"{prefix.upper()}_ARENA_{identifier(memory).upper()}_SIZE"
+    return f"{prefix.upper()}_ARENA_{names.arenas[memory].upper()}_SIZE"
 
 
 def header(prefix: str, plan: Plan, network: Network, names: Parameters, options: Options) -> str:
@@ -73,24 +47,29 @@ def header(prefix: str, plan: Plan, network: Network, names: Parameters, options
         "",
     ]
     for memory, size in plan.arenas.items():
-        c.line(f"#define {arena_macro(prefix, memory, plan)} {size}")
+        c.line(f"#define {arena_macro(prefix, memory, names)} {size}")
     c.line()
-    for way, group in (("INPUT", names.inputs), ("OUTPUT", names.outputs)):
+    for way, group in _ways(names):
         for name, parameter in group.items():
             if name in network.file_tensors:
                 c.line(f"/* {comment(name)}: {comment(conversion(network, name))} */")
             _describe(c, f"{guard}_{way}_{parameter.upper()}", network.tensors[name])
+            if lies_densely(plan, network, name):
+                _locate(c, f"{guard}_{way}_{parameter.upper()}", plan, names, name)
+            c.line()
     c.lines += [
         f"/* To place the arena, define {guard}_SECTION(memory) when compiling the library, for example as",
         ' * __attribute__((section(".sram2"))).',
-        f" * To bring it yourself, define {guard}_CALLER_PLACES_ARENA and call {prefix}_run_in. */",
+        f" * To bring it yourself, define {guard}_CALLER_PLACES_ARENA for the library and for all that include this",
+        f" * file, and call {prefix}_run_in: then there is no arena in the library. */",
         f"#ifndef {guard}_SECTION",
         f"#define {guard}_SECTION(memory)",
         "#endif",
         "",
     ]
-    arenas = [f"uint8_t *{identifier(memory).lower()}" for memory in plan.arenas]
+    arenas = [f"uint8_t *{arena}" for arena in names.arenas.values()]
     tensors = declared(prefix, plan, network, names)
+    kind = return_type(plan, network)
     for name, parameter in names.inputs.items():
         if plan.views[name].window:
             ctype, row = C_TYPES[network.tensors[name].dtype.value], network.tensors[name].strides[1]
@@ -101,31 +80,80 @@ def header(prefix: str, plan: Plan, network: Network, names: Parameters, options
                 "",
             ]
     c.lines += [
-        "/* Runs the network. An input that is NULL is taken from its place in the arena, where the functions",
-        " * below point to; an output that is NULL is left there. */",
-        f"void {prefix}_run({', '.join(tensors)});",
+        *_run_comment(guard, plan, network, names),
+        f"{kind} {prefix}_run_in({', '.join([*arenas, *tensors])});",
         "",
-        "/* The same in arenas that the caller brings: 16-byte aligned, of the sizes above. */",
-        f"void {prefix}_run_in({', '.join([*arenas, *tensors])});",
-        "",
-        "/* Where inputs and outputs lie in the library's own arena. */",
+        f"#ifndef {guard}_CALLER_PLACES_ARENA",
+        "/* The same in the library's own arena. */",
+        f"{kind} {prefix}_run({', '.join(tensors)});",
     ]
-    for way, group in (("input", names.inputs), ("output", names.outputs)):
-        for name, parameter in group.items():
-            if name in network.constants or not _lies_densely(plan, network.tensors[name]):
-                continue
-            ctype = C_TYPES[network.tensors[name].dtype.value]
-            c.line(f"{ctype} *{prefix}_{way}_{parameter}(void);")
-    c.lines += ["", "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard}_H */"]
+    functions = [
+        f"{C_TYPES[network.tensors[name].dtype.value]} *{prefix}_{way}_{parameter}(void);"
+        for way, group in (("input", names.inputs), ("output", names.outputs))
+        for name, parameter in group.items()
+        if lies_densely(plan, network, name)
+    ]
+    if functions:
+        c.lines += ["", "/* Where inputs and outputs lie in it. */", *functions]
+    c.lines += ["#endif", "", "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard}_H */"]
     return c.text()
 
 
-def declared(prefix: str, plan: Plan, network: Network, names: Parameters) -> list[str]:
-    """The parameters of the run function: inputs (a pulled one as a function and its context), then outputs."""
+def return_type(plan: Plan, network: Network) -> str:
+    """Of the run functions: a number where the call can be refused, which is where rows are asked for."""
+    return "int32_t" if any(plan.views[name].window for name in network.inputs) else "void"
+
+
+def _run_comment(guard: str, plan: Plan, network: Network, names: Parameters) -> list[str]:
+    """What callers must know: what NULL means for each kind of input and output, and what comes back."""
+    pulled = [p for name, p in names.inputs.items() if plan.views[name].window]
+    dense = {way: [p for n, p in group.items() if lies_densely(plan, network, n)] for way, group in _ways(names)}
+    copied = [p for n, p in names.inputs.items() if p not in pulled and p not in dense["INPUT"]]
+    lost = [p for p in names.outputs.values() if p not in dense["OUTPUT"]]
+    several = "arenas" if len(plan.arenas) > 1 else "an arena"
+    lines = [f"Runs the network in {several} that the caller brings: 16-byte aligned, of the size above."]
+    if dense["INPUT"] or dense["OUTPUT"]:
+        kinds = " or ".join(way.lower() for way, found in dense.items() if found)
+        way = "INPUT" if dense["INPUT"] else "OUTPUT"
+        lines += [
+            f"An {kinds} that is NULL stays in the arena, {guard}_{way}_..._OFFSET bytes behind its beginning:",
+            "nothing is copied then."
+            + (" The input's bytes are used anew during a run." if dense["INPUT"] else ""),
+        ]
+    if copied:
+        lines.append(
+            f"Always to be given, since the arena has no room where it lies as a whole: {', '.join(copied)}."
+        )
+    if lost:
+        lines.append(f"NULL drops it, since it does not lie in the arena as a whole: {', '.join(lost)}.")
+    if pulled:
+        lines += [
+            f"Rows come from a function, which must not be NULL: {', '.join(pulled)}.",
+            "Returns 0, or 1 where it is NULL, and then nothing has been run.",
+        ]
+    return (
+        [f"/* {lines[0]}", *(f" * {line}" for line in lines[1:-1]), f" * {lines[-1]} */"]
+        if len(lines) > 1
+        else [f"/* {lines[0]} */"]
+    )
+
+
+def _ways(names: Parameters) -> tuple[tuple[str, Mapping[str, str]], ...]:
+    return (("INPUT", names.inputs), ("OUTPUT", names.outputs))
+
+
+def declared(
+    prefix: str, plan: Plan, network: Network, names: Parameters, public: Parameters | None = None
+) -> list[str]:
+    """The parameters of the run function: inputs (a pulled one as a function and its context), then outputs.
+
+    Types are called after `public` names, those of the header, where the C code has others.
+    """
     parts = []
     for name, parameter in names.inputs.items():
         if plan.views[name].window:
-            parts += [f"{prefix}_pull_{parameter} {parameter}", f"void *{parameter}_context"]
+            kind = f"{prefix}_pull_{(public or names).inputs[name]}"
+            parts += [f"{kind} {parameter}", f"void *{parameter}_context"]
         else:
             parts.append(f"const {C_TYPES[network.tensors[name].dtype.value]} *{parameter}")
     return parts + [f"{C_TYPES[network.tensors[n].dtype.value]} *{p}" for n, p in names.outputs.items()]
@@ -140,30 +168,23 @@ def _describe(c: Source, macro: str, tensor: Tensor) -> None:
     if tensor.quant is not None and not tensor.quant.is_per_channel:
         c.line(f"#define {macro}_SCALE {number(tensor.quant.scale[0])}")
         c.line(f"#define {macro}_ZERO ({tensor.quant.zero[0]})")
-    c.line()
 
 
-def _lies_densely(plan: Plan, tensor: Tensor) -> bool:
-    view = plan.views[tensor.name]
+def _locate(c: Source, macro: str, plan: Plan, names: Parameters, name: str) -> None:
+    view = plan.views[name]
+    buffer = next(buffer for buffer in plan.buffers if buffer.name == view.buffer)
+    where = f" /* in {names.arenas[buffer.memory]} */" if len(names.arenas) > 1 else ""
+    c.line(f"#define {macro}_OFFSET {buffer.offset + view.offset}{where}")
+
+
+def lies_densely(plan: Plan, network: Network, name: str) -> bool:
+    """Whether an input or output lies in an arena as a whole, row by row, so that a pointer says where it is."""
+    if name in network.constants:
+        return False
+    tensor, view = network.tensors[name], plan.views[name]
     strides = zip(tensor.shape, view.strides, tensor.strides, strict=True)
     return view.window is None and all(size == 1 or a == b for size, a, b in strides)
 
 
 def _text(name: str) -> str:
     return "".join(ch if ch.isprintable() and ch.isascii() and ch not in '"\\?' else "_" for ch in name)
-
-
-_RESERVED = frozenset(
-    """
-    auto break case char const continue default do double else enum extern float for goto if inline int long register
-    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while class new
-    delete this template typename namespace operator private public protected virtual friend using try catch throw
-    bool true false export asm and or not xor
-    """.split()  # noqa: SIM905
-)
-
-# Variables of the run function: a parameter of the same name would be shadowed.
-_LOCALS = frozenset(
-    [f"{word}{axis}" for word in ("a", "b", "d", "i", "j", "k", "kx", "ky", "depth", "part") for axis in range(10)]
-    + "px py pw pa pb pc tap weight sum top left channel best total count at v k most whole norm up side found".split()  # noqa: SIM905
-)

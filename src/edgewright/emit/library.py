@@ -14,7 +14,8 @@ from ..program import Flow, Item, Loop, Plan, Stage, Step, Stream, Tiles, Tiling
 from ..program.program import Parts, tile_parts
 from .constants import C_TYPES, Constants
 from .files import kernel_files, renamed, weight_files
-from .header import arena_macro, declared, header, parameters
+from .header import arena_macro, declared, header, lies_densely, return_type
+from .names import library_name, local_names, parameters
 from .nest import Bounds, elements
 from .operators import ADDERS, EMITTERS, FINISHERS, Emitter
 from .options import Options
@@ -23,7 +24,7 @@ from .place import Place
 from .pulling import last_row_read
 from .rolling import roll
 from .site import Site, Unit
-from .source import Expr, Source, comment, identifier, plus, times
+from .source import Expr, Source, comment, plus, times
 from .static import in_use
 from .streaming import write_stream
 from .target import Target
@@ -59,12 +60,12 @@ def emit(
 ) -> Library:
     """The library that carries `plan` out on `target`; `network` brings the weights when the plan came from a file."""
     whole = replace(plan.network, constants=network.constants) if network else plan.network
-    prefix = identifier(name or whole.name).lower()
+    prefix = library_name(whole, name)
     unit = Unit(prefix, target, options or Options(), Constants(prefix))
     writer = _Schedule(unit, plan, whole)
     body = writer.write()
     files: dict[str, str | bytes] = {
-        f"{prefix}.h": header(prefix, plan, whole, writer.parameters, unit.options),
+        f"{prefix}.h": header(prefix, plan, whole, writer.public, unit.options),
         f"{prefix}.c": schedule_file(unit, writer, body),
         **kernel_files(unit.prefix, unit.kernels),
         **weight_files(unit.constants),
@@ -81,9 +82,10 @@ class _Schedule:
     def __init__(self, unit: Unit, plan: Plan, network: Network) -> None:
         self.unit, self.plan, self.network = unit, plan, network
         self.buffers = {buffer.name: buffer for buffer in plan.buffers}
-        self.memories = {memory: identifier(memory).lower() for memory in plan.arenas}
+        self.public = parameters(unit.prefix, network, plan.arenas)  # as the header has them
+        self.parameters = local_names(self.public)
+        self.memories = self.parameters.arenas
         self.pulled = {name for name in network.inputs if plan.views[name].window}
-        self.parameters = parameters(network, self.memories.values())
         self.parts: Mapping[str, Parts] = {}  # what each layer is cut to by the tile that is being written
         self.origins: dict[
             tuple[str, int], int
@@ -92,11 +94,16 @@ class _Schedule:
     def write(self) -> Source:
         c = Source()
         prefix = self.unit.prefix
-        with c.block(f"void {prefix}_run_in({self.signature(arenas=True)})"):
+        with c.block(f"{self.returns} {prefix}_run_in({self.signature(arenas=True)})"):
             for name in self.network.inputs:
                 if name in self.pulled:
-                    c.line(f"int32_t {self.parameters.inputs[name]}_rows = 0;")
-                else:
+                    c.line(f"int32_t next_{self.parameters.inputs[name]} = 0;")
+            if self.pulled:
+                missing = [f"!{p}" for name, p in self.parameters.inputs.items() if name in self.pulled]
+                with c.block(f"if ({' || '.join(missing)})"):
+                    c.line("return 1;")
+            for name in self.network.inputs:
+                if name not in self.pulled:
                     self._copy_in(c, name)
             for index, stage in enumerate(self.plan.program.stages):
                 c.line(FENCE)
@@ -107,11 +114,18 @@ class _Schedule:
             c.line(f"EW_PROBE({len(self.plan.program.stages)});")
             for name in self.network.outputs:
                 self._copy_out(c, name)
+            if self.pulled:
+                c.line("return 0;")
         return c
+
+    @property
+    def returns(self) -> str:
+        return return_type(self.plan, self.network)
 
     def signature(self, arenas: bool) -> str:
         parts = [f"uint8_t *{memory}" for memory in self.memories.values()] if arenas else []
-        return ", ".join([*parts, *declared(self.unit.prefix, self.plan, self.network, self.parameters)])
+        types = declared(self.unit.prefix, self.plan, self.network, self.parameters, self.public)
+        return ", ".join([*parts, *types])
 
     def _title(self, stage: str) -> str:
         if stage not in self.network.by_name:
@@ -292,9 +306,10 @@ class _Schedule:
         place, parameter = self.place(name), self.parameters.inputs[name]
         axis = (self.plan.views[name].window or (0, 1))[0]
         last = last_row_read(self.unit, self.network, layer, name, region[axis][1])
-        with c.block(f"for (; {parameter}_rows < {last}; {parameter}_rows++)"):
-            at = place.offset([f"{parameter}_rows" if i == axis else 0 for i in range(len(place.strides))])
-            c.line(f"{parameter}({parameter}_context, {parameter}_rows, {place.pointer} + {at});")
+        row = f"next_{parameter}"
+        with c.block(f"for (; {row} < {last}; {row}++)"):
+            at = place.offset([row if i == axis else 0 for i in range(len(place.strides))])
+            c.line(f"{parameter}({parameter}_context, {row}, {place.pointer} + {at});")
 
     def _plane(self, layer: str) -> str | None:
         buffer = self.buffers.get(f"{layer}:scratch")
@@ -383,25 +398,25 @@ def schedule_file(unit: Unit, schedule: _Schedule, body: Source) -> str:
     c.line()
     guard = prefix.upper()
     c.line(f"#ifndef {guard}_CALLER_PLACES_ARENA")
-    for memory, name in schedule.memories.items():
-        size = arena_macro(prefix, memory, schedule.plan)
-        c.line(f"{guard}_SECTION({name}) EW_ALIGNED(16) static uint8_t {prefix}_{name}[{size}];")
+    arenas = {memory: f"{prefix}_arena_{name}" for memory, name in schedule.public.arenas.items()}
+    for memory, name in schedule.public.arenas.items():
+        size = arena_macro(prefix, memory, schedule.public)
+        c.line(f"{guard}_SECTION({name}) EW_ALIGNED(16) static uint8_t {arenas[memory]}[{size}];")
     c.line()
-    arenas = [f"{prefix}_{name}" for name in schedule.memories.values()]
     names = []
     for name, parameter in schedule.parameters.inputs.items():
         names += [parameter, f"{parameter}_context"] if name in schedule.pulled else [parameter]
     names += schedule.parameters.outputs.values()
-    with c.block(f"void {prefix}_run({schedule.signature(arenas=False)})"):
-        c.line(f"{prefix}_run_in({', '.join([*arenas, *names])});")
-    for way, group in (("input", schedule.parameters.inputs), ("output", schedule.parameters.outputs)):
+    with c.block(f"{schedule.returns} {prefix}_run({schedule.signature(arenas=False)})"):
+        call = f"{prefix}_run_in({', '.join([*arenas.values(), *names])});"
+        c.line(f"return {call}" if schedule.pulled else call)
+    for way, group in (("input", schedule.public.inputs), ("output", schedule.public.outputs)):
         for name, parameter in group.items():
-            place = schedule.place(name)
-            if place.is_constant or not place.is_dense:
+            if not lies_densely(schedule.plan, schedule.network, name):
                 continue
-            arena = schedule.memories[place.memory or ""]
+            place = schedule.place(name)
             c.line()
             with c.block(f"{place.ctype} *{prefix}_{way}_{parameter}(void)"):
-                c.line(f"return ({place.ctype} *)(void *)({prefix}_{arena} + {place.first});")
+                c.line(f"return ({place.ctype} *)(void *)({arenas[place.memory or '']} + {place.first});")
     c.line("#endif")
     return renamed(c.text(), prefix)

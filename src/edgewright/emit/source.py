@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from ..text import printable
+
 Expr = int | str  # a number, or a C expression of type int32_t
 
 
@@ -43,8 +45,8 @@ def identifier(name: str) -> str:
 
 
 def comment(text: str) -> str:
-    """`text` made safe inside a C comment."""
-    return text.replace("*/", "* /").replace("/*", "/ *").replace("\n", " ").replace("\\", "/")
+    """`text` made safe inside a C comment: it ends no comment, and reads as what it is."""
+    return printable(text.replace("\n", " ")).replace("\\", "/").replace("*/", "* /").replace("/*", "/ *")
 
 
 def times(value: Expr, factor: int) -> Expr:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..constants import C_TYPES
-from ..header import parameters
 from ..library import Library
-from ..source import Source, identifier
+from ..names import Parameters, parameters
+from ..source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class _Port:
 
 
 def glue(library: Library, profile: bool) -> Glue:
-    names = parameters(library.network, _memories(library))
+    names = _names(library)
     inputs = [_port(library, "input", *item) for item in names.inputs.items()]
     outputs = [_port(library, "output", *item) for item in names.outputs.items()]
     probes = len(library.stages) + 3 if profile else 0
@@ -51,8 +51,8 @@ def glue(library: Library, profile: bool) -> Glue:
     return Glue(c.text(), buffers + 8 * max(probes, 1))
 
 
-def _memories(library: Library) -> list[str]:
-    return [identifier(memory).lower() for memory in library.arenas]
+def _names(library: Library) -> Parameters:
+    return parameters(library.name, library.network, library.arenas)
 
 
 def _port(library: Library, way: str, name: str, parameter: str) -> _Port:
@@ -87,7 +87,7 @@ def _write_probes(c: Source, name: str, count: int) -> None:
 
 def _write_inputs(c: Source, library: Library, inputs: list[_Port]) -> None:
     """Before they are read, arenas are filled: a run that counts on zeroed memory shall fail."""
-    memories = _memories(library)
+    memories = _names(library).arenas.values()
     c.line("#ifndef BOARD_HOSTED")
     for memory in memories:
         c.line(f"extern uint32_t __arena_{memory}[], __arena_{memory}_end[];")

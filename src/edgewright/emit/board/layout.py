@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...errors import Infeasible
 from ...platform import Board
-from ..source import identifier
+from ..names import arena_names
 from .machine import KIB, Bank, Machine
 
 BOOT = 16 * KIB  # vectors and harness, apart from the flash that a board's size is held against
@@ -74,13 +74,14 @@ def lay_out(
             raise Infeasible(_too_large(machine, "weights", weights, spare.left))
         weight_region = spare.take("WEIGHTS", "flash", min(limit or -(-weights // 64) * 64, spare.left))
     placed = {}
+    names = arena_names(arenas)
     for memory, size in arenas.items():
         room = ram if size <= ram.left else spare
         if size > room.left:
             raise Infeasible(_too_large(machine, f"arena '{memory}'", size, room.left))
         usable = _usable(board, memory, size)
-        name = identifier(memory)
-        placed[name.lower()] = room.take(f"ARENA_{name.upper()}", f"memory '{memory}'", min(usable, room.left))
+        name = names[memory]
+        placed[name] = room.take(f"ARENA_{name.upper()}", f"memory '{memory}'", min(usable, room.left))
     return Layout(boot, flash, weight_region, placed, stack_region, harness_region)
 
 

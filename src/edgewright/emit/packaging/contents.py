@@ -13,9 +13,10 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from ...network import Tensor
 from ..constants import C_TYPES
-from ..header import VERSION, parameters
+from ..header import VERSION, lies_densely
 from ..library import Library
-from ..source import comment, identifier
+from ..names import parameters
+from ..source import comment
 from ..target import Architecture
 from ..toolchain import BARE, gcc_flags
 from .archive import zipped
@@ -156,19 +157,22 @@ def _compilers(library: Library) -> dict[str, Any]:
 
 def _arguments(library: Library) -> dict[str, Any]:
     network = library.network
-    taken = [identifier(memory).lower() for memory in library.arenas]
-    names = parameters(network, taken)
+    names = parameters(library.name, network, library.arenas)
+    inputs = [_argument(library, "input", network.tensors[n], p) for n, p in names.inputs.items()]
+    outputs = [_argument(library, "output", network.tensors[n], p) for n, p in names.outputs.items()]
     both = [*names.inputs.items(), *names.outputs.items()]
     return {
+        "accessors": [f"`{a.accessor}()`" for a in (*inputs, *outputs) if a.accessor],
+        "pulled": [f"`{a.parameter}`" for a in inputs if a.row],
         "call": [f"{p}, {p}_context" if n in names.inputs and _is_pulled(library, n) else p for n, p in both],
-        "inputs": [_argument(library, "input", network.tensors[n], p) for n, p in names.inputs.items()],
-        "outputs": [_argument(library, "output", network.tensors[n], p) for n, p in names.outputs.items()],
+        "inputs": inputs,
+        "outputs": outputs,
     }
 
 
 def _argument(library: Library, way: str, tensor: Tensor, parameter: str) -> Argument:
     accessor = f"{library.name}_{way}_{parameter}"
-    declared = f"*{accessor}(void);" in str(library.files[f"{library.name}.h"])
+    declared = lies_densely(library.plan, library.network, tensor.name)
     return Argument(
         parameter=parameter,
         array=f"{way}_{parameter}",

@@ -1,0 +1,77 @@
+"""What the C of a library calls itself, its arenas, its inputs and its outputs: names that clash with nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ..errors import InputError
+from ..network import Network
+from ..text import shortened
+from .reserved import FILES, is_reserved
+from .source import identifier
+
+LONGEST = 100  # letters of a library's name: its files' names have some more
+_LOCAL = re.compile(
+    r"(in|out|arena|next|ew)(_|$)"
+)  # what begins names within the run function, or those of kernels
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The C parameter of each arena, input and output, all different. Macros and functions are called after them."""
+
+    arenas: Mapping[str, str]  # by memory
+    inputs: Mapping[str, str]  # by tensor
+    outputs: Mapping[str, str]
+
+
+def library_name(network: Network, given: str | None = None) -> str:
+    """The prefix of a library's files and functions: the name given, or else the model's."""
+    if given is not None and len(given) > LONGEST:
+        raise InputError(
+            f"the name '{shortened(given, 24)}' has {len(given)} letters, and files and functions begin with it; "
+            f"give one of at most {LONGEST} with --name"
+        )
+    name = identifier(given or network.name)[:LONGEST].strip("_").lower()
+    if name in FILES:  # headers are looked for in the library's folder before the system's
+        return f"{name}_model"
+    return f"net_{name}" if _LOCAL.match(name) else name
+
+
+def parameters(prefix: str, network: Network, memories: Iterable[str]) -> Parameters:
+    """Names as the header shows them. The C of the run function has its own: see `local_names`."""
+    arenas = arena_names(memories)
+    used = {*arenas.values()}
+    inputs = _named(prefix, network.inputs, used)
+    return Parameters(arenas, inputs, _named(prefix, dict.fromkeys(network.outputs), used))
+
+
+def arena_names(memories: Iterable[str]) -> dict[str, str]:
+    """The parameter of each memory's arena, all different, whatever library it is of."""
+    return _named("", memories, set())
+
+
+def local_names(names: Parameters) -> Parameters:
+    """The same under names that none of the variables, functions and types of the C code have."""
+    return Parameters(
+        {memory: f"arena_{name}" for memory, name in names.arenas.items()},
+        {tensor: f"in_{name}" for tensor, name in names.inputs.items()},
+        {tensor: f"out_{name}" for tensor, name in names.outputs.items()},
+    )
+
+
+def _named(prefix: str, names: Iterable[str], used: set[str]) -> dict[str, str]:
+    found = {}
+    for name in names:
+        base = text = identifier(name).lower()
+        if prefix and base.startswith(f"{prefix}_pull_"):  # types of the header begin so
+            base = text = f"x_{base}"
+        count = 1
+        while is_reserved(text) or {text, f"{text}_context"} & used:  # a pulled input has a context
+            count += 1
+            text = f"{base}_{count}"
+        used |= {text, f"{text}_context"}
+        found[name] = text
+    return found
