@@ -8,9 +8,9 @@ static const streamed_dsp_convolution streamed_t0 = {{streamed_c0, streamed_c1, 
 static const streamed_rows streamed_t1 = {{40, 8, 3}, {24, 8, 1}, streamed_c2, streamed_rows_full, 6, 5, 1, 1, 1, 4, 4, 127, 0, 17, 0};
 static const streamed_dsp_convolution streamed_t2 = {{streamed_c3, streamed_c4, 16, 8, 14, 18, -128, 127, 0, 4}, streamed_dsp_general, {24, 8, 1}, {80, 16, 0}, 6, 5, 8, 1, 1, 1, 1, 1, 1, 1, 0, 0, 4, 0, 0};
 
-void streamed_run_in(uint8_t *ram, const int8_t *image, int8_t *pointwise) {
-    if (image && image != ((int8_t *)(void *)(ram))) {
-        memcpy(((int8_t *)(void *)(ram)), image, 480);
+void streamed_run_in(uint8_t *arena_ram, const int8_t *in_image, int8_t *out_pointwise) {
+    if (in_image && in_image != ((int8_t *)(void *)(arena_ram))) {
+        memcpy(((int8_t *)(void *)(arena_ram)), in_image, 480);
     }
     STREAMED_FENCE();
     STREAMED_PROBE(0);
@@ -27,7 +27,7 @@ void streamed_run_in(uint8_t *ram, const int8_t *image, int8_t *pointwise) {
                         {
                             const streamed_part part = {row, rows[0], 0, 5};
                             uint32_t columns[36];
-                            streamed_dsp_conv(&streamed_t0, ((int8_t *)(void *)(ram)), ((int8_t *)(void *)(ram + 480)), &part, columns);
+                            streamed_dsp_conv(&streamed_t0, ((int8_t *)(void *)(arena_ram)), ((int8_t *)(void *)(arena_ram + 480)), &part, columns);
                         }
                     }
                     turn = 1;
@@ -45,14 +45,14 @@ void streamed_run_in(uint8_t *ram, const int8_t *image, int8_t *pointwise) {
                             {
                                 {
                                     const streamed_part part = {row, rows[1], chunk * 3, chunk * 2 + 3};
-                                    streamed_rows_run(&streamed_t1, (const int8_t *)((int8_t *)(void *)(ram + 480)), (uint8_t *)((int8_t *)(void *)(ram + (chunk * -24 + 600))), &part, 0, 8);
+                                    streamed_rows_run(&streamed_t1, (const int8_t *)((int8_t *)(void *)(arena_ram + 480)), (uint8_t *)((int8_t *)(void *)(arena_ram + (chunk * -24 + 600))), &part, 0, 8);
                                 }
                             }
                             {
                                 {
                                     const streamed_part part = {row, rows[1], chunk * 3, chunk * 2 + 3};
                                     uint32_t columns[12];
-                                    streamed_dsp_odd_row(&streamed_t2, streamed_dsp_threes_general, ((int8_t *)(void *)(ram + (chunk * -24 + 600))), ((int8_t *)(void *)(ram)), &part, columns);
+                                    streamed_dsp_odd_row(&streamed_t2, streamed_dsp_threes_general, ((int8_t *)(void *)(arena_ram + (chunk * -24 + 600))), ((int8_t *)(void *)(arena_ram)), &part, columns);
                                 }
                             }
                         }
@@ -72,23 +72,23 @@ void streamed_run_in(uint8_t *ram, const int8_t *image, int8_t *pointwise) {
     }
     STREAMED_FENCE();
     STREAMED_PROBE(1);
-    if (pointwise && pointwise != ((int8_t *)(void *)(ram))) {
-        memcpy(pointwise, ((int8_t *)(void *)(ram)), 480);
+    if (out_pointwise && out_pointwise != ((int8_t *)(void *)(arena_ram))) {
+        memcpy(out_pointwise, ((int8_t *)(void *)(arena_ram)), 480);
     }
 }
 
 #ifndef STREAMED_CALLER_PLACES_ARENA
-STREAMED_SECTION(ram) STREAMED_ALIGNED(16) static uint8_t streamed_ram[STREAMED_ARENA_SIZE];
+STREAMED_SECTION(ram) STREAMED_ALIGNED(16) static uint8_t streamed_arena_ram[STREAMED_ARENA_SIZE];
 
-void streamed_run(const int8_t *image, int8_t *pointwise) {
-    streamed_run_in(streamed_ram, image, pointwise);
+void streamed_run(const int8_t *in_image, int8_t *out_pointwise) {
+    streamed_run_in(streamed_arena_ram, in_image, out_pointwise);
 }
 
 int8_t *streamed_input_image(void) {
-    return (int8_t *)(void *)(streamed_ram + 0);
+    return (int8_t *)(void *)(streamed_arena_ram + 0);
 }
 
 int8_t *streamed_output_pointwise(void) {
-    return (int8_t *)(void *)(streamed_ram + 0);
+    return (int8_t *)(void *)(streamed_arena_ram + 0);
 }
 #endif

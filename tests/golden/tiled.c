@@ -24,9 +24,9 @@ static const tiled_part tiled_t16[6] = {
     {4, 5, 3, 5},
 };
 
-void tiled_run_in(uint8_t *ram, const int8_t *image, int8_t *second) {
-    if (image && image != ((int8_t *)(void *)(ram))) {
-        memcpy(((int8_t *)(void *)(ram)), image, 288);
+void tiled_run_in(uint8_t *arena_ram, const int8_t *in_image, int8_t *out_second) {
+    if (in_image && in_image != ((int8_t *)(void *)(arena_ram))) {
+        memcpy(((int8_t *)(void *)(arena_ram)), in_image, 288);
     }
     TILED_FENCE();
     TILED_PROBE(0);
@@ -34,32 +34,32 @@ void tiled_run_in(uint8_t *ram, const int8_t *image, int8_t *second) {
     for (int32_t tile = 0; tile < 6; tile++) {
         {
             uint32_t columns[24];
-            tiled_dsp_conv(&tiled_t0, ((int8_t *)(void *)(ram)), ((int8_t *)(void *)(ram + tiled_t14[tile])), &tiled_t15[tile], columns);
+            tiled_dsp_conv(&tiled_t0, ((int8_t *)(void *)(arena_ram)), ((int8_t *)(void *)(arena_ram + tiled_t14[tile])), &tiled_t15[tile], columns);
         }
         {
             uint32_t columns[72];
-            tiled_dsp_conv(&tiled_t2, ((int8_t *)(void *)(ram + tiled_t14[tile])), ((int8_t *)(void *)(ram + 568)), &tiled_t16[tile], columns);
+            tiled_dsp_conv(&tiled_t2, ((int8_t *)(void *)(arena_ram + tiled_t14[tile])), ((int8_t *)(void *)(arena_ram + 568)), &tiled_t16[tile], columns);
         }
     }
     TILED_FENCE();
     TILED_PROBE(1);
-    if (second && second != ((int8_t *)(void *)(ram + 568))) {
-        memcpy(second, ((int8_t *)(void *)(ram + 568)), 100);
+    if (out_second && out_second != ((int8_t *)(void *)(arena_ram + 568))) {
+        memcpy(out_second, ((int8_t *)(void *)(arena_ram + 568)), 100);
     }
 }
 
 #ifndef TILED_CALLER_PLACES_ARENA
-TILED_SECTION(ram) TILED_ALIGNED(16) static uint8_t tiled_ram[TILED_ARENA_SIZE];
+TILED_SECTION(ram) TILED_ALIGNED(16) static uint8_t tiled_arena_ram[TILED_ARENA_SIZE];
 
-void tiled_run(const int8_t *image, int8_t *second) {
-    tiled_run_in(tiled_ram, image, second);
+void tiled_run(const int8_t *in_image, int8_t *out_second) {
+    tiled_run_in(tiled_arena_ram, in_image, out_second);
 }
 
 int8_t *tiled_input_image(void) {
-    return (int8_t *)(void *)(tiled_ram + 0);
+    return (int8_t *)(void *)(tiled_arena_ram + 0);
 }
 
 int8_t *tiled_output_second(void) {
-    return (int8_t *)(void *)(tiled_ram + 568);
+    return (int8_t *)(void *)(tiled_arena_ram + 568);
 }
 #endif
