@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from edgewright import samples
+from edgewright import samples, write_onnx
 from edgewright.cli import main
 from edgewright.errors import InputError
 from edgewright.files import check_file, check_folder, write_together
 from edgewright.hal import examples
+from edgewright.network import Builder
+from edgewright.network.operators import Clamp, MaxPool2d
 
 LONG = "n" * 300
 
@@ -142,3 +144,31 @@ def test_a_plan_goes_to_the_standard_output(given, tmp_path):
     command = [sys.executable, "-c", code, "plan", str(given["model"]), "--json", "-o", "/dev/stderr"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0 and json.loads(done.stderr)["peak_bytes"] == json.loads(done.stdout)["peak_bytes"]
+
+
+def test_no_name_steers_a_terminal_or_a_page(tmp_path, monkeypatch):
+    """Control characters and those that turn the direction of writing are replaced; --json says them in ASCII."""
+    monkeypatch.chdir(tmp_path)
+    wicked = "\u202e\u2066\u200b\u2028\x1b[31m\x07\x7f[/red]"
+    b = Builder("net")
+    x = b.input(f"in{wicked}", (1, 4, 4, 2))
+    y = b.layer(Clamp(0.0, 6.0), [x], f"clamp{wicked}")
+    model = write_onnx(b.build([b.layer(MaxPool2d((2, 2), (2, 2)), [y], f"pool{wicked}")]), tmp_path / "m.onnx")
+    model = (tmp_path / "m.onnx").rename(tmp_path / f"m{wicked.replace('/', '')}.onnx")
+    (tmp_path / "b.csv").write_text(f"id,lower,upper,size\na{wicked},0,3,4\n")
+    for command in (
+        ("inspect", model),
+        ("plan", model, "--phases", "--page", "p.html", "-o", "p\u202e.json"),
+        ("plan", model, "--pareto", "--page", "f.html"),
+        ("plan", model, "--ram", "8"),
+        ("plan", model, "--tile", f"pool{wicked}..clamp{wicked}:rows=2"),
+        ("csdf", model, "--analyse", "--page", "c.html", "--gantt", "c.svg", "--dot", "c.dot"),
+        ("layout", "b.csv"),
+        ("inspect", tmp_path / f"missing{wicked.replace('/', '')}.onnx"),
+        ("inspect", model, "--json"),
+    ):
+        result = run(*command)
+        assert result.exit_code in (0, 1) and isinstance(result.exception, SystemExit | None), result.exception
+        assert all(c.isprintable() or c == "\n" for c in result.output), command
+    for page in ("p.html", "f.html", "c.html", "c.svg", "c.dot"):
+        assert all(c.isprintable() or c in "\n\t" for c in (tmp_path / page).read_text()), page
