@@ -50,6 +50,14 @@ def write_together(files: Mapping[Path, str | bytes]) -> None:
         raise InputError(f"cannot write '{path}': {error.strerror or error}") from error
 
 
+def make_folder(path: Path) -> None:
+    """Makes the folder and those above it, where they are missing."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the folder '{path}': {error.strerror or error}") from error
+
+
 def check_file(path: Path, makes_folders: bool = False) -> None:
     """An error where no file could be written at this path; with `makes_folders`, those above it are made first."""
     try:
@@ -62,8 +70,8 @@ def check_file(path: Path, makes_folders: bool = False) -> None:
             what = "is a file" if target.parent.exists() else "does not exist"
             raise InputError(f"cannot write '{path}': the folder '{target.parent}' {what}")
         _check_names(target, path)
-        if not _may_write(target if target.exists() and not target.is_file() else target.parent):
-            raise PermissionError(None, "no permission, or the place is read-only")
+        if not target.exists() or target.is_file():
+            _try(target.parent)
     except OSError as error:
         raise InputError(f"cannot write '{path}': {error.strerror or error}") from error
 
@@ -73,23 +81,31 @@ def check_folder(path: Path) -> None:
     try:
         if path.is_symlink() and not path.exists():
             raise InputError(f"'{path}' is a link that leads nowhere; give another folder with -o")
-        target = path.resolve()
+        target = _resolved(path)
         there = next(folder for folder in (target, *target.parents) if folder.exists())
         if not there.is_dir():
             raise InputError(f"'{there}' is a file; give a folder with -o")
         _check_names(target, path)
-        if not _may_write(there):
-            raise PermissionError(None, "no permission, or the place is read-only")
+        _try(there)
     except OSError as error:
         raise InputError(f"cannot write '{path}': {error.strerror or error}") from error
 
 
 def _target(path: Path) -> Path:
-    """Where a file goes: where links lead."""
-    target = path.resolve()
+    """Where a file goes: where links lead, unless it is a device or a pipe."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        return path
+    target = _resolved(path)
     if target.is_dir():
         raise IsADirectoryError(None, "it is a directory")
     return target
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except RuntimeError:  # what Python calls links that lead in a circle
+        raise OSError(None, "links lead in a circle") from None
 
 
 def _check_names(target: Path, path: Path) -> None:
@@ -98,5 +114,8 @@ def _check_names(target: Path, path: Path) -> None:
         raise InputError(f"cannot write '{path}': File name too long")
 
 
-def _may_write(place: Path) -> bool:
-    return os.access(place, os.W_OK | (os.X_OK if place.is_dir() else 0))
+def _try(folder: Path) -> None:
+    """Makes a file there, which only the system knows for sure to be possible, and takes it away."""
+    handle, name = tempfile.mkstemp(dir=folder, prefix=".edgewright-")
+    os.close(handle)
+    os.unlink(name)

@@ -7,6 +7,7 @@ from pathlib import Path
 from ..compiling import make_library, package, plain_plan
 from ..emit import Kernels, Optimise, Options, Rounding
 from ..emit.inputs import load_inputs
+from ..emit.names import library_name
 from ..emit.packaging import check_folder
 from ..emit.verify import predicted
 from ..emit.verify import verify as run_and_compare
@@ -40,14 +41,15 @@ def compile_(
     if output is not None:
         check_folder(output, force)
     network = read_model(model, shapes, quantised_input, quantised_output)
+    name = library_name(network, name)
+    folder = output or Path(name)
+    check_folder(folder, force)
     given = load_inputs(network, inputs) if inputs else []
     wanted = Optimise(optimise) if optimise else None
     options = Options(Rounding(rounding), fixed_point, Kernels(kernels), wanted)
     wish = asked.wish(network)
     with working(f"compiling {network.name}"):
         library, hardware = make_library(network, board, target, plan_file, name, options, wish)
-    folder = output or Path(library.name)
-    check_folder(folder, force)
     with working(f"verifying {network.name}"):
         figures = (
             run_and_compare(library, model, given, board=hardware) if verify else predicted(library, hardware)

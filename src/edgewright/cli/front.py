@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from os.path import isdir
 from pathlib import Path
 from shlex import quote
 
@@ -74,7 +75,7 @@ def show_front(
 
 def point_path(output: Path, peak: int) -> Path:
     """Where a point's plan goes: the peak becomes part of the name, which lies in `output` if that is a folder."""
-    if output.is_dir():
+    if isdir(output):
         output = output / "plan.json"
     return output.with_name(f"{output.stem}-{peak}{output.suffix or '.json'}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from os.path import exists, isfile, realpath
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +45,15 @@ class Verb(click.Command):
         for kind, path in outputs:
             kind.check(path, ctx.params)
         files = [path for kind, path in outputs if not isinstance(kind, OutFolder)]
-        inputs = {path.resolve() for path in self._inputs(ctx)}
-        for at, path in enumerate(files):
-            if path.resolve() in inputs and path.is_file():
+        inputs = {realpath(path) for path in self._inputs(ctx)}
+        seen: set[str] = set()
+        for path in files:
+            place = realpath(path)
+            if place in inputs and isfile(place):
                 raise InputError(f"'{path}' is an input and would be overwritten; give another name")
-            if path.resolve() in {other.resolve() for other in files[:at]} and not path.is_char_device():
+            if place in seen and (isfile(place) or not exists(place)):
                 raise InputError(f"'{path}' is asked for twice; give two names")
+            seen.add(place)
         return super().invoke(ctx)
 
     def _outputs(self, ctx: click.Context) -> Iterator[tuple[OutFile, Path]]:

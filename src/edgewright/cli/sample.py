@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.table import Table
 
 from .. import samples
-from ..errors import InputError
+from ..files import check_folder
 from .common import console, shown, working
 
 
@@ -20,10 +20,7 @@ def sample(name: str | None, output: Path) -> None:
             table.add_row(known, samples.describe(known))
         console.print(table)
         return
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make the folder '{output}': {error.strerror}") from error
+    check_folder(output)
     with working(f"building {name}"):
         path = samples.write(name, output)
     console.print(f"wrote {shown(path)}", soft_wrap=True)

@@ -34,10 +34,12 @@ def library_name(network: Network, given: str | None = None) -> str:
             f"the name '{shortened(given, 24)}' has {len(given)} letters, and files and functions begin with it; "
             f"give one of at most {LONGEST} with --name"
         )
-    name = identifier(given or network.name)[:LONGEST].strip("_").lower()
+    name = identifier(given or network.name).lower()
     if name in FILES:  # headers are looked for in the library's folder before the system's
-        return f"{name}_model"
-    return f"net_{name}" if _LOCAL.match(name) else name
+        name = f"{name}_model"
+    elif _LOCAL.match(name):
+        name = f"net_{name}"
+    return name[:LONGEST].strip("_")
 
 
 def parameters(prefix: str, network: Network, memories: Iterable[str]) -> Parameters:

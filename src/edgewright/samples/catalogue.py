@@ -10,6 +10,7 @@ from typing import Any
 import onnx
 
 from edgewright.errors import InputError
+from edgewright.files import make_folder, write_atomic
 from edgewright.samples.classics import lenet5, mobilenet_v2, resnet18, squeezenet
 from edgewright.samples.mlperf import autoencoder, ds_cnn, mobilenet_v1, resnet8
 from edgewright.samples.papers import minakova_example, stahl_running_example, stahl_two_paths
@@ -94,9 +95,8 @@ def write(name: str, folder: Path | str, **options: Any) -> Path:
     """The path of NAME.onnx, written into the folder, which is made if need be."""
     path = Path(folder, f"{name}.onnx")
     data = build(name, **options).SerializeToString(deterministic=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-    return path
+    make_folder(path.parent)
+    return write_atomic(path, data)
 
 
 def quantised(sample: str | onnx.ModelProto, form: Form = "qdq") -> onnx.ModelProto:

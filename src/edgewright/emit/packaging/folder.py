@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ...errors import InputError
+from ...files import check_folder as check_place
 
 MANIFEST = "edgewright.json"  # marks a folder as ours and lists our files in it
 
@@ -21,7 +22,7 @@ def write_folder(
 ) -> None:
     """Writes the files and the manifest. Files in the folder that are not ours stay.
 
-    All are first written to a folder beside it, so that a full disk or a missing permission leaves what was there.
+    All are first written to a folder of their own, so that a full disk or a missing permission leaves what was there.
     """
     old = check_folder(output, force)
     _check_paths(output, files)
@@ -36,10 +37,7 @@ def write_folder(
 
 def check_folder(output: Path, force: bool = False) -> frozenset[str]:
     """Our files that lie in the folder already; an error when it is somebody else's and not empty."""
-    if output.is_symlink() and not output.exists():
-        raise InputError(f"'{output}' is a link that leads nowhere; give another folder with -o")
-    if output.exists() and not output.is_dir():
-        raise InputError(f"'{output}' is a file; give a folder with -o")
+    check_place(output)
     if not output.exists() or not any(output.iterdir()):
         return frozenset()
     ours = _listed(output / MANIFEST)
@@ -79,7 +77,8 @@ def _check_paths(output: Path, files: Mapping[str, str | bytes]) -> None:
 def _put(output: Path, contents: Mapping[str, bytes], old: frozenset[str]) -> None:
     target = output.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    place = target if target.exists() else target.parent  # where there is permission to write
+    fresh = Path(tempfile.mkdtemp(dir=place, prefix=".edgewright-"))
     try:
         for path, content in contents.items():
             (fresh / path).parent.mkdir(parents=True, exist_ok=True)

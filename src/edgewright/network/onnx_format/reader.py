@@ -17,10 +17,12 @@ from google.protobuf.message import DecodeError, Message  # type: ignore[import-
 from ...errors import InputError, ModelError, Unsupported
 from ..builder import Builder
 from ..network import Arithmetic, Network
+from ..open_shapes import OpenInput, open_shapes_message
 from ..operators import Reshape
 from ..region import Shape
 from .context import Context
 from .graph import GraphReader, Scope, opset_versions
+from .outline import FLOATS, control_flow, expected_sizes
 from .tensors import WIDENED, Source, check_shape, dtype_of, element_type_name
 from .values import Absent, Computed, Problem
 from .wire import Extent, Skeleton, split
@@ -164,6 +166,7 @@ def _read_inputs(
         raise ModelError(f"'{title}' has inputs without a name, or two of the same name: {names}")
     if unknown := sorted(set(shapes) - set(names)):
         raise InputError(f"a shape is given for '{unknown[0]}', but the inputs of '{title}' are {names}")
+    _check_open(graph, scope, shapes, title)
     for value in graph.input:
         if value.name in scope.initializers:
             continue
@@ -193,17 +196,27 @@ def _input_shape(value: onnx.ValueInfoProto, builder: Builder, given: Shape | No
         if stated is not None and any(isinstance(s, int) and s != g for s, g in zip(stated, given, strict=True)):
             builder.notes.append(f"{where}: {_dims(stated)} in the file, taken as {_dims(given)}")
         return check_shape(given, where)
-    example = f"--shape {value.name}=1,3,224,224"
-    if stated is None:
-        raise ModelError(f"{where} has no stated shape; give one, such as {example}")
+    assert stated is not None, where  # what is open is refused before
     if stated and not isinstance(stated[0], int):
         builder.notes.append(f"{where}: batch size '{stated[0]}' set to 1")
         stated = [1, *stated[1:]]
-    if any(not isinstance(size, int) for size in stated):
-        raise ModelError(
-            f"{where} has sizes that the file leaves open ({_dims(stated)}); give them, such as {example}"
-        )
     return check_shape(tuple(size for size in stated if isinstance(size, int)), where)
+
+
+def _check_open(graph: onnx.GraphProto, scope: Scope, shapes: dict[str, Shape], title: str) -> None:
+    """An error that names every input whose sizes are neither stated nor given; a batch is taken as 1."""
+    found = []
+    for value in graph.input:
+        tensor = value.type.tensor_type
+        if value.name in scope.initializers or value.name in shapes or not value.type.HasField("tensor_type"):
+            continue
+        sizes = tuple(_size(dim) for dim in tensor.shape.dim) if tensor.HasField("shape") else None
+        if sizes is None or any(isinstance(size, str) for size in sizes[1:]):
+            is_float = tensor.elem_type in FLOATS
+            found.append(OpenInput(value.name, sizes, is_float, expected_sizes(graph, value.name)))
+    if found:
+        control = control_flow(graph)
+        raise ModelError(open_shapes_message(title, found, channels_last=False, control=control))
 
 
 def _size(dim: onnx.TensorShapeProto.Dimension) -> int | str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from ...errors import ModelError, Unsupported
 from ..builder import Builder
 from ..network import Arithmetic, Network
+from ..open_shapes import OpenInput, open_shapes_message
 from ..region import Shape
 from .checks import require_size
 from .file import ModelFile, damage_named, parse, read_bytes
@@ -46,6 +47,7 @@ def _add_inputs(reading: Reading, shapes: Mapping[str, Shape]) -> None:
     chosen = _index_by_name(shapes, file)
     if not file.outputs:
         raise ModelError(f"'{builder.name}' has no outputs")
+    _check_open(file, chosen, builder.name)
     for index in dict.fromkeys(file.inputs):
         tensor = file.tensors[index]
         if tensor.data is not None and tensor.data.size:
@@ -53,12 +55,6 @@ def _add_inputs(reading: Reading, shapes: Mapping[str, Shape]) -> None:
         shape = chosen.get(index)
         if shape is None:
             shape = tensor.shape
-            if -1 in tensor.signature[1:]:
-                example = ",".join(str(size) if size > 0 else "N" for size in (1, *tensor.signature[1:]))
-                raise ModelError(
-                    f"input '{tensor.name}' leaves sizes open (shape {tensor.signature}). "
-                    f"Set them with --shape {tensor.name}={example}"
-                )
             if tensor.signature[:1] == (-1,):
                 shape = (1, *shape[1:])
                 builder.notes.append(f"input '{tensor.name}': batch size set to 1")
@@ -66,6 +62,20 @@ def _add_inputs(reading: Reading, shapes: Mapping[str, Shape]) -> None:
             raise ModelError(f"input '{tensor.name}' has {len(tensor.shape)} axes; the shape {shape} does not fit")
         require_size(tensor.name, shape)
         reading.names[index] = builder.input(builder.fresh(tensor.name), shape, tensor.dtype, tensor.quant)
+
+
+def _check_open(file: ModelFile, chosen: Mapping[int, Shape], title: str) -> None:
+    """An error that names every input whose sizes, besides the batch, are neither stated nor given."""
+    tensors = [file.tensors[index] for index in dict.fromkeys(file.inputs) if index not in chosen]
+    found = [
+        OpenInput(
+            tensor.name, tuple(size if size > 0 else "?" for size in tensor.signature), tensor.dtype.is_float
+        )
+        for tensor in tensors
+        if -1 in tensor.signature[1:] and (tensor.data is None or not tensor.data.size)
+    ]
+    if found:
+        raise ModelError(open_shapes_message(title, found, channels_last=True))
 
 
 def _index_by_name(shapes: Mapping[str, Shape], file: ModelFile) -> dict[int, Shape]:

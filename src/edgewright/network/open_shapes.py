@@ -1,0 +1,104 @@
+"""What is said about inputs whose sizes a file leaves open: all of them at once, with sizes that could be meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+Size = int | str  # a number, or the name ('?' where it has none) of one that is left open
+
+# What a size's name says about it, and an example of such a size.
+_NAMED = (
+    (re.compile(r"batch|^n$|^b$"), 1),
+    (re.compile(r"height|width|rows|cols|columns|^h$|^w$|image"), 224),
+    (re.compile(r"channel|^c$"), 3),
+    (re.compile(r"sample|audio|wave|pcm"), 16000),
+    (re.compile(r"seq|time|frame|step|len|token|word|^t$|^l$"), 100),
+)
+_SAMPLES, _FRAMES, _CHANNELS, _SIDE, _SLICES = 16000, 100, 3, 224, 16  # where no name says more
+
+
+@dataclass(frozen=True, slots=True)
+class OpenInput:
+    """An input of which sizes besides the first, or even their number, are not in the file."""
+
+    name: str
+    sizes: tuple[Size, ...] | None  # as the file has them; None where it says nothing
+    is_float: bool = True
+    expected: tuple[Size, ...] | None = None  # as far as the layer that reads it tells: its rank, its channels
+
+    @property
+    def known(self) -> tuple[Size, ...] | None:
+        """Sizes as the file states them, and where it does not, as the layer behind expects them."""
+        if self.sizes is None or self.expected is None or len(self.sizes) != len(self.expected):
+            return self.sizes or self.expected
+        return tuple(
+            behind if isinstance(stated, str) and isinstance(behind, int) else stated
+            for stated, behind in zip(self.sizes, self.expected, strict=True)
+        )
+
+
+def open_shapes_message(
+    model: str, inputs: Sequence[OpenInput], *, channels_last: bool, control: Mapping[str, int] | None = None
+) -> str:
+    """One sentence: which inputs are open, and options that would settle them all; `control` counts operators of
+    control flow, which is worth knowing before sizes are looked up."""
+    values: dict[str, int] = {}  # by the name of a size: what is called the same is the same
+    options = " ".join(f"--shape {_quoted(_option(entry, channels_last, values))}" for entry in inputs)
+    stated = ", ".join(f"'{entry.name}' is {_stated(entry)}" for entry in inputs)
+    which = "an input" if len(inputs) == 1 else f"{len(inputs)} inputs"
+    message = f"'{model}' leaves sizes of {which} open: {stated}. Set them, such as with {options}"
+    if not control:
+        return message
+    counted = ", ".join(f"{count} {operator}" for operator, count in control.items())
+    return f"{message}. The file also has control flow ({counted}), of which only If on a constant can be read"
+
+
+def _stated(entry: OpenInput) -> str:
+    if entry.sizes is None:
+        return "of no stated shape"
+    return "x".join(map(str, entry.sizes)) or "a number"
+
+
+def _option(entry: OpenInput, channels_last: bool, values: dict[str, int]) -> str:
+    sizes = entry.known
+    if sizes is None:
+        sizes = ("?",) * 4
+    filled = [
+        size if isinstance(size, int) else _filled(size, axis, sizes, entry, channels_last, values)
+        for axis, size in enumerate(sizes)
+    ]
+    return f"{entry.name}={','.join(map(str, filled))}"
+
+
+def _filled(
+    name: str, axis: int, sizes: Sequence[Size], entry: OpenInput, channels_last: bool, values: dict[str, int]
+) -> int:
+    """An example of an open size: as where it was met before, as its name says, or else as its place does."""
+    if name in values:
+        return values[name]
+    hinted = (size for pattern, size in _NAMED if pattern.search(name.lower()))
+    found = 1 if axis == 0 else next(hinted, None) or _by_place(axis, sizes, entry, channels_last)
+    if name.isidentifier():
+        values[name] = found
+    return found
+
+
+def _by_place(axis: int, sizes: Sequence[Size], entry: OpenInput, channels_last: bool) -> int:
+    rank = len(sizes)
+    if rank <= 2:
+        return _SAMPLES if entry.is_float else _FRAMES
+    if rank == 3:
+        return _FRAMES
+    if rank > 4:
+        return _SLICES
+    channel = rank - 1 if channels_last else 1
+    if axis == channel:
+        return _CHANNELS
+    others = [size for at, size in enumerate(sizes) if at not in (0, axis, channel)]
+    return _FRAMES if any(isinstance(size, int) for size in others) else _SIDE  # a spectrogram has one open side
+
+
+def _quoted(text: str) -> str:
+    return text if re.fullmatch(r"[\w.,:/=@-]+", text) else "'" + text.replace("'", "'\"'\"'") + "'"
