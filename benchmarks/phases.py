@@ -16,7 +16,6 @@ import ctypes
 import json
 import math
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -151,8 +150,7 @@ def camera() -> ctypes.CDLL:
     """A callback in C: one in Python would cost as much as a small layer."""
     folder = Path(tempfile.mkdtemp())
     (folder / "camera.c").write_text(CAMERA)
-    command = [compiler(), "-O2", "-shared", "-fPIC", "-o", "camera.so", "camera.c"]
-    subprocess.run(command, cwd=folder, check=True)
+    compiler().run(["-O2", "-shared", "-fPIC", "-o", "camera.so", "camera.c"], folder)
     return ctypes.CDLL(str(folder / "camera.so"))
 
 

@@ -17,6 +17,7 @@ from edgewright.network.kernels import execute
 from edgewright.network.reference import compare
 from edgewright.program import Plan
 from emitting import WARNINGS
+from tools import command
 
 PLAIN = ("rv32gc", "rv32imc")  # with and without an FPU: no vectors, so that the operators' own nests are seen
 
@@ -42,8 +43,10 @@ def build_together(made: Sequence[Library], flags: Sequence[str] = WARNINGS, cc:
             (where / name).write_bytes(content.encode() if isinstance(content, str) else content)
         sources += library.sources
     (where / "all.c").write_text("".join(f'#include "{name}"\n' for name in sources))
-    command = [cc, *flags, "-shared", "-fPIC", "-I", str(where), "-o", str(where / "all.so"), "all.c", "-lm"]
-    done = subprocess.run(command, cwd=where, capture_output=True, text=True)
+    output = ["-shared", "-fPIC", "-I", str(where), "-o", str(where / "all.so")]
+    done = subprocess.run(
+        [*command(cc), *flags, *output, "all.c", "-lm"], cwd=where, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr[-6000:]
     return [Native(library, where / "all.so", folder) for library in made]
 

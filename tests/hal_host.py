@@ -17,6 +17,7 @@ from hal_random import Program
 from hal_random_code import UNKNOWN
 from hal_random_text import Made
 from hal_random_values import ARM
+from tools import command
 
 SHIM = """
 #ifndef EDGEWRIGHT_HAL_H
@@ -143,8 +144,8 @@ def on_host(program: Program, folder: Path, hooks: Hooks) -> Host:
         str(program).replace(ARM, "+")
     )  # C++ would make the second operand the first's type
     (folder / "driver.cpp").write_text(wrapper())
-    command = ["g++", "-std=c++17", "-w", "-O0", "-shared", "-fPIC", "-o", "driver.so", "driver.cpp"]
-    subprocess.run(command, cwd=folder, check=True)
+    flags = ["-std=c++17", "-w", "-O0", "-shared", "-fPIC", "-o", "driver.so", "driver.cpp"]
+    subprocess.run([*command("g++"), *flags], cwd=folder, check=True)
     library = ctypes.CDLL(str(folder / "driver.so"))
     at = dict(_addresses(program, library))
     host = Host(program, library, hooks, at, {where: address for address, where in at.items()})

@@ -12,10 +12,9 @@ from click.testing import CliRunner
 from conftest import corpus_models
 from edgewright import samples
 from edgewright.cli import main
+from tools import on_board
 
 pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
-HAS_BOARD = shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")
-on_board = pytest.mark.skipif(not HAS_BOARD, reason="needs arm-none-eabi-gcc and qemu-system-arm")
 
 
 @pytest.fixture(scope="module")

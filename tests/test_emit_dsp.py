@@ -23,6 +23,7 @@ from emitting import WARNINGS, native
 from emitting_batch import check_together
 from on_board import check_on_board
 from quantised_cases import backward, cut_up
+from tools import compiler
 
 RELU6 = Clamp(0.0, 6.0)
 SAME, HALF = (1, 1, 1, 1), (0, 0, 1, 1)
@@ -161,7 +162,7 @@ def test_other_compilers_accept_it() -> None:
     network = chain(*CHAINS["odd channels"][0])
     library = emit(make_plan(network), TARGETS["cortex-m4"], network)
     for cc, flags in (("clang", WARNINGS), ("g++", ["-x", "c++", *WARNINGS[1:]])):
-        build(library, flags=flags, cc=cc).run(random_inputs(network))
+        build(library, flags=flags, cc=compiler(cc)).run(random_inputs(network))
 
 
 # Multipliers

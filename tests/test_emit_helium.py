@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
@@ -17,6 +15,7 @@ from edgewright.network.kernels import execute
 from emitting_batch import check_together
 from emitting_cases import plans
 from product_chains import chain
+from tools import needs_board
 
 BATCH = 6  # networks in one call of the compiler
 
@@ -42,10 +41,9 @@ def test_layers_take_the_vectors():
         assert kernel in text
 
 
-@pytest.mark.skipif(not shutil.which("qemu-system-arm"), reason="needs QEMU")
-@pytest.mark.skipif(not shutil.which("arm-none-eabi-gcc"), reason="needs a compiler for Cortex-M")
 @pytest.mark.parametrize("seed", range(6))
 def test_vectors_are_exact_on_the_virtual_board(seed):
+    needs_board("cortex-m55")
     network = some_chain(seed)
     inputs = random_inputs(network, seed)
     measured = measure(emit(make_plan(network), TARGETS["cortex-m55"], network), inputs)

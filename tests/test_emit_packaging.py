@@ -22,6 +22,7 @@ from edgewright.errors import InputError
 from edgewright.memory import plan as make_plan
 from edgewright.network import Builder
 from edgewright.network.operators import Clamp
+from tools import checking
 
 FREESTANDING = Path(virtual_board.__file__).parent / "firmware" / "include"  # headers for compilers that have none
 DEBUG = "-DCMAKE_BUILD_TYPE=Debug"  # compiles faster
@@ -104,12 +105,11 @@ def test_cmake_takes_it_as_a_folder_and_as_a_package(folder, tmp_path):
         call(app / "b" / "app")
 
 
-@needs("c++")
 @pytest.mark.parametrize("target", ["host", "cortex-m4", "rv32imc"])
 def test_all_of_it_is_also_cpp(libraries, target, tmp_path):
     write_folder(tmp_path / "net", package_files(libraries[target], "0"), {})
     for source in [*(tmp_path / "net/src").glob("*.c"), tmp_path / "net/examples/main.c"]:
-        call("c++", "-x", "c++", "-std=c++11", "-fsyntax-only", "-I", tmp_path / "net/src", source)
+        call(*checking("c++"), "-x", "c++", "-std=c++11", "-I", tmp_path / "net/src", source)
 
 
 @needs("make", "arm-none-eabi-gcc")
@@ -122,7 +122,6 @@ def test_make_builds_for_a_microcontroller(libraries, tmp_path):
     assert "net_weights.c.o" in call("make", "-s", "size", cwd=tmp_path / "net")
 
 
-@needs("cc")
 def test_the_sketch_compiles_against_a_small_arduino(libraries, tmp_path):
     """The sketch, the pulled one too, with a stand-in for the Arduino core."""
     core = (
@@ -135,8 +134,8 @@ def test_the_sketch_compiles_against_a_small_arduino(libraries, tmp_path):
         write_folder(tmp_path / name, package_files(library, "0"), {})
         sketch = tmp_path / name / "examples/net/net.ino"
         (tmp_path / "core.h").write_text(core)
-        flags = ["-x", "c++", "-std=c++11", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
-        call("c++", *flags, "-include", tmp_path / "core.h", "-I", tmp_path / name / "src", sketch)
+        flags = ["-x", "c++", "-std=c++11", "-Wall", "-Wextra", "-Werror"]
+        call(*checking("c++"), *flags, "-include", tmp_path / "core.h", "-I", tmp_path / name / "src", sketch)
     assert "pull_input" in sketch.read_text() and "net_input_input()" not in sketch.read_text()
 
 

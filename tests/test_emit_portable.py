@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
@@ -19,6 +17,7 @@ from emitting import WARNINGS, check_emitted, native
 from emitting_batch import check_together
 from emitting_cases import plans
 from product_chains import chain
+from tools import needs_board
 
 BATCH = 6  # networks in one call of the compiler
 
@@ -101,14 +100,13 @@ def test_sums_at_the_ends_of_their_range():
         np.testing.assert_array_equal(library.run(inputs)["y"], execute(network, inputs)["y"])
 
 
-@pytest.mark.skipif(not shutil.which("qemu-system-riscv32"), reason="needs QEMU")
-@pytest.mark.skipif(not shutil.which("riscv64-unknown-elf-gcc"), reason="needs a compiler for RV32")
 @pytest.mark.parametrize(
     ("network", "most"), [(pointwise(128, 64), 2.6), (pointwise(8, 16, 12), 5.6), (pointwise(4, 16, 12, 3), 3.8)]
 )
 def test_instructions_per_product_on_rv32(network, most):
+    needs_board("rv32imc")
     inputs = random_inputs(network, 0)
     measured = measure(emit(make_plan(network), TARGETS["rv32imc"], network), inputs)
     np.testing.assert_array_equal(measured.outputs["y"], execute(network, inputs)["y"])
-    assert measured.instructions / network.total_macs < most
+    assert measured.instructions / network.total_macs < most * (1 if "gcc" in measured.compiler else 1.2)
     assert measured.flash_code < 3500

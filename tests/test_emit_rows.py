@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 
 from edgewright import plan
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.board import measure
-from edgewright.emit.board.machine import machine_for
-from edgewright.emit.board.qemu import has_qemu
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.operators import AvgPool2d, Binary, BinaryKind, Clamp, Conv2d, Elu, MaxPool2d
 from emitting import check_emitted
 from on_board import check_on_board
+from tools import needs_board
 
 CHIPS = ("cortex-m4", "cortex-m55", "rv32imc", "cortex-m0plus")
 RELU6 = Clamp(0.0, 6.0)
@@ -142,9 +139,7 @@ def whole_and_rows(net: Rows, target: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize("target", [pytest.param("cortex-m4", marks=pytest.mark.slow), "rv32imc"])
 def test_rows_cost_what_layers_cost(target: str) -> None:
-    compiler = "riscv64-unknown-elf-gcc" if target == "rv32imc" else "arm-none-eabi-gcc"
-    if not has_qemu(machine_for(TARGETS[target])) or not shutil.which(compiler):
-        pytest.skip(f"no emulator or compiler for {target} here")
+    needs_board(target)
     whole, rows = whole_and_rows(blocks((1, 24, 24, 16), wide=32), target)
     assert rows < 1.15 * whole
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +9,6 @@ import pytest
 
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.board import measure
-from edgewright.emit.board.machine import machine_for
-from edgewright.emit.board.qemu import has_qemu
 from edgewright.emit.multipliers import Rule, fit
 from edgewright.emit.native import build
 from edgewright.memory import plan
@@ -21,6 +18,7 @@ from edgewright.network.operators import Clamp, Conv2d
 from edgewright.program import Loop, Plan, Program, Stage, Step, Sweep
 from emitting import WARNINGS, check_emitted
 from on_board import check_on_board
+from tools import compiler, needs_board
 
 RELU6 = Clamp(0.0, 6.0)
 
@@ -129,8 +127,7 @@ def test_a_streamed_build_costs_little_more_than_a_plain_one() -> None:
     network = separable(48, 48, shape=(1, 10, 7, 48))
     plans = [plan(network, plain=True, explain=False), by_rows(network)]
     libraries = [emit(made, TARGETS["cortex-m4"], network) for made in plans]
-    if not has_qemu(machine_for(libraries[0].target)) or not shutil.which("arm-none-eabi-gcc"):
-        pytest.skip("no emulator or compiler here")
+    needs_board("cortex-m4")
     plain, rows = (measure(library, random_inputs(network)).instructions for library in libraries)
     assert plain and rows and rows <= 1.15 * plain
     assert plans[1].peak_bytes < plans[0].peak_bytes
@@ -140,7 +137,7 @@ def test_a_streamed_build_costs_little_more_than_a_plain_one() -> None:
 def test_other_compilers_accept_kernels_for_rows() -> None:
     library = emit(by_rows(CASES["any range"]), TARGETS["cortex-m4"], CASES["any range"])
     for cc, flags in (("clang", WARNINGS), ("g++", ["-x", "c++", *WARNINGS[1:]])):
-        build(library, flags=flags, cc=cc).run(random_inputs(CASES["any range"]))
+        build(library, flags=flags, cc=compiler(cc)).run(random_inputs(CASES["any range"]))
 
 
 @pytest.mark.parametrize(("width", "most", "expected"), [(5, 4, 3), (10, 4, 4), (7, 4, 4), (9, 4, 3), (8, 3, 3)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -13,8 +12,6 @@ from hypothesis import strategies as st
 
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.board import measure
-from edgewright.emit.board.machine import machine_for
-from edgewright.emit.board.qemu import has_qemu
 from edgewright.emit.operators import shares_dsp
 from edgewright.memory import Way
 from edgewright.memory import plan as make_plan
@@ -26,6 +23,7 @@ from emitting_batch import check_together
 from on_board import check_on_board
 from quantised_cases import network_of
 from test_shares import KINDS, OPERATORS, boxes, summing
+from tools import needs_board
 
 FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55", "cortex-m0plus")
 RELU6 = Clamp(0.0, 6.0)
@@ -233,8 +231,7 @@ def test_means_on_the_chip() -> None:
 def test_the_price_of_shares() -> None:
     """Instructions on the chip, compared with the whole layer."""
     target = TARGETS["cortex-m4"]
-    if not has_qemu(machine_for(target)) or not shutil.which("arm-none-eabi-gcc"):
-        pytest.skip("no emulator or compiler for cortex-m4 here")
+    needs_board(target)
     for op, x, w, axis, prices in (
         (Conv2d(), (1, 4, 6, 64), (64, 1, 1, 64), 3, {32: 1.1, 16: 1.2, 8: 1.3}),
         (Reduce((1, 2)), (1, 12, 12, 40), (), 1, {1: 1.0}),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +14,7 @@ import pytest
 from edgewright.emit import TARGETS, Library, emit
 from edgewright.emit.files import kernel_files
 from edgewright.emit.native import build
+from edgewright.emit.toolchain import NATIVE
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.kernels import execute
@@ -38,12 +38,13 @@ from edgewright.network.operators import (
 from edgewright.program import Plan, Program, Step, Sweep
 from emitting import WARNINGS
 from emitting_batch import agree
+from tools import checking
 
 VECTORS = {  # compiler options, and what /proc/cpuinfo calls what they need
     "plain": ((), ()),
     "avx2": (("-mavx2", "-mfma"), ("avx2", "fma")),
     "avx512": (("-mavx512f", "-mavx512bw", "-mavx2", "-mfma"), ("avx512f", "avx512bw")),
-    "native": (("-march=native",), ()),
+    "native": ((NATIVE,), ()),
 }
 REAL = [
     None,
@@ -235,8 +236,8 @@ def plan_of(kind: str, seed: int, gap: int = 0) -> Plan:
     return layers.plan(gap)
 
 
-def check(library: Library, options: list[str], cc: str | None = None) -> None:
-    native, network = build(library, flags=options, cc=cc), library.network
+def check(library: Library, options: list[str]) -> None:
+    native, network = build(library, flags=options), library.network
     for seed, poison in ((0, 0xFF), (1, 0x55)):
         inputs = random_inputs(network, seed)
         agree(network, native.run(inputs, poison), execute(network, inputs))
@@ -280,14 +281,13 @@ def test_other_families_do_without_them():
 @pytest.mark.parametrize("compiler", [("clang", "-std=c99"), ("g++", "-x", "c++", "-std=c++11")])
 @pytest.mark.parametrize("vectors", ["plain", "native"])
 def test_other_compilers_take_the_kernels(compiler, vectors, tmp_path):
-    if not shutil.which(compiler[0]):
-        pytest.skip(f"no {compiler[0]} on this machine")
+    program, *standard = compiler
     files = kernel_files("k", ["simd_conv", "simd_depthwise", "simd_int8", "simd_lines", "simd_pool"])
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     options = [option for option in flags(vectors) if not option.startswith("-std")]
-    command = [*compiler, *options, "-fsyntax-only", "-I", str(tmp_path), str(tmp_path / "k_kernels.c")]
-    done = subprocess.run(command, capture_output=True, text=True)
+    whole = [*checking(program), *standard, *options, "-I", str(tmp_path)]
+    done = subprocess.run([*whole, str(tmp_path / "k_kernels.c")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -303,8 +303,9 @@ FUNCTIONS = {  # kind in simd_math.h, numbers a and b, the truth in double
 def test_activations_are_accurate_to_the_last_digits(vectors, tmp_path):
     for name, text in kernel_files("k", ["simd_math"]).items():
         (tmp_path / name).write_text(text)
-    command = ["cc", *flags(vectors), "-shared", "-fPIC", "-o", "k.so", "k_kernels.c"]
-    subprocess.run(command, cwd=tmp_path, check=True)
+    subprocess.run(
+        ["cc", *flags(vectors), "-shared", "-fPIC", "-o", "k.so", "k_kernels.c"], cwd=tmp_path, check=True
+    )
     activate = ctypes.CDLL(str(tmp_path / "k.so")).k_simd_activate
     activate.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_float, ctypes.c_float]
     x = np.concatenate(

@@ -24,9 +24,8 @@ from edgewright.network import Arithmetic, Builder, DType, Quant, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import Dense
 from edgewright.network.reference import compare
+from tools import on_board
 
-HAS_BOARD = shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")
-on_board = pytest.mark.skipif(not HAS_BOARD, reason="needs arm-none-eabi-gcc and qemu-system-arm")
 on_host = pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
 
 

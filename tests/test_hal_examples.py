@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -22,6 +21,7 @@ from edgewright.hal.layout.layout import RegisterAt, elaborate
 from edgewright.hal.layout.paper import lay_out_paper
 from edgewright.hal.verify import load_model, measure, verify
 from edgewright.hal.verify.peripheral import Peripheral
+from tools import command
 
 FOLDER = Path(examples.__file__).parent
 INCLUDE = Path(edgewright.__file__).parent / "hal" / "include"
@@ -43,10 +43,10 @@ def paper_layout(analysis: Analysis) -> Design:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_compilers_take_the_examples_as_they_are(name: str, compiler: str, tmp_path: Path) -> None:
-    if not shutil.which(compiler):
-        pytest.skip(f"{compiler} is not installed")
     flags = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Werror", f"-I{INCLUDE}"]
-    subprocess.run([compiler, *flags, "-c", FOLDER / f"{name}.c", "-o", tmp_path / "driver.o"], check=True)
+    subprocess.run(
+        [*command(compiler), *flags, "-c", FOLDER / f"{name}.c", "-o", tmp_path / "driver.o"], check=True
+    )
 
 
 def test_every_word_of_the_language_is_used_somewhere() -> None:

@@ -34,9 +34,8 @@ from emitting import native
 from passes_networks import Literal, ops
 from random_networks import networks
 from tflite_models import Node, Spec, constant, model, options
+from tools import on_board
 
-HAS_BOARD = shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")
-on_board = pytest.mark.skipif(not HAS_BOARD, reason="needs arm-none-eabi-gcc and qemu-system-arm")
 on_host = pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
 
 # Random networks

@@ -105,7 +105,6 @@ def test_emitted_streams(data, network, techniques, pull, family):
     check_emitted(network, family, made, seeds=1)
 
 
-COMPILERS = {"rv32imc": "riscv64-unknown-elf-gcc"}
 SMALL = ("mlperf_kws_ref_int8*", "mlperf_vww96*", "mlperf_ic_resnet8_int8*", "st_miniresnet*")
 
 
@@ -115,7 +114,7 @@ def test_all_layers_by_rows_on_the_board(name, target):
     network = read_model(samples.build(name))
     made = plan(network, explain=False, phases=by_rows(network))
     assert streams(made)
-    check_on_board(network, target, COMPILERS.get(target, "arm-none-eabi-gcc"), made)
+    check_on_board(network, target, made)
 
 
 @pytest.mark.parametrize("file", corpus_models(*(f"{name}.tflite" for name in SMALL)))

@@ -127,4 +127,4 @@ def test_a_lookup_and_a_mean_by_channels(path):
 def test_least_ram_on_the_board():
     network = read_model(samples.build("resnet8_int8"))
     made = tiling.least(network, max_overhead=0.4)
-    check_on_board(network, "cortex-m4", "arm-none-eabi-gcc", made)
+    check_on_board(network, "cortex-m4", made)

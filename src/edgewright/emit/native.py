@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,22 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import EdgewrightError
 from ..network import Array, Network
 from ..network.kernels import checked_input
 from ..program import Plan
 from .library import Library, emit
 from .target import TARGETS
+from .toolchain import NATIVE, Toolchain, toolchain
 
-FLAGS = ("-std=c99", "-O3", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing")
+FLAGS = ("-std=c99", "-O3", NATIVE, "-ffp-contract=off", "-fno-strict-aliasing")
 
 
-def compiler() -> str:
-    """The host's C compiler."""
-    for name in ("cc", "gcc", "clang"):
-        if shutil.which(name):
-            return name
-    raise EdgewrightError("no C compiler for this machine found; install gcc or clang (Debian: apt install gcc)")
+def compiler() -> Toolchain:
+    """The host's C compiler, or an error that says what to install."""
+    return toolchain(TARGETS["host"])
 
 
 class _Arena:
@@ -100,20 +95,18 @@ def _pointer(value: Array) -> ctypes.c_void_p:
 
 
 def build(
-    library: Library, folder: str | Path | None = None, flags: Sequence[str] = FLAGS, cc: str | None = None
+    library: Library, folder: str | Path | None = None, flags: Sequence[str] = FLAGS, cc: Toolchain | None = None
 ) -> Native:
     """The library compiled as a shared object (in `folder`, or in a temporary one) and loaded."""
     keep = None if folder else tempfile.TemporaryDirectory(prefix="edgewright-")
-    where = Path(folder or keep.name)  # type: ignore[union-attr]
+    where = Path(folder or keep.name).resolve()  # type: ignore[union-attr]
     where.mkdir(parents=True, exist_ok=True)
     for name, content in library.files.items():
         (where / name).write_bytes(content.encode() if isinstance(content, str) else content)
     target = where / f"lib{library.name}.so"
     sources = [str(where / name) for name in library.sources]
-    command = [cc or compiler(), *flags, "-shared", "-fPIC", "-I", str(where), "-o", str(target), *sources, "-lm"]
-    done = subprocess.run(command, cwd=where, capture_output=True, text=True)
-    if done.returncode:
-        raise EdgewrightError(f"the emitted C does not compile with {command[0]}:\n{done.stderr[-4000:]}")
+    arguments = [*flags, "-shared", "-fPIC", "-I", str(where), "-o", str(target), *sources, "-lm"]
+    (cc or compiler()).run(arguments, where)
     return Native(library, target, keep)
 
 

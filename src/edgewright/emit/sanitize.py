@@ -15,6 +15,7 @@ from ..network import Array
 from .library import Library
 from .native import compiler
 from .packaging import package_files
+from .toolchain import Toolchain
 
 SANITIZERS = (
     *("-std=c99", "-O1", "-g", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-omit-frame-pointer"),
@@ -23,7 +24,7 @@ SANITIZERS = (
 
 
 def run_sanitized(
-    library: Library, inputs: Mapping[str, Array], flags: Sequence[str] = SANITIZERS, cc: str | None = None
+    library: Library, inputs: Mapping[str, Array], flags: Sequence[str] = SANITIZERS, cc: Toolchain | None = None
 ) -> dict[str, Array]:
     """The outputs of the library's own example program, built with the sanitizers; an error with what they found."""
     with tempfile.TemporaryDirectory(prefix="edgewright-") as name:
@@ -46,7 +47,7 @@ def run_sanitized(
         }
 
 
-def build_example(library: Library, folder: Path, flags: Sequence[str], cc: str | None = None) -> Path:
+def build_example(library: Library, folder: Path, flags: Sequence[str], cc: Toolchain | None = None) -> Path:
     """The example program of the package, compiled in `folder` for this machine."""
     files = {
         path: content
@@ -57,8 +58,6 @@ def build_example(library: Library, folder: Path, flags: Sequence[str], cc: str 
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(content.encode() if isinstance(content, str) else content)
     sources = [f"src/{source}" for source in library.sources]
-    command = [cc or compiler(), *flags, "-Isrc", "examples/main.c", *sources, "-o", "example", "-lm"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    if done.returncode:
-        raise EdgewrightError(f"the emitted C does not compile with {command[0]}:\n{done.stderr[-4000:]}")
+    arguments = [*flags, "-Isrc", "examples/main.c", *sources, "-o", "example", "-lm"]
+    (cc or compiler()).run(arguments, folder)
     return folder / "example"

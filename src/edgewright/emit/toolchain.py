@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,8 @@ FLAGS = (
     "-fno-math-errno",
 )
 # Freestanding: no C library. Built-ins stay on, so that a memcpy of four bytes is one load and one store.
+# Code for this very machine: on Arm the option that every compiler has is the processor's.
+NATIVE = "-mcpu=native" if platform.machine() in ("aarch64", "arm64") else "-march=native"
 BARE = ("-ffreestanding", "-fbuiltin", "-fno-common", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables")
 
 _CANDIDATES = {

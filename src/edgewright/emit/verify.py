@@ -12,11 +12,9 @@ from ..network.interface import file_inputs, file_outputs, random_file_inputs, s
 from ..network.reference import Difference, compare
 from ..platform import Board
 from . import native
-from .board import Measured, measure
+from .board import Measured, chosen_emulator, measure
 from .board.hosted import emulator
 from .board.machine import machine_for
-from .board.qemu import has_qemu
-from .board.unicorn import has_unicorn
 from .figures import Check, Figures, LayerCost, verdict
 from .inputs import Inputs
 from .judge import Source, judge
@@ -161,14 +159,11 @@ def _obstacle(library: Library) -> str:
         toolchain(library.target)
         if library.target.architecture in (Architecture.HOST, Architecture.AARCH64):
             emulator(library)
-            return ""
-        machine = machine_for(library.target)
+        else:
+            chosen_emulator(machine_for(library.target))
     except EdgewrightError as error:
         return str(error)
-    there = has_qemu(machine) or has_unicorn()
-    return (
-        "" if there else f"{machine.emulator} is not installed, nor is unicorn (pip install 'edgewright[board]')"
-    )
+    return ""
 
 
 def _accepted(figures: Figures) -> Figures:

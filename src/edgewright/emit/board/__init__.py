@@ -8,6 +8,6 @@ measured = measure(library, random_inputs(plan.network, seed=0), profile=True, o
 measured.outputs, measured.instructions, measured.stages, measured.stack_bytes, measured.flash_code
 """
 
-from .measured import Emulator, Measured, measure
+from .measured import Emulator, Measured, chosen_emulator, measure
 
-__all__ = ["Emulator", "Measured", "measure"]
+__all__ = ["Emulator", "Measured", "chosen_emulator", "measure"]

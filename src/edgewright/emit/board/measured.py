@@ -75,7 +75,7 @@ def measure(
         if library.target.architecture in (Architecture.HOST, Architecture.AARCH64):
             return _measure_program(library, tools, where, data, optimise, timeout_s)
         machine = machine_for(library.target)
-        chosen = _chosen(machine, emulator)
+        chosen = chosen_emulator(machine, emulator)
 
         def run(place: Path, probes: bool) -> tuple[Firmware, Record]:
             firmware = build_firmware(
@@ -112,10 +112,10 @@ def run_firmware(
     return read_record(found, counting, library.target, firmware.elf)
 
 
-def _chosen(machine: Machine, wanted: Emulator | None) -> Emulator:
+def chosen_emulator(machine: Machine, wanted: Emulator | None = None) -> Emulator:
     """The emulator that was asked for, or QEMU, or Unicorn where it is the only one; an error says what to install."""
     if wanted is Emulator.UNICORN or (wanted is None and not has_qemu(machine) and has_unicorn()):
-        require_unicorn()
+        require_unicorn(machine)
         return Emulator.UNICORN
     require_qemu(machine)
     return Emulator.QEMU

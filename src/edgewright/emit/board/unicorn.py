@@ -19,13 +19,26 @@ PAGE = 4096
 _SYSTEM = 0xE000_E000  # the system control space of a Cortex-M, here as plain memory
 
 
+# Its names of the processors of the machines; a Cortex-M55 is not among them.
+_MODELS = {
+    "mps2-an385": "CORTEX_M3",
+    "mps2-an386": "CORTEX_M4",
+    "mps2-an500": "CORTEX_M7",
+    "mps2-an505": "CORTEX_M33",
+}
+
+
 def has_unicorn() -> bool:
     return find_spec("unicorn") is not None
 
 
-def require_unicorn() -> None:
+def require_unicorn(machine: Machine | None = None) -> None:
+    """An error where the emulator, or the processor of the machine in it, is missing."""
     if not has_unicorn():
         raise EdgewrightError("the emulator Unicorn is not installed; pip install 'edgewright[board]'")
+    if machine is not None and machine.fpgaio and machine.name not in _MODELS:
+        package = "Debian: apt install qemu-system-arm"
+        raise EdgewrightError(f"Unicorn has not the processor of {machine.name}; install QEMU ({package})")
 
 
 @dataclass
@@ -88,16 +101,8 @@ def _core(target: Target, machine: Machine) -> _Core:
         return _Core(
             uc, riscv.UC_RISCV_REG_PC, riscv.UC_RISCV_REG_A0, riscv.UC_RISCV_REG_A1, b"\x73\x00\x10\x00", False
         )
-    models = {
-        "mps2-an385": arm_const.UC_CPU_ARM_CORTEX_M3,
-        "mps2-an386": arm_const.UC_CPU_ARM_CORTEX_M4,
-        "mps2-an500": arm_const.UC_CPU_ARM_CORTEX_M7,
-        "mps2-an505": arm_const.UC_CPU_ARM_CORTEX_M33,
-    }
-    if machine.name not in models:
-        raise EdgewrightError(f"Unicorn has no {target.name}; install qemu-system-arm")
     uc = Uc(UC_ARCH_ARM, UC_MODE_THUMB | UC_MODE_MCLASS)
-    uc.ctl_set_cpu_model(models[machine.name])
+    uc.ctl_set_cpu_model(getattr(arm_const, f"UC_CPU_ARM_{_MODELS[machine.name]}"))
     return _Core(uc, arm_const.UC_ARM_REG_PC, arm_const.UC_ARM_REG_R0, arm_const.UC_ARM_REG_R1, b"\xab\xbe", True)
 
 

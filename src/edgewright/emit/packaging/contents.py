@@ -145,7 +145,7 @@ def _compilers(library: Library) -> dict[str, Any]:
     """What the Makefile calls unless told otherwise."""
     target = library.target
     tools = _TOOLS[target.architecture]
-    options = [flag for flag in gcc_flags(target) if flag not in BARE] or ["-march=native"]
+    options = [flag for flag in gcc_flags(target) if flag not in BARE] or ["$(NATIVE)"]
     level = library.options.optimise_flag(target)
     return {
         "compiler": f"{tools}gcc" if tools else "cc",
