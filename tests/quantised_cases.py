@@ -21,13 +21,15 @@ KINDS = (
     "onnx int8",
     "onnx uint8",
     "onnx int16",
+    "qlinear int8",
+    "qlinear uint8",
 )
 
 
 def network_of(case: Case, kind: str, name: str = "net") -> Network:
     """The case as a network; inputs after the first are constants, except for MatMul's."""
     words = kind.split()
-    arithmetic = Arithmetic.TFLITE if words[0] == "tflite" else Arithmetic.ONNX
+    arithmetic = Arithmetic(words[0]) if len(words) == 2 else Arithmetic.ONNX
     b = Builder(name, arithmetic)
     rng = np.random.default_rng(case.seed)
     dtype = DType(words[-1])
@@ -51,7 +53,7 @@ def network_of(case: Case, kind: str, name: str = "net") -> Network:
 
 def _activation(case: Case, kind: str):
     found = case.op.activation
-    if kind.startswith(("onnx", "float")) or isinstance(found, Clamp | None):
+    if kind.startswith(("onnx", "qlinear", "float")) or isinstance(found, Clamp | None):
         return found
     return Clamp(0.0, 1.5)
 
@@ -60,7 +62,10 @@ def _quant(rng: np.random.Generator, dtype: DType, factor: float = 0.05) -> Quan
     info = np.iinfo(dtype.numpy)
     middle = 0 if dtype is DType.INT16 else (int(info.max) + int(info.min) + 1) // 2 + int(rng.integers(-40, 40))
     reach = 256 if dtype is DType.INT16 else 1
-    return Quant.of(float(np.float32(rng.uniform(0.5, 1) * factor / reach)), middle)
+    scale = float(np.float32(rng.uniform(0.5, 1) * factor / reach))
+    if rng.random() < 0.25:  # ties are common at powers of two
+        scale = 2.0 ** round(np.log2(scale))
+    return Quant.of(scale, middle)
 
 
 def _weights(b: Builder, rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> str:
@@ -71,7 +76,11 @@ def _weights(b: Builder, rng: np.random.Generator, shape: tuple[int, ...], kind:
     if kind == "tflite uint8":
         return b.constant("w", rng.integers(0, 256, shape).astype(np.uint8), Quant.of(0.02, 119))
     scales = tuple(float(np.float32(s)) for s in rng.uniform(0.004, 0.02, shape[0]))
-    zeros = tuple(int(z) for z in rng.integers(-9, 9, shape[0])) if kind == "onnx uint8" else (0,) * shape[0]
+    zeros = (
+        tuple(int(z) for z in rng.integers(-9, 9, shape[0]))
+        if kind in ("onnx uint8", "qlinear uint8")
+        else (0,) * shape[0]
+    )
     return b.constant("w", rng.integers(-127, 128, shape).astype(np.int8), Quant(scales, zeros, 0))
 
 

@@ -6,6 +6,7 @@ Its QLinearAdd multiplies and adds in one rounding on x86 with AVX2, and otherwi
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,9 @@ SCALES = [0.02, 0.03, 0.04, 0.05, 0.1, 0.2, 0.0173, 0.3341]
 Stored = tuple[Array, Quant]
 
 
-def session(nodes: list[onnx.NodeProto], feeds: dict[str, Array], constants: dict[str, Any]) -> Array:
+def session(
+    nodes: list[onnx.NodeProto], feeds: dict[str, Array], constants: dict[str, Any], optimised: bool = True
+) -> Array:
     inputs = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
         for name, value in feeds.items()
@@ -62,12 +65,20 @@ def session(nodes: list[onnx.NodeProto], feeds: dict[str, Array], constants: dic
     model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 3, 1
+    if not optimised:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     run = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     result: Array = run.run(["y"], feeds)[0]
     return result
 
 
-def ours(op: Op, operands: list[tuple[Array, Quant | None]], quant: Quant | None, dtype: Any) -> Array:
+def ours(
+    op: Op,
+    operands: list[tuple[Array, Quant | None]],
+    quant: Quant | None,
+    dtype: Any,
+    arithmetic: Arithmetic = Arithmetic.QLINEAR,
+) -> Array:
     tensors = [Tensor(f"i{i}", v.shape, DType(v.dtype.name), q) for i, (v, q) in enumerate(operands)]
     shapes = [tensor.shape for tensor in tensors]
     result = Tensor("y", op.output_shape(shapes), DType(np.dtype(dtype).name), quant)
@@ -76,20 +87,21 @@ def ours(op: Op, operands: list[tuple[Array, Quant | None]], quant: Quant | None
         Operand(value[region.slices], region, tensor)
         for (value, _), region, tensor in zip(operands, op.needs(whole, shapes), tensors, strict=True)
     ]
-    return compute(op, whole, parts, result, Arithmetic.ONNX)
+    return compute(op, whole, parts, result, arithmetic)
 
 
 class Numbers:
     """Random stored numbers and scales of one element type."""
 
-    def __init__(self, draw: Any) -> None:
+    def __init__(self, draw: Any, scales: Sequence[float] = SCALES) -> None:
+        self.scales = scales
         self.dtype = draw(st.sampled_from([np.uint8, np.int8]))
         self.rng = np.random.default_rng(draw(st.integers(0, 10**6)))
         self.info = np.iinfo(self.dtype)
 
     def quant(self) -> Quant:
         zero = self.rng.integers(self.info.min, self.info.max + 1)
-        return Quant.of(float(np.float32(self.rng.choice(SCALES))), int(zero))
+        return Quant.of(float(np.float32(self.rng.choice(self.scales))), int(zero))
 
     def array(self, *shape: int) -> Array:
         return self.rng.integers(self.info.min, self.info.max + 1, shape).astype(self.dtype)
@@ -177,6 +189,52 @@ def test_add_and_mul(kind: BinaryKind, data: st.DataObject) -> None:
     nodes = contrib(f"QLinear{kind.value.title()}", names)
     expected = session(nodes, {"a": a, "b": b}, n.constants(a=qa, b=qb, y=qy))
     assert_same_sums(ours(Binary(kind), [(a, qa), (b, qb)], qy, n.dtype), expected)
+
+
+def qdq(nodes: list[onnx.NodeProto], count: int) -> list[onnx.NodeProto]:
+    """Nodes that turn r0, r1 ... into r: with a DequantizeLinear before each, and a QuantizeLinear behind."""
+    names = "abc"[:count]
+    unpack = [
+        helper.make_node("DequantizeLinear", [f"q{n}", f"s{n}", f"z{n}"], [f"r{i}"]) for i, n in enumerate(names)
+    ]
+    return [*unpack, *nodes, helper.make_node("QuantizeLinear", ["r", "sy", "zy"], ["y"])]
+
+
+@pytest.mark.parametrize("kind", [BinaryKind.ADD, BinaryKind.SUB, BinaryKind.MUL])
+@EXAMPLES
+@given(data=st.data())
+def test_pairs_between_scales(kind: BinaryKind, data: st.DataObject) -> None:
+    """QDQ files say: real numbers, one operation, stored. Without its optimisations onnxruntime computes just that."""
+    n = Numbers(data.draw, [*SCALES, 1 / 32, 1 / 64, 1 / 128])
+    every = np.arange(n.info.min, n.info.max + 1).astype(n.dtype)
+    a, b = (v.reshape(1, -1) for v in np.meshgrid(every, every))
+    qa, qb, qy = n.quant(), n.quant(), n.quant()
+    relu = data.draw(st.booleans())
+    nodes = [helper.make_node(kind.value.title(), ["r0", "r1"], ["sum" if relu else "r"])]
+    nodes += [helper.make_node("Relu", ["sum"], ["r"])] if relu else []
+    expected = session(qdq(nodes, 2), {"qa": a, "qb": b}, n.constants(a=qa, b=qb, y=qy), optimised=False)
+    op = Binary(kind, Clamp(0.0) if relu else None)
+    np.testing.assert_array_equal(ours(op, [(a, qa), (b, qb)], qy, n.dtype, Arithmetic.ONNX), expected)
+
+
+@EXAMPLES
+@given(data=st.data())
+def test_averages_between_scales(data: st.DataObject) -> None:
+    """With one scale for both ends, averages of an even count are ties but for the float's last bit."""
+    n = Numbers(data.draw, [*SCALES, 1 / 32, 1 / 64])
+    x, qx = n.array(1, 9, 9, 4), n.quant()
+    qy = data.draw(st.sampled_from([qx, n.quant()]))
+    kernel, stride, pads = data.draw(
+        st.sampled_from(
+            [((2, 2), (2, 2), (0, 0, 0, 0)), ((3, 2), (2, 1), (1, 0, 1, 1)), ((4, 4), (1, 3), (0, 0, 0, 0))]
+        )
+    )
+    node = helper.make_node("AveragePool", ["r0"], ["r"], kernel_shape=kernel, strides=stride, pads=pads)
+    constants = n.constants(a=qx, y=qy)
+    expected = session(qdq([node], 1), {"qa": x.transpose(NCHW)}, constants, optimised=False)
+    op = AvgPool2d(kernel, stride, (1, 1), pads)
+    actual = ours(op, [(x, qx)], qy, n.dtype, Arithmetic.ONNX)
+    np.testing.assert_array_equal(actual, expected.transpose(NHWC))
 
 
 @pytest.mark.parametrize(

@@ -194,12 +194,17 @@ def axes_of(network: Network) -> set[int]:
 
 
 def test_only_what_adds_integers_is_summed_up() -> None:
-    """onnxruntime averages pools, and whatever it has no integer kernel for, in float32."""
+    """onnxruntime's QLinearAveragePool, and whatever it has no integer kernel for, are computed in float32."""
     x, per_channel = (1, 4, 4, 2), Quant((0.1, 0.2), (3, 4), 3)
-    for kind, pool in (("tflite int8", {1, 2}), ("onnx int8", set())):
-        assert axes_of(one_layer(AvgPool2d((4, 4)), x, kind=kind)) == pool
-        assert axes_of(one_layer(Reduce((1, 2), kind=ReduceKind.SUM), x, kind=kind)) == pool
-        assert axes_of(one_layer(Reduce((3,)), x, kind=kind)) == ({3} if pool else set())
+    for kind in ("tflite int8", "onnx int8", "qlinear int8"):
+        is_tflite = kind.startswith("tflite")
+        pooled = set() if kind.startswith("qlinear") else {1, 2}
+        assert axes_of(one_layer(AvgPool2d((4, 4)), x, kind=kind)) == pooled
+        assert axes_of(one_layer(AvgPool2d((2, 2)), x, kind=kind)) == set()
+        assert axes_of(one_layer(Reduce((1, 2), kind=ReduceKind.SUM), x, kind=kind)) == (
+            {1, 2} if is_tflite else set()
+        )
+        assert axes_of(one_layer(Reduce((3,)), x, kind=kind)) == ({3} if is_tflite else set())
         assert axes_of(one_layer(Reduce((1, 2)), x, kind=kind)) == {1, 2}
         assert axes_of(one_layer(Conv2d(activation=Clamp(0.0)), x, (5, 1, 1, 2), kind)) == {3}
     assert axes_of(one_layer(Conv2d(activation=Unary(UnaryKind.TANH)), x, (5, 1, 1, 2), "onnx int8")) == set()

@@ -47,7 +47,7 @@ def sums_of(site: Site) -> Sums | None:
     if max(-int(first.min()), int(last.max())) >= 1 << 31:
         return None
     kernel = Operand(values[w.name], Region.whole(w.shape), w)
-    if site.arithmetic is Arithmetic.ONNX:
+    if site.arithmetic is not Arithmetic.TFLITE:
         return Sums(weights, bias, zero, _rule_of_onnx(x, kernel, site.result, op.activation, first, last), None)
     if isinstance(op, Dense) and site.unit.options.rounding is Rounding.REFERENCE:
         return Sums(weights, bias, zero, _rule_in_double(x, kernel, site.result, op.activation, first, last), None)

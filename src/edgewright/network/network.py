@@ -20,7 +20,8 @@ class Arithmetic(Enum):
     """Whose rounding quantised layers follow."""
 
     TFLITE = "tflite"  # fixed-point multipliers, as LiteRT's reference kernels
-    ONNX = "onnx"  # float scales, round half to even, as onnxruntime
+    ONNX = "onnx"  # float scales, round half to even: what the file's layers say between Dequantize and Quantize
+    QLINEAR = "qlinear"  # as onnxruntime's own kernels for QLinearAdd and the like, where a file asks for those
 
 
 @dataclass(frozen=True, slots=True)

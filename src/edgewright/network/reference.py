@@ -201,7 +201,7 @@ def _difference(network: Network, name: str, mine: Array, theirs: Array) -> Diff
     if is_float and step is None:
         allowed = RELATIVE * float(np.abs(b[finite]).max(initial=0)) + ABSOLUTE
         return Difference(name, largest, allowed, largest <= allowed)
-    allowed = 1.0 if step is not None and network.arithmetic is Arithmetic.ONNX else 0.0
+    allowed = 1.0 if step is not None and network.arithmetic is not Arithmetic.TFLITE else 0.0
     if is_float and step is not None:
         largest = round(largest / step, 3)  # a float32 product of the scale is no exact multiple of it
     return Difference(name, largest, allowed, largest <= allowed, "steps")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
-from ..network import DType, Layer, Region, Shape
+from ..network import Arithmetic, DType, Layer, Region, Shape
 from ..network.operators import AvgPool2d, Binary, Conv2d, Dense, MaxPool2d, Reduce, ReduceKind, Unary
 from .cost_depthwise import depthwise
 from .cost_facts import Facts
@@ -81,7 +81,7 @@ def _real(facts: Facts, layer: Layer, region: Region, setting: Setting) -> Work:
         groups, kind, runs = op.groups, "conv" if op.groups == 1 else "grouped", shapes[1][1]
     blocks = -(-channels // 4)
     macs = met * (blocks * 4 if groups == 1 else channels)
-    scaled = f"outputs {facts.network.arithmetic.value}" if facts.is_small(layer) else "outputs"
+    scaled = f"outputs {_rounding(facts)}" if facts.is_small(layer) else "outputs"
     amounts = {
         "calls": 1,
         "pixels": pixels,
@@ -159,5 +159,11 @@ def _type(facts: Facts, layer: Layer) -> str:
     """Of the elements; two where they differ. Whose rounding is followed decides what quantised ones cost."""
     x, y = facts.input(layer).dtype, facts.output(layer).dtype
     kind = y.value if x is y else f"{x.value}-{y.value}"
-    rounding = f"-{facts.network.arithmetic.value}" if DType.INT8 in (x, y) or DType.UINT8 in (x, y) else ""
+    rounding = f"-{_rounding(facts)}" if DType.INT8 in (x, y) or DType.UINT8 in (x, y) else ""
     return kind + rounding
+
+
+def _rounding(facts: Facts) -> str:
+    """Whose rounding is priced: QLinear kernels cost about what the file's own layers do."""
+    known = Arithmetic.TFLITE if facts.network.arithmetic is Arithmetic.TFLITE else Arithmetic.ONNX
+    return known.value

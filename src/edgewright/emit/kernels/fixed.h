@@ -58,6 +58,12 @@ static inline int32_t ew_placed(int32_t steps, int32_t zero, int32_t low, int32_
     return ew_between(low - zero, steps, high - zero) + zero;
 }
 
+/* x / 2^shift, rounded half to even numbers, or to odd ones where `odd` is 1; shift in 1..30. */
+static inline int32_t ew_shift_even(int32_t x, int32_t shift, int32_t odd)
+{
+    return (x + (1 << (shift - 1)) - 1 + (((x >> shift) ^ odd) & 1)) >> shift;
+}
+
 /* Within low..high, which lie within +-2^22, rounded half to even; NaN becomes the least. */
 static inline int32_t ew_round_even(float steps, float low, float high)
 {

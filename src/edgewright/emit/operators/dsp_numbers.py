@@ -31,7 +31,7 @@ def numbers_of(site: Site, sums: Sums, base: Array, is_unsigned: bool) -> Number
     """
     flip = 128 if site.result.dtype is DType.UINT8 else 0
     fixed = _fitted(sums, base, is_wide=False)
-    if fixed is None and site.arithmetic is Arithmetic.ONNX:
+    if fixed is None and site.arithmetic is not Arithmetic.TFLITE:
         return _in_float(site, sums, base, flip)
     fixed = fixed or _fitted(sums, base, is_wide=True)
     if fixed is None:

@@ -8,8 +8,10 @@ from math import inf
 
 import numpy as np
 
+from ...network import Arithmetic
 from ...network.operators import Activation, BatchNorm, Binary, BinaryKind, Clamp, Unary, UnaryKind
 from ..constants import number
+from ..pairs import PairRule, pair_rule
 from ..site import Site
 from ..source import Expr, Source
 from .activations import activated
@@ -72,6 +74,8 @@ def binary(site: Site, c: Source) -> bool:
     assert isinstance(op, Binary)
     if world is None:
         return False
+    if site.is_quantised and (rule := _rule(site, op)) is not None:
+        return _by_rule(site, c, rule)
     if site.is_quantised and _has_integer_kernel(site):
         return _quantised(site, c, op)
     if world is World.WHOLE and op.activation and not _is_whole(op.activation):
@@ -178,10 +182,44 @@ def _clamp_stored(site: Site, c: Source, op: Clamp) -> bool:
     return _written(site, c, streams, lambda v: f"({site.output.ctype})ew_between({low}, {v[0]}, {high})")
 
 
+def _rule(site: Site, op: Binary) -> PairRule | None:
+    """Integer arithmetic with the same answers, where operands and result are bytes."""
+    if not _is_plain(site) or not isinstance(op.activation, Clamp | None):
+        return None
+    storages = []
+    for tensor in (*(place.tensor for place in site.inputs), site.result):
+        assert tensor.quant is not None
+        storages.append((tensor.dtype, tensor.quant))
+    return pair_rule(op, *storages, site.arithmetic)
+
+
+def _by_rule(site: Site, c: Source, rule: PairRule) -> bool:
+    def stored(v: Sequence[str]) -> str:
+        if rule.second:
+            value = f"{v[0]} * {rule.first} + {v[1]} * {_negative(rule.second)}"
+        else:
+            (_, za), (_, zb), _ = _quants(site)
+            value = f"({v[0]} - {_negative(za)}) * ({v[1]} - {_negative(zb)})"
+        if not rule.second and rule.first > 1:
+            start = number(rule.start, "int64")
+            steps = f"(int32_t)(((int64_t)({value}) * {rule.first} + {_negative(start)}) >> {rule.shift})"
+        elif rule.to_even:
+            site.use("fixed")
+            steps = f"ew_shift_even({value} + {_negative(rule.start)}, {rule.shift}, {rule.odd})"
+        else:
+            steps = f"({value} + {_negative(rule.start)}) >> {rule.shift}"
+        return f"({site.output.ctype})ew_between({rule.low}, {steps}, {rule.high})"
+
+    streams = [reader(site, 0, World.RAW), reader(site, 1, World.RAW), writer(site, World.RAW)]
+    return _written(site, c, streams, stored)
+
+
 def _has_integer_kernel(site: Site) -> bool:
-    """Whether onnxruntime computes the layer in steps of the scales: QLinearAdd, QLinearMul."""
+    """Whether the file asks for QLinearAdd or QLinearMul, which compute in steps of the scales."""
     op = site.op
     assert isinstance(op, Binary)
+    if site.arithmetic is not Arithmetic.QLINEAR:
+        return False
     is_bare = op.activation is None or isinstance(op.activation, Clamp)
     return is_bare and op.kind in (BinaryKind.ADD, BinaryKind.MUL) and _is_plain(site)
 

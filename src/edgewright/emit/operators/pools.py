@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import prod
 
 import numpy as np
 
 from ...network import Arithmetic, DType
+from ...network.kernels.onnx_quant import is_global, sums_columns
 from ...network.kernels.tflite_scales import activation_range
 from ...network.operators import Activation, AvgPool2d, Clamp, MaxPool2d
 from ..constants import number
@@ -15,7 +17,16 @@ from ..nest import loops
 from ..site import Site
 from ..source import Expr, Source
 from .activations import activated
-from .finish import activation_of, narrowed, real_element, stored_even, stored_range, widened
+from .finish import (
+    activation_of,
+    narrowed,
+    plus_number,
+    real_element,
+    rounded_even,
+    stored_even,
+    stored_range,
+    widened,
+)
 from .taps import Axis, Taps, taps
 from .windows import channels, fence, grouped
 
@@ -51,10 +62,26 @@ def avg_pool2d(site: Site, c: Source) -> bool:
         c.line(f"const int32_t count = {_count(site, windows)};")
         with channels(site, c) as channel:
             c.line(f"{ctype} total = 0;")
-            with _elements(site, c, at[0], windows, channel):
-                c.line(f"total += {value('*tap')};")
+            if _sums_columns(site):
+                _add_columns(site, c, at[0], windows, channel, value)
+            else:
+                with _elements(site, c, at[0], windows, channel):
+                    c.line(f"total += {value('*tap')};")
             c.line(f"py[{site.output.offset((*at, channel))}] = {store('total')};")
     return True
+
+
+def _add_columns(
+    site: Site, c: Source, batch: Expr, windows: tuple[Taps, Taps], channel: Expr, value: Callable[[str], str]
+) -> None:
+    """Each column of the window, from the top, then the columns: the order decides the last bit of a float."""
+    x = site.inputs[0]
+    with windows[1].each(c) as (_, col), c.block():
+        c.line("float column = 0;")
+        with windows[0].each(c) as (_, row), c.block():
+            c.line(f"const {x.ctype} *const tap = px + {grouped(x.offset((batch, row, col, channel)))};")
+            c.line(f"column += {value('*tap')};")
+        c.line("total += column;")
 
 
 @contextmanager
@@ -158,7 +185,12 @@ def mean_of(site: Site) -> Way | None:
         return "int32_t", lambda e: e, lambda _: _between(site, "ew_mean(total, count)", *limits)
     real = real_element(site, 0)
     if _is_plain(site) and isinstance(activation, Clamp | None):
-        return "float", lambda e: real(e, 0), lambda _: _pooled(site, activation)
+        if site.arithmetic is Arithmetic.QLINEAR:
+            return "float", lambda e: real(e, 0), lambda _: _pooled(site, activation)
+        if _is_global(site):
+            return "int32_t", lambda e: e, lambda _: _global_mean(site, activation)
+        mean = "total / (float)count"
+        return "float", lambda e: real(e, 0), lambda _: stored_even(site, mean, activation)
     # As float arithmetic between the scales: summed in double, since that decides ties.
     return (
         "double",
@@ -170,6 +202,33 @@ def mean_of(site: Site) -> Way | None:
 def _is_plain(site: Site) -> bool:
     """Eight bits with one scale: onnxruntime has a kernel for it."""
     return all(t.dtype.bytes == 1 and t.quant is not None for t in (site.inputs[0].tensor, site.result))
+
+
+def _is_global(site: Site) -> bool:
+    return isinstance(site.op, AvgPool2d) and is_global(site.op, site.shapes[0])
+
+
+def _sums_columns(site: Site) -> bool:
+    """Whether the average is one of stored bytes, summed up as real numbers, column by column."""
+    if not isinstance(site.op, AvgPool2d) or not sums_columns(site.op):
+        return False
+    is_bare = isinstance(activation_of(site), Clamp | None)
+    return (
+        site.arithmetic is Arithmetic.ONNX
+        and site.is_quantised
+        and is_bare
+        and _is_plain(site)
+        and not _is_global(site)
+    )
+
+
+def _global_mean(site: Site, activation: Clamp | None) -> str:
+    """An integer sum, scaled once."""
+    x, y = site.inputs[0].tensor.quant, site.result.quant
+    assert x is not None and y is not None
+    count = prod(site.shapes[0][1:3])
+    scale = np.float32(x.scale[0]) / (np.float32(y.scale[0]) * np.float32(count))
+    return rounded_even(site, f"(float)({plus_number('total', -count * x.zero[0])}) * {number(scale)}", activation)
 
 
 def _pooled(site: Site, activation: Clamp | None) -> str:

@@ -150,7 +150,7 @@ def is_pooled(site: Site, op: Reduce) -> bool:
     tensors = (site.inputs[0].tensor, site.result)
     is_plain = all(t.dtype.bytes == 1 and t.quant is not None and not t.quant.is_per_channel for t in tensors)
     over_image = len(site.shapes[0]) == 4 and {axis % 4 for axis in op.axes} == {1, 2}
-    return is_plain and over_image and op.kind is ReduceKind.MEAN and site.arithmetic is Arithmetic.ONNX
+    return is_plain and over_image and op.kind is ReduceKind.MEAN and site.arithmetic is not Arithmetic.TFLITE
 
 
 def pooled(site: Site, op: Reduce, y: Stream) -> Fold:

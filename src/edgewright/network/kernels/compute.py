@@ -28,7 +28,7 @@ def compute(op: Op, out: Region, operands: Sequence[Operand], result: Tensor, ar
     elif arithmetic is Arithmetic.TFLITE:
         values = compute_tflite(op, out, operands, result)
     else:
-        values = compute_onnx(op, out, operands, result)
+        values = compute_onnx(op, out, operands, result, arithmetic)
     assert values.shape == out.shape, f"{op}: {values.shape} for {out}"
     return values.astype(result.dtype.numpy, copy=False)
 

@@ -1,7 +1,10 @@
 """Quantised layers with onnxruntime's arithmetic: integer sums, float32 scales, round half to even.
 
-Each formula is that of the CPU kernel of the same name, down to whether the zero point is added before or after
-rounding, which decides ties. Layers without such a kernel run in float32 between the scales, as they do there.
+Products and global means are summed in integers; other layers run in float32 between the scales, which is what a QDQ
+file says and what onnxruntime computes without its optimisations, on every machine. With them it turns sums, products
+and averages into kernels of its own, which round ties otherwise, and not alike on all processors. Where a file itself
+asks for such kernels (`Arithmetic.QLINEAR`) the formulas are theirs, as on x86-64: the zero point is part of the number
+that is rounded.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..network import Arithmetic
 from ..operators import (
     Activation,
     ArgMax,
@@ -41,7 +45,7 @@ from ..operators import (
     Tile,
     Transpose,
 )
-from ..region import Region
+from ..region import Region, Shape
 from ..tensor import Array, DType, Tensor
 from .linear import matrix_product
 from .operand import Kernel, Operand
@@ -54,29 +58,35 @@ from .table import KERNELS
 from .windows import conv_accumulate, tap_counts, taps, transpose_conv_accumulate, window_input
 
 
-def compute_onnx(op: Op, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def compute_onnx(
+    op: Op, out: Region, operands: Sequence[Operand], result: Tensor, arithmetic: Arithmetic = Arithmetic.ONNX
+) -> Array:
     """The region of the output, as onnxruntime's CPU kernels give it."""
     activation: Activation | None = getattr(op, "activation", None)
     if isinstance(activation, Clamp):
         bare: Op = replace(op, activation=None)  # type: ignore[arg-type]
-        return clamped(activation, compute_onnx(bare, out, operands, result), result)
-    if activation is None and has_integer_kernel(op, [operand.tensor for operand in operands], result):
+        return clamped(activation, compute_onnx(bare, out, operands, result, arithmetic), result)
+    tensors = [operand.tensor for operand in operands]
+    if activation is None and has_integer_kernel(op, tensors, result, arithmetic):
+        if isinstance(op, AvgPool2d) and arithmetic is Arithmetic.QLINEAR:
+            return _qlinear_average(op, out, operands, result)
         return QUANTISED[type(op)](op, out, operands, result)
     if activation is None and _only_moves(op, operands, result):
         return KERNELS[type(op)](op, out, operands, result)
     return _in_float(op, out, operands, result)
 
 
-def has_integer_kernel(op: Op, tensors: Sequence[Tensor], result: Tensor) -> bool:
+def has_integer_kernel(op: Op, tensors: Sequence[Tensor], result: Tensor, arithmetic: Arithmetic) -> bool:
     """Whether the layer is computed on stored integers: a formula of ours exists, and the tensors fit it."""
     if type(op) not in QUANTISED or any(tensor.dtype.is_float for tensor in tensors):
         return False
+    is_qlinear = arithmetic is Arithmetic.QLINEAR
     match op:
         case Conv2d() | ConvTranspose2d() | Dense() | MatMul():
             return all(tensor.quant is not None for tensor in tensors[:2])
         case Binary(kind):
             kernel = kind in (BinaryKind.ADD, BinaryKind.MUL)
-            return kernel and all(_is_plain(tensor) for tensor in (*tensors, result))
+            return is_qlinear and kernel and all(_is_plain(tensor) for tensor in (*tensors, result))
         case Reduce(axes=axes, kind=kind):
             pooled = kind is ReduceKind.MEAN and len(tensors[0].shape) == 4 and {a % 4 for a in axes} == {1, 2}
             return pooled and _is_plain(tensors[0]) and _is_plain(result)
@@ -188,6 +198,37 @@ def _saturated_whole(steps: Array, result: Tensor) -> Array:
 
 
 def avg_pool2d(op: AvgPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    """A float32 mean of real numbers, in the order in which AveragePool sums them up (see `sums_columns`).
+
+    An average of the whole image counts as a global one.
+    """
+    x = operands[0]
+    if is_global(op, x.shape):
+        return global_average(op, out, operands, result)
+    image = window_input(op, out, replace(x, data=real(x)), 0.0)
+    sums = np.zeros((op.kernel[1] if sums_columns(op) else 1, *out.shape), np.float32)
+    for _, kx, view in taps(op, op.kernel, image, out.shape[1:3]):
+        sums[kx if sums_columns(op) else 0] += view
+    total, *others = sums
+    for column in others:
+        total += column
+    return stored(total / tap_counts(op, out, x.shape[1:3]).astype(np.float32), out, result)
+
+
+def sums_columns(op: AvgPool2d) -> bool:
+    """Whether onnxruntime adds up each column of a window, then the columns; if not, it goes tap by tap, row by row.
+
+    The last bit of the mean depends on it, and with it ties between two steps.
+    """
+    return op.stride[1] <= 2
+
+
+def is_global(op: AvgPool2d, shape: Shape) -> bool:
+    """Whether the one window of a pool is the whole image."""
+    return op.kernel == shape[1:3] and op.pads == (0, 0, 0, 0)
+
+
+def _qlinear_average(op: AvgPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     """QLinearAveragePool: a float32 mean, tap by tap; the zero point is part of the number that is rounded."""
     x = operands[0]
     image = window_input(op, out, replace(x, data=real(x)), 0.0)
@@ -202,12 +243,29 @@ def _finish_mean(
     op: Reduce, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor
 ) -> Array:
     """QLinearGlobalAveragePool: an integer sum, scaled once. The zero point is taken off it at the end."""
-    count, every = terms(op, x), Region.whole(x.shape)
+    return _scaled_mean(total, terms(op, x), x, out, result)
+
+
+def _scaled_mean(total: Array, count: int, x: Tensor, out: Region, result: Tensor) -> Array:
+    every = Region.whole(x.shape)
     steps = (total - count * int(zero_of(x, every))).astype(np.float32)
     return saturated(steps * (scale_of(x, every) / (scale_of(result, out) * np.float32(count))), out, result)
 
 
 mean = Summing(sum_axes, _finish_mean)
+
+
+def _sum_image(op: AvgPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    return operands[0].data.sum(axis=(1, 2), keepdims=True, dtype=np.int64)
+
+
+def _finish_average(
+    op: AvgPool2d, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor
+) -> Array:
+    return _scaled_mean(total, x.shape[1] * x.shape[2], x, out, result)
+
+
+global_average = Summing(_sum_image, _finish_average)
 
 
 def concat(op: Concat, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:

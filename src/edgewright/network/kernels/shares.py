@@ -42,8 +42,12 @@ _TFLITE: Mapping[type, Summing] = {
     Reduce: tflite_lines.sum_or_mean,
     AvgPool2d: tflite_images.avg_pool2d,
 }
-# onnxruntime averages pools in float32, tap by tap: no integer sum gives its last bit.
-_ONNX: Mapping[type, Summing] = {Conv2d: onnx_quant.conv2d, Dense: onnx_quant.dense, Reduce: onnx_quant.mean}
+_ONNX: Mapping[type, Summing] = {
+    Conv2d: onnx_quant.conv2d,
+    Dense: onnx_quant.dense,
+    Reduce: onnx_quant.mean,
+    AvgPool2d: onnx_quant.global_average,  # of other windows there are no shares
+}
 _RANGES = {DType.INT8: (-128, 127), DType.UINT8: (0, 255)}
 _MOST = (1 << 31) - 1
 
@@ -84,7 +88,7 @@ def finish_shares(
     total = sums.astype(np.float32 if result.dtype is DType.FLOAT32 else np.int64)  # a copy: kernels overwrite it
     values = kernel.finish(op, Region.whole(result.shape), total, tensors[0], others, result)
     activation = getattr(op, "activation", None)
-    if arithmetic is Arithmetic.ONNX and result.quant is not None and activation is not None:
+    if arithmetic is not Arithmetic.TFLITE and result.quant is not None and activation is not None:
         values = clamped(activation, values, result)
     return np.asarray(values).astype(result.dtype.numpy, copy=False)
 
@@ -97,8 +101,10 @@ def _kernel(op: Op, tensors: Sequence[Tensor], result: Tensor, arithmetic: Arith
         return None
     if arithmetic is Arithmetic.TFLITE:
         return _TFLITE.get(type(op))
+    if isinstance(op, AvgPool2d) and arithmetic is Arithmetic.QLINEAR:
+        return None  # averages in float32, tap by tap: no integer sum gives its last bit
     is_exact = isinstance(getattr(op, "activation", None), Clamp | None)
-    return _ONNX.get(type(op)) if is_exact and has_integer_kernel(op, tensors, result) else None
+    return _ONNX.get(type(op)) if is_exact and has_integer_kernel(op, tensors, result, arithmetic) else None
 
 
 def _is_narrow(tensor: Tensor) -> bool:

@@ -11,6 +11,7 @@ from math import prod
 
 import numpy as np
 
+from ..network import Arithmetic
 from ..operators import (
     Binary,
     BinaryKind,
@@ -225,6 +226,7 @@ def qgemm(node: Node) -> Value:
 
 
 def _qlinear_binary(kind: BinaryKind, node: Node) -> Value:
+    node.context.builder.arithmetic = Arithmetic.QLINEAR
     a, b = _stored(node, 0), _stored(node, 3)
     dtype, quant = _result(node, 6, 7)
     broadcast_shape([node.shape(a), node.shape(b)])
@@ -267,6 +269,7 @@ def qlinear_global_average_pool(node: Node) -> Value:
 def qlinear_average_pool(node: Node) -> Value:
     if node.flag("channels_last"):
         raise node.unsupported("channels_last is not supported")
+    node.context.builder.arithmetic = Arithmetic.QLINEAR
     dtype, quant = _result(node, 3, 4)
     return averaging(node, _stored(node, 0), dtype, quant)
 

@@ -68,7 +68,7 @@ def quantise_layers(network: Network) -> Network:
 
     TFLite files say so themselves, and mean float where they write float: they are left alone.
     """
-    if network.arithmetic is not Arithmetic.ONNX:
+    if network.arithmetic is Arithmetic.TFLITE:
         return network
     draft = Draft(network)
     for layer in draft.walk():
