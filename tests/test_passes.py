@@ -125,11 +125,13 @@ def test_computed_constants_are_folded_unless_huge() -> None:
     assert sorted(ops(after)) == ["Binary", "Clamp", "Reduce"]
 
 
-def test_an_output_is_never_folded_away() -> None:
+def test_an_output_that_depends_on_no_input_is_a_constant_under_its_name() -> None:
     b = Literal()
     b.input("x", (3,))
-    network = b.build([b.binary(ADD, b.constant("a", b.floats(3)), 1.0, "y")])
-    assert ops(run(network)) == ["Binary"]
+    a = b.floats(3)
+    network = run(b.build([b.binary(ADD, b.constant("a", a), 1.0, "y")]))
+    assert ops(network) == [] and network.outputs == ("y",)
+    np.testing.assert_array_equal(network.constants["y"], a + np.float32(1))
 
 
 # Identities

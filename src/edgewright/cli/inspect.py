@@ -88,7 +88,7 @@ def _layers(network: Network, most: int) -> Table:
             str(index),
             shown(layer.name),
             shown(words.operator(layer.op, network.shapes(layer))),
-            f"{'x'.join(map(str, tensor.shape))} {tensor.dtype.value}",
+            f"{'x'.join(map(str, tensor.shape)) or 'scalar'} {tensor.dtype.value}",
             words.count(tensor.bytes),
             words.count(weights) if weights else "",
             words.rounded_count(macs) if macs else "",

@@ -58,6 +58,22 @@ class TileText(click.ParamType["Tile"]):
             self.fail(str(error), param, ctx)
 
 
+class Alignment(click.ParamType[int]):
+    """A power of two up to the largest that a plan takes."""
+
+    name = "alignment"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        from ..memory.planner import checked_alignment
+
+        try:
+            return checked_alignment(int(value))
+        except ValueError:
+            self.fail(f"'{value}' is no whole number", param, ctx)
+        except EdgewrightError as error:
+            self.fail(str(error), param, ctx)
+
+
 pull_option = click.option(
     "--pull-input",
     "--pull-rows",
@@ -105,7 +121,10 @@ _OPTIONS = (
     pull_option,
     click.option("--plain", is_flag=True, help="Best order and layout only: no buffers shared or overlapping."),
     click.option(
-        "--alignment", type=click.IntRange(1, 4096), help="Of every offset.  [default: the board's, or 4]"
+        "--alignment",
+        type=Alignment(),
+        metavar="1|2|4|...",
+        help="Of every offset, a power of two; elements are always aligned.  [default: the board's, or 4]",
     ),
 )
 

@@ -95,7 +95,15 @@ def header(prefix: str, plan: Plan, network: Network, names: Parameters, options
     ]
     if functions:
         c.lines += ["", "/* Where inputs and outputs lie in it. */", *functions]
-    c.lines += ["#endif", "", "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard}_H */"]
+    c.line("#endif")
+    stored = [
+        f"const {C_TYPES[network.tensors[name].dtype.value]} *{prefix}_output_{parameter}(void);"
+        for name, parameter in names.outputs.items()
+        if name in network.constants
+    ]
+    if stored:
+        c.lines += ["", "/* Outputs that are the same for every input, in flash. */", *stored]
+    c.lines += ["", "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard}_H */"]
     return c.text()
 
 

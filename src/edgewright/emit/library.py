@@ -168,11 +168,16 @@ class _Schedule:
 
     def _copy_out(self, c: Source, name: str) -> None:
         place, parameter = self.place(name), self.parameters.outputs[name]
-        if name in self.network.constants:
-            pointer = self.unit.constants.add(self.network.constants[name], f"output {name}")
-            place = replace(place, pointer=pointer)
+        if place.is_constant:
+            with c.block(f"if ({parameter})"):
+                _copy(c, replace(place, pointer=self.stored_output(name)), _dense(place.tensor, parameter))
+            return
         with c.block(f"if ({parameter} && {parameter} != {place.pointer})"):
             _copy(c, place, _dense(place.tensor, parameter))
+
+    def stored_output(self, name: str) -> str:
+        """The array that holds an output which depends on no input."""
+        return self.unit.constants.add(self.network.constants[name], f"output {name}")
 
     def _stage(self, c: Source, index: int, stage: Stage) -> None:
         """The body, between the beginning of running sums and their end as output."""
@@ -419,4 +424,9 @@ def schedule_file(unit: Unit, schedule: _Schedule, body: Source) -> str:
             with c.block(f"{place.ctype} *{prefix}_{way}_{parameter}(void)"):
                 c.line(f"return ({place.ctype} *)(void *)({arenas[place.memory or '']} + {place.first});")
     c.line("#endif")
+    for name, parameter in schedule.public.outputs.items():
+        if name in schedule.network.constants:
+            c.line()
+            with c.block(f"const {schedule.place(name).ctype} *{prefix}_output_{parameter}(void)"):
+                c.line(f"return {schedule.stored_output(name)};")
     return renamed(c.text(), prefix)

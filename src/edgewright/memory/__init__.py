@@ -3,7 +3,7 @@
 from .fit import Fit, critical_buffers, fit
 from .layout import Item, LayoutProblem, Placement, conflicts, place_optimal
 from .ordering import Order, OrderProblem, Store, order
-from .planner import plan
+from .planner import checked_alignment, plan
 from .problems import PLAIN, Techniques
 from .views import with_copies
 from .ways import Way, even_ends
@@ -19,6 +19,7 @@ __all__ = [
     "Store",
     "Techniques",
     "Way",
+    "checked_alignment",
     "conflicts",
     "critical_buffers",
     "even_ends",

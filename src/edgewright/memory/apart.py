@@ -55,7 +55,7 @@ def moved_apart(solution: Solution) -> Solution:
                 dropped.append(pair)
     if best is None:
         return solution
-    placement = replace(solution.placement, offsets=best.offsets)
+    placement = replace(solution.placement, offsets=best.offsets, peak=best.peak)
     return replace(solution, placement=placement)
 
 

@@ -6,7 +6,21 @@ from collections.abc import Mapping
 
 from ..network import Region
 from ..network.operators import Concat
-from ..program import ROWS, Buffer, Item, Loop, Plan, Program, Saving, Stage, Step, Sweep, View, check
+from ..program import (
+    ROWS,
+    Buffer,
+    Item,
+    Loop,
+    Plan,
+    Program,
+    Saving,
+    Stage,
+    Step,
+    Sweep,
+    View,
+    arena_sizes,
+    check,
+)
 from .apart import Solution
 from .kept import view_of
 from .problems import Work
@@ -35,13 +49,14 @@ def assemble(
     sweeps = _sweeps(solution, memories)
     stages = tuple(Stage(work.tasks[s].name, _body(work, s, sweeps[s])) for s in solution.order.steps)
     program = check(Program(network, stages), [*work.views.free, *work.views.in_place])
+    peak = sum(arena_sizes(buffers, work.alignment).values())
     return Plan(
         program=program,
         free=tuple(layer.name for layer in network.layers if layer.name in work.views.free),
         buffers=tuple(sorted(buffers, key=lambda b: (b.first, b.offset, b.name))),
         views={name: _view(work, name, place) for name, place in work.views.places.items()},
         alignment=work.alignment,
-        peak_bytes=solution.peak,
+        peak_bytes=peak,
         bound_bytes=bound,
         flash_bytes=network.weight_bytes,
         macs_plain=network.total_macs,

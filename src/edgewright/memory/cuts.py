@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..program import sums_bytes
+from ..network import Layer
+from ..program import ROWS, sums_bytes
 from .layout.problem import align_up
 from .overlap import Distance, most_shared, plane_scratch
 from .problems import Work
@@ -130,10 +131,12 @@ class Cuts:
     def _saved_by_planes(self, at: int) -> int:
         """Bytes that a depthwise layer saves by working in place, channel by channel."""
         layer = self.layers[at]
-        x, y = self.views.places[layer.inputs[0]].root if self.fits[at] else "", layer.output
-        if not self.work.techniques.planes or x not in self.spans or self.spans[x][1] != at:
+        x, y = layer.inputs[0], layer.output
+        if not self.work.techniques.planes or not self.fits[at] or x in self.network.constants:
             return 0
-        kept = x in (*self.network.inputs, *self.network.outputs) or x != layer.inputs[0]
+        if self.views.places[x].root != x or self.spans[x][1] != at:
+            return 0
+        kept = x in (*self.network.inputs, *self.network.outputs)
         scratch = None if kept else plane_scratch(self.network, layer, x, self.work.alignment)
         return 0 if scratch is None or y not in self.work.stores else max(0, self.size(y) - scratch)
 
@@ -190,11 +193,15 @@ class Cuts:
                     window = trace.window(root, rolling[root], self.work.alignment)
                     memory += window
                     least += window
-            rows = self.network.tensors[layer.inputs[0]].shape[1]
-            effort += (rows - 1) * (weights_read(self.network, layer) + STEP_COST)
+            effort += (self._rows(layer) - 1) * (weights_read(self.network, layer) + STEP_COST)
             needed = memory + max(handed.values(), default=0) - self._trailing(trace, first, last)
             found.append(Cut(first, last, needed, effort, Way(tuple(self.names[first:last]))))
         return found, least
+
+    def _rows(self, layer: Layer) -> int:
+        """Rows that the layer goes through: of the first image that it reads at run time, else of its output."""
+        shapes = [self.network.tensors[name].shape for name in (*self.network.activations(layer), layer.output)]
+        return next((shape[ROWS] for shape in shapes if len(shape) == 4), 1)
 
     def narrow(self, root: str) -> int:
         """Bytes of a few pixels of a row."""

@@ -46,9 +46,8 @@ def checked_ways(
 
 def _check(network: Network, way: Way, free: Collection[str], pulled: Collection[str]) -> None:
     _check_enclosed(network, way, free)
-    last = sinks(network, way.layers, free)
     if way.by_rows:
-        _check_rows(network, way, free, last)
+        check_rows(network, way, free)
     axes = [axis for axis, _ in way.tiles]
     if len(set(axes)) < len(axes) or not set(axes) <= set(AXES):
         raise InputError(f"tiles of '{way.name}': each axis once, out of {sorted(AXES)} (rows, columns, channels)")
@@ -84,7 +83,9 @@ def _check_enclosed(network: Network, way: Way, free: Collection[str]) -> None:
                 inside.add(layer.name)
 
 
-def _check_rows(network: Network, way: Way, free: Collection[str], last: Collection[str]) -> None:
+def check_rows(network: Network, way: Way, free: Collection[str]) -> None:
+    """An error that names the first layer which cannot run row by row with the others."""
+    last = sinks(network, way.layers, free)
     for name in way.layers:
         layer = network.by_name[name]
         if streamable(network, layer, free):
@@ -111,6 +112,8 @@ def _check_axis(network: Network, way: Way, tiles: Tiles) -> None:
         tensor = network.tensors[layer.inputs[0] if step.share else layer.output]
         if tiles.axis != CHANNELS and len(tensor.shape) != 4:
             raise InputError(f"layer '{layer.name}' cannot be cut along {what}: its output is no image")
+        if not tensor.shape:
+            raise InputError(f"layer '{layer.name}' cannot be cut along {what}: its output is a single number")
     size = Tiling(network, tiles).driven_size
     ends = tiles.ends
     rising = all(a < b for a, b in zip((0, *ends), ends, strict=False))

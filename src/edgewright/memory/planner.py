@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from ..errors import Infeasible
+from ..errors import Infeasible, InputError
 from ..network import Network
 from ..platform import Board
 from ..program import Plan, Saving
@@ -20,6 +20,8 @@ from .solving import solve
 from .streamed import carried, named, phased
 from .views import no_views
 from .ways import Way
+
+MOST_ALIGNMENT = 4096
 
 
 def plan(
@@ -103,9 +105,19 @@ def pulled_inputs(network: Network) -> tuple[tuple[str, int], ...]:
 
 
 def alignment_of(network: Network, board: Board | None, wanted: int | None) -> int:
-    """What every offset is a multiple of: the target's word, and no less than the largest element."""
+    """What every offset is a multiple of: a power of two, the target's word, and no less than the largest element."""
+    word = checked_alignment(wanted) if wanted is not None else board.alignment if board else 4
     widest = max((t.dtype.bytes for t in network.tensors.values() if t.name not in network.constants), default=1)
-    return max(wanted or (board.alignment if board else 4), widest)
+    return max(word, widest)
+
+
+def checked_alignment(wanted: int) -> int:
+    """The alignment itself; an error where addresses cannot be multiples of it."""
+    if not 1 <= wanted <= MOST_ALIGNMENT or wanted & (wanted - 1):
+        raise InputError(
+            f"buffers cannot be aligned to {wanted} bytes: give a power of two from 1 to {MOST_ALIGNMENT}, such as 4"
+        )
+    return wanted
 
 
 def _home(board: Board | None, peak: int) -> str:

@@ -121,7 +121,7 @@ class Work:
         for name in pulled:  # rows come in while the layer runs, and none outlives it
             writers[name] = readers[name]
         inputs = {places[name].root for name in self.network.inputs if name not in pulled}
-        outputs = {places[name].root for name in self.network.outputs}
+        outputs = {places[name].root for name in self.network.outputs if name in places}
         return {
             root: Store(
                 root,
@@ -300,7 +300,7 @@ def relaxed_problem(network: Network, techniques: Techniques, alignment: int) ->
     for name in pulled:
         touched[name] = (touched[name][1], touched[name][1])
     given = {n for t in network.inputs if t not in pulled for n, _ in pieces[t]}
-    wanted = {n for t in network.outputs for n, _ in pieces[t]}
+    wanted = {n for t in network.outputs if t in pieces for n, _ in pieces[t]}
     index = {name: i for i, name in enumerate(sizes)}
     stores = tuple(
         Store(name, size, tuple(touched[name][0]), tuple(touched[name][1]), name in given, name in wanted)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from ..network import Network
+from ..program.shares import SUM_BYTES
 from .apart import Solution
 from .legal import checked_ways, known_layers
 from .ordering import order
@@ -63,7 +64,9 @@ def _streamed(
         read = {name for layer in chosen for name in network.by_name[layer].inputs}
         views = with_planes(network, views, alignment, {*dict(techniques.pulled), *read})
     parts = tuple(stretch(network, views, narrowed(network, views, way)) for way in ways)
-    work = Work(network, views, techniques, alignment, parts)
+    # Running sums have 32 bits, and lie in words even where everything else is bytes.
+    words = max(alignment, SUM_BYTES) if any(part.sums for part in parts) else alignment
+    work = Work(network, views, techniques, words, parts)
     return _comfortable(place(work, order(work.order_problem())))
 
 

@@ -384,7 +384,8 @@ def _span(network: Network, views: Views, steps: Sequence[Step], members: Sequen
 def inner_roots(network: Network, views: Views, layers: Collection[str]) -> Mapping[str, tuple[str, ...]]:
     """The roots that are written and read by these layers alone, with the tensors in each."""
     inside = {*layers, *views.free}
-    outer = {views.places[name].root for name in (*network.inputs, *network.outputs)}
+    ends = (name for name in (*network.inputs, *network.outputs) if name not in network.constants)
+    outer = {views.places[name].root for name in ends}
     for layer in network.layers:
         if layer.name not in inside:
             outer.update(views.places[name].root for name in (*network.activations(layer), layer.output))

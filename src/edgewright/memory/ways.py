@@ -49,7 +49,10 @@ def body_of(network: Network, way: Way, free: Collection[str]) -> tuple[Stream |
     """The way as items of a program; layers must be listed so that producers come first."""
     last = sinks(network, way.layers, free)
     axes = {axis for axis, _ in way.tiles}
-    summing = {name for name in last if sums_up(network, network.by_name[name], way, axes, free)}
+    read = read_inside(network, way.layers, free)
+    summing = {
+        name for name in last if name not in read and sums_up(network, network.by_name[name], way, axes, free)
+    }
     steps = [_first(network, way, name, name in summing) for name in way.layers]
     body: tuple[Stream | Tiles | Step, ...]
     body = (Stream(_units(network, way, steps, last), last),) if way.by_rows else tuple(steps)
@@ -66,6 +69,21 @@ def sums_up(network: Network, layer: Layer, way: Way, axes: Collection[int], fre
         return _is_made_by(network, layer.inputs[0], {*way.layers, *free} - {layer.name}, free)
     along = {axis for axis in (*axes, *((ROWS,) if way.by_rows else ())) if axis != CHANNELS}
     return bool(along & set(summed)) and rank == 4
+
+
+def read_inside(network: Network, layers: Iterable[str], free: Collection[str]) -> set[str]:
+    """The layers whose output others of these layers read, directly or through layers that execute nothing."""
+    inside = set(layers)
+    sources: dict[str, tuple[str, ...]] = {}  # of each tensor: the layers of the stretch that it is read from
+    found: set[str] = set()
+    for layer in network.layers:
+        made = tuple(dict.fromkeys(name for x in layer.inputs for name in sources.get(x, ())))
+        if layer.name in inside:
+            found.update(made)
+            sources[layer.output] = (layer.name,)
+        elif layer.name in free and made:
+            sources[layer.output] = made
+    return found
 
 
 def _is_made_by(network: Network, name: str, layers: Collection[str], free: Collection[str]) -> bool:
@@ -110,7 +128,7 @@ def _units(network: Network, way: Way, steps: Sequence[Step], last: Sequence[str
     depth: dict[str, int] = {}  # layers that a row of each tensor has come through
     for step in steps:
         layer = network.by_name[step.layer]
-        fitting = [name for name in network.activations(layer) if name in ends and _hands_on(network, name, layer)]
+        fitting = [name for name in network.activations(layer) if name in ends and _hands_on(network, name, step)]
         fitting = [name for name in fitting if ends[name][-1].layer not in last]
         depth[layer.output] = 1 + max((depth.get(name, 0) for name in network.activations(layer)), default=0)
         # What has come the longest way is there last; what waits for it is better computed before.
@@ -133,15 +151,17 @@ def _rows_region(network: Network, step: Step) -> Region:
     return step.share if sums_rows and step.share else step.region
 
 
-def _hands_on(network: Network, name: str, reader: Layer) -> bool:
-    """Whether the reader alone reads the tensor, and for each pixel just the one at the same place."""
-    if network.sole_reader(name) is not reader:
+def _hands_on(network: Network, name: str, reading: Step) -> bool:
+    """Whether the step's layer alone reads the tensor, and for each pixel just the one at the same place."""
+    if network.sole_reader(name) is not network.by_name[reading.layer]:
         return False
-    return all(_is_in_step(network, reader, name, axis) for axis in (ROWS, COLUMNS))
+    return all(_is_in_step(network, reading, name, axis) for axis in (ROWS, COLUMNS))
 
 
-def _is_in_step(network: Network, reader: Layer, name: str, axis: int) -> bool:
-    if name == reader.inputs[0] and axis in summed_axes(network, reader):
+def _is_in_step(network: Network, reading: Step, name: str, axis: int) -> bool:
+    """Whether index i along the axis is all that is read for index i; what is summed up is taken in as it comes."""
+    reader = network.by_name[reading.layer]
+    if reading.share is not None and name == reader.inputs[0] and axis in summed_axes(network, reader):
         return True
     rows = rows_needed(network, reader, name, axis)
     return rows is not None and all(row == (i, i + 1) for i, row in enumerate(rows))

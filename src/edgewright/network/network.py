@@ -94,8 +94,9 @@ class Network:
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of all constants that a layer reads at run time."""
+        """Bytes of all constants that a layer reads at run time, or that are outputs themselves."""
         used = {name for layer in self.layers for name in layer.inputs if name in self.constants}
+        used |= {name for name in self.outputs if name in self.constants}
         return sum(self.tensors[name].bytes for name in used)
 
     def with_layers(

@@ -33,7 +33,7 @@ class Reference:
         for name in self.network.inputs:
             if name not in inputs:
                 raise InputError(f"no value for input '{name}'; given are {sorted(inputs)}")
-            theirs[name] = np.ascontiguousarray(to_file_layout(self.network, name, inputs[name]))
+            theirs[name] = np.asarray(to_file_layout(self.network, name, inputs[name]), order="C")
         outputs = self.runtime.run(theirs)
         return {name: to_our_layout(self.network, name, outputs[name]) for name in self.network.outputs}
 

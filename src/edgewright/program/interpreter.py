@@ -63,9 +63,13 @@ class Interpreter:
                     self.memories[buffer.memory][buffer.offset : buffer.end] = self.poison
             self._run_stage(stage)
             self._poison_dead(index)
-        return {
-            name: self._load(name, Region.whole(self.network.tensors[name].shape)) for name in self.network.outputs
-        }
+        return {name: self._result(name) for name in self.network.outputs}
+
+    def _result(self, name: str) -> Array:
+        """An output as it lies in memory; one that depends on no input is a constant."""
+        if name in self.network.constants:
+            return self.network.constants[name]
+        return self._load(name, Region.whole(self.network.tensors[name].shape))
 
     def _run_stage(self, stage: Stage) -> None:
         for name in stage.summing:
@@ -106,8 +110,9 @@ class Interpreter:
                 self._spoil(step, which, name, needed, data)
             operands.append(Operand(data, needed, self.network.tensors[name]))
         if step.share is not None:
-            sums = self._sums(step.layer)[step.region.slices]
-            sums += add_share(layer.op, step.region, operands, result, self.network.arithmetic)
+            self._sums(step.layer)[step.region.slices] += add_share(
+                layer.op, step.region, operands, result, self.network.arithmetic
+            )
             return
         value = compute(layer.op, step.region, operands, result, self.network.arithmetic)
         assert value.shape == step.region.shape, layer
@@ -150,7 +155,7 @@ class Interpreter:
         if layer.op.grain is Grain.ELEMENT and same and needed == step.region:
             return  # each element is read just before it is overwritten
         if layer.op.grain is Grain.WHOLE and step.sweep is not Sweep.CHANNELS:
-            times = np.zeros(1, dtype=np.int64)
+            times = np.zeros((), dtype=np.int64)
             read_at = np.broadcast_to(times, needed.shape)
             write_at = np.broadcast_to(times, step.region.shape)
         else:

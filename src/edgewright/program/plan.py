@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -103,11 +103,7 @@ class Plan:
     @cached_property
     def arenas(self) -> Mapping[str, int]:
         """Bytes used of each memory, in whole words."""
-        sizes: dict[str, int] = {}
-        for buffer in self.buffers:
-            end = -(-buffer.end // self.alignment) * self.alignment
-            sizes[buffer.memory] = max(sizes.get(buffer.memory, 0), end)
-        return sizes
+        return arena_sizes(self.buffers, self.alignment)
 
     def live(self, stage: int) -> tuple[Buffer, ...]:
         return tuple(b for b in self.buffers if b.first <= stage <= b.last)
@@ -126,6 +122,15 @@ class Plan:
     def live_bytes(self) -> tuple[int, ...]:
         """Bytes in use at each stage, over all memories."""
         return tuple(map(sum, zip(*self.occupied.values(), strict=True)))
+
+
+def arena_sizes(buffers: Iterable[Buffer], alignment: int) -> Mapping[str, int]:
+    """Bytes that the buffers come to in each memory, in whole words."""
+    sizes: dict[str, int] = {}
+    for buffer in buffers:
+        end = -(-buffer.end // alignment) * alignment
+        sizes[buffer.memory] = max(sizes.get(buffer.memory, 0), end)
+    return sizes
 
 
 def _covered(buffers: Sequence[Buffer]) -> int:

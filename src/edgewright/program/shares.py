@@ -16,8 +16,10 @@ SUM_BYTES = 4
 def summed_axes(network: Network, layer: Layer) -> Collection[int]:
     """The axes of the layer's first input over which running sums can be kept: of 32 bits, and exact for integers."""
     tensors = [network.tensors[name] for name in layer.inputs]
-    is_fixed = all(name in network.constants for name in layer.inputs[1:])
-    if not is_fixed or not can_share(layer.op, tensors, network.tensors[layer.output], network.arithmetic):
+    is_fixed = [name in network.constants for name in layer.inputs]
+    if is_fixed[0] or not all(is_fixed[1:]):
+        return ()
+    if not can_share(layer.op, tensors, network.tensors[layer.output], network.arithmetic):
         return ()
     return share_axes(layer.op, network.shapes(layer)).keys()
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import InputError
 from ..memory import Techniques, Way, even_ends
-from ..memory.legal import known_layers
+from ..memory.legal import check_rows, known_layers
 from ..memory.streamed import loose_work
 from ..memory.ways import CHANNELS, COLUMNS, Cut, body_of
 from ..network import Network
@@ -88,6 +88,8 @@ def tile_way(network: Network, tile: Tile) -> Way:
         )
     cuts = tuple((AXES[name], (count,)) for name, count in tile.parts)
     way = Way(layers, cuts, by_rows=tile.by_rows)
+    if way.by_rows:
+        check_rows(network, way, free)
     return replace(way, tiles=_measured(network, way, free))
 
 
@@ -103,8 +105,9 @@ def _measured(network: Network, way: Way, free: set[str]) -> tuple[Cut, ...]:
 
 
 def _even(network: Network, way: Way, tiles: Tiles, count: int) -> tuple[int, ...]:
-    if tiles.axis != CHANNELS and any(_rank(network, step.layer) != 4 for step in tiles.steps if not step.share):
-        return (count,)  # no image: refused where ways are checked, by the layer's name
+    ranks = [_rank(network, step.layer) for step in tiles.steps if not step.share]
+    if any(rank != 4 for rank in ranks) if tiles.axis != CHANNELS else 0 in ranks:
+        return (count,)  # no image, or a single number: refused where ways are checked, by the layer's name
     size = Tiling(network, tiles).driven_size
     if count > size:
         what = {axis: name for name, axis in AXES.items() if name != STRIPES}[tiles.axis]

@@ -128,6 +128,8 @@ class Candidates(Cuts):
         begin = last - 1
         while begin > self.earliest(last):
             layer = self.layers[begin - 1]
+            if not self.network.tensors[layer.output].shape:
+                break  # a single number has no axis to cut
             if shape.by_rows and not self.fits[begin - 1]:
                 break
             if CHANNELS not in shape.axes and len(self.network.tensors[layer.output].shape) != 4:

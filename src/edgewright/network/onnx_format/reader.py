@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 from pathlib import Path
 
 import onnx
@@ -237,11 +238,12 @@ def _bind_outputs(outputs: list[str], reader: GraphReader, scope: Scope, title: 
     if absent:
         raise Unsupported(_describe({**reader.problems, **dict.fromkeys(absent)}, title))
     for name, value in values.items():
-        if not isinstance(value, Computed):
-            raise ModelError(f"output '{name}' of '{title}' is constant: it depends on no input")
-        if value.tensor != name:  # an input, or a tensor that goes by several names
-            shape = reader.context.shape(value)
-            reader.context.builder.layer(Reshape(shape), [value.tensor], f"{name}/identity", output=name)
+        shape = reader.context.shape(value)
+        if prod(shape) == 0:
+            raise Unsupported(f"output '{name}' of '{title}' is an empty tensor {list(shape)}")
+        tensor = reader.context.operand(value)
+        if tensor != name:  # an input, a constant, or a tensor that goes by several names
+            reader.context.builder.layer(Reshape(shape), [tensor], f"{name}/identity", output=name)
     return outputs
 
 

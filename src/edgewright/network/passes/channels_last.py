@@ -240,13 +240,19 @@ def _wishes(network: Network) -> dict[str, Perm]:
         elif isinstance(layer.op, Reshape):
             before = network.tensors[layer.inputs[0]].shape
             wish = reshape_towards(wish, before, shape) or identity(len(before))
-        elif reordered(layer.op, identity(len(shape)), network.shapes(layer), exact=False) is None:
+        elif wish == identity(len(wish)) or not _passes_on(network, layer):
             continue
         if wish != identity(len(wish)):
             for name in layer.inputs:
                 if len(network.tensors[name].shape) == len(wish):
                     wishes.setdefault(name, wish)
     return wishes
+
+
+def _passes_on(network: Network, layer: Layer) -> bool:
+    """Whether the layer can be computed with its operands' axes in another order."""
+    shapes = network.shapes(layer)
+    return reordered(layer.op, identity(len(shapes[0])), shapes, exact=False) is not None
 
 
 def _by(shape: Shape) -> str:

@@ -24,7 +24,7 @@ def fold_constants(network: Network) -> Network:
     """
     draft = Draft(network)
     for layer in draft.walk():
-        if layer.output in draft.outputs or isinstance(layer.op, Dequantize):
+        if isinstance(layer.op, Dequantize):
             continue
         if all(name in draft.constants for name in layer.inputs):
             _fold(draft, layer, LIMIT)
@@ -37,7 +37,7 @@ def fold_dequantised(network: Network) -> Network:
     """Stored weights that no quantised layer took become real ones, as the layers that read them compute in float."""
     draft = Draft(network)
     for layer in draft.walk():
-        if layer.output not in draft.outputs and all(name in draft.constants for name in layer.inputs):
+        if all(name in draft.constants for name in layer.inputs):
             _fold(draft, layer, None)
     return draft.finish()
 
