@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -351,10 +352,11 @@ def test_files(tmp_path):
     text.write_text(json.dumps(to_json(graph)))
     (tmp_path / "wide.xml").write_bytes(sdf3(graph).replace("UTF-8", "UTF-16").encode("utf-16"))
     assert {read_graph(xml), read_graph(str(text)), read_sdf3(xml), read_graph(tmp_path / "wide.xml")} == {graph}
+    os.mkfifo(tmp_path / "pipe.xml")
     for path, words in [
         (tmp_path / "none.xml", "there is no file"),
         (tmp_path, "is a directory"),
-        ("/dev/null", "no regular file"),
+        (tmp_path / "pipe.xml", "no regular file"),
         ("a\0b", "cannot read"),
     ]:
         with pytest.raises(InputError, match=words):

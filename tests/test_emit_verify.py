@@ -80,7 +80,9 @@ def test_wrong_code_is_found_out(model, library, monkeypatch):
 @on_board
 def test_wrong_code_is_found_out_on_the_board_alone(model, library, monkeypatch):
     monkeypatch.setattr(verification, "_with_native", lambda figures, *_: figures)
-    with pytest.raises(EdgewrightError, match="verification failed: the code differs from onnxruntime on qemu"):
+    with pytest.raises(
+        EdgewrightError, match="verification failed: the code differs from onnxruntime on (qemu|unicorn)"
+    ):
         verify(broken(library), model.SerializeToString(), count=1)
 
 
@@ -108,8 +110,9 @@ def test_without_any_compiler_it_says_what_to_install(model, library, monkeypatc
 
 @on_host
 def test_without_an_emulator_it_says_so_and_checks_the_rest(model, library, monkeypatch):
-    monkeypatch.setattr(verification, "has_qemu", lambda _: False)
-    monkeypatch.setattr(verification, "has_unicorn", lambda: False)
+    monkeypatch.setattr("edgewright.emit.board.measured.has_qemu", lambda _: False)
+    monkeypatch.setattr("edgewright.emit.board.qemu.has_qemu", lambda _: False)
+    monkeypatch.setattr("edgewright.emit.board.measured.has_unicorn", lambda: False)
     found = verify(library, model.SerializeToString(), count=1)
     assert found.verified and found.instructions is None
     assert any("qemu-system-arm is not installed" in note for note in found.notes)
@@ -266,3 +269,15 @@ def test_writing_outside_the_arena_is_noticed(model):
     native = build(replace(library, arenas={name: size - 64}), flags=("-O0", "-std=c99"))
     with pytest.raises(AssertionError, match="outside its arena"):
         native.run(random_inputs(network, 1))
+
+
+@on_host
+def test_a_processor_that_the_emulator_lacks_is_a_note(model, monkeypatch):
+    """Unicorn has no Cortex-M55: the same sources are still checked on this machine."""
+    pytest.importorskip("unicorn")
+    monkeypatch.setattr("edgewright.emit.board.measured.has_qemu", lambda _: False)
+    network = edgewright.read_model(model)
+    library = emit(edgewright.plan(network, explain=False), TARGETS["cortex-m55"], network)
+    found = verify(library, model.SerializeToString(), count=1)
+    assert found.verified and [check.where for check in found.checks] == ["this machine"]
+    assert any("Unicorn has not the processor of mps3-an547; install QEMU" in note for note in found.notes)

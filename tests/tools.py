@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
+import tempfile
+from functools import cache
 from importlib.util import find_spec
 
 import pytest
@@ -32,7 +33,12 @@ def command(name: str) -> list[str]:
 def checking(name: str) -> list[str]:
     """The same for a look at a source file alone; Zig must have something to write."""
     found = command(name)
-    return [*found, "-fsyntax-only"] if found == [name] else [*found, "-c", "-o", os.devnull]
+    return [*found, "-fsyntax-only"] if found == [name] else [*found, "-c", "-o", f"{_folder().name}/checked.o"]
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="edgewright-")
 
 
 def compiler(name: str) -> Toolchain:
