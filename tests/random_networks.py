@@ -1,4 +1,7 @@
-"""Random small CNNs for property tests: branches, concats, slices, strides, paddings, groups; float and quantised."""
+"""Random small CNNs for property tests: branches, concats, slices, strides, paddings, groups; float and quantised.
+
+Residual sums, gates of squeeze and excite, and PReLU as exporters write it come as whole blocks.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,8 @@ class _Grower:
         """Element type and quantisation of a new activation."""
         if not self.quantised:
             return {"dtype": DType.FLOAT32}
-        return {"dtype": DType.INT8, "quant": Quant.of(self.rng.uniform(0.02, 0.1), self.int(-20, 20))}
+        scale = self.rng.uniform(0.02, 0.1) if self.int(0, 3) else 2.0 ** self.int(-6, -3)
+        return {"dtype": DType.INT8, "quant": Quant.of(scale, self.int(-20, 20))}
 
     def weights(self, shape, x: str, name: str) -> list[str]:
         """A weight constant and a bias for input x; per-channel along the first axis."""
@@ -74,6 +78,39 @@ class _Grower:
     def activation(self):
         return self.pick([None, Clamp(0.0), Clamp(0.0, 6.0)])
 
+    def residual(self, x: str, name: str) -> str:
+        """A convolution that keeps the shape, added to what it read."""
+        c = self.builder.shape(x)[3]
+        conv = Conv2d(pads=(1, 1, 1, 1), activation=self.activation())
+        weights = self.weights((c, 3, 3, c), x, f"{name}.conv")
+        y = self.builder.layer(conv, [x, *weights], f"{name}.conv", **self.format())
+        return self.builder.layer(Binary(BinaryKind.ADD, self.activation()), [x, y], name, **self.format())
+
+    def gate(self, x: str, name: str) -> str:
+        """Squeeze and excite: the image times a sigmoid made of its own mean."""
+        b, c = self.builder, self.builder.shape(x)[3]
+        mean = b.layer(Reduce((1, 2), kind=ReduceKind.MEAN), [x], f"{name}.mean", **self.format())
+        weights = self.weights((c, 1, 1, c), mean, f"{name}.conv")
+        y = b.layer(Conv2d(), [mean, *weights], f"{name}.conv", **self.format())
+        share = {"dtype": DType.INT8, "quant": Quant.of(1 / 256, -128)} if self.quantised else {}
+        y = b.layer(Unary(UnaryKind.SIGMOID), [y], f"{name}.sigmoid", **share)
+        return b.layer(Binary(BinaryKind.MUL), [x, y], name, **self.format())
+
+    def prelu(self, x: str, name: str) -> str:
+        """What is negative times a slope for each channel, in operators without a parameter."""
+        b, c = self.builder, self.builder.shape(x)[3]
+        slopes = self.rng.uniform(0.1, 0.4, (1, 1, 1, c)).astype(np.float32)
+        if self.quantised:
+            slope = b.constant(f"{name}.slope", np.rint(slopes / 0.0032).astype(np.int8), Quant.of(0.0032))
+        else:
+            slope = b.constant(f"{name}.slope", slopes)
+        positive = b.layer(Clamp(0.0), [x], f"{name}.positive", **self.format())
+        y = b.layer(Unary(UnaryKind.NEG), [x], f"{name}.neg", **self.format())
+        y = b.layer(Clamp(0.0), [y], f"{name}.relu", **self.format())
+        y = b.layer(Unary(UnaryKind.NEG), [y], f"{name}.negative", **self.format())
+        y = b.layer(Binary(BinaryKind.MUL), [y, slope], f"{name}.mul", **self.format())
+        return b.layer(Binary(BinaryKind.ADD), [positive, y], name, **self.format())
+
     def grow(self, index: int) -> None:
         b, x, name = self.builder, self.pick(self.pool), f"layer{index}"
         n, h, w, c = b.shape(x)
@@ -81,6 +118,7 @@ class _Grower:
         kinds += ["reshape", "resize", "pad"] + (
             [] if self.quantised else ["tanh", "transpose", "deconv", "blocks"]
         )
+        kinds += ["residual", "gate"] + (["prelu"] if b.arithmetic is Arithmetic.ONNX else [])
         match self.pick(kinds):
             case "conv" | "depthwise" | "pointwise" as kind:
                 groups = c if kind == "depthwise" else self.pick([g for g in (1, 2) if c % g == 0])
@@ -146,6 +184,12 @@ class _Grower:
                 y = b.layer(DepthToSpace(2), [x], name) if c % 4 == 0 else b.layer(Clamp(0.0), [x], name)
             case "resize":
                 y = b.layer(Resize((min(h * 2, 12), min(w * 2, 12))), [x], name)
+            case "residual":
+                y = self.residual(x, name)
+            case "gate":
+                y = self.gate(x, name)
+            case "prelu":
+                y = self.prelu(x, name)
             case "pad":
                 y = b.layer(Pad((0, self.int(0, 1), 1, 0), (0, 1, self.int(0, 2), 0)), [x], name)
         if np.prod(b.shape(y)) <= 4096:
