@@ -93,6 +93,7 @@ def _json(
         "fits": verdict.fits,
         "critical": list(critical),
         "techniques": {name: kind.label for name, kind in techniques(plan).items()},
+        "notes": [*plan.notes, *plan.network.notes],
         "plain_peak_bytes": plain.peak_bytes if plain else None,
         "estimate": about,
     }
@@ -113,7 +114,7 @@ def _print(plan: Plan, written: Sequence[Path], summary: Table) -> None:
     console.print(summary)
     if len(plan.savings) > 1:
         console.print(savings_table(plan))
-    for note in plan.network.notes:
+    for note in (*plan.notes, *plan.network.notes):
         console.print(f"note: {shown(note)}", style="dim")
     if written:
         console.print(f"wrote {' and '.join(map(shown, written))}", style="dim", soft_wrap=True)

@@ -55,7 +55,8 @@ def verify(
     figures = replace(predicted(library, board), reference=truth.name, notes=truth.notes)
     figures = _with_native(figures, library, cases)
     figures = _with_board(figures, library, cases, board)
-    return figures if calls_cmsis_nn(library) else _accepted(figures)
+    accepted = figures if calls_cmsis_nn(library) else _accepted(figures)
+    return _noted(accepted, *library.plan.notes)
 
 
 def predicted(library: Library, board: Board | None = None) -> Figures:
@@ -73,6 +74,7 @@ def predicted(library: Library, board: Board | None = None) -> Figures:
         ram_predicted=plan.peak_bytes,
         flash_weights=library.weight_bytes,
         layers=tuple(_cost(library, index) for index in range(len(library.stages))),
+        notes=plan.notes,
     )
 
 

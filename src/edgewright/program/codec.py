@@ -44,6 +44,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "board": plan.board,
         "plain": plan.plain,
         "searched": plan.searched,
+        "resident_bytes": plan.resident_bytes,
         "peak_bytes": plan.peak_bytes,
         "bound_bytes": plan.bound_bytes,
         "optimal": plan.optimal,
@@ -107,6 +108,7 @@ def plan_from_dict(data: Mapping[str, Any]) -> Plan:
             board=data["board"],
             plain=data["plain"],
             searched=data["searched"],
+            resident_bytes=data.get("resident_bytes"),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"the plan is damaged: {type(error).__name__} at {error}; make it anew") from error

@@ -67,6 +67,7 @@ class Plan:
     savings: tuple[Saving, ...] = ()
     board: str | None = None
     plain: bool = False
+    resident_bytes: int | None = None  # RAM with pulled inputs held in memory instead, where that is less
     searched: int = 0  # ways to run parts of the network that were priced, of which this plan takes the best
 
     @property
@@ -91,6 +92,16 @@ class Plan:
             return "no bound is known"
         gap = words.at_most_percent(self.peak_bytes - self.bound_bytes, self.bound_bytes)
         return f"at most {gap} above the bound of {words.size(self.bound_bytes)}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What should not go unsaid about the plan, for people."""
+        if self.resident_bytes is None:
+            return ()
+        return (
+            f"pulling the input takes {words.size(self.peak_bytes)} of RAM, holding it only "
+            f"{words.size(self.resident_bytes)}: leave --pull-input out, unless rows can only come one by one",
+        )
 
     @cached_property
     def macs(self) -> int:

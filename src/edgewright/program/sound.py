@@ -35,6 +35,8 @@ def _flaws_of_numbers(plan: Plan) -> Iterator[str]:
     for name in ("peak_bytes", "bound_bytes", "flash_bytes", "macs_plain"):
         if not _is_count(getattr(plan, name)):
             yield f"{name} is no number of its kind"
+    if plan.resident_bytes is not None and not _is_count(plan.resident_bytes):
+        yield "resident_bytes is no number of its kind"
     if not _is_count(plan.alignment, 1):
         yield "alignment is no number of its kind"
     if not isinstance(plan.board, str | None) or not isinstance(plan.method, str):

@@ -73,7 +73,7 @@ def plan_page(
         words=words,
         title=words.printable(title or plan.network.name),
         model=words.printable(plan.network.name),
-        notes=[words.printable(note) for note in plan.network.notes],
+        notes=[words.printable(note) for note in (*plan.notes, *plan.network.notes)],
         free=[words.printable(name) for name in plan.free],
         proof=plan.standing,
         gauges=(Gauge("Peak RAM", plan.peak_bytes, ram), Gauge("Flash", plan.flash_bytes, flash)),

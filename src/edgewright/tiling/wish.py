@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 
 from ..emit.target import target_of
 from ..errors import InputError
-from ..memory import Way
+from ..memory import Techniques, Way
 from ..memory import plan as make_plan
+from ..memory.bounds import phased_bound
 from ..network import Network
 from ..platform import Board
 from ..program import Plan
@@ -69,6 +70,14 @@ class Wish:
 
 def make(network: Network, wish: Wish, board: Board | None = None, target: str | None = None) -> Plan:
     """The plan that was asked for. `target` is whose time a limit on slowdown means, if not the board's."""
+    plan = _made(network, wish, board, target)
+    if not wish.pull_rows or plan.peak_bytes <= phased_bound(network, Techniques(), plan.alignment):
+        return plan  # nothing is pulled, or no plan that holds the inputs could do with less
+    resident = _made(network, replace(wish, pull_rows=False), board, target)
+    return replace(plan, resident_bytes=resident.peak_bytes if resident.peak_bytes < plan.peak_bytes else None)
+
+
+def _made(network: Network, wish: Wish, board: Board | None, target: str | None) -> Plan:
     if not wish.is_search:
         return make_plan(
             network,
