@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ..network import Region
 from ..network.operators import Concat
-from ..program import ROWS, Buffer, Item, Loop, Plan, Program, Saving, Stage, Step, Sweep, View, check
+from ..program import ROWS, Buffer, Item, Loop, Plan, Program, Saving, Stage, Step, Sweep, View, check_order
 from .apart import Solution
 from .kept import view_of
 from .problems import Work
@@ -34,7 +34,7 @@ def assemble(
     )
     sweeps = _sweeps(solution, memories)
     stages = tuple(Stage(work.tasks[s].name, _body(work, s, sweeps[s])) for s in solution.order.steps)
-    program = check(Program(network, stages), [*work.views.free, *work.views.in_place])
+    program = check_order(Program(network, stages), [*work.views.free, *work.views.in_place])
     return Plan(
         program=program,
         free=tuple(layer.name for layer in network.layers if layer.name in work.views.free),
