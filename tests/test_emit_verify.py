@@ -81,7 +81,7 @@ def test_wrong_code_is_found_out(model, library, monkeypatch):
 def test_wrong_code_is_found_out_on_the_board_alone(model, library, monkeypatch):
     monkeypatch.setattr(verification, "_with_native", lambda figures, *_: figures)
     with pytest.raises(
-        EdgewrightError, match="verification failed: the code differs from onnxruntime on (qemu|unicorn)"
+        EdgewrightError, match=r"verification failed: the code differs from onnxruntime on (qemu|unicorn)"
     ):
         verify(broken(library), model.SerializeToString(), count=1)
 

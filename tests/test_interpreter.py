@@ -21,7 +21,7 @@ from edgewright.program import (
     Step,
     Sweep,
     View,
-    check,
+    check_order,
     interpret,
     plan_from_dict,
     plan_to_dict,
@@ -103,7 +103,7 @@ def test_a_wrong_order_shows():
     backwards = replace(good.program, stages=good.program.stages[::-1])
     assert not agrees(replace(good, program=backwards), net)
     with pytest.raises(ModelError, match=r"step 'b' .* reads .* of 'a' too early"):
-        check(backwards)
+        check_order(backwards)
 
 
 def test_a_region_left_out_shows():
@@ -170,7 +170,7 @@ def test_rows_in_a_rolling_window():
             alignment=4,
             peak_bytes=(12 + rows) * row,
             bound_bytes=0,
-            flash_bytes=0,
+            flash_bytes=net.weight_bytes,
             macs_plain=net.total_macs,
             method="by hand",
         )

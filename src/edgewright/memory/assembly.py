@@ -19,7 +19,7 @@ from ..program import (
     Sweep,
     View,
     arena_sizes,
-    check,
+    check_order,
 )
 from .apart import Solution
 from .kept import view_of
@@ -48,7 +48,7 @@ def assemble(
     )
     sweeps = _sweeps(solution, memories)
     stages = tuple(Stage(work.tasks[s].name, _body(work, s, sweeps[s])) for s in solution.order.steps)
-    program = check(Program(network, stages), [*work.views.free, *work.views.in_place])
+    program = check_order(Program(network, stages), [*work.views.free, *work.views.in_place])
     peak = sum(arena_sizes(buffers, work.alignment).values())
     return Plan(
         program=program,

@@ -159,10 +159,16 @@ def check(network: Network) -> Network:
         if layer.output in ready:
             raise ModelError(f"layer '{layer.name}' writes '{layer.output}' a second time")
         ready.add(layer.output)
+        title = f"layer '{layer.name}' ({type(layer.op).__name__})"
         try:
             shape = layer.op.output_shape(network.shapes(layer))
+            needs = layer.op.needs(Region.whole(shape), network.shapes(layer))
         except ValueError as error:
-            raise ModelError(f"layer '{layer.name}' ({type(layer.op).__name__}): {error}") from error
+            raise ModelError(f"{title}: {error}") from error
+        except IndexError as error:
+            raise ModelError(f"{title} has too few inputs, or inputs of too low a rank") from error
+        if len(needs) != len(layer.inputs):
+            raise ModelError(f"{title} has {len(layer.inputs)} inputs instead of {len(needs)}")
         declared = network.tensors[layer.output].shape
         if shape != declared:
             raise ModelError(

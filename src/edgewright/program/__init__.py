@@ -1,10 +1,13 @@
 """The network as executed: regions, steps, loops, stages; plans as data; the interpreter that judges them."""
 
 from ..network import Region
+from .check import faults
 from .codec import load_plan, plan_from_dict, plan_text, plan_to_dict, save_plan
+from .fault import FaultKind, PlanFault
 from .interpreter import Interpreter, interpret
+from .order import check_order
 from .plan import Buffer, Plan, Saving, View, arena_sizes
-from .program import Program, check
+from .program import Program
 from .rows import ROWS, rows_needed
 from .shares import restricted, summed_axes, sums_bytes, sums_name
 from .steps import Item, Loop, Stage, Step, Stream, Sweep, Tiles, Unit
@@ -14,11 +17,13 @@ from .tiling import Tiling
 __all__ = [
     "ROWS",
     "Buffer",
+    "FaultKind",
     "Flow",
     "Interpreter",
     "Item",
     "Loop",
     "Plan",
+    "PlanFault",
     "Program",
     "Region",
     "Saving",
@@ -31,7 +36,8 @@ __all__ = [
     "Unit",
     "View",
     "arena_sizes",
-    "check",
+    "check_order",
+    "faults",
     "interpret",
     "load_plan",
     "plan_from_dict",

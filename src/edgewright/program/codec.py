@@ -8,32 +8,15 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from math import inf
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any
 
 from ..errors import InputError
 from ..files import write_atomic
-from ..network import Arithmetic, DType, Layer, Network, Quant, Region, Tensor
-from ..network.operators import Op, Operator, elementwise, rearrange, reduce
-from .plan import FORMAT, Buffer, Plan, Saving, View
-from .program import Program
-from .sound import flaws
-from .steps import Item, Loop, Stage, Step, Stream, Sweep, Tiles, Unit
-
-OPERATORS = MappingProxyType({cls.__name__: cls for cls in get_args(Op)})
-_ENUMS = {
-    cls.__name__: cls
-    for cls in (
-        DType,
-        elementwise.BinaryKind,
-        elementwise.UnaryKind,
-        rearrange.Coordinates,
-        rearrange.PadMode,
-        rearrange.ResizeMode,
-        rearrange.Rounding,
-        reduce.ReduceKind,
-    )
-}
+from ..network import Network, Region, Tensor
+from ..network.operators import Operator
+from .check import faults
+from .plan import FORMAT, Plan
+from .steps import Item, Loop, Step, Stream, Tiles
 
 
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
@@ -84,36 +67,33 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
 
 def plan_from_dict(data: Mapping[str, Any]) -> Plan:
     """The plan again, with a network that has no weight values."""
-    if not isinstance(data, Mapping) or "format" not in data:
-        raise InputError("this is not an edgewright plan: there is no 'format' in it")
-    if data["format"] != FORMAT:
-        raise InputError(
-            f"the plan has format {data['format']}, this edgewright reads {FORMAT}; make the plan anew"
-        )
     try:
-        network = network_from_dict(data["network"])
-        stages = tuple(Stage(s["name"], _body_from_list(s["body"])) for s in data["stages"])
-        found = Plan(
-            program=Program(network, stages),
-            free=tuple(data["free"]),
-            buffers=tuple(Buffer(**b) for b in data["buffers"]),
-            views={name: _view_from_dict(v) for name, v in data["views"].items()},
-            alignment=data["alignment"],
-            peak_bytes=data["peak_bytes"],
-            bound_bytes=data["bound_bytes"],
-            flash_bytes=data["flash_bytes"],
-            macs_plain=data["macs_plain"],
-            method=data["method"],
-            savings=tuple(Saving(**s) for s in data["savings"]),
-            board=data["board"],
-            plain=data["plain"],
-            searched=data["searched"],
-            resident_bytes=data.get("resident_bytes"),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"the plan is damaged: {type(error).__name__} at {error}; make it anew") from error
-    if flaw := next(flaws(found), None):
-        raise InputError(f"the plan is damaged: {flaw}; make it anew")
+        content = json.dumps(data)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"this is not an edgewright plan: {error}") from error
+    return plan_from_json(content)
+
+
+def plan_from_json(content: bytes | str) -> Plan:
+    """The plan that a file's content describes, judged before anybody relies on it."""
+    from .plan_file import damage, parsed  # pydantic takes a while to load, and most commands read no plan
+
+    file = parsed(content, FORMAT)
+    try:
+        found = file.made()
+    except InputError as error:
+        raise InputError(damage(str(error))) from error
+    if fault := next(faults(found), None):
+        raise InputError(damage(fault.message))
+    said = (file.model, file.order, file.macs, file.optimal)
+    for name, value, own in zip(
+        ("model", "order", "macs", "optimal"),
+        said,
+        (found.network.name, found.order, found.macs, found.optimal),
+        strict=True,
+    ):
+        if value != own:
+            raise InputError(damage(f"'{name}' is not what its own parts come to"))
     return found
 
 
@@ -127,13 +107,17 @@ def save_plan(plan: Plan, path: str | Path) -> None:
 
 
 def load_plan(path: str | Path) -> Plan:
+    """The plan in a file; one that does not compute what its network says is refused."""
     try:
-        data = json.loads(Path(path).read_text())
-    except OSError as error:
-        raise InputError(f"cannot read the plan '{path}': {error.strerror}") from error
-    except ValueError as error:
-        raise InputError(f"'{path}' is not JSON: {error}") from error
-    return plan_from_dict(data)
+        content = Path(path).read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"cannot read the plan '{path}': {reason}") from error
+    try:
+        return plan_from_json(content)
+    except InputError as error:
+        error.add_note(f"read from {path}")
+        raise
 
 
 def network_to_dict(network: Network) -> dict[str, Any]:
@@ -159,43 +143,6 @@ def network_to_dict(network: Network) -> dict[str, Any]:
     }
 
 
-def network_from_dict(data: Mapping[str, Any]) -> Network:
-    tensors = {t["name"]: _tensor_from_dict(t) for t in data["tensors"]}
-    return Network(
-        name=data["name"],
-        inputs=tuple(data["inputs"]),
-        outputs=tuple(data["outputs"]),
-        layers=tuple(
-            Layer(d["name"], _value_from_json(d["op"]), tuple(d["inputs"]), d["output"]) for d in data["layers"]
-        ),
-        tensors=tensors,
-        constants={name: _Absent(tensors[name]) for name in data["constants"]},  # type: ignore[misc]
-        arithmetic=Arithmetic(data["arithmetic"]),
-        layouts={name: tuple(perm) for name, perm in data["layouts"].items()},
-        notes=tuple(data["notes"]),
-        file_tensors={t["name"]: _tensor_from_dict(t) for t in data.get("file_tensors", ())},
-    )
-
-
-class _Absent:
-    """Stands where a weight's values would be, in a plan that was read from a file."""
-
-    def __init__(self, tensor: Tensor) -> None:
-        self.shape, self.dtype = tensor.shape, tensor.dtype.numpy
-
-    def __getitem__(self, index: object) -> Any:
-        raise InputError("a plan file holds no weights; give the network it was made of as well")
-
-    def __array__(self, *_: object, **__: object) -> Any:
-        return self[...]
-
-    def __getattr__(self, name: str) -> Any:
-        """Whatever is asked of an array."""
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self[...]
-
-
 def _tensor_to_dict(tensor: Tensor) -> dict[str, Any]:
     data: dict[str, Any] = {
         "name": tensor.name,
@@ -206,16 +153,6 @@ def _tensor_to_dict(tensor: Tensor) -> dict[str, Any]:
         quant = tensor.quant
         data["quant"] = {"scale": list(quant.scale), "zero": list(quant.zero), "axis": quant.axis}
     return data
-
-
-def _tensor_from_dict(data: Mapping[str, Any]) -> Tensor:
-    quant = data.get("quant")
-    return Tensor(
-        data["name"],
-        tuple(data["shape"]),
-        DType(data["dtype"]),
-        Quant(tuple(quant["scale"]), tuple(quant["zero"]), quant["axis"]) if quant else None,
-    )
 
 
 def _body_to_list(body: Sequence[Item]) -> list[dict[str, Any]]:
@@ -247,57 +184,6 @@ def _region_to_list(region: Region) -> list[list[int]]:
     return [list(bound) for bound in region.bounds]
 
 
-def _body_from_list(body: Sequence[Mapping[str, Any]]) -> tuple[Item, ...]:
-    return tuple(_item_from_dict(item) for item in body)
-
-
-def _item_from_dict(item: Mapping[str, Any]) -> Item:
-    if "count" in item:
-        return Loop(item["count"], tuple(map(_inside_loop, item["body"])))
-    if "stream" in item:
-        units = tuple(Unit(tuple(map(_step_from_dict, u["steps"])), u["width"]) for u in item["stream"])
-        return Stream(units, tuple(item["sinks"]), item["axis"])
-    if "tiles" in item:
-        body = tuple(map(_inside_tiles, item["body"]))
-        return Tiles(item["axis"], tuple(item["tiles"]), body, tuple(item["sinks"]))
-    return _step_from_dict(item)
-
-
-def _inside_loop(item: Mapping[str, Any]) -> Step | Loop:
-    found = _item_from_dict(item)
-    if isinstance(found, Stream | Tiles):
-        raise ValueError("a stream or tiles inside a loop")
-    return found
-
-
-def _inside_tiles(item: Mapping[str, Any]) -> Step | Stream | Tiles:
-    found = _item_from_dict(item)
-    if isinstance(found, Loop):
-        raise ValueError("a loop inside tiles")
-    return found
-
-
-def _step_from_dict(item: Mapping[str, Any]) -> Step:
-    share = _region_from_list(item["share"]) if "share" in item else None
-    moves = tuple(tuple(move) for move in item.get("moves", ()))
-    return Step(item["layer"], _region_from_list(item["region"]), Sweep(item["sweep"]), moves, share)
-
-
-def _region_from_list(bounds: Sequence[Sequence[int]]) -> Region:
-    return Region(tuple((a, b) for a, b in bounds))
-
-
-def _view_from_dict(data: Mapping[str, Any]) -> View:
-    window = data.get("window")
-    return View(
-        data["buffer"],
-        data["offset"],
-        tuple(data["strides"]),
-        (window[0], window[1]) if window else None,
-        tuple(data.get("tiled", ())),
-    )
-
-
 def _value_to_json(value: Any) -> Any:
     """Operators and their attributes: {"op": class, field: value}, enums by class and name, infinities as text."""
     if isinstance(value, Operator):
@@ -311,17 +197,4 @@ def _value_to_json(value: Any) -> Any:
         return [_value_to_json(v) for v in value]
     if isinstance(value, float) and value in (inf, -inf):
         return {"float": "inf" if value > 0 else "-inf"}
-    return value
-
-
-def _value_from_json(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(_value_from_json(v) for v in value)
-    if isinstance(value, Mapping):
-        if "op" in value:
-            attributes = {k: _value_from_json(v) for k, v in value.items() if k != "op"}
-            return OPERATORS[value["op"]](**attributes)
-        if "enum" in value:
-            return _ENUMS[value["enum"]](value["value"])
-        return float(value["float"])
     return value

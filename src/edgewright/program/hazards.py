@@ -6,14 +6,18 @@ atom by atom along each axis, what it reads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import gcd, prod
 
 import numpy as np
 
-from ..network import Array, Region, Shape
+from ..network import Array, Layer, Region, Shape
 from ..network.operators import Grain, Op
-from .steps import Sweep
+from .places import Places
+from .steps import Step, Sweep
+
+MOST_AT_ONCE = 1 << 20  # elements that are looked at together, so that large images take little memory
 
 
 def atom_axes(grain: Grain, sweep: Sweep, rank: int) -> tuple[int, ...]:
@@ -29,6 +33,110 @@ def atom_axes(grain: Grain, sweep: Sweep, rank: int) -> tuple[int, ...]:
             return ()
 
 
+@dataclass(frozen=True)
+class Times:
+    """When each element of a region is touched, counted in atoms; -1 for never. Kept as terms that broadcast."""
+
+    shape: Shape
+    terms: tuple[Array, ...] = ()
+    never: tuple[Array, ...] = ()  # where one is true, nothing touches the element
+    last: int | None = None  # the number of the last atom, where they are counted backwards
+
+    def part(self, region: Sequence[slice]) -> Array:
+        """The times of a part of the region."""
+        shape = tuple(len(range(*s.indices(n))) for s, n in zip(region, self.shape, strict=True))
+        time: Array = np.zeros((1,) * len(shape), dtype=np.int64)
+        for term in self.terms:
+            time = time + term[_within(term, region)]
+        if self.last is not None:
+            time = self.last - time
+        for never in self.never:
+            time = np.where(never[_within(never, region)], -1, time)
+        return np.broadcast_to(time, shape)
+
+
+def _within(term: Array, region: Sequence[slice]) -> tuple[slice, ...]:
+    return tuple(slice(None) if n == 1 else s for n, s in zip(term.shape, region, strict=True))
+
+
+def spoiled(
+    places: Places, step: Step, layer: Layer, which: int, name: str, needed: Region
+) -> Iterator[tuple[tuple[slice, ...], Array]]:
+    """Which elements of an input the step would overwrite before it has read them: part by part of what it reads."""
+    network = places.network
+    source, target = places.plan.views[name], places.plan.views[layer.output]
+    x, y = network.tensors[name], network.tensors[layer.output]
+    if needed.is_empty or not places.may_meet(name, needed, layer.output, step.region):
+        return
+    if layer.op.grain is Grain.ELEMENT and source == target and x.dtype is y.dtype and needed == step.region:
+        return  # each element is read just before it is overwritten
+    if layer.op.grain is Grain.WHOLE and step.sweep is not Sweep.CHANNELS:
+        read_at, write_at = Times(needed.shape), Times(step.region.shape)
+    else:
+        axes = atom_axes(layer.op.grain, step.sweep, len(step.region.bounds))
+        shapes = network.shapes(layer)
+        read_at = last_reads(layer.op, step.region, shapes, which, needed, axes, step.sweep)
+        write_at = write_times(step.region, axes, step.sweep)
+    # Reads and writes of an atom come in any order, unless it is one element, or a channel computed in scratch.
+    strict = layer.op.grain is not Grain.ELEMENT and step.sweep is not Sweep.CHANNELS
+    low, high = places.shared_range(name, needed, layer.output, step.region)
+    first_write = _FirstWrites(low, high, _grid(places, (name, layer.output)))
+    for part, region in _parts(step.region):
+        first_write.add(places.addresses(layer.output, region), write_at.part(part), y.dtype.bytes)
+    for part, region in _parts(needed):
+        found = first_write.before(places.addresses(name, region), read_at.part(part), x.dtype.bytes, strict)
+        if found is not None:
+            yield part, found
+
+
+def _grid(places: Places, names: Sequence[str]) -> int:
+    """The largest number of bytes of which all addresses of these tensors are multiples."""
+    numbers = []
+    for name in names:
+        view = places.plan.views[name]
+        numbers += [places.buffers[view.buffer].offset + view.offset, *view.strides]
+        numbers.append(places.network.tensors[name].dtype.bytes)
+    return gcd(*numbers)
+
+
+def _parts(region: Region) -> Iterator[tuple[tuple[slice, ...], Region]]:
+    """The region in parts of bounded size, each with its index in it: cut along the axis that is longest."""
+    if region.size <= MOST_AT_ONCE:
+        yield (slice(None),) * len(region.bounds), region
+        return
+    axis = max(range(len(region.bounds)), key=region.shape.__getitem__)
+    start, stop = region.bounds[axis]
+    size = max(1, region.shape[axis] * MOST_AT_ONCE // region.size)
+    for at in range(start, stop, size):
+        end = min(at + size, stop)
+        index = tuple(
+            slice(at - start, end - start) if k == axis else slice(None) for k in range(len(region.bounds))
+        )
+        yield index, region.with_axis(axis, (at, end))
+
+
+class _FirstWrites:
+    """For each cell of a range of memory the time of the first write to it."""
+
+    def __init__(self, low: int, high: int, grid: int) -> None:
+        self.low, self.high, self.grid = low, high, grid
+        self.times = np.full(-(-(high - low) // grid), np.iinfo(np.int64).max)  # never is a time after all
+
+    def add(self, addresses: Array, times: Array, size: int) -> None:
+        for k in range(0, size, self.grid):
+            inside = (addresses + k >= self.low) & (addresses + k < self.high)
+            np.minimum.at(self.times, (addresses[inside] + k - self.low) // self.grid, times[inside])
+
+    def before(self, addresses: Array, times: Array, size: int, strict: bool) -> Array | None:
+        """Which elements are written to before these times, or at them if `strict`; None for none."""
+        found: Array = np.zeros(addresses.shape, dtype=bool)
+        for k in range(0, size, self.grid):
+            inside = (addresses + k >= self.low) & (addresses + k < self.high)
+            writing = self.times[(addresses[inside] + k - self.low) // self.grid]
+            found[inside] |= (writing <= times[inside]) if strict else (writing < times[inside])
+        return found if found.any() else None
+
+
 def last_reads(
     op: Op,
     out: Region,
@@ -37,7 +145,7 @@ def last_reads(
     needed: Region,
     axes: Sequence[int],
     sweep: Sweep,
-) -> Array:
+) -> Times:
     """For each element of the needed region of input `which`: the time of the last atom that reads it, or -1.
 
     Operators read boxes whose extent along each axis follows one output axis, so the last atom is found axis by
@@ -45,9 +153,7 @@ def last_reads(
     """
     sizes = [out.shape[axis] for axis in axes]
     backward = sweep is Sweep.BACKWARD
-    total = prod(sizes)
-    time: Array = np.zeros((1,) * len(needed.bounds), dtype=np.int64)
-    never: Array = np.zeros((1,) * len(needed.bounds), dtype=bool)
+    terms, never = [], []
     for position, axis in enumerate(axes):
         begin, size = out.bounds[axis][0], sizes[position]
         boxes = []
@@ -66,59 +172,17 @@ def last_reads(
                 slice(b[0] - n[0], b[1] - n[0]) if k in varying else slice(None) for k, (b, n) in enumerate(bounds)
             )
             last[index] = i
-        never = never | (last < 0)
-        time = time + last * prod(sizes[position + 1 :])
-    if backward:
-        time = total - 1 - time
-    stamped: Array = np.where(never, -1, time)
-    return np.broadcast_to(stamped, needed.shape)
+        never.append(last < 0)
+        terms.append(last * prod(sizes[position + 1 :]))
+    return Times(needed.shape, tuple(terms), tuple(never), prod(sizes) - 1 if backward else None)
 
 
-def write_times(out: Region, axes: Sequence[int], sweep: Sweep) -> Array:
+def write_times(out: Region, axes: Sequence[int], sweep: Sweep) -> Times:
     """For each element of the output region: the time of the atom that writes it."""
     sizes = [out.shape[axis] for axis in axes]
-    time: Array = np.zeros((1,) * len(out.bounds), dtype=np.int64)
+    terms = []
     for position, axis in enumerate(axes):
         shape = [1] * len(out.bounds)
         shape[axis] = sizes[position]
-        time = time + np.arange(sizes[position]).reshape(shape) * prod(sizes[position + 1 :])
-    if sweep is Sweep.BACKWARD:
-        time = prod(sizes) - 1 - time
-    return np.broadcast_to(time, out.shape)
-
-
-def overwritten(
-    reads: Array,
-    read_at: Array,
-    writes: Array,
-    write_at: Array,
-    read_bytes: int,
-    write_bytes: int,
-    strict: bool,
-) -> Array:
-    """Which of the elements read are overwritten too early.
-
-    `reads`, `writes`: the address of each element's first byte; `read_at`, `write_at`: times as above. `strict`: a
-    write in the same atom already spoils the read (reads and writes of an atom come in any order).
-    """
-    low = max(int(reads.min()), int(writes.min()))
-    high = min(int(reads.max()) + read_bytes, int(writes.max()) + write_bytes)
-    spoiled: Array = np.zeros(reads.shape, dtype=bool)
-    if low >= high:
-        return spoiled
-    grid = gcd(read_bytes, write_bytes)
-    if ((reads - low) % grid).any() or ((writes - low) % grid).any():
-        grid = 1
-    # The earliest write to each granule of the shared range; never is a time after all.
-    never = np.iinfo(np.int64).max
-    first_write = np.full((high - low + grid - 1) // grid, never, dtype=np.int64)
-    for k in range(0, write_bytes, grid):
-        at = writes + k
-        inside = (at >= low) & (at < high)
-        np.minimum.at(first_write, (at[inside] - low) // grid, write_at[inside])
-    for k in range(0, read_bytes, grid):
-        at = reads + k
-        inside = (at >= low) & (at < high)
-        writing = first_write[(at[inside] - low) // grid]
-        spoiled[inside] |= (writing <= read_at[inside]) if strict else (writing < read_at[inside])
-    return spoiled
+        terms.append(np.arange(sizes[position]).reshape(shape) * prod(sizes[position + 1 :]))
+    return Times(out.shape, tuple(terms), (), prod(sizes) - 1 if sweep is Sweep.BACKWARD else None)

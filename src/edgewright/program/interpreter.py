@@ -14,11 +14,11 @@ import numpy as np
 from ..errors import ModelError
 from ..network import Array, Network, Region, Tensor
 from ..network.kernels import Operand, add_share, compute, finish_shares
-from ..network.operators import Grain
 from . import hazards
-from .plan import Buffer, Plan, View
+from .places import Piece, Places
+from .plan import Plan, View, scratch_name
 from .shares import SUM_BYTES, sums_name
-from .steps import Stage, Step, Sweep
+from .steps import Stage, Step
 
 POISON = 0xFF  # NaN as a float, -1 as an integer
 
@@ -31,13 +31,10 @@ class Interpreter:
         # A plan read from a file holds no weights: they come from the network it was made of.
         self.network = replace(plan.network, constants=network.constants) if network else plan.network
         self.poison = poison
-        self.buffers: Mapping[str, Buffer] = {buffer.name: buffer for buffer in plan.buffers}
+        self.places = Places(plan, self.network)
         self.memories = {name: np.full(size, poison, dtype=np.uint8) for name, size in plan.arenas.items()}
         self._placed = {view.buffer for view in plan.views.values()}
         self._coming: dict[str, tuple[Array, int]] = {}  # inputs that are pulled by rows, and the rows had so far
-        self._origins: dict[
-            tuple[str, int], int
-        ] = {}  # (buffer, axis from the end): the first index of the tile in it
         for name, view in plan.views.items():
             self._check_view(self.network.tensors[name], view)
 
@@ -90,16 +87,18 @@ class Interpreter:
         """The running sums of a layer, as they lie in memory: in a buffer of their own, or in its output."""
         output = self.network.by_name[name].output
         shape = self.network.tensors[output].shape
-        buffer = self.buffers.get(sums_name(name))
+        buffer = self.places.buffers.get(sums_name(name))
         if buffer is None:
-            return self._memory(output, Region.whole(shape), Region.whole(shape))
+            return self._memory(output, self.places.pieces(output, Region.whole(shape))[0])
         assert buffer.size >= SUM_BYTES * Region.whole(shape).size
         return np.ndarray(shape, np.int32, self.memories[buffer.memory].data, buffer.offset)
 
     def _step(self, step: Step) -> None:
         layer = self.network.by_name[step.layer]
         result = self.network.tensors[layer.output]
-        self._turn_to(layer.output, step.region)
+        self.places.turn_to(layer.output, step.region)
+        if scratch := self.places.buffers.get(scratch_name(step.layer)):
+            self.memories[scratch.memory][scratch.offset : scratch.end] = self.poison
         operands = []
         for which, (name, needed) in enumerate(zip(layer.inputs, self.plan.program.needs(step), strict=True)):
             if name in self.network.constants:
@@ -119,21 +118,6 @@ class Interpreter:
         assert value.dtype == result.dtype.numpy, layer
         self._store(layer.output, step.region, value)
 
-    def _turn_to(self, name: str, region: Region) -> None:
-        """From now on, the buffer of a tiled tensor holds this part of it."""
-        view = self.plan.views[name]
-        for axis in view.tiled:
-            self._origins[view.buffer, axis - len(view.strides)] = region.bounds[axis][0]
-
-    def _stored(self, name: str, region: Region) -> Region:
-        """Where the region lies along tiled axes."""
-        view = self.plan.views[name]
-        for axis in view.tiled:
-            start, stop = region.bounds[axis]
-            origin = self._origins.get((view.buffer, axis - len(view.strides)), 0)
-            region = region.with_axis(axis, (start - origin, stop - origin))
-        return region
-
     def _pull(self, name: str, needed: Region) -> None:
         """Puts the rows of a pulled input that are not there yet into its window, one after the other."""
         if name not in self._coming:
@@ -148,107 +132,23 @@ class Interpreter:
     def _spoil(self, step: Step, which: int, name: str, needed: Region, data: Array) -> None:
         """Poisons what the step itself would have overwritten before reading it."""
         layer = self.network.by_name[step.layer]
-        source, target = self.plan.views[name], self.plan.views[layer.output]
-        if needed.is_empty or not self._may_meet(name, needed, layer.output, step.region):
-            return
-        same = source == target and self.network.tensors[name].dtype is self.network.tensors[layer.output].dtype
-        if layer.op.grain is Grain.ELEMENT and same and needed == step.region:
-            return  # each element is read just before it is overwritten
-        if layer.op.grain is Grain.WHOLE and step.sweep is not Sweep.CHANNELS:
-            times = np.zeros((), dtype=np.int64)
-            read_at = np.broadcast_to(times, needed.shape)
-            write_at = np.broadcast_to(times, step.region.shape)
-        else:
-            axes = hazards.atom_axes(layer.op.grain, step.sweep, len(step.region.bounds))
-            shapes = self.network.shapes(layer)
-            read_at = hazards.last_reads(layer.op, step.region, shapes, which, needed, axes, step.sweep)
-            write_at = hazards.write_times(step.region, axes, step.sweep)
-        strict = layer.op.grain is not Grain.ELEMENT and step.sweep is not Sweep.CHANNELS
-        spoiled = hazards.overwritten(
-            self._addresses(name, needed),
-            read_at,
-            self._addresses(layer.output, step.region),
-            write_at,
-            self.network.tensors[name].dtype.bytes,
-            self.network.tensors[layer.output].dtype.bytes,
-            strict,
-        )
-        if spoiled.any():
-            data[spoiled] = np.frombuffer(bytes([self.poison] * 8), dtype=data.dtype)[0]
-
-    def _may_meet(self, source: str, read: Region, target: str, written: Region) -> bool:
-        """Whether the two regions' address ranges intersect at all."""
-        views = self.plan.views[source], self.plan.views[target]
-        memory = [self.buffers[view.buffer].memory for view in views]
-        if memory[0] != memory[1]:
-            return False
-        (a, b), (c, d) = self._range(source, read), self._range(target, written)
-        return a < d and c < b
-
-    def _range(self, name: str, region: Region) -> tuple[int, int]:
-        view = self.plan.views[name]
-        start = self.buffers[view.buffer].offset + view.offset
-        if view.window:
-            return start, start + self.buffers[view.buffer].size
-        steps = list(zip(self._stored(name, region).bounds, view.strides, strict=True))
-        first = start + sum(a * stride for (a, _), stride in steps)
-        last = start + sum((b - 1) * stride for (_, b), stride in steps)
-        return first, last + self.network.tensors[name].dtype.bytes
-
-    def _addresses(self, name: str, region: Region) -> Array:
-        view = self.plan.views[name]
-        total: Array = np.full((1,) * len(region.bounds), self.buffers[view.buffer].offset + view.offset)
-        stored = self._stored(name, region)
-        for axis, ((start, stop), stride) in enumerate(zip(stored.bounds, view.strides, strict=True)):
-            index = np.arange(start, stop)
-            if view.window and axis == view.window[0]:
-                index = index % view.window[1]
-            shape = [1] * len(region.bounds)
-            shape[axis] = stop - start
-            total = total + (index * stride).reshape(shape)
-        return np.broadcast_to(total, region.shape)
+        for part, wrong in hazards.spoiled(self.places, step, layer, which, name, needed):
+            data[part][wrong] = np.frombuffer(bytes([self.poison] * 8), dtype=data.dtype)[0]
 
     def _load(self, name: str, region: Region) -> Array:
         """A copy of the region as it lies in memory now."""
         data = np.empty(region.shape, dtype=self.network.tensors[name].dtype.numpy)
-        for part, target in self._pieces(name, region):
-            data[part] = target
+        for piece in self.places.pieces(name, region):
+            data[piece.index] = self._memory(name, piece)
         return data
 
     def _store(self, name: str, region: Region, value: Array) -> None:
-        for part, target in self._pieces(name, region):
-            target[...] = value[part]
+        for piece in self.places.pieces(name, region):
+            self._memory(name, piece)[...] = value[piece.index]
 
-    def _pieces(self, name: str, region: Region) -> list[tuple[tuple[slice, ...], Array]]:
-        """Parts of the region (as an index) with the memory where each lies; several only for a rolling window."""
-        view = self.plan.views[name]
-        if region.is_empty:
-            return []
-        if view.window is None:
-            return [(tuple(slice(None) for _ in region.bounds), self._memory(name, region, region))]
-        axis, n = view.window
-        pieces = []
-        start, stop = region.bounds[axis]
-        at = start
-        while at < stop:
-            end = min(stop, at - at % n + n)
-            index = tuple(
-                slice(at - start, end - start) if k == axis else slice(None) for k in range(len(region.bounds))
-            )
-            stored = region.with_axis(axis, (at % n, at % n + end - at))
-            pieces.append((index, self._memory(name, region.with_axis(axis, (at, end)), stored)))
-            at = end
-        return pieces
-
-    def _memory(self, name: str, region: Region, stored: Region) -> Array:
-        view = self.plan.views[name]
-        buffer = self.buffers[view.buffer]
-        stored = self._stored(name, stored)
-        offset = buffer.offset + view.offset
-        self._check_tile(name, stored)
-        offset += sum(a * stride for (a, _), stride in zip(stored.bounds, view.strides, strict=True))
+    def _memory(self, name: str, piece: Piece) -> Array:
         dtype = self.network.tensors[name].dtype.numpy
-        return np.ndarray(region.shape, dtype, self.memories[buffer.memory].data, offset, view.strides)
+        return np.ndarray(piece.shape, dtype, self.memories[piece.memory].data, piece.offset, piece.strides)
 
     def _poison_dead(self, stage: int) -> None:
         """Overwrites every byte that no buffer carries into the next stage."""
@@ -265,15 +165,6 @@ class Interpreter:
                 at = max(at, end)
             memory[at:] = self.poison
 
-    def _check_tile(self, name: str, stored: Region) -> None:
-        """The part at hand lies in the buffer of a tiled tensor."""
-        view = self.plan.views[name]
-        if view.tiled:
-            reach = sum((b - 1) * s for (_, b), s in zip(stored.bounds, view.strides, strict=True))
-            reach += view.offset + self.network.tensors[name].dtype.bytes
-            if min(a for a, _ in stored.bounds) < 0 or reach > self.buffers[view.buffer].size:
-                raise ModelError(f"a tile of '{name}' does not lie in its buffer '{view.buffer}'")
-
     def _check_view(self, tensor: Tensor, view: View) -> None:
         """Every byte of the tensor lies in its buffer."""
         if view.tiled:
@@ -282,7 +173,7 @@ class Interpreter:
         if view.window:
             size[view.window[0]] = min(size[view.window[0]], view.window[1])
         reach = view.offset + sum((n - 1) * s for n, s in zip(size, view.strides, strict=True))
-        if view.offset < 0 or reach + tensor.dtype.bytes > self.buffers[view.buffer].size:
+        if view.offset < 0 or reach + tensor.dtype.bytes > self.places.buffers[view.buffer].size:
             raise ModelError(f"tensor '{tensor.name}' does not lie in its buffer '{view.buffer}'")
 
 

@@ -29,6 +29,11 @@ class Buffer:
         return self.offset + self.size
 
 
+def scratch_name(layer: str) -> str:
+    """The buffer in which a layer that works channel by channel computes each of them."""
+    return f"{layer}:scratch"
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """Where a tensor lies: an offset into a buffer, and bytes from index to index along each axis.

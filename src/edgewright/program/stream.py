@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from ..errors import ModelError
 from ..network import Interval, Layer, Network, Region
 from .rows import rows_needed
 from .shares import restricted, summed_axes
@@ -75,10 +76,26 @@ class Flow:
         depths: list[int] = []
         for index in range(len(self.stream.units)):
             asks = self._asks(index)
+            if any(ask.producer >= index for ask, _ in asks):
+                raise ModelError("a layer of a stream comes before what it reads")
             ways = {ask: depths[ask.producer] + layers for ask, layers in asks}
             depths.append(max(ways.values(), default=len(self.stream.units[index].steps)))
             found.append(tuple(sorted(ways, key=ways.__getitem__)))
         return tuple(found)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the units can run as they are: each of layers of the same size, and behind what it reads.
+
+        A ModelError where an operator stands against it.
+        """
+        axis = self.stream.axis
+        for unit, whole in zip(self.stream.units, self.wholes, strict=True):
+            sizes = {self._bounds(step).shape[axis : axis + 2] for step in whole.steps}
+            alike = {size if unit.width else size[:1] for size in sizes}
+            if len(alike) > 1 or self._bounds(unit.last).is_empty:
+                return False
+        return len(self.asks) == len(self.stream.units)
 
     def reads(self, index: int, tensor: str) -> tuple[Interval, ...]:
         """The rows of a tensor that each step of a unit reads."""
@@ -163,8 +180,12 @@ class Flow:
     def _rows_of(self, index: int, step: Step, layer: Layer, tensor: str) -> tuple[Interval, ...]:
         if self._bounds(step) is step.share and tensor == layer.inputs[0]:
             return tuple((y, y + 1) for y in range(self.heights[index]))
+        return self._rows_needed(layer, tensor)
+
+    def _rows_needed(self, layer: Layer, tensor: str) -> tuple[Interval, ...]:
         rows = rows_needed(self.network, layer, tensor, self.stream.axis)
-        assert rows is not None, (layer, tensor)
+        if rows is None:
+            raise ModelError(f"layer '{layer.name}' does not read '{tensor}' from top to bottom, row by row")
         return rows
 
     def _asks(self, index: int) -> list[tuple[Ask, int]]:
@@ -197,8 +218,7 @@ class Flow:
             return
         for source in self.network.activations(layer):
             if self._origins.get(source):
-                rows = rows_needed(self.network, layer, source, self.stream.axis)
-                assert rows is not None, layer
+                rows = self._rows_needed(layer, source)
                 yield from self._through(source, tuple(rows[stop - 1][1] if stop else 0 for stop in stops))
 
 

@@ -22,7 +22,7 @@ from ..memory.pulled import pullable
 from ..network import Network
 from ..platform import Board
 from ..program import Plan
-from ..program.codec import network_from_dict, network_to_dict
+from ..program.weightless import without_weights
 from .cost import estimate
 from .routes import Route, Routes
 
@@ -171,7 +171,7 @@ class _Search:
         """The plans of several routes; with many large ones, each core makes some."""
         if len(routes) < MANY or len(self.network.layers) < LARGE:
             return [self.plan(route) for route in routes]
-        light = network_from_dict(network_to_dict(self.network))  # weights need not travel
+        light = without_weights(self.network)
         found = Parallel(n_jobs=-1)(delayed(self._make)(light, ways=route.ways) for route in routes)
         whole = [replace(plan, program=replace(plan.program, network=self.network)) for plan in found]
         return [self._explained(plan) for plan in whole]

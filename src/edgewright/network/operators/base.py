@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from math import inf
 from typing import ClassVar
 
 from ..region import Region, Shape
@@ -46,6 +47,11 @@ class Operator:
 def require(condition: bool, message: str) -> None:
     if not condition:
         raise ValueError(message)
+
+
+def require_positive(what: str, numbers: Sequence[float]) -> None:
+    """Refuses attributes of a damaged file that would divide by zero, or go backwards."""
+    require(all(0 < number < inf for number in numbers), f"{what} {list(numbers)} must be positive")
 
 
 def normal_axis(axis: int, rank: int) -> int:

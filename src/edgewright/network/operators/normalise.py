@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..region import Region, Shape, clip
-from .base import Grain, Operator, normal_axis
+from .base import Grain, Operator, normal_axis, require_positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,7 @@ class Lrn(Operator):
     bias: float = 1.0
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
+        require_positive("size and rank", (self.size, len(shapes[0])))
         return shapes[0]
 
     def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:

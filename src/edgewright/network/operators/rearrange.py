@@ -9,7 +9,7 @@ from math import floor, prod
 from typing import ClassVar
 
 from ..region import Interval, Region, Shape, clip
-from .base import Grain, Operator, broadcast_needs, broadcast_shape, normal_axis, require
+from .base import Grain, Operator, broadcast_needs, broadcast_shape, normal_axis, require, require_positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,7 @@ class Reshape(Operator):
     shape: Shape
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
+        require(min(self.shape, default=1) >= 0, f"shape {self.shape} is negative")
         require(prod(self.shape) == prod(shapes[0]), f"cannot reshape {shapes[0]} to {self.shape}")
         return self.shape
 
@@ -146,6 +147,7 @@ class Expand(Operator):
     shape: Shape
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
+        require(len(self.shape) >= len(shapes[0]), f"cannot expand {shapes[0]} to {self.shape}")
         return broadcast_shape((shapes[0], self.shape))
 
     def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
@@ -159,6 +161,7 @@ class Tile(Operator):
     repeats: tuple[int, ...]
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
+        require_positive("repeats", self.repeats)
         return tuple(size * n for size, n in zip(shapes[0], self.repeats, strict=True))
 
 
@@ -170,6 +173,7 @@ class SpaceToDepth(Operator):
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
         n, h, w, c = shapes[0]
+        require_positive("block", (self.block,))
         require(
             h % self.block == 0 and w % self.block == 0,
             f"{h}x{w} does not divide into blocks of {self.block}",
@@ -192,6 +196,7 @@ class DepthToSpace(Operator):
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
         n, h, w, c = shapes[0]
+        require_positive("block", (self.block,))
         require(c % self.block**2 == 0, f"{c} channels do not divide into blocks of {self.block}x{self.block}")
         return (n, h * self.block, w * self.block, c // self.block**2)
 
@@ -258,6 +263,7 @@ class Resize(Operator):
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
         require(len(shapes[0]) == 4, f"expected an image of rank 4 (NHWC), got shape {shapes[0]}")
+        require_positive("size and scale", (*self.size, *(self.scale or ())))
         return (shapes[0][0], *self.size, shapes[0][3])
 
     def place(self, axis: int, index: int, extent: int) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..region import Interval, Region, Shape, clip, window, window_output
-from .base import Grain, Operator, require
+from .base import Grain, Operator, require, require_positive
 from .elementwise import Activation
 
 Pair = tuple[int, int]  # (vertical, horizontal)
@@ -16,6 +16,7 @@ Pads = tuple[int, int, int, int]  # (top, left, bottom, right); negative ones cr
 
 def _window_shape(x: Shape, kernel: Pair, stride: Pair, dilation: Pair, pads: Pads) -> Pair:
     require(len(x) == 4, f"expected an image of rank 4 (NHWC), got shape {x}")
+    require_positive("kernel, stride and dilation", (*kernel, *stride, *dilation))
     h = window_output(x[1], kernel[0], stride[0], dilation[0], (pads[0], pads[2]))
     w = window_output(x[2], kernel[1], stride[1], dilation[1], (pads[1], pads[3]))
     require(h > 0 and w > 0, f"window {kernel} with pads {pads} leaves nothing of an image of {x[1]}x{x[2]}")
@@ -54,6 +55,8 @@ class Conv2d(Operator):
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
         x, w = shapes[0], shapes[1]
         require(len(w) == 4, f"expected weights of rank 4 (O, kh, kw, I), got shape {w}")
+        require(len(x) == 4, f"expected an image of rank 4 (NHWC), got shape {x}")
+        require_positive("groups", (self.groups,))
         require(x[-1] == w[3] * self.groups, f"{x[-1]} channels do not match weights {w} in {self.groups} groups")
         require(w[0] % self.groups == 0, f"{w[0]} output channels do not divide into {self.groups} groups")
         require(len(shapes) < 3 or shapes[2] == (w[0],), f"bias {shapes[-1]} does not match weights {w}")
@@ -88,6 +91,9 @@ class ConvTranspose2d(Operator):
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
         x, w = shapes[0], shapes[1]
         require(len(x) == 4 and len(w) == 4, f"expected rank 4, got {x} and weights {w}")
+        require_positive(
+            "groups, kernel, stride and dilation", (self.groups, *w[1:3], *self.stride, *self.dilation)
+        )
         require(x[3] == w[3] * self.groups, f"{x[3]} channels do not match weights {w} in {self.groups} groups")
         require(w[0] % self.groups == 0, f"{w[0]} output channels do not divide into {self.groups} groups")
         size = [

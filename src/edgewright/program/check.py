@@ -1,0 +1,44 @@
+"""The judge of finished plans: everything that a plan must keep to, found out from the plan alone.
+
+It shares no code with those who make plans, and runs on every plan that comes from a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .fault import FaultKind, PlanFault
+from .form import flaws
+from .ownership import misuses
+from .plan import Plan
+
+
+def faults(plan: Plan) -> Iterator[PlanFault]:
+    """What is wrong with the plan, the gravest first; nothing for a plan that does what its network says.
+
+    Each kind is judged only if the ones before hold: what is not well formed cannot be carried out.
+    """
+    found = False
+    for flaw in flaws(plan):
+        found = True
+        yield PlanFault(FaultKind.FORM, flaw)
+    if found:
+        return
+    for broken in _broken_promises(plan):
+        found = True
+        yield PlanFault(FaultKind.PROMISE, broken)
+    if not found:
+        yield from misuses(plan)
+
+
+def _broken_promises(plan: Plan) -> Iterator[str]:
+    """Figures that are not what the plan's own parts come to."""
+    network = plan.network
+    if (placed := sum(plan.arenas.values())) != plan.peak_bytes:
+        yield f"its buffers come to {placed} bytes, and it promises {plan.peak_bytes}"
+    if plan.bound_bytes > plan.peak_bytes:
+        yield f"it says that no plan needs less than {plan.bound_bytes} bytes, and needs {plan.peak_bytes}"
+    if plan.flash_bytes != network.weight_bytes:
+        yield f"its weights take {network.weight_bytes} bytes, and it says {plan.flash_bytes}"
+    if plan.macs_plain != network.total_macs:
+        yield f"its layers take {network.total_macs} MACs, and it says {plan.macs_plain}"

@@ -1,0 +1,333 @@
+"""A plan carried out with names in place of numbers: each byte remembers which element was last written to it.
+
+A step is right when every byte that it reads still belongs to the element that it means, and when it does not itself
+overwrite what it has yet to read. Nothing is computed, no lifetime is believed, and nothing is shared with those who
+make plans: order, addresses, windows, tiles and overlaps are judged by what becomes of them, byte by byte.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from math import gcd
+
+import numpy as np
+
+from ..errors import ModelError
+from ..network import Array, Layer, Network, Region
+from ..network.operators import Concat, Reshape, Slice
+from ..network.operators.shares import share_axes
+from . import hazards
+from .fault import FaultKind, PlanFault
+from .places import Piece, Places
+from .plan import Plan, scratch_name
+from .shares import SUM_BYTES, sums_name
+from .steps import Stage, Step, Sweep
+
+
+def misuses(plan: Plan) -> Iterator[PlanFault]:
+    """What goes wrong when the plan is carried out, as far as the first step that does; the plan is well formed."""
+    run = _Run(plan)
+    try:
+        yield from run.faults()
+    except ModelError as error:  # a tile outside its buffer
+        yield PlanFault(FaultKind.MEMORY, str(error))
+        return
+    yield from run.overdrawn()
+
+
+class _Run:
+    """The memories of a plan, filled with marks of elements."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.network = plan, plan.network
+        self.places = Places(plan, plan.network)
+        self.marks = _Marks(plan)
+        self.memories = {
+            name: np.zeros(-(-size // self.marks.grid), self.marks.dtype) for name, size in plan.arenas.items()
+        }
+        self.stage = 0
+        self.used: dict[str, tuple[int, int]] = {}  # of each buffer: the first and the last stage that touches it
+        self.begun: set[str] = set()  # tensors of which something has been computed
+        self.coming = {name: 0 for name in self.network.inputs if plan.views[name].window}  # rows had so far
+
+    def faults(self) -> Iterator[PlanFault]:
+        for name in self.network.inputs:
+            self.begun.add(name)
+            if name not in self.coming:
+                self._write(name, Region.whole(self.network.tensors[name].shape))
+        for index, stage in enumerate(self.plan.program.stages):
+            self.stage = index
+            for fault in self._stage(stage):
+                yield fault
+                return
+        for name in self.network.outputs:
+            if name not in self.network.constants:
+                yield from self._read("the caller", name, Region.whole(self.network.tensors[name].shape))
+
+    def overdrawn(self) -> Iterator[PlanFault]:
+        """Buffers that are touched in stages for which they are not reserved."""
+        for name, (first, last) in self.used.items():
+            buffer = self.places.buffers[name]
+            if first < buffer.first or buffer.last < last:
+                yield PlanFault(
+                    FaultKind.MEMORY,
+                    f"buffer '{name}' is reserved from stage {buffer.first} to {buffer.last}, and used "
+                    f"from {first} to {last}",
+                )
+
+    def _stage(self, stage: Stage) -> Iterator[PlanFault]:
+        shares: dict[str, list[Region]] = {name: [] for name in stage.summing}
+        for name in shares:
+            self._write_sums(name)
+        for step in self.plan.program.steps(stage):
+            layer = self.network.by_name[step.layer]
+            yield from self._step(step, layer)
+            if step.share is not None:
+                shares[step.layer].append(_part_of_sum(self.plan, step, layer))
+        for name, parts in shares.items():
+            layer = self.network.by_name[name]
+            yield from self._read_sums(name)
+            if not _are_all(parts, _whole_sum(self.network, layer)):
+                yield PlanFault(FaultKind.ORDER, f"the sums of '{name}' do not take every share of its input once")
+            self._write(layer.output, Region.whole(self.network.tensors[layer.output].shape))
+
+    def _step(self, step: Step, layer: Layer) -> Iterator[PlanFault]:
+        if step.region not in Region.whole(self.network.tensors[layer.output].shape):
+            yield PlanFault(FaultKind.FORM, f"a step of '{step.layer}' computes what is not there")
+            return
+        self.places.turn_to(layer.output, step.region)
+        self._use_scratch(step)
+        who = f"layer '{step.layer}'"
+        for which, (name, needed) in enumerate(zip(layer.inputs, self.plan.program.needs(step), strict=True)):
+            if name in self.network.constants or needed.is_empty:
+                continue
+            self._pull(name, needed)
+            yield from self._read(who, name, needed)
+            if step.share is None and self.places.may_meet(name, needed, layer.output, step.region):
+                yield from self._collisions(step, layer, which, name, needed)
+        if step.share is not None:
+            yield from self._read_sums(step.layer, step.region)
+            return
+        self._write(layer.output, step.region)
+        self._use_scratch(step)
+
+    def _collisions(self, step: Step, layer: Layer, which: int, name: str, needed: Region) -> Iterator[PlanFault]:
+        """Whether the step overwrites what it reads itself too early."""
+        if any(True for _ in hazards.spoiled(self.places, step, layer, which, name, needed)):
+            yield PlanFault(
+                FaultKind.MEMORY, f"layer '{step.layer}' overwrites part of '{name}' before it has read it"
+            )
+
+    def _pull(self, name: str, needed: Region) -> None:
+        """The rows of a pulled input that are not there yet come into its window, one after the other."""
+        if name not in self.coming:
+            return
+        axis = (self.plan.views[name].window or (0, 0))[0]
+        whole = Region.whole(self.network.tensors[name].shape)
+        for row in range(self.coming[name], needed.bounds[axis][1]):
+            self._write(name, whole.with_axis(axis, (row, row + 1)))
+        self.coming[name] = max(self.coming[name], needed.bounds[axis][1])
+
+    def _use(self, buffer: str) -> None:
+        first, last = self.used.get(buffer, (self.stage, self.stage))
+        self.used[buffer] = min(first, self.stage), max(last, self.stage)
+
+    def _use_scratch(self, step: Step) -> None:
+        """Scratch may hold anything before a step and after it."""
+        if step.sweep is Sweep.CHANNELS:
+            buffer = self.places.buffers[scratch_name(step.layer)]
+            self._use(buffer.name)
+            grid = self.marks.grid
+            self.memories[buffer.memory][buffer.offset // grid : -(-buffer.end // grid)] = self.marks.of(
+                buffer.name
+            )
+
+    def _write(self, name: str, region: Region) -> None:
+        self._use(self.plan.views[name].buffer)
+        self.begun.add(name)
+        wanted, base = self.marks.tensor(name)
+        for piece in self.places.pieces(name, region):
+            np.add(wanted[region.slices][piece.index], base, out=self._memory(name, piece))
+
+    def _read(self, who: str, name: str, region: Region) -> Iterator[PlanFault]:
+        self._use(self.plan.views[name].buffer)
+        wanted, base = self.marks.tensor(name)
+        for piece in self.places.pieces(name, region):
+            found = self._memory(name, piece)
+            expected = wanted[region.slices][piece.index]
+            wrong = found != (expected + base if base else expected)
+            if wrong.any():
+                yield self._missed(who, name, int(found[wrong][0]))
+                return
+
+    def _missed(self, who: str, name: str, found: int) -> PlanFault:
+        """What a reader finds where the tensor should be."""
+        owner = self.marks.owner(found)
+        if name in self.network.producers and not self._is_begun(name):
+            return PlanFault(FaultKind.ORDER, f"{who} reads '{name}' before it is computed")
+        if owner is None or owner == name:
+            return PlanFault(FaultKind.ORDER, f"{who} reads a part of '{name}' that is not there")
+        return PlanFault(FaultKind.MEMORY, f"{who} reads '{name}' where '{owner}' lies by then")
+
+    def _is_begun(self, name: str) -> bool:
+        """Whether something of the tensor, or of what it is made of for nothing, has been computed."""
+        layer = self.network.producers.get(name)
+        if name in self.begun or layer is None or not self.marks.moves(layer):
+            return name in self.begun
+        return any(self._is_begun(source) for source in self.network.activations(layer))
+
+    def _memory(self, name: str, piece: Piece) -> Array:
+        """The marks where a piece lies: one for each cell of the grid that an element covers."""
+        grid, size = self.marks.grid, self.marks.dtype.itemsize
+        return np.ndarray(
+            (*piece.shape, self.network.tensors[name].dtype.bytes // grid),
+            self.marks.dtype,
+            self.memories[piece.memory].data,
+            piece.offset // grid * size,
+            (*(stride // grid * size for stride in piece.strides), size),
+        )
+
+    def _sums(self, layer: str) -> Array:
+        """The marks where the running sums of a layer lie: in a buffer of their own, or in its output."""
+        output = self.network.by_name[layer].output
+        shape = self.network.tensors[output].shape
+        buffer = self.places.buffers.get(sums_name(layer))
+        if buffer is None:
+            self._use(self.plan.views[output].buffer)
+            return self._memory(output, self.places.pieces(output, Region.whole(shape))[0])
+        self._use(buffer.name)
+        cells = (*shape, SUM_BYTES // self.marks.grid)
+        start = buffer.offset // self.marks.grid
+        return self.memories[buffer.memory][start : start + int(np.prod(cells))].reshape(cells)
+
+    def _write_sums(self, layer: str) -> None:
+        found = self._sums(layer)
+        found[...] = self.marks.sums(layer, found.shape)
+
+    def _read_sums(self, layer: str, region: Region | None = None) -> Iterator[PlanFault]:
+        found = self._sums(layer)
+        part = region.slices if region else ()
+        wrong = found[part] != self.marks.sums(layer, found.shape)[part]
+        if wrong.any():
+            owner = self.marks.owner(int(found[part][wrong][0]))
+            yield PlanFault(FaultKind.MEMORY, f"'{owner}' is written over the running sums of '{layer}'")
+
+
+class _Marks:
+    """A number for every cell of every tensor: the same for elements that hold the same value by being moved.
+
+    Memory is divided into cells of `grid` bytes, of which every address and every element is a multiple.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.network = network = plan.network
+        tensors = [network.tensors[name] for name in plan.views]
+        numbers = [SUM_BYTES, *(tensor.dtype.bytes for tensor in tensors)]
+        numbers += [buffer.offset for buffer in plan.buffers]
+        for view in plan.views.values():
+            numbers += [view.offset, *view.strides]
+        self.grid = gcd(*numbers)
+        named = {*plan.views, *(name for layer in network.layers if self.moves(layer) for name in layer.inputs)}
+        cells = {name: network.tensors[name].bytes // self.grid for name in sorted(named)}
+        for stage in plan.program.stages:
+            for name in stage.summing:
+                size = network.tensors[network.by_name[name].output].size
+                cells[sums_name(name)] = size * SUM_BYTES // self.grid
+        for buffer in plan.buffers:
+            cells.setdefault(buffer.name, 1)
+        self.names = tuple(cells)
+        self.starts = list(accumulate(cells.values(), initial=1))  # 0 is what nobody has written
+        self.first = dict(zip(self.names, self.starts, strict=False))
+        self.dtype = np.dtype(np.uint32 if self.starts[-1] < 1 << 32 else np.uint64)
+        self._ramp: Array = np.arange(max(cells.values(), default=1), dtype=self.dtype)
+        self._known: dict[str, tuple[Array, int]] = {}
+
+    def of(self, name: str) -> int:
+        return self.first[name]
+
+    def owner(self, mark: int) -> str | None:
+        """The tensor or buffer that a mark belongs to."""
+        at = bisect_right(self.starts, mark) - 1
+        return self.names[at] if 0 <= at < len(self.names) else None
+
+    def sums(self, layer: str, shape: Sequence[int]) -> Array:
+        count = int(np.prod(shape))
+        found: Array = (self._ramp[:count] + self.dtype.type(self.first[sums_name(layer)])).reshape(shape)
+        return found
+
+    def tensor(self, name: str) -> tuple[Array, int]:
+        """The marks of a tensor: an array of its shape with an axis for the cells of an element, and what to add."""
+        if name not in self._known:
+            self._known[name] = self._found(name)
+        return self._known[name]
+
+    def moves(self, layer: Layer) -> bool:
+        """Whether the layer just moves elements, or some of them: they are its inputs' under another name."""
+        return isinstance(layer.op, Reshape | Slice | Concat) and any(
+            self._is_alike(name, layer.output) for name in layer.inputs
+        )
+
+    def _is_alike(self, a: str, b: str) -> bool:
+        x, y = self.network.tensors[a], self.network.tensors[b]
+        return x.dtype is y.dtype and x.quant == y.quant
+
+    def _found(self, name: str) -> tuple[Array, int]:
+        tensor = self.network.tensors[name]
+        shape = (*tensor.shape, tensor.dtype.bytes // self.grid)
+        own: Array = self._ramp[: tensor.bytes // self.grid].reshape(shape)
+        layer = self.network.producers.get(name)
+        if layer is None or not self.moves(layer):
+            return own, self.first[name]
+        match layer.op:
+            case Reshape():
+                marks, base = self.tensor(layer.inputs[0])
+                return marks.reshape(shape), base
+            case Slice(starts=starts, sizes=sizes, steps=steps):
+                marks, base = self.tensor(layer.inputs[0])
+                return marks[tuple(map(_taken, starts, sizes, steps))], base
+            case Concat(axis=axis):
+                return self._joined(layer, own + self.dtype.type(self.first[name]), axis % len(tensor.shape)), 0
+        raise AssertionError(layer)
+
+    def _joined(self, layer: Layer, own: Array, axis: int) -> Array:
+        """The marks of the inputs side by side; what is converted on the way has marks of its own."""
+        at = 0
+        for name in layer.inputs:
+            end = at + self.network.tensors[name].shape[axis]
+            if self._is_alike(name, layer.output):
+                marks, base = self.tensor(name)
+                own[(slice(None),) * axis + (slice(at, end),)] = marks + self.dtype.type(base)
+            at = end
+        return own
+
+
+def _taken(start: int, size: int, step: int) -> slice:
+    stop = start + size * step
+    return slice(start, None if stop < 0 else stop, step)
+
+
+def _part_of_sum(plan: Plan, step: Step, layer: Layer) -> Region:
+    """What a step adds: a region of the output, and of the input's axes that are summed over."""
+    needed = plan.program.needs(step)[0]
+    axes = share_axes(layer.op, plan.network.shapes(layer))
+    return Region((*step.region.bounds, *(needed.bounds[axis] for axis in axes)))
+
+
+def _whole_sum(network: Network, layer: Layer) -> Region:
+    shapes = network.shapes(layer)
+    out = network.tensors[layer.output].shape
+    return Region.whole((*out, *(shapes[0][axis] for axis in share_axes(layer.op, shapes))))
+
+
+def _are_all(parts: Sequence[Region], whole: Region) -> bool:
+    """Whether the parts make up the whole, each element once: counted on the grid that their bounds draw."""
+    marks = [sorted({at for part in parts for at in part.bounds[axis]}) for axis in range(len(whole.bounds))]
+    if any([line[0], line[-1]] != [0, end] for line, (_, end) in zip(marks, whole.bounds, strict=True) if line):
+        return False
+    places = [{at: i for i, at in enumerate(line)} for line in marks]
+    count = np.zeros([max(0, len(line) - 1) for line in marks], np.int32)
+    for part in parts:
+        count[tuple(slice(at[a], at[b]) for at, (a, b) in zip(places, part.bounds, strict=True))] += 1
+    return bool(parts) and bool((count == 1).all())
