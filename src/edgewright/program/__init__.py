@@ -3,7 +3,7 @@
 from ..network import Region
 from .codec import load_plan, plan_from_dict, plan_text, plan_to_dict, save_plan
 from .interpreter import Interpreter, interpret
-from .plan import Buffer, Plan, Saving, View, arena_sizes
+from .plan import Buffer, Plan, Saving, View, arena_sizes, room_name
 from .program import Program, check
 from .rows import ROWS, rows_needed
 from .shares import restricted, summed_axes, sums_bytes, sums_name
@@ -38,6 +38,7 @@ __all__ = [
     "plan_text",
     "plan_to_dict",
     "restricted",
+    "room_name",
     "rows_needed",
     "save_plan",
     "summed_axes",

@@ -1,34 +1,42 @@
 """The joint search: the least RAM for a given amount of extra work, over every way to run every stretch.
 
-Routes (`routes`) are priced by what their stages keep; each one that is handed out has been laid out for real, and
-figures are those of its plan.
+Routes (`routes`) are priced by what their stages keep and cost; each one that is handed out has been laid out for real,
+and figures are those of its plan.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property
 
 from joblib import Parallel, delayed
 
 from .. import words
-from ..errors import Infeasible, InputError
-from ..memory import Techniques, Way
+from ..emit.target import Target
+from ..errors import Infeasible
 from ..memory import plan as make_plan
 from ..memory.fullest import dominating
-from ..memory.planner import alignment_of, pulled_inputs
+from ..memory.planner import alignment_of
 from ..memory.pulled import pullable
 from ..network import Network
 from ..platform import Board
 from ..program import Plan
 from ..program.codec import network_from_dict, network_to_dict
-from .cost import estimate
+from .choice import Choice, Maker
+from .faster import Candidate, hastened
+from .prices import Prices
 from .routes import Route, Routes
+from .timing import Timing
+from .whole import fast_whole
 
 TRIES = 12  # routes that are laid out at most when one is wanted
+BETWEEN = 8  # limits between the peak by rows and that of whole layers for which routes are looked for
 MANY = 4  # plans from which on several processes make them
 LARGE = 40  # layers from which on that pays
+SLOWDOWN = 0.10  # of whole layers' instructions: what is no great loss
+JOINT = "joint search: the cheapest route through all priced ways"
+INTERRUPTED = "interrupted; best so far"
 
 
 @dataclass(frozen=True)
@@ -41,21 +49,16 @@ class Front:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a plan may cost beyond running every layer once: each a share, None for any."""
+    """How much a plan may cost beyond running every layer once, whole: each a share, None for any."""
 
     overhead: float | None = None  # of MACs
     slowdown: float | None = None  # of estimated instructions
-    target: str | None = None  # for which they are estimated
 
-    def allows(self, plan: Plan, whole: Plan) -> bool:
-        if self.overhead is not None and plan.macs > plan.macs_plain * (1 + self.overhead):
-            return False
-        if self.slowdown is None:
-            return True
-        if self.target is None:
-            raise InputError("a limit on time needs a board or target to estimate it for")
-        slowest = estimate(whole, self.target).instructions * (1 + self.slowdown)
-        return estimate(plan, self.target).instructions <= slowest
+    def macs(self, network: Network) -> int | None:
+        return None if self.overhead is None else int(network.total_macs * self.overhead)
+
+    def allow_macs(self, plan: Plan) -> bool:
+        return self.overhead is None or plan.macs <= plan.macs_plain * (1 + self.overhead)
 
 
 def front(
@@ -66,12 +69,13 @@ def front(
     pull_rows: bool = False,
     max_overhead: float | None = None,
     most: int = 16,
+    target: Target | str | None = None,
 ) -> Front:
     """The plans worth choosing from: RAM against MACs, no more than so many."""
-    search = _Search(network, board, alignment, pull_rows)
-    limit = None if max_overhead is None else int(network.total_macs * max_overhead)
+    search = _Search(network, board, alignment, pull_rows, target, Limits(max_overhead))
+    limit = search.limits.macs(network)
     routes = [route for route in search.routes.front() if limit is None or route.macs <= limit]
-    plans = [search.whole, search.by_rows, *search.plans(_spread(routes[1:], most))]
+    plans = [search.least_whole.plan, search.by_rows.plan, *search.plans(_spread(routes[1:], most))]
     plans = [replace(plan, searched=search.routes.priced) for plan in plans]
     plain = make_plan(network, board, plain=True, explain=False, alignment=alignment)
     return Front(_undominated(plans), plain)
@@ -85,11 +89,15 @@ def least(
     pull_rows: bool = False,
     max_overhead: float | None = None,
     max_slowdown: float | None = None,
-    target: str | None = None,
+    target: Target | str | None = None,
 ) -> Plan:
-    """The plan with the least RAM whose extra work stays within the limits; without limits, the least there is."""
-    search = _Search(network, board, alignment, pull_rows)
-    return search.least(Limits(max_overhead, max_slowdown, target))
+    """The plan with the least RAM whose extra work stays within the limits; without limits, the least there is.
+
+    Instructions are those of the target, as estimated, against whole layers. An interrupt ends the search, and what it
+    has found so far is what it gives.
+    """
+    search = _Search(network, board, alignment, pull_rows, target, Limits(max_overhead, max_slowdown))
+    return search.least()
 
 
 def fitting(
@@ -101,15 +109,15 @@ def fitting(
     pull_rows: bool = False,
     max_overhead: float | None = None,
     max_slowdown: float | None = None,
-    target: str | None = None,
+    target: Target | str | None = None,
 ) -> Plan:
     """The plan with the least extra work that fits the RAM; an error that says the least possible where none does."""
-    search = _Search(network, board, alignment, pull_rows, ram)
-    limits = Limits(max_overhead, max_slowdown, target)
-    for plan in search.cheapest_first(ram):
-        if plan.peak_bytes <= ram and limits.allows(plan, search.whole):
-            return plan
-    best = search.least(limits)
+    limits = Limits(max_overhead, max_slowdown)
+    search = _Search(network, board, alignment, pull_rows, target, limits, ram)
+    for found in search.cheapest_first(ram):
+        if found.peak <= ram and search.allows(found):
+            return found.plan
+    best = search.least()
     if best.peak_bytes <= ram:
         return best
     raise Infeasible(_too_small(best, ram, limits, search))
@@ -119,65 +127,130 @@ class _Search:
     """The routes of a network, and the plans they become."""
 
     def __init__(
-        self, network: Network, board: Board | None, alignment: int | None, pull_rows: bool, room: int = 0
+        self,
+        network: Network,
+        board: Board | None,
+        alignment: int | None,
+        pull_rows: bool,
+        target: Target | str | None,
+        limits: Limits,
+        room: int = 0,
     ) -> None:
-        self.network, self.pull_rows = network, pull_rows
-        self._make = partial(make_plan, board=board, alignment=alignment, explain=False, pull_rows=pull_rows)
-        pulled = pulled_inputs(network) if pull_rows else ()
-        techniques = replace(Techniques(), pulled=pulled)
-        self.routes = Routes(network, techniques, alignment_of(network, board, alignment), room)
-        self.whole = self._made()
-        self.by_rows = self._made(phases=True)
-        self._known: dict[tuple[Way, ...], Plan] = {(): self.whole}
+        self.network, self.limits, self.pull_rows = network, limits, pull_rows
+        self.maker = Maker(network, Timing(target), board, alignment, pull_rows)
+        self._unit, self._room = alignment_of(network, board, alignment), room
+        self.whole = fast_whole(self.maker)
 
-    def least(self, limits: Limits) -> Plan:
+    @cached_property
+    def least_whole(self) -> Candidate:
+        """Whole layers in the least RAM, whatever sharing memory costs."""
+        return Candidate(Choice(), self.maker.made(Choice()))
+
+    @cached_property
+    def by_rows(self) -> Candidate:
+        return Candidate(Choice(), self.maker.by_rows())
+
+    @cached_property
+    def routes(self) -> Routes:
+        prices = Prices(self.network, self.maker.timing.costs(self.network))
+        room = max(self._room, self.whole.peak if self.limits.slowdown is not None else 0)
+        macs = self.limits.macs(self.network)
+        return Routes(self.network, self.maker.techniques, self._unit, prices, room, macs)
+
+    @property
+    def budget(self) -> float:
+        """Instructions that a plan may take."""
+        slowdown = self.limits.slowdown
+        return float("inf") if slowdown is None else self.whole.cost * (1 + slowdown)
+
+    def allows(self, found: Candidate) -> bool:
+        return self.limits.allow_macs(found.plan) and found.cost <= self.budget
+
+    def least(self) -> Plan:
         """The least peak over the routes within the limits: the most promising are laid out, lowest first."""
-        start = [plan for plan in (self.by_rows, self.whole) if limits.allows(plan, self.whole)]
-        best = min(start, key=lambda plan: plan.peak_bytes, default=None)
-        if best is not None and best.optimal:
-            return best
-        allowed = None if limits.overhead is None else int(self.network.total_macs * limits.overhead)
-        routes = [route for route in self.routes.front() if allowed is None or route.macs <= allowed]
-        for route in routes[::-1][:TRIES]:
-            if best is not None and route.peak >= best.peak_bytes:
-                break
-            plan = self.plan(route)
-            if limits.allows(plan, self.whole) and (best is None or plan.peak_bytes < best.peak_bytes):
-                best = plan
-        return replace(best or self.whole, searched=self.routes.priced)
+        best = self.whole
+        try:
+            for found in self._lower(best):
+                best = found
+        except KeyboardInterrupt:
+            return replace(best.plan, method=f"{INTERRUPTED}; {best.plan.method}")
+        bound = self.by_rows.plan.bound_bytes  # whole layers can do without less
+        searched = 0 if best.peak <= bound else self.routes.priced
+        return replace(best.plan, bound_bytes=min(bound, best.peak), searched=searched)
 
-    def cheapest_first(self, ram: int) -> Iterator[Plan]:
+    def _lower(self, best: Candidate) -> Iterator[Candidate]:
+        """Plans with ever less RAM."""
+        for found in (self.least_whole, self.by_rows):
+            if self.allows(found) and found.peak < best.peak:
+                yield (best := found)
+        if best.peak <= self.by_rows.plan.bound_bytes:
+            return
+        for route in self._promising():
+            if route.peak >= best.peak:
+                return
+            found = self.candidate(route)
+            if not self.limits.allow_macs(found.plan):
+                continue
+            if found.cost > self.budget:
+                hasty = hastened(self.maker, found.choice, self.budget, best.peak)
+                if hasty is None:
+                    continue
+                found = hasty
+            if found.peak < best.peak:
+                yield (best := self._explained(found))
+
+    def _promising(self) -> list[Route]:
+        """Routes from the lowest peak up."""
+        allowed = self.limits.macs(self.network)
+        low = [route for route in self.routes.front() if allowed is None or route.macs <= allowed][::-1]
+        if self.limits.slowdown is None:
+            return low[:TRIES]
+        start, end = (low[-1] if low else self.routes.by_rows).peak, self.whole.peak
+        limits = [round(start * (end / max(1, start)) ** (n / BETWEEN)) for n in range(1, BETWEEN + 1)]
+        between = [route for limit in limits if limit > start and (route := self.routes.cheapest(limit))]
+        found = dict.fromkeys([*low, *sorted(between, key=lambda route: route.peak)])
+        return _spread(list(found), TRIES)
+
+    def cheapest_first(self, ram: int) -> Iterator[Candidate]:
         """Plans that should fit the RAM, those that run layers whole before others."""
         yield self.whole
+        if self.least_whole.peak <= ram:
+            yield self._within(self.least_whole, ram)
         limit = ram
         for _ in range(TRIES):
             route = self.routes.below(limit)
             if route is None:
                 return
-            plan = self.plan(route)
-            yield plan
-            limit = min(limit, route.peak) - max(1, plan.peak_bytes - ram)
+            found = self.candidate(route)
+            yield self._within(self._explained(found), ram)
+            limit = min(limit, route.peak) - max(1, found.peak - ram)
 
-    def plan(self, route: Route) -> Plan:
-        if route.ways not in self._known:
-            self._known[route.ways] = self._explained(self._made(ways=route.ways))
-        return self._known[route.ways]
+    def _within(self, found: Candidate, ram: int) -> Candidate:
+        """The plan made faster with RAM that is there anyway, if it is slow."""
+        budget = self.whole.cost * (1 + SLOWDOWN)
+        if found.cost <= budget or found.peak > ram:
+            return found
+        return hastened(self.maker, found.choice, budget, ram + 1) or found
+
+    def candidate(self, route: Route) -> Candidate:
+        choice = self.routes.choice(route)
+        return Candidate(choice, self.maker.made(choice))
 
     @staticmethod
-    def _explained(plan: Plan) -> Plan:
-        return replace(plan, method=f"joint search: the cheapest route through all priced ways; {plan.method}")
+    def _explained(found: Candidate) -> Candidate:
+        method = f"{JOINT}; {found.plan.method}"
+        return replace(found, timed=replace(found.timed, plan=replace(found.plan, method=method)))
 
     def plans(self, routes: Sequence[Route]) -> list[Plan]:
         """The plans of several routes; with many large ones, each core makes some."""
+        choices = [self.routes.choice(route) for route in routes]
         if len(routes) < MANY or len(self.network.layers) < LARGE:
-            return [self.plan(route) for route in routes]
-        light = network_from_dict(network_to_dict(self.network))  # weights need not travel
-        found = Parallel(n_jobs=-1)(delayed(self._make)(light, ways=route.ways) for route in routes)
-        whole = [replace(plan, program=replace(plan.program, network=self.network)) for plan in found]
-        return [self._explained(plan) for plan in whole]
-
-    def _made(self, *, phases: bool = False, ways: Sequence[Way] | None = None) -> Plan:
-        return self._make(self.network, phases=phases, ways=ways)
+            plans = [self.maker.made(choice).plan for choice in choices]
+        else:
+            light = network_from_dict(network_to_dict(self.network))  # weights need not travel
+            found = Parallel(n_jobs=-1)(delayed(self.maker.plan)(choice, light) for choice in choices)
+            plans = [replace(plan, program=replace(plan.program, network=self.network)) for plan in found]
+        return [replace(plan, method=f"{JOINT}; {plan.method}") for plan in plans]
 
 
 def _spread(routes: Sequence[Route], most: int) -> list[Route]:

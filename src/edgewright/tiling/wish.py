@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 
-from ..emit.target import target_of
+from ..emit.target import Target, target_of
 from ..errors import InputError
-from ..memory import Way
+from ..memory import Way, fit
 from ..memory import plan as make_plan
 from ..network import Network
 from ..platform import Board
 from ..program import Plan
-from .cost import model_of
 from .explore import explore
-from .search import fitting, least
+from .search import SLOWDOWN, fitting, least
+from .whole import whole_layers
 
 
 class Method(Enum):
@@ -63,13 +63,24 @@ class Wish:
         return self.max_overhead, self.max_slowdown
 
     @property
+    def least_limits(self) -> tuple[float | None, float | None]:
+        """The limits of a search for the least RAM: not one MAC twice and about the time of whole layers, unless told.
+
+        Who allows extra MACs allows the instructions that they take.
+        """
+        overhead, slowdown = self.limits
+        if slowdown is None:
+            return overhead or 0.0, max(SLOWDOWN, overhead or 0.0)
+        return overhead, slowdown
+
+    @property
     def is_search(self) -> bool:
         return self.minimise_ram or self.method is not None or self.limits != (None, None)
 
 
-def make(network: Network, wish: Wish, board: Board | None = None, target: str | None = None) -> Plan:
-    """The plan that was asked for. `target` is whose time a limit on slowdown means, if not the board's."""
-    if not wish.is_search:
+def make(network: Network, wish: Wish, board: Board | None = None, target: Target | str | None = None) -> Plan:
+    """The plan that was asked for. `target` is whose instructions count, if not the board's."""
+    if wish.plain or wish.phases or wish.ways:
         return make_plan(
             network,
             board,
@@ -81,26 +92,24 @@ def make(network: Network, wish: Wish, board: Board | None = None, target: str |
         )
     if wish.method is Method.PAPER:
         return explore(network, board=board, alignment=wish.alignment, pull_rows=wish.pull_rows).plan
+    core = target or (target_of(board) if board else None)
     ram = None if wish.minimise_ram else wish.ram or _largest(board)
+    if not wish.is_search:
+        whole = whole_layers(
+            network, board, alignment=wish.alignment, pull_rows=wish.pull_rows, target=core, explain=True
+        )
+        if ram is None or fit(whole, board, wish.ram).ram_fits:
+            return whole
+    overhead, slowdown = wish.limits if ram is not None else wish.least_limits
     find = partial(least, network) if ram is None else partial(fitting, network, ram)
     return find(
         board,
         alignment=wish.alignment,
         pull_rows=wish.pull_rows,
-        max_overhead=wish.max_overhead,
-        max_slowdown=wish.max_slowdown,
-        target=_timed(wish, board, target),
+        max_overhead=overhead,
+        max_slowdown=slowdown,
+        target=core,
     )
-
-
-def _timed(wish: Wish, board: Board | None, target: str | None) -> str | None:
-    """The target whose instructions are limited; an error where they cannot be told."""
-    core = target or (target_of(board).name if board else None)
-    if wish.max_slowdown is None:
-        return core
-    if core is None:
-        raise InputError("a limit on slowdown needs a board or a target: whose time is it?")
-    return model_of(core).target
 
 
 def _largest(board: Board | None) -> int | None:
