@@ -53,6 +53,10 @@ class Maker:
             self._known[choice] = self.timed(self.plan(choice, self.network))
         return self._known[choice]
 
+    @property
+    def all_made(self) -> tuple[TimedPlan, ...]:
+        return tuple(self._known.values())
+
     def timed(self, plan: Plan) -> TimedPlan:
         return TimedPlan(plan, self.timing.costs(plan.network))
 

@@ -6,7 +6,7 @@ and figures are those of its plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -20,14 +20,14 @@ from ..memory.fullest import dominating
 from ..memory.planner import alignment_of
 from ..memory.pulled import pullable
 from ..network import Network
-from ..platform import Board
+from ..platform import Board, boards_with
 from ..program import Plan
 from ..program.codec import network_from_dict, network_to_dict
 from .choice import Choice, Maker
 from .faster import Candidate, hastened
 from .prices import Prices
 from .routes import Route, Routes
-from .timing import Timing
+from .timing import TimedPlan, Timing
 from .whole import fast_whole
 
 TRIES = 12  # routes that are laid out at most when one is wanted
@@ -47,6 +47,24 @@ class Front:
     plain: Plan  # order and layout only
 
 
+@dataclass(frozen=True, slots=True)
+class Trade:
+    """A plan that was laid out on the way: what it needs and what it takes."""
+
+    peak_bytes: int
+    slowdown: float  # estimated instructions beyond those of whole layers, as a share of these
+    macs: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """A plan, and what else there is to choose: RAM against instructions, from most RAM to least."""
+
+    plan: Plan
+    whole: Plan | None = None  # layers whole: what slowdowns are relative to
+    trades: tuple[Trade, ...] = ()
+
+
 @dataclass(frozen=True)
 class Limits:
     """How much a plan may cost beyond running every layer once, whole: each a share, None for any."""
@@ -61,6 +79,11 @@ class Limits:
         return self.overhead is None or plan.macs <= plan.macs_plain * (1 + self.overhead)
 
 
+def is_interrupted(plan: Plan) -> bool:
+    """Whether the search for the plan was ended by an interrupt."""
+    return plan.method.startswith(INTERRUPTED)
+
+
 def front(
     network: Network,
     board: Board | None = None,
@@ -72,10 +95,15 @@ def front(
     target: Target | str | None = None,
 ) -> Front:
     """The plans worth choosing from: RAM against MACs, no more than so many."""
-    search = _Search(network, board, alignment, pull_rows, target, Limits(max_overhead))
+    search = Search(network, board, alignment, pull_rows, target, Limits(max_overhead))
     limit = search.limits.macs(network)
-    routes = [route for route in search.routes.front() if limit is None or route.macs <= limit]
-    plans = [search.least_whole.plan, search.by_rows.plan, *search.plans(_spread(routes[1:], most))]
+    plans = [search.least_whole.plan, search.by_rows.plan]
+    try:
+        routes = [route for route in search.routes.front() if limit is None or route.macs <= limit]
+        for plan in search.plans(_spread(routes[1:], most)):
+            plans.append(plan)
+    except KeyboardInterrupt:
+        plans = [replace(plan, method=f"{INTERRUPTED}; {plan.method}") for plan in plans]
     plans = [replace(plan, searched=search.routes.priced) for plan in plans]
     plain = make_plan(network, board, plain=True, explain=False, alignment=alignment)
     return Front(_undominated(plans), plain)
@@ -96,8 +124,8 @@ def least(
     Instructions are those of the target, as estimated, against whole layers. An interrupt ends the search, and what it
     has found so far is what it gives.
     """
-    search = _Search(network, board, alignment, pull_rows, target, Limits(max_overhead, max_slowdown))
-    return search.least()
+    limits = Limits(max_overhead, max_slowdown)
+    return Search(network, board, alignment, pull_rows, target, limits).least().plan
 
 
 def fitting(
@@ -113,17 +141,10 @@ def fitting(
 ) -> Plan:
     """The plan with the least extra work that fits the RAM; an error that says the least possible where none does."""
     limits = Limits(max_overhead, max_slowdown)
-    search = _Search(network, board, alignment, pull_rows, target, limits, ram)
-    for found in search.cheapest_first(ram):
-        if found.peak <= ram and search.allows(found):
-            return found.plan
-    best = search.least()
-    if best.peak_bytes <= ram:
-        return best
-    raise Infeasible(_too_small(best, ram, limits, search))
+    return Search(network, board, alignment, pull_rows, target, limits, ram).fitting(ram).plan
 
 
-class _Search:
+class Search:
     """The routes of a network, and the plans they become."""
 
     def __init__(
@@ -166,17 +187,35 @@ class _Search:
     def allows(self, found: Candidate) -> bool:
         return self.limits.allow_macs(found.plan) and found.cost <= self.budget
 
-    def least(self) -> Plan:
+    def fitting(self, ram: int) -> Found:
+        """The plan with the least extra work that fits; an error that says the least possible where none does."""
+        for found in self.cheapest_first(ram):
+            if found.peak <= ram and self.allows(found):
+                return self._found(found.plan)
+        best = self.least()
+        if best.plan.peak_bytes <= ram:
+            return best
+        raise Infeasible(_too_small(best.plan, ram, self.limits, self))
+
+    def least(self) -> Found:
         """The least peak over the routes within the limits: the most promising are laid out, lowest first."""
         best = self.whole
         try:
             for found in self._lower(best):
                 best = found
         except KeyboardInterrupt:
-            return replace(best.plan, method=f"{INTERRUPTED}; {best.plan.method}")
+            return self._found(replace(best.plan, method=f"{INTERRUPTED}; {best.plan.method}"))
         bound = self.by_rows.plan.bound_bytes  # whole layers can do without less
         searched = 0 if best.peak <= bound else self.routes.priced
-        return replace(best.plan, bound_bytes=min(bound, best.peak), searched=searched)
+        return self._found(replace(best.plan, bound_bytes=min(bound, best.peak), searched=searched))
+
+    def _found(self, plan: Plan) -> Found:
+        """The plan among all that were laid out."""
+        trades = [self._trade(timed) for timed in self.maker.all_made]
+        return Found(plan, self.whole.plan, _undominated_trades(trades))
+
+    def _trade(self, timed: TimedPlan) -> Trade:
+        return Trade(timed.plan.peak_bytes, timed.total / max(1.0, self.whole.cost) - 1, timed.plan.macs)
 
     def _lower(self, best: Candidate) -> Iterator[Candidate]:
         """Plans with ever less RAM."""
@@ -241,16 +280,18 @@ class _Search:
         method = f"{JOINT}; {found.plan.method}"
         return replace(found, timed=replace(found.timed, plan=replace(found.plan, method=method)))
 
-    def plans(self, routes: Sequence[Route]) -> list[Plan]:
+    def plans(self, routes: Sequence[Route]) -> Iterator[Plan]:
         """The plans of several routes; with many large ones, each core makes some."""
         choices = [self.routes.choice(route) for route in routes]
+        plans: Iterable[Plan]
         if len(routes) < MANY or len(self.network.layers) < LARGE:
-            plans = [self.maker.made(choice).plan for choice in choices]
+            plans = (self.maker.made(choice).plan for choice in choices)
         else:
             light = network_from_dict(network_to_dict(self.network))  # weights need not travel
             found = Parallel(n_jobs=-1)(delayed(self.maker.plan)(choice, light) for choice in choices)
             plans = [replace(plan, program=replace(plan.program, network=self.network)) for plan in found]
-        return [replace(plan, method=f"{JOINT}; {plan.method}") for plan in plans]
+        for plan in plans:
+            yield replace(plan, method=f"{JOINT}; {plan.method}")
 
 
 def _spread(routes: Sequence[Route], most: int) -> list[Route]:
@@ -270,14 +311,25 @@ def _undominated(plans: Sequence[Plan]) -> tuple[Plan, ...]:
     return tuple(found[::-1])
 
 
-def _too_small(best: Plan, ram: int, limits: Limits, search: _Search) -> str:
+def _undominated_trades(trades: Sequence[Trade]) -> tuple[Trade, ...]:
+    """Those that no other beats in RAM and instructions, from most RAM to least."""
+    found: list[Trade] = []
+    for trade in sorted(trades, key=lambda t: (t.peak_bytes, t.slowdown)):
+        if not found or trade.slowdown < found[-1].slowdown:
+            found.append(trade)
+    return tuple(found[::-1])
+
+
+def _too_small(best: Plan, ram: int, limits: Limits, search: Search) -> str:
     """Why the RAM does not do: the least possible, what fills it, what to try."""
     within = " within these limits" if limits.overhead is not None or limits.slowdown is not None else ""
-    hints = ["allow more overhead"] if within else []
+    hints = ["to allow more overhead"] if within else []
     if not search.pull_rows and pullable(best.network):
-        hints.append("pull the input by rows (--pull-input)")
-    hint = f"; try to {' or '.join(hints)}" if hints else ""
+        hints.append("to pull the input by rows (--pull-input)")
+    if boards := boards_with(best.peak_bytes, best.flash_bytes):
+        hints.append(f"another board: {' or '.join(boards)} would do")
+    hint = f"; try {', or '.join(hints)}" if hints else ""
     return (
-        f"'{best.network.name}' needs {words.size(best.peak_bytes)} at least{within}, and {words.size(ram)} are there: "
-        f"{dominating(best)}{hint}"
+        f"does not fit: '{best.network.name}' needs {words.size(best.peak_bytes)} at least{within}, "
+        f"and {words.size(ram)} are there: {dominating(best)}{hint}"
     )

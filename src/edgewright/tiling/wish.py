@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
 
 from ..emit.target import Target, target_of
 from ..errors import InputError
@@ -12,9 +11,10 @@ from ..memory import Way, fit
 from ..memory import plan as make_plan
 from ..network import Network
 from ..platform import Board
-from ..program import Plan
+from ..program import Plan, Stream, Tiles
+from ..program.techniques import technique
 from .explore import explore
-from .search import SLOWDOWN, fitting, least
+from .search import INTERRUPTED, SLOWDOWN, Found, Limits, Search, is_interrupted
 from .whole import whole_layers
 
 
@@ -80,8 +80,13 @@ class Wish:
 
 def make(network: Network, wish: Wish, board: Board | None = None, target: Target | str | None = None) -> Plan:
     """The plan that was asked for. `target` is whose instructions count, if not the board's."""
+    return find(network, wish, board, target).plan
+
+
+def find(network: Network, wish: Wish, board: Board | None = None, target: Target | str | None = None) -> Found:
+    """The same, with what a search found besides."""
     if wish.plain or wish.phases or wish.ways:
-        return make_plan(
+        plan = make_plan(
             network,
             board,
             plain=wish.plain,
@@ -90,8 +95,9 @@ def make(network: Network, wish: Wish, board: Board | None = None, target: Targe
             phases=wish.phases,
             ways=wish.ways or None,
         )
+        return Found(plan)
     if wish.method is Method.PAPER:
-        return explore(network, board=board, alignment=wish.alignment, pull_rows=wish.pull_rows).plan
+        return Found(explore(network, board=board, alignment=wish.alignment, pull_rows=wish.pull_rows).plan)
     core = target or (target_of(board) if board else None)
     ram = None if wish.minimise_ram else wish.ram or _largest(board)
     if not wish.is_search:
@@ -99,17 +105,27 @@ def make(network: Network, wish: Wish, board: Board | None = None, target: Targe
             network, board, alignment=wish.alignment, pull_rows=wish.pull_rows, target=core, explain=True
         )
         if ram is None or fit(whole, board, wish.ram).ram_fits:
-            return whole
-    overhead, slowdown = wish.limits if ram is not None else wish.least_limits
-    find = partial(least, network) if ram is None else partial(fitting, network, ram)
-    return find(
-        board,
-        alignment=wish.alignment,
-        pull_rows=wish.pull_rows,
-        max_overhead=overhead,
-        max_slowdown=slowdown,
-        target=core,
-    )
+            return Found(whole, whole)
+    limits = Limits(*(wish.limits if ram is not None else wish.least_limits))
+    search = Search(network, board, wish.alignment, wish.pull_rows, core, limits, ram or 0)
+    return search.least() if ram is None else search.fitting(ram)
+
+
+def fitted_words(plan: Plan, wish: Wish) -> str:
+    """What was done by itself so that the plan fits; nothing where that was asked for or was not needed."""
+    stages = [stage for stage in plan.program.stages if isinstance(stage.body[0], Stream | Tiles)]
+    if wish.plain or wish.phases or wish.ways or wish.is_search or not stages:
+        return ""
+    how = " and ".join(dict.fromkeys(technique(plan, stage).label for stage in stages))
+    extra = plan.macs / max(1, plan.macs_plain) - 1
+    macs = f"{extra:.1%} more MACs" if extra > 0 else "no extra MACs"
+    return f"whole layers do not fit: some run in parts ({how}), with {macs}"
+
+
+def plan_notes(plan: Plan, wish: Wish) -> tuple[str, ...]:
+    """What is to be said about how the plan was found, a sentence each."""
+    interrupted = f"the search for the plan was {INTERRUPTED}" if is_interrupted(plan) else ""
+    return tuple(filter(None, (fitted_words(plan, wish), interrupted)))
 
 
 def _largest(board: Board | None) -> int | None:
