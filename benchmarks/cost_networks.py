@@ -203,6 +203,32 @@ def separable(g: Grower) -> list[str]:
     return [head(g, x)]
 
 
+def thin(g: Grower) -> list[str]:
+    """Signals: images of one column, or of one row, with windows along the other axis."""
+    along, size, depth = g.seed % 2, g.pick(40, 64, 96), g.pick(3, 6, 9)
+    x = g.input(*((size, 1) if along else (1, size)), depth)
+
+    def window(taps: int) -> tuple[int, int]:
+        return (taps, 1) if along else (1, taps)
+
+    x = g.conv(x, g.pick(8, 12, 16, 30), window(g.pick(3, 5, 9)))
+    x = g.depthwise(x, window(g.pick(3, 5, 9)), 1, (g.seed % 3 and RELU) or None)
+    x = g.conv(x, g.pick(16, 24, 40), window(5), 2)
+    x = g.depthwise(x, window(5))
+    x = g.conv(x, g.pick(8, 16, 20), (1, 1))
+    return [head(g, x)]
+
+
+def broad(g: Grower) -> list[str]:
+    """Depthwise convolutions of many channels and few pixels, pointwise ones between them."""
+    x = g.input(g.pick(5, 6, 8), g.pick(4, 6, 8), g.pick(128, 144, 170))
+    x = g.depthwise(x, (3, 3), 1, RELU)
+    x = g.conv(x, g.pick(128, 160), (1, 1))
+    x = g.depthwise(x, (g.pick(3, 5),) * 2, 1, RELU6)
+    x = g.depthwise(x, (3, 3), 2, None)
+    return [head(g, x)]
+
+
 def denses(g: Grower) -> list[str]:
     x = g.builder.input("x", (1, g.pick(64, 130, 300)), g.dtype, g.format(1 / 32, True).get("quant"))
     for out in (g.pick(64, 128), g.pick(16, 33, 50), g.pick(8, 5, 7), g.pick(64, 100), 10):
@@ -260,7 +286,7 @@ def from_reals(g: Grower) -> list[str]:
 
 
 SHAPES: tuple[Callable[[Grower], list[str]], ...] = (
-    mobile, inverted, residual, windows, separable, denses, pools, from_reals, deep,
+    mobile, inverted, residual, windows, separable, denses, pools, from_reals, deep, thin, broad,
 )  # fmt: skip
 
 

@@ -106,7 +106,7 @@ def make_library(
     chosen = _target(target, hardware)
     wish = wish or Wish()
     if found is None:
-        found = make(network, wish, hardware, chosen.name)
+        found = make(network, wish, hardware, chosen)
     else:
         check_plan(found, network, hardware)
     _check_fit(found, hardware, wish.ram)

@@ -12,6 +12,7 @@ from ..emit.packaging import check_folder
 from ..emit.verify import predicted
 from ..emit.verify import verify as run_and_compare
 from ..network import Shape
+from ..tiling.wish import plan_notes
 from .common import console, print_json, read_model, shown, working
 from .costs import costs_table, figures_table, sentence
 from .planning import Asked
@@ -37,7 +38,7 @@ def compile_(
     shapes: dict[str, Shape],
     as_json: bool,
 ) -> None:
-    asked.check(plan=plan_file is not None, has_core=bool(board or target))
+    asked.check(plan=plan_file is not None)
     if output is not None:
         check_folder(output, force)
     network = read_model(model, shapes, quantised_input, quantised_output)
@@ -61,7 +62,7 @@ def compile_(
         return
     console.print(costs_table(figures))
     console.print(figures_table(figures))
-    for note in (*figures.notes, *network.notes):
+    for note in (*plan_notes(library.plan, wish), *figures.notes, *network.notes):
         console.print(f"note: {shown(note)}", style="dim")
     console.print(f"wrote {shown(folder)}", style="dim", soft_wrap=True)
     console.print(shown(sentence(figures)), style="green" if figures.verified else "yellow", soft_wrap=True)

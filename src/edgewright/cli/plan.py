@@ -14,21 +14,22 @@ from ..compiling import plain_plan
 from ..errors import Infeasible
 from ..files import write_together
 from ..memory import Fit, critical_buffers, fit
-from ..memory import plan as make_plan
-from ..network import Network, Shape
-from ..platform import Board, load_board
+from ..network import Shape
+from ..platform import load_board
 from ..program import Plan, plan_text, plan_to_dict
 from ..program.techniques import techniques
 from ..report import plan_page, refusal
 from ..report.refusal import is_in_parts
-from ..tiling.cost import Estimate, modelled
-from ..tiling.wish import make
+from ..tiling.search import Trade, is_interrupted
+from ..tiling.wish import find, plan_notes
 from .common import console, print_json, read_model, shown, working
 from .estimates import core_of, estimated
 from .front import show_front
-from .plan_tables import savings_table, stages_table, summary_table
+from .plan_tables import savings_table, stages_table, summary_table, trades_table
 from .planning import Asked
 from .stretches import stretch_table
+
+INTERRUPTED_STATUS = 130  # as shells report a command that an interrupt ended
 
 
 def plan(
@@ -44,7 +45,7 @@ def plan(
     shapes: dict[str, Shape],
     as_json: bool,
 ) -> None:
-    asked.check(pareto=pareto, has_core=bool(board or target))
+    asked.check(pareto=pareto)
     hardware = load_board(board) if board else None
     core = core_of(hardware, target)
     network = read_model(model, shapes, quantised_input, quantised_output)
@@ -54,9 +55,10 @@ def plan(
         return
     wish = asked.wish(network)
     with working(f"planning {network.name}"):
-        found = make(network, wish, hardware, target)
+        result = find(network, wish, hardware, target)
+        found = result.plan
         plain = plain_plan(found, network, hardware)
-        whole = _whole(network, asked, hardware, core) if plain else None
+        whole = estimated(result.whole, core) if plain and result.whole else None
     verdict = fit(found, hardware, asked.ram)
     critical = critical_buffers(found)
     files: dict[Path, str | bytes] = {output: plan_text(found)} if output else {}
@@ -64,13 +66,19 @@ def plan(
         files[page] = plan_page(found, critical=critical, ram=verdict.ram, flash=verdict.flash, before=plain)
     write_together(files)
     if as_json:
-        print_json(_json(found, verdict, critical, plain, core))
+        print_json(_json(found, verdict, critical, plain, core, result.trades))
     else:
         _print(found, list(files), summary_table(found, hardware, plain, core, whole))
+        if len(result.trades) > 1:
+            console.print(trades_table(result, core))
+        for note in plan_notes(found, wish):
+            console.print(note, style="yellow", soft_wrap=True)
     if not verdict.fits:
         raise Infeasible(refusal(found, verdict, critical))
     if not as_json:
         console.print(_fitting(verdict), style="green")
+    if is_interrupted(found):
+        raise SystemExit(INTERRUPTED_STATUS)
 
 
 def _compile_command(
@@ -84,7 +92,12 @@ def _compile_command(
 
 
 def _json(
-    plan: Plan, verdict: Fit, critical: Sequence[str], plain: Plan | None, core: str | None
+    plan: Plan,
+    verdict: Fit,
+    critical: Sequence[str],
+    plain: Plan | None,
+    core: str | None,
+    trades: Sequence[Trade],
 ) -> dict[str, object]:
     found = estimated(plan, core)
     about = {"target": core, "instructions": found.instructions, "error": asdict(found.error)} if found else None
@@ -96,15 +109,9 @@ def _json(
         "notes": [*plan.notes, *plan.network.notes],
         "plain_peak_bytes": plain.peak_bytes if plain else None,
         "estimate": about,
+        "trades": [[trade.peak_bytes, round(1 + trade.slowdown, 4), trade.macs] for trade in trades],
+        "interrupted": is_interrupted(plan),
     }
-
-
-def _whole(network: Network, asked: Asked, board: Board | None, core: str | None) -> Estimate | None:
-    """The estimate of the plan with whole layers: what a limit on slowdown is relative to."""
-    if core not in modelled():
-        return None
-    plan = make_plan(network, board, explain=False, alignment=asked.alignment, pull_rows=asked.pull_rows)
-    return estimated(plan, core)
 
 
 def _print(plan: Plan, written: Sequence[Path], summary: Table) -> None:

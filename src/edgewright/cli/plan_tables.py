@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import ceil
+
 from rich.table import Table
 
 from .. import words
 from ..platform import Board
 from ..program import Plan
 from ..tiling.cost import Estimate
+from ..tiling.cost_model import stand_in
+from ..tiling.search import Found, Trade
 from .common import shown
 from .estimates import estimate_words, estimated
 from .stretches import how
@@ -89,6 +94,39 @@ def overhead(plan: Plan) -> str:
 def _work(plan: Plan) -> str:
     stages, free = words.plural(len(plan.order), "stage"), words.plural(len(plan.free), "layer")
     return f"{overhead(plan)}; {stages}, {free} for free"
+
+
+def trades_table(found: Found, core: str | None, most: int = 3) -> Table:
+    """What the last bytes cost: plans with some more and some less RAM, and the limit that gives each of the latter."""
+    chosen = found.plan.peak_bytes
+    above = [trade for trade in found.trades if trade.peak_bytes > chosen]
+    below = [trade for trade in found.trades if trade.peak_bytes < chosen]
+    here = [trade for trade in found.trades if trade.peak_bytes == chosen]
+    table = Table(title=f"what the last bytes cost, as estimated for {stand_in(core).name}", title_justify="left")
+    for heading in ("peak RAM", "instructions", "extra MACs"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("")
+    for trade in [*_spread(above, most), *here, *_spread(below, most)]:
+        extra = trade.macs / max(1, found.plan.macs_plain) - 1
+        table.add_row(
+            words.count(trade.peak_bytes),
+            f"{1 + trade.slowdown:.2f} x whole",
+            f"{extra:+.1%}" if extra > 0 else "none",
+            "this plan" if trade in here else _limit(trade) if trade in below else "",
+            style="bold" if trade in here else None,
+        )
+    return table
+
+
+def _limit(trade: Trade) -> str:
+    return f"--max-slowdown {ceil(100 * trade.slowdown + 0.5)}%"
+
+
+def _spread(trades: Sequence[Trade], most: int) -> list[Trade]:
+    """No more than so many, the first and the last among them."""
+    if len(trades) <= most:
+        return list(trades)
+    return [trades[round(i * (len(trades) - 1) / (most - 1))] for i in range(most)]
 
 
 def savings_table(plan: Plan) -> Table:

@@ -21,10 +21,16 @@ if TYPE_CHECKING:  # what these stand on takes long to load, and `--help` needs 
 
 
 class Extra(click.ParamType[float]):
-    """How much more than without, as a share: 5%, 0.05 and 1.05x are the same."""
+    """How much more than without, as a share: 5%, 0.05 and 1.05x are the same.
+
+    With `factors`, a bare number from 1 on is a factor: 1.5 and 1.5x are the same.
+    """
 
     name = "extra"
     _FORM = re.compile(r"([+-]?\d{1,9}(?:\.\d{0,9})?|[+-]?\.\d{1,9}) *(%|x|×)?")
+
+    def __init__(self, factors: bool = False) -> None:
+        self.factors = factors
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, float):
@@ -33,6 +39,8 @@ class Extra(click.ParamType[float]):
         if match is None:
             self.fail(f"'{value}' is no amount of extra work: write 5%, 0.05 or 1.05x", param, ctx)
         number, unit = float(match[1]), match[2]
+        if unit is None and number >= 1 and self.factors:
+            unit = "x"
         if unit is None and number >= 1:
             self.fail(f"'{value}' can mean two things: write {value}% or {value}x", param, ctx)
         share = number / 100 if unit == "%" else number if unit is None else number - 1
@@ -83,7 +91,12 @@ pull_option = click.option(
 )
 _OPTIONS = (
     click.option("--ram", type=Size(), help="RAM that there is, such as 64K. Overrules the board's."),
-    click.option("--minimise", type=click.Choice(["ram"]), help="Search for the least RAM, layers in parts."),
+    click.option(
+        "--minimise",
+        type=click.Choice(["ram"]),
+        help="Search for the least RAM, layers in parts: no extra MACs, about the time of whole layers, unless "
+        "allowed.",
+    ),
     click.option(
         "--max-overhead",
         type=Extra(),
@@ -92,9 +105,10 @@ _OPTIONS = (
     ),
     click.option(
         "--max-slowdown",
-        type=Extra(),
-        metavar="5%|0.05|1.05x",
-        help="Search, with at most so many more instructions, as estimated for the board or target.",
+        type=Extra(factors=True),
+        metavar="50%|0.5|1.5x",
+        help="Search, with at most so many more instructions than whole layers take, extra MACs included, as estimated "
+        "for the board or target.  [default for the least RAM: 10%, or what --max-overhead allows]",
     ),
     click.option(
         "--method",
@@ -171,15 +185,13 @@ class Asked:
         found["--pull-input"] = found.pop("--pull-rows")
         return {**found, "--method paper": self.method == "paper"}
 
-    def check(self, *, pareto: bool = False, plan: bool = False, has_core: bool = True) -> None:
-        """A usage error where options contradict each other; `has_core` if it is known whose time is meant."""
+    def check(self, *, pareto: bool = False, plan: bool = False) -> None:
+        """A usage error where options contradict each other."""
         given = {**self.given, "--pareto": pareto, "--plan": plan}
         for one, others, why in _CONTRADICTIONS:
             for other in others:
                 if given[one] and given[other]:
                     raise click.UsageError(f"{one} and {other} contradict each other: {why}.")
-        if self.max_slowdown is not None and not has_core:
-            raise click.UsageError("--max-slowdown needs --board or --target: whose time is it?")
 
     def wish(self, network: Network) -> Wish:
         """What is asked of a plan of this network."""

@@ -18,6 +18,7 @@ from ..errors import InputError
 from ..files import write_atomic
 from ..network import Array, Network, Shape, random_inputs
 from ..network.reference import to_file_layout
+from ..tiling.wish import plan_notes
 from .common import console, print_json, read_model, shown, working
 from .costs import costs_table, figures_table
 from .planning import Asked
@@ -39,7 +40,7 @@ def run(
     shapes: dict[str, Shape],
     as_json: bool,
 ) -> None:
-    asked.check(plan=plan_file is not None, has_core=bool(board or target))
+    asked.check(plan=plan_file is not None)
     network = read_model(model, shapes, quantised_input, quantised_output)
     given = load_inputs(network, inputs) if inputs else [random_inputs(network)]
     if len(given) != 1:
@@ -59,6 +60,8 @@ def run(
     console.print(costs_table(figures))
     console.print(figures_table(figures))
     console.print(_outputs(network, theirs))
+    for note in plan_notes(library.plan, wish):
+        console.print(f"note: {note}", style="dim")
     if output:
         console.print(f"wrote {shown(output)}", style="dim", soft_wrap=True)
 

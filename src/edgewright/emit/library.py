@@ -322,16 +322,7 @@ class _Schedule:
 
     def _hole(self, stage: int) -> tuple[str, int] | None:
         """The largest piece of any arena that no buffer holds during the stage."""
-        best: tuple[int, str, int] = (0, "", 0)
-        for memory, size in self.plan.arenas.items():
-            at = 0
-            taken = sorted((b.offset, b.end) for b in self.plan.live(stage) if b.memory == memory)
-            for start, end in [*taken, (size, size)]:
-                first = -(-at // 8) * 8
-                if start - first > best[0]:
-                    best = (start - first, memory, first)
-                at = max(at, end)
-        room, memory, offset = best
+        memory, offset, room = self.plan.hole(stage)
         return (f"({self.memories[memory]} + {offset})", room) if room > 0 else None
 
 

@@ -33,9 +33,11 @@ class Cut:
     first: int
     last: int
     memory: int
-    effort: int  # weights read again and steps made, in bytes
+    effort: int  # beyond that of whole layers: weights read again and steps made, in bytes
     way: Way | None = None  # None for a whole layer
     macs: int = 0  # computed again
+    room: int = 0  # bytes of the memory that are scratch for kernels
+    is_apart: bool = False  # a whole layer that shares no memory with its input
 
 
 def _clusters(heavy: Sequence[int]) -> list[tuple[int, int]]:
@@ -124,9 +126,13 @@ class Cuts:
         return found[::-1]
 
     def whole(self, at: int) -> Cut:
+        saved = max(self.shared.get(at, 0), self._saved_by_planes(at))
+        return Cut(at, at + 1, self._alive(at) - saved, 0)
+
+    def _alive(self, at: int) -> int:
+        """Bytes of all that is in memory while the layer runs whole."""
         alive = [root for root, (first, last) in self.spans.items() if first <= at <= last]
-        memory = sum(self.work.stores[root].size for root in alive)
-        return Cut(at, at + 1, memory - max(self.shared.get(at, 0), self._saved_by_planes(at)), 0)
+        return sum(self.work.stores[root].size for root in alive)
 
     def _saved_by_planes(self, at: int) -> int:
         """Bytes that a depthwise layer saves by working in place, channel by channel."""
@@ -193,10 +199,14 @@ class Cuts:
                     window = trace.window(root, rolling[root], self.work.alignment)
                     memory += window
                     least += window
-            effort += (self._rows(layer) - 1) * (weights_read(self.network, layer) + STEP_COST)
+            effort += self.effort_by_rows(layer)
             needed = memory + max(handed.values(), default=0) - self._trailing(trace, first, last)
             found.append(Cut(first, last, needed, effort, Way(tuple(self.names[first:last]))))
         return found, least
+
+    def effort_by_rows(self, layer: Layer) -> int:
+        """What running the layer row by row costs more than running it whole."""
+        return (self._rows(layer) - 1) * (weights_read(self.network, layer) + STEP_COST)
 
     def _rows(self, layer: Layer) -> int:
         """Rows that the layer goes through: of the first image that it reads at run time, else of its output."""

@@ -24,9 +24,11 @@ class Fit:
 
     @property
     def fits(self) -> bool:
-        ram = self.ram is None or self.ram_needed <= self.ram
-        flash = self.flash is None or self.flash_needed <= self.flash
-        return ram and flash
+        return self.ram_fits and (self.flash is None or self.flash_needed <= self.flash)
+
+    @property
+    def ram_fits(self) -> bool:
+        return self.ram is None or self.ram_needed <= self.ram
 
 
 def fit(plan: Plan, board: Board | None = None, ram: int | None = None) -> Fit:

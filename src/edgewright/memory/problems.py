@@ -10,6 +10,7 @@ from itertools import accumulate, pairwise
 
 from ..network import Layer, Network, Tensor
 from ..network.operators import Concat, Grain, Reshape, Slice
+from ..program import room_name
 from .kept import Kept
 from .layout.problem import Item, LayoutProblem, align_up
 from .ordering.problem import OrderProblem, Store
@@ -27,6 +28,8 @@ class Techniques:
     overlap: bool = True  # other layers trail their dying input in the same memory
     planes: bool = True  # depthwise layers in place, channel by channel, with a small scratch
     pulled: tuple[tuple[str, int], ...] = ()  # inputs that come row by row, and the rows kept of each
+    apart: frozenset[str] = frozenset()  # layers whose output keeps off the memory of their inputs, to be faster
+    rooms: tuple[tuple[str, int], ...] = ()  # scratch that kernels of a stage find free, in bytes
 
     def allows(self, grain: Grain) -> bool:
         return self.in_place if grain is Grain.ELEMENT else self.overlap
@@ -92,14 +95,19 @@ class Work:
 
     def scratch(self, task: Task) -> Mapping[str, Scratch]:
         """What the task needs for itself alone: windows and tiles of a stretch, the plane of a depthwise layer."""
+        always = (0, task.stretch.slots - 1 if task.stretch else 0)
+        found: dict[str, Scratch] = {}
         if task.stretch:
-            always = (0, task.stretch.slots - 1)
-            found = {name: Scratch(self._aligned(size), always) for name, size in task.stretch.sums.items()}
+            for name, size in task.stretch.sums.items():
+                found[name] = Scratch(self._aligned(size), always)
             for root, kept in task.stretch.kept.items():
                 found[root] = Scratch(self._aligned(kept.bytes), kept.slots or always)
-            return found
-        plane = self.views.planes.get(task.name)
-        return {f"{task.name}:scratch": Scratch(plane, (0, 0))} if plane else {}
+        elif plane := self.views.planes.get(task.name):
+            found[f"{task.name}:scratch"] = Scratch(plane, always)
+        if room := dict(self.techniques.rooms).get(task.name):
+            unaligned = max(0, 8 - self.alignment)  # kernels use it from a multiple of 8 on
+            found[room_name(task.name)] = Scratch(self._aligned(room + unaligned), always)
+        return found
 
     def _aligned(self, size: int) -> int:
         return align_up(size, self.alignment)
@@ -154,11 +162,14 @@ class Work:
             read = {name for layer in task.layers for name in self.network.activations(layer)}
             made = {layer.output for layer in task.layers}
             partial = {places[name].root for name in read | made if self.filled(name) is None}
-            pairs = task.stretch.shares.items() if self.techniques.overlap else ()
+            is_shared = self.techniques.overlap and not self.techniques.apart & set(task.stretch.layers)
+            pairs = task.stretch.shares.items() if is_shared else ()
             return {pair: safe for pair, safe in pairs if not partial & set(pair)}
         layer = task.layers[0]
         target = self.filled(layer.output)
         if target is None or not self.techniques.allows(layer.op.grain) or layer.name in self.views.planes:
+            return {}
+        if layer.name in self.techniques.apart:
             return {}
         found = {}
         for source in self.network.activations(layer):

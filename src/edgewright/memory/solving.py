@@ -102,7 +102,7 @@ def _chosen(network: Network, choice: Choice, techniques: Techniques, alignment:
 
 def ordered(network: Network, views: Views, techniques: Techniques, alignment: int) -> tuple[Work, Order]:
     if techniques.planes:
-        views = with_planes(network, views, alignment, dict(techniques.pulled))
+        views = with_planes(network, views, alignment, dict(techniques.pulled), techniques.apart)
     work = Work(network, views, techniques, alignment)
     return work, order(work.order_problem())
 

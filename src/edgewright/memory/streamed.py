@@ -62,7 +62,7 @@ def _streamed(
         views = with_rows_in_place(network, views, chosen, tiled)
     if techniques.planes:
         read = {name for layer in chosen for name in network.by_name[layer].inputs}
-        views = with_planes(network, views, alignment, {*dict(techniques.pulled), *read})
+        views = with_planes(network, views, alignment, {*dict(techniques.pulled), *read}, techniques.apart)
     parts = tuple(stretch(network, views, narrowed(network, views, way)) for way in ways)
     # Running sums have 32 bits, and lie in words even where everything else is bytes.
     words = max(alignment, SUM_BYTES) if any(part.sums for part in parts) else alignment

@@ -83,14 +83,19 @@ def _comes_by_rows(network: Network, layer: Layer, name: str, free: Collection[s
 
 
 def comfortable(network: Network, part: Stretch) -> Iterator[Way]:
-    """Ways that do more in a step, the fastest first: whole rows, and several rows for heavy layers."""
-    heavy = _heavy_rows(network, part)
+    """Ways that do more in a step, the fastest first: whole rows, and several rows for heavy layers.
+
+    What the way says about rows stays.
+    """
+    heavy = tuple(found for found in _heavy_rows(network, part) if found[0] not in dict(part.way.rows))
+    rows = (*part.way.rows, *heavy)
+    is_narrow = any(width for _, width in part.way.widths)
     if heavy:
-        yield replace(part.way, widths=(), rows=heavy)
-    if part.way.widths:
+        yield replace(part.way, widths=(), rows=rows)
+    if is_narrow:
         yield replace(part.way, widths=())
         if heavy:
-            yield replace(part.way, rows=heavy)
+            yield replace(part.way, rows=rows)
 
 
 def _heavy_rows(network: Network, part: Stretch) -> tuple[tuple[str, int], ...]:
@@ -116,7 +121,10 @@ def _across(unit: Unit) -> int:
 
 
 def narrowed(network: Network, views: Views, way: Way) -> Way:
-    """The way with few columns at a time where whole rows between layers of a unit would need more memory."""
+    """The way with few columns at a time where whole rows between layers of a unit would need more memory.
+
+    Units of which the way says something keep that.
+    """
     stream = stream_of(body_of(network, way, views.free))
     if stream is None or any(axis == COLUMNS for axis, _ in way.tiles):
         return way
@@ -126,9 +134,9 @@ def narrowed(network: Network, views: Views, way: Way) -> Way:
     found = [
         (unit.last.layer, _even(width, room // size))
         for unit, size, width in zip(stream.units, pixels, widths, strict=True)
-        if size * width > room
+        if size * width > room and unit.last.layer not in dict(way.widths)
     ]
-    return replace(way, widths=tuple(found))
+    return replace(way, widths=(*way.widths, *found))
 
 
 def _even(width: int, most: int) -> int:

@@ -81,11 +81,17 @@ def with_copies(network: Network, tensors: Collection[str]) -> Network:
     return network.with_layers(layers, added)
 
 
-def with_planes(network: Network, views: Views, alignment: int, barred: Collection[str] = ()) -> Views:
+def with_planes(
+    network: Network,
+    views: Views,
+    alignment: int,
+    barred: Collection[str] = (),
+    apart: Collection[str] = (),
+) -> Views:
     """The views with depthwise layers that work in place, one channel plane after the other.
 
     Worth it where a plane of scratch is smaller than the distance at which the output could trail the input. Inputs
-    in `barred` are not there as a whole, so that nothing can take their place.
+    in `barred` are not there as a whole, so that nothing can take their place; layers in `apart` share no memory.
     """
     places = dict(views.places)
     planes: dict[str, int] = {}
@@ -95,6 +101,8 @@ def with_planes(network: Network, views: Views, alignment: int, barred: Collecti
         source, target = layer.inputs[0], layer.output
         scratch = None if source in network.constants else plane_scratch(network, layer, source, alignment)
         if scratch is None or source in barred or network.sole_reader(source) is not layer:
+            continue
+        if layer.name in apart:
             continue
         root = places[source].root
         if members.get(root) != {source} or target not in members:

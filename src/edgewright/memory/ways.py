@@ -25,7 +25,7 @@ class Way:
     tiles: tuple[Cut, ...] = ()  # outermost first
     by_rows: bool = True
     rows: tuple[tuple[str, int], ...] = ()
-    widths: tuple[tuple[str, int], ...] = ()  # of units, by the name of their last layer
+    widths: tuple[tuple[str, int], ...] = ()  # of units, by the name of their last layer; 0 for whole rows
 
     @property
     def name(self) -> str:

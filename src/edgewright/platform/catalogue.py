@@ -35,6 +35,16 @@ def catalogue() -> tuple[Board, ...]:
     return tuple(sorted(boards, key=lambda board: board.name))
 
 
+def boards_with(ram: int, flash: int, most: int = 3) -> tuple[str, ...]:
+    """The smallest boards, by name, with so much RAM in one memory and so much flash; who has none has a disk."""
+    fitting = [
+        board
+        for board in catalogue()
+        if max(memory.usable for memory in board.ram) >= ram and (not board.flash or board.flash_size >= flash)
+    ]
+    return tuple(board.name for board in sorted(fitting, key=lambda board: (board.ram_size, board.name))[:most])
+
+
 def board_names() -> tuple[str, ...]:
     """The names that `load_board` knows."""
     return tuple(board.name for board in catalogue())

@@ -6,7 +6,7 @@ from .codec import load_plan, plan_from_dict, plan_text, plan_to_dict, save_plan
 from .fault import FaultKind, PlanFault
 from .interpreter import Interpreter, interpret
 from .order import check_order
-from .plan import Buffer, Plan, Saving, View, arena_sizes
+from .plan import Buffer, Plan, Saving, View, arena_sizes, room_name
 from .program import Program
 from .rows import ROWS, rows_needed
 from .shares import restricted, summed_axes, sums_bytes, sums_name
@@ -44,6 +44,7 @@ __all__ = [
     "plan_text",
     "plan_to_dict",
     "restricted",
+    "room_name",
     "rows_needed",
     "save_plan",
     "summed_axes",

@@ -34,6 +34,11 @@ def scratch_name(layer: str) -> str:
     return f"{layer}:scratch"
 
 
+def room_name(stage: str) -> str:
+    """The name of a buffer that is left to the kernels of a stage as scratch."""
+    return f"{stage}:room"
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """Where a tensor lies: an offset into a buffer, and bytes from index to index along each axis.
@@ -123,6 +128,23 @@ class Plan:
 
     def live(self, stage: int) -> tuple[Buffer, ...]:
         return tuple(b for b in self.buffers if b.first <= stage <= b.last)
+
+    def hole(self, stage: int) -> tuple[str, int, int]:
+        """The largest piece of any memory that kernels find free during a stage: memory, offset and bytes.
+
+        It begins at a multiple of 8. What is set aside for the kernels of the stage is free to them.
+        """
+        own = room_name(self.program.stages[stage].name)
+        best = ("", 0, 0)
+        for memory, size in self.arenas.items():
+            at = 0
+            taken = sorted((b.offset, b.end) for b in self.live(stage) if b.memory == memory and b.name != own)
+            for start, end in [*taken, (size, size)]:
+                first = -(-at // 8) * 8
+                if start - first > best[2]:
+                    best = (memory, first, start - first)
+                at = max(at, end)
+        return best
 
     @cached_property
     def occupied(self) -> Mapping[str, tuple[int, ...]]:

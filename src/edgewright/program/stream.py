@@ -145,7 +145,10 @@ class Flow:
 
     def columns(self, index: int) -> tuple[Interval | None, ...]:
         """What a unit computes of its rows in one go: these columns; None for all."""
-        width = self.stream.units[index].width
+        return self.split(index, self.stream.units[index].width)
+
+    def split(self, index: int, width: int) -> tuple[Interval | None, ...]:
+        """The columns of a unit in parts of this width; None for all."""
         if not width:
             return (None,)
         across = self._bounds(self.wholes[index].last).shape[self.stream.axis + 1]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from .. import words
 from ..memory import Fit
 from ..memory.fullest import dominating
+from ..platform import boards_with
 from ..program import Plan, Step
 
 
@@ -24,7 +25,7 @@ def refusal(plan: Plan, verdict: Fit, critical: Sequence[str]) -> str:
     return (
         f"does not fit: {plan.network.name} has {words.count(plan.flash_bytes)} B of weights, "
         f"{words.count(plan.flash_bytes - verdict.flash)} B more than the {words.count(verdict.flash)} B of flash. "
-        f"Try int8 weights or a board with more flash."
+        f"Try int8 weights or {_boards(plan, 'flash')}."
     )
 
 
@@ -45,6 +46,12 @@ def _way_out(plan: Plan) -> str:
     parts = (
         "" if is_in_parts(plan) else "layers in parts (`--minimise ram`, or `--max-overhead 5%` until it fits), "
     )
-    return f"{parts}a board with more RAM, a smaller input" + (
+    return f"{parts}{_boards(plan, 'RAM')}, a smaller input" + (
         ", or an int8 version of the model" if floats else ""
     )
+
+
+def _boards(plan: Plan, what: str) -> str:
+    """Boards that would do, the smallest first."""
+    found = boards_with(plan.peak_bytes, plan.flash_bytes)
+    return f"a board with more {what}" + (f" ({', '.join(found)})" if found else "")

@@ -8,17 +8,19 @@ out whole, and what is kept inside; the real layout confirms it afterwards.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-from ..memory.cuts import STEP_COST, Cut, Cuts
+from ..memory.cuts import Cut, Cuts
 from ..memory.kept import is_aligned
 from ..memory.layout.problem import align_up
-from ..memory.stretch import Trace, accumulates, inner_roots, stream_of, weights_read
+from ..memory.problems import Work
+from ..memory.stretch import Trace, accumulates, inner_roots, stream_of
 from ..memory.ways import CHANNELS, COLUMNS, Way, body_of, even_ends, sinks
 from ..network import Interval, Layer, Region
 from ..program import ROWS, Stream, Tiles, Tiling, summed_axes, sums_bytes
+from .prices import Prices
 
 STRIPES = (2, 3, 4, 5, 6, 8, 10, 12, 16)
 GRIDS = tuple((n, n) for n in (2, 3, 4, 5)) + tuple((n, 1) for n in (2, 3, 4, 6, 8, 12, 16, 25))
@@ -53,7 +55,47 @@ def shapes() -> Iterator[Shape]:
 
 
 class Candidates(Cuts):
-    """An order of whole layers, with all ways to cut it into stages and to run each of them."""
+    """An order of whole layers, with all ways to cut it into stages and to run each of them.
+
+    The effort of a stage is what it takes in instructions beyond its layers run whole, with all the memory they like.
+    """
+
+    def __init__(self, work: Work, order: Sequence[int], prices: Prices, most_macs: int | None = None) -> None:
+        super().__init__(work, order)
+        self.prices = prices
+        self.most_macs = most_macs  # that a stretch may compute again
+
+    def effort_by_rows(self, layer: Layer) -> int:
+        return self._by_rows(layer)[0]
+
+    def _by_rows(self, layer: Layer) -> tuple[int, int, int]:
+        return self.prices.by_rows(layer.name, accumulates(self.network, layer))
+
+    def whole(self, at: int) -> Cut:
+        """The layer whole, in the least memory."""
+        cut = super().whole(at)
+        if cut.memory == self._alive(at):
+            return replace(cut, effort=self.prices.tight(self.names[at])[0])
+        in_planes = self._saved_by_planes(at) > self.shared.get(at, 0)
+        return replace(cut, effort=self.prices.shared(self.names[at], in_planes))
+
+    def roomier(self, at: int) -> Iterator[Cut]:
+        """The layer whole in more memory than the least: its output off its input, scratch for its kernel."""
+        least, memory = self.whole(at), self._alive(at)
+        tight, ample, room = self.prices.tight(self.names[at])
+        is_shared = least.memory < memory
+        if is_shared and tight < least.effort:
+            yield replace(least, memory=memory, effort=tight, is_apart=True)
+        if ample < min(tight, least.effort):
+            yield replace(least, memory=memory + room, effort=ample, room=room, is_apart=is_shared)
+
+    def with_scratch(self, cut: Cut) -> Cut | None:
+        """The stretch by rows with scratch for its kernels, where that makes it faster."""
+        if cut.way is None or cut.way.tiles:
+            return None
+        prices = [self._by_rows(layer) for layer in self.layers[cut.first : cut.last]]
+        room, effort = max(need for _, _, need in prices), sum(ample for _, ample, _ in prices)
+        return replace(cut, memory=cut.memory + room, effort=effort, room=room) if effort < cut.effort else None
 
     def tiled(self, last: int, limit: int) -> list[Cut]:
         """The stretches in tiles that end right before `last` and stay below the limit, the best of each beginning."""
@@ -204,6 +246,7 @@ class _Pricing:
         live = [0] * (last - self.begin)  # bytes kept inside at each step, where layers run one after the other
         windows, handed = 0, dict[int, int]()
         macs = effort = 0
+        most = cuts.most_macs
         for first in range(last - 1, self.begin - 1, -1):
             layer = cuts.layers[first]
             if not self._may_hold(first, layer):
@@ -225,7 +268,9 @@ class _Pricing:
                 else:
                     windows += size
             macs += self._again(layer)
-            effort += self._steps(layer) * (weights_read(self.network, layer) // self._channel_parts() + STEP_COST)
+            if most is not None and macs > most:
+                return
+            effort += self._effort(layer)
             inside = max(live) if self.trace is None else windows + max(handed.values(), default=0)
             if cuts.crossing[last] + inside >= self.limit:  # and more inside never helps
                 return
@@ -285,13 +330,9 @@ class _Pricing:
             whole *= shape[axis]
         return total * factor // whole - total
 
-    def _steps(self, layer: Layer) -> int:
-        """Steps in which the layer is computed, less the one that it takes as a whole."""
-        count = prod(len(ends) for _, ends in self.way.tiles)
-        if self.way.by_rows:
-            shape = self.network.tensors[layer.inputs[0] if layer.name in self.shares else layer.output].shape
-            count *= shape[ROWS] if len(shape) == 4 else 1
-        return count - 1
-
-    def _channel_parts(self) -> int:
-        return next((len(ends) for axis, ends in self.way.tiles if axis == CHANNELS), 1)
+    def _effort(self, layer: Layer) -> int:
+        """Instructions that the layer takes more than as a whole."""
+        is_summing = layer.name in self.shares
+        shape = self.network.shapes(layer)[0] if is_summing else self.network.tensors[layer.output].shape
+        parts = tuple((axis % len(shape), found[layer.name]) for axis, found in self.parts)
+        return self.all.prices.tiles(layer, parts, self.way.by_rows, is_summing)

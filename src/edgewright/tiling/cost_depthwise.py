@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 
 from ..emit.operators import depthwise as ring
+from ..emit.operators import helium
 from ..emit.target import Architecture, Family
 from ..network import DType, Layer, Region
 from ..network.operators import Conv2d
@@ -42,6 +44,8 @@ def depthwise(facts: Facts, layer: Layer, region: Region, setting: Setting) -> t
     """The kind of kernel for part of a depthwise convolution, and its amounts."""
     part, op, target = _part(facts, layer, region), layer.op, facts.target
     assert isinstance(op, Conv2d)
+    if _by_vectors(facts, layer, setting):
+        return _vectors(part, prod(facts.network.shapes(layer)[1][1:]))
     is_blocked = setting.is_shared and setting.sweep is not Sweep.CHANNELS
     fits = part.is_nine and op.stride[0] == op.stride[1] and op.dilation == (1, 1) and max(op.pads) <= 1
     fits = fits and facts.input(layer).dtype is DType.INT8
@@ -62,6 +66,37 @@ def depthwise(facts: Facts, layer: Layer, region: Region, setting: Setting) -> t
     elif part.rows > part.columns and name != "rows" and not setting.is_bent:
         part = part.turned  # long rows cost less
     return _amounts(part, name)
+
+
+def _by_vectors(facts: Facts, layer: Layer, setting: Setting) -> bool:
+    """Whether vectors of channels take the layer, pixel by pixel, wherever it lies."""
+    op, (x, w) = layer.op, facts.network.shapes(layer)[:2]
+    assert isinstance(op, Conv2d)
+    least = helium.LEAST_CHANNELS_STRIDED if max(op.stride) > 1 else helium.LEAST_CHANNELS
+    return (
+        facts.target.family is Family.HELIUM
+        and setting.sweep is not Sweep.CHANNELS
+        and facts.input(layer).dtype is DType.INT8
+        and x[3] == w[0] >= least
+        and w[1] * w[2] <= helium.MOST_TAPS
+    )
+
+
+def _vectors(part: _Part, taps: int) -> tuple[str, Amounts]:
+    """Four channels in a vector, four vectors at a time."""
+    pixels = part.rows * part.columns
+    fours = up(part.channels, 4)
+    sixteens, rest = divmod(fours, 16)
+    amounts: Amounts = {
+        "calls": 1,
+        "lines": part.rows,
+        "taps": pixels * taps,
+        "blocks": pixels * (sixteens + bool(rest)),
+        "block taps": pixels * (sixteens + bool(rest)) * taps,
+        "outputs": pixels * fours,
+        "macs": pixels * fours * taps,
+    }
+    return "depthwise-vectors int8", amounts
 
 
 def _pays(part: _Part, setting: Setting) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from ..emit.target import TARGETS, Target
+from ..emit.target import TARGETS, Architecture, Family, Target
 from ..errors import InputError
 from .cost_work import Work, general
 
@@ -60,6 +60,28 @@ def model_of(target: Target | str) -> Model:
             f"not have. There is one for {', '.join(modelled())}"
         )
     return _read(name)
+
+
+def stand_in(target: Target | str | None) -> Target:
+    """The target whose counts tell what is faster on this one: itself, or the nearest of which there are counts.
+
+    Kernels are what counts: those of a family are the same code. What no virtual board can count, and what nobody
+    named, is taken to be like a Cortex-M4.
+    """
+    if target is None:
+        return TARGETS["cortex-m4"]
+    found = target_named(target)
+    if found.name in modelled() and found.family is TARGETS[found.name].family:
+        return found
+    match found.family:
+        case Family.HELIUM:
+            return TARGETS["cortex-m55"]
+        case Family.PORTABLE if found.architecture is Architecture.CORTEX_M:
+            return TARGETS["cortex-m0plus"]
+        case Family.PORTABLE:
+            return TARGETS["rv32imc"]
+        case _:
+            return TARGETS["cortex-m4"]
 
 
 @cache

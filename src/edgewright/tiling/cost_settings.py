@@ -17,6 +17,7 @@ class Settings:
         self.plan = plan
         self._buffers = {buffer.name: buffer for buffer in plan.buffers}
         self._found: dict[tuple[int, str], Setting] = {}
+        self._rooms: dict[int, int] = {}
 
     def of(self, stage: int, step: Step) -> Setting:
         key = (stage, step.layer)
@@ -45,14 +46,9 @@ class Settings:
 
     def _room(self, stage: int) -> int:
         """Bytes of the largest piece of any memory that no buffer holds during the stage, from a multiple of 8 on."""
-        most = 0
-        for memory, size in self.plan.arenas.items():
-            at = 0
-            held = sorted((b.offset, b.end) for b in self.plan.live(stage) if b.memory == memory)
-            for start, end in [*held, (size, size)]:
-                most = max(most, start - -(-at // 8) * 8)
-                at = max(at, end)
-        return most
+        if stage not in self._rooms:
+            self._rooms[stage] = self.plan.hole(stage)[2]
+        return self._rooms[stage]
 
     def _pixel(self, name: str) -> int:
         """Bytes from pixel to pixel of an image."""

@@ -37,6 +37,11 @@ def _grouped(parts: Sequence[Interval | None]) -> list[tuple[Interval | None, in
     return [*((part, 1) for part in first), (parts[ENDS], between), *((part, 1) for part in last)]
 
 
+def columns_of(flow: Flow, index: int, width: int) -> list[tuple[Interval | None, int]]:
+    """The columns of a unit of a stream in parts of this width (0: all), those that are alike taken together."""
+    return _grouped(flow.split(index, width))
+
+
 def _items(program: Program, stage: Stage, body: Iterable[Item], parts: Mapping[str, Parts]) -> Iterator[Counted]:
     for item in body:
         match item:

@@ -7,7 +7,7 @@ cuts that stay within it. Lowering the limit step by step gives every point of t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 
@@ -18,6 +18,8 @@ from ..memory.streamed import loose_work
 from ..memory.ways import Way
 from ..network import Network
 from .candidates import Candidates
+from .choice import Choice
+from .prices import Prices
 
 LOWEST = 0.4  # of the peak by rows: what tiles may hope for
 FINER = 0.99  # of the last peak: where the next point of a front may lie
@@ -40,6 +42,11 @@ class Route:
         return sum(cut.macs for cut in self.cuts)
 
     @property
+    def effort(self) -> int:
+        """Instructions beyond those of whole layers with all the memory they like, as priced."""
+        return sum(cut.effort for cut in self.cuts)
+
+    @property
     def ways(self) -> tuple[Way, ...]:
         return tuple(cut.way for cut in self.cuts if cut.way)
 
@@ -47,12 +54,21 @@ class Route:
 class Routes:
     """All routes of a network. Stretches in tiles are priced when a limit is asked for that cannot do without.
 
-    `room` is memory that is there anyway: routes within it are looked for even if there are some with less.
+    `room` is memory that is there anyway: routes within it are looked for even if there are some with less. Stretches
+    that compute more than `most_macs` again are left out.
     """
 
-    def __init__(self, network: Network, techniques: Techniques, alignment: int, room: int = 0) -> None:
+    def __init__(
+        self,
+        network: Network,
+        techniques: Techniques,
+        alignment: int,
+        prices: Prices,
+        room: int = 0,
+        most_macs: int | None = None,
+    ) -> None:
         work = loose_work(network, techniques, alignment)
-        self.candidates = Candidates(work, order(work.order_problem()).steps)
+        self.candidates = Candidates(work, order(work.order_problem()).steps, prices, most_macs)
         self.network = network
         self.room = room
         self._tiled: dict[int, list[Cut]] = {}  # by end
@@ -62,7 +78,12 @@ class Routes:
         """By end: whole layers and stretches by rows, which compute nothing twice."""
         cuts = self.candidates
         wholes = [[cuts.whole(at)] for at in range(len(cuts.layers))]
-        return cuts.arriving(wholes, max(self.room, self.by_rows.peak), int(self.by_rows.peak * LOWEST))
+        limit = max(self.room, self.by_rows.peak)
+        found = cuts.arriving(wholes, limit, int(self.by_rows.peak * LOWEST))
+        for at, ending in enumerate(found):
+            more = [scratch for cut in ending if (scratch := cuts.with_scratch(cut)) and scratch.memory <= limit]
+            ending += [*more, *cuts.roomier(at)]
+        return found
 
     @cached_property
     def by_rows(self) -> Route:
@@ -132,6 +153,21 @@ class Routes:
             best.append(found)
             taken.append(chosen)
         return None if best[-1] is None else _backwards(taken)
+
+    def choice(self, route: Route) -> Choice:
+        """What a plan of the route decides."""
+        at = {layer.name: index for index, layer in enumerate(self.network.layers)}
+        ways, rooms, apart = [], [], []
+        for cut in route.cuts:
+            name = self.candidates.names[cut.first]
+            if cut.way:
+                ways.append(replace(cut.way, layers=tuple(sorted(cut.way.layers, key=at.__getitem__))))
+                name = ways[-1].name
+            if cut.room:
+                rooms.append((name, cut.room))
+            if cut.is_apart:
+                apart.append(name)
+        return Choice(tuple(ways) or None, frozenset(apart), tuple(sorted(rooms)))
 
     def front(self) -> Iterator[Route]:
         """Routes with ever lower peaks, from the one without tiles; each computes the least again that it must."""

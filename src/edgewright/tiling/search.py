@@ -1,34 +1,42 @@
 """The joint search: the least RAM for a given amount of extra work, over every way to run every stretch.
 
-Routes (`routes`) are priced by what their stages keep; each one that is handed out has been laid out for real, and
-figures are those of its plan.
+Routes (`routes`) are priced by what their stages keep and cost; each one that is handed out has been laid out for real,
+and figures are those of its plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property
 
 from joblib import Parallel, delayed
 
 from .. import words
-from ..errors import Infeasible, InputError
-from ..memory import Techniques, Way
+from ..emit.target import Target
+from ..errors import Infeasible
 from ..memory import plan as make_plan
 from ..memory.fullest import dominating
-from ..memory.planner import alignment_of, pulled_inputs
+from ..memory.planner import alignment_of
 from ..memory.pulled import pullable
 from ..network import Network
-from ..platform import Board
+from ..platform import Board, boards_with
 from ..program import Plan
 from ..program.weightless import without_weights
-from .cost import estimate
+from .choice import Choice, Maker
+from .faster import Candidate, hastened
+from .prices import Prices
 from .routes import Route, Routes
+from .timing import TimedPlan, Timing
+from .whole import fast_whole
 
 TRIES = 12  # routes that are laid out at most when one is wanted
+BETWEEN = 8  # limits between the peak by rows and that of whole layers for which routes are looked for
 MANY = 4  # plans from which on several processes make them
 LARGE = 40  # layers from which on that pays
+SLOWDOWN = 0.10  # of whole layers' instructions: what is no great loss
+JOINT = "joint search: the cheapest route through all priced ways"
+INTERRUPTED = "interrupted; best so far"
 
 
 @dataclass(frozen=True)
@@ -39,23 +47,41 @@ class Front:
     plain: Plan  # order and layout only
 
 
+@dataclass(frozen=True, slots=True)
+class Trade:
+    """A plan that was laid out on the way: what it needs and what it takes."""
+
+    peak_bytes: int
+    slowdown: float  # estimated instructions beyond those of whole layers, as a share of these
+    macs: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """A plan, and what else there is to choose: RAM against instructions, from most RAM to least."""
+
+    plan: Plan
+    whole: Plan | None = None  # layers whole: what slowdowns are relative to
+    trades: tuple[Trade, ...] = ()
+
+
 @dataclass(frozen=True)
 class Limits:
-    """How much a plan may cost beyond running every layer once: each a share, None for any."""
+    """How much a plan may cost beyond running every layer once, whole: each a share, None for any."""
 
     overhead: float | None = None  # of MACs
     slowdown: float | None = None  # of estimated instructions
-    target: str | None = None  # for which they are estimated
 
-    def allows(self, plan: Plan, whole: Plan) -> bool:
-        if self.overhead is not None and plan.macs > plan.macs_plain * (1 + self.overhead):
-            return False
-        if self.slowdown is None:
-            return True
-        if self.target is None:
-            raise InputError("a limit on time needs a board or target to estimate it for")
-        slowest = estimate(whole, self.target).instructions * (1 + self.slowdown)
-        return estimate(plan, self.target).instructions <= slowest
+    def macs(self, network: Network) -> int | None:
+        return None if self.overhead is None else int(network.total_macs * self.overhead)
+
+    def allow_macs(self, plan: Plan) -> bool:
+        return self.overhead is None or plan.macs <= plan.macs_plain * (1 + self.overhead)
+
+
+def is_interrupted(plan: Plan) -> bool:
+    """Whether the search for the plan was ended by an interrupt."""
+    return plan.method.startswith(INTERRUPTED)
 
 
 def front(
@@ -66,12 +92,18 @@ def front(
     pull_rows: bool = False,
     max_overhead: float | None = None,
     most: int = 16,
+    target: Target | str | None = None,
 ) -> Front:
     """The plans worth choosing from: RAM against MACs, no more than so many."""
-    search = _Search(network, board, alignment, pull_rows)
-    limit = None if max_overhead is None else int(network.total_macs * max_overhead)
-    routes = [route for route in search.routes.front() if limit is None or route.macs <= limit]
-    plans = [search.whole, search.by_rows, *search.plans(_spread(routes[1:], most))]
+    search = Search(network, board, alignment, pull_rows, target, Limits(max_overhead))
+    limit = search.limits.macs(network)
+    plans = [search.least_whole.plan, search.by_rows.plan]
+    try:
+        routes = [route for route in search.routes.front() if limit is None or route.macs <= limit]
+        for plan in search.plans(_spread(routes[1:], most)):
+            plans.append(plan)
+    except KeyboardInterrupt:
+        plans = [replace(plan, method=f"{INTERRUPTED}; {plan.method}") for plan in plans]
     plans = [replace(plan, searched=search.routes.priced) for plan in plans]
     plain = make_plan(network, board, plain=True, explain=False, alignment=alignment)
     return Front(_undominated(plans), plain)
@@ -85,11 +117,15 @@ def least(
     pull_rows: bool = False,
     max_overhead: float | None = None,
     max_slowdown: float | None = None,
-    target: str | None = None,
+    target: Target | str | None = None,
 ) -> Plan:
-    """The plan with the least RAM whose extra work stays within the limits; without limits, the least there is."""
-    search = _Search(network, board, alignment, pull_rows)
-    return search.least(Limits(max_overhead, max_slowdown, target))
+    """The plan with the least RAM whose extra work stays within the limits; without limits, the least there is.
+
+    Instructions are those of the target, as estimated, against whole layers. An interrupt ends the search, and what it
+    has found so far is what it gives.
+    """
+    limits = Limits(max_overhead, max_slowdown)
+    return Search(network, board, alignment, pull_rows, target, limits).least().plan
 
 
 def fitting(
@@ -101,83 +137,161 @@ def fitting(
     pull_rows: bool = False,
     max_overhead: float | None = None,
     max_slowdown: float | None = None,
-    target: str | None = None,
+    target: Target | str | None = None,
 ) -> Plan:
     """The plan with the least extra work that fits the RAM; an error that says the least possible where none does."""
-    search = _Search(network, board, alignment, pull_rows, ram)
-    limits = Limits(max_overhead, max_slowdown, target)
-    for plan in search.cheapest_first(ram):
-        if plan.peak_bytes <= ram and limits.allows(plan, search.whole):
-            return plan
-    best = search.least(limits)
-    if best.peak_bytes <= ram:
-        return best
-    raise Infeasible(_too_small(best, ram, limits, search))
+    limits = Limits(max_overhead, max_slowdown)
+    return Search(network, board, alignment, pull_rows, target, limits, ram).fitting(ram).plan
 
 
-class _Search:
+class Search:
     """The routes of a network, and the plans they become."""
 
     def __init__(
-        self, network: Network, board: Board | None, alignment: int | None, pull_rows: bool, room: int = 0
+        self,
+        network: Network,
+        board: Board | None,
+        alignment: int | None,
+        pull_rows: bool,
+        target: Target | str | None,
+        limits: Limits,
+        room: int = 0,
     ) -> None:
-        self.network, self.pull_rows = network, pull_rows
-        self._make = partial(make_plan, board=board, alignment=alignment, explain=False, pull_rows=pull_rows)
-        pulled = pulled_inputs(network) if pull_rows else ()
-        techniques = replace(Techniques(), pulled=pulled)
-        self.routes = Routes(network, techniques, alignment_of(network, board, alignment), room)
-        self.whole = self._made()
-        self.by_rows = self._made(phases=True)
-        self._known: dict[tuple[Way, ...], Plan] = {(): self.whole}
+        self.network, self.limits, self.pull_rows = network, limits, pull_rows
+        self.maker = Maker(network, Timing(target), board, alignment, pull_rows)
+        self._unit, self._room = alignment_of(network, board, alignment), room
+        self.whole = fast_whole(self.maker)
 
-    def least(self, limits: Limits) -> Plan:
-        """The least peak over the routes within the limits: the most promising are laid out, lowest first."""
-        start = [plan for plan in (self.by_rows, self.whole) if limits.allows(plan, self.whole)]
-        best = min(start, key=lambda plan: plan.peak_bytes, default=None)
-        if best is not None and best.optimal:
+    @cached_property
+    def least_whole(self) -> Candidate:
+        """Whole layers in the least RAM, whatever sharing memory costs."""
+        return Candidate(Choice(), self.maker.made(Choice()))
+
+    @cached_property
+    def by_rows(self) -> Candidate:
+        return Candidate(Choice(), self.maker.by_rows())
+
+    @cached_property
+    def routes(self) -> Routes:
+        prices = Prices(self.network, self.maker.timing.costs(self.network))
+        room = max(self._room, self.whole.peak if self.limits.slowdown is not None else 0)
+        macs = self.limits.macs(self.network)
+        return Routes(self.network, self.maker.techniques, self._unit, prices, room, macs)
+
+    @property
+    def budget(self) -> float:
+        """Instructions that a plan may take."""
+        slowdown = self.limits.slowdown
+        return float("inf") if slowdown is None else self.whole.cost * (1 + slowdown)
+
+    def allows(self, found: Candidate) -> bool:
+        return self.limits.allow_macs(found.plan) and found.cost <= self.budget
+
+    def fitting(self, ram: int) -> Found:
+        """The plan with the least extra work that fits; an error that says the least possible where none does."""
+        for found in self.cheapest_first(ram):
+            if found.peak <= ram and self.allows(found):
+                return self._found(found.plan)
+        best = self.least()
+        if best.plan.peak_bytes <= ram:
             return best
-        allowed = None if limits.overhead is None else int(self.network.total_macs * limits.overhead)
-        routes = [route for route in self.routes.front() if allowed is None or route.macs <= allowed]
-        for route in routes[::-1][:TRIES]:
-            if best is not None and route.peak >= best.peak_bytes:
-                break
-            plan = self.plan(route)
-            if limits.allows(plan, self.whole) and (best is None or plan.peak_bytes < best.peak_bytes):
-                best = plan
-        return replace(best or self.whole, searched=self.routes.priced)
+        raise Infeasible(_too_small(best.plan, ram, self.limits, self))
 
-    def cheapest_first(self, ram: int) -> Iterator[Plan]:
+    def least(self) -> Found:
+        """The least peak over the routes within the limits: the most promising are laid out, lowest first."""
+        best = self.whole
+        try:
+            for found in self._lower(best):
+                best = found
+        except KeyboardInterrupt:
+            return self._found(replace(best.plan, method=f"{INTERRUPTED}; {best.plan.method}"))
+        bound = self.by_rows.plan.bound_bytes  # whole layers can do without less
+        searched = 0 if best.peak <= bound else self.routes.priced
+        return self._found(replace(best.plan, bound_bytes=min(bound, best.peak), searched=searched))
+
+    def _found(self, plan: Plan) -> Found:
+        """The plan among all that were laid out."""
+        trades = [self._trade(timed) for timed in self.maker.all_made]
+        return Found(plan, self.whole.plan, _undominated_trades(trades))
+
+    def _trade(self, timed: TimedPlan) -> Trade:
+        return Trade(timed.plan.peak_bytes, timed.total / max(1.0, self.whole.cost) - 1, timed.plan.macs)
+
+    def _lower(self, best: Candidate) -> Iterator[Candidate]:
+        """Plans with ever less RAM."""
+        for found in (self.least_whole, self.by_rows):
+            if self.allows(found) and found.peak < best.peak:
+                yield (best := found)
+        if best.peak <= self.by_rows.plan.bound_bytes:
+            return
+        for route in self._promising():
+            if route.peak >= best.peak:
+                return
+            found = self.candidate(route)
+            if not self.limits.allow_macs(found.plan):
+                continue
+            if found.cost > self.budget:
+                hasty = hastened(self.maker, found.choice, self.budget, best.peak)
+                if hasty is None:
+                    continue
+                found = hasty
+            if found.peak < best.peak:
+                yield (best := self._explained(found))
+
+    def _promising(self) -> list[Route]:
+        """Routes from the lowest peak up."""
+        allowed = self.limits.macs(self.network)
+        low = [route for route in self.routes.front() if allowed is None or route.macs <= allowed][::-1]
+        if self.limits.slowdown is None:
+            return low[:TRIES]
+        start, end = (low[-1] if low else self.routes.by_rows).peak, self.whole.peak
+        limits = [round(start * (end / max(1, start)) ** (n / BETWEEN)) for n in range(1, BETWEEN + 1)]
+        between = [route for limit in limits if limit > start and (route := self.routes.cheapest(limit))]
+        found = dict.fromkeys([*low, *sorted(between, key=lambda route: route.peak)])
+        return _spread(list(found), TRIES)
+
+    def cheapest_first(self, ram: int) -> Iterator[Candidate]:
         """Plans that should fit the RAM, those that run layers whole before others."""
         yield self.whole
+        if self.least_whole.peak <= ram:
+            yield self._within(self.least_whole, ram)
         limit = ram
         for _ in range(TRIES):
             route = self.routes.below(limit)
             if route is None:
                 return
-            plan = self.plan(route)
-            yield plan
-            limit = min(limit, route.peak) - max(1, plan.peak_bytes - ram)
+            found = self.candidate(route)
+            yield self._within(self._explained(found), ram)
+            limit = min(limit, route.peak) - max(1, found.peak - ram)
 
-    def plan(self, route: Route) -> Plan:
-        if route.ways not in self._known:
-            self._known[route.ways] = self._explained(self._made(ways=route.ways))
-        return self._known[route.ways]
+    def _within(self, found: Candidate, ram: int) -> Candidate:
+        """The plan made faster with RAM that is there anyway, if it is slow."""
+        budget = self.whole.cost * (1 + SLOWDOWN)
+        if found.cost <= budget or found.peak > ram:
+            return found
+        return hastened(self.maker, found.choice, budget, ram + 1) or found
+
+    def candidate(self, route: Route) -> Candidate:
+        choice = self.routes.choice(route)
+        return Candidate(choice, self.maker.made(choice))
 
     @staticmethod
-    def _explained(plan: Plan) -> Plan:
-        return replace(plan, method=f"joint search: the cheapest route through all priced ways; {plan.method}")
+    def _explained(found: Candidate) -> Candidate:
+        method = f"{JOINT}; {found.plan.method}"
+        return replace(found, timed=replace(found.timed, plan=replace(found.plan, method=method)))
 
-    def plans(self, routes: Sequence[Route]) -> list[Plan]:
+    def plans(self, routes: Sequence[Route]) -> Iterator[Plan]:
         """The plans of several routes; with many large ones, each core makes some."""
+        choices = [self.routes.choice(route) for route in routes]
+        plans: Iterable[Plan]
         if len(routes) < MANY or len(self.network.layers) < LARGE:
-            return [self.plan(route) for route in routes]
-        light = without_weights(self.network)
-        found = Parallel(n_jobs=-1)(delayed(self._make)(light, ways=route.ways) for route in routes)
-        whole = [replace(plan, program=replace(plan.program, network=self.network)) for plan in found]
-        return [self._explained(plan) for plan in whole]
-
-    def _made(self, *, phases: bool = False, ways: Sequence[Way] | None = None) -> Plan:
-        return self._make(self.network, phases=phases, ways=ways)
+            plans = (self.maker.made(choice).plan for choice in choices)
+        else:
+            light = without_weights(self.network)  # weights need not travel
+            found = Parallel(n_jobs=-1)(delayed(self.maker.plan)(choice, light) for choice in choices)
+            plans = [replace(plan, program=replace(plan.program, network=self.network)) for plan in found]
+        for plan in plans:
+            yield replace(plan, method=f"{JOINT}; {plan.method}")
 
 
 def _spread(routes: Sequence[Route], most: int) -> list[Route]:
@@ -197,14 +311,25 @@ def _undominated(plans: Sequence[Plan]) -> tuple[Plan, ...]:
     return tuple(found[::-1])
 
 
-def _too_small(best: Plan, ram: int, limits: Limits, search: _Search) -> str:
+def _undominated_trades(trades: Sequence[Trade]) -> tuple[Trade, ...]:
+    """Those that no other beats in RAM and instructions, from most RAM to least."""
+    found: list[Trade] = []
+    for trade in sorted(trades, key=lambda t: (t.peak_bytes, t.slowdown)):
+        if not found or trade.slowdown < found[-1].slowdown:
+            found.append(trade)
+    return tuple(found[::-1])
+
+
+def _too_small(best: Plan, ram: int, limits: Limits, search: Search) -> str:
     """Why the RAM does not do: the least possible, what fills it, what to try."""
     within = " within these limits" if limits.overhead is not None or limits.slowdown is not None else ""
-    hints = ["allow more overhead"] if within else []
+    hints = ["to allow more overhead"] if within else []
     if not search.pull_rows and pullable(best.network):
-        hints.append("pull the input by rows (--pull-input)")
-    hint = f"; try to {' or '.join(hints)}" if hints else ""
+        hints.append("to pull the input by rows (--pull-input)")
+    if boards := boards_with(best.peak_bytes, best.flash_bytes):
+        hints.append(f"another board: {' or '.join(boards)} would do")
+    hint = f"; try {', or '.join(hints)}" if hints else ""
     return (
-        f"'{best.network.name}' needs {words.size(best.peak_bytes)} at least{within}, and {words.size(ram)} are there: "
-        f"{dominating(best)}{hint}"
+        f"does not fit: '{best.network.name}' needs {words.size(best.peak_bytes)} at least{within}, "
+        f"and {words.size(ram)} are there: {dominating(best)}{hint}"
     )

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import partial
 
-from ..emit.target import target_of
+from ..emit.target import Target, target_of
 from ..errors import InputError
-from ..memory import Techniques, Way
+from ..memory import Techniques, Way, fit
 from ..memory import plan as make_plan
 from ..memory.bounds import phased_bound
 from ..network import Network
 from ..platform import Board
-from ..program import Plan
-from .cost import model_of
+from ..program import Plan, Stream, Tiles
+from ..program.techniques import technique
 from .explore import explore
-from .search import fitting, least
+from .search import INTERRUPTED, SLOWDOWN, Found, Limits, Search, is_interrupted
+from .whole import whole_layers
 
 
 class Method(Enum):
@@ -64,22 +64,40 @@ class Wish:
         return self.max_overhead, self.max_slowdown
 
     @property
+    def least_limits(self) -> tuple[float | None, float | None]:
+        """The limits of a search for the least RAM: not one MAC twice and about the time of whole layers, unless told.
+
+        Who allows extra MACs allows the instructions that they take.
+        """
+        overhead, slowdown = self.limits
+        if slowdown is None:
+            return overhead or 0.0, max(SLOWDOWN, overhead or 0.0)
+        return overhead, slowdown
+
+    @property
     def is_search(self) -> bool:
         return self.minimise_ram or self.method is not None or self.limits != (None, None)
 
 
-def make(network: Network, wish: Wish, board: Board | None = None, target: str | None = None) -> Plan:
-    """The plan that was asked for. `target` is whose time a limit on slowdown means, if not the board's."""
-    plan = _made(network, wish, board, target)
+def make(network: Network, wish: Wish, board: Board | None = None, target: Target | str | None = None) -> Plan:
+    """The plan that was asked for. `target` is whose instructions count, if not the board's."""
+    return find(network, wish, board, target).plan
+
+
+def find(network: Network, wish: Wish, board: Board | None = None, target: Target | str | None = None) -> Found:
+    """The same, with what a search found besides. A plan that pulls rows says if one that does not takes less."""
+    found = _found(network, wish, board, target)
+    plan = found.plan
     if not wish.pull_rows or plan.peak_bytes <= phased_bound(network, Techniques(), plan.alignment):
-        return plan  # nothing is pulled, or no plan that holds the inputs could do with less
-    resident = _made(network, replace(wish, pull_rows=False), board, target)
-    return replace(plan, resident_bytes=resident.peak_bytes if resident.peak_bytes < plan.peak_bytes else None)
+        return found  # nothing is pulled, or no plan that holds the inputs could do with less
+    resident = _found(network, replace(wish, pull_rows=False), board, target).plan.peak_bytes
+    told = replace(plan, resident_bytes=resident if resident < plan.peak_bytes else None)
+    return replace(found, plan=told)
 
 
-def _made(network: Network, wish: Wish, board: Board | None, target: str | None) -> Plan:
-    if not wish.is_search:
-        return make_plan(
+def _found(network: Network, wish: Wish, board: Board | None, target: Target | str | None) -> Found:
+    if wish.plain or wish.phases or wish.ways:
+        plan = make_plan(
             network,
             board,
             plain=wish.plain,
@@ -88,28 +106,37 @@ def _made(network: Network, wish: Wish, board: Board | None, target: str | None)
             phases=wish.phases,
             ways=wish.ways or None,
         )
+        return Found(plan)
     if wish.method is Method.PAPER:
-        return explore(network, board=board, alignment=wish.alignment, pull_rows=wish.pull_rows).plan
+        return Found(explore(network, board=board, alignment=wish.alignment, pull_rows=wish.pull_rows).plan)
+    core = target or (target_of(board) if board else None)
     ram = None if wish.minimise_ram else wish.ram or _largest(board)
-    find = partial(least, network) if ram is None else partial(fitting, network, ram)
-    return find(
-        board,
-        alignment=wish.alignment,
-        pull_rows=wish.pull_rows,
-        max_overhead=wish.max_overhead,
-        max_slowdown=wish.max_slowdown,
-        target=_timed(wish, board, target),
-    )
+    if not wish.is_search:
+        whole = whole_layers(
+            network, board, alignment=wish.alignment, pull_rows=wish.pull_rows, target=core, explain=True
+        )
+        if ram is None or fit(whole, board, wish.ram).ram_fits:
+            return Found(whole, whole)
+    limits = Limits(*(wish.limits if ram is not None else wish.least_limits))
+    search = Search(network, board, wish.alignment, wish.pull_rows, core, limits, ram or 0)
+    return search.least() if ram is None else search.fitting(ram)
 
 
-def _timed(wish: Wish, board: Board | None, target: str | None) -> str | None:
-    """The target whose instructions are limited; an error where they cannot be told."""
-    core = target or (target_of(board).name if board else None)
-    if wish.max_slowdown is None:
-        return core
-    if core is None:
-        raise InputError("a limit on slowdown needs a board or a target: whose time is it?")
-    return model_of(core).target
+def fitted_words(plan: Plan, wish: Wish) -> str:
+    """What was done by itself so that the plan fits; nothing where that was asked for or was not needed."""
+    stages = [stage for stage in plan.program.stages if isinstance(stage.body[0], Stream | Tiles)]
+    if wish.plain or wish.phases or wish.ways or wish.is_search or not stages:
+        return ""
+    how = " and ".join(dict.fromkeys(technique(plan, stage).label for stage in stages))
+    extra = plan.macs / max(1, plan.macs_plain) - 1
+    macs = f"{extra:.1%} more MACs" if extra > 0 else "no extra MACs"
+    return f"whole layers do not fit: some run in parts ({how}), with {macs}"
+
+
+def plan_notes(plan: Plan, wish: Wish) -> tuple[str, ...]:
+    """What is to be said about how the plan was found, a sentence each."""
+    interrupted = f"the search for the plan was {INTERRUPTED}" if is_interrupted(plan) else ""
+    return tuple(filter(None, (fitted_words(plan, wish), interrupted)))
 
 
 def _largest(board: Board | None) -> int | None:

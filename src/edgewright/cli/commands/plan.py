@@ -49,7 +49,8 @@ class OutPlan(OutFile):
 def command(**given: Any) -> None:
     """The plan for MODEL that needs the least RAM: order of layers, address of every buffer, proof or gap.
 
-    Ends with status 1 when the plan does not fit the board or --ram.
+    Where whole layers do not fit the board or --ram, layers run in parts, with the least extra work. Ends with status 1
+    when no plan fits, and with status 130 when an interrupt ended a search: then the plan is the best so far.
     """
     from ..plan import plan
 

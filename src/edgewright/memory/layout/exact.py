@@ -72,6 +72,7 @@ def minimise(grid: Grid, known: Sequence[int], bound: int, budget: Budget) -> tu
 def _solver(budget: Budget) -> cp_model.CpSolver:
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
+    solver.parameters.catch_sigint_signal = False  # an interrupt is for whoever plans, not for one solution
     solver.parameters.random_seed = 0
     solver.parameters.max_number_of_conflicts = budget.conflicts
     solver.parameters.max_deterministic_time = budget.work

@@ -77,6 +77,7 @@ def improve(
         model.add_hint(variable, position[step])
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
+    solver.parameters.catch_sigint_signal = False  # an interrupt is for whoever plans, not for one solution
     solver.parameters.max_deterministic_time = effort
     status = solver.solve(model)
     assert status != cp_model.INFEASIBLE

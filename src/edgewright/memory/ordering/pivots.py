@@ -191,6 +191,7 @@ class _Programme:
         model.minimize(peak)
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
+        solver.parameters.catch_sigint_signal = False  # an interrupt is for whoever plans, not for one solution
         solver.parameters.linearization_level = 2  # the rows are knapsacks; their relaxation is what prunes
         solver.parameters.max_deterministic_time = effort
         status = solver.solve(model)

@@ -1,0 +1,89 @@
+"""What a search decides about a plan, and the plans that come of it: made once each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..memory import Techniques, Way
+from ..memory import plan as make_plan
+from ..memory.planner import pulled_inputs
+from ..network import Network
+from ..platform import Board
+from ..program import Plan
+from .timing import TimedPlan, Timing
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a network is run: which layers in parts, and where RAM is spent to be faster."""
+
+    ways: tuple[Way, ...] | None = None  # None: all layers whole
+    apart: frozenset[str] = frozenset()  # layers whose output keeps off the memory of their inputs
+    rooms: tuple[tuple[str, int], ...] = ()  # scratch of stages, in bytes
+
+    def with_room(self, stage: str, size: int) -> Choice:
+        return replace(self, rooms=tuple(sorted({**dict(self.rooms), stage: size}.items())))
+
+    def with_apart(self, layers: frozenset[str]) -> Choice:
+        return replace(self, apart=self.apart | layers)
+
+    def with_way(self, way: Way) -> Choice:
+        """With the way in the place of the one of the same layers."""
+        assert self.ways is not None
+        return replace(self, ways=tuple(way if other.layers == way.layers else other for other in self.ways))
+
+
+class Maker:
+    """Makes plans of choices, and tells what each costs."""
+
+    def __init__(
+        self, network: Network, timing: Timing, board: Board | None, alignment: int | None, pull_rows: bool
+    ) -> None:
+        self.network, self.timing, self.pull_rows = network, timing, pull_rows
+        self._board, self._alignment = board, alignment
+        self._pulled = pulled_inputs(network) if pull_rows else ()
+        self._known: dict[Choice, TimedPlan] = {}
+
+    @property
+    def techniques(self) -> Techniques:
+        return Techniques(pulled=self._pulled)
+
+    def made(self, choice: Choice) -> TimedPlan:
+        if choice not in self._known:
+            self._known[choice] = self.timed(self.plan(choice, self.network))
+        return self._known[choice]
+
+    @property
+    def all_made(self) -> tuple[TimedPlan, ...]:
+        return tuple(self._known.values())
+
+    def timed(self, plan: Plan) -> TimedPlan:
+        return TimedPlan(plan, self.timing.costs(plan.network))
+
+    def plain(self) -> TimedPlan:
+        """Order and layout only: nothing shares memory."""
+        return self.timed(make_plan(self.network, plain=True, explain=False, alignment=self._alignment))
+
+    def by_rows(self) -> TimedPlan:
+        """Layers row by row wherever that saves memory."""
+        return self.timed(
+            make_plan(
+                self.network,
+                self._board,
+                techniques=self.techniques,
+                alignment=self._alignment,
+                explain=False,
+                phases=True,
+            )
+        )
+
+    def plan(self, choice: Choice, network: Network, explain: bool = False) -> Plan:
+        """A new plan for a network with the same layers."""
+        return make_plan(
+            network,
+            self._board,
+            techniques=replace(self.techniques, apart=choice.apart, rooms=choice.rooms),
+            alignment=self._alignment,
+            explain=explain,
+            ways=choice.ways,
+        )

@@ -1,0 +1,177 @@
+"""A plan made faster by more RAM: scratch for its kernels, outputs off their inputs, more rows in a step.
+
+Each change is planned for real. The one that saves most instructions for a byte is taken, until the plan is as fast as
+it must be or there is no RAM for more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ..errors import InputError
+from ..memory.stretch import stream_of
+from ..memory.ways import Way
+from ..program import Flow, Plan, Step, Stream, Tiles
+from .choice import Choice, Maker
+from .cost_geometry import AMPLE
+from .cost_stages import columns_of, cuts
+from .timing import TimedPlan
+
+MOST_ROUNDS = 10
+MOST_MOVES = 8  # tried for real in a round
+WORK = 400  # moves times layers in a round, from where fewer are tried
+STEPS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64)  # rows
+ENOUGH = (0.5, 0.85, 0.97)  # of what can be gained at all
+MOST_ROOM = 1 << 17  # bytes of scratch that any kernel may want
+LEAST_GAIN = 0.002  # of all instructions: what a change must promise
+
+
+@dataclass(frozen=True)
+class Move:
+    """A change, and the instructions that it should save."""
+
+    gain: float
+    choice: Choice
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A choice with its plan."""
+
+    choice: Choice
+    timed: TimedPlan
+
+    @property
+    def plan(self) -> Plan:
+        return self.timed.plan
+
+    @property
+    def peak(self) -> int:
+        return self.plan.peak_bytes
+
+    @property
+    def cost(self) -> float:
+        return self.timed.total
+
+
+def hastened(maker: Maker, choice: Choice, budget: float, below: int) -> Candidate | None:
+    """The choice with changes that bring it within the budget of instructions in less than `below` bytes.
+
+    None where no change that was tried does.
+    """
+    at = Candidate(choice, maker.made(choice))
+    for _ in range(MOST_ROUNDS):
+        if at.peak >= below:
+            return None
+        if at.cost <= budget:
+            return at
+        tried = [found for found in _tried(maker, at) if found.peak < below and found.cost < at.cost]
+        if not tried:
+            return None
+        within = [found for found in tried if found.cost <= budget]
+        at = min(within, key=lambda c: (c.peak, c.cost)) if within else min(tried, key=lambda c: _worth(c, at))
+    return at if at.cost <= budget and at.peak < below else None
+
+
+def _worth(found: Candidate, before: Candidate) -> float:
+    """Bytes for an instruction saved: the less the better."""
+    return max(1, found.peak - before.peak) / (before.cost - found.cost)
+
+
+def _tried(maker: Maker, at: Candidate) -> Iterator[Candidate]:
+    least = LEAST_GAIN * at.cost
+    moves = sorted((move for move in moves_of(at) if move.gain > least), key=lambda move: -move.gain)
+    most = max(2, min(MOST_MOVES, WORK // max(1, len(maker.network.layers))))
+    for move in moves[:most]:
+        try:
+            yield Candidate(move.choice, maker.made(move.choice))
+        except InputError:  # so many rows cannot be kept together
+            continue
+
+
+def moves_of(at: Candidate) -> Iterator[Move]:
+    """All changes that promise something."""
+    timed = at.timed
+    ways = {way.name: way for way in at.choice.ways or ()}
+    for index, stage in enumerate(timed.plan.program.stages):
+        now = timed.steps(index)
+        if now - timed.steps(index, room=AMPLE) > LEAST_GAIN * at.cost:
+            rooms = _rooms(timed, index, now)
+            yield from (Move(gain, at.choice.with_room(stage.name, room)) for gain, room in rooms)
+        if timed.is_shared(index):
+            yield Move(now - timed.apart(index), at.choice.with_apart(frozenset(stage.layers)))
+        if stage.name in ways and not ways[stage.name].tiles:
+            stream = stream_of(tuple(item for item in stage.body if isinstance(item, Stream | Tiles | Step)))
+            if stream is not None:
+                units = _Units(timed, index, Flow(timed.plan.network, stream))
+                for gain, way in units.ways(ways[stage.name]):
+                    yield Move(gain, at.choice.with_way(way))
+
+
+def _rooms(timed: TimedPlan, index: int, now: float) -> Iterator[tuple[float, int]]:
+    """What scratch for a stage would save: (instructions, bytes) for some of it and for all."""
+    ample = timed.steps(index, room=AMPLE)
+    for share in ENOUGH:
+        target = now - share * (now - ample)
+        low, high = timed.plan.hole(index)[2], MOST_ROOM
+        while high - low > 8:
+            middle = (low + high) // 2
+            low, high = (low, middle) if timed.steps(index, room=middle) <= target else (middle, high)
+        yield now - timed.steps(index, room=high), -(-high // 8) * 8
+
+
+class _Units:
+    """The units of a stream, and what they would cost with other steps."""
+
+    def __init__(self, timed: TimedPlan, index: int, flow: Flow) -> None:
+        self.timed, self.index, self.flow = timed, index, flow
+
+    def ways(self, way: Way) -> Iterator[tuple[float, Way]]:
+        """Ways with more in a step: of one unit, of all."""
+        pulled = {name for name in self.timed.plan.network.inputs if self.timed.plan.views[name].window}
+        each = [
+            self._options(unit) for unit in range(len(self.flow.stream.units)) if not self._reads(unit, pulled)
+        ]
+        for options in each:
+            for gain, change in options:
+                yield gain, _changed(way, [change])
+        for rank in range(len(ENOUGH)):
+            chosen = [options[min(rank, len(options) - 1)] for options in each if options]
+            if len(chosen) > 1:
+                yield sum(gain for gain, _ in chosen), _changed(way, [change for _, change in chosen])
+
+    def _reads(self, unit: int, names: set[str]) -> bool:
+        by_name = self.timed.plan.network.by_name
+        return any(names & set(by_name[step.layer].inputs) for step in self.flow.stream.units[unit].steps)
+
+    def _options(self, unit: int) -> list[tuple[float, tuple[str, int]]]:
+        """For a unit: what more rows in a step save, for the fewest rows that save enough."""
+        rows, height = self.flow.rows[unit], self.flow.heights[unit]
+        now = self._cost(unit, rows, self.flow.stream.units[unit].width)
+        costs = {more: self._cost(unit, more, 0) for more in (rows, *STEPS) if rows <= more <= max(height, 1)}
+        best = min(costs.values(), default=now)
+        found = []
+        for share in ENOUGH:
+            enough = [more for more, cost in costs.items() if cost <= now - share * (now - best)]
+            if best < now and enough:
+                found.append((now - costs[min(enough)], (self.flow.stream.units[unit].last.layer, min(enough))))
+        return list(dict.fromkeys(found))
+
+    def _cost(self, unit: int, rows: int, width: int) -> float:
+        flow = self.flow
+        total = 0.0
+        for part, often in cuts(flow.heights[unit], rows):
+            for columns, times in columns_of(flow, unit, width):
+                for step in flow.stream.units[unit].steps:
+                    cost = self.timed.costs.step(
+                        flow.part(step, part, columns), self.timed.setting(self.index, step)
+                    )
+                    total += often * times * cost
+        return total
+
+
+def _changed(way: Way, changes: list[tuple[str, int]]) -> Way:
+    """The way with so many rows in a step, all columns at once, of units by the name of their last layer."""
+    rows, widths = {**dict(way.rows), **dict(changes)}, {**dict(way.widths), **{name: 0 for name, _ in changes}}
+    return replace(way, rows=tuple(rows.items()), widths=tuple(widths.items()))

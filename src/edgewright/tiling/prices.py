@@ -1,0 +1,106 @@
+"""What layers cost in parts, beyond what they cost whole: the prices by which routes are compared.
+
+Prices hold for a layer wherever its stretch begins and ends: windows roll, tiles are as large as the largest. A plan
+that is made of a route is timed for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from ..network import Interval, Layer, Network, Region
+from ..program import ROWS, Sweep
+from .cost import Costs
+from .cost_geometry import AMPLE, Setting
+
+ROOM = 1 << 17  # bytes of scratch that any kernel may want
+WORTH = 0.98  # of the instructions without scratch: what it must save to be worth having
+
+Parts = tuple[tuple[int, tuple[Interval, ...]], ...]  # axes, and what of a layer each tile computes along them
+
+
+class Prices:
+    """Instructions of a network's layers in parts, and the scratch with which they take no more."""
+
+    def __init__(self, network: Network, costs: Costs) -> None:
+        self.network, self.costs = network, costs
+        self.by_rows = lru_cache(None)(self._by_rows)
+        self.shared = lru_cache(None)(self._shared)
+        self.tight = lru_cache(None)(self._tight)
+        self._ideal = lru_cache(None)(self._whole)
+
+    def _by_rows(self, name: str, is_summing: bool) -> tuple[int, int, int]:
+        """Extra instructions of the layer row by row without scratch, with it, and how many bytes that takes."""
+        layer = self.network.by_name[name]
+
+        def cost(room: int) -> float:
+            setting = Setting(room=room, is_bent=True)
+            if is_summing:
+                return self._summed(layer, ((ROWS, self._single_rows(layer)),), setting)
+            shape = self.network.tensors[layer.output].shape
+            return self.costs.parts(name, (1, 1, *shape[2:]), setting)
+
+        return self._with_room(name, cost)
+
+    def _tight(self, name: str) -> tuple[int, int, int]:
+        """The same for the whole layer, its output off its input."""
+        return self._with_room(name, lambda room: self._whole(name, Setting(room=room)))
+
+    def _shared(self, name: str, in_planes: bool) -> int:
+        """Extra instructions of the whole layer with its output over its input."""
+        setting = Setting(room=0, is_shared=True, sweep=Sweep.CHANNELS if in_planes else Sweep.FORWARD)
+        return round(self._whole(name, setting) - self._ideal(name))
+
+    def tiles(self, layer: Layer, parts: Parts, by_rows: bool, is_summing: bool) -> int:
+        """Extra instructions of the layer in tiles."""
+        setting = Setting(is_bent=by_rows)
+        if is_summing:
+            cost = self._summed(layer, parts, setting)
+        else:
+            shape = self.network.tensors[layer.output].shape
+            bounds = list(Region.whole(shape).bounds)
+            count = 1.0
+            for axis, intervals in parts:
+                bounds[axis], times = _largest(intervals)
+                count *= times
+            if by_rows and len(shape) == 4:
+                count *= bounds[ROWS][1] - bounds[ROWS][0]
+                middle = sum(bounds[ROWS]) // 2
+                bounds[ROWS] = (middle, middle + 1)
+            cost = count * self.costs.region(layer.name, Region(tuple(bounds)), setting)
+        return round(cost - self._ideal(layer.name))
+
+    def _summed(self, layer: Layer, parts: Parts, setting: Setting) -> float:
+        """Instructions of a layer that adds up its input part by part."""
+        shape = self.network.tensors[layer.output].shape
+        bounds, count = list(Region.whole(self.network.shapes(layer)[0]).bounds), 1.0
+        for axis, intervals in parts:
+            bounds[axis], times = _largest(intervals)
+            count *= times
+        share = self.costs.region(layer.name, Region.whole(shape), setting, Region(tuple(bounds)))
+        return count * share + self.costs.finish(layer.name)
+
+    def _single_rows(self, layer: Layer) -> tuple[Interval, ...]:
+        return tuple((row, row + 1) for row in range(self.network.shapes(layer)[0][ROWS]))
+
+    def _whole(self, name: str, setting: Setting | None = None) -> float:
+        shape = self.network.tensors[self.network.by_name[name].output].shape
+        return self.costs.region(name, Region.whole(shape), setting)
+
+    def _with_room(self, name: str, cost: Callable[[int], float]) -> tuple[int, int, int]:
+        none, ample, ideal = cost(0), cost(AMPLE), self._ideal(name)
+        if ample > WORTH * none:
+            return round(none - ideal), round(none - ideal), 0
+        low, high = 0, ROOM
+        while high - low > 8:
+            middle = (low + high) // 2
+            low, high = (low, middle) if cost(middle) <= ample + 0.1 * (none - ample) else (middle, high)
+        return round(none - ideal), round(cost(high) - ideal), -(-high // 8) * 8
+
+
+def _largest(intervals: tuple[Interval, ...]) -> tuple[Interval, float]:
+    """The largest part, and how many like it all parts come to."""
+    largest = max(intervals, key=lambda part: part[1] - part[0])
+    size = max(1, largest[1] - largest[0])
+    return largest, sum(max(0, b - a) for a, b in intervals) / size

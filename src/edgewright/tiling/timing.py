@@ -1,0 +1,91 @@
+"""Instructions of plans as a search compares them: quick, remembered, and for any target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ..emit.target import Target
+from ..network import Network
+from ..program import Plan, Step, Sweep
+from .cost import Costs
+from .cost_geometry import Setting
+from .cost_model import stand_in
+from .cost_settings import Settings
+from .cost_stages import Counted, alike_steps
+
+
+class Timing:
+    """What plans of a network cost on a target, or on the one that stands in for it where nothing was ever counted.
+
+    Multipliers are not searched for: layers that plain loops compute cost the same in every plan, and are taken to
+    cost less than they do, so that differences look larger.
+    """
+
+    def __init__(self, target: Target | str | None) -> None:
+        self.target = stand_in(target)
+        self._costs: dict[int, Costs] = {}
+
+    def costs(self, network: Network) -> Costs:
+        key = id(network)  # alive as long as its costs
+        if key not in self._costs:
+            self._costs[key] = Costs(network, self.target)
+        return self._costs[key]
+
+    def of(self, plan: Plan) -> float:
+        """Instructions of one run."""
+        return TimedPlan(plan, self.costs(plan.network)).total
+
+
+@dataclass(frozen=True)
+class TimedPlan:
+    """A plan and what its stages cost."""
+
+    plan: Plan
+    costs: Costs
+
+    @cached_property
+    def total(self) -> float:
+        return sum(self.stages)
+
+    @cached_property
+    def stages(self) -> tuple[float, ...]:
+        return tuple(self._stage(index) for index in range(len(self.plan.program.stages)))
+
+    @cached_property
+    def _settings(self) -> Settings:
+        return Settings(self.plan)
+
+    @cached_property
+    def _steps(self) -> tuple[Sequence[Counted], ...]:
+        program = self.plan.program
+        return tuple(list(alike_steps(program, stage)) for stage in program.stages)
+
+    def _stage(self, index: int) -> float:
+        summing = self.plan.program.stages[index].summing
+        return self.costs.stage + self.steps(index) + sum(self.costs.finish(name) for name in summing)
+
+    def setting(self, index: int, step: Step) -> Setting:
+        return self._settings.of(index, step)
+
+    def steps(self, index: int, room: int | None = None) -> float:
+        """Instructions of a stage's steps, with so many bytes of scratch instead of what the plan leaves."""
+        total = 0.0
+        for step, count in self._steps[index]:
+            setting = self._settings.of(index, step)
+            total += count * self.costs.step(step, setting if room is None else replace(setting, room=room))
+        return total
+
+    def apart(self, index: int) -> float:
+        """Instructions of a stage's steps if no output lay over its input."""
+        total = 0.0
+        for step, count in self._steps[index]:
+            setting = replace(self._settings.of(index, step), is_shared=False, sweep=Sweep.FORWARD)
+            total += count * self.costs.step(step, setting)
+        return total
+
+    def is_shared(self, index: int) -> bool:
+        """Whether some output of the stage may lie over its input."""
+        settings = [self._settings.of(index, step) for step, _ in self._steps[index]]
+        return any(setting.is_shared for setting in settings)

@@ -1,0 +1,64 @@
+"""Whole layers in little RAM that take about as long as with nothing shared."""
+
+from __future__ import annotations
+
+from ..emit.target import Target
+from ..network import Network
+from ..platform import Board
+from ..program import Plan
+from .choice import Choice, Maker
+from .faster import LEAST_GAIN, Candidate, hastened
+from .timing import Timing
+
+MOST_TRIALS = 12  # of layers that are kept apart one by one
+SHARING = 0.10  # of the instructions of the plain plan: what sharing memory may cost
+
+
+def whole_layers(
+    network: Network,
+    board: Board | None = None,
+    *,
+    alignment: int | None = None,
+    pull_rows: bool = False,
+    target: Target | str | None = None,
+    explain: bool = False,
+) -> Plan:
+    """The plan of whole layers that needs the least RAM and takes about as long on the target as one without sharing.
+
+    `explain` adds what each technique saved.
+    """
+    maker = Maker(network, Timing(target), board, alignment, pull_rows)
+    found = fast_whole(maker)
+    return maker.plan(found.choice, network, explain=True) if explain else found.plan
+
+
+def fast_whole(maker: Maker) -> Candidate:
+    """The plan of whole layers in the least RAM; where sharing memory makes it slow, with less of that."""
+    least = _apart_for_free(maker, Candidate(Choice(), maker.made(Choice())))
+    if not any(least.timed.is_shared(index) for index in range(len(least.plan.program.stages))):
+        return least
+    budget = maker.plain().total * (1 + SHARING)
+    if least.cost <= budget:
+        return least
+    everything = Choice(apart=frozenset(layer.name for layer in maker.network.layers))
+    apart = Candidate(everything, maker.made(everything))
+    return hastened(maker, least.choice, max(budget, apart.cost), apart.peak) or apart
+
+
+def _apart_for_free(maker: Maker, least: Candidate) -> Candidate:
+    """The plan with layers off their inputs wherever that is faster and takes no more RAM."""
+    gains = {}
+    for index, stage in enumerate(least.plan.program.stages):
+        gain = least.timed.steps(index) - least.timed.apart(index) if least.timed.is_shared(index) else 0.0
+        if gain > LEAST_GAIN * least.cost:
+            gains[frozenset(stage.layers)] = gain
+    if not gains:
+        return least
+    wanted = sorted(gains, key=lambda layers: -gains[layers])[:MOST_TRIALS]
+    best = least
+    for layers in (frozenset().union(*wanted), *wanted):
+        choice = best.choice.with_apart(layers)
+        found = Candidate(choice, maker.made(choice))
+        if found.peak <= least.peak and found.cost < best.cost:
+            best = found
+    return best
