@@ -8,11 +8,15 @@ import subprocess
 
 import pytest
 
+from edgewright.compiling import compile_model
 from edgewright.emit import TARGETS, Family
 from edgewright.emit.elf import read_elf
 from edgewright.emit.target import Architecture, target_of
 from edgewright.emit.toolchain import gcc_flags, toolchain, zig_flags
 from edgewright.errors import BoardError, EdgewrightError
+from edgewright.network import Builder
+from edgewright.network.onnx_writer import write_onnx
+from edgewright.network.operators import Softmax
 from edgewright.platform import Board, catalogue, load_board
 
 BARE = [t for t in TARGETS.values() if t.architecture in (Architecture.CORTEX_M, Architecture.RV32)]
@@ -66,6 +70,46 @@ def test_a_board_that_nothing_is_compiled_for():
         target_of(board("xtensa-lx7"))
     with pytest.raises(BoardError, match=r"\(gpu\)"):
         target_of(board("gpu"))
+
+
+LINUX = [known for known in catalogue() if not known.flash]
+CORES = [
+    ("raspberry-pi-zero-2-w", "cortex-a53", False),
+    ("jetson-nano", "cortex-a57", False),
+    ("raspberry-pi-4", "cortex-a72", False),
+    ("raspberry-pi-5", "cortex-a76", True),
+    ("jetson-orin-nano", "cortex-a78ae", True),
+    ("jetson-tx2", "generic", False),
+]
+
+
+@pytest.mark.parametrize("zig", [False, True], ids=["gcc", "zig"])
+@pytest.mark.parametrize(("name", "core", "has_dot"), CORES, ids=lambda value: str(value))
+def test_application_processors_are_built_for_as_they_are(name, core, has_dot, zig, tmp_path):
+    """The compiler knows the core, and dot products where it has them."""
+    target = target_of(load_board(name))
+    assert (target.name, target.cpu, target.has_dot) == ("aarch64", core, has_dot)
+    try:
+        tools = toolchain(target, zig)
+    except EdgewrightError as error:
+        pytest.skip(str(error))
+    wanted = "" if has_dot else "!"
+    (tmp_path / "x.c").write_text(f"#if !({wanted}defined(__ARM_FEATURE_DOTPROD))\n#error dot\n#endif\nint x;")
+    tools.run(["-std=c99", "-c", "x.c", "-o", "x.o"], tmp_path)
+
+
+@pytest.mark.parametrize("board", LINUX, ids=lambda board: board.name)
+def test_every_board_without_flash_is_compiled_for(board, tmp_path):
+    """No flash is not flash of size 0: weights are in the program."""
+    assert board.flash_size is None
+    b = Builder("small")  # and so is its code
+    x = b.input("x", (1, 6))
+    model = tmp_path / "model.onnx"
+    write_onnx(b.build([b.layer(Softmax(), [x], "y")]), model)
+    made = compile_model(model, tmp_path / "out", board=board)
+    assert made.figures.verified and made.figures.board == board.name
+    flags = (tmp_path / "out" / "Makefile").read_text()
+    assert ("$(NATIVE)" if board.name == "host" else f"-mcpu={made.library.target.cpu}") in flags
 
 
 VARIANTS = [

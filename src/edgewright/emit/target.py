@@ -35,6 +35,7 @@ class Target:
     architecture: Architecture = Architecture.HOST
     cpu: str = ""  # as -mcpu= (Arm) or -march= (RISC-V) names it
     fpu: str = ""  # as -mfpu= names it; empty: none, or implied by the cpu
+    has_dot: bool = False  # sums of four products of bytes (aarch64, where the core decides)
 
 
 _M = Architecture.CORTEX_M
@@ -50,7 +51,7 @@ TARGETS = {
         Target("cortex-m55", Family.HELIUM, True, _M, "cortex-m55"),
         Target("rv32imc", Family.PORTABLE, False, Architecture.RV32, "rv32imc"),
         Target("rv32gc", Family.PORTABLE, True, Architecture.RV32, "rv32imafdc"),
-        Target("aarch64", Family.SIMD, True, Architecture.AARCH64, "armv8-a"),
+        Target("aarch64", Family.SIMD, True, Architecture.AARCH64, "generic"),
     )
 }
 
@@ -75,6 +76,11 @@ _OF_KIND = {
     _K.X86_64: "host",
 }
 
+# The application cores that compilers know by name.
+_CORES = {
+    kind: kind.value for kind in (_K.CORTEX_A53, _K.CORTEX_A57, _K.CORTEX_A72, _K.CORTEX_A76, _K.CORTEX_A78AE)
+}
+
 
 def target_of(board: Board) -> Target:
     """The target that runs on the board's first processor we have a compiler for, with the features it names."""
@@ -89,7 +95,10 @@ def target_of(board: Board) -> Target:
 
 
 def _as_built(target: Target, processor: Processor) -> Target:
-    """The target without the options that the chip's maker left out."""
+    """The target as this very core: for its own instructions, without the options that the chip's maker left out."""
+    if target.architecture is Architecture.AARCH64:
+        has_dot = Feature.DOT in processor.features
+        return replace(target, cpu=_CORES.get(processor.kind, target.cpu), has_dot=has_dot)
     if target.architecture is not Architecture.CORTEX_M:
         return target
     if processor.kind is ProcessorKind.CORTEX_M3:

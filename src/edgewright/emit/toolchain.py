@@ -26,15 +26,16 @@ FLAGS = (
     "-fno-math-errno",
 )
 # Freestanding: no C library. Built-ins stay on, so that a memcpy of four bytes is one load and one store.
+ON_ARM = platform.machine() in ("aarch64", "arm64")
 # Code for this very machine: on Arm the option that every compiler has is the processor's.
-NATIVE = "-mcpu=native" if platform.machine() in ("aarch64", "arm64") else "-march=native"
+NATIVE = "-mcpu=native" if ON_ARM else "-march=native"
 BARE = ("-ffreestanding", "-fbuiltin", "-fno-common", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables")
 
 _CANDIDATES = {
     Architecture.HOST: ("cc", "gcc", "clang"),
     Architecture.CORTEX_M: ("arm-none-eabi-gcc",),
     Architecture.RV32: ("riscv32-unknown-elf-gcc", "riscv64-unknown-elf-gcc", "riscv-none-elf-gcc"),
-    Architecture.AARCH64: ("aarch64-linux-gnu-gcc", "aarch64-none-linux-gnu-gcc"),
+    Architecture.AARCH64: ("aarch64-linux-gnu-gcc", "aarch64-none-linux-gnu-gcc", *(("gcc",) if ON_ARM else ())),
 }
 _PACKAGES = {
     Architecture.HOST: "gcc",
@@ -110,7 +111,7 @@ def gcc_flags(target: Target) -> tuple[str, ...]:
             # The older specification has the counters and fences in the base, as every RV32 chip has.
             return (f"-march={target.cpu}", f"-mabi={abi}", "-misa-spec=2.2", "-mcmodel=medany", *BARE)
         case Architecture.AARCH64:
-            return (f"-march={target.cpu}",)
+            return (f"-mcpu={target.cpu}",)
         case Architecture.HOST:
             return ()
 
@@ -128,7 +129,7 @@ def zig_flags(target: Target) -> tuple[str, ...]:
             cpu = "baseline_rv32" if target.has_fpu else "generic_rv32+m+c"
             return ("-target", "riscv32-freestanding-none", f"-mcpu={cpu}", f"-mabi={float_abi}", *bare)
         case Architecture.AARCH64:
-            return ("-target", "aarch64-linux-musl", "-fno-sanitize=undefined")
+            return ("-target", "aarch64-linux-musl", f"-mcpu={_zig_cpu(target)}", "-fno-sanitize=undefined")
         case Architecture.HOST:
             return ("-fno-sanitize=undefined",)
 

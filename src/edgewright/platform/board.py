@@ -110,9 +110,9 @@ class Board(Part):
         return sum(memory.usable for memory in self.ram)
 
     @property
-    def flash_size(self) -> int:
-        """Usable bytes of all read-only memories."""
-        return sum(memory.usable for memory in self.flash)
+    def flash_size(self) -> int | None:
+        """Usable bytes of all read-only memories; None where there are none, and weights come from a file system."""
+        return sum(memory.usable for memory in self.flash) if self.flash else None
 
     def processor(self, name: str) -> Processor:
         """The processor of that name."""

@@ -74,7 +74,7 @@ def build_firmware(
 def _check_flash(elf: Elf, board: Board | None) -> None:
     """Where weights are emulated in a memory of their own, no region of the linker sees the sum."""
     used = elf.size(*FLASH_SECTIONS)
-    if board is not None and board.flash and used > board.flash_size:
+    if board is not None and board.flash_size is not None and used > board.flash_size:
         raise Infeasible(
             f"the firmware does not fit board '{board.name}': its flash has {board.flash_size} bytes "
             f"({format_size(board.flash_size)}), and {used - board.flash_size} bytes more are needed"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,10 +9,12 @@ from pathlib import Path
 from ...errors import EdgewrightError
 from ..elf import read_elf
 from ..library import Library
-from ..target import Architecture
-from ..toolchain import FLAGS, Toolchain
+from ..target import Architecture, Target
+from ..toolchain import FLAGS, ON_ARM, Toolchain
 from .firmware import compile_library, write_sources
 from .glue import glue
+
+_EMULATED = ("cortex-a53", "cortex-a57", "cortex-a72", "cortex-a76")
 
 
 def build_program(library: Library, tools: Toolchain, folder: Path, optimise: str) -> Path:
@@ -49,13 +50,23 @@ def run_program(library: Library, program: Path, inputs: bytes, timeout_s: float
 
 def emulator(library: Library) -> list[str]:
     """What the program needs in front of it on this machine: nothing, or QEMU's user mode."""
-    native = platform.machine() in ("aarch64", "arm64")
-    if library.target.architecture is Architecture.HOST or native:
+    target = library.target
+    if target.architecture is Architecture.HOST or _is_able(target):
         return []
     for name in ("qemu-aarch64", "qemu-aarch64-static"):
         if shutil.which(name):
-            return [name]
-    raise EdgewrightError("qemu-aarch64 is not installed (Debian: apt install qemu-user), and this is no aarch64")
+            # The core itself where QEMU knows it, so that an instruction it does not have is found out.
+            return [name, *(("-cpu", target.cpu) if target.cpu in _EMULATED else ())]
+    this = "this machine has no dot products" if ON_ARM else "this is no aarch64"
+    raise EdgewrightError(f"qemu-aarch64 is not installed (Debian: apt install qemu-user), and {this}")
+
+
+def _is_able(target: Target) -> bool:
+    """Whether this machine runs the target's instructions by itself."""
+    if not ON_ARM:
+        return False
+    features = Path("/proc/cpuinfo")
+    return not target.has_dot or not features.exists() or "asimddp" in features.read_text().split()
 
 
 def object_sizes(folder: Path, group: str) -> tuple[int, int]:

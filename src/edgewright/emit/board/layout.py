@@ -64,7 +64,7 @@ def lay_out(
     stack_region = ram.take("STACK", "stack", stack)
     harness_region = spare.take("HARNESS", "test harness", harness)
     boot = code.take("BOOT", "test harness", BOOT)
-    limit = board.flash_size if board is not None and board.flash else None
+    limit = None if board is None else board.flash_size
     fits = weights + CODE_ROOM <= code.left
     flash = code.take("FLASH", "flash", min(code.left, limit or code.left))
     if fits:
