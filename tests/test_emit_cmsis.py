@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+import tflite_cases
+from edgewright.cli import main
 from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.native import build
 from edgewright.emit.options import Kernels, Rounding
@@ -27,6 +32,7 @@ from edgewright.network.operators import (
 )
 from edgewright.program import Buffer, Plan
 from emitting import WARNINGS
+from tools import needs
 
 STAND_IN = Path(__file__).parent / "cmsis_nn"
 CMSIS = Options(kernels=Kernels.CMSIS_NN)
@@ -145,3 +151,22 @@ def test_layers_that_share_memory_or_another_arithmetic_keep_our_kernels():
     )
     conv = network().subnetwork(["conv"])
     assert "arm_" not in text_of(conv, with_room(make_plan(conv, plain=True)), target="rv32imc")
+
+
+def test_compiling_runs_nothing_and_names_what_the_project_brings(tmp_path):
+    """The folder is written; with the headers at hand its own Makefile builds it."""
+    softmax = tflite_cases.softmax(np.random.default_rng(0), "int8")
+    (tmp_path / "net.tflite").write_bytes(softmax)
+    arguments = ["compile", tmp_path / "net.tflite", "--target", "cortex-m4", "--kernels", "cmsis-nn"]
+    result = CliRunner().invoke(main, [*map(str, arguments), "--plain", "-o", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.output.split())
+    assert "calls CMSIS-NN (arm_nnfunctions.h), which the project must bring" in said
+    assert "not verified: nothing was run" in said
+    assert "arm_softmax_s8(" in (tmp_path / "out/src/net.c").read_text()
+    report = json.loads((tmp_path / "out/report.json").read_text())
+    assert not report["verified"] and report["checks"] == [] and report["instructions"] is None
+    needs("make", "cc")
+    call = ["make", "-s", "CC=cc", "AR=ar", "CFLAGS=-O1", f"CMSIS_NN={STAND_IN}"]
+    built = subprocess.run(call, cwd=tmp_path / "out", capture_output=True, text=True)
+    assert built.returncode == 0 and (tmp_path / "out/build/libnet.a").is_file(), built.stderr

@@ -25,6 +25,10 @@ from .toolchain import toolchain
 
 # Less than a release build: it is compiled once and run a few times.
 QUICK = ("-std=c99", "-O2", "-ffp-contract=off", "-fno-strict-aliasing")
+CMSIS_NN = (
+    "nothing was built or run: the code calls CMSIS-NN (arm_nnfunctions.h), which the project must bring, as the CMake "
+    "target `cmsis-nn` or as the folder of its headers (make CMSIS_NN=...)"
+)
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,12 @@ def verify(
     """What compiling came to: outputs compared for the inputs given and for `count` random ones, sizes, instructions.
 
     `source` is the model file, or its bytes, which its own runtime executes; without it our kernels judge. What
-    cannot be run for want of a compiler or an emulator is noted. That nothing at all can be run is an error, and so
-    are outputs beyond what is allowed and more RAM than was predicted. Where quantising an input is left to the
-    caller, it may be given either way.
+    cannot be run for want of a compiler or an emulator is noted, and so is code that calls CMSIS-NN. That nothing at
+    all can be run is an error, and so are outputs beyond what is allowed and more RAM than was predicted. Where
+    quantising an input is left to the caller, it may be given either way.
     """
+    if calls_cmsis_nn(library):
+        return _noted(predicted(library, board), CMSIS_NN)
     network = library.network
     truth = judge(source, network, library.options)
     given = [file_inputs(network, values) for values in inputs]
@@ -55,8 +61,7 @@ def verify(
     figures = replace(predicted(library, board), reference=truth.name, notes=truth.notes)
     figures = _with_native(figures, library, cases)
     figures = _with_board(figures, library, cases, board)
-    accepted = figures if calls_cmsis_nn(library) else _accepted(figures)
-    return _noted(accepted, *library.plan.notes)
+    return _noted(_accepted(figures), *library.plan.notes)
 
 
 def predicted(library: Library, board: Board | None = None) -> Figures:
@@ -93,8 +98,6 @@ def _cost(library: Library, index: int) -> LayerCost:
 
 def _with_native(figures: Figures, library: Library, cases: Sequence[_Case]) -> Figures:
     """With the comparison on this machine: the same sources, whatever the target."""
-    if calls_cmsis_nn(library):
-        return _noted(figures, "not run on this machine: it needs CMSIS-NN, which the project brings")
     try:
         native.compiler()
     except EdgewrightError as error:
@@ -155,8 +158,6 @@ def with_measured(figures: Figures, measured: Measured) -> Figures:
 
 def _obstacle(library: Library) -> str:
     """Why the library cannot be built and run for its target; empty where it can."""
-    if calls_cmsis_nn(library):
-        return "it needs CMSIS-NN, which the project brings"
     try:
         toolchain(library.target)
         if library.target.architecture in (Architecture.HOST, Architecture.AARCH64):

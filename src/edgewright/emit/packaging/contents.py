@@ -108,7 +108,7 @@ def package_files(library: Library, edgewright: str) -> dict[str, str | bytes]:
 
 def calls_cmsis_nn(library: Library) -> bool:
     """Whether the library needs CMSIS-NN beside it."""
-    return any(isinstance(text, str) and '#include "arm_nnfunctions.h"' in text for text in library.files.values())
+    return any(isinstance(text, str) and "#include <arm_nnfunctions.h>" in text for text in library.files.values())
 
 
 def _facts(library: Library, edgewright: str) -> dict[str, Any]:
