@@ -40,7 +40,8 @@ def boards_with(ram: int, flash: int, most: int = 3) -> tuple[str, ...]:
     fitting = [
         board
         for board in catalogue()
-        if max(memory.usable for memory in board.ram) >= ram and (not board.flash or board.flash_size >= flash)
+        if max(memory.usable for memory in board.ram) >= ram
+        and (board.flash_size is None or board.flash_size >= flash)
     ]
     return tuple(board.name for board in sorted(fitting, key=lambda board: (board.ram_size, board.name))[:most])
 
