@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from ..network import Array, Layer, Network, Region, Shape
 from ..network.operators import Conv2d, Grain, Op
 from .layout.problem import align_up
 
-MOST_ATOMS = 1 << 22  # above this, an irregular element-wise operator is not worth tracing
+MOST_INDICES = 1 << 16  # along an axis; what is larger, and no element-wise layer, is not worth tracing
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,37 +77,53 @@ def _down(value: int, alignment: int) -> int:
 def _distance(
     op: Op, shapes: tuple[Shape, ...], which: int, out: Shape, read_bytes: int, write_bytes: int
 ) -> Distance | None:
-    """The distance by the trace of the operator's atoms; None if the operator promises nothing or is irregular."""
-    x = shapes[which]
+    """The distance by the trace of the operator's atoms; None if the operator promises nothing or is irregular.
+
+    Atoms t are written in row-major order. Forwards, an atom must not write beyond what itself or a later one reads:
+    `below` is the most by which the end of t lies behind the first byte that some t' >= t reads; `above` the most by
+    which the end of what t reads lies behind the beginning of some t' >= t. An element is read before it is
+    written, so that element by element only t' > t counts.
+    """
     if op.grain is Grain.WHOLE:
         return None
     elementwise = op.grain is Grain.ELEMENT
     whole = Region.whole(out)
-    if elementwise and op.needs(whole, shapes)[which].shape == out == x and _is_identity(op, shapes, which, out):
+    is_alike = elementwise and op.needs(whole, shapes)[which].shape == out == shapes[which]
+    if is_alike and _is_identity(op, shapes, which, out):
         return _in_step(whole.size, read_bytes, write_bytes)
     axes = range(len(out) if elementwise else len(out) - 1)
-    atoms = int(np.prod([out[axis] for axis in axes], dtype=np.int64))
-    if elementwise and atoms > MOST_ATOMS:
+    if any(out[axis] > MOST_INDICES for axis in axes):
         return None
-    ends = _read_ranges(op, shapes, which, out, axes, read_bytes)
-    if ends is None:
+    found = _reads(op, shapes, which, out, axes, read_bytes)
+    if found is None:
         return None
-    first, last = ends
+    first, last, reads = found
     per_atom = write_bytes * (1 if elementwise else out[-1])
-    begin = np.arange(atoms, dtype=np.int64) * per_atom
-    # Forwards: what this atom and all later ones read lies at or after `ahead`.
-    ahead = np.minimum.accumulate(first[::-1])[::-1]
-    behind = np.maximum.accumulate(last)
-    if elementwise:  # an element is read before it is written, so only the others count
-        below = (begin + per_atom)[:-1] - ahead[1:]
-        above = behind[:-1] - begin[1:]
-    else:
-        below = begin + per_atom - ahead
-        above = behind - begin
-    return Distance(int(below.max(initial=-_FAR)), int(above.max(initial=-_FAR)))
+    inner = [per_atom * prod(out[axis + 1] for axis in axes[position:-1]) for position in range(len(axes))]
+    begins = [np.arange(out[axis], dtype=np.int64) * step for axis, step in zip(axes, inner, strict=True)]
+    below = per_atom - first + _most_ahead(begins, [later for later, _ in reads], not elementwise)
+    above = last + _most_ahead([-sooner for _, sooner in reads], begins, not elementwise)
+    return Distance(max(below, -_FAR), max(above, -_FAR))
 
 
-_FAR = 1 << 60  # beyond any address: the first byte read by an atom that reads nothing
+_FAR = 1 << 56  # beyond any address: the first byte read by an atom that reads nothing
+
+
+def _most_ahead(early: Sequence[Array], late: Sequence[Array], includes_same: bool) -> int:
+    """The most of early(t) - late(t') over all atoms t and t' that come later, or are the same.
+
+    Both are sums of one term for each axis. Two atoms agree along the first axes, then t' is further along one axis,
+    and both are anywhere along the rest: so the most follows axis by axis, however many atoms there are.
+    """
+    found = [sum(int((a - b).max()) for a, b in zip(early, late, strict=True))] if includes_same else [-_FAR]
+    for k, (a, b) in enumerate(zip(early, late, strict=True)):
+        if len(a) < 2:
+            continue
+        same = sum(int((early[j] - late[j]).max()) for j in range(k))
+        further = int((np.maximum.accumulate(a[:-1]) - b[1:]).max())
+        rest = sum(int(early[j].max() - late[j].min()) for j in range(k + 1, len(early)))
+        found.append(same + further + rest)
+    return max(found)
 
 
 def _in_step(atoms: int, read_bytes: int, write_bytes: int) -> Distance:
@@ -129,38 +146,41 @@ def _is_identity(op: Op, shapes: Sequence[Shape], which: int, out: Shape) -> boo
     return all(op.needs(corner, shapes)[which] == corner for corner in corners)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _slabs(op: Op, shapes: tuple[Shape, ...], out: Shape, axis: int) -> tuple[tuple[Region, ...], ...]:
     """What each index along an output axis reads of every input, the other axes whole."""
     whole = Region.whole(out)
     return tuple(op.needs(whole.with_axis(axis, (i, i + 1)), shapes) for i in range(out[axis]))
 
 
-def _read_ranges(
+def _reads(
     op: Op, shapes: tuple[Shape, ...], which: int, out: Shape, axes: range, size: int
-) -> tuple[Array, Array] | None:
-    """For each atom, in row-major order: the first byte that it reads and the one after the last.
+) -> tuple[int, int, list[tuple[Array, Array]]] | None:
+    """The first byte of an input that is read at all and the one after the last, and for each axis and index: by how
+    many bytes an atom there begins to read later, and stops sooner.
 
     The box an atom reads follows, axis by axis, from the output axes; None if two of them move the same input axis.
     """
     x = shapes[which]
-    strides = [size * int(np.prod(x[k + 1 :], dtype=np.int64)) for k in range(len(x))]
+    strides = [size * prod(x[k + 1 :]) for k in range(len(x))]
     whole = Region.whole(out)
-    base = op.needs(whole, shapes)[which].bounds
-    grid = tuple(out[axis] for axis in axes)
-    first: Array = np.full(grid, sum(b[0] * s for b, s in zip(base, strides, strict=True)), dtype=np.int64)
-    last: Array = np.full(grid, sum((b[1] - 1) * s for b, s in zip(base, strides, strict=True)) + size)
+    base = np.array(op.needs(whole, shapes)[which].bounds, dtype=np.int64).reshape(-1, 2)
+    first = sum(int(start) * stride for (start, _), stride in zip(base, strides, strict=True))
+    last = sum((int(stop) - 1) * stride for (_, stop), stride in zip(base, strides, strict=True)) + size
     moved: set[int] = set()
+    reads = []
     for axis in axes:
-        boxes = [needs[which] for needs in _slabs(op, shapes, out, axis)]
-        varying = {k for k in range(len(x)) if any(box.bounds[k] != base[k] for box in boxes)}
-        if varying & moved:
+        slabs = _slabs(op, shapes, out, axis)
+        boxes = np.array([needs[which].bounds for needs in slabs], dtype=np.int64).reshape(len(slabs), -1, 2)
+        varying = [k for k in range(len(x)) if (boxes[:, k] != base[k]).any()]
+        if moved & set(varying):
             return None
-        moved |= varying
-        shape = tuple(out[axis] if a == axis else 1 for a in axes)
-        later = [sum((box.bounds[k][0] - base[k][0]) * strides[k] for k in varying) for box in boxes]
-        sooner = [sum((base[k][1] - box.bounds[k][1]) * strides[k] for k in varying) for box in boxes]
-        empty = np.array([box.is_empty for box in boxes]).reshape(shape)
-        first = np.where(empty, _FAR, np.minimum(first + np.array(later).reshape(shape), _FAR))
-        last = np.where(empty, -_FAR, np.maximum(last - np.array(sooner).reshape(shape), -_FAR))
-    return first.reshape(-1), last.reshape(-1)
+        moved |= set(varying)
+        later, sooner = (np.zeros(out[axis], dtype=np.int64) for _ in range(2))
+        for k in varying:
+            later += (boxes[:, k, 0] - base[k, 0]) * strides[k]
+            sooner += (base[k, 1] - boxes[:, k, 1]) * strides[k]
+        is_empty = (boxes[:, :, 1] <= boxes[:, :, 0]).any(axis=1)
+        later[is_empty] = sooner[is_empty] = _FAR
+        reads.append((later, sooner))
+    return first, last, reads

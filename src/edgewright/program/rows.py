@@ -8,6 +8,7 @@ from ..network import Interval, Layer, Network, Region, Shape
 from ..network.operators import Op
 
 ROWS = 1  # the axis of an image (NHWC)
+MOST_ROWS = 1 << 16  # of an image that goes row by row: beyond, following every row takes longer than it can save
 
 
 def rows_needed(network: Network, reader: Layer, name: str, axis: int = ROWS) -> tuple[Interval, ...] | None:
@@ -28,6 +29,8 @@ def _rows_read(
     op: Op, shapes: tuple[Shape, ...], which: int, out: Shape, axis: int
 ) -> tuple[Interval, ...] | None:
     if not (len(out) == len(shapes[which]) == 4 and out[0] == shapes[which][0] == 1):
+        return None
+    if max(out[axis], shapes[which][axis]) > MOST_ROWS:
         return None
     rows: list[Interval] = []
     whole = Region.whole(out)

@@ -27,7 +27,7 @@ def fold_constants(network: Network) -> Network:
         if isinstance(layer.op, Dequantize):
             continue
         if all(name in draft.constants for name in layer.inputs):
-            _fold(draft, layer, LIMIT)
+            _fold(draft, layer)
         elif isinstance(layer.op, Transpose | Reshape):
             _move_stored(draft, layer)
     return draft.finish()
@@ -38,20 +38,22 @@ def fold_dequantised(network: Network) -> Network:
     draft = Draft(network)
     for layer in draft.walk():
         if all(name in draft.constants for name in layer.inputs):
-            _fold(draft, layer, None)
+            _fold(draft, layer)
     return draft.finish()
 
 
-def _fold(draft: Draft, layer: Layer, limit: int | None) -> None:
+def _fold(draft: Draft, layer: Layer) -> None:
+    """The layer's output as a constant, unless it is huge; stored weights become real ones however many there are."""
     tensor = draft.tensors[layer.output]
     values = [draft.constants[name] for name in layer.inputs]
     value = moved(layer.op, values[0])
     if value is None:
-        if limit is not None and tensor.size > limit:
-            return
         whole = Region.whole(tensor.shape)
         tensors = [draft.tensors[name] for name in layer.inputs]
         needs = layer.op.needs(whole, [t.shape for t in tensors])
+        is_stored = isinstance(layer.op, Dequantize) and 0 not in values[0].strides
+        if max(region.size for region in (whole, *needs)) > LIMIT and not is_stored:
+            return
         operands = [Operand(v[n.slices], n, t) for v, n, t in zip(values, needs, tensors, strict=True)]
         value = compute(layer.op, whole, operands, tensor, draft.network.arithmetic)
     draft.drop(layer.output)
