@@ -152,7 +152,7 @@ class Desk:
         if self.extras is not None:
             needed = {"hal": {"hal"}, "compile": {"board"}, "run": {"board"}}.get(words[0], set())
             assert needed <= self.extras, f"{block}: `{words[0]}` needs {needed}, which the page does not install"
-        if self.quick and words[0] == "run":
+        if self.quick and (words[0] == "run" or "--verify" in words):
             return
         if self.quick and words[0] == "compile":
             words = [*words, "--no-verify"]

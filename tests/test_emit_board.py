@@ -150,7 +150,7 @@ DEEP = "uint8_t big[{}]; uint8_t *volatile at = big; at[0] = at[{}] = 1;"
 FAULTS = [
     (
         "cortex-m0plus",
-        "volatile uintptr_t at = (uintptr_t)tiny_ram + 1; *(volatile uint32_t *)at = 1;",
+        "volatile uintptr_t at = (uintptr_t)tiny_arena_ram + 1; *(volatile uint32_t *)at = 1;",
         "unaligned",
     ),
     ("cortex-m4", "*(volatile uint32_t *)0x70000000u = 1;", "not there at 0x70000000"),

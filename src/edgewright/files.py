@@ -13,6 +13,11 @@ from .errors import InputError
 NAME_BYTES = 255  # of a file's name, where the system does not say
 
 
+def is_special(path: str | Path) -> bool:
+    """Whether it is a pipe, a socket or a device: opening one could wait for ever."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
 def write_atomic(path: str | Path, content: str | bytes) -> Path:
     """The path, once it holds all of `content`. A failure leaves what was there before, and nothing else."""
     write_together({Path(path): content})
@@ -31,7 +36,7 @@ def write_together(files: Mapping[Path, str | bytes]) -> None:
         for path, content in files.items():
             data = content.encode() if isinstance(content, str) else content
             target = _target(path)
-            if target.exists() and not target.is_file():
+            if is_special(target):
                 direct[target] = data
                 continue
             handle, ready[target] = tempfile.mkstemp(dir=target.parent, prefix=".edgewright-")
@@ -93,7 +98,7 @@ def check_folder(path: Path) -> None:
 
 def _target(path: Path) -> Path:
     """Where a file goes: where links lead, unless it is a device or a pipe."""
-    if path.exists() and not path.is_file() and not path.is_dir():
+    if is_special(path):
         return path
     target = _resolved(path)
     if target.is_dir():

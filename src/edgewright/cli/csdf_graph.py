@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os.path import isfile
 from pathlib import Path
 
 import click
@@ -80,7 +81,7 @@ def is_graph(path: Path) -> bool:
     suffix = path.suffix.lower()
     if suffix in (*_GRAPHS, *_MODELS):
         return suffix in _GRAPHS
-    if not path.is_file():
+    if not isfile(path):
         raise InputError(f"there is no file '{path}'; give a model (.onnx, .tflite) or a graph (SDF3 XML, JSON)")
     try:
         with path.open("rb") as stream:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from os.path import exists
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,7 @@ def _made(analysis: Analysis, asked: Asked) -> Made:
 def _lock(asked: Asked) -> Lock | None:
     """The lock to obey. One in the output folder, or one that is still to be written there, may be missing."""
     path = asked.lock_file
-    if path is None or asked.relock or (asked.output and not path.exists()):
+    if path is None or asked.relock or (asked.output and not exists(path)):
         return None
     return read_lock(path)
 

@@ -43,6 +43,14 @@ class Verbs(click.Group):
             notes: list[str] = getattr(error, "__notes__", [])
             sentence = " ".join([str(error), *(f"({note})" for note in notes)])
             raise click.ClickException(printable_lines(sentence)) from error
+        except (
+            OSError
+        ) as error:  # what the system refuses is no bug of ours; click knows what to do about closed pipes
+            if error.filename is None:
+                raise
+            raise click.ClickException(
+                printable_lines(f"cannot use '{error.filename}': {error.strerror}")
+            ) from error
 
 
 def loaded(verb: str) -> click.Command:

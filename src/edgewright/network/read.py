@@ -9,6 +9,7 @@ from pathlib import Path
 import onnx
 
 from ..errors import InputError
+from ..files import is_special
 from .network import Network
 from .passes import run
 from .passes.interface import with_quantised_interface
@@ -39,7 +40,7 @@ def _read(source: str | os.PathLike[str] | onnx.ModelProto, shapes: Mapping[str,
     if isinstance(source, onnx.ModelProto):
         return read_bytes(source.SerializeToString(), source.graph.name or "model", shapes=shapes)
     file = Path(source)
-    if file.exists() and not file.is_file() and not file.is_dir():  # opening a pipe would wait for ever
+    if is_special(file):
         raise InputError(f"'{file}' is no regular file; give the path of an .onnx or .tflite model")
     try:
         with file.open("rb") as stream:
@@ -49,7 +50,7 @@ def _read(source: str | os.PathLike[str] | onnx.ModelProto, shapes: Mapping[str,
     except IsADirectoryError:
         raise InputError(f"'{file}' is a directory; give the path of an .onnx or .tflite model") from None
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot read '{file}': {error}") from None
+        raise InputError(f"cannot read '{file}': {getattr(error, 'strerror', None) or error}") from None
     return run(_literal(head, file, file.stem, shapes))
 
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from ...errors import InputError
+from ...files import is_special
 from ..labels import quoted
 
 MOST_BYTES = 16 << 20
@@ -39,7 +40,7 @@ def _table(path: Path | str, what: str) -> Mapping[str, object]:
 
 def _text(path: Path, what: str) -> str:
     expected = f"expected a JSON or TOML file with a {what} for each layer"
-    if path.exists() and not path.is_file():  # opening a pipe would wait for ever
+    if is_special(path):
         raise InputError(f"'{path}' is no regular file; {expected}")
     try:
         with path.open("rb") as stream:

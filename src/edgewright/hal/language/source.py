@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from os.path import isdir
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def read_source(paths: Sequence[Path], includes: Sequence[Path] = (), defines: S
     if not main:
         raise InputError("no driver source given; name at least one C file")
     for folder in includes:
-        if not Path(folder).is_dir():
+        if not isdir(folder):
             raise InputError(f"'{folder}', given for includes, is no folder")
     files = {str(path): read_text(path) for path in main}
     flags = [*(f"-I{path}" for path in includes), *(f"-D{define}" for define in defines)]
@@ -91,6 +92,9 @@ def _unit(path: Path, flags: Sequence[str]) -> Any:
         return cindex.Index.create().parse(str(path), [*_WORLD, *flags, *_OURS], options=options)
     except cindex.LibclangError as error:
         raise EdgewrightError(f"libclang cannot be loaded; pip install 'edgewright[hal]' ({error})") from error
+    except UnicodeEncodeError as error:
+        text = error.object.encode(errors="replace").decode()
+        raise InputError(f"'{text}' is no text in UTF-8, and libclang takes no other names") from error
     except cindex.TranslationUnitLoadError as error:
         raise InputError(f"libclang cannot parse '{path}'; does a compiler accept it?") from error
 

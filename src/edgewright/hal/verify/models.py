@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import module_from_spec, spec_from_file_location
+from os.path import isfile
 from pathlib import Path
 
 from ...errors import InputError
@@ -15,7 +16,7 @@ Models = tuple[type[Peripheral], ...]
 def load_model(path: str | Path) -> Models:
     """The classes of a file that are models."""
     path = Path(path)
-    if not path.is_file():
+    if not isfile(path):
         raise InputError(f"no model at '{path}': there is no such file")
     spec = spec_from_file_location(f"edgewright_model_{path.stem}", path)
     if spec is None or spec.loader is None:
