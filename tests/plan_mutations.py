@@ -7,7 +7,25 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-_ODD = (None, True, -1, 0, 1, 3, 1 << 31, 1 << 62, 10**30, 0.5, float("nan"), "", "x", [], {}, [[]], {"op": "Clamp"})
+_ODD = (
+    None,
+    True,
+    -1,
+    0,
+    1,
+    3,
+    1 << 31,
+    1 << 62,
+    10**30,
+    0.5,
+    float("nan"),
+    "",
+    "x",
+    [],
+    {},
+    [[]],
+    {"op": "Clamp"},
+)
 # Remarks and figures that nothing depends on: changing them shows nothing.
 _IDLE = ("method", "notes", "savings", "searched", "plain")
 
