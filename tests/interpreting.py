@@ -1,4 +1,4 @@
-"""Plans judged by the interpreter: their outputs are those of the network."""
+"""Plans judged: by what they do to memory, and by the interpreter, whose outputs are those of the network."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import numpy as np
 from edgewright.network import Network, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.reference import compare
-from edgewright.program import Plan, interpret
+from edgewright.program import Plan, faults, interpret
 
 
 def check_interpreted(network: Network, made: Plan) -> None:
     """Integers agree bit for bit, real numbers within what reordered sums may differ by."""
+    assert next(faults(made), None) is None
     inputs = random_inputs(network, 3)
     expected, actual = execute(network, inputs), interpret(made, inputs)
     for name in network.outputs:

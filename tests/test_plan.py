@@ -15,7 +15,7 @@ from edgewright.network.operators import Binary, BinaryKind, Clamp, Conv2d
 from edgewright.network.reference import compare, reference
 from edgewright.platform import load_board
 from edgewright.platform.reader import parse_board
-from edgewright.program import Sweep, interpret
+from edgewright.program import Sweep, faults, interpret
 from test_interpreter import agrees
 
 
@@ -108,7 +108,9 @@ def test_plans_of_real_models_agree_with_the_reference(path, tmp_path):
     inputs = random_inputs(network)
     expected = reference(path, network).run(inputs)
     for plain in (True, False):
-        difference = compare(network, interpret(plan(network, plain=plain, explain=False), inputs), expected)
+        made = plan(network, plain=plain, explain=False)
+        assert next(faults(made), None) is None
+        difference = compare(network, interpret(made, inputs), expected)
         assert difference.passes, difference
 
 

@@ -23,7 +23,7 @@ from .memory import plan as make_plan
 from .network import Network, Shape
 from .network.read import read
 from .platform import Board, load_board
-from .program import Plan, load_plan, plan_text
+from .program import Plan, checked, faults, load_plan, plan_text
 from .report import compiled_page, refusal
 from .report.refusal import is_in_parts
 from .tiling.wish import Wish, make
@@ -107,8 +107,10 @@ def make_library(
     wish = wish or Wish()
     if found is None:
         found = make(network, wish, hardware, chosen)
+        fault = next(faults(found), None)
+        assert fault is None, f"a plan was made that fails its own check: {fault}"
     else:
-        check_plan(found, network, hardware)
+        check_plan(checked(found) if found is plan else found, network, hardware)
     _check_fit(found, hardware, wish.ram)
     library = emit(found, chosen, network, name, options)
     _check_fit(replace(found, flash_bytes=library.weight_bytes), hardware, wish.ram)  # packed, they may be more

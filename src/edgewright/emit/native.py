@@ -13,7 +13,7 @@ import numpy as np
 
 from ..network import Array, Network
 from ..network.kernels import checked_input
-from ..program import Plan
+from ..program import Plan, checked
 from .library import Library, emit
 from .target import TARGETS
 from .toolchain import NATIVE, Toolchain, toolchain
@@ -112,4 +112,4 @@ def build(
 
 def load(plan: Plan, network: Network | None = None) -> Native:
     """The plan, compiled for this machine and loaded: `load(plan).run(inputs)`."""
-    return build(emit(plan, TARGETS["host"], network))
+    return build(emit(checked(plan), TARGETS["host"], network))

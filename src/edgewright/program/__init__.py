@@ -1,7 +1,7 @@
 """The network as executed: regions, steps, loops, stages; plans as data; the interpreter that judges them."""
 
 from ..network import Region
-from .check import faults
+from .check import checked, faults
 from .codec import load_plan, plan_from_dict, plan_text, plan_to_dict, save_plan
 from .fault import FaultKind, PlanFault
 from .interpreter import Interpreter, interpret
@@ -37,6 +37,7 @@ __all__ = [
     "View",
     "arena_sizes",
     "check_order",
+    "checked",
     "faults",
     "interpret",
     "load_plan",

@@ -1,12 +1,13 @@
 """The judge of finished plans: everything that a plan must keep to, found out from the plan alone.
 
-It shares no code with those who make plans, and runs on every plan that comes from a file.
+It shares no code with those who make plans, and runs on every plan before it is carried out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..errors import InputError
 from .fault import FaultKind, PlanFault
 from .form import flaws
 from .ownership import misuses
@@ -29,6 +30,18 @@ def faults(plan: Plan) -> Iterator[PlanFault]:
         yield PlanFault(FaultKind.PROMISE, broken)
     if not found:
         yield from misuses(plan)
+
+
+def checked(plan: Plan) -> Plan:
+    """The plan itself, when nothing is wrong with it."""
+    if fault := next(faults(plan), None):
+        raise InputError(damage(fault.message))
+    return plan
+
+
+def damage(what: str) -> str:
+    """The sentence for a plan that is not as it was made."""
+    return f"the plan is damaged: {what}; make it anew"
 
 
 def _broken_promises(plan: Plan) -> Iterator[str]:

@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..files import write_atomic
 from ..network import Network, Region, Tensor
 from ..network.operators import Operator
-from .check import faults
+from .check import checked, damage
 from .plan import FORMAT, Plan
 from .steps import Item, Loop, Step, Stream, Tiles
 
@@ -76,24 +76,18 @@ def plan_from_dict(data: Mapping[str, Any]) -> Plan:
 
 def plan_from_json(content: bytes | str) -> Plan:
     """The plan that a file's content describes, judged before anybody relies on it."""
-    from .plan_file import damage, parsed  # pydantic takes a while to load, and most commands read no plan
+    from .plan_file import parsed  # pydantic takes a while to load, and most commands read no plan
 
     file = parsed(content, FORMAT)
     try:
         found = file.made()
     except InputError as error:
         raise InputError(damage(str(error))) from error
-    if fault := next(faults(found), None):
-        raise InputError(damage(fault.message))
-    said = (file.model, file.order, file.macs, file.optimal)
-    for name, value, own in zip(
-        ("model", "order", "macs", "optimal"),
-        said,
-        (found.network.name, found.order, found.macs, found.optimal),
-        strict=True,
-    ):
-        if value != own:
-            raise InputError(damage(f"'{name}' is not what its own parts come to"))
+    checked(found)
+    told = {"model": file.model, "order": file.order, "macs": file.macs, "optimal": file.optimal}
+    own = {"model": found.network.name, "order": found.order, "macs": found.macs, "optimal": found.optimal}
+    if differing := [key for key in told if told[key] != own[key]]:
+        raise InputError(damage(f"'{differing[0]}' is not what its own parts come to"))
     return found
 
 

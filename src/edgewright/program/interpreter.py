@@ -106,7 +106,8 @@ class Interpreter:
             else:
                 self._pull(name, needed)
                 data = self._load(name, needed)
-                self._spoil(step, which, name, needed, data)
+                if step.share is None:  # else the output is written when the stage ends
+                    self._spoil(step, which, name, needed, data)
             operands.append(Operand(data, needed, self.network.tensors[name]))
         if step.share is not None:
             self._sums(step.layer)[step.region.slices] += add_share(

@@ -28,6 +28,7 @@ from ..errors import InputError
 from ..network import Arithmetic, DType, Layer, Network, Quant, Region, Tensor
 from ..network.operators import Op, Operator, elementwise, rearrange, reduce
 from ..words import printable
+from .check import damage
 from .plan import Buffer, Plan, Saving, View
 from .program import Program
 from .steps import Item, Loop, Stage, Step, Stream, Sweep, Tiles, Unit
@@ -338,11 +339,6 @@ def parsed(content: bytes | str, format_: int) -> PlanFile:
         return PlanFile.model_validate_json(content)
     except ValidationError as error:
         raise InputError(damage(_sentence(error))) from None
-
-
-def damage(what: str) -> str:
-    """The sentence for a plan that is not as it was written."""
-    return f"the plan is damaged: {what}; make it anew"
 
 
 def _each_key_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:

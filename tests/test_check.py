@@ -1,0 +1,335 @@
+"""The judge of finished plans: what it refuses and why, and that nothing it lets through computes wrongly."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from functools import cache
+from random import Random
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import edgewright
+from edgewright import samples
+from edgewright.cli import main
+from edgewright.emit.planned import check_plan
+from edgewright.errors import EdgewrightError, InputError
+from edgewright.memory import Way, even_ends, plan
+from edgewright.memory.pulled import pullable
+from edgewright.network import Builder, Network
+from edgewright.network.operators import Clamp, Concat, Conv2d, Dense
+from edgewright.program import Buffer, FaultKind, Plan, Stage, Sweep, faults, plan_text, plan_to_dict
+from edgewright.program.codec import plan_from_json
+from edgewright.tiling.wish import Wish, make
+from plan_mutations import mutated
+from test_interpreter import agrees, moved, two_convs
+
+MANY = 1000 if os.environ.get("EDGEWRIGHT_THOROUGH") else 60
+
+
+def kinds(made: Plan) -> list[FaultKind]:
+    return [fault.kind for fault in faults(made)]
+
+
+def first(made: Plan) -> str:
+    """What is wrong, in one line."""
+    return next(fault.message for fault in faults(made))
+
+
+def staged(made: Plan, stages) -> Plan:
+    return replace(made, program=replace(made.program, stages=tuple(stages)))
+
+
+def branches() -> Network:
+    """Two convolutions of one input, joined, and a third; the joint lies where its parts are written."""
+    rng = np.random.default_rng(1)
+    b = Builder("branches")
+    x = b.input("x", (1, 6, 6, 2))
+    w = [
+        b.constant(f"w{i}", rng.standard_normal((2, 3, 3, n)).astype(np.float32)) for i, n in enumerate((2, 2, 4))
+    ]
+    parts = [b.layer(Conv2d(pads=(1, 1, 1, 1)), [x, w[i]], name) for i, name in enumerate(("left", "right"))]
+    joint = b.layer(Concat(3), parts, "joint")
+    return b.build([b.layer(Conv2d(pads=(1, 1, 1, 1)), [joint, w[2]], "y")])
+
+
+def test_plans_that_are_right_have_no_faults():
+    assert [kinds(made) for _, made in sources()] == [[]] * len(sources())
+
+
+def test_stages_in_the_wrong_order():
+    made = plan(two_convs(), plain=True)
+    backwards = staged(made, made.program.stages[::-1])
+    assert kinds(backwards) == [FaultKind.ORDER]
+    assert first(backwards) == "layer 'b' reads 'a' before it is computed"
+
+
+def test_a_step_left_out():
+    made = plan(two_convs(), plain=True)
+    step = made.program.stages[0].body[0]
+    part = replace(step, region=step.region.with_axis(1, (0, 5)))
+    short = staged(made, (Stage("a", (part,)), made.program.stages[1]))
+    assert (kinds(short), first(short)) == ([FaultKind.ORDER], "layer 'b' reads a part of 'a' that is not there")
+
+
+def test_a_buffer_over_another_that_is_needed():
+    made = plan(two_convs(), plain=True)
+    at = {buffer.name: buffer.offset for buffer in made.buffers}
+    for shift in (-4, 0, 4):
+        if at["a"] + shift < 0:
+            continue
+        over = moved(made, "b", offset=at["a"] + shift)
+        over = replace(over, peak_bytes=sum(over.arenas.values()), bound_bytes=0)
+        assert (kinds(over), first(over)) == (
+            [FaultKind.MEMORY],
+            "layer 'b' overwrites part of 'a' before it has read it",
+        )
+
+
+def test_a_buffer_over_one_that_another_layer_reads_later():
+    made = plan(branches(), plain=True)
+    at = {buffer.name: buffer.offset for buffer in made.buffers}
+    over = moved(made, "right", offset=at["left"])
+    over = replace(over, peak_bytes=sum(over.arenas.values()), bound_bytes=0)
+    assert (kinds(over), first(over)) == (
+        [FaultKind.MEMORY],
+        "layer 'joint' reads 'left' where 'right' lies by then",
+    )
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_an_overlap_one_element_too_bold(channels):
+    made = plan(two_convs(6, channels), explain=False)
+    sweeps = {stage.name: stage.body[0].sweep for stage in made.program.stages}
+    at = {buffer.name: buffer.offset for buffer in made.buffers}
+    shared = 0
+    for x, y in (("x", "a"), ("a", "b")):
+        if 0 < abs(at[y] - at[x]) < 6 * 6 * channels * 4:
+            closer = moved(made, y, offset=at[y] + (4 if sweeps[y] is Sweep.FORWARD else -4))
+            closer = replace(closer, peak_bytes=sum(closer.arenas.values()), bound_bytes=0)
+            assert kinds(closer) == [FaultKind.MEMORY]
+            shared += 1
+    assert shared
+
+
+def test_the_wrong_sweep():
+    made = plan(two_convs(), explain=False)
+    other = {Sweep.FORWARD: Sweep.BACKWARD, Sweep.BACKWARD: Sweep.FORWARD}
+    stages = [
+        Stage(s.name, tuple(replace(step, sweep=other[step.sweep]) for step in s.body))
+        for s in made.program.stages
+    ]
+    assert kinds(staged(made, stages)) == [FaultKind.MEMORY]
+
+
+def test_a_lifetime_that_ends_too_early():
+    """Kernels take what no buffer holds for scratch, so that a lifetime is more than a remark."""
+    made = moved(plan(two_convs(), plain=True), "a", last=0)
+    assert kinds(made) == [FaultKind.MEMORY]
+    assert first(made) == "buffer 'a' is reserved from stage 0 to 0, and used from 0 to 1"
+
+
+def test_a_window_with_a_row_too_few():
+    made = plan(two_convs(), explain=False, phases=["a", "b"])
+    view = made.views["a"]
+    axis, rows = view.window
+    fewer = replace(made, views={**made.views, "a": replace(view, window=(axis, rows - 1))})
+    assert kinds(fewer) == [FaultKind.MEMORY] or kinds(fewer) == [FaultKind.ORDER]
+
+
+def test_scratch_over_data():
+    made = plan(edgewright.read_model(samples.build("ds_cnn")), explain=False)
+    scratch = next(buffer for buffer in made.buffers if buffer.name.endswith(":scratch"))
+    layer = made.network.by_name[scratch.name.removesuffix(":scratch")]
+    source = next(buffer for buffer in made.buffers if buffer.name == made.views[layer.inputs[0]].buffer)
+    over = moved(made, scratch.name, offset=source.offset)
+    over = replace(over, peak_bytes=sum(over.arenas.values()), bound_bytes=0)
+    assert kinds(over) == [FaultKind.MEMORY]
+    assert kinds(replace(made, buffers=tuple(b for b in made.buffers if b is not scratch))) == [FaultKind.FORM]
+
+
+def dense_in_shares() -> Plan:
+    """A fully connected layer that sums up its input share by share."""
+    rng = np.random.default_rng(2)
+    b = Builder("shares")
+    x = b.input("x", (1, 8))
+    hidden = b.layer(Dense(), [x, b.constant("w", rng.standard_normal((12, 8)).astype(np.float32))], "hidden")
+    y = b.layer(Dense(), [hidden, b.constant("v", rng.standard_normal((4, 12)).astype(np.float32))], "y")
+    network = b.build([b.layer(Clamp(0.0), [y], "z")])
+    return plan(network, explain=False, ways=[Way(("hidden", "y"), ((-1, even_ends(12, 3)),), by_rows=False)])
+
+
+def test_every_share_of_a_sum_is_taken_once():
+    made = dense_in_shares()
+    assert kinds(made) == []
+    stage = next(stage for stage in made.program.stages if stage.summing)
+    (tiles,) = stage.body
+    for body in (tiles.body[:-1], (*tiles.body, tiles.body[-1])):
+        again = [replace(s, body=(replace(tiles, body=body),)) if s is stage else s for s in made.program.stages]
+        assert kinds(staged(made, again)) == [FaultKind.FORM]
+    twice = [replace(s, body=(tiles, *tiles.body)) if s is stage else s for s in made.program.stages]
+    assert kinds(staged(made, twice))[0] in (FaultKind.ORDER, FaultKind.MEMORY)
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ("peak_bytes", "its buffers come to"),
+        ("bound_bytes", "no plan needs less than"),
+        ("flash_bytes", "its weights take"),
+        ("macs_plain", "its layers take"),
+    ],
+)
+def test_promises(field, message):
+    made = plan(two_convs(), explain=False)
+    broken = replace(made, **{field: getattr(made, field) + 4})
+    assert kinds(broken)[0] is FaultKind.PROMISE and message in first(broken)
+
+
+def test_buffers_for_nothing_and_loops_without_end():
+    made = plan(two_convs(), plain=True)
+    assert (
+        first(replace(made, buffers=(*made.buffers, Buffer("more", 4, 0, 0, 0))))
+        == "buffer 'more' is there for nothing"
+    )
+    data = plan_to_dict(made)
+    (step,) = data["stages"][0]["body"]
+    for moves in ([0, 0, 0, 0], [0, 1, 0, 0]):
+        data["stages"][0]["body"] = [{"count": 10**15, "body": [{**step, "moves": [moves]}]}]
+        with pytest.raises(InputError, match="stage 'a' is not well formed"):
+            plan_from_json(json.dumps(data))
+
+
+def test_a_plan_in_memory_is_judged_before_it_is_carried_out():
+    network = two_convs()
+    made = plan(network, plain=True)
+    bad = staged(made, made.program.stages[::-1])
+    with pytest.raises(InputError, match="'b' reads 'a' before it is computed"):
+        edgewright.load(bad, network)
+    with pytest.raises(InputError, match="'b' reads 'a' before it is computed"):
+        edgewright.compiling.make_library(network, plan=bad)
+
+
+# Files
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the plan is damaged: it is not JSON"),
+        (b"\xff\xfe\x00", "the plan is damaged: it is not JSON"),
+        (b"[" * 100_000, "the plan is damaged: it is not JSON"),
+        (b'{"format": ' + b"9" * 10_000 + b"}", "the plan is damaged: it is not JSON"),
+        (b'{"format": 2, "model": "\\ud800"}', "the plan is damaged"),
+        (b'{"format": 2, "format": 2}', "key 'format' stands twice"),
+        (b'{"format": 1}', "the plan has format 1, this edgewright reads 2; make the plan anew"),
+        (b'{"format": true}', "the plan has format True"),
+        (b'{"format": {"a": 1}}', "the plan has format"),
+        (b'{"format": 2}', "the plan is damaged: model: field required"),
+        (b"[]", "this is not an edgewright plan"),
+        (b"{}", "this is not an edgewright plan"),
+    ],
+    ids=lambda value: repr(value[:20]),
+)
+def test_files_that_are_no_plans(tmp_path, content, message):
+    (tmp_path / "plan.json").write_bytes(content)
+    with pytest.raises(InputError, match=message.replace("(", r"\(")) as caught:
+        edgewright.load_plan(tmp_path / "plan.json")
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("network", "name"), 5),
+        (("network", "layers", 0, "name"), []),
+        (("network", "layers", 0, "output"), 1),
+        (("network", "layers", 0, "inputs"), ["x"]),
+        (("network", "layers", 0, "op"), {"op": "Conv9"}),
+        (("network", "layers", 0, "op", "stride"), [0, 1]),
+        (("network", "layers", 0, "op", "stride"), ["1", 1]),
+        (("network", "layers", 0, "op", "groups"), float("nan")),
+        (("network", "layers", 0, "op", "activation"), {"float": "nan"}),
+        (("network", "layers", 0, "op", "kernel"), [1, 1]),
+        (("network", "tensors", 0, "shape", 0), "1"),
+        (("network", "tensors", 0, "shape", 1), 1 << 50),
+        (("network", "tensors", 0, "dtype"), "int9"),
+        (("network", "constants", 0), "nothing"),
+        (("network", "inputs"), []),
+        (("network", "outputs"), ["nothing"]),
+        (("network", "layouts"), {"x": [0, 1, 1, 2]}),
+        (("buffers", 0, "size"), 10**30),
+        (("buffers", 0, "offset"), -4),
+        (("views", "a", "strides"), [1, 1, 1, 1]),
+        (("stages", 0, "body", 0, "region"), [[0, 1]]),
+        (("order",), ["b", "a"]),
+        (("macs",), 7),
+        (("model",), "another"),
+    ],
+    ids=lambda part: "/".join(map(str, part)) if isinstance(part, tuple) else str(part)[:20],
+)
+def test_wrong_values_are_named(path, value):
+    data = plan_to_dict(plan(two_convs(), plain=True))
+    inner = data
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    with pytest.raises(InputError, match="the plan is damaged: ") as caught:
+        plan_from_json(json.dumps(data))
+    assert "\n" not in str(caught.value)
+
+
+def test_the_command_line_refuses_a_damaged_plan_in_one_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = samples.write("stahl_running_example", tmp_path)
+    runner = CliRunner()
+    assert runner.invoke(main, ["plan", str(path), "-o", "plan.json"]).exit_code == 0
+    data = json.loads((tmp_path / "plan.json").read_text())
+    data["stages"].reverse()
+    data["order"].reverse()
+    (tmp_path / "plan.json").write_text(json.dumps(data))
+    result = runner.invoke(main, ["compile", str(path), "--plan", "plan.json", "-o", "out", "--no-verify"])
+    assert result.exit_code == 1 and not (tmp_path / "out").exists()
+    assert "the plan is damaged: layer" in result.output and len(result.output.strip().splitlines()) == 1
+
+
+# Mutations
+
+
+@cache
+def sources() -> tuple[tuple[Network, Plan], ...]:
+    """Plans of every kind: whole layers, shared memory, rows, pulled inputs, tiles of every shape."""
+    found = []
+    networks = [
+        two_convs(),
+        branches(),
+        *(edgewright.read_model(samples.build(name)) for name in ("resnet8_int8", "ds_cnn")),
+    ]
+    for network in networks:
+        ways = [{"plain": True}, {}, {"phases": True}]
+        ways += [{"pull_rows": True}, {"phases": True, "pull_rows": True}] if pullable(network) else []
+        found += [(network, plan(network, explain=False, **how)) for how in ways]
+    found += [(network, make(network, Wish(max_overhead=0.5))) for network in networks[2:]]
+    shared = dense_in_shares()
+    return (*found, (shared.network, shared))
+
+
+@pytest.mark.parametrize("seed", range(0, MANY, 20))
+def test_a_changed_plan_is_refused_or_still_right(seed):
+    """Whatever is changed in the file: no crash, one sentence, and what is let through computes the same."""
+    random = Random(seed)
+    refused = []
+    for _ in range(20):
+        network, made = random.choice(sources())
+        text = json.dumps(mutated(random, json.loads(plan_text(made))))
+        try:
+            found = plan_from_json(text)
+            check_plan(found, network, None)
+        except EdgewrightError as error:
+            refused.append(str(error))
+            continue
+        assert agrees(found, network), text
+    assert len(refused) >= 10 and not any("\n" in message for message in refused)
