@@ -28,7 +28,7 @@ from .faster import Candidate, hastened
 from .interrupts import interrupted, is_interrupted
 from .prices import Prices
 from .routes import Route, Routes
-from .timing import TimedPlan, Timing
+from .timing import TimedPlan, Timing, within
 from .whole import fast_whole
 
 TRIES = 12  # routes that are laid out at most when one is wanted
@@ -180,7 +180,7 @@ class Search:
     def budget(self) -> float:
         """Instructions that a plan may take."""
         slowdown = self.limits.slowdown
-        return float("inf") if slowdown is None else self.whole.cost * (1 + slowdown)
+        return float("inf") if slowdown is None else within(self.whole.cost, slowdown)
 
     def allows(self, found: Candidate) -> bool:
         return self.limits.allow_macs(found.plan) and found.cost <= self.budget
@@ -269,7 +269,7 @@ class Search:
 
     def _within(self, found: Candidate, ram: int) -> Candidate:
         """The plan made faster with RAM that is there anyway, if it is slow."""
-        budget = self.whole.cost * (1 + SLOWDOWN)
+        budget = within(self.whole.cost, SLOWDOWN)
         if found.cost <= budget or found.peak > ram:
             return found
         return hastened(self.maker, found.choice, budget, ram + 1) or found
