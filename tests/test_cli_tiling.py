@@ -20,9 +20,10 @@ from edgewright.cli.planning import Asked, Extra
 from edgewright.memory import Way
 from edgewright.memory import plan as make_plan
 from edgewright.memory.fullest import dominating, fullest
+from edgewright.platform import board_names, boards_with, load_board
 from edgewright.program import plan_from_dict, plan_text, plan_to_dict
 from edgewright.tiling.by_hand import Tile, layer_range, parse_tile, tile_way
-from edgewright.tiling.wish import Method, Wish, make
+from edgewright.tiling.wish import Method, Wish
 
 needs_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
 SMALL = "stahl_running_example"
@@ -123,7 +124,6 @@ CONTRADICTIONS = [
     ("--phase-layers Conv1 --max-overhead 5%", "--phase-layers and --max-overhead"),
     ("--method paper --max-overhead 5%", "--method paper and --max-overhead"),
     ("--method paper --max-slowdown 5% --target cortex-m4", "--method paper and --max-slowdown"),
-    ("--max-slowdown 10%", "--max-slowdown needs --board or --target"),
 ]
 
 
@@ -183,12 +183,19 @@ def test_a_wish_of_two_minds():
         Wish(method=Method.PAPER, max_overhead=0.1)
 
 
-def test_time_that_nobody_can_tell(models, resnet):
-    refused(
-        run("plan", models[SMALL], "--max-slowdown", "5%", "--target", "host"), "no cost model for target 'host'"
-    )
-    with pytest.raises(InputError, match="whose time is it"):
-        make(resnet, Wish(max_slowdown=0.1))
+@pytest.mark.parametrize("text", ["50%", "0.5", "1.5x", "1.5"])
+def test_slowdowns_are_written_as_factors_too(text):
+    assert Extra(factors=True).convert(text, None, None) == 0.5
+
+
+def test_time_that_nobody_counted_is_that_of_the_nearest_core(models):
+    """What no virtual board counts, and what nobody names, is weighed as a Cortex-M4."""
+    for options in ((), ("--target", "host"), ("--target", "aarch64")):
+        here = planned(models[SMALL], "--max-slowdown", "5%", *options)
+        there = planned(models[SMALL], "--max-slowdown", "5%", "--target", "cortex-m4")
+        assert here["estimate"] is None and here["peak_bytes"] == there["peak_bytes"]
+    output = run("plan", models[SMALL], "--max-slowdown", "5%").output
+    assert "what the last bytes cost, as estimated for cortex-m4" in output
 
 
 # Tiles by hand.
@@ -339,10 +346,40 @@ def test_the_least_ram_must_fit_as_well(models):
     refused(run("compile", models[SMALL], "--minimise", "ram", "--ram", "1K"), "does not fit", "fills it, with '")
 
 
-def test_whole_layers_that_do_not_fit_say_what_would_help(models):
-    result = run("compile", models[SMALL], "--ram", "8K", "--no-verify")
-    refused(result, "no plan of whole layers needs less", "`--minimise ram`", "`--max-overhead 5%`")
-    assert "`--minimise ram`" not in run("compile", models[SMALL], "--ram", "1K", "--phases", "--no-verify").output
+def test_a_plan_that_fits_is_found_by_itself(models):
+    """Whole layers where they fit, else layers in parts without extra MACs, else with some; each says what was done."""
+    least = planned(models[SMALL], "--minimise", "ram", "--max-slowdown", "10x")
+    whole = planned(models[SMALL], "--ram", "32K")
+    parts = planned(models[SMALL], "--ram", "8K")
+    tight = planned(models[SMALL], "--ram", least["peak_bytes"])
+    assert whole["fits"] and set(whole["techniques"].values()) <= {"whole layer", "in place"}
+    assert parts["fits"] and parts["peak_bytes"] <= 8192 and parts["macs"] == parts["macs_plain"]
+    assert tight["fits"] and tight["peak_bytes"] <= least["peak_bytes"] and tight["macs"] > tight["macs_plain"]
+    said = "whole layers do not fit: some run in parts"
+    assert said not in run("plan", models[SMALL], "--ram", "32K").output
+    for verb in ("plan", "compile"):
+        options = ("--no-verify",) if verb == "compile" else ()
+        output = run(verb, models[SMALL], "--ram", "8K", *options).output
+        assert f"{said} (by rows), with no extra MACs" in output
+    assert "more MACs" in run("plan", models[SMALL], "--ram", least["peak_bytes"]).output
+    assert said not in run("plan", models[SMALL], "--ram", "8K", "--phases").output  # as was asked for
+
+
+def test_what_fits_nowhere_names_boards_that_would_do(models):
+    result = run("compile", models[SMALL], "--ram", "1K", "--no-verify")
+    refused(result, "does not fit", " at least, and 1,024 B are there", "try ", "nucleo-f446re", "would do")
+    result = run("plan", models[SMALL], "--ram", "1K", "--plain")
+    refused_plan = result.output.splitlines()[-1]
+    assert result.exit_code == 1 and "a board with more RAM (nucleo-f446re, " in refused_plan
+
+
+def test_boards_with_memory_enough():
+    assert boards_with(0, 0, most=100) == tuple(sorted(board_names(), key=lambda n: (load_board(n).ram_size, n)))
+    for name in boards_with(300_000, 900_000, most=100):
+        board = load_board(name)
+        assert max(memory.usable for memory in board.ram) >= 300_000
+        assert not board.flash or board.flash_size >= 900_000
+    assert boards_with(1 << 60, 0) == ()
 
 
 def test_what_dominates(resnet):
@@ -372,11 +409,33 @@ def test_instructions_are_estimated_where_they_were_counted(models):
 
 
 def test_no_slower_than_allowed(models):
+    """A tenth by default, and not one MAC twice; more RAM where less time is allowed, less where more is."""
     options = ("--target", "cortex-m4", "--minimise", "ram")
-    least = planned(models[SMALL], *options)
-    quick = planned(models[SMALL], *options, "--max-slowdown", "2%")
-    assert quick["peak_bytes"] >= least["peak_bytes"]
-    assert quick["estimate"]["instructions"] <= max(least["estimate"]["instructions"], 1)
+    plans = [planned(models[SMALL], *options, *more) for more in LIMITS]
+    peaks = [plan["peak_bytes"] for plan in plans]
+    assert peaks == sorted(peaks, reverse=True) and peaks[0] > peaks[-1]
+    whole = planned(models[SMALL], "--target", "cortex-m4")["estimate"]["instructions"]
+    for plan, limit in zip(plans, (0.02, 0.1, 0.5, 9.0), strict=True):
+        assert plan["estimate"]["instructions"] <= (1 + limit) * whole
+    assert plans[1]["macs"] == plans[1]["macs_plain"]
+    assert plans[-1]["macs"] > plans[-1]["macs_plain"]
+
+
+LIMITS = (("--max-slowdown", "2%"), (), ("--max-slowdown", "1.5"), ("--max-slowdown", "10x"))
+
+
+def test_what_the_last_bytes_cost(models):
+    """The plan stands among others: more RAM is faster, less is slower, and the option that gives it is named."""
+    options = ("--target", "cortex-m4", "--minimise", "ram")
+    data = planned(models[SMALL], *options)
+    trades = data["trades"]
+    assert all(a[0] > b[0] and a[1] < b[1] for a, b in pairwise(trades))
+    here = next(slower for peak, slower, _ in trades if peak == data["peak_bytes"])
+    assert here <= 1.1
+    output = run("plan", models[SMALL], *options).output
+    assert "what the last bytes cost" in output and "this plan" in output
+    less = [slower for peak, slower, _ in trades if peak < data["peak_bytes"]]
+    assert not less or "--max-slowdown" in output
 
 
 # Fronts.

@@ -14,6 +14,8 @@ from edgewright.errors import Infeasible
 from edgewright.memory import Techniques, Way, even_ends
 from edgewright.memory.planner import alignment_of
 from edgewright.memory.pulled import pullable
+from edgewright.tiling.cost import Costs
+from edgewright.tiling.prices import Prices
 from edgewright.tiling.routes import Routes
 from interpreting import check_interpreted
 from on_board import check_on_board
@@ -64,7 +66,8 @@ def test_fronts(network):
 @given(network=networks())
 def test_routes_say_what_plans_need(network):
     """MACs are exact; memory is never promised below what a layout can reach but for what views add to it."""
-    routes = Routes(network, Techniques(), alignment_of(network, None, None))
+    prices = Prices(network, Costs(network, "cortex-m4"))
+    routes = Routes(network, Techniques(), alignment_of(network, None, None), prices)
     for route, _ in zip(routes.front(), range(4), strict=False):
         made = plan(network, explain=False, ways=route.ways)
         whole = plan(network, explain=False, ways=())

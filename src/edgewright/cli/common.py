@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # not every verb is about a model
 
 console = Console() if Console().is_terminal else Console(width=130)  # files and pipes are not 80 columns wide
 _status = Console(stderr=True)
+INTERRUPTED_STATUS = 130  # as shells report a command that an interrupt ended
 
 
 def shown(text: object) -> str:

@@ -21,7 +21,8 @@ from ..program.techniques import Technique, techniques
 from ..report import front_page, refusal
 from ..report.front_page import limits
 from ..tiling import Front, front
-from .common import console, print_json, shown, working
+from ..tiling.interrupts import INTERRUPTED, is_interrupted
+from .common import INTERRUPTED_STATUS, console, print_json, shown, working
 from .estimates import estimated
 from .plan_tables import overhead
 from .planning import Asked
@@ -71,6 +72,10 @@ def show_front(
     verdict = fit(least, board)
     if not verdict.fits:
         raise Infeasible(refusal(least, verdict, critical_buffers(least)))
+    if is_interrupted(least):
+        if not as_json:
+            console.print(f"the search was {INTERRUPTED}", style="yellow")
+        raise SystemExit(INTERRUPTED_STATUS)
 
 
 def point_path(output: Path, peak: int) -> Path:

@@ -15,21 +15,22 @@ from ..errors import Infeasible
 from ..files import write_together
 from ..memory import Fit, critical_buffers, fit
 from ..network import Shape
-from ..platform import load_board
+from ..platform import Board, load_board
 from ..program import Plan, plan_text, plan_to_dict
 from ..program.techniques import techniques
 from ..report import plan_page, refusal
 from ..report.refusal import is_in_parts
-from ..tiling.search import Trade, is_interrupted
+from ..tiling.cost import modelled
+from ..tiling.interrupts import is_interrupted
+from ..tiling.search import Found, Trade
+from ..tiling.whole import whole_layers
 from ..tiling.wish import find, plan_notes
-from .common import console, print_json, read_model, shown, working
+from .common import INTERRUPTED_STATUS, console, print_json, read_model, shown, working
 from .estimates import core_of, estimated
 from .front import show_front
 from .plan_tables import savings_table, stages_table, summary_table, trades_table
 from .planning import Asked
 from .stretches import stretch_table
-
-INTERRUPTED_STATUS = 130  # as shells report a command that an interrupt ended
 
 
 def plan(
@@ -58,7 +59,7 @@ def plan(
         result = find(network, wish, hardware, target)
         found = result.plan
         plain = plain_plan(found, network, hardware)
-        whole = estimated(result.whole, core) if plain and result.whole else None
+        whole = estimated(_whole(result, asked, hardware, core), core) if plain and core in modelled() else None
     verdict = fit(found, hardware, asked.ram)
     critical = critical_buffers(found)
     files: dict[Path, str | bytes] = {output: plan_text(found)} if output else {}
@@ -79,6 +80,13 @@ def plan(
         console.print(_fitting(verdict), style="green")
     if is_interrupted(found):
         raise SystemExit(INTERRUPTED_STATUS)
+
+
+def _whole(result: Found, asked: Asked, board: Board | None, core: str | None) -> Plan:
+    """The plan with whole layers: what a limit on slowdown is relative to."""
+    return result.whole or whole_layers(
+        result.plan.network, board, alignment=asked.alignment, pull_rows=asked.pull_rows, target=core
+    )
 
 
 def _compile_command(

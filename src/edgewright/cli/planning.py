@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # what these stand on takes long to load, and `--help` needs 
 class Extra(click.ParamType[float]):
     """How much more than without, as a share: 5%, 0.05 and 1.05x are the same.
 
-    With `factors`, a bare number from 1 on is a factor: 1.5 and 1.5x are the same.
+    With `factors`, a bare number such as 1.5 is one.
     """
 
     name = "extra"
@@ -39,8 +39,8 @@ class Extra(click.ParamType[float]):
         if match is None:
             self.fail(f"'{value}' is no amount of extra work: write 5%, 0.05 or 1.05x", param, ctx)
         number, unit = float(match[1]), match[2]
-        if unit is None and number >= 1 and self.factors:
-            unit = "x"
+        if unit is None and self.factors and "." in match[1] and 1 <= number < 10:
+            unit = "x"  # 1.5 is hardly 1.5 %, and 12.5 may be
         if unit is None and number >= 1:
             self.fail(f"'{value}' can mean two things: write {value}% or {value}x", param, ctx)
         share = number / 100 if unit == "%" else number if unit is None else number - 1

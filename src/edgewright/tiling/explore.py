@@ -14,6 +14,7 @@ from ..memory import plan as make_plan
 from ..network import Network
 from ..platform import Board
 from ..program import Plan
+from .interrupts import interrupted
 from .paths import Method, Path, candidates, known_methods, way_of
 from .trials import Evaluator, Trial, joined
 
@@ -74,15 +75,19 @@ def explore(
     evaluator = Evaluator.of(network, plain, pull_rows, plan.alignment)
     ways: tuple[Way, ...] = ()
     rounds: list[Round] = []
-    for _ in range(most_rounds):
-        rounds += _until_better(evaluator, plan, ways, methods, cutoff)
-        if not rounds or rounds[-1].chosen is None:
-            break
-        ways = joined(ways, rounds[-1].chosen.way)
-        plan = replan(alignment=words, ways=ways)
+    is_whole = True
+    try:
+        for _ in range(most_rounds):
+            rounds += _until_better(evaluator, plan, ways, methods, cutoff)
+            if not rounds or rounds[-1].chosen is None:
+                break
+            further = joined(ways, rounds[-1].chosen.way)
+            plan, ways = replan(alignment=words, ways=further), further
+    except KeyboardInterrupt:  # what it has come to so far is a plan
+        is_whole = False
     if board is not None:
         plan = replan(board=board, alignment=alignment, ways=ways or None)
-    return Exploration(plan, ways, tuple(rounds))
+    return Exploration(plan if is_whole else interrupted(plan), ways, tuple(rounds))
 
 
 def _until_better(

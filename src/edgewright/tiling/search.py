@@ -25,9 +25,10 @@ from ..program import Plan
 from ..program.weightless import without_weights
 from .choice import Choice, Maker
 from .faster import Candidate, hastened
+from .interrupts import interrupted, is_interrupted
 from .prices import Prices
 from .routes import Route, Routes
-from .timing import TimedPlan, Timing
+from .timing import TimedPlan, Timing, within
 from .whole import fast_whole
 
 TRIES = 12  # routes that are laid out at most when one is wanted
@@ -36,7 +37,6 @@ MANY = 4  # plans from which on several processes make them
 LARGE = 40  # layers from which on that pays
 SLOWDOWN = 0.10  # of whole layers' instructions: what is no great loss
 JOINT = "joint search: the cheapest route through all priced ways"
-INTERRUPTED = "interrupted; best so far"
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,6 @@ class Limits:
         return self.overhead is None or plan.macs <= plan.macs_plain * (1 + self.overhead)
 
 
-def is_interrupted(plan: Plan) -> bool:
-    """Whether the search for the plan was ended by an interrupt."""
-    return plan.method.startswith(INTERRUPTED)
-
-
 def front(
     network: Network,
     board: Board | None = None,
@@ -103,7 +98,7 @@ def front(
         for plan in search.plans(_spread(routes[1:], most)):
             plans.append(plan)
     except KeyboardInterrupt:
-        plans = [replace(plan, method=f"{INTERRUPTED}; {plan.method}") for plan in plans]
+        plans = [interrupted(plan) for plan in plans]
     plans = [replace(plan, searched=search.routes.priced) for plan in plans]
     plain = make_plan(network, board, plain=True, explain=False, alignment=alignment)
     return Front(_undominated(plans), plain)
@@ -161,6 +156,7 @@ class Search:
         self.maker = Maker(network, Timing(target), board, alignment, pull_rows)
         self._unit, self._room = alignment_of(network, board, alignment), room
         self.whole = fast_whole(self.maker)
+        self._streamed: list[Candidate] = []  # once it was asked for
 
     @cached_property
     def least_whole(self) -> Candidate:
@@ -169,7 +165,9 @@ class Search:
 
     @cached_property
     def by_rows(self) -> Candidate:
-        return Candidate(Choice(), self.maker.by_rows())
+        found = Candidate(Choice(), self.maker.by_rows())
+        self._streamed.append(found)
+        return found
 
     @cached_property
     def routes(self) -> Routes:
@@ -182,7 +180,7 @@ class Search:
     def budget(self) -> float:
         """Instructions that a plan may take."""
         slowdown = self.limits.slowdown
-        return float("inf") if slowdown is None else self.whole.cost * (1 + slowdown)
+        return float("inf") if slowdown is None else within(self.whole.cost, slowdown)
 
     def allows(self, found: Candidate) -> bool:
         return self.limits.allow_macs(found.plan) and found.cost <= self.budget
@@ -195,6 +193,8 @@ class Search:
         best = self.least()
         if best.plan.peak_bytes <= ram:
             return best
+        if is_interrupted(best.plan):
+            raise KeyboardInterrupt  # nothing that fits was found, and nobody knows if there is
         raise Infeasible(_too_small(best.plan, ram, self.limits, self))
 
     def least(self) -> Found:
@@ -204,15 +204,18 @@ class Search:
             for found in self._lower(best):
                 best = found
         except KeyboardInterrupt:
-            return self._found(replace(best.plan, method=f"{INTERRUPTED}; {best.plan.method}"))
+            return self._found(interrupted(best.plan))
         bound = self.by_rows.plan.bound_bytes  # whole layers can do without less
         searched = 0 if best.peak <= bound else self.routes.priced
         return self._found(replace(best.plan, bound_bytes=min(bound, best.peak), searched=searched))
 
     def _found(self, plan: Plan) -> Found:
         """The plan among all that were laid out."""
-        trades = [self._trade(timed) for timed in self.maker.all_made]
-        return Found(plan, self.whole.plan, _undominated_trades(trades))
+        made = [*self.maker.all_made, *(found.timed for found in self._streamed)]
+        allowed = [self._trade(timed) for timed in made if self.limits.allow_macs(timed.plan)]
+        own = self._trade(self.maker.timed(plan))
+        others = [trade for trade in allowed if trade.peak_bytes != own.peak_bytes]
+        return Found(plan, self.whole.plan, _undominated_trades([*others, own]))
 
     def _trade(self, timed: TimedPlan) -> Trade:
         return Trade(timed.plan.peak_bytes, timed.total / max(1.0, self.whole.cost) - 1, timed.plan.macs)
@@ -266,7 +269,7 @@ class Search:
 
     def _within(self, found: Candidate, ram: int) -> Candidate:
         """The plan made faster with RAM that is there anyway, if it is slow."""
-        budget = self.whole.cost * (1 + SLOWDOWN)
+        budget = within(self.whole.cost, SLOWDOWN)
         if found.cost <= budget or found.peak > ram:
             return found
         return hastened(self.maker, found.choice, budget, ram + 1) or found

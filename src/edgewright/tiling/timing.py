@@ -7,13 +7,21 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..emit.target import Target
-from ..network import Network
+from ..network import Network, Region
 from ..program import Plan, Step, Sweep
 from .cost import Costs
 from .cost_geometry import Setting
 from .cost_model import stand_in
 from .cost_settings import Settings
 from .cost_stages import Counted, alike_steps
+
+CAUTION = 0.9  # of a limit on extra instructions: estimates of what is extra have been wrong by a tenth
+FEARED = 2.0  # times the estimate: what parts of a layer may take of which nothing is known
+
+
+def within(instructions: float, extra: float) -> float:
+    """The estimate with which a plan takes at most that share more than so many instructions."""
+    return instructions * (1 + CAUTION * extra)
 
 
 class Timing:
@@ -74,15 +82,23 @@ class TimedPlan:
         total = 0.0
         for step, count in self._steps[index]:
             setting = self._settings.of(index, step)
-            total += count * self.costs.step(step, setting if room is None else replace(setting, room=room))
+            total += count * self._step(step, setting if room is None else replace(setting, room=room))
         return total
+
+    def _step(self, step: Step, setting: Setting) -> float:
+        """Instructions of a step; those of a kind that was never counted are feared to be more in parts."""
+        cost = self.costs.step(step, setting)
+        if self.costs.is_known(step.layer):
+            return cost
+        whole = Region.whole(self.plan.network.tensors[self.plan.network.by_name[step.layer].output].shape)
+        return cost if step.share is None and step.region == whole else FEARED * cost
 
     def apart(self, index: int) -> float:
         """Instructions of a stage's steps if no output lay over its input."""
         total = 0.0
         for step, count in self._steps[index]:
             setting = replace(self._settings.of(index, step), is_shared=False, sweep=Sweep.FORWARD)
-            total += count * self.costs.step(step, setting)
+            total += count * self._step(step, setting)
         return total
 
     def is_shared(self, index: int) -> bool:

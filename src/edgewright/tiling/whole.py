@@ -8,7 +8,7 @@ from ..platform import Board
 from ..program import Plan
 from .choice import Choice, Maker
 from .faster import LEAST_GAIN, Candidate, hastened
-from .timing import Timing
+from .timing import Timing, within
 
 MOST_TRIALS = 12  # of layers that are kept apart one by one
 SHARING = 0.10  # of the instructions of the plain plan: what sharing memory may cost
@@ -37,7 +37,7 @@ def fast_whole(maker: Maker) -> Candidate:
     least = _apart_for_free(maker, Candidate(Choice(), maker.made(Choice())))
     if not any(least.timed.is_shared(index) for index in range(len(least.plan.program.stages))):
         return least
-    budget = maker.plain().total * (1 + SHARING)
+    budget = within(maker.plain().total, SHARING)
     if least.cost <= budget:
         return least
     everything = Choice(apart=frozenset(layer.name for layer in maker.network.layers))

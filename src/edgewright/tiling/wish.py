@@ -15,7 +15,8 @@ from ..platform import Board
 from ..program import Plan, Stream, Tiles
 from ..program.techniques import technique
 from .explore import explore
-from .search import INTERRUPTED, SLOWDOWN, Found, Limits, Search, is_interrupted
+from .interrupts import INTERRUPTED, is_interrupted
+from .search import SLOWDOWN, Found, Limits, Search
 from .whole import whole_layers
 
 

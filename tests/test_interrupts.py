@@ -1,0 +1,108 @@
+"""An interrupt ends a search, and what it has found so far is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import pytest
+from click.testing import CliRunner
+
+from edgewright import load_plan, read_model, samples
+from edgewright.cli import main
+from edgewright.memory.layout import exact
+from edgewright.network import random_inputs
+from edgewright.network.kernels import execute
+from edgewright.network.reference import compare
+from edgewright.program import interpret
+from edgewright.tiling import least
+from edgewright.tiling.interrupts import is_interrupted
+from edgewright.tiling.routes import Routes
+from edgewright.tiling.trials import Evaluator
+
+NAME = "stahl_running_example"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return samples.write(NAME, tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture
+def interrupted_at(monkeypatch):
+    """Sends the process an interrupt before the n-th call of a method."""
+
+    def arrange(owner, name, call):
+        calls = []
+        whole = getattr(owner, name)
+
+        def counted(*args, **kwargs):
+            calls.append(name)
+            if len(calls) == call:
+                os.kill(os.getpid(), signal.SIGINT)
+            return whole(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    return arrange
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+@pytest.mark.parametrize("call", [1, 3])
+def test_the_least_ram_so_far(model, interrupted_at, call, tmp_path):
+    uninterrupted = least(read_model(model), max_slowdown=9.0).peak_bytes
+    interrupted_at(Routes, "cheapest", call)
+    result = run("plan", model, "--minimise", "ram", "--max-slowdown", "10x", "-o", tmp_path / "plan.json")
+    assert result.exit_code == 130, result.output
+    assert "interrupted; best so far" in result.output and "wrote" in result.output
+    plan = load_plan(tmp_path / "plan.json")
+    assert is_interrupted(plan) and plan.peak_bytes >= uninterrupted
+    network = read_model(model)
+    inputs = random_inputs(network, seed=1)
+    assert compare(network, interpret(plan, inputs, network), execute(network, inputs)).passes
+
+
+def test_it_is_said_in_json_too(model, interrupted_at):
+    assert json.loads(run("plan", model, "--minimise", "ram", "--json").output)["interrupted"] is False
+    interrupted_at(Routes, "cheapest", 1)
+    result = run("plan", model, "--minimise", "ram", "--max-slowdown", "10x", "--json")
+    assert result.exit_code == 130 and json.loads(result.output)["interrupted"] is True
+
+
+def test_a_front_so_far(model, interrupted_at):
+    whole = json.loads(run("plan", model, "--pareto", "--json").output)
+    interrupted_at(Routes, "cheapest", 2)
+    result = run("plan", model, "--pareto")
+    assert result.exit_code == 130 and "interrupted; best so far" in result.output
+    assert f"{whole[-1][0]:,}" not in result.output  # the least RAM takes the whole search
+
+
+def test_the_method_of_the_paper_so_far(model, interrupted_at):
+    interrupted_at(Evaluator, "tried_all", 2)
+    result = run("plan", model, "--method", "paper", "--json")
+    assert result.exit_code == 130 and json.loads(result.output)["interrupted"] is True
+
+
+def test_compile_goes_on_with_it(model, interrupted_at, tmp_path):
+    """The interrupt is for the search alone."""
+    interrupted_at(Routes, "cheapest", 1)
+    options = ("--minimise", "ram", "--max-slowdown", "10x", "--no-verify", "-o", tmp_path / "out")
+    result = run("compile", model, *options)
+    assert result.exit_code == 0, result.output
+    assert "the search for the plan was interrupted; best so far" in result.output
+    assert is_interrupted(load_plan(tmp_path / "out" / "plan.json"))
+
+
+def test_nothing_is_kept_where_nothing_fits_yet(model, interrupted_at):
+    interrupted_at(Routes, "cheapest", 1)
+    result = run("plan", model, "--ram", "8K")
+    assert result.exit_code == 1 and "Aborted" in result.output
+
+
+def test_solvers_leave_interrupts_to_the_search():
+    """The solver of layouts would take a signal for itself, and the search would go on."""
+    assert exact._solver(exact.Budget(1, 1.0)).parameters.catch_sigint_signal is False
