@@ -80,10 +80,23 @@ def test_plan_writes_a_page(model, tmp_path):
 
 
 def test_too_little_ram_says_by_how_much_and_why(model, tmp_path):
-    result = run("plan", model, "--ram", "16K", "-o", tmp_path / "p.json")
+    result = run("plan", model, "--ram", "16K", "--plain", "-o", tmp_path / "p.json")
     assert result.exit_code == 1
     assert "does not fit" in result.output and "more than the 16,384 B there are" in result.output
     assert "in the way: '" in result.output
+
+
+def test_too_little_ram_for_whole_layers_is_enough_for_parts(model, tmp_path):
+    """Nothing was asked for but a size: what fits is found, and it is said what was done."""
+    result = run("plan", model, "--ram", "16K", "-o", tmp_path / "p.json")
+    assert result.exit_code == 0
+    assert "whole layers do not fit: some run in parts" in result.output and "no extra MACs" in result.output
+
+
+def test_too_little_ram_for_any_plan_says_the_least_there_is(model, tmp_path):
+    result = run("plan", model, "--ram", "1K", "-o", tmp_path / "p.json")
+    assert result.exit_code == 1 and not (tmp_path / "p.json").exists()
+    assert "needs" in result.output and "would do" in result.output
 
 
 def test_enough_ram_says_so(model, tmp_path):

@@ -76,7 +76,7 @@ def stand_in(target: Target | str | None) -> Target:
     match found.family:
         case Family.HELIUM:
             return TARGETS["cortex-m55"]
-        case Family.PORTABLE if found.architecture is Architecture.CORTEX_M:
+        case Family.PORTABLE if found.architecture is Architecture.CORTEX_M and "cortex-m0plus" in modelled():
             return TARGETS["cortex-m0plus"]
         case Family.PORTABLE:
             return TARGETS["rv32imc"]
