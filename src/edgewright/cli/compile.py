@@ -145,4 +145,8 @@ def compile_(
     for note in (*figures.notes, *network.notes):
         console.print(f"note: {escape(note)}", style="dim")
     console.print(f"wrote {folder}", style="dim", soft_wrap=True)
-    console.print(escape(sentence(figures)), style="green" if figures.verified else "yellow", soft_wrap=True)
+    console.print(
+        escape(sentence(figures)),
+        style="green" if figures.verified and not figures.missing else "yellow",
+        soft_wrap=True,
+    )
