@@ -17,13 +17,14 @@ from edgewright.emit.inputs import given_inputs, load_inputs
 from edgewright.emit.judge import judge, rounded_twice
 from edgewright.emit.native import build
 from edgewright.emit.sanitize import run_sanitized
-from edgewright.emit.verify import verify
+from edgewright.emit.verify import predicted, verify
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Quant, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import Dense
 from edgewright.network.reference import compare
+from edgewright.tiling.by_hand import parse_tile, tile_way
 
 HAS_BOARD = shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")
 on_board = pytest.mark.skipif(not HAS_BOARD, reason="needs arm-none-eabi-gcc and qemu-system-arm")
@@ -96,6 +97,14 @@ def test_more_ram_than_predicted_is_an_error(model, library, monkeypatch):
     monkeypatch.setattr(verification, "measure", lambda *a, **k: replace(measure(*a, **k), ram_linked=16644))
     with pytest.raises(EdgewrightError, match="16644 bytes of RAM are linked, 16640 were predicted"):
         verify(library, model.SerializeToString(), count=1)
+
+
+def test_layers_count_the_macs_of_their_shares(model):
+    """Stretches by channels compute sums share by share: the whole layer is not counted for each."""
+    network = edgewright.read_model(model)
+    plan = make_plan(network, ways=(tile_way(network, parse_tile("Conv2..Conv3:channels=4")),))
+    found = predicted(emit(plan, TARGETS["host"], network))
+    assert sum(cost.macs for cost in found.layers) == found.macs == plan.macs == network.total_macs
 
 
 def test_without_any_compiler_it_says_what_to_install(model, library, monkeypatch):
