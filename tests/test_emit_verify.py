@@ -17,13 +17,14 @@ from edgewright.emit.inputs import given_inputs, load_inputs
 from edgewright.emit.judge import judge, rounded_twice
 from edgewright.emit.native import build
 from edgewright.emit.sanitize import run_sanitized
-from edgewright.emit.verify import verify
+from edgewright.emit.verify import predicted, verify
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Quant, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import Dense
 from edgewright.network.reference import compare
+from edgewright.tiling.by_hand import parse_tile, tile_way
 from tools import on_board
 
 on_host = pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
@@ -99,6 +100,14 @@ def test_more_ram_than_predicted_is_an_error(model, library, monkeypatch):
         verify(library, model.SerializeToString(), count=1)
 
 
+def test_layers_count_the_macs_of_their_shares(model):
+    """Stretches by channels compute sums share by share: the whole layer is not counted for each."""
+    network = edgewright.read_model(model)
+    plan = make_plan(network, ways=(tile_way(network, parse_tile("Conv2..Conv3:channels=4")),))
+    found = predicted(emit(plan, TARGETS["host"], network))
+    assert sum(cost.macs for cost in found.layers) == found.macs == plan.macs == network.total_macs
+
+
 def test_without_any_compiler_it_says_what_to_install(model, library, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda *_: None)
     monkeypatch.setattr("edgewright.emit.toolchain.find_spec", lambda *_: None)
@@ -124,7 +133,7 @@ def test_without_the_runtime_our_kernels_judge(library, monkeypatch):
 
     monkeypatch.setattr("edgewright.emit.judge.reference", absent)
     truth = judge(b"model", library.network, Options())
-    assert truth.name == "edgewright's own reference kernels" and "needs LiteRT" in truth.notes[0]
+    assert truth.name == "edgewright's own reference kernels" and "needs LiteRT" in truth.missing
     inputs = random_inputs(library.network)
     assert compare(library.network, truth.run(inputs), execute(library.network, inputs)).largest == 0
 

@@ -65,4 +65,5 @@ def compile_(
     for note in (*plan_notes(library.plan, wish), *figures.notes, *network.notes):
         console.print(f"note: {shown(note)}", style="dim")
     console.print(f"wrote {shown(folder)}", style="dim", soft_wrap=True)
-    console.print(shown(sentence(figures)), style="green" if figures.verified else "yellow", soft_wrap=True)
+    is_clear = figures.verified and not figures.missing
+    console.print(shown(sentence(figures)), style="green" if is_clear else "yellow", soft_wrap=True)

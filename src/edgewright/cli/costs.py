@@ -11,6 +11,8 @@ from .common import shown
 
 def sentence(figures: Figures) -> str:
     """The verdict: green when everything was compared and near enough."""
+    if figures.verified and figures.missing:
+        return f"{verdict(figures)}; not compared with the model's own runtime: {figures.missing}"
     return f"verified: {verdict(figures)}" if figures.verified else f"{verdict(figures)}: nothing was run"
 
 

@@ -20,6 +20,19 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class ByLayers:
+    """Quantised layers compared one by one, each from the reference's own inputs."""
+
+    compared: int  # layers
+    difference: float  # the largest, in steps
+    allowed: float
+    passes: bool
+    first: str | None  # the first layer that differs
+    itself: float  # how far the reference, with and without its optimisations, is off itself end to end
+    unit: str  # of that
+
+
+@dataclass(frozen=True, slots=True)
 class LayerCost:
     """A stage: what it computes, and the instructions that took on the virtual board."""
 
@@ -48,7 +61,9 @@ class Figures:
     flash_weights: int
     layers: tuple[LayerCost, ...]
     reference: str = ""  # whose results were compared with; empty when nothing was
+    missing: str = ""  # why that is not the model's own runtime, and what to do about it
     checks: tuple[Check, ...] = ()
+    by_layers: ByLayers | None = None  # of quantised ONNX models
     notes: tuple[str, ...] = ()  # what could not be checked or measured, and why
     emulator: str | None = None
     compiler: str | None = None  # and how it was asked to optimise
@@ -97,15 +112,27 @@ def verdict(figures: Figures) -> str:
     if worst is None:
         return "not verified"
     places = " and ".join(check.where for check in figures.checks)
+    layers = f"; {layer_by_layer(figures.by_layers)}" if figures.by_layers else ""
     if not figures.verified:
-        return f"differs from {figures.reference} on {worst.where}: {difference(worst)}"
+        return f"differs from {figures.reference} on {worst.where}: {difference(worst)}{layers}"
     exact = "bit for bit as" if worst.difference == 0 else f"{difference(worst)} from"
-    return f"{exact} {figures.reference}, on {places}"
+    return f"{exact} {figures.reference}, on {places}{layers if worst.difference else ''}"
+
+
+def layer_by_layer(found: ByLayers) -> str:
+    """What comparing single layers came to, in words."""
+    if found.first is None:
+        return f"layer by layer equal ({found.compared} compared)"
+    return f"layer by layer at most {amount(found.difference, 'steps')} off, first at '{found.first}'"
 
 
 def difference(check: Check) -> str:
     """How far off, in words."""
     if check.difference == 0:
         return "equal"
-    unit = f" {check.unit.removesuffix('s') if check.difference == 1 else check.unit}" if check.unit else ""
-    return f"at most {check.difference:.3g}{unit} off ({check.allowed:.3g} allowed)"
+    return f"at most {amount(check.difference, check.unit)} off ({check.allowed:.3g} allowed)"
+
+
+def amount(number: float, unit: str) -> str:
+    """3 steps, 1 step, 0.02."""
+    return f"{number:.3g} {unit.removesuffix('s') if number == 1 else unit}" if unit else f"{number:.3g}"

@@ -12,6 +12,7 @@ from ..errors import EdgewrightError
 from ..network import Arithmetic, Array, Layer, Network, Tensor
 from ..network.interface import file_outputs, stored_inputs
 from ..network.kernels import execute
+from ..network.layerwise import Layerwise, compare_layers
 from ..network.operators import Conv2d, Dense, Reshape
 from ..network.reference import reference
 from .options import Options, Rounding
@@ -26,6 +27,9 @@ class Judge:
     name: str
     run: Callable[[Mapping[str, Array]], dict[str, Array]]
     notes: tuple[str, ...] = ()
+    # (inputs, outputs) -> the layers one by one; None where nothing but the outputs is to be seen, or they suffice.
+    by_layers: Callable[[Mapping[str, Array], Mapping[str, Array]], Layerwise] | None = None
+    missing: str = ""  # why it is not the model's own runtime that judges, and what to do about it
 
 
 def judge(source: Source | None, network: Network, options: Options) -> Judge:
@@ -40,9 +44,12 @@ def judge(source: Source | None, network: Network, options: Options) -> Judge:
     try:
         truth = reference(source, network)
     except EdgewrightError as error:
-        return Judge(ours, partial(_executed, network), (f"compared with {ours}: {error}",))
-    is_tflite = network.arithmetic is Arithmetic.TFLITE
-    return Judge("LiteRT's reference kernels" if is_tflite else "onnxruntime", truth.run)
+        return Judge(ours, partial(_executed, network), missing=str(error))
+    if network.arithmetic is Arithmetic.TFLITE:
+        return Judge("LiteRT's reference kernels", truth.run)
+    steps = any(tensor.quant is not None for tensor in network.tensors.values())
+    by_layers = partial(compare_layers, network, truth) if steps else None
+    return Judge("onnxruntime", truth.run, by_layers=by_layers)
 
 
 def _executed(network: Network, inputs: Mapping[str, Array]) -> dict[str, Array]:

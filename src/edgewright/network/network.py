@@ -25,6 +25,14 @@ class Arithmetic(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """A tensor of the file that holds the same numbers: ours is it, transposed by `axes`."""
+
+    tensor: str | int  # its name, or its number where names are not unique
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Layer:
     """One operator applied to tensors. The wiring is the same for every operator; what differs is in `op`."""
 
@@ -48,6 +56,8 @@ class Network:
     notes: tuple[str, ...] = ()  # what was assumed when read, for people
     # Inputs and outputs whose conversion from or to stored integers is left to the caller: the tensor in the file.
     file_tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    # Where to find tensors between layers in the file; not all are there, and a plan does not keep it.
+    origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
 
     @cached_property
     def producers(self) -> Mapping[str, Layer]:
@@ -118,6 +128,7 @@ class Network:
             layers=kept,
             tensors={name: tensor for name, tensor in pool.items() if name in used},
             constants={name: value for name, value in values.items() if name in used},
+            origins={name: origin for name, origin in self.origins.items() if name in used},
         )
 
     def subnetwork(self, names: Iterable[str]) -> Network:

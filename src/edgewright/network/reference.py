@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,6 +20,10 @@ class Runtime(Protocol):
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]: ...
 
+    def trace(self, inputs: Mapping[str, Array], tensors: Sequence[str | int]) -> dict[str | int, Array]:
+        """These tensors, and the outputs, as computed operator by operator, without optimisations."""
+        ...
+
 
 @dataclass(frozen=True)
 class Reference:
@@ -29,12 +33,30 @@ class Reference:
     runtime: Runtime
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        return self._outputs(self.runtime.run(self._theirs(inputs)))
+
+    def trace(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs, and stored tensors between layers (of TFLite files all tensors), operator by operator."""
+        origins = {name: self.network.origins[name] for name in self._traced()}
+        found = self.runtime.trace(self._theirs(inputs), [origin.tensor for origin in origins.values()])
+        between = {name: found[origin.tensor].transpose(origin.axes) for name, origin in origins.items()}
+        return {**between, **self._outputs({str(name): value for name, value in found.items()})}
+
+    def _traced(self) -> list[str]:
+        names = [layer.output for layer in self.network.layers if layer.output in self.network.origins]
+        if self.network.arithmetic is Arithmetic.TFLITE:
+            return names
+        return [name for name in names if self.network.tensors[name].quant is not None]
+
+    def _theirs(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         theirs = {}
         for name in self.network.inputs:
             if name not in inputs:
                 raise InputError(f"no value for input '{name}'; given are {sorted(inputs)}")
             theirs[name] = np.asarray(to_file_layout(self.network, name, inputs[name]), order="C")
-        outputs = self.runtime.run(theirs)
+        return theirs
+
+    def _outputs(self, outputs: Mapping[str, Array]) -> dict[str, Array]:
         return {name: to_our_layout(self.network, name, outputs[name]) for name in self.network.outputs}
 
 
@@ -61,6 +83,17 @@ class _OnnxRuntime:
     """One thread, so that sums come in the same order every time."""
 
     def __init__(self, source: str | bytes, network: Network) -> None:
+        self.source = source
+        self.session = self._session(source)
+        # Inputs that the network does without still have to be fed.
+        self.spare: dict[str, Array] = {
+            arg.name: np.zeros([d if isinstance(d, int) else 1 for d in arg.shape], _ORT_TYPES[arg.type])
+            for arg in self.session.get_inputs()
+            if arg.name not in network.inputs
+        }
+        self._traced: tuple[tuple[str, ...], Any] | None = None  # names of tensors, and a session that gives them
+
+    def _session(self, source: str | bytes, is_optimised: bool = True) -> Any:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
@@ -68,21 +101,40 @@ class _OnnxRuntime:
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         # Without it, 8-bit products saturate at 16 bits on processors that lack VNNI.
         options.add_session_config_entry("session.x64quantprecision", "1")
+        if not is_optimised:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         try:
-            self.session = onnxruntime.InferenceSession(source, options, ["CPUExecutionProvider"])
+            return onnxruntime.InferenceSession(source, options, ["CPUExecutionProvider"])
         except Exception as error:
-            raise EdgewrightError(f"onnxruntime cannot run {_name(source)}: {error}") from error
-        # Inputs that the network does without still have to be fed.
-        self.spare: dict[str, Array] = {
-            arg.name: np.zeros([d if isinstance(d, int) else 1 for d in arg.shape], _ORT_TYPES[arg.type])
-            for arg in self.session.get_inputs()
-            if arg.name not in network.inputs
-        }
+            raise EdgewrightError(f"onnxruntime cannot run {_name(self.source)}: {error}") from error
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         names = [arg.name for arg in self.session.get_outputs()]
         values = self.session.run(names, {**self.spare, **inputs})
         return dict(zip(names, values, strict=True))
+
+    def trace(self, inputs: Mapping[str, Array], tensors: Sequence[str | int]) -> dict[str | int, Array]:
+        wanted = tuple(dict.fromkeys(map(str, tensors)))
+        if self._traced is None or self._traced[0] != wanted:
+            self._traced = wanted, self._session(self._with_outputs(wanted), is_optimised=False)
+        session = self._traced[1]
+        names = [arg.name for arg in session.get_outputs()]
+        return dict(zip(names, session.run(names, {**self.spare, **inputs}), strict=True))
+
+    def _with_outputs(self, tensors: Sequence[str]) -> bytes:
+        """The file with these tensors as further outputs."""
+        import onnx
+
+        try:
+            model = (
+                onnx.load_from_string(self.source) if isinstance(self.source, bytes) else onnx.load(self.source)
+            )
+            there = {output.name for output in model.graph.output}
+            model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in tensors if name not in there)
+            content: bytes = model.SerializeToString()
+        except Exception as error:
+            raise EdgewrightError(f"the tensors of {_name(self.source)} cannot be shown: {error}") from error
+        return content
 
 
 _ORT_TYPES = {
@@ -102,27 +154,35 @@ class _Litert:
     """LiteRT with its reference kernels, whose rounding ours follow bit by bit."""
 
     def __init__(self, source: str | bytes, network: Network) -> None:
+        self.source, self.network = source, network
+        self.interpreter = self._interpreter()
+        self.inputs = self._named(self.interpreter.get_input_details(), network.inputs)
+        self.outputs = self._named(self.interpreter.get_output_details(), network.outputs)
+        self._traced: Any = None  # an interpreter that keeps all tensors
+
+    def _interpreter(self, is_traced: bool = False) -> Any:
         try:
             from ai_edge_litert.interpreter import Interpreter, OpResolverType
         except ImportError as error:
             raise EdgewrightError(
                 "running a TFLite file needs LiteRT; install it with: pip install edgewright[reference]"
             ) from error
+        source = self.source
         try:
-            self.interpreter: Any = Interpreter(
+            made = Interpreter(
                 **({"model_content": source} if isinstance(source, bytes) else {"model_path": source}),
                 experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
+                experimental_preserve_all_tensors=is_traced,
                 num_threads=1,
             )
-            self.inputs = self._named(self.interpreter.get_input_details(), network.inputs)
-            for name, detail in self.inputs.items():
-                shape = to_file_shape(network, name)
+            for name, detail in self._named(made.get_input_details(), self.network.inputs).items():
+                shape = to_file_shape(self.network, name)
                 if tuple(detail["shape"]) != shape:
-                    self.interpreter.resize_tensor_input(detail["index"], shape)
-            self.interpreter.allocate_tensors()
+                    made.resize_tensor_input(detail["index"], shape)
+            made.allocate_tensors()
         except (RuntimeError, ValueError) as error:
             raise EdgewrightError(f"LiteRT cannot run {_name(source)}: {error}") from error
-        self.outputs = self._named(self.interpreter.get_output_details(), network.outputs)
+        return made
 
     @staticmethod
     def _named(details: list[dict[str, Any]], names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
@@ -137,6 +197,15 @@ class _Litert:
             self.interpreter.set_tensor(detail["index"], inputs[name])
         self.interpreter.invoke()
         return {name: self.interpreter.get_tensor(detail["index"]) for name, detail in self.outputs.items()}
+
+    def trace(self, inputs: Mapping[str, Array], tensors: Sequence[str | int]) -> dict[str | int, Array]:
+        if self._traced is None:
+            self._traced = self._interpreter(is_traced=True)
+        for name, detail in self.inputs.items():
+            self._traced.set_tensor(detail["index"], inputs[name])
+        self._traced.invoke()
+        found: dict[str | int, Array] = {index: self._traced.get_tensor(index) for index in tensors}
+        return found | {name: self._traced.get_tensor(detail["index"]) for name, detail in self.outputs.items()}
 
 
 def _name(source: str | bytes) -> str:
@@ -180,14 +249,15 @@ def compare(network: Network, actual: Mapping[str, Array], expected: Mapping[str
         mine, theirs = np.asarray(actual[name]), np.asarray(expected[name])
         if mine.shape != theirs.shape:
             raise InputError(f"output '{name}' has shape {mine.shape}, expected {theirs.shape}")
-        found = _difference(network, name, mine, theirs)
+        found = difference(network, name, mine, theirs)
         if worst is None or _badness(found) > _badness(worst):
             worst = found
     assert worst is not None, "a network has outputs"
     return worst
 
 
-def _difference(network: Network, name: str, mine: Array, theirs: Array) -> Difference:
+def difference(network: Network, name: str, mine: Array, theirs: Array) -> Difference:
+    """How far a tensor lies from the expected one, judged by what the arithmetic promises."""
     is_float = np.issubdtype(theirs.dtype, np.floating)
     step = _step(network, name)
     if not is_float:

@@ -48,7 +48,7 @@ def compiled_page(
             title=words.printable(figures.model),
             verdict=words.printable(verdict(figures)),
             difference=difference,
-            notes=[words.printable(note) for note in (*figures.notes, *plan.network.notes)],
+            notes=[words.printable(note) for note in (*_missing(figures), *figures.notes, *plan.network.notes)],
             gauges=(
                 Gauge("RAM", figures.ram_predicted, ram),
                 Gauge(
@@ -65,6 +65,10 @@ def compiled_page(
             style=Markup(plan_style() + asset("compiled.css")),
         )
     )
+
+
+def _missing(figures: Figures) -> list[str]:
+    return [f"not compared with the model's own runtime: {figures.missing}"] if figures.missing else []
 
 
 def cost_rows(figures: Figures) -> tuple[CostRow, ...]:

@@ -46,14 +46,15 @@ def execute(network: Network, inputs: Mapping[str, Array], keep: Iterable[str] =
         values[name] = checked_input(network.tensors[name], inputs)
     last_use = {name: i for i, layer in enumerate(network.layers) for name in layer.inputs}
     for i, layer in enumerate(network.layers):
-        values[layer.output] = _run(network, layer, values)
+        values[layer.output] = run_layer(network, layer, values)
         for name in {*layer.inputs, layer.output} - wanted:
             if last_use.get(name, i) == i and name not in network.constants:
                 del values[name]
     return {name: values[name] for name in values if name in wanted}
 
 
-def _run(network: Network, layer: Layer, values: Mapping[str, Array]) -> Array:
+def run_layer(network: Network, layer: Layer, values: Mapping[str, Array]) -> Array:
+    """The whole output of a layer, from the values of its inputs."""
     tensors = [network.tensors[name] for name in layer.inputs]
     result = network.tensors[layer.output]
     whole = Region.whole(result.shape)

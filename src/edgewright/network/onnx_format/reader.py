@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from google.protobuf.message import DecodeError, Message  # type: ignore[import-
 
 from ...errors import InputError, ModelError, Unsupported
 from ..builder import Builder
-from ..network import Arithmetic, Network
+from ..network import Arithmetic, Network, Origin
 from ..open_shapes import OpenInput, open_shapes_message
 from ..operators import Reshape
 from ..region import Shape
@@ -143,6 +144,12 @@ def _read_model(
     reader.read(graph.node, scope)
     tensors = _bind_outputs(outputs, reader, scope, title)
     network = builder.build(tensors)
+    found = {
+        name: Origin(name, tuple(range(len(tensor.shape))))
+        for name, tensor in network.tensors.items()
+        if name in written and name not in network.constants
+    }
+    network = replace(network, origins=found)
     opened.release()
     if not network.inputs:
         raise ModelError(f"the outputs of '{title}' depend on no input")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..network import Arithmetic, Layer, Network
+from ..network import Arithmetic, Layer, Network, Origin
 from ..operators import Concat, MatMul, Op, Reshape, Transpose
 from ..region import Shape
 from ..tensor import Tensor
@@ -57,8 +57,17 @@ class _Reorder:
             self._layer(layer)
         for name in self.network.outputs:
             self._give(name)
-        done = replace(self.draft.finish(), layouts=self.layouts)
+        done = replace(self.draft.finish(), layouts=self.layouts, origins=self._origins())
         return replace(done, notes=(*done.notes, *self.notes))
+
+    def _origins(self) -> dict[str, Origin]:
+        """The file's tensors that are still there, in the order they are now held in."""
+        found: dict[str, Origin] = {}
+        for name, (source, perm) in self.held.items():
+            origin = self.network.origins.get(name)
+            if origin is not None:
+                found.setdefault(source, Origin(origin.tensor, compose(origin.axes, inverse(perm))))
+        return found
 
     # Inputs and outputs
 

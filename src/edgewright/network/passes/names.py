@@ -27,4 +27,5 @@ def name_tensors(network: Network) -> Network:
         )
         for layer in network.layers
     )
-    return replace(network, tensors=tensors, layers=layers)
+    origins = {renamed.get(name, name): origin for name, origin in network.origins.items()}
+    return replace(network, tensors=tensors, layers=layers, origins=origins)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ...errors import ModelError, Unsupported
 from ..builder import Builder
-from ..network import Arithmetic, Network
+from ..network import Arithmetic, Network, Origin
 from ..open_shapes import OpenInput, open_shapes_message
 from ..region import Shape
 from .checks import require_size
@@ -39,7 +40,13 @@ def read_tflite(
     _add_inputs(reading, shapes or {})
     _add_layers(reading)
     with damage_named(f"'{name}'"):
-        return builder.build([reading.name_of(index) for index in file.outputs])
+        network = builder.build([reading.name_of(index) for index in file.outputs])
+    found = {
+        name: Origin(index, tuple(range(len(network.tensors[name].shape))))
+        for index, name in reading.names.items()
+        if name in network.tensors and name not in network.constants
+    }
+    return replace(network, origins=found)
 
 
 def _add_inputs(reading: Reading, shapes: Mapping[str, Shape]) -> None:

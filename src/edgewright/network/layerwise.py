@@ -1,0 +1,84 @@
+"""A network against its reference layer by layer: each layer is computed from what the reference has for its inputs.
+
+End to end, single steps of quantised layers add up, and so do those of the reference itself, with its optimisations
+and without. What a layer makes of given inputs does not depend on the layers before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .interface import file_outputs, stored_inputs
+from .kernels import execute, run_layer
+from .network import Network
+from .reference import Difference, Reference, compare, difference
+from .tensor import Array
+
+
+@dataclass(frozen=True)
+class LayerDifference:
+    """A layer whose output is not the reference's, though its inputs are."""
+
+    layer: str
+    difference: Difference
+
+
+@dataclass(frozen=True)
+class Layerwise:
+    """What came out of comparing layer by layer."""
+
+    outputs: Mapping[str, Array]  # of our kernels, end to end, as the file has them
+    plain: Mapping[str, Array]  # those of the reference without its optimisations
+    compared: int  # layers
+    first: LayerDifference | None  # the first that differs
+    worst: LayerDifference | None  # the one that is worst for what is allowed
+    itself: Difference  # the reference without its optimisations, against itself with them
+
+    @property
+    def passes(self) -> bool:
+        return self.worst is None or self.worst.difference.passes
+
+
+def compare_layers(
+    network: Network, reference: Reference, inputs: Mapping[str, Array], expected: Mapping[str, Array]
+) -> Layerwise:
+    """The layers on these inputs, which are as the file has them; `expected` are the reference's usual outputs."""
+    theirs = reference.trace(inputs)
+    given = stored_inputs(network, inputs)
+    values: dict[str, Array] = {**network.constants, **given}
+    last = {name: i for i, layer in enumerate(network.layers) for name in layer.inputs}
+    found: list[LayerDifference] = []
+    compared = 0
+    for i, layer in enumerate(network.layers):
+        mine = run_layer(network, layer, values)
+        known = theirs.get(layer.output)
+        if known is not None and known.shape == mine.shape and known.dtype == mine.dtype:
+            compared += 1
+            gap = difference(network, layer.output, mine, known)
+            if gap.largest > 0:
+                found.append(LayerDifference(layer.name, gap))
+        else:
+            known = mine
+        values[layer.output] = known
+        for name in {*layer.inputs, layer.output} - set(network.constants):
+            if last.get(name, i) == i:
+                values.pop(name, None)
+    plain = {name: theirs[name] for name in network.outputs}
+    return Layerwise(
+        outputs=file_outputs(network, execute(network, given)),
+        plain=plain,
+        compared=compared,
+        first=next((gap for gap in found if not _is_noise(gap)), None),
+        worst=max(found, key=_badness, default=None),
+        itself=compare(network, plain, expected),
+    )
+
+
+def _is_noise(gap: LayerDifference) -> bool:
+    """Whether real numbers differ as little as they may."""
+    return gap.difference.passes and gap.difference.unit == ""
+
+
+def _badness(gap: LayerDifference) -> tuple[bool, float]:
+    return not gap.difference.passes, gap.difference.largest / max(gap.difference.allowed, 1e-30)
