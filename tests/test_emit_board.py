@@ -23,7 +23,6 @@ from edgewright.emit.board.firmware import build_firmware
 from edgewright.emit.board.layout import lay_out
 from edgewright.emit.board.machine import AN386, AN505, machine_for
 from edgewright.emit.board.measured import packed, run_firmware
-from edgewright.emit.board.stack import HELPER, stack_bound
 from edgewright.emit.target import Architecture
 from edgewright.emit.toolchain import toolchain
 from edgewright.errors import EdgewrightError, Infeasible, InputError
@@ -66,9 +65,7 @@ def test_outputs_are_exact_and_memory_is_what_was_planned(target):
     assert measured.flash == measured.flash_weights + measured.flash_code + measured.flash_runtime
     # Every multiply-accumulate of this network costs some instruction.
     assert PLAN.macs / 8 < measured.instructions < PLAN.macs * 100
-    assert measured.stack_bytes > 0
-    if "gcc" in measured.compiler:  # which tells the frames
-        assert measured.stack_bytes <= measured.stack_bound <= measured.stack_bytes + 2 * HELPER
+    assert 0 < measured.stack_bytes <= measured.stack_bound <= measured.stack_bytes + 256
 
 
 SPIN = {
@@ -126,7 +123,7 @@ def test_rows_are_pulled():
     measured = measure(pulled, INPUTS)
     np.testing.assert_array_equal(measured.outputs["point"], execute(NETWORK, INPUTS)["point"])
     assert measured.ram_linked == sum(pulled.arenas.values())
-    assert (measured.stack_bound is not None) == ("gcc" in measured.compiler)  # which tells the frames
+    assert measured.stack_bound is not None  # without the stack of the callback
 
 
 def test_without_any_system_tool():
@@ -137,6 +134,7 @@ def test_without_any_system_tool():
     np.testing.assert_array_equal(measured.outputs["point"], execute(NETWORK, INPUTS)["point"])
     assert measured.ram_linked == PLAN.peak_bytes and measured.flash_weights == library("cortex-m4").weight_bytes
     assert "zig" in measured.compiler and "unicorn" in measured.emulator
+    assert 0 < measured.stack_bytes <= measured.stack_bound <= measured.stack_bytes + 256
 
 
 def test_this_machine():
@@ -285,46 +283,6 @@ def test_regions_lie_inside_the_banks_and_apart(sizes, weights, harness, machine
         assert any(b.origin <= region.origin and region.origin + region.length <= b.origin + b.size for b in banks)
     for one, two in combinations(layout.regions, 2):
         assert one.origin + one.length <= two.origin or two.origin + two.length <= one.origin
-
-
-def graph(path, *lines: str):
-    path.write_text("\n".join(lines))
-    return [path]
-
-
-def node(name: str, frame: str) -> str:
-    return f'node: {{ title: "{name}" label: "{name}\\nx.c:1:1\\n{frame}" }}'
-
-
-def edge(caller: str, callee: str) -> str:
-    return f'edge: {{ sourcename: "{caller}" targetname: "{callee}" label: "x.c:2:2" }}'
-
-
-def test_stack_bounds_follow_the_longest_chain(tmp_path):
-    lines = [
-        node("run", "16 bytes (static)"),
-        node("a", "100 bytes (static)"),
-        node("b", "8 bytes (dynamic,bounded)"),
-    ]
-    lines += [edge("run", "a"), edge("run", "b")]
-
-    def bound(*more: str, callbacks: tuple[str, ...] = ()) -> int | None:
-        return stack_bound(graph(tmp_path / "x.ci", *lines, *more), "run", callbacks)
-
-    assert bound() == 116
-    assert bound(edge("b", "__aeabi_ldivmod")) == 16 + 8 + HELPER
-    assert bound(edge("a", "run")) is None  # recursion
-    assert bound(node("c", "8 bytes (dynamic)"), edge("b", "c")) is None
-    assert stack_bound([], "run") is None
-
-
-def test_a_pointer_may_lead_anywhere_but_back(tmp_path):
-    lines = [node("run", "16 bytes (static)"), node("a", "100 bytes (static)"), node("b", "30 bytes (static)")]
-    lines += [edge("run", "a"), edge("a", "__indirect_call")]
-    lines += [node("c", "500 bytes (static)"), edge("c", "a")]  # calls what is running: no recursion is promised
-    paths = graph(tmp_path / "x.ci", *lines)
-    assert stack_bound(paths, "run") == 16 + 100 + 30
-    assert stack_bound(paths, "run", ("a",)) == 116
 
 
 def erf(values):

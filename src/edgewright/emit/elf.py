@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from ..errors import EdgewrightError
 
 NOBITS = 8  # section type: takes memory, but no bytes of the file
 ALLOCATED = 2  # section flag: is part of the running image
+EXECUTABLE = 4  # section flag: holds code
 LOADABLE = 1  # segment type
 
 
@@ -26,6 +28,10 @@ class Section:
     def is_allocated(self) -> bool:
         return bool(self.flags & ALLOCATED)
 
+    @property
+    def is_code(self) -> bool:
+        return self.is_allocated and bool(self.flags & EXECUTABLE)
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -40,6 +46,7 @@ class Elf:
     segments: tuple[Segment, ...]
     symbols: dict[str, tuple[int, int]]  # address and size
     functions: tuple[tuple[int, int, str], ...]  # address, size, name: by address
+    marks: tuple[tuple[int, bool], ...] = ()  # by address: whether data begins there, or code ("mapping symbols")
 
     def size(self, *names: str) -> int:
         """Bytes of all allocated sections with these names."""
@@ -51,6 +58,21 @@ class Elf:
             if start <= address & ~1 < start + size:
                 return name
         return None
+
+    def bytes_at(self, address: int, size: int) -> bytes:
+        """What is loaded to these addresses."""
+        for segment in self.segments:
+            start = address - segment.address
+            if 0 <= start < len(segment.data):
+                return segment.data[start : start + size]
+        return b""
+
+    def data_until(self, address: int, start: int) -> int | None:
+        """Where the data that lies at an address ends, in code that begins at `start`; None for code."""
+        at = bisect_right(self.marks, (address, True)) - 1
+        if at < 0 or not self.marks[at][1] or self.marks[at][0] <= start:
+            return None
+        return self.marks[at + 1][0] if at + 1 < len(self.marks) else None
 
     def place(self, pc: int) -> str:
         """A program counter for people."""
@@ -80,8 +102,8 @@ def _parsed(data: bytes, wide: bool) -> Elf:
     segments = tuple(
         s for i in range(phnum) if (s := _segment(data, phoff + i * phentsize, wide)) is not None and s.data
     )
-    symbols, functions = _symbols(data, raw, wide)
-    return Elf(entry, sections, segments, symbols, tuple(sorted(functions)))
+    symbols, functions, marks = _symbols(data, raw, wide)
+    return Elf(entry, sections, segments, symbols, tuple(sorted(functions)), tuple(sorted(marks)))
 
 
 def _section_header(data: bytes, at: int, wide: bool) -> tuple[int, ...]:
@@ -99,8 +121,8 @@ def _segment(data: bytes, at: int, wide: bool) -> Segment | None:
 
 def _symbols(
     data: bytes, sections: list[tuple[int, ...]], wide: bool
-) -> tuple[dict[str, tuple[int, int]], list[tuple[int, int, str]]]:
-    symbols, functions = {}, []
+) -> tuple[dict[str, tuple[int, int]], list[tuple[int, int, str]], list[tuple[int, bool]]]:
+    symbols, functions, marks = {}, [], []
     for header in (h for h in sections if h[1] == 2):  # the symbol table
         strings = sections[header[6]][4]
         step = 24 if wide else 16
@@ -111,9 +133,11 @@ def _symbols(
                 name, value, size, info, _, _ = struct.unpack_from("<IIIBBH", data, at)
             text = _text(data, strings + name)
             symbols[text] = (value, size)
+            if text[:2] in ("$d", "$t", "$x"):
+                marks.append((value, text[1] == "d"))
             if info & 15 == 2:
                 functions.append((value & ~1, size, text))
-    return symbols, functions
+    return symbols, functions, marks
 
 
 def _text(data: bytes, at: int) -> str:

@@ -50,7 +50,7 @@ def build_firmware(
     room = -(-(connection.buffer_bytes + HARNESS_STACK + 4096) // 64) * 64
     layout = lay_out(machine, library.arenas, library.weight_bytes, stack, room, board)
     (folder / "firmware.ld").write_text(linker_script(layout))
-    own = library_flags(library, tools, optimise, profile)
+    own = library_flags(library, optimise, profile)
     # A Cortex-M0+ faults where the Cortex-M3 that stands in for it need not.
     trap = int(library.target.cpu == "cortex-m0plus")
     boot = [
@@ -96,11 +96,10 @@ def _needs_mathematics(library: Library) -> bool:
     return any("<math.h>" in content for content in library.files.values() if isinstance(content, str))
 
 
-def library_flags(library: Library, tools: Toolchain, optimise: str, profile: bool) -> list[str]:
+def library_flags(library: Library, optimise: str, profile: bool) -> list[str]:
     guard = library.name.upper()
     section = '__attribute__((section(".bss.arena." #memory)))'
-    flags = [optimise, f"-D{guard}_SECTION(memory)={section}", *([f"-D{guard}_PROFILE"] if profile else [])]
-    return [*flags, "-fstack-usage", "-fcallgraph-info=su"] if tools.is_gcc else flags
+    return [optimise, f"-D{guard}_SECTION(memory)={section}", *([f"-D{guard}_PROFILE"] if profile else [])]
 
 
 def compile_library(library: Library, tools: Toolchain, folder: Path, flags: Sequence[str]) -> list[str]:

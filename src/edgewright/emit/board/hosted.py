@@ -20,8 +20,7 @@ _EMULATED = ("cortex-a53", "cortex-a57", "cortex-a72", "cortex-a76")
 def build_program(library: Library, tools: Toolchain, folder: Path, optimise: str) -> Path:
     """A program that reads input.bin and writes record.bin; the library's object files stay beside it."""
     write_sources(folder, library, ("hosted.c",), glue(library, False).text)
-    flags = [optimise, *(["-fstack-usage", "-fcallgraph-info=su"] if tools.is_gcc else [])]
-    objects = compile_library(library, tools, folder, flags)
+    objects = compile_library(library, tools, folder, [optimise])
     static = [] if library.target.architecture is Architecture.HOST else ["-static"]
     sources = ["-DBOARD_HOSTED", "hosted.c", "glue.c"]
     tools.run([*FLAGS, "-I.", *static, *sources, *objects, "-o", "program", "-lm"], folder)

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from ...errors import EdgewrightError
 from ...network import Array, Network
 from ...network.kernels import checked_input
 from ...platform import Board
+from ..elf import Elf
 from ..library import Library
 from ..target import Architecture
 from ..toolchain import Toolchain, toolchain
@@ -37,7 +39,7 @@ class Measured:
     instructions: int | None  # of one run; inputs and outputs stay in the arena where they lie densely there
     stages: Mapping[str, int]  # instructions of each; empty unless asked for
     stack_bytes: int | None  # high-water mark of the run
-    stack_bound: int | None  # no run can take more; None where the compiler does not tell
+    stack_bound: int | None  # no run can take more, interrupts apart; None where the code tells no bound
     ram_linked: int  # .data and .bss of the library: its arenas
     flash_weights: int
     flash_code: int  # of the library: kernels, schedule, tables
@@ -91,7 +93,7 @@ def measure(
             instructions=record.instructions,
             stages=dict(zip(library.stages, stages, strict=profile)),
             stack_bytes=record.stack,
-            stack_bound=_bound(library, where),
+            stack_bound=_bound(library, elf, record.stack),
             ram_linked=elf.size(".data", ".bss", *(f".arena.{name}" for name in firmware.layout.arenas)),
             flash_weights=elf.size(".weights"),
             flash_code=elf.size(".library"),
@@ -132,7 +134,7 @@ def _measure_program(
         instructions=None,
         stages={},
         stack_bytes=None,
-        stack_bound=_bound(library, folder),
+        stack_bound=None,
         ram_linked=ram,
         flash_weights=object_sizes(folder, "weights")[0],
         flash_code=code,
@@ -142,11 +144,19 @@ def _measure_program(
     )
 
 
-def _bound(library: Library, folder: Path) -> int | None:
+def _bound(library: Library, elf: Elf, used: int | None) -> int | None:
+    """The most stack that a run can take; an error where one took more, since a bound is a promise."""
     root = f"{library.name}_run"
-    pulls = any(library.plan.views[name].window for name in library.network.inputs)
-    graphs = [*folder.glob("library__*.ci"), *folder.glob("runtime__*.ci")]
-    return stack_bound(sorted(graphs), root, (root, f"{root}_in") if pulls else ())
+    pulled = [name for name in library.network.inputs if library.plan.views[name].window]
+    callers = (root, f"{root}_in") if pulled else ()
+    bound = partial(stack_bound, elf, library.target.architecture, root, callers)
+    # The harness hands out rows itself, on the same stack.
+    most = bound([symbol for symbol in elf.symbols if symbol.startswith("pull_")]) if pulled else bound()
+    if used is not None and most is not None and used > most:
+        raise EdgewrightError(
+            f"the run took {used} bytes of stack, and {most} were found to be the most it can take; please report this"
+        )
+    return bound()
 
 
 def packed(network: Network, inputs: Mapping[str, Array]) -> bytes:

@@ -1,75 +1,270 @@
-"""The stack that a library can take at most: frames of the longest chain of calls, as the compiler reports them."""
+"""The stack that a library can take at most, read off its machine code: pushes of every function, and who calls whom.
+
+Compilers report frames of what they compile, but neither those of assembler nor those of their own helpers, and not
+every compiler reports at all. What is linked tells everything, whoever made it.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
+import struct
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 
-# Helpers of the compiler come without a report; the deepest of them (64-bit division, soft double) stays below.
-HELPER = 128
+from ..elf import Elf
+from ..target import Architecture
+from . import rv32, thumb
+from .instruction import Decoder, Flow, Instruction
 
-_NODE = re.compile(r'^node: \{ title: "([^"]+)" label: "([^"]*)"', re.M)
-_EDGE = re.compile(r'^edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"', re.M)
-_FRAME = re.compile(r"\\n(\d+) bytes \(([^)]*)\)")
-_POINTER = "__indirect_call"
+CODE = (".library", ".runtime")  # sections of what runs, apart from the harness
+FRESH = (
+    3  # instructions for which a register is taken to hold what was put in it, where the stack pointer moves by it
+)
+_DECODERS: Mapping[Architecture, Decoder] = {
+    Architecture.CORTEX_M: thumb.decode,
+    Architecture.RV32: rv32.decode,
+}
+
+
+def stack_bound(
+    elf: Elf, architecture: Architecture, root: str, callbacks: Iterable[str] = (), given: Iterable[str] = ()
+) -> int | None:
+    """Bytes below the caller of `root`; None where there is no bound: recursion, or a frame that grows.
+
+    Functions in `callbacks` also call functions of their caller through pointers, whose stack is the caller's to
+    count, unless they are named in `given`. Interrupts come on top.
+    """
+    if root not in elf.symbols:
+        return None
+    pulling, outside = (
+        {elf.symbols[n][0] & ~1 for n in names if n in elf.symbols} for names in (callbacks, given)
+    )
+    program = _Program(elf, _DECODERS[architecture], pulling)
+    return _Walk(program, outside).depth(elf.symbols[root][0] & ~1, ())
+
+
+@dataclass
+class _Function:
+    """What one function does: how deep it goes by itself, and how deep it is where it calls."""
+
+    own: int | None = 0  # None: it grows
+    calls: dict[int, int] = field(default_factory=dict)  # callee: the most bytes at a call of it
+    by_pointer: int | None = None  # the most bytes at a call by pointer
+    jumps: bool = False  # with nothing on the stack to where a pointer leads: out of it, or by a table of its own
+    constants: set[int] = field(default_factory=set)  # that it puts together: among them addresses of functions
+
+    @property
+    def has_pointers(self) -> bool:
+        return self.jumps or self.by_pointer is not None
+
+    def call(self, callee: int, depth: int) -> None:
+        self.calls[callee] = max(depth, self.calls.get(callee, 0))
+
+    def point(self, depth: int) -> None:
+        self.by_pointer = max(depth, self.by_pointer or 0)
 
 
 @dataclass(frozen=True)
-class _Calls:
-    frames: dict[str, int | None]  # None: grows at run time
-    callees: dict[str, set[str]]
-    callbacks: frozenset[str]
+class _Program:
+    """The functions of a linked image by address."""
 
-    def depth(self, name: str, above: tuple[str, ...]) -> int | None:
-        """Bytes that a call of `name` takes, or None; `above` are the functions on the way to it."""
-        if name not in self.frames:
-            return HELPER
-        frame, depths = self.frames[name], [0]
-        if frame is None:
-            return None
-        for callee in self.callees.get(name, ()):
-            if callee in (*above, name):
-                return None
-            onwards = self.by_pointer if callee == _POINTER else partial(self.depth, callee)
-            found = onwards((*above, name))
-            if found is None:
-                return None
-            depths.append(found)
-        return frame + max(depths)
+    elf: Elf
+    decode: Decoder
+    callbacks: Collection[int]
 
-    def by_pointer(self, above: tuple[str, ...]) -> int | None:
-        """A pointer may lead to any function that calls none of those which are running; or out, to the caller's."""
-        if above[-1] in self.callbacks:
-            return 0
-        free = (name for name in self.frames if not self.reachable(name) & set(above))
-        depths = [self.depth(name, above) for name in free]
-        return None if None in depths else max((d for d in depths if d is not None), default=0)
-
-    def reachable(self, name: str) -> set[str]:
-        """The function and all that it calls by name."""
-        found, rest = {name}, [name]
-        while rest:
-            new = self.callees.get(rest.pop(), set()) - found
-            found |= new
-            rest += new
+    @cached_property
+    def ends(self) -> Mapping[int, int]:
+        """Where each function ends: where its symbol says, or where the next one begins."""
+        found = {}
+        for section in self.elf.sections:
+            if not section.is_code:
+                continue
+            end = section.address + section.size
+            sizes: dict[int, int] = {}
+            for start, size, _ in self.elf.functions:
+                if section.address <= start < end:
+                    sizes[start] = max(size, sizes.get(start, 0))
+            for start, following in pairwise((*sorted(sizes), end)):
+                found[start] = start + sizes[start] if sizes[start] else following
         return found
 
+    @cached_property
+    def functions(self) -> Mapping[int, _Function]:
+        return {start: self._swept(start, end) for start, end in self.ends.items()}
 
-def stack_bound(graphs: Iterable[Path], root: str, callbacks: Iterable[str] = ()) -> int | None:
-    """Bytes below the caller of `root`; None where there is no bound: recursion, a frame that grows, no report.
+    @cached_property
+    def pointed_at(self) -> tuple[int, ...]:
+        """The library's functions whose address is somewhere: in data, or put together by code."""
+        sections = [section for section in self.elf.sections if section.name in CODE and section.is_allocated]
+        own = {start for start in self.ends for s in sections if s.address <= start < s.address + s.size}
+        words = {constant for start in own for constant in self.functions[start].constants}
+        for section in self.elf.sections:
+            if section.name in (*CODE, ".data") and section.is_allocated:
+                data = self.elf.bytes_at(section.address, section.size)
+                words.update(word for (word,) in struct.iter_unpack("<I", data[: len(data) & ~3]))
+        return tuple(sorted(own & {word & ~1 for word in words}))
 
-    What `callbacks` call through pointers are functions of the caller, whose stack is theirs to count.
-    """
-    calls = _Calls({}, {}, frozenset(callbacks))
-    for path in graphs:
-        text = path.read_text()
-        for title, label in _NODE.findall(text):
-            frame = _FRAME.search(label)
-            if frame:
-                calls.frames[title] = None if frame.group(2) == "dynamic" else int(frame.group(1))
-        for caller, callee in _EDGE.findall(text):
-            calls.callees.setdefault(caller, set()).add(callee)
-    return calls.depth(root, ()) if root in calls.frames else None
+    def _swept(self, start: int, end: int) -> _Function:
+        """The function gone through from its first instruction to its last, until depths no longer change."""
+        sweep = _Sweep(start, end)
+        for _ in range(4):
+            before = dict(sweep.depths)
+            sweep.found = _Function()
+            self._sweep(sweep)
+            if sweep.depths == before:
+                return sweep.found
+        return _Function(own=None)
+
+    def _sweep(self, sweep: _Sweep) -> None:
+        code = self.elf.bytes_at(sweep.start, sweep.end - sweep.start)
+        at, depth, skipped = sweep.start, 0, 0
+        deepest = 0
+        is_reached = True
+        while at < sweep.end:
+            if (after := self.elf.data_until(at, sweep.start)) is not None:  # constants and tables among the code
+                at, is_reached = max(after, at + 2), False
+                continue
+            if not is_reached:
+                depth = sweep.depths.get(at, deepest)
+            depth = max(depth, sweep.depths.get(at, 0))
+            step = self.decode(code, at - sweep.start, at)
+            may_skip, skipped = skipped > 0, max(skipped - 1, step.conditional)
+            push = sweep.push(step)
+            if push is None:
+                sweep.found.own = None
+                return
+            deeper = max(depth, depth + push)
+            deepest = max(deepest, deeper)
+            self._note(sweep, step, depth if step.flow is Flow.RETURN else deeper)
+            # What may be skipped counts where it pushes, and not where it pops.
+            depth = deeper if may_skip else max(0, depth + push)
+            is_reached = may_skip or step.flow in (Flow.NEXT, Flow.BRANCH, Flow.CALL)
+            at += step.size
+            if step.flow is Flow.CALL and at >= sweep.end:
+                is_reached = False  # it does not come back
+        if is_reached and sweep.end in self.ends:
+            sweep.found.call(sweep.end, depth)  # one that goes on as the next
+        sweep.found.own = deepest
+
+    def _note(self, sweep: _Sweep, step: Instruction, depth: int) -> None:
+        target = sweep.target(step)
+        if step.flow in (Flow.BRANCH, Flow.JUMP) and target is not None and sweep.start <= target < sweep.end:
+            sweep.depths[target] = max(depth, sweep.depths.get(target, 0))
+        elif step.flow in (Flow.BRANCH, Flow.JUMP, Flow.CALL) and target is not None:
+            sweep.found.call(self._function(target), depth)
+        elif step.flow is Flow.CALL:
+            sweep.found.point(depth)
+        elif step.flow is Flow.JUMP and not depth and sweep.may_leave(step):
+            sweep.found.jumps = True
+
+    def _function(self, address: int) -> int:
+        """The function that holds an address."""
+        if address in self.ends:
+            return address
+        return next((start for start, end in self.ends.items() if start <= address < end), address)
+
+
+@dataclass
+class _Sweep:
+    """One function while it is gone through."""
+
+    start: int
+    end: int
+    depths: dict[int, int] = field(default_factory=dict)  # at targets of branches
+    registers: dict[int, tuple[int, int]] = field(default_factory=dict)  # known values, and when they were set
+    popped: dict[int, int] = field(default_factory=dict)  # registers, and when they were taken from the stack
+    count: int = 0
+    found: _Function = field(default_factory=_Function)
+
+    def push(self, step: Instruction) -> int | None:
+        """Bytes that the stack pointer goes down by; None where nobody knows."""
+        self.count += 1
+        if step.sets is not None:
+            base = self.registers.get(step.adds_to, (0, 0))[0] if step.adds_to is not None else 0
+            value = (base + step.value) & 0xFFFFFFFF
+            self.registers[step.sets] = value, self.count
+            self.found.constants.add(value)
+        self.popped.update({register: self.count for register in range(16) if step.pops >> register & 1})
+        if step.push_by is None:
+            return step.push
+        value, since = self.registers.get(step.push_by, (0, -FRESH))
+        if self.count - since > FRESH:
+            return None
+        down = -value if step.push_up else value
+        return (down + (1 << 31)) % (1 << 32) - (1 << 31)
+
+    def may_leave(self, step: Instruction) -> bool:
+        """Whether a jump may go to another function, and not back to where the caller's address was kept."""
+        return step.through is not None and self.count - self.popped.get(step.through, -FRESH) > FRESH
+
+    def target(self, step: Instruction) -> int | None:
+        """Where a branch or a call goes, by its own word or by that of a register that was just set."""
+        if step.target is not None or step.adds_to is None or step.sets is not None:
+            return step.target
+        value, since = self.registers.get(step.adds_to, (0, -1))
+        return (value + step.value) & 0xFFFFFFFE if self.count - since == 1 else None
+
+
+@dataclass
+class _Walk:
+    """The longest chain of calls."""
+
+    program: _Program
+    given: Collection[int]
+    reached: dict[int, set[int]] = field(default_factory=dict)
+    known: dict[int, int | None] = field(default_factory=dict)  # of functions that call by name alone
+
+    def depth(self, address: int, above: tuple[int, ...]) -> int | None:
+        """Bytes that a call takes, or None; `above` are the functions on the way to it."""
+        if address in above:
+            return None
+        if address not in self.program.functions:
+            return None
+        if address not in self.known:
+            found = self._depth(address, above)
+            if any(self.program.functions[name].has_pointers for name in self._reachable(address)):
+                return found  # depends on who is running
+            self.known[address] = found
+        return self.known[address]
+
+    def _depth(self, address: int, above: tuple[int, ...]) -> int | None:
+        function = self.program.functions[address]
+        if function.own is None:
+            return None
+        found = [function.own]
+        onwards = (*above, address)
+        for callee, at in function.calls.items():
+            below = self.depth(callee, onwards)
+            if below is None:
+                return None
+            found.append(at + below)
+        if function.has_pointers:
+            below = self._by_pointer(address, onwards)
+            if below is None:
+                return None
+            found.append((function.by_pointer or 0) + below)
+        return max(found)
+
+    def _by_pointer(self, address: int, above: tuple[int, ...]) -> int | None:
+        """A pointer leads to a function whose address somebody has, and which calls none of those that are running."""
+        running = set(above)
+        candidates = [start for start in self.program.pointed_at if not self._reachable(start) & running]
+        if address in self.program.callbacks:
+            candidates += self.given
+        elif not candidates and self.program.functions[address].by_pointer is not None:
+            return None  # nobody knows where to
+        depths = [self.depth(start, above) for start in candidates]
+        return None if None in depths else max((depth for depth in depths if depth is not None), default=0)
+
+    def _reachable(self, address: int) -> set[int]:
+        """The function and all that it calls by name."""
+        if address not in self.reached:
+            found, rest = {address}, [address]
+            while rest:
+                new = {callee for callee in self.program.functions[rest.pop()].calls if callee not in found}
+                new &= self.program.functions.keys()
+                found |= new
+                rest += new
+            self.reached[address] = found & self.program.functions.keys()
+        return self.reached[address]
