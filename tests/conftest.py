@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +19,24 @@ settings.load_profile("thorough" if os.environ.get("EDGEWRIGHT_THOROUGH") else "
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files anew: then read their diff")
+
+
+def pytest_configure() -> None:
+    """Where EDGEWRIGHT_PROGRAMS names a file, writes there which programs of the system the tests of a file start."""
+    record = os.environ.get("EDGEWRIGHT_PROGRAMS")
+    if record:
+        sys.addaudithook(lambda event, details: _record_program(Path(record), event, details))
+
+
+def _record_program(record: Path, event: str, details: tuple[Any, ...]) -> None:
+    current = os.environ.get("PYTEST_CURRENT_TEST")
+    if event != "subprocess.Popen" or not current:
+        return
+    program = os.fsdecode(details[0] or details[1][0])
+    name = Path(program).name
+    if program in (name, shutil.which(name)) and not name.startswith("python"):
+        with record.open("a") as file:
+            file.write(f"{current.split('::')[0]} {name}\n")
 
 
 def corpus() -> Path | None:

@@ -22,9 +22,11 @@ from edgewright.errors import EdgewrightError, InputError
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Quant, random_inputs
 from edgewright.network.kernels import execute
+from edgewright.network.kernels.contraction import contracted
 from edgewright.network.operators import Dense
 from edgewright.network.reference import compare
 from edgewright.tiling.by_hand import parse_tile, tile_way
+from tflite_cases import drawn
 from tools import on_board
 
 on_host = pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
@@ -290,3 +292,29 @@ def test_a_processor_that_the_emulator_lacks_is_a_note(model, monkeypatch):
     found = verify(library, model.SerializeToString(), count=1)
     assert found.verified and [check.where for check in found.checks] == ["this machine"]
     assert any("Unicorn has not the processor of mps3-an547; install QEMU" in note for note in found.notes)
+
+
+@on_host
+def test_a_runtime_that_contracts_on_this_processor_is_told_from_wrong_code(monkeypatch):
+    """As LiteRT does on Arm: the code follows x86-64, and what differs is named."""
+    content, network, values = drawn("resize_bilinear", "uint8", 23)
+    library = emit(make_plan(network, explain=False), TARGETS["host"], network)
+
+    class OnArm:
+        def run(self, inputs):
+            with contracted():
+                return execute(network, inputs)
+
+    monkeypatch.setattr("edgewright.emit.judge.reference", lambda *_: OnArm())
+    found = verify(library, content, [values], count=1)
+    assert found.verified and found.worst.difference == 0
+    layer = network.layers[0].name
+    assert f"LiteRT rounds otherwise on this processor, in layer '{layer}'; compared with x86-64" in found.notes
+
+    class Wrong:
+        def run(self, inputs):
+            return {name: value ^ 1 for name, value in execute(network, inputs).items()}
+
+    monkeypatch.setattr("edgewright.emit.judge.reference", lambda *_: Wrong())
+    with pytest.raises(EdgewrightError, match=r"verification failed: .* 1 step off \(0 allowed\)"):
+        verify(library, content, [values], count=1)

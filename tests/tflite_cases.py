@@ -5,12 +5,15 @@ Each function draws shapes, scales and attributes from `rng` and gives a model; 
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from edgewright.network import Network
+from edgewright.network.tflite import read_tflite
 from tflite_models import Array, Node, Spec, constant, model, options
 
 Rng = np.random.Generator
@@ -680,3 +683,15 @@ def random_value(rng: Rng, shape: tuple[int, ...], dtype: str, low: int | None =
     if len(every) > 256:
         return rng.choice(every, shape).astype(dtype)
     return np.resize(rng.permutation(every), shape).astype(dtype)  # none twice before all were drawn
+
+
+def drawn(name: str, dtype: str, seed: int) -> tuple[bytes, Network, dict[str, Array]]:
+    """A model of one operator, as read, and inputs for it."""
+    rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
+    content = CASES[name, dtype](rng, dtype)
+    network = read_tflite(content)
+    low = 0 if name == "rsqrt" and dtype == INT16 else None  # roots of negatives are undefined
+    values = {}
+    for tensor in (network.tensors[i] for i in network.inputs):
+        values[tensor.name] = random_value(rng, tensor.shape, tensor.dtype.value, low)
+    return content, network, values

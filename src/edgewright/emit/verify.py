@@ -74,7 +74,9 @@ def verify(
     given = [file_inputs(network, values) for values in inputs]
     given += [random_file_inputs(network, seed) for seed in range(count)]
     cases = [_Case(values, stored_inputs(network, values), truth.run(values), truth) for values in given]
-    figures = replace(predicted(library, board), reference=truth.name, missing=truth.missing, notes=truth.notes)
+    figures = replace(
+        predicted(library, board), reference=truth.name, missing=truth.missing, notes=tuple(truth.notes)
+    )
     figures = _with_native(figures, library, cases)
     figures = _with_layers(_with_board(figures, library, cases, board), cases)
     return _noted(_accepted(figures), *library.plan.notes)

@@ -10,6 +10,7 @@ from ..operators import Activation, BatchNorm, Binary, BinaryKind, Cast, PRelu
 from ..region import Region
 from ..tensor import Array, Tensor
 from .activations import activate
+from .casts import converted
 from .operand import Operand
 
 
@@ -39,8 +40,7 @@ def binary(op: Binary, out: Region, operands: Sequence[Operand], result: Tensor)
 
 
 def cast(op: Cast, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    with np.errstate(invalid="ignore"):
-        return operands[0].data.astype(result.dtype.numpy)
+    return converted(operands[0].data, result.dtype)
 
 
 def _divide(a: Array, b: Array) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 from ..operators import Elu, Unary, UnaryKind
 from ..region import Region
 from ..tensor import Array, DType, Tensor
+from .contraction import multiply_add
 from .operand import Operand
 from .tflite_fixed import (
     divide_by_power,
@@ -122,9 +123,10 @@ def step_table(
     def stored(place: Array) -> Array:
         return function(place) * per_unit
 
-    start = low + i[:-1] * step
-    here, middle, after = stored(start), stored(start + step / work(2)), stored(low + i[1:] * step)
-    between = _round((after + _round(here)) / work(2))
+    start = multiply_add(i[:-1], step, low)
+    here, middle = stored(start), stored(start + step / work(2))
+    after = multiply_add(function(multiply_add(i[1:], step, low)), per_unit, _round(here))
+    between = _round(after / work(2))
     with np.errstate(invalid="ignore"):  # where the function overflows, the error in the middle is no number
         values = _round(here) - _round((between - _round(middle)) / work(2))
     table = np.append(values, _round(stored(np.array([high]))))

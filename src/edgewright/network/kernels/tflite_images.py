@@ -9,6 +9,7 @@ import numpy as np
 from ..operators import AvgPool2d, Concat, Coordinates, MaxPool2d, Pad, Resize, ResizeMode
 from ..region import Region
 from ..tensor import Array, DType, Tensor
+from .contraction import multiply_add
 from .operand import Operand
 from .pool import max_windows, sum_windows
 from .rearrange import padded
@@ -95,10 +96,9 @@ def _bilinear_float(op: Resize, out: Region, x: Operand) -> Array:
     def corner(rows: Array, cols: Array) -> Array:
         return values[:, (rows - x.origin[1])[:, None], (cols - x.origin[2])[None, :], :]
 
-    total = corner(y0, x0) * (one - dy) * (one - dx)
-    total = total + corner(y1, x0) * dy * (one - dx)
-    total = total + corner(y0, x1) * (one - dy) * dx
-    total = total + corner(y1, x1) * dy * dx
+    total = multiply_add(corner(y0, x0) * (one - dy), one - dx, corner(y1, x0) * dy * (one - dx))
+    total = multiply_add(corner(y0, x1) * (one - dy), dx, total)
+    total = multiply_add(corner(y1, x1) * dy, dx, total)
     return (total + np.float32(0.5)).astype(x.data.dtype)
 
 
@@ -107,7 +107,7 @@ def float_places(op: Resize, axis: int, out: Region, extent: int) -> tuple[Array
     index = np.arange(*out.bounds[1 + axis]).astype(np.float32)
     ratio, half = _float_scale(op, axis, extent), np.float32(0.5)
     is_half = op.coordinates is Coordinates.HALF_PIXEL
-    place = (index + half) * ratio - half if is_half else index * ratio
+    place = multiply_add(index + half, ratio, -half) if is_half else index * ratio
     low = np.maximum(np.floor(place), 0)
     high = np.minimum(np.ceil(place), extent - 1)
     return low.astype(np.intp), high.astype(np.intp), place - low

@@ -9,6 +9,7 @@ from math import inf
 import numpy as np
 import onnx
 
+from ..kernels.casts import converted
 from ..operators import (
     Binary,
     BinaryKind,
@@ -248,4 +249,4 @@ def _converted(x: Constant, dtype: DType, to: int) -> np.ndarray[tuple[int, ...]
     with np.errstate(invalid="ignore", over="ignore"):
         if to == onnx.TensorProto.FLOAT16:
             return x.data.astype(np.float16).astype(np.float32)
-        return x.data.astype(dtype.numpy)
+        return converted(x.data, dtype)

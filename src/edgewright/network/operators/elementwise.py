@@ -137,6 +137,6 @@ class Dequantize(Elementwise):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Elementwise):
-    """Inputs: x."""
+    """Inputs: x. What becomes of numbers that the type does not hold is said in `kernels/casts.py`."""
 
     dtype: DType
