@@ -291,9 +291,10 @@ def _is_stream(network: Network, stream: Stream) -> bool:
 def _is_image(network: Network, step: Step) -> bool:
     """Whether the step has rows and columns: of its output, or of what it sums up over both."""
     layer = network.by_name[step.layer]
-    given, made = (len(network.tensors[name].shape) for name in (layer.inputs[0], layer.output))
-    sums = step.share is not None and {ROWS, ROWS + 1} <= set(summed_axes(network, layer))
-    return given == 4 and (made == 4 or sums)
+    if len(network.tensors[layer.output].shape) == 4:
+        return True
+    given = len(network.tensors[layer.inputs[0]].shape)
+    return step.share is not None and given == 4 and {ROWS, ROWS + 1} <= set(summed_axes(network, layer))
 
 
 def _is_tiles(network: Network, tiles: Tiles, depth: int) -> bool:
@@ -305,7 +306,7 @@ def _is_tiles(network: Network, tiles: Tiles, depth: int) -> bool:
     steps = tiles.steps
     if len({step.layer for step in steps}) < len(steps) or any(step.sweep is Sweep.CHANNELS for step in steps):
         return False
-    if any(not -_rank(network, step) <= tiles.axis < _rank(network, step) for step in steps):
+    if not all(_has_axis(network, step, tiles.axis) for step in steps):
         return False
     tiling = Tiling(network, tiles)
     try:
@@ -314,9 +315,15 @@ def _is_tiles(network: Network, tiles: Tiles, depth: int) -> bool:
         return False
 
 
-def _rank(network: Network, step: Step) -> int:
+def _has_axis(network: Network, step: Step, axis: int) -> bool:
+    """Whether there is such an axis to cut: of the input where that is summed up along it, else of the output."""
     layer = network.by_name[step.layer]
-    return min(len(network.tensors[layer.output].shape), len(network.tensors[layer.inputs[0]].shape))
+    if step.share is not None:
+        rank = len(step.share.bounds)
+        if -rank <= axis < rank and axis % rank in summed_axes(network, layer):
+            return True
+    rank = len(network.tensors[layer.output].shape)
+    return -rank <= axis < rank
 
 
 def _are_sinks(item: Stream | Tiles) -> bool:

@@ -109,6 +109,8 @@ def _suits(network: Network, layer: Layer, source: str, partition: Partition, bl
 def _fans_out(network: Network, layer: Layer, source: str, parts: int) -> bool:
     """Whether every channel is computed from all that is read of the input."""
     shape = network.tensors[layer.output].shape
+    if not shape:
+        return False
     which, shapes = layer.inputs.index(source), network.shapes(layer)
     whole = Region.whole(shape)
     one = layer.op.needs(whole.with_axis(len(shape) - 1, (0, 1)), shapes)[which]
@@ -133,7 +135,7 @@ def _moves(network: Network, layer: Layer, source: str, axis: int, parts: int) -
 def channel_runs(network: Network, layer: Layer, source: str) -> tuple[int, int] | None:
     """(n, m): each n channels of the output are computed from their own m of the input; None where they mix."""
     shapes, out = network.shapes(layer), network.tensors[layer.output].shape
-    return _runs(layer.op, shapes, layer.inputs.index(source), out)
+    return _runs(layer.op, shapes, layer.inputs.index(source), out) if out else None
 
 
 @lru_cache(maxsize=4096)

@@ -43,7 +43,7 @@ def finished(facts: Facts, layer: Layer) -> tuple[str, Amounts]:
     y = facts.output(layer)
     is_product = isinstance(layer.op, Conv2d | Dense)
     how = f"outputs {facts.scaling(layer)}" if is_product and facts.is_small(layer) else "outputs"
-    return "finish" if is_product else "finish-mean", {"calls": 1, "pixels": y.size / y.shape[-1], how: y.size}
+    return "finish" if is_product else "finish-mean", {"calls": 1, "pixels": prod(y.shape[:-1]), how: y.size}
 
 
 def _by_pairs(part: Part, room: int) -> tuple[str, Amounts]:
@@ -62,7 +62,7 @@ def _by_pairs(part: Part, room: int) -> tuple[str, Amounts]:
 
 
 def _mean(read: Region) -> Amounts:
-    lines, (pixels, channels) = prod(read.shape[:-2]), read.shape[-2:]
+    lines, (pixels, channels) = prod(read.shape[:-2]), (1, *read.shape)[-2:]
     fours, rest = divmod(channels, 4)
     return {
         "calls": 1,

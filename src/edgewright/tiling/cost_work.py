@@ -127,7 +127,7 @@ def _plain(facts: Facts, layer: Layer, region: Region, setting: Setting) -> Work
     amounts = {
         "calls": 1,
         "lines": lines,
-        "pieces": lines if region.shape[-1] < facts.output(layer).shape[-1] else 0,
+        "pieces": lines if region.shape[-1:] < facts.output(layer).shape[-1:] else 0,
         "outputs": region.size,
         "shared": region.size if setting.is_shared else 0,
         "bent": region.size if setting.is_bent else 0,

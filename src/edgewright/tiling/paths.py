@@ -115,7 +115,7 @@ def proposals(network: Network, buffer: str, methods: Collection[str] = tuple(Me
     wanted = known_methods(methods)
     shape = network.tensors[buffer].shape
     cuts: list[tuple[tuple[int, int], ...]] = []
-    if Method.FDT in wanted:
+    if Method.FDT in wanted and shape:
         cuts += [((CHANNELS, n),) for n in _counts(shape[-1], MOST_PARTS)]
     if Method.FFMT in wanted and len(shape) == 4:
         cuts += [((axis, n),) for axis in (ROWS, COLUMNS) for n in _counts(shape[axis], MOST_PARTS)]

@@ -122,18 +122,19 @@ class ConvTranspose2d(Operator):
     def macs(self, out: Region, shapes: Sequence[Shape]) -> int:
         """Taps that meet an input, summed over the region: a separable count."""
         x, w = shapes[0], shapes[1]
-        taps = [
-            sum(
-                1
-                for o in range(*out.bounds[1 + i])
-                for k in range(w[1 + i])
-                if (o + self.pads[i] - k * self.dilation[i]) % self.stride[i] == 0
-                and 0 <= (o + self.pads[i] - k * self.dilation[i]) // self.stride[i] < x[1 + i]
-            )
-            for i in range(2)
-        ]
+        taps = [self._taps(i, out.bounds[1 + i], x[1 + i], w[1 + i]) for i in range(2)]
         batch, channels = out.shape[0], out.shape[3]
         return batch * taps[0] * taps[1] * channels * w[3]
+
+    def _taps(self, i: int, out: Interval, size: int, kernel: int) -> int:
+        """Pairs of an input and a tap that meet in `out`: o = input * stride + tap * dilation - pad, along one axis."""
+        inputs, taps = (size, self.stride[i]), (kernel, self.dilation[i])
+        (few, long), (many, short) = sorted((inputs, taps))
+        total = 0
+        for index in range(few):
+            start, stop = (bound + self.pads[i] - index * long for bound in out)
+            total += max(0, min(many, -(-stop // short)) - max(0, -(-start // short)))
+        return total
 
 
 @dataclass(frozen=True, slots=True)
