@@ -42,6 +42,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/phases.py
 	$(BIN)/python benchmarks/dataflow.py
 	$(BIN)/python benchmarks/tiling.py
+	$(BIN)/python benchmarks/slowdown.py
 	$(BIN)/python benchmarks/cost_model.py
 	$(BIN)/python benchmarks/hal.py
 	$(BIN)/python benchmarks/hal_random.py

@@ -20,6 +20,7 @@ from edgewright.network.operators import (
     Conv2d,
     Dense,
     Dequantize,
+    Gather,
     MaxPool2d,
     Pad,
     Quantize,
@@ -229,6 +230,23 @@ def broad(g: Grower) -> list[str]:
     return [head(g, x)]
 
 
+def lookups(g: Grower) -> list[str]:
+    """Words looked up in a table, their mean, dense layers."""
+    count, width = g.pick(32, 64, 100), g.pick(8, 12, 16)
+    ids = g.builder.input("ids", (1, count), DType.INT32)
+    rows = g.rng.standard_normal((200, width))
+    fmt = g.format(1 / 32, True)
+    if g.form == "float":
+        table = g.builder.constant("table", rows.astype(np.float32))
+    else:
+        low = 128 if g.form == "uint8" else 0
+        stored = np.clip(np.rint(rows * 32) + low, low - 128, low + 127).astype(fmt["dtype"].numpy)
+        table = g.builder.constant("table", stored, fmt["quant"])
+    x = g.builder.layer(Gather(), [table, ids], "words", **fmt)
+    x = g.layer(Reduce((1,), keep=False, kind=ReduceKind.MEAN), x)
+    return [g.dense(g.dense(x, g.pick(8, 16)), 4, None)]
+
+
 def denses(g: Grower) -> list[str]:
     x = g.builder.input("x", (1, g.pick(64, 130, 300)), g.dtype, g.format(1 / 32, True).get("quant"))
     for out in (g.pick(64, 128), g.pick(16, 33, 50), g.pick(8, 5, 7), g.pick(64, 100), 10):
@@ -286,7 +304,7 @@ def from_reals(g: Grower) -> list[str]:
 
 
 SHAPES: tuple[Callable[[Grower], list[str]], ...] = (
-    mobile, inverted, residual, windows, separable, denses, pools, from_reals, deep, thin, broad,
+    mobile, inverted, residual, windows, separable, denses, pools, from_reals, deep, thin, broad, lookups,
 )  # fmt: skip
 
 

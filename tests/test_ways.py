@@ -42,7 +42,11 @@ def ways(draw: st.DrawFn, network: Network) -> Way:
         shapes.append(network.tensors[last.inputs[0]].shape)  # for sums over what it reads
     shape = draw(st.sampled_from(shapes))
     assume(all(axis < len(shape) for axis in axes))
-    return Way(layers, tuple((axis, draw(ends(shape[axis]))) for axis in axes), by_rows)
+    tiles = tuple((axis, draw(ends(shape[axis]))) for axis in axes)
+    some = st.dictionaries(st.sampled_from(layers), st.integers(1, 4), max_size=3)
+    rows = tuple(draw(some).items()) if by_rows else ()  # in a step
+    widths = tuple(draw(some).items()) if by_rows and not tiles else ()
+    return Way(layers, tiles, by_rows, rows, widths)
 
 
 def tilings(made: Plan) -> Sequence[Tiles]:

@@ -13,6 +13,7 @@ from ..program import Plan
 from ..tiling.cost import Estimate
 from ..tiling.cost_model import stand_in
 from ..tiling.search import Found, Trade
+from ..tiling.timing import CAUTION
 from .common import shown
 from .estimates import estimate_words, estimated
 from .stretches import how
@@ -99,7 +100,8 @@ def _work(plan: Plan) -> str:
 def trades_table(found: Found, core: str | None, most: int = 3) -> Table:
     """What the last bytes cost: plans with some more and some less RAM, and the limit that gives each of the latter."""
     chosen = found.plan.peak_bytes
-    above = [trade for trade in found.trades if trade.peak_bytes > chosen]
+    whole = found.whole.peak_bytes if found.whole else chosen
+    above = [trade for trade in found.trades if chosen < trade.peak_bytes <= whole]
     below = [trade for trade in found.trades if trade.peak_bytes < chosen]
     here = [trade for trade in found.trades if trade.peak_bytes == chosen]
     table = Table(title=f"what the last bytes cost, as estimated for {stand_in(core).name}", title_justify="left")
@@ -119,7 +121,7 @@ def trades_table(found: Found, core: str | None, most: int = 3) -> Table:
 
 
 def _limit(trade: Trade) -> str:
-    return f"--max-slowdown {ceil(100 * trade.slowdown + 0.5)}%"
+    return f"--max-slowdown {ceil(100 * trade.slowdown / CAUTION)}%"
 
 
 def _spread(trades: Sequence[Trade], most: int) -> list[Trade]:

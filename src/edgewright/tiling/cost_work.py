@@ -89,6 +89,7 @@ def _real(facts: Facts, layer: Layer, region: Region, setting: Setting) -> Work:
         "runs": pixels * blocks * runs,
         "macs": macs,
         "bent": macs if setting.is_bent else 0,
+        "bent runs": pixels * blocks * runs if setting.is_bent else 0,
         "taps": pixels * channels * prod(shapes[1][1:3]) if groups > 1 else 0,
         scaled: region.size,
     }

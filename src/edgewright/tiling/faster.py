@@ -60,18 +60,22 @@ def hastened(maker: Maker, choice: Choice, budget: float, below: int) -> Candida
 
     None where no change that was tried does.
     """
+    found = fastest(maker, choice, budget, below)
+    return found if found.cost <= budget and found.peak < below else None
+
+
+def fastest(maker: Maker, choice: Choice, budget: float, below: int) -> Candidate:
+    """The choice with changes that make it faster, as long as it is beyond the budget and there is RAM for more."""
     at = Candidate(choice, maker.made(choice))
     for _ in range(MOST_ROUNDS):
-        if at.peak >= below:
-            return None
-        if at.cost <= budget:
-            return at
+        if at.peak >= below or at.cost <= budget:
+            break
         tried = [found for found in _tried(maker, at) if found.peak < below and found.cost < at.cost]
         if not tried:
-            return None
+            break
         within = [found for found in tried if found.cost <= budget]
         at = min(within, key=lambda c: (c.peak, c.cost)) if within else min(tried, key=lambda c: _worth(c, at))
-    return at if at.cost <= budget and at.peak < below else None
+    return at
 
 
 def _worth(found: Candidate, before: Candidate) -> float:

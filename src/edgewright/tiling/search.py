@@ -16,6 +16,7 @@ from .. import words
 from ..emit.target import Target
 from ..errors import Infeasible
 from ..memory import plan as make_plan
+from ..memory.bounds import least_bound
 from ..memory.fullest import dominating
 from ..memory.planner import alignment_of
 from ..memory.pulled import pullable
@@ -24,7 +25,7 @@ from ..platform import Board, boards_with
 from ..program import Plan
 from ..program.weightless import without_weights
 from .choice import Choice, Maker
-from .faster import Candidate, hastened
+from .faster import Candidate, fastest, hastened
 from .interrupts import interrupted, is_interrupted
 from .prices import Prices
 from .routes import Route, Routes
@@ -176,6 +177,11 @@ class Search:
         macs = self.limits.macs(self.network)
         return Routes(self.network, self.maker.techniques, self._unit, prices, room, macs)
 
+    @cached_property
+    def bound(self) -> int:
+        """Bytes that no plan can do without, in whatever parts."""
+        return least_bound(self.network, self.maker.techniques, self._unit)
+
     @property
     def budget(self) -> float:
         """Instructions that a plan may take."""
@@ -205,9 +211,8 @@ class Search:
                 best = found
         except KeyboardInterrupt:
             return self._found(interrupted(best.plan))
-        bound = self.by_rows.plan.bound_bytes  # whole layers can do without less
-        searched = 0 if best.peak <= bound else self.routes.priced
-        return self._found(replace(best.plan, bound_bytes=min(bound, best.peak), searched=searched))
+        searched = 0 if best.peak <= self.bound else self.routes.priced
+        return self._found(replace(best.plan, bound_bytes=min(self.bound, best.peak), searched=searched))
 
     def _found(self, plan: Plan) -> Found:
         """The plan among all that were laid out."""
@@ -225,7 +230,7 @@ class Search:
         for found in (self.least_whole, self.by_rows):
             if self.allows(found) and found.peak < best.peak:
                 yield (best := found)
-        if best.peak <= self.by_rows.plan.bound_bytes:
+        if best.peak <= self.bound:
             return
         for route in self._promising():
             if route.peak >= best.peak:
@@ -264,7 +269,7 @@ class Search:
             if route is None:
                 return
             found = self.candidate(route)
-            yield self._within(self._explained(found), ram)
+            yield self._explained(self._within(found, ram))
             limit = min(limit, route.peak) - max(1, found.peak - ram)
 
     def _within(self, found: Candidate, ram: int) -> Candidate:
@@ -272,7 +277,7 @@ class Search:
         budget = within(self.whole.cost, SLOWDOWN)
         if found.cost <= budget or found.peak > ram:
             return found
-        return hastened(self.maker, found.choice, budget, ram + 1) or found
+        return fastest(self.maker, found.choice, budget, ram + 1)
 
     def candidate(self, route: Route) -> Candidate:
         choice = self.routes.choice(route)
