@@ -19,6 +19,9 @@ from .network.operators import (
     ConvTranspose2d,
     Dense,
     DepthToSpace,
+    DynamicProduct,
+    DynamicQuantize,
+    DynamicRange,
     Gather,
     L2Normalize,
     LogSoftmax,
@@ -115,6 +118,10 @@ def _operator(op: Op, shapes: Sequence[Shape]) -> str:
             return f"{name} {_window(op.kernel, op.stride, op.dilation)}"
         case Dense():
             return f"Dense {shapes[0][-1]} → {shapes[1][0]}"
+        case DynamicProduct(product=product):
+            return f"dynamic {operator(product, shapes)}"
+        case DynamicQuantize() | DynamicRange():
+            return "dynamic quantise" if isinstance(op, DynamicQuantize) else "dynamic range"
         case MatMul():
             flags = "".join(" Aᵀ" * op.transpose_a + " Bᵀ" * op.transpose_b)
             return f"MatMul {shape(shapes[0])} · {shape(shapes[1])}{flags}"

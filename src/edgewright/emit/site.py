@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..network import Arithmetic, Layer, Network, Shape, Tensor
-from ..network.operators import Op
+from ..network.operators import DynamicProduct, Op
 from ..program import Sweep
 from .constants import Constants
 from .options import Options
@@ -52,6 +52,7 @@ class Site:
     )  # (C expression of type uint8_t *, bytes): free memory during this stage, 8-aligned
     plane: str | None  # sweep CHANNELS: the scratch of one channel plane (uint8_t *) that the plan reserves
     is_whole: bool  # the region is the whole output
+    dynamic: DynamicProduct | None = None  # the operator is its product, of numbers stored as they came
     share: tuple[tuple[Expr, Expr], ...] | None = None  # part of input 0 that is added to running sums
     sums: str | None = (
         None  # C of those sums (int32_t *, or float *: the output), in the order of the whole output

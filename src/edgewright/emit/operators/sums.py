@@ -11,7 +11,7 @@ from ...network import Arithmetic, Array, DType, Region
 from ...network.kernels import Operand
 from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_scales import activation_range, channel_multipliers, channel_scales, scale
-from ...network.operators import Activation, Clamp, Dense, MatMul
+from ...network.operators import Activation, Clamp, Dense, DynamicProduct, MatMul
 from ..options import Rounding
 from ..place import Place
 from ..site import Site
@@ -49,6 +49,8 @@ class Sums:
 def sums_of(site: Site) -> Sums | None:
     """How the layer's products are summed and stored; None where its arithmetic has no such layer."""
     x, w = site.inputs[0].tensor, site.inputs[1].tensor
+    if site.dynamic is not None:
+        return _dynamic(site, site.dynamic)
     if not site.is_quantised:
         return _real(site) if site.result.dtype.is_float else _plain(site)
     if site.arithmetic is Arithmetic.TFLITE:
@@ -71,6 +73,26 @@ def _real(site: Site) -> Sums:
         right=lambda e, _: widened(site, site.inputs[1].tensor, e),
         start=lambda ch: widened(site, bias.tensor, f"{bias.pointer}[{ch}]") if bias else "0.0f",
         store=lambda s, _: narrowed(site, activated(site, activation_of(site), s)),
+    )
+
+
+def _dynamic(site: Site, op: DynamicProduct) -> Sums:
+    """`scale` and `zero` are those of the item at hand."""
+    scales, bias = site.place(2), site.place(3)
+    taps = site.inputs[1].tensor.size // max(1, site.inputs[1].tensor.shape[0])
+
+    def store(total: str, ch: Expr) -> str:
+        factor = f"{scales.pointer}[{ch}]"
+        scaled = f"(float){total} * {factor} * scale" if op.in_turn else f"(float){total} * (scale * {factor})"
+        return narrowed(site, activated(site, activation_of(site), f"{scaled} + {bias.pointer}[{ch}]"))
+
+    return Sums(
+        ctype="int32_t" if taps * 255 * 128 < 1 << 31 else "int64_t",
+        weights=site.place(1),
+        left=lambda e, _: f"({e} - zero)" if op.asymmetric else e,
+        right=lambda e, _: e,
+        start=lambda ch: "0",
+        store=store,
     )
 
 

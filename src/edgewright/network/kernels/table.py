@@ -17,6 +17,9 @@ from ..operators import (
     Dense,
     DepthToSpace,
     Dequantize,
+    DynamicProduct,
+    DynamicQuantize,
+    DynamicRange,
     Elu,
     Expand,
     Gather,
@@ -40,7 +43,7 @@ from ..operators import (
     Transpose,
     Unary,
 )
-from . import elementwise, linear, normalise, pool, rearrange, reduce, resize, scales
+from . import dynamic, elementwise, linear, normalise, pool, rearrange, reduce, resize, scales
 from .operand import Kernel
 
 KERNELS: Mapping[type, Kernel] = {
@@ -49,6 +52,7 @@ KERNELS: Mapping[type, Kernel] = {
     ConvTranspose2d: linear.conv_transpose2d,
     Dense: linear.dense,
     MatMul: linear.matmul,
+    DynamicProduct: dynamic.dynamic_product,
     MaxPool2d: pool.max_pool2d,
     AvgPool2d: pool.avg_pool2d,
     # element by element
@@ -63,6 +67,8 @@ KERNELS: Mapping[type, Kernel] = {
     Cast: elementwise.cast,
     Quantize: scales.quantize,
     Dequantize: scales.dequantize,
+    DynamicRange: dynamic.dynamic_range,
+    DynamicQuantize: dynamic.dynamic_quantize,
     # along an axis
     Softmax: normalise.softmax,
     LogSoftmax: normalise.log_softmax,

@@ -17,6 +17,9 @@ from ..operators import (
     Dense,
     DepthToSpace,
     Dequantize,
+    DynamicProduct,
+    DynamicQuantize,
+    DynamicRange,
     Elu,
     Expand,
     Gather,
@@ -40,7 +43,7 @@ from ..operators import (
     Transpose,
     Unary,
 )
-from . import elementwise, rearrange, windows
+from . import dynamic, elementwise, rearrange, windows
 
 NCHW = (0, 3, 1, 2)
 IMAGES = (AvgPool2d, BatchNorm, Conv2d, ConvTranspose2d, DepthToSpace, Lrn, MaxPool2d, Resize, SpaceToDepth)
@@ -53,6 +56,7 @@ WRITERS: Mapping[type, Callable[..., str]] = {
     AvgPool2d: windows.avg_pool,
     Dense: windows.dense,
     MatMul: windows.matmul,
+    DynamicProduct: dynamic.dynamic_product,
     # element by element
     Clamp: elementwise.activation,
     LeakyRelu: elementwise.activation,
@@ -65,6 +69,8 @@ WRITERS: Mapping[type, Callable[..., str]] = {
     Cast: elementwise.cast,
     Quantize: elementwise.passed,
     Dequantize: elementwise.passed,
+    DynamicRange: dynamic.dynamic_range,
+    DynamicQuantize: dynamic.dynamic_quantize,
     # along an axis
     Softmax: rearrange.softmax,
     LogSoftmax: rearrange.log_softmax,

@@ -1,6 +1,7 @@
 """The operators: one frozen class each. `Op` is the closed set, so that a test can ask every one for its kernel."""
 
 from .base import Grain, Operator
+from .dynamic import DynamicProduct, DynamicQuantize, DynamicRange
 from .elementwise import (
     Activation,
     BatchNorm,
@@ -53,6 +54,9 @@ Op = (
     | Dense
     | DepthToSpace
     | Dequantize
+    | DynamicProduct
+    | DynamicQuantize
+    | DynamicRange
     | Elu
     | Expand
     | Gather
@@ -93,6 +97,9 @@ __all__ = [
     "Dense",
     "DepthToSpace",
     "Dequantize",
+    "DynamicProduct",
+    "DynamicQuantize",
+    "DynamicRange",
     "Elementwise",
     "Elu",
     "Expand",

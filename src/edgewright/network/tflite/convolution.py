@@ -10,7 +10,19 @@ import numpy as np
 import tflite
 
 from ...errors import ModelError, Unsupported
-from ..operators import AvgPool2d, Conv2d, ConvTranspose2d, Dense, MaxPool2d, Pads, Pair, Reshape
+from ..operators import (
+    AvgPool2d,
+    Conv2d,
+    ConvTranspose2d,
+    Dense,
+    DynamicProduct,
+    DynamicQuantize,
+    DynamicRange,
+    MaxPool2d,
+    Pads,
+    Pair,
+    Reshape,
+)
 from ..tensor import Array, DType, Quant
 from .reading import LayerReading
 
@@ -31,22 +43,44 @@ class _Spread:
     margins: Pads  # added around the image, less what is cropped from the result
 
 
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """The constants of a product, and the scales of weights that stay stored beside real activations."""
+
+    names: list[str]
+    scales: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """How a kernel stores real activations when weights are stored (see `DynamicProduct`)."""
+
+    asymmetric: bool
+    in_turn: bool = False
+
+
 def conv(layer: LayerReading, spread: _Spread | None = None) -> None:
     weights = _weights(layer, "conv", axis=0)
-    shape, depth = layer.reading.builder.shape(weights[0]), _image(layer)[3]
+    shape, depth = layer.reading.builder.shape(weights.names[0]), _image(layer)[3]
     if depth % shape[3]:
         raise ModelError(f"layer '{layer.label}': {depth} channels do not divide into groups of {shape[3]}")
-    _emit_conv(layer, layer.options(tflite.Conv2DOptions), weights, depth // shape[3], spread)
+    # LiteRT tells channels apart only where their scales differ, or where there are groups.
+    scales = set(weights.scales)
+    stored = _Stored(asymmetric=len(scales) > 1 or depth != shape[3], in_turn=len(scales) > 1 or depth != shape[3])
+    _emit_conv(layer, layer.options(tflite.Conv2DOptions), weights, depth // shape[3], spread, stored)
 
 
 def depthwise_conv(layer: LayerReading, spread: _Spread | None = None) -> None:
     """Weights (1, kh, kw, O) become (O, kh, kw, 1), a view; O may be a multiple of the channels."""
     weights = _weights(layer, "depthwise", axis=3)
-    _emit_conv(layer, layer.options(tflite.DepthwiseConv2DOptions), weights, _image(layer)[3], spread)
+    stored = _Stored(asymmetric=True)
+    _emit_conv(layer, layer.options(tflite.DepthwiseConv2DOptions), weights, _image(layer)[3], spread, stored)
 
 
-def _emit_conv(layer: LayerReading, options: Any, weights: list[str], groups: int, spread: _Spread | None) -> None:
-    _, kh, kw, _ = layer.reading.builder.shape(weights[0])
+def _emit_conv(
+    layer: LayerReading, options: Any, weights: _Weights, groups: int, spread: _Spread | None, stored: _Stored
+) -> None:
+    _, kh, kw, _ = layer.reading.builder.shape(weights.names[0])
     image = _image(layer)
     stride = _positive(layer, (options.StrideH(), options.StrideW()), "stride")
     dilation = _positive(layer, (options.DilationHFactor(), options.DilationWFactor()), "dilation")
@@ -62,7 +96,33 @@ def _emit_conv(layer: LayerReading, options: Any, weights: list[str], groups: in
     else:
         raise Unsupported("a convolution with strides stands between SPACE_TO_BATCH_ND and its inverse")
     activation = layer.fused(options.FusedActivationFunction())
-    layer.emit(Conv2d(stride, dilation, pads, groups, activation), [layer.input(), *weights])
+    if spread is not None and weights.scales:
+        raise Unsupported("an image that is stored as it comes stands between SPACE_TO_BATCH_ND and its inverse")
+    _emit_product(layer, Conv2d(stride, dilation, pads, groups, activation), layer.input(), weights, stored)
+
+
+def _emit_product(
+    layer: LayerReading, op: Conv2d | ConvTranspose2d | Dense, x: str, weights: _Weights, stored: _Stored
+) -> None:
+    """The layer; where weights are stored and x is real, as LiteRT's hybrid kernels have it: x is stored first."""
+    reading = layer.reading
+    if not weights.scales:
+        layer.emit(op, [x, *weights.names])
+        return
+    shape = reading.builder.shape(x)
+    lead = len(shape) - 1 if isinstance(op, Dense) else 1
+    key = (x, lead, stored.asymmetric)
+    if key not in reading.dynamic:
+        found = layer.inner(DynamicRange(lead, stored.asymmetric), [x], "range", DType.FLOAT32, None)
+        small = layer.inner(DynamicQuantize(stored.asymmetric), [x, found], "stored", DType.INT8, None)
+        reading.dynamic[key] = (small, found)
+    small, found = reading.dynamic[key]
+    w, *bias = weights.names
+    channels = reading.builder.shape(w)[0]
+    scales = np.broadcast_to(np.array(weights.scales, np.float32), (channels,))
+    scale = layer.constant("scale", np.ascontiguousarray(scales))
+    added = bias[0] if bias else layer.constant("bias", np.zeros(channels, np.float32))
+    layer.emit(DynamicProduct(op, stored.asymmetric, stored.in_turn), [small, w, scale, added, found])
 
 
 def space_to_batch(layer: LayerReading) -> None:
@@ -103,7 +163,7 @@ def transpose_conv(layer: LayerReading) -> None:
     options = layer.options(tflite.TransposeConvOptions)
     size = layer.integers(0, "output shape")
     weights = _weights(layer, "conv", axis=0, x=2, bias=3)
-    w, x = layer.reading.builder.shape(weights[0]), _image(layer, 2)
+    w, x = layer.reading.builder.shape(weights.names[0]), _image(layer, 2)
     if len(size) != 4:
         raise ModelError(f"layer '{layer.label}': the output shape {size} is no image")
     stride = _positive(layer, (options.StrideH(), options.StrideW()), "stride")
@@ -113,7 +173,7 @@ def transpose_conv(layer: LayerReading) -> None:
     pads = (first[0], first[1], max(0, rest[0]), max(0, rest[1]))
     extra = (max(0, -rest[0]), max(0, -rest[1]))
     op = ConvTranspose2d(stride, (1, 1), pads, extra, 1, layer.fused(options.FusedActivationFunction()))
-    layer.emit(op, [layer.input(2), *weights])
+    _emit_product(layer, op, layer.input(2), weights, _Stored(asymmetric=True, in_turn=True))
 
 
 def fully_connected(layer: LayerReading) -> None:
@@ -121,14 +181,15 @@ def fully_connected(layer: LayerReading) -> None:
     if options.WeightsFormat() != 0:
         raise Unsupported("the weights are shuffled")
     weights = _weights(layer, "dense", axis=0, rank=2)
-    depth = layer.reading.builder.shape(weights[0])[1]
+    depth = layer.reading.builder.shape(weights.names[0])[1]
     x, shape, tensor = layer.input(), layer.shape(), layer.tensor()
     if not options.KeepNumDims() and (len(shape) != 2 or shape[1] != depth):
         if prod(shape) % depth:
             raise ModelError(f"layer '{layer.label}': {shape} cannot be multiplied with {depth} weights a row")
         flat = Reshape((prod(shape) // depth, depth))
         x = layer.inner(flat, [x], "flat", tensor.dtype, tensor.quant)
-    layer.emit(Dense(layer.fused(options.FusedActivationFunction())), [x, *weights])
+    op = Dense(layer.fused(options.FusedActivationFunction()))
+    _emit_product(layer, op, x, weights, _Stored(asymmetric=bool(options.AsymmetricQuantizeInputs())))
 
 
 def average_pool(layer: LayerReading) -> None:
@@ -178,18 +239,25 @@ def _pads(padding: int, image: Pair, kernel: Pair, stride: Pair, dilation: Pair)
     return (before[0], before[1], after[0], after[1])
 
 
-def _weights(layer: LayerReading, how: str, axis: int, x: int = 0, bias: int = 2, rank: int = 4) -> list[str]:
+def _weights(layer: LayerReading, how: str, axis: int, x: int = 0, bias: int = 2, rank: int = 4) -> _Weights:
     """Weights (output channels first; along `axis` in the file) and the bias, after a check of all the types.
 
-    8-bit weights of a float layer are made real.
+    int8 weights of a float layer stay as they are, without their scales; uint8 ones are made real.
     """
     w, stored = layer.value(1, "weights"), layer.tensor(1)
     if w.ndim != rank or 0 in w.shape:
         raise ModelError(f"layer '{layer.label}': weights of shape {w.shape}, expected rank {rank}")
     source, result, quant = layer.tensor(x), layer.result(), stored.quant
-    if source.dtype is DType.FLOAT32 and quant is not None and stored.dtype in (DType.INT8, DType.UINT8):
+    scales: tuple[float, ...] = ()
+    if source.dtype is DType.FLOAT32 and quant is not None and stored.dtype is DType.INT8:
+        if any(quant.zero):
+            raise Unsupported("weights with a zero point meet real numbers")
+        if quant.is_per_channel and quant.axis != axis:
+            raise Unsupported(f"the weights are quantised along axis {quant.axis}")
+        scales, quant = quant.scale, None
+    elif source.dtype is DType.FLOAT32 and quant is not None and stored.dtype is DType.UINT8:
         w, quant = dequantized(w, quant), None
-    allowed = _TYPES.get((source.dtype, DType(w.dtype.name)))
+    allowed = _TYPES.get((source.dtype, DType.FLOAT32 if scales else DType(w.dtype.name)))
     if allowed is None or result.dtype is not source.dtype:
         raise Unsupported(f"{source.dtype.value} times {stored.dtype.value} gives {result.dtype.value}")
     if source.dtype is not DType.FLOAT32 and None in (source.quant, quant, result.quant):
@@ -210,7 +278,7 @@ def _weights(layer: LayerReading, how: str, axis: int, x: int = 0, bias: int = 2
         constants.append(
             layer.reading.derived(layer.index(bias), "bias", value.reshape(-1), layer.tensor(bias).quant)
         )
-    return constants
+    return _Weights(constants, scales)
 
 
 def dequantized(value: Array, quant: Quant) -> Array:

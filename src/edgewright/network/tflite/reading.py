@@ -40,6 +40,8 @@ class Reading:
         self.done: set[int] = set()  # operators read as part of another
         self.spread: dict[int, tuple[int, int]] = {}  # see `convolution.space_to_batch`
         self._derived: dict[tuple[int, str], str] = {}
+        # (tensor, leading axes, asymmetric) -> it stored in eight bits as it comes, and how: see `_emit_product`
+        self.dynamic: dict[tuple[str, int, bool], tuple[str, str]] = {}
         self.readers: dict[int, list[int]] = {}
         for index, operator in enumerate(file.operators):
             for tensor in dict.fromkeys(operator.inputs):

@@ -1,0 +1,81 @@
+"""Numbers stored in eight bits as they come, and their products, as LiteRT's hybrid kernels compute them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..operators import Conv2d, ConvTranspose2d, DynamicProduct, DynamicQuantize, DynamicRange
+from ..region import Region
+from ..tensor import Array, Tensor
+from .activations import activate
+from .operand import Operand
+from .products import dense_accumulate
+from .tflite_fixed import rounded
+from .windows import conv_accumulate, transpose_conv_accumulate, window_input
+
+
+def dynamic_range(op: DynamicRange, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    """Scale, inverse and zero point of every item."""
+    x = operands[0].data.astype(np.float32, copy=False)
+    axes = tuple(range(op.lead, x.ndim))
+    low, high = x.min(axis=axes), x.max(axis=axes)
+    found = _asymmetric(low, high) if op.asymmetric else _symmetric(low, high)
+    return np.stack(found, axis=-1)[..., slice(*out.bounds[-1])]
+
+
+def _symmetric(low: Array, high: Array) -> tuple[Array, ...]:
+    reach = np.maximum(np.abs(low), np.abs(high))
+    some = np.where(reach == 0, np.float32(1), reach)
+    scale = np.where(reach == 0, np.float32(1), some / np.float32(127))
+    return scale, np.float32(127) / some, np.zeros_like(scale)
+
+
+def _asymmetric(low: Array, high: Array) -> tuple[Array, ...]:
+    """The range is widened to hold 0; the zero point is that of the end at which it rounds less."""
+    low, high = np.minimum(low, np.float32(0)), np.maximum(high, np.float32(0))
+    nothing = low == high
+    step = np.where(nothing, 1.0, (high - low).astype(np.float64) / 255)
+    least, most = low.astype(np.float64) / step, high.astype(np.float64) / step
+    zero = rounded(np.where(128 + np.abs(least) < 127 + np.abs(most), -128 - least, 127 - most))
+    scale = step.astype(np.float32)
+    zero = np.where(nothing, 0.0, np.clip(zero, -128, 127)).astype(np.float32)
+    return scale, np.float32(1) / scale, zero
+
+
+def dynamic_quantize(op: DynamicQuantize, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x, found = operands
+    inverse, zero = (_along(found, which, x.data.ndim) for which in (1, 2))
+    with np.errstate(over="ignore"):
+        steps = rounded((x.data.astype(np.float32, copy=False) * inverse).astype(np.float64)) + zero
+    return np.clip(steps, -128 if op.asymmetric else -127, 127).astype(np.int8)
+
+
+def _along(found: Operand, which: int, rank: int) -> Array:
+    """One of the three numbers of each item, shaped to broadcast against a tensor of this rank."""
+    values = found.data[..., which]
+    return values.reshape(*values.shape, *(1,) * (rank - values.ndim))
+
+
+def dynamic_product(op: DynamicProduct, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x, w, scale, bias, found = operands
+    centred = x.data.astype(np.int16)
+    if op.asymmetric:
+        centred -= _along(found, 2, centred.ndim).astype(np.int16)
+    total = _sums(op, out, replace(x, data=centred), w, result).astype(np.float32)
+    mine = _along(found, 0, total.ndim)
+    scaled = total * scale.data * mine if op.in_turn else total * (mine * scale.data)
+    return activate(op.product.activation, scaled + bias.data)
+
+
+def _sums(op: DynamicProduct, out: Region, x: Operand, w: Operand, result: Tensor) -> Array:
+    match op.product:
+        case Conv2d():
+            image = window_input(op.product, out, x, 0, (w.shape[1], w.shape[2]))
+            return conv_accumulate(op.product, image, w.data, out, result.shape[3], np.int64)
+        case ConvTranspose2d():
+            return transpose_conv_accumulate(op.product, x, x.data, w.data, out, result.shape[3], np.int64)
+        case _:
+            return dense_accumulate(x.data, w.data, np.int64)

@@ -1,0 +1,147 @@
+"""Writers of numbers stored as they come, and of their products: spelled out, since ONNX's own round otherwise."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from onnx import TensorProto
+
+from ...errors import Unsupported
+from ..operators import (
+    Activation,
+    Clamp,
+    Conv2d,
+    ConvTranspose2d,
+    Dense,
+    DynamicProduct,
+    DynamicQuantize,
+    DynamicRange,
+)
+from .elementwise import activate
+from .node import Node
+
+
+def _float(node: Node, value: float) -> str:
+    return node.graph.constant(np.array(value, np.float32), f"{node.layer.name}_number")
+
+
+def _double(node: Node, value: float) -> str:
+    return node.graph.constant(np.array(value, np.float64), f"{node.layer.name}_number")
+
+
+def _away(node: Node, x: str) -> str:
+    """A double, rounded half away from zero."""
+    size = node.add("Floor", [node.add("Add", [node.add("Abs", [x]), _double(node, 0.5)])])
+    return node.add("Mul", [node.add("Sign", [x]), size])
+
+
+def dynamic_range(node: Node, op: DynamicRange) -> str:
+    axes = node.integers(range(op.lead, len(node.tensor(0).shape)), "axes")
+    x = node.input()
+    low, high = (node.add(kind, [x, axes], keepdims=0) for kind in ("ReduceMin", "ReduceMax"))
+    found = _asymmetric(node, low, high) if op.asymmetric else _symmetric(node, low, high)
+    last = node.integers((op.lead,), "last")
+    return node.add("Concat", [node.add("Unsqueeze", [part, last]) for part in found], axis=op.lead)
+
+
+def _symmetric(node: Node, low: str, high: str) -> tuple[str, ...]:
+    one, most = _float(node, 1), _float(node, 127)
+    reach = node.add("Max", [node.add("Abs", [low]), node.add("Abs", [high])])
+    nothing = node.add("Equal", [reach, _float(node, 0)])
+    some = node.add("Where", [nothing, one, reach])
+    scale = node.add("Where", [nothing, one, node.add("Div", [some, most])])
+    return scale, node.add("Div", [most, some]), node.add("Sub", [scale, scale])
+
+
+def _asymmetric(node: Node, low: str, high: str) -> tuple[str, ...]:
+    low, high = node.add("Min", [low, _float(node, 0)]), node.add("Max", [high, _float(node, 0)])
+    nothing = node.add("Equal", [low, high])
+    span = node.add("Cast", [node.add("Sub", [high, low])], to=TensorProto.DOUBLE)
+    step = node.add("Where", [nothing, _double(node, 1), node.add("Div", [span, _double(node, 255)])])
+    least, most = (node.add("Div", [node.add("Cast", [end], to=TensorProto.DOUBLE), step]) for end in (low, high))
+    from_low = node.add("Sub", [_double(node, -128), least])
+    from_high = node.add("Sub", [_double(node, 127), most])
+    errors = [
+        node.add("Add", [_double(node, limit), node.add("Abs", [end])])
+        for limit, end in ((128, least), (127, most))
+    ]
+    zero = _away(node, node.add("Where", [node.add("Less", errors), from_low, from_high]))
+    zero = node.add("Min", [node.add("Max", [zero, _double(node, -128)]), _double(node, 127)])
+    zero = node.add("Where", [nothing, _double(node, 0), zero])
+    scale = node.add("Cast", [step], to=TensorProto.FLOAT)
+    return scale, node.add("Div", [_float(node, 1), scale]), node.add("Cast", [zero], to=TensorProto.FLOAT)
+
+
+def _part(node: Node, which: int, i: int, rank: int) -> str:
+    """Number `i` of each item's range, of a rank that broadcasts."""
+    shape = node.tensor(which).shape
+    part = node.add("Gather", [node.input(which), node.integers((i,), "index")], axis=len(shape) - 1)
+    return node.add("Reshape", [part, node.integers((*shape[:-1], *(1,) * (rank - len(shape) + 1)), "shape")])
+
+
+def dynamic_quantize(node: Node, op: DynamicQuantize) -> str:
+    rank = len(node.tensor(0).shape)
+    inverse, zero = (_part(node, 1, i, rank) for i in (1, 2))
+    steps = node.add("Cast", [node.add("Mul", [node.input(), inverse])], to=TensorProto.DOUBLE)
+    moved = node.add("Add", [_away(node, steps), node.add("Cast", [zero], to=TensorProto.DOUBLE)])
+    limits = [_double(node, -128 if op.asymmetric else -127), _double(node, 127)]
+    kept = node.add("Min", [node.add("Max", [moved, limits[0]]), limits[1]])
+    return node.add("Cast", [kept], to=TensorProto.INT8)
+
+
+def dynamic_product(node: Node, op: DynamicProduct) -> str:
+    """In float32, which holds the sums of all but the largest layers exactly."""
+    rank = len(node.tensor(0).shape)
+    x = node.add("Cast", [node.input()], to=TensorProto.FLOAT)
+    centred = node.add("Sub", [x, _part(node, 4, 2, rank)])
+    total, mine = _sums(node, op, centred), _part(node, 4, 0, rank)
+    scale, bias = node.input(2), node.input(3)
+    if op.in_turn:
+        scaled = node.add("Mul", [node.add("Mul", [total, scale]), mine])
+    else:
+        scaled = node.add("Mul", [total, node.add("Mul", [mine, scale])])
+    return _activated(node, op.product.activation, node.add("Add", [scaled, bias]))
+
+
+def _activated(node: Node, activation: Activation | None, value: str) -> str:
+    match activation:
+        case None:
+            return value
+        case Clamp(low, high):
+            return node.add("Clip", [value, _float(node, low), _float(node, high)])
+        case _:
+            return activate(node, activation, value)
+
+
+def _sums(node: Node, op: DynamicProduct, x: str) -> str:
+    constants = node.graph.network.constants
+    name = node.layer.inputs[1]
+    if name not in constants:
+        raise Unsupported(f"layer '{node.layer.name}': weights '{name}' are computed, which is not written")
+    w = constants[name].astype(np.float32)
+    match op.product:
+        case Dense():
+            matrix = node.graph.constant(w.reshape(w.shape[0], prod(w.shape[1:])).T, name)
+            return node.add("MatMul", [x, matrix])
+        case Conv2d() | ConvTranspose2d() if min(op.product.pads) < 0:
+            raise Unsupported(f"layer '{node.layer.name}': pads of {op.product.pads} are not written")
+        case Conv2d():
+            kind, weights, more = "Conv", w.transpose(0, 3, 1, 2), {}
+        case ConvTranspose2d():
+            if op.product.groups != 1:
+                raise Unsupported(f"layer '{node.layer.name}': groups are not written")
+            kind, weights, more = "ConvTranspose", w.transpose(3, 0, 1, 2), {"output_padding": op.product.extra}
+    product = op.product
+    image = node.add("Transpose", [x], perm=(0, 3, 1, 2))
+    total = node.add(
+        kind,
+        [image, node.graph.constant(weights, name)],
+        kernel_shape=w.shape[1:3],
+        strides=product.stride,
+        dilations=product.dilation,
+        pads=product.pads,
+        group=product.groups,
+        **more,
+    )
+    return node.add("Transpose", [total], perm=(0, 2, 3, 1))

@@ -1,0 +1,83 @@
+"""Real numbers stored in eight bits as they come, and products of what is stored (TFLite's dynamic range layers).
+
+The scale of an image, or of a row, is that of its own largest numbers. It is known when all of them are: finding it is
+a layer, storing is another, and only then comes the product, which may be computed in parts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..region import Region, Shape
+from .base import Grain, Operator, require
+from .linear import Dense
+from .window import Conv2d, ConvTranspose2d
+
+RANGE = 3  # numbers that describe how an item is stored: its scale, what it is multiplied with, its zero point
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicRange(Operator):
+    """Inputs: x (items, ...). Gives (items, 3): scale, inverse and zero point of each item.
+
+    Items are told apart by the first `lead` axes. Numbers are stored from -127 to 127 about 0, or `asymmetric`, from
+    -128 to 127 about a zero point.
+    """
+
+    lead: int = 1
+    asymmetric: bool = False
+
+    def output_shape(self, shapes: Sequence[Shape]) -> Shape:
+        require(0 < self.lead < len(shapes[0]), f"a tensor of shape {shapes[0]} has no {self.lead} leading axes")
+        return (*shapes[0][: self.lead], RANGE)
+
+    def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
+        return (Region((*out.bounds[: self.lead], *((0, size) for size in shapes[0][self.lead :]))),)
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicQuantize(Operator):
+    """Inputs: x, range (of a DynamicRange of x). Gives int8: x * inverse, rounded half away from 0, plus the zero."""
+
+    grain: ClassVar[Grain] = Grain.ELEMENT
+    asymmetric: bool = False
+
+    def output_shape(self, shapes: Sequence[Shape]) -> Shape:
+        x, found = shapes
+        require(found == (*x[: len(found) - 1], RANGE), f"ranges of shape {found} do not fit {x}")
+        return x
+
+    def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
+        lead = len(shapes[1]) - 1
+        return (out, Region((*out.bounds[:lead], (0, RANGE))))
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicProduct(Operator):
+    """Inputs: x and w (int8), scale and b (one for each output channel), range (of a DynamicRange, for x).
+
+    Integer sums of (x - zero point) * w, times the scales of w and x, plus b; then the product's activation. With
+    `in_turn` sums are multiplied by one scale after the other, else by the product of the two.
+    """
+
+    grain: ClassVar[Grain] = Grain.PIXEL
+    product: Conv2d | ConvTranspose2d | Dense
+    asymmetric: bool = False
+    in_turn: bool = False
+
+    def output_shape(self, shapes: Sequence[Shape]) -> Shape:
+        x, w, scale, bias, found = shapes
+        require(scale == bias == (w[0],), f"scales {scale} and bias {bias} do not match weights {w}")
+        lead = len(found) - 1
+        require(found == (*x[:lead], RANGE), f"ranges of shape {found} do not fit {x}")
+        return self.product.output_shape((x, w, bias))
+
+    def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
+        x, w, bias = self.product.needs(out, (shapes[0], shapes[1], shapes[3]))
+        lead = len(shapes[4]) - 1
+        return (x, w, bias, bias, Region((*out.bounds[:lead], (0, RANGE))))
+
+    def macs(self, out: Region, shapes: Sequence[Shape]) -> int:
+        return self.product.macs(out, shapes)
