@@ -159,7 +159,9 @@ class Sketch:
     def concat(self) -> Value:
         x, axis = self.image(), self.pick(0, 1, 2, 2)
         rest = [
-            v for v in self.images if all(a == b for i, (a, b) in enumerate(zip(v.shape, x.shape)) if i != axis)
+            v
+            for v in self.images
+            if all(a == b for i, (a, b) in enumerate(zip(v.shape, x.shape, strict=True)) if i != axis)
         ]
         return self.to.concat([x, *(self.pick(*rest) for _ in range(self.int(1, 2)))], axis)
 
