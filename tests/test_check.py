@@ -21,7 +21,7 @@ from edgewright.memory import Way, even_ends, plan
 from edgewright.memory.pulled import pullable
 from edgewright.network import Builder, Network
 from edgewright.network.operators import Clamp, Concat, Conv2d, Dense
-from edgewright.program import Buffer, FaultKind, Plan, Stage, Sweep, faults, plan_text, plan_to_dict
+from edgewright.program import Buffer, FaultKind, Plan, Stage, Sweep, faults, plan_text, plan_to_dict, room_name
 from edgewright.program.codec import plan_from_json
 from edgewright.tiling.wish import Wish, make
 from plan_mutations import mutated
@@ -201,6 +201,18 @@ def test_buffers_for_nothing_and_loops_without_end():
         data["stages"][0]["body"] = [{"count": 10**15, "body": [{**step, "moves": [moves]}]}]
         with pytest.raises(InputError, match="stage 'a' is not well formed"):
             plan_from_json(json.dumps(data))
+
+
+def test_room_for_the_kernels_of_a_stage_is_of_use():
+    """A search may set memory aside for them; the plan is read again as it was written."""
+    made = make(
+        edgewright.read_model(samples.build("resnet8_int8")),
+        Wish(minimise_ram=True, max_overhead=0.05),
+        None,
+        "cortex-m4",
+    )
+    assert [buffer.name for buffer in made.buffers if buffer.name == room_name(made.order[1])]
+    assert plan_from_json(plan_text(made)).buffers == made.buffers
 
 
 def test_a_plan_in_memory_is_judged_before_it_is_carried_out():

@@ -12,7 +12,7 @@ from ..errors import ModelError
 from ..network import Network, Region, Tensor, check
 from ..network.operators import Conv2d
 from ..network.tensor import MOST_ELEMENTS
-from .plan import Buffer, Plan, View, scratch_name
+from .plan import Buffer, Plan, View, room_name, scratch_name
 from .rows import ROWS
 from .shares import SUM_BYTES, summed_axes, sums_bytes, sums_name
 from .steps import Item, Loop, Stage, Step, Stream, Sweep, Tiles
@@ -88,6 +88,7 @@ def _flaws_of_buffers(plan: Plan) -> Iterator[str]:
         yield "two buffers have the same name"
     used = {view.buffer for view in plan.views.values()}
     for stage in plan.program.stages:
+        used.add(room_name(stage.name))
         used |= {sums_name(name) for name in stage.summing}
         used |= {scratch_name(name) for name in _by_channels(stage)}
     if idle := [buffer.name for buffer in plan.buffers if buffer.name not in used]:
