@@ -158,11 +158,7 @@ class Sketch:
 
     def concat(self) -> Value:
         x, axis = self.image(), self.pick(0, 1, 2, 2)
-        rest = [
-            v
-            for v in self.images
-            if all(a == b for i, (a, b) in enumerate(zip(v.shape, x.shape, strict=True)) if i != axis)
-        ]
+        rest = [v for v in self.images if _without(v.shape, axis) == _without(x.shape, axis)]
         return self.to.concat([x, *(self.pick(*rest) for _ in range(self.int(1, 2)))], axis)
 
     def resize(self) -> Value:
@@ -234,6 +230,10 @@ class Sketch:
     def _head(self, x: Value) -> Value:
         y = self.to.dense(self.to.reshape(x, (int(np.prod(x.shape)),)), self.int(1, 6))
         return self.to.softmax(y) if y.shape[0] > 1 and self.chance(0.5) else y
+
+
+def _without(shape: Shape, axis: int) -> Shape:
+    return (*shape[:axis], *shape[axis + 1 :])
 
 
 def draw_model(kind: str, seed: int) -> bytes:
