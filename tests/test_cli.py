@@ -80,7 +80,7 @@ def test_plan_writes_a_page(model, tmp_path):
 
 
 def test_too_little_ram_says_by_how_much_and_why(model, tmp_path):
-    result = run("plan", model, "--ram", "16K", "-o", tmp_path / "p.json")
+    result = run("plan", model, "--ram", "16K", "--plain", "-o", tmp_path / "p.json")
     assert result.exit_code == 1
     assert "does not fit" in result.output and "more than the 16,384 B there are" in result.output
     assert "in the way: '" in result.output
