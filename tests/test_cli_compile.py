@@ -124,11 +124,19 @@ def board_file(path, ram: str, flash: str):
 def test_a_board_that_is_too_small(model, tmp_path):
     small = board_file(tmp_path / "ram.toml", "16 KiB", "1 MiB")
     refused(
-        run("compile", model, "--board", small, "--plain", "-o", tmp_path / "o"), "needs 24,576 B of RAM", "Try"
+        run("compile", model, "--board", small, "--plain", "-o", tmp_path / "o"),
+        *("needs 24,576 B of RAM", "8,192 B more", "Try"),
+    )
+    small = board_file(tmp_path / "ram.toml", "1 KiB", "1 MiB")
+    refused(
+        run("compile", model, "--board", small, "-o", tmp_path / "o"),
+        *("does not fit", "at least, and 1,024 B are there", "nucleo-f446re", "would do"),
     )
     small = board_file(tmp_path / "flash.toml", "64 KiB", "8 KiB")
     refused(
-        run("compile", model, "--board", small, "-o", tmp_path / "o"), "12,952 B of weights", "Try int8 weights"
+        run("compile", model, "--board", small, "-o", tmp_path / "o"),
+        "12,952 B of weights",
+        "Try int8 weights or a board with more flash (nucleo-f446re, ",
     )
     assert not (tmp_path / "o").exists()
 

@@ -73,15 +73,17 @@ def stand_in(target: Target | str | None) -> Target:
     found = target_named(target)
     if found.name in modelled() and found.family is TARGETS[found.name].family:
         return found
+    near: tuple[str, ...] = ()
     match found.family:
         case Family.HELIUM:
-            return TARGETS["cortex-m55"]
-        case Family.PORTABLE if found.architecture is Architecture.CORTEX_M and "cortex-m0plus" in modelled():
-            return TARGETS["cortex-m0plus"]
+            near = ("cortex-m55",)
+        case Family.PORTABLE if found.architecture is Architecture.CORTEX_M:
+            near = ("cortex-m0plus", "rv32imc")
         case Family.PORTABLE:
-            return TARGETS["rv32imc"]
+            near = ("rv32imc",)
         case _:
-            return TARGETS["cortex-m4"]
+            pass
+    return TARGETS[next(name for name in (*near, "cortex-m4") if name in modelled())]
 
 
 @cache
