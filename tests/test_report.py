@@ -124,7 +124,7 @@ def tiny_plan(image: str = "image") -> Plan:
             Buffer("conv", 64, 16, 0, 1),
             Buffer("swish", 64, 16, 1, 2),
             Buffer("logits", 10, 0, 2, 2),
-            Buffer("logits:scratch", 8, 80, 2, 2),
+            Buffer("logits:room", 8, 80, 2, 2),
         ),
         views={name: View("swish" if name == "flatten" else name, 0, strides) for name, strides in dense.items()},
         alignment=4,
@@ -208,7 +208,7 @@ def test_tensor_table_has_every_tensor_and_scratch() -> None:
     assert rows["image"] == ["input", "1×4×4×2", "int8", "0.5, zero -3", "32", "image", "64", "0"]
     assert rows["flatten"][5:] == ["swish", "16", "1–2"]
     assert rows["logits"][0] == "output"
-    assert rows["logits:scratch"] == ["scratch", "", "", "", "8", "logits:scratch", "80", "2"]
+    assert rows["logits:room"] == ["scratch", "", "", "", "8", "logits:room", "80", "2"]
     assert len(rows) == 6
 
 
@@ -296,7 +296,7 @@ def test_each_memory_has_a_map() -> None:
     assert len(rects(svg, "buffer")) == 5
     page = Page(plan_page(plan))
     assert "ram: 96 B, <fast>: 12 B" in page.text  # in whole words
-    assert page.tables["tensors"][-1][6:8] == ["logits:scratch", "<fast>"]
+    assert page.tables["tensors"][-1][6:8] == ["logits:room", "<fast>"]
 
 
 def test_names_of_a_model_cannot_become_markup() -> None:

@@ -59,7 +59,8 @@ def avg_pool2d(site: Site, c: Source) -> bool:
         return False
     ctype, value, store = way
     with _pixels(site, c) as (at, windows):
-        c.line(f"const int32_t count = {_count(site, windows)};")
+        if not _is_scaled_once(site):
+            c.line(f"const int32_t count = {_count(site, windows)};")
         with channels(site, c) as channel:
             c.line(f"{ctype} total = 0;")
             if _sums_columns(site):
@@ -208,18 +209,21 @@ def _is_global(site: Site) -> bool:
     return isinstance(site.op, AvgPool2d) and is_global(site.op, site.shapes[0])
 
 
-def _sums_columns(site: Site) -> bool:
-    """Whether the average is one of stored bytes, summed up as real numbers, column by column."""
-    if not isinstance(site.op, AvgPool2d) or not sums_columns(site.op):
-        return False
+def _is_onnx_average(site: Site) -> bool:
+    """Whether it is an average of stored bytes as a QDQ file says: real numbers between the scales."""
     is_bare = isinstance(activation_of(site), Clamp | None)
-    return (
-        site.arithmetic is Arithmetic.ONNX
-        and site.is_quantised
-        and is_bare
-        and _is_plain(site)
-        and not _is_global(site)
-    )
+    return site.arithmetic is Arithmetic.ONNX and site.is_quantised and is_bare and _is_plain(site)
+
+
+def _is_scaled_once(site: Site) -> bool:
+    """Whether the average is an integer sum over the whole image, scaled by a constant."""
+    return _is_onnx_average(site) and _is_global(site)
+
+
+def _sums_columns(site: Site) -> bool:
+    """Whether the average is one of real numbers that are summed up column by column."""
+    is_ours = isinstance(site.op, AvgPool2d) and sums_columns(site.op)
+    return is_ours and _is_onnx_average(site) and not _is_global(site)
 
 
 def _global_mean(site: Site, activation: Clamp | None) -> str:
