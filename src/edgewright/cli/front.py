@@ -49,6 +49,7 @@ def show_front(
             alignment=asked.alignment,
             pull_rows=asked.pull_rows,
             max_overhead=asked.max_overhead,
+            target=core,
         )
     paths = [point_path(output, plan.peak_bytes) for plan in found.plans] if output else []
     commands = [f"{command} --plan {quote(str(path))}" for path in paths] or [

@@ -21,8 +21,8 @@ from ..program.techniques import techniques
 from ..report import plan_page, refusal
 from ..report.refusal import is_in_parts
 from ..tiling.cost import modelled
+from ..tiling.found import Found, Trade
 from ..tiling.interrupts import is_interrupted
-from ..tiling.search import Found, Trade
 from ..tiling.whole import whole_layers
 from ..tiling.wish import find, plan_notes
 from .common import INTERRUPTED_STATUS, console, print_json, read_model, shown, working

@@ -12,7 +12,7 @@ from ..platform import Board
 from ..program import Plan
 from ..tiling.cost import Estimate
 from ..tiling.cost_model import stand_in
-from ..tiling.search import Found, Trade
+from ..tiling.found import Found, Trade
 from ..tiling.timing import CAUTION
 from .common import shown
 from .estimates import estimate_words, estimated
@@ -121,7 +121,7 @@ def trades_table(found: Found, core: str | None, most: int = 3) -> Table:
 
 
 def _limit(trade: Trade) -> str:
-    return f"--max-slowdown {ceil(100 * trade.slowdown / CAUTION)}%"
+    return f"--minimise ram --max-slowdown {ceil(100 * trade.slowdown / CAUTION)}%"
 
 
 def _spread(trades: Sequence[Trade], most: int) -> list[Trade]:

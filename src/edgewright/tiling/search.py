@@ -26,10 +26,11 @@ from ..program import Plan
 from ..program.weightless import without_weights
 from .choice import Choice, Maker
 from .faster import Candidate, fastest, hastened
+from .found import Found, trade_of, undominated_trades
 from .interrupts import interrupted, is_interrupted
 from .prices import Prices
 from .routes import Route, Routes
-from .timing import TimedPlan, Timing, within
+from .timing import Timing, within
 from .whole import fast_whole
 
 TRIES = 12  # routes that are laid out at most when one is wanted
@@ -46,24 +47,6 @@ class Front:
 
     plans: tuple[Plan, ...]
     plain: Plan  # order and layout only
-
-
-@dataclass(frozen=True, slots=True)
-class Trade:
-    """A plan that was laid out on the way: what it needs and what it takes."""
-
-    peak_bytes: int
-    slowdown: float  # estimated instructions beyond those of whole layers, as a share of these
-    macs: int
-
-
-@dataclass(frozen=True)
-class Found:
-    """A plan, and what else there is to choose: RAM against instructions, from most RAM to least."""
-
-    plan: Plan
-    whole: Plan | None = None  # layers whole: what slowdowns are relative to
-    trades: tuple[Trade, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -217,13 +200,10 @@ class Search:
     def _found(self, plan: Plan) -> Found:
         """The plan among all that were laid out."""
         made = [*self.maker.all_made, *(found.timed for found in self._streamed)]
-        allowed = [self._trade(timed) for timed in made if self.limits.allow_macs(timed.plan)]
-        own = self._trade(self.maker.timed(plan))
+        allowed = [trade_of(timed, self.whole.cost) for timed in made if self.limits.allow_macs(timed.plan)]
+        own = trade_of(self.maker.timed(plan), self.whole.cost)
         others = [trade for trade in allowed if trade.peak_bytes != own.peak_bytes]
-        return Found(plan, self.whole.plan, _undominated_trades([*others, own]))
-
-    def _trade(self, timed: TimedPlan) -> Trade:
-        return Trade(timed.plan.peak_bytes, timed.total / max(1.0, self.whole.cost) - 1, timed.plan.macs)
+        return Found(plan, self.whole.plan, undominated_trades([*others, own]))
 
     def _lower(self, best: Candidate) -> Iterator[Candidate]:
         """Plans with ever less RAM."""
@@ -316,15 +296,6 @@ def _undominated(plans: Sequence[Plan]) -> tuple[Plan, ...]:
     for plan in sorted(plans, key=lambda p: (p.peak_bytes, p.macs)):
         if not found or plan.macs < found[-1].macs:
             found.append(plan)
-    return tuple(found[::-1])
-
-
-def _undominated_trades(trades: Sequence[Trade]) -> tuple[Trade, ...]:
-    """Those that no other beats in RAM and instructions, from most RAM to least."""
-    found: list[Trade] = []
-    for trade in sorted(trades, key=lambda t: (t.peak_bytes, t.slowdown)):
-        if not found or trade.slowdown < found[-1].slowdown:
-            found.append(trade)
     return tuple(found[::-1])
 
 

@@ -8,6 +8,7 @@ from ..platform import Board
 from ..program import Plan
 from .choice import Choice, Maker
 from .faster import LEAST_GAIN, Candidate, hastened
+from .found import Found, trade_of, undominated_trades
 from .timing import Timing, within
 
 MOST_TRIALS = 12  # of layers that are kept apart one by one
@@ -27,9 +28,27 @@ def whole_layers(
 
     `explain` adds what each technique saved.
     """
+    return whole_found(
+        network, board, alignment=alignment, pull_rows=pull_rows, target=target, explain=explain
+    ).plan
+
+
+def whole_found(
+    network: Network,
+    board: Board | None = None,
+    *,
+    alignment: int | None = None,
+    pull_rows: bool = False,
+    target: Target | str | None = None,
+    explain: bool = False,
+) -> Found:
+    """The same, beside the plan with the least RAM where that would take longer."""
     maker = Maker(network, Timing(target), board, alignment, pull_rows)
     found = fast_whole(maker)
-    return maker.plan(found.choice, network, explain=True) if explain else found.plan
+    plan = maker.plan(found.choice, network, explain=True) if explain else found.plan
+    trades = undominated_trades([trade_of(timed, found.cost) for timed in maker.all_made])
+    is_least = found.peak == maker.made(Choice()).plan.peak_bytes
+    return Found(plan, plan, () if is_least else trades)
 
 
 def fast_whole(maker: Maker) -> Candidate:

@@ -15,9 +15,10 @@ from ..platform import Board
 from ..program import Plan, Stream, Tiles
 from ..program.techniques import technique
 from .explore import explore
+from .found import Found
 from .interrupts import INTERRUPTED, is_interrupted
-from .search import SLOWDOWN, Found, Limits, Search
-from .whole import whole_layers
+from .search import SLOWDOWN, Limits, Search
+from .whole import whole_found
 
 
 class Method(Enum):
@@ -113,11 +114,11 @@ def _found(network: Network, wish: Wish, board: Board | None, target: Target | s
     core = target or (target_of(board) if board else None)
     ram = None if wish.minimise_ram else wish.ram or _largest(board)
     if not wish.is_search:
-        whole = whole_layers(
+        whole = whole_found(
             network, board, alignment=wish.alignment, pull_rows=wish.pull_rows, target=core, explain=True
         )
-        if ram is None or fit(whole, board, wish.ram).ram_fits:
-            return Found(whole, whole)
+        if ram is None or fit(whole.plan, board, wish.ram).ram_fits:
+            return whole
     limits = Limits(*(wish.limits if ram is not None else wish.least_limits))
     search = Search(network, board, wish.alignment, wish.pull_rows, core, limits, ram or 0)
     return search.least() if ram is None else search.fitting(ram)
