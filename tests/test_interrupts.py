@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -31,7 +31,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def interrupted_at(monkeypatch):
-    """Sends the process an interrupt before the n-th call of a method."""
+    """Interrupts the n-th call of a method, as the handler of the signal does."""
 
     def arrange(owner, name, call):
         calls = []
@@ -40,7 +40,7 @@ def interrupted_at(monkeypatch):
         def counted(*args, **kwargs):
             calls.append(name)
             if len(calls) == call:
-                os.kill(os.getpid(), signal.SIGINT)
+                raise KeyboardInterrupt
             return whole(*args, **kwargs)
 
         monkeypatch.setattr(owner, name, counted)
@@ -64,6 +64,27 @@ def test_the_least_ram_so_far(model, interrupted_at, call, tmp_path):
     network = read_model(model)
     inputs = random_inputs(network, seed=1)
     assert compare(network, interpret(plan, inputs, network), execute(network, inputs)).passes
+
+
+def test_a_signal_is_an_interrupt(model, tmp_path):
+    """The same in a process of its own, which gets a signal in the middle of its search."""
+    program = """
+import os, signal, sys
+from edgewright.cli import main
+from edgewright.tiling.routes import Routes
+whole = Routes.cheapest
+def cheapest(*args):
+    os.kill(os.getpid(), signal.SIGINT)
+    return whole(*args)
+Routes.cheapest = cheapest
+main(sys.argv[1:])
+"""
+    options = ["--minimise", "ram", "--max-slowdown", "10x", "-o", str(tmp_path / "plan.json")]
+    done = subprocess.run(
+        [sys.executable, "-c", program, "plan", str(model), *options], capture_output=True, text=True
+    )
+    assert done.returncode == 130 and "interrupted; best so far" in done.stdout, done.stderr
+    assert is_interrupted(load_plan(tmp_path / "plan.json"))
 
 
 def test_it_is_said_in_json_too(model, interrupted_at):
