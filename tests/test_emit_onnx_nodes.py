@@ -63,7 +63,7 @@ def reasons(networks: Mapping[str, Network | str]) -> Mapping[str, str]:
 def _short(reason: str) -> str:
     """The error without the names of model and node, so that equal reasons read alike."""
     line = reason.splitlines()[-1]
-    return re.sub(r"^ *\w+ x1 \('\w+'\): |^\w+ '\w+': |(?<= of )'test_\w+' ", "", line)
+    return re.sub(r"^ *\w+ x1 \('\w+'\): |^\w+ '\w+': |(?:^|(?<= of ))'test_\w+' ", "", line)
 
 
 @pytest.mark.slow
