@@ -26,6 +26,9 @@ from edgewright.network.operators import (
     Dense,
     DepthToSpace,
     Dequantize,
+    DynamicProduct,
+    DynamicQuantize,
+    DynamicRange,
     Elu,
     Expand,
     Gather,
@@ -70,6 +73,8 @@ class Case:
     seed: int = 0
     integers: tuple[int, ...] = ()  # inputs that are indices, below `limit`
     limit: int = 1
+    bytes: tuple[int, ...] = ()  # inputs that are int8
+    ranges: int | None = None  # the input that says how items are stored: scale, inverse, zero point
 
     @property
     def whole(self) -> Region:
@@ -77,12 +82,19 @@ class Case:
 
     def values(self) -> list[Array]:
         rng = np.random.default_rng(self.seed)
-        return [
+        found = [
             rng.integers(-self.limit, self.limit, shape)
             if i in self.integers
+            else rng.integers(-127, 128, shape).astype(np.int8)
+            if i in self.bytes
             else rng.standard_normal(shape).astype(np.float32) * 2
             for i, shape in enumerate(self.shapes)
         ]
+        if self.ranges is not None:
+            range_ = found[self.ranges]
+            range_[..., :2] = np.abs(range_[..., :2]) * 20 + np.float32(0.1)
+            range_[..., 2] = np.rint(range_[..., 2] * 20)
+        return found
 
 
 def run(
@@ -107,7 +119,8 @@ def tensors_for(values: list[Array]) -> list[Tensor]:
 
 
 def result_for(case: Case) -> Tensor:
-    dtype = {ArgMax: DType.INT64, Cast: getattr(case.op, "dtype", None)}.get(type(case.op)) or DType.FLOAT32
+    known = {ArgMax: DType.INT64, Cast: getattr(case.op, "dtype", None), DynamicQuantize: DType.INT8}
+    dtype = known.get(type(case.op)) or DType.FLOAT32
     return Tensor("y", case.op.output_shape(case.shapes), dtype)
 
 
@@ -195,6 +208,25 @@ def matmul(draw: Draw) -> Case:
     a = (*batch, k, m) if op.transpose_a else (*batch, m, k)
     b = (n, k) if op.transpose_b else (k, n)
     return Case(op, (a, (*draw(st.sampled_from([(), batch])), *b)))
+
+
+def dynamic_range(draw: Draw) -> Case:
+    x = shape(draw, (2, 4))
+    return Case(DynamicRange(draw(st.integers(1, len(x) - 1)), draw(st.booleans())), (x,))
+
+
+def dynamic_quantize(draw: Draw) -> Case:
+    x = shape(draw, (2, 4))
+    lead = draw(st.integers(1, len(x) - 1))
+    return Case(DynamicQuantize(draw(st.booleans())), (x, (*x[:lead], 3)), ranges=1)
+
+
+def dynamic_product(draw: Draw) -> Case:
+    product = draw(st.sampled_from([conv, conv_transpose, dense]))(draw)
+    x, w = product.shapes[:2]
+    lead = len(x) - 1 if isinstance(product.op, Dense) else 1
+    op = DynamicProduct(product.op, draw(st.booleans()), draw(st.booleans()))
+    return Case(op, (x, w, w[:1], w[:1], (*x[:lead], 3)), bytes=(0, 1), ranges=4)
 
 
 def binary(draw: Draw) -> Case:
@@ -319,6 +351,9 @@ CASES: Mapping[type, Callable[[Draw], Case]] = {
     ConvTranspose2d: conv_transpose,
     Dense: dense,
     MatMul: matmul,
+    DynamicProduct: dynamic_product,
+    DynamicRange: dynamic_range,
+    DynamicQuantize: dynamic_quantize,
     MaxPool2d: max_pool,
     AvgPool2d: avg_pool,
     Clamp: unary(lambda draw: Clamp(-0.5, draw(st.sampled_from([1.0, float("inf")])))),
@@ -355,4 +390,4 @@ CASES: Mapping[type, Callable[[Draw], Case]] = {
 @st.composite
 def cases(draw: Draw, kind: type) -> Case:
     case: Case = CASES[kind](draw)
-    return Case(case.op, case.shapes, draw(st.integers(0, 99)), case.integers, case.limit)
+    return Case(case.op, case.shapes, draw(st.integers(0, 99)), case.integers, case.limit, case.bytes, case.ranges)

@@ -19,6 +19,9 @@ from edgewright.network.operators import (
     ConvTranspose2d,
     Dense,
     DepthToSpace,
+    DynamicProduct,
+    DynamicQuantize,
+    DynamicRange,
     MaxPool2d,
     Pad,
     Reduce,
@@ -111,12 +114,30 @@ class _Grower:
         y = b.layer(Binary(BinaryKind.MUL), [y, slope], f"{name}.mul", **self.format())
         return b.layer(Binary(BinaryKind.ADD), [positive, y], name, **self.format())
 
+    def dynamic(self, name: str) -> str:
+        """An input stored in eight bits as it comes, and a convolution of that.
+
+        Of inputs alone: what other layers compute may differ in its last bit, and near a tie that makes a step.
+        """
+        b, x = self.builder, self.pick(self.builder.inputs)
+        c, out, asymmetric = b.shape(x)[3], self.int(1, 5), self.draw(st.booleans())
+        groups = self.pick([1, c])
+        found = b.layer(DynamicRange(1, asymmetric), [x], f"{name}.range", dtype=DType.FLOAT32)
+        small = b.layer(DynamicQuantize(asymmetric), [x, found], f"{name}.stored", dtype=DType.INT8)
+        shape = (out * groups, self.int(1, 3), self.int(1, 3), c // groups)
+        conv = Conv2d((self.int(1, 2), 1), pads=(1, 1, 1, 1), groups=groups, activation=self.activation())
+        w = b.constant(f"{name}.w", self.rng.integers(-127, 128, shape).astype(np.int8))
+        scale = b.constant(f"{name}.scale", self.rng.uniform(0.004, 0.02, shape[0]).astype(np.float32))
+        bias = b.constant(f"{name}.b", self.rng.standard_normal(shape[0]).astype(np.float32))
+        op = DynamicProduct(conv, asymmetric, self.draw(st.booleans()))
+        return b.layer(op, [small, w, scale, bias, found], name, dtype=DType.FLOAT32)
+
     def grow(self, index: int) -> None:
         b, x, name = self.builder, self.pick(self.pool), f"layer{index}"
         n, h, w, c = b.shape(x)
         kinds = ["conv", "depthwise", "pointwise", "max", "avg", "relu", "add", "concat", "slice"]
         kinds += ["reshape", "resize", "pad"] + (
-            [] if self.quantised else ["tanh", "transpose", "deconv", "blocks"]
+            [] if self.quantised else ["tanh", "transpose", "deconv", "blocks", "dynamic"]
         )
         kinds += ["residual", "gate"] + (["prelu"] if b.arithmetic is Arithmetic.ONNX else [])
         match self.pick(kinds):
@@ -184,6 +205,8 @@ class _Grower:
                 y = b.layer(DepthToSpace(2), [x], name) if c % 4 == 0 else b.layer(Clamp(0.0), [x], name)
             case "resize":
                 y = b.layer(Resize((min(h * 2, 12), min(w * 2, 12))), [x], name)
+            case "dynamic":
+                y = self.dynamic(name)
             case "residual":
                 y = self.residual(x, name)
             case "gate":

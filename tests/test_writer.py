@@ -27,6 +27,8 @@ from edgewright.network.operators import (
     ConvTranspose2d,
     Dense,
     Dequantize,
+    DynamicProduct,
+    DynamicQuantize,
     Gather,
     Lrn,
     MatMul,
@@ -111,6 +113,10 @@ def single(case: Case) -> Network:
             dtype = DType.INT64
         case Cast():
             dtype = case.op.dtype
+        case DynamicQuantize():
+            dtype = DType.INT8
+        case DynamicProduct():
+            dtype = DType.FLOAT32
         case Quantize():
             dtype, quant = DType.UINT8, Quant.of(0.05, 100)
         case Dequantize():
@@ -129,6 +135,10 @@ def supported(case: Case) -> bool:
         case Pad(mode=mode) if mode is not PadMode.CONSTANT:
             sides = zip(case.shapes[0], case.op.before, case.op.after, strict=True)
             return all(max(a, b) < size + min(a, 0) + min(b, 0) for size, a, b in sides)
+        case DynamicProduct(product=ConvTranspose2d(groups=groups, pads=pads)):
+            return groups == 1 and min(pads) >= 0
+        case DynamicProduct(product=Conv2d(pads=pads)):
+            return min(pads) >= 0
         case Lrn(size=size):
             return size % 2 == 1
         case Unary(kind=kind):

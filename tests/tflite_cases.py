@@ -176,6 +176,68 @@ def fully_connected(rng: Rng, dtype: str) -> bytes:
     return one("FULLY_CONNECTED", [x, w, *extra], product_out(rng, (1,), dtype), made)
 
 
+# Real activations, stored weights ("dynamic range")
+
+
+def stored_weights(rng: Rng, shape: tuple[int, ...], axis: int, scales: int) -> Spec:
+    """int8 with one scale, or one for each channel."""
+    found = tuple(float(np.float32(s)) for s in rng.uniform(0.002, 0.02, scales))
+    return constant("w", rng.integers(-127, 128, shape), INT8, scale=found, zero=0, axis=axis)
+
+
+def real_bias(rng: Rng, size: int) -> Spec:
+    return constant("b", rng.standard_normal(size), FLOAT)
+
+
+@case(FLOAT)
+def dynamic_conv_2d(rng: Rng, dtype: str) -> bytes:
+    shape = image(rng)
+    groups = pick(rng, 1, 1, shape[3])
+    depth = int(rng.integers(1, 4)) * groups
+    kernel = (int(rng.integers(1, 3)), int(rng.integers(1, 3)))
+    # With groups LiteRT wants a scale for each channel.
+    w = stored_weights(rng, (depth, *kernel, shape[3] // groups), 0, depth if groups > 1 else pick(rng, 1, depth))
+    made = options("Conv2D", **windows(rng, "Conv2D", shape, kernel))
+    return one("CONV_2D", [Spec("x", shape), w, real_bias(rng, depth)], Spec("y", (1,)), made)
+
+
+@case(FLOAT)
+def dynamic_depthwise_conv_2d(rng: Rng, dtype: str) -> bytes:
+    shape, times = image(rng), int(rng.integers(1, 4))
+    kernel, depth = (int(rng.integers(1, 3)), int(rng.integers(1, 3))), shape[3] * times
+    fields = windows(rng, "DepthwiseConv2D", shape, kernel) | {"depthMultiplier": times}
+    fields["strideW"] = fields["strideH"]
+    w = stored_weights(rng, (1, *kernel, depth), 3, depth)
+    made = options("DepthwiseConv2D", **fields)
+    return one("DEPTHWISE_CONV_2D", [Spec("x", shape), w, real_bias(rng, depth)], Spec("y", (1,)), made)
+
+
+@case(FLOAT)
+def dynamic_transpose_conv(rng: Rng, dtype: str) -> bytes:
+    shape, depth = image(rng, 7), int(rng.integers(1, 5))
+    kernel, stride = (int(rng.integers(1, 5)), int(rng.integers(1, 5))), int(rng.integers(1, 4))
+    size = [(s - 1) * stride + k for s, k in zip(shape[1:3], kernel, strict=True)]
+    w = stored_weights(rng, (depth, *kernel, shape[3]), 0, depth)
+    made = options("TransposeConv", padding=1, strideH=stride, strideW=stride)
+    target, y = constant("size", [shape[0], *size, depth]), Spec("y", (shape[0], *size, depth))
+    return one("TRANSPOSE_CONV", [target, w, Spec("x", shape), real_bias(rng, depth)], y, made)
+
+
+@case(FLOAT)
+def dynamic_fully_connected(rng: Rng, dtype: str) -> bytes:
+    rows, depth, width = int(rng.integers(1, 5)), int(rng.integers(1, 40)), int(rng.integers(1, 9))
+    w = stored_weights(rng, (width, depth), 0, pick(rng, 1, width))
+    made = options(
+        "FullyConnected",
+        fusedActivationFunction=activation(rng),
+        keepNumDims=bool(rng.integers(2)),
+        asymmetricQuantizeInputs=bool(rng.integers(2)),
+    )
+    extra = [real_bias(rng, width)] if rng.random() < 0.8 else []
+    x = Spec("x", pick(rng, (rows, depth), (rows, 2, depth)))
+    return one("FULLY_CONNECTED", [x, w, *extra], Spec("y", (1,)), made)
+
+
 @case(*ALL)
 def average_pool_2d(rng: Rng, dtype: str) -> bytes:
     return _pool(rng, dtype, "AVERAGE_POOL_2D")

@@ -6,11 +6,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from ...network.operators import Conv2d, ConvTranspose2d, Dense, DynamicProduct, DynamicQuantize, DynamicRange
+import numpy as np
+
+from ...network import Array
+from ...network.operators import (
+    Clamp,
+    Conv2d,
+    ConvTranspose2d,
+    Dense,
+    DynamicProduct,
+    DynamicQuantize,
+    DynamicRange,
+)
 from ..nest import loops
 from ..site import Site
-from ..source import Expr, Source, plus
+from ..source import Expr, Source, braced, plus
+from ..target import Family
+from .blocked import is_image
+from .images import image, part_pointer
 from .products import dense
+from .reals import BLOCK, limits
 from .values import World, named, reader, walk, writer
 from .windows import conv2d, conv_transpose2d
 
@@ -58,6 +73,8 @@ def dynamic_product(site: Site, c: Source) -> bool:
     with _items(site, c, 4, ("scale", "zero") if op.asymmetric else ("scale",)) as item:
         region = (*item, *site.region[len(item) :])
         inner = replace(site, layer=replace(site.layer, op=op.product), region=region, dynamic=op)
+        if _by_kernel(inner, c, op):
+            return True
         match op.product:
             case Conv2d():
                 return conv2d(inner, c)
@@ -65,6 +82,70 @@ def dynamic_product(site: Site, c: Source) -> bool:
                 return conv_transpose2d(inner, c)
             case Dense():
                 return dense(inner, c)
+
+
+def _by_kernel(site: Site, c: Source, op: DynamicProduct) -> bool:
+    """Small cores: pixels in the order of the sweep, four channels at a time, so that memory may be shared."""
+    x, y, (first, last) = site.inputs[0], site.output, site.region[-1]
+    known = isinstance(first, int) and isinstance(last, int) and isinstance(op.product.activation, Clamp | None)
+    if site.target.family is Family.SIMD or not known or not all(p.is_constant for p in site.inputs[1:4]):
+        return False
+    assert isinstance(first, int) and isinstance(last, int)
+    product, shape = op.product, site.shapes[1]
+    match product:
+        case Conv2d():
+            if site.region[0] != (0, 1) or not is_image(x) or not is_image(y):
+                return False
+            window = (
+                *x.tensor.shape[1:3],
+                shape[3],
+                *shape[1:3],
+                *product.stride,
+                *product.dilation,
+                *product.pads[:2],
+            )
+            images, part = (image(x), image(y)), (*site.region[1], *site.region[2])
+            read, write = x.pointer, y.address((0, 0, 0, first))
+            per_group = shape[0] // product.groups if product.groups > 1 else 0
+        case Dense():
+            if x.strides[-1] != 1 or y.strides[-1] != 1 or x.window or y.window:
+                return False
+            row = tuple(index for index, _ in site.region[:-1])
+            window = (1, 1, x.tensor.shape[-1], 1, 1, 1, 1, 1, 1, 0, 0)
+            images, part = (braced((0, x.tensor.shape[-1], 0)), braced((0, 0, 0))), (0, 1, 0, 1)
+            read, write, per_group = x.address((*row, 0)), y.address((*row, first)), 0
+        case _:
+            return False
+    if per_group:
+        group = first // per_group
+        if group:
+            read = f"{read} + {group * shape[3]}"
+    site.use("dynamic_conv")
+    tables = _tables(site, first, last, per_group)
+    flags = (
+        last - first,
+        per_group,
+        first % per_group if per_group else 0,
+        int(op.in_turn),
+        *limits(product.activation),
+    )
+    table = site.unit.table("ew_dynamic_conv", (*tables, *images, *window, *flags))
+    with c.block():
+        where = part_pointer(site, c, part)
+        zero = "zero" if op.asymmetric else "0"
+        c.line(f"ew_dynamic_conv_run(&{table}, {read}, {write}, {where}, {int(site.is_backward)}, scale, {zero});")
+    return True
+
+
+def _tables(site: Site, first: int, last: int, per_group: int) -> tuple[Expr, ...]:
+    """Weights, in fours unless there are groups; scales and bias."""
+    w, scales, bias = (site.network.constants[place.tensor.name][first:last] for place in site.inputs[1:4])
+    rows: Array = w.reshape(last - first, -1)
+    if not per_group:
+        filled = np.pad(rows, ((0, -len(rows) % BLOCK), (0, 0)))
+        rows = filled.reshape(-1, BLOCK, rows.shape[1]).transpose(0, 2, 1)
+    add, name = site.unit.constants.add, site.layer.name
+    return add(rows, f"{name}: weights"), add(scales, f"{name}: scales"), add(bias, f"{name}: bias")
 
 
 _NUMBERS = {"scale": ("float", 0), "inverse": ("float", 1), "zero": ("int32_t", 2)}

@@ -74,7 +74,7 @@ def _write(
     tables = _tables(site, first, last)
     fields: tuple[Expr, ...] = (*tables, *images, *window)
     site.use("real_conv")
-    table = site.unit.table("ew_real_conv", (*fields, last - first, *_limits(activation)))
+    table = site.unit.table("ew_real_conv", (*fields, last - first, *limits(activation)))
     x, y = site.inputs[0], site.output
     target = y.address((*(0 for _ in y.strides[:-1]), first))
     with c.block():
@@ -94,7 +94,7 @@ def _tables(site: Site, first: int, last: int) -> tuple[Expr, Expr]:
     return add(blocks, f"{name}: weights in fours"), bias
 
 
-def _limits(activation: Activation | None) -> tuple[Expr, ...]:
+def limits(activation: Activation | None) -> tuple[Expr, ...]:
     """The fields limits, low and high."""
     if not isinstance(activation, Clamp):
         return 0, "0.0f", "0.0f"

@@ -47,9 +47,11 @@ def _asymmetric(low: Array, high: Array) -> tuple[Array, ...]:
 
 def dynamic_quantize(op: DynamicQuantize, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     x, found = operands
-    inverse, zero = (_along(found, which, x.data.ndim) for which in (1, 2))
+    inverse = _along(found, 1, x.data.ndim)
     with np.errstate(over="ignore"):
-        steps = rounded((x.data.astype(np.float32, copy=False) * inverse).astype(np.float64)) + zero
+        steps = rounded((x.data.astype(np.float32, copy=False) * inverse).astype(np.float64))
+    if op.asymmetric:
+        steps = steps + _along(found, 2, x.data.ndim)
     return np.clip(steps, -128 if op.asymmetric else -127, 127).astype(np.int8)
 
 

@@ -82,9 +82,11 @@ def _part(node: Node, which: int, i: int, rank: int) -> str:
 
 def dynamic_quantize(node: Node, op: DynamicQuantize) -> str:
     rank = len(node.tensor(0).shape)
-    inverse, zero = (_part(node, 1, i, rank) for i in (1, 2))
-    steps = node.add("Cast", [node.add("Mul", [node.input(), inverse])], to=TensorProto.DOUBLE)
-    moved = node.add("Add", [_away(node, steps), node.add("Cast", [zero], to=TensorProto.DOUBLE)])
+    steps = node.add("Mul", [node.input(), _part(node, 1, 1, rank)])
+    moved = _away(node, node.add("Cast", [steps], to=TensorProto.DOUBLE))
+    if op.asymmetric:
+        zero = node.add("Cast", [_part(node, 1, 2, rank)], to=TensorProto.DOUBLE)
+        moved = node.add("Add", [moved, zero])
     limits = [_double(node, -128 if op.asymmetric else -127), _double(node, 127)]
     kept = node.add("Min", [node.add("Max", [moved, limits[0]]), limits[1]])
     return node.add("Cast", [kept], to=TensorProto.INT8)
@@ -94,7 +96,7 @@ def dynamic_product(node: Node, op: DynamicProduct) -> str:
     """In float32, which holds the sums of all but the largest layers exactly."""
     rank = len(node.tensor(0).shape)
     x = node.add("Cast", [node.input()], to=TensorProto.FLOAT)
-    centred = node.add("Sub", [x, _part(node, 4, 2, rank)])
+    centred = node.add("Sub", [x, _part(node, 4, 2, rank)]) if op.asymmetric else x
     total, mine = _sums(node, op, centred), _part(node, 4, 0, rank)
     scale, bias = node.input(2), node.input(3)
     if op.in_turn:
