@@ -14,17 +14,16 @@ from edgewright.emit.operators import EMITTERS
 from edgewright.memory import plan as make_plan
 from edgewright.network import DType, Network
 from edgewright.network.kernels.tflite import TFLITE
-from edgewright.network.operators import DynamicProduct, DynamicQuantize, DynamicRange, Op
+from edgewright.network.operators import Op
 from edgewright.network.tflite import read_tflite
 from emitting_batch import check_together
-from emitting_cases import FEW, float_layer, quantised_layer
+from emitting_cases import FEW, REAL, float_layer, quantised_layer
 from kernel_cases import cases
 from random_networks import networks
 from tflite_cases import CASES, FLOAT, INT16, random_value
 
 FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55")  # SIMD, DSP, plain C, vectors: all run on this machine
 KINDS = sorted(get_args(Op), key=lambda kind: kind.__name__)
-REAL = (DynamicProduct, DynamicQuantize, DynamicRange)  # numbers without a scale that is known before
 MANY = 10_000 if os.environ.get("EDGEWRIGHT_THOROUGH") else 24
 TOGETHER = 48  # networks in one shared object
 
