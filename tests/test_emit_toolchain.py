@@ -6,15 +6,19 @@ import shutil
 import struct
 import subprocess
 
+import numpy as np
 import pytest
 
 from edgewright.compiling import compile_model
 from edgewright.emit import TARGETS, Family
 from edgewright.emit.elf import read_elf
+from edgewright.emit.native import load
 from edgewright.emit.target import Architecture, target_of
 from edgewright.emit.toolchain import gcc_flags, toolchain, zig_flags
 from edgewright.errors import BoardError, EdgewrightError
-from edgewright.network import Builder
+from edgewright.memory import plan
+from edgewright.network import Builder, random_inputs
+from edgewright.network.kernels import execute
 from edgewright.network.onnx_writer import write_onnx
 from edgewright.network.operators import Softmax
 from edgewright.platform import Board, catalogue, load_board
@@ -173,6 +177,15 @@ def test_zig_steps_in_where_there_is_no_gcc(monkeypatch):
     tools = toolchain(TARGETS["cortex-m4"])
     assert tools.name.startswith("zig cc") and not tools.is_gcc
     assert set(zig_flags(TARGETS["cortex-m4"])) <= set(tools.flags)
+
+
+def test_zig_builds_for_this_machine_too(monkeypatch):
+    pytest.importorskip("ziglang", reason="ziglang is not installed")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    b = Builder("small")
+    network = b.build([b.layer(Softmax(), [b.input("x", (1, 6))], "y")])
+    inputs = random_inputs(network)
+    np.testing.assert_allclose(load(plan(network)).run(inputs)["y"], execute(network, inputs)["y"], rtol=1e-6)
 
 
 def test_sections_are_those_that_binutils_see(tmp_path):

@@ -78,8 +78,10 @@ def front(
     limit = search.limits.macs(network)
     plans = [search.least_whole.plan, search.by_rows.plan]
     try:
-        routes = [route for route in search.routes.front() if limit is None or route.macs <= limit]
-        for plan in search.plans(_spread(routes[1:], most)):
+        routes = [route for route in search.routes.front() if limit is None or route.macs <= limit][1:]
+        if len(routes) > most:  # of those with the same MACs the last
+            routes = list({route.macs: route for route in routes}.values())
+        for plan in search.plans(_spread(routes, most)):
             plans.append(plan)
     except KeyboardInterrupt:
         plans = [interrupted(plan) for plan in plans]
@@ -239,10 +241,23 @@ class Search:
         return _spread(list(found), TRIES)
 
     def cheapest_first(self, ram: int) -> Iterator[Candidate]:
-        """Plans that should fit the RAM, those that run layers whole before others."""
+        """Plans that should fit the RAM, those that run layers whole before others, unless they are slow."""
         yield self.whole
+        slow = None
         if self.least_whole.peak <= ram:
-            yield self._within(self.least_whole, ram)
+            shared = self._within(self.least_whole, ram)
+            if shared.cost <= within(self.whole.cost, SLOWDOWN):
+                yield shared
+            slow = shared
+        for found in self._along_routes(ram):
+            if slow is not None and (found.peak > ram or found.cost >= slow.cost):
+                yield slow
+            yield found
+        if slow is not None:
+            yield slow
+
+    def _along_routes(self, ram: int) -> Iterator[Candidate]:
+        """Plans of routes that should fit the RAM, those with the least extra work before others."""
         limit = ram
         for _ in range(TRIES):
             route = self.routes.below(limit)
