@@ -19,7 +19,7 @@ from rich.table import Table
 
 import edgewright
 from edgewright.emit import TARGETS, emit
-from edgewright.emit.board import measure
+from edgewright.emit.firmware import measure
 from edgewright.network import random_inputs
 from edgewright.network.reference import compare, reference
 

@@ -26,14 +26,14 @@ from rich.table import Table
 import edgewright
 from cost_networks import FORMATS, networks, parts, rows_alone
 from edgewright import samples
+from edgewright.board.machine import machine_for
+from edgewright.board.toolchain import toolchain
 from edgewright.emit import TARGETS, Options, emit
-from edgewright.emit.board import Emulator
-from edgewright.emit.board.firmware import STACK, build_firmware
-from edgewright.emit.board.machine import machine_for
-from edgewright.emit.board.measured import packed, run_firmware
-from edgewright.emit.target import Target
-from edgewright.emit.toolchain import toolchain
+from edgewright.emit.firmware import Emulator
+from edgewright.emit.firmware.image import STACK, build_firmware
+from edgewright.emit.firmware.measured import packed, run_firmware
 from edgewright.network import Network, random_inputs
+from edgewright.platform.target import Target
 from edgewright.program import Plan
 from edgewright.tiling import cost_fit
 from edgewright.tiling.cost import estimate

@@ -24,7 +24,7 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from edgewright.emit.board import measure
+from edgewright.emit.firmware import measure
 from emitting_batch import build_together
 from random_models import KINDS
 from random_trials import MODES, Prepared, Trial, prepared, refused, story

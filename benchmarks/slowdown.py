@@ -25,7 +25,7 @@ from rich.table import Table
 import edgewright
 from edgewright import samples
 from edgewright.emit import TARGETS, Options, emit
-from edgewright.emit.board import measure
+from edgewright.emit.firmware import measure
 from edgewright.errors import EdgewrightError
 from edgewright.network import Network, random_inputs
 from edgewright.tiling.timing import Timing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edgewright.emit import TARGETS, emit
-from edgewright.emit.board import measure
+from edgewright.emit.firmware import measure
 from edgewright.memory import plan as make_plan
 from edgewright.network import Network, random_inputs
 from edgewright.network.kernels import execute

@@ -150,7 +150,7 @@ def test_weights_that_fit_without_the_code(model, tmp_path):
 
 def test_a_missing_compiler_is_named_with_its_package(model, tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda *_: None)
-    monkeypatch.setattr("edgewright.emit.toolchain.find_spec", lambda *_: None)
+    monkeypatch.setattr("edgewright.board.toolchain.find_spec", lambda *_: None)
     refused(
         run("compile", model, "--board", "nucleo-f446re", "-o", tmp_path / "o"), "gcc-arm-none-eabi", "--no-verify"
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import edgewright
 from edgewright import samples
 from edgewright.emit import TARGETS, Options, emit
-from edgewright.emit.board import measure
+from edgewright.emit.firmware import measure
 from edgewright.errors import InputError
 from edgewright.memory.ways import Way, even_ends
 from edgewright.network import Builder, DType, Quant, Region, random_inputs

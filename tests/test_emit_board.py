@@ -17,14 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from board_cases import quantised, real, with_statement
+from edgewright.board.layout import lay_out
+from edgewright.board.machine import AN386, AN505, machine_for
+from edgewright.board.toolchain import toolchain
 from edgewright.emit import TARGETS, emit
-from edgewright.emit.board import Emulator, measure
-from edgewright.emit.board.firmware import build_firmware
-from edgewright.emit.board.layout import lay_out
-from edgewright.emit.board.machine import AN386, AN505, machine_for
-from edgewright.emit.board.measured import packed, run_firmware
-from edgewright.emit.target import Architecture
-from edgewright.emit.toolchain import toolchain
+from edgewright.emit.firmware import Emulator, measure
+from edgewright.emit.firmware.image import build_firmware
+from edgewright.emit.firmware.measured import packed, run_firmware
 from edgewright.errors import EdgewrightError, Infeasible, InputError
 from edgewright.memory import plan
 from edgewright.network import Builder, random_inputs
@@ -32,6 +31,7 @@ from edgewright.network.kernels import execute
 from edgewright.network.operators import Dense
 from edgewright.network.reference import compare
 from edgewright.platform import parse_board
+from edgewright.platform.target import Architecture
 from tools import needs_board
 
 BARE = [name for name, t in TARGETS.items() if t.architecture in (Architecture.CORTEX_M, Architecture.RV32)]
@@ -260,7 +260,7 @@ def test_missing_emulators(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None if name.startswith("qemu") else which(name))
     with pytest.raises(EdgewrightError, match="apt install qemu-system-arm"):
         measure(library("cortex-m4"), INPUTS, emulator=Emulator.QEMU)
-    monkeypatch.setattr("edgewright.emit.board.unicorn.find_spec", lambda name: None)
+    monkeypatch.setattr("edgewright.board.unicorn.find_spec", lambda name: None)
     with pytest.raises(EdgewrightError, match=r"edgewright\[board\]"):
         measure(library("cortex-m4"), INPUTS, emulator=Emulator.UNICORN)
 
@@ -273,7 +273,8 @@ def test_missing_emulators(monkeypatch):
 )
 def test_regions_lie_inside_the_banks_and_apart(sizes, weights, harness, machine):
     try:
-        layout = lay_out(machine, {f"m{i}": size for i, size in enumerate(sizes)}, weights, 16384, harness, None)
+        arenas = {f"m{i}": size for i, size in enumerate(sizes)}
+        layout = lay_out(machine, arenas, {name: name for name in arenas}, weights, 16384, harness, None)
     except Infeasible:
         too_large = sum(sizes) + weights > 4 << 20
         assert too_large
@@ -313,7 +314,7 @@ SPECIAL = np.array(
 def mathematics(tmp_path_factory):
     """The harness's own mathematics, built for this machine, under names that this machine's does not have."""
     folder = tmp_path_factory.mktemp("math")
-    sources = resources.files("edgewright.emit.board") / "firmware"
+    sources = resources.files("edgewright.emit.firmware") / "c"
     flags = [
         "-std=c99",
         "-O1",

@@ -16,7 +16,7 @@ import pytest
 import edgewright
 from edgewright import samples
 from edgewright.emit import TARGETS, emit
-from edgewright.emit import board as virtual_board
+from edgewright.emit import firmware as virtual_board
 from edgewright.emit.packaging import MANIFEST, check_folder, package_files, write_folder
 from edgewright.errors import InputError
 from edgewright.memory import plan as make_plan
@@ -24,7 +24,7 @@ from edgewright.network import Builder
 from edgewright.network.operators import Clamp
 from tools import checking
 
-FREESTANDING = Path(virtual_board.__file__).parent / "firmware" / "include"  # headers for compilers that have none
+FREESTANDING = Path(virtual_board.__file__).parent / "c" / "include"  # headers for compilers that have none
 DEBUG = "-DCMAKE_BUILD_TYPE=Debug"  # compiles faster
 STRICT = "-Wall -Wextra -Wconversion -Wshadow -pedantic -Werror"
 

@@ -7,7 +7,7 @@ import pytest
 
 from edgewright import plan
 from edgewright.emit import TARGETS, emit
-from edgewright.emit.board import measure
+from edgewright.emit.firmware import measure
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.operators import AvgPool2d, Binary, BinaryKind, Clamp, Conv2d, Elu, MaxPool2d
 from emitting import check_emitted

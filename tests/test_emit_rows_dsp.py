@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgewright.emit import TARGETS, emit
-from edgewright.emit.board import measure
+from edgewright.emit.firmware import measure
 from edgewright.emit.multipliers import Rule, fit
 from edgewright.emit.native import build
 from edgewright.memory import plan

@@ -11,7 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from edgewright.emit import TARGETS, emit
-from edgewright.emit.board import measure
+from edgewright.emit.firmware import measure
 from edgewright.emit.operators import shares_dsp
 from edgewright.memory import Way
 from edgewright.memory import plan as make_plan

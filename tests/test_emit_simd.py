@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edgewright.board.toolchain import NATIVE
 from edgewright.emit import TARGETS, Library, emit
 from edgewright.emit.files import kernel_files
 from edgewright.emit.native import build
-from edgewright.emit.toolchain import NATIVE
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.kernels import execute

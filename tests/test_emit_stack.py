@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 
 from board_cases import quantised
+from edgewright.board import rv32, thumb
+from edgewright.board.elf import Elf, Section, Segment
+from edgewright.board.instruction import Flow
+from edgewright.board.stack import stack_bound
 from edgewright.emit import TARGETS, emit
-from edgewright.emit.board import Emulator, measure, measured, rv32, thumb
-from edgewright.emit.board.instruction import Flow
-from edgewright.emit.board.stack import stack_bound
-from edgewright.emit.elf import Elf, Section, Segment
-from edgewright.emit.target import Architecture
+from edgewright.emit.firmware import Emulator, measure, measured
 from edgewright.errors import EdgewrightError
 from edgewright.memory import plan
 from edgewright.network import Arithmetic, Builder, DType, Quant, random_inputs
 from edgewright.network.operators import Clamp, Dense
+from edgewright.platform.target import Architecture
 
 CODE = 0x1000
 

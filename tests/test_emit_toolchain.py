@@ -9,12 +9,11 @@ import subprocess
 import numpy as np
 import pytest
 
+from edgewright.board.elf import read_elf
+from edgewright.board.toolchain import gcc_flags, toolchain, zig_flags
 from edgewright.compiling import compile_model
 from edgewright.emit import TARGETS, Family
-from edgewright.emit.elf import read_elf
 from edgewright.emit.native import load
-from edgewright.emit.target import Architecture, target_of
-from edgewright.emit.toolchain import gcc_flags, toolchain, zig_flags
 from edgewright.errors import BoardError, EdgewrightError
 from edgewright.memory import plan
 from edgewright.network import Builder, random_inputs
@@ -22,6 +21,7 @@ from edgewright.network.kernels import execute
 from edgewright.network.onnx_writer import write_onnx
 from edgewright.network.operators import Softmax
 from edgewright.platform import Board, catalogue, load_board
+from edgewright.platform.target import Architecture, target_of
 
 BARE = [t for t in TARGETS.values() if t.architecture in (Architecture.CORTEX_M, Architecture.RV32)]
 
@@ -163,7 +163,7 @@ def test_an_error_of_the_compiler_is_shown(tmp_path):
 
 def test_missing_compilers_are_named_with_their_packages(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    monkeypatch.setattr("edgewright.emit.toolchain.find_spec", lambda name: None)
+    monkeypatch.setattr("edgewright.board.toolchain.find_spec", lambda name: None)
     for target, package in (("cortex-m4", "gcc-arm-none-eabi"), ("rv32imc", "gcc-riscv64-unknown-elf")):
         with pytest.raises(EdgewrightError, match=rf"{target}.*{package}.*edgewright\[board\]"):
             toolchain(TARGETS[target])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from edgewright import plan, read_model, samples
 from edgewright.emit import TARGETS, Options, emit
-from edgewright.emit.board import measure
+from edgewright.emit.firmware import measure
 from edgewright.memory import Techniques, Way
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.operators import Clamp, Conv2d, Dense, Elu, Reduce, ReduceKind

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from edgewright.emit.target import TARGETS
-from edgewright.emit.toolchain import toolchain
+from edgewright.board.toolchain import toolchain
 from edgewright.errors import InputError
 from edgewright.hal.analysis.spaces import Space
 from edgewright.hal.design import Analysis, Design
 from edgewright.hal.designing import analyse, design, naive
 from edgewright.hal.generate import generate
 from edgewright.hal.layout.layout import AreaPlace, Layout, Piece, Register, SpaceLayout
+from edgewright.platform.target import TARGETS
 from tools import command
 
 GROUPS = """\

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from edgewright.emit.toolchain import toolchain
+from edgewright.board.toolchain import toolchain
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.hal.design import Analysis, Design
 from edgewright.hal.designing import analyse, design, naive

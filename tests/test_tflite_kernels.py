@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from edgewright.emit.toolchain import ON_ARM
+from edgewright.board.toolchain import ON_ARM
 from edgewright.network import Arithmetic, Region
 from edgewright.network.kernels import Operand, compute, execute
 from edgewright.network.kernels.contraction import contracted, may_be_contracted

@@ -10,12 +10,12 @@ from importlib.util import find_spec
 
 import pytest
 
+from edgewright.board.machine import machine_for
+from edgewright.board.toolchain import Toolchain, toolchain
 from edgewright.emit import TARGETS
-from edgewright.emit.board import Emulator, chosen_emulator
-from edgewright.emit.board.machine import machine_for
-from edgewright.emit.target import Target
-from edgewright.emit.toolchain import Toolchain, toolchain
+from edgewright.emit.firmware import Emulator, chosen_emulator
 from edgewright.errors import EdgewrightError
+from edgewright.platform.target import Target
 
 ZIG = (sys.executable, "-m", "ziglang", "cc", "-fno-sanitize=undefined")
 STAND_INS = ("clang", "g++", "c++")  # Zig is a clang, and takes C++ as well

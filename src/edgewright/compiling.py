@@ -15,7 +15,6 @@ from .emit.library import Library, emit
 from .emit.options import Options
 from .emit.packaging import check_folder, package_files, write_folder
 from .emit.planned import check_plan
-from .emit.target import TARGETS, Target, target_of
 from .emit.verify import predicted, verify
 from .errors import Infeasible, InputError
 from .memory import critical_buffers, fit
@@ -23,6 +22,7 @@ from .memory import plan as make_plan
 from .network import Network, Shape
 from .network.read import read
 from .platform import Board, load_board
+from .platform.target import TARGETS, Target, target_of
 from .program import Plan, checked, faults, load_plan, plan_text
 from .report import compiled_page, refusal
 from .report.refusal import is_in_parts

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .. import words
-from ..emit.target import target_of
 from ..platform import Board
+from ..platform.target import target_of
 from ..program import Plan
 from ..tiling.cost import Estimate, estimate, modelled
 

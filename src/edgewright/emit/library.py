@@ -10,6 +10,7 @@ from functools import partial
 
 from ..errors import Unsupported
 from ..network import Layer, Network, Region, Tensor
+from ..platform.target import Target
 from ..program import Flow, Item, Loop, Plan, Stage, Step, Stream, Tiles, Tiling, sums_bytes, sums_name
 from ..program.program import Parts, tile_parts
 from .constants import C_TYPES, Constants
@@ -27,7 +28,6 @@ from .site import Site, Unit
 from .source import Expr, Source, comment, plus, times
 from .static import in_use
 from .streaming import write_stream
-from .target import Target
 
 FENCE = "EW_FENCE();"  # between stages: memory is used anew under other types
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from ..board.toolchain import NATIVE, Toolchain, toolchain
 from ..network import Array, Network
 from ..network.kernels import checked_input
+from ..platform.target import TARGETS
 from ..program import Plan, checked
 from .library import Library, emit
-from .target import TARGETS
-from .toolchain import NATIVE, Toolchain, toolchain
 
 FLAGS = ("-std=c99", "-O3", NATIVE, "-ffp-contract=off", "-fno-strict-aliasing")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from .target import Architecture, Target
+from ..platform.target import Architecture, Target
 
 
 class Rounding(Enum):

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ..board.toolchain import Toolchain
 from ..errors import EdgewrightError
 from ..network import Array
 from .library import Library
 from .native import compiler
 from .packaging import package_files
-from .toolchain import Toolchain
 
 SANITIZERS = (
     *("-std=c99", "-O1", "-g", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-omit-frame-pointer"),

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from ..network import Arithmetic, Layer, Network, Shape, Tensor
 from ..network.operators import DynamicProduct, Op
+from ..platform.target import Target
 from ..program import Sweep
 from .constants import Constants
 from .options import Options
 from .place import Place
 from .source import Expr, braced
-from .target import Target
 
 
 @dataclass

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..network import Array
 from ..network.interface import stored_inputs
 from ..platform import Board
-from .board import measure
 from .figures import Figures
+from .firmware import measure
 from .inputs import Inputs
 from .library import Library
 from .verify import predicted, with_measured

@@ -7,23 +7,23 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from .. import words
+from ..board.machine import machine_for
+from ..board.toolchain import toolchain
 from ..errors import EdgewrightError
 from ..network import Array, Network
 from ..network.interface import file_inputs, file_outputs, random_file_inputs, stored_inputs
 from ..network.layerwise import Layerwise
 from ..network.reference import Difference, compare
 from ..platform import Board
+from ..platform.target import Architecture
 from . import native
-from .board import Measured, chosen_emulator, measure
-from .board.hosted import emulator
-from .board.machine import machine_for
 from .figures import ByLayers, Check, Figures, LayerCost, amount, layer_by_layer, verdict
+from .firmware import Measured, chosen_emulator, measure
+from .firmware.hosted import emulator
 from .inputs import Inputs
 from .judge import Judge, Source, judge
 from .library import Library
 from .packaging import calls_cmsis_nn
-from .target import Architecture
-from .toolchain import toolchain
 
 # Less than a release build: it is compiled once and run a few times.
 QUICK = ("-std=c99", "-O2", "-ffp-contract=off", "-fno-strict-aliasing")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from ..emit.target import Target
 from ..network import Network, Region
+from ..platform.target import Target
 from ..program import Plan, Step
 from .cost_facts import Facts
 from .cost_geometry import Setting

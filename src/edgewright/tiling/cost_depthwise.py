@@ -7,9 +7,9 @@ from math import prod
 
 from ..emit.operators import depthwise as ring
 from ..emit.operators import helium
-from ..emit.target import Architecture, Family
 from ..network import DType, Layer, Region
 from ..network.operators import Conv2d
+from ..platform.target import Architecture, Family
 from ..program import Sweep
 from .cost_facts import Facts
 from .cost_geometry import Axis, Setting, axes, up

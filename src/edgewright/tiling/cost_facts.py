@@ -15,11 +15,11 @@ from ..emit.options import Options
 from ..emit.place import Place
 from ..emit.site import Site, Unit
 from ..emit.sums import sums_of
-from ..emit.target import Family, Target
 from ..network import Arithmetic, DType, Layer, Network, Tensor
 from ..network.kernels.scales import number
 from ..network.kernels.tflite_scales import activation_range
 from ..network.operators import Clamp, Conv2d, Dense
+from ..platform.target import Family, Target
 from ..program import Sweep
 
 BYTES = {DType.INT8: (-128, 127), DType.UINT8: (0, 255)}

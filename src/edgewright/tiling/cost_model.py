@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from ..emit.target import TARGETS, Architecture, Family, Target
 from ..errors import InputError
+from ..platform.target import TARGETS, Architecture, Family, Target
 from .cost_work import Work, general
 
 Coefficients = Mapping[str, Mapping[str, float]]  # kind of work -> amount -> instructions for each

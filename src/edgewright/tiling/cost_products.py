@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 
 from ..emit.operators import blocked, dsp_rows, portable
-from ..emit.target import Architecture, Family, Target
 from ..network import Layer, Region
 from ..network.operators import Conv2d
+from ..platform.target import Architecture, Family, Target
 from .cost_facts import Facts
 from .cost_geometry import Setting, axes, up
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..emit.target import Target
+from ..platform.target import Target
 from ..program import Plan
 from .cost_facts import Facts
 from .cost_fit import Sample

@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import prod
 
 from ..emit.operators import dsp_rows
-from ..emit.target import Family
 from ..network import Layer, Region
 from ..network.operators import Conv2d, Dense
 from ..network.operators.shares import share_needs
+from ..platform.target import Family
 from .cost_facts import Facts
 from .cost_geometry import Setting, up
 from .cost_products import Amounts, Part

@@ -13,7 +13,6 @@ from functools import cached_property
 from joblib import Parallel, delayed
 
 from .. import words
-from ..emit.target import Target
 from ..errors import Infeasible
 from ..memory import plan as make_plan
 from ..memory.bounds import least_bound
@@ -22,6 +21,7 @@ from ..memory.planner import alignment_of
 from ..memory.pulled import pullable
 from ..network import Network
 from ..platform import Board, boards_with
+from ..platform.target import Target
 from ..program import Plan
 from ..program.weightless import without_weights
 from .choice import Choice, Maker

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..emit.target import Target
 from ..network import Network, Region
+from ..platform.target import Target
 from ..program import Plan, Step, Sweep
 from .cost import Costs
 from .cost_geometry import Setting

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..emit.target import Target
 from ..network import Network
 from ..platform import Board
+from ..platform.target import Target
 from ..program import Plan
 from .choice import Choice, Maker
 from .faster import LEAST_GAIN, Candidate, hastened

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from ..emit.target import Target, target_of
 from ..errors import InputError
 from ..memory import Techniques, Way, fit
 from ..memory import plan as make_plan
 from ..memory.bounds import phased_bound
 from ..network import Network
 from ..platform import Board
+from ..platform.target import Target, target_of
 from ..program import Plan, Stream, Tiles
 from ..program.techniques import technique
 from .explore import explore

@@ -19,11 +19,11 @@ from ...network.kernels.tflite_scales import activation_range, channel_multiplie
 from ...network.operators import AvgPool2d, Binary, BinaryKind, Conv2d, Dense, MaxPool2d, Softmax
 from ...network.region import Region, Shape
 from ...network.tensor import DType
+from ...platform.target import Architecture, Family
 from ..options import Kernels, Rounding
 from ..site import Site
 from ..source import Source, braced
 from ..sums import sums_of
-from ..target import Architecture, Family
 
 LEFT = 20  # bits that TFLite shifts the operands of a sum to the left
 MVE_CHANNELS = 124  # that CMSIS-NN's depthwise kernel gathers at once

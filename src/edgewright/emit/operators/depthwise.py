@@ -9,10 +9,10 @@ import numpy as np
 
 from ...network import Array
 from ...network.operators import Conv2d
+from ...platform.target import Family
 from ...program import Sweep
 from ..site import Site
 from ..source import Expr, Source
-from ..target import Family
 from . import depthwise_direct, depthwise_rows
 from .depthwise_factors import Factors, factors_of, flip
 from .images import image, part_pointer

@@ -8,10 +8,10 @@ import numpy as np
 
 from ...network import DType
 from ...network.operators import Conv2d
+from ...platform.target import Architecture, Family
 from ...program import Sweep
 from ..site import Site
 from ..source import Expr, Source
-from ..target import Architecture, Family
 from .depthwise_factors import LEAST_LEFT, Factors
 from .images import image, part_pointer
 

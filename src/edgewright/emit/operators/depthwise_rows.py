@@ -6,10 +6,10 @@ import numpy as np
 
 from ...network import Array, DType
 from ...network.operators import Conv2d
+from ...platform.target import Family
 from ...program import Sweep
 from ..site import Site
 from ..source import Expr, Source
-from ..target import Family
 from .depthwise_factors import Factors, factors_shifted_by, flip
 from .images import image, part_pointer
 

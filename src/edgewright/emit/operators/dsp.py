@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from ...network import Array
 from ...network.operators import Conv2d
 from ...network.tensor import DType
+from ...platform.target import Family
 from ...program import Sweep
 from ..nest import loops
 from ..site import Site
 from ..source import Expr, Source, braced, times
-from ..target import Family
 from . import dsp_windows
 from .dsp_packing import LARGEST, Packed, packed, packed_fours
 from .dsp_rows import STACK, row

@@ -18,10 +18,10 @@ from ...network.operators import (
     DynamicQuantize,
     DynamicRange,
 )
+from ...platform.target import Family
 from ..nest import loops
 from ..site import Site
 from ..source import Expr, Source, braced, plus
-from ..target import Family
 from .blocked import is_image
 from .images import image, part_pointer
 from .products import dense

@@ -8,11 +8,11 @@ import numpy as np
 
 from ...network.operators import Conv2d
 from ...network.tensor import DType
+from ...platform.target import Family
 from ...program import Sweep
 from ..nest import loops
 from ..site import Site
 from ..source import Source
-from ..target import Family
 from .blocked import Products, column_buffer, convolution, is_image, products_of
 
 MOST_TAPS = 32  # of a depthwise window: EW_MOST_TAPS

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 from ...network.operators import Conv2d
 from ...network.tensor import DType
+from ...platform.target import Architecture
 from ...program import Sweep
 from ..nest import loops
 from ..place import Place
 from ..site import Site
 from ..source import Expr, Source
-from ..target import Architecture
 from .blocked import (
     STACK,
     Products,

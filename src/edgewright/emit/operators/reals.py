@@ -9,11 +9,11 @@ import numpy as np
 
 from ...network.operators import Activation, Clamp, Conv2d, Dense
 from ...network.tensor import DType
+from ...platform.target import Family
 from ...program import Sweep
 from ..constants import number
 from ..site import Site
 from ..source import Expr, Source, braced
-from ..target import Family
 from .blocked import is_image
 from .images import image, part_pointer
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from ...network import Arithmetic
 from ...network.operators import ArgMax, Reduce, ReduceKind
+from ...platform.target import Family
 from ..constants import number
 from ..nest import Bounds, loops
 from ..site import Site
 from ..source import Expr, Source, plus
-from ..target import Family
 from .values import Stream, World, pointed, reader, world_of, writer
 
 _EXTREMES = (ReduceKind.MAX, ReduceKind.MIN)

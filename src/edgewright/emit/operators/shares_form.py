@@ -10,12 +10,12 @@ import numpy as np
 from ...network import Array, Tensor
 from ...network.operators import Conv2d, Dense
 from ...network.operators.shares import share_axes
+from ...platform.target import Family
 from ..nest import loops
 from ..place import Place
 from ..site import Site
 from ..source import Expr, Source
 from ..sums import Sums, sums_of
-from ..target import Family
 from .dsp_packing import LARGEST, grouped
 
 DUAL = (Family.DSP, Family.HELIUM)  # families with pairs of 16-bit products

@@ -8,12 +8,12 @@ from ...network import Arithmetic, DType
 from ...network.kernels.tflite_lines import reduce_factor
 from ...network.kernels.tflite_scales import zero
 from ...network.operators import AvgPool2d, Reduce, ReduceKind
+from ...platform.target import Family
 from ..constants import number
 from ..nest import Bounds, loops
 from ..place import Place
 from ..site import Site
 from ..source import Expr, Source, plus
-from ..target import Family
 from .finish import narrowed
 from .pools import mean_of
 from .reductions import is_pooled, pooled

@@ -10,11 +10,11 @@ import numpy as np
 from ...network import Array
 from ...network.operators import Conv2d
 from ...network.tensor import DType
+from ...platform.target import Family
 from ...program.shares import SUM_BYTES
 from ..nest import loops
 from ..site import Site
 from ..source import Expr, Source, braced
-from ..target import Family
 from .images import image
 from .shares_form import share_of, sums_place
 from .simd_conv import PITCH, is_real, padded, panels

@@ -6,13 +6,13 @@ import numpy as np
 
 from ...network import Array, DType
 from ...network.operators import Conv2d
+from ...platform.target import Family
 from ...program.shares import SUM_BYTES
 from ..nest import loops
 from ..place import Place
 from ..site import Site
 from ..source import Expr, Source, braced
 from ..sums import sums_of
-from ..target import Family
 from .blocked import product_fields
 from .images import lies_by_pixels, part_pointer
 from .shares_form import form_of, share_of, sums_place, write_lines

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ...network.operators import Activation, Clamp, Elu, HardSigmoid, LeakyRelu, Unary, UnaryKind
+from ...platform.target import Family
 from ..constants import number
 from ..nest import elements
 from ..place import Place
 from ..site import Site
 from ..source import Expr, Source, braced, moved, plus, times
-from ..target import Family
 from .activations import activated
 
 PANEL = 16  # EW_PANEL

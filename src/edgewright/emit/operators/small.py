@@ -8,11 +8,11 @@ from ...network import Arithmetic, DType
 from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_scales import activation_range, scale, zero
 from ...network.operators import Binary, BinaryKind
+from ...platform.target import Family
 from ..nest import Bounds, loops
 from ..place import Place
 from ..site import Site
 from ..source import Expr, Source, braced, times
-from ..target import Family
 from .small_pools import avg_pool2d, max_pool2d, reduce
 
 __all__ = ["avg_pool2d", "binary", "max_pool2d", "reduce"]

@@ -9,9 +9,9 @@ from ...network.kernels.scales import number
 from ...network.kernels.tflite_lines import reduce_factor
 from ...network.kernels.tflite_scales import activation_range, zero
 from ...network.operators import AvgPool2d, Clamp, MaxPool2d, Reduce, ReduceKind
+from ...platform.target import Family
 from ..site import Site
 from ..source import Expr, Source, braced
-from ..target import Family
 from .images import image, part_pointer
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ...emit.target import Architecture
+from ...platform.target import Architecture
 
 
 @dataclass(frozen=True, slots=True)

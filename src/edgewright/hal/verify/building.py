@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...emit.elf import Elf, read_elf
-from ...emit.target import TARGETS, Architecture, Target
-from ...emit.toolchain import FLAGS, Toolchain, toolchain
+from ...board.elf import Elf, read_elf
+from ...board.toolchain import FLAGS, Toolchain, toolchain
 from ...errors import InputError
+from ...platform.target import TARGETS, Architecture, Target
 from ..language.description import Device
 
 WINDOW = 1 << 22  # bytes from `Built.base`: code, data, buffers, stack

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ...emit.board.unicorn import instructions_in, require_unicorn
-from ...emit.target import Architecture
+from ...board.unicorn import instructions_in, require_unicorn
+from ...platform.target import Architecture
 from .abi import Type, passed
 from .building import DATA, STACK, WINDOW, Built
 from .fault import Fault, Why

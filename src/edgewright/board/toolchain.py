@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ..errors import EdgewrightError
-from .target import Architecture, Family, Target
+from ..platform.target import Architecture, Family, Target
 
 # Contraction would make a product and a sum round once instead of twice; arena memory is used under several types.
 # Nobody reads errno: a square root is one instruction.

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
-from ..elf import Elf
-from ..target import Architecture
+from ..platform.target import Architecture
 from . import rv32, thumb
+from .elf import Elf
 from .instruction import Decoder, Flow, Instruction
 
 CODE = (".library", ".runtime")  # sections of what runs, apart from the harness

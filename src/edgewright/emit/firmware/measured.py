@@ -11,21 +11,21 @@ from pathlib import Path
 
 import numpy as np
 
+from ...board.elf import Elf
+from ...board.machine import Machine, machine_for
+from ...board.qemu import has_qemu, require_qemu, run_qemu
+from ...board.record import Record, read_record
+from ...board.stack import stack_bound
+from ...board.toolchain import Toolchain, toolchain
+from ...board.unicorn import has_unicorn, require_unicorn, run_unicorn
 from ...errors import EdgewrightError
 from ...network import Array, Network
 from ...network.kernels import checked_input
 from ...platform import Board
-from ..elf import Elf
+from ...platform.target import Architecture
 from ..library import Library
-from ..target import Architecture
-from ..toolchain import Toolchain, toolchain
-from .firmware import STACK, Firmware, build_firmware
 from .hosted import build_program, emulator, object_sizes, run_program
-from .machine import Machine, machine_for
-from .qemu import has_qemu, require_qemu, run_qemu
-from .record import Record, read_record
-from .stack import stack_bound
-from .unicorn import has_unicorn, require_unicorn, run_unicorn
+from .image import STACK, Firmware, build_firmware
 
 
 class Emulator(Enum):

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from ...board.elf import Elf, read_elf
+from ...board.layout import GUARD, HARNESS_STACK, Layout, lay_out, linker_script
+from ...board.machine import Machine
+from ...board.toolchain import FLAGS, Toolchain
 from ...errors import EdgewrightError, Infeasible
 from ...platform import Board, format_size
-from ..elf import Elf, read_elf
+from ...platform.target import Architecture
 from ..library import Library
-from ..target import Architecture
-from ..toolchain import FLAGS, Toolchain
+from ..names import arena_names
 from .glue import glue
-from .layout import GUARD, HARNESS_STACK, Layout, lay_out, linker_script
-from .machine import Machine
 
 STACK = 16 << 10  # bytes that a run may take
 FLASH_SECTIONS = (".weights", ".library", ".runtime")
@@ -48,7 +49,9 @@ def build_firmware(
         folder, library, ("main.c", start, *runtime, "include/string.h", "include/math.h"), connection.text
     )
     room = -(-(connection.buffer_bytes + HARNESS_STACK + 4096) // 64) * 64
-    layout = lay_out(machine, library.arenas, library.weight_bytes, stack, room, board)
+    layout = lay_out(
+        machine, library.arenas, arena_names(library.arenas), library.weight_bytes, stack, room, board
+    )
     (folder / "firmware.ld").write_text(linker_script(layout))
     own = library_flags(library, optimise, profile)
     # A Cortex-M0+ faults where the Cortex-M3 that stands in for it need not.
@@ -86,7 +89,7 @@ def write_sources(folder: Path, library: Library, names: Sequence[str], connecti
     (folder / "include").mkdir(parents=True, exist_ok=True)
     for name, content in library.files.items():
         (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
-    files = resources.files(__package__) / "firmware"
+    files = resources.files(__package__) / "c"
     for name in ("board.h", *names):
         (folder / name).write_text((files / name).read_text())
     (folder / "glue.c").write_text(connection)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...errors import EdgewrightError
-from ..target import Architecture, Target
+from ..errors import EdgewrightError
+from ..platform.target import Architecture, Target
 
 KIB, MIB = 1 << 10, 1 << 20
 

@@ -6,13 +6,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from ...board.elf import read_elf
+from ...board.toolchain import FLAGS, ON_ARM, Toolchain
 from ...errors import EdgewrightError
-from ..elf import read_elf
+from ...platform.target import Architecture, Target
 from ..library import Library
-from ..target import Architecture, Target
-from ..toolchain import FLAGS, ON_ARM, Toolchain
-from .firmware import compile_library, write_sources
 from .glue import glue
+from .image import compile_library, write_sources
 
 _EMULATED = ("cortex-a53", "cortex-a57", "cortex-a72", "cortex-a76")
 

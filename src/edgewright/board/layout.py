@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...errors import Infeasible
-from ...platform import Board
-from ..names import arena_names
+from ..errors import Infeasible
+from ..platform import Board
 from .machine import KIB, Bank, Machine
 
 BOOT = 16 * KIB  # vectors and harness, apart from the flash that a board's size is held against
@@ -56,9 +55,18 @@ class _Room:
 
 
 def lay_out(
-    machine: Machine, arenas: Mapping[str, int], weights: int, stack: int, harness: int, board: Board | None
+    machine: Machine,
+    arenas: Mapping[str, int],
+    sections: Mapping[str, str],
+    weights: int,
+    stack: int,
+    harness: int,
+    board: Board | None,
 ) -> Layout:
-    """Memories of the machine, cut to the sizes of `board`, or of the plan where there is no board."""
+    """Memories of the machine, cut to the sizes of `board`, or of the plan where there is no board.
+
+    Arenas are given by the memory that they are planned in, with the names of their sections.
+    """
     code, ram, spare = _Room(machine.code), _Room(machine.ram), _Room(machine.spare)
     ram.take("GUARD", "guard", GUARD)
     stack_region = ram.take("STACK", "stack", stack)
@@ -74,13 +82,12 @@ def lay_out(
             raise Infeasible(_too_large(machine, "weights", weights, spare.left))
         weight_region = spare.take("WEIGHTS", "flash", min(limit or -(-weights // 64) * 64, spare.left))
     placed = {}
-    names = arena_names(arenas)
     for memory, size in arenas.items():
         room = ram if size <= ram.left else spare
         if size > room.left:
             raise Infeasible(_too_large(machine, f"arena '{memory}'", size, room.left))
         usable = _usable(board, memory, size)
-        name = names[memory]
+        name = sections[memory]
         placed[name] = room.take(f"ARENA_{name.upper()}", f"memory '{memory}'", min(usable, room.left))
     return Layout(boot, flash, weight_region, placed, stack_region, harness_region)
 

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from ...errors import EdgewrightError
+from ..errors import EdgewrightError
 from .machine import Machine
 
 _PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}

@@ -1,7 +1,7 @@
 """The virtual board: emitted code as firmware under an emulator, for what a real board would tell.
 
 from edgewright.emit import TARGETS, emit
-from edgewright.emit.board import measure
+from edgewright.emit.firmware import measure
 
 library = emit(plan, TARGETS["cortex-m4"])
 measured = measure(library, random_inputs(plan.network, seed=0), profile=True, optimise="-O2")

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from ...errors import EdgewrightError
-from ..elf import Elf
-from ..target import Architecture, Target
+from ..errors import EdgewrightError
+from ..platform.target import Architecture, Target
+from .elf import Elf
 from .layout import Layout
 from .machine import Machine
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
-from ...errors import EdgewrightError
-from ..elf import Elf
-from ..target import Architecture, Target
+from ..errors import EdgewrightError
+from ..platform.target import Architecture, Target
+from .elf import Elf
 from .layout import GUARD
 from .machine import Machine
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from ..errors import BoardError
-from ..platform import Board, Feature, Processor, ProcessorKind
+from .board import Board
+from .processor import Feature, Processor, ProcessorKind
 
 
 class Family(Enum):
