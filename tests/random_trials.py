@@ -14,8 +14,8 @@ import numpy as np
 
 from edgewright.emit import TARGETS, Library, emit
 from edgewright.emit.judge import judge
-from edgewright.emit.options import Options
 from edgewright.errors import EdgewrightError, InputError
+from edgewright.kernels.options import Options
 from edgewright.memory import Way, even_ends
 from edgewright.memory import plan as make_plan
 from edgewright.memory.pulled import pullable

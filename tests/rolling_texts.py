@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 
 from edgewright.emit.rolling import roll
-from edgewright.emit.site import Unit
-from edgewright.emit.source import Expr, moved, plus, times
+from edgewright.kernels.printing.source import Expr, moved, plus, times
+from edgewright.kernels.site import Unit
 
 
 class Writer:

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from edgewright.emit.operators import EMITTERS
+from edgewright.kernels.catalogue import EMITTERS
 from edgewright.memory import plan as make_plan
 from edgewright.network import DType, Network
 from edgewright.network.kernels.tflite import TFLITE

@@ -15,7 +15,7 @@ import tflite_cases
 from edgewright.cli import main
 from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.native import build
-from edgewright.emit.options import Kernels, Rounding
+from edgewright.kernels.options import Kernels, Rounding
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.kernels import execute

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgewright.emit import TARGETS, Options, Rounding, emit
-from edgewright.emit.multipliers import Rule, fit
 from edgewright.emit.native import build
-from edgewright.emit.operators.dsp_packing import grouped, overlapped, overlapping
+from edgewright.kernels.dsp.packing import grouped, overlapped, overlapping
+from edgewright.kernels.requantise.multipliers import Rule, fit
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.kernels.tflite_fixed import multiply, quantize_multiplier

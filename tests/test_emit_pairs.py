@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from edgewright.emit.pairs import pair_rule
+from edgewright.kernels.requantise.pairs import pair_rule
 from edgewright.network import Arithmetic, Array, Builder, DType, Network, Quant
 from edgewright.network.operators import Binary, BinaryKind, Clamp
 from emitting_batch import check_together

@@ -15,15 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgewright.emit import TARGETS, Options, emit
-from edgewright.emit.constants import Constants
 from edgewright.emit.files import weight_files
-from edgewright.emit.operators import EMITTERS
 from edgewright.emit.rolling import roll
 from edgewright.emit.series import shape
-from edgewright.emit.site import Unit
-from edgewright.emit.source import plus
 from edgewright.emit.static import in_use
 from edgewright.emit.tokens import Kind, tokens
+from edgewright.kernels.catalogue import EMITTERS
+from edgewright.kernels.printing.constants import Constants
+from edgewright.kernels.printing.source import plus
+from edgewright.kernels.site import Unit
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, Region, random_inputs
 from edgewright.network.kernels import execute

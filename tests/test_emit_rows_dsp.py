@@ -9,8 +9,8 @@ import pytest
 
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.firmware import measure
-from edgewright.emit.multipliers import Rule, fit
 from edgewright.emit.native import build
+from edgewright.kernels.requantise.multipliers import Rule, fit
 from edgewright.memory import plan
 from edgewright.memory.stretch import _even
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, Region, random_inputs

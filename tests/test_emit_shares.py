@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.firmware import measure
-from edgewright.emit.operators import shares_dsp
+from edgewright.kernels.dsp import shares as shares_dsp
 from edgewright.memory import Way
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, Region, random_inputs

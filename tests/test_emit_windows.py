@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgewright.emit import Options, Rounding
-from edgewright.emit import operators as emitters
 from edgewright.emit.files import kernel_files
 from edgewright.emit.native import Native
-from edgewright.emit.operators import pools, products, windows
+from edgewright.kernels import catalogue as emitters
+from edgewright.kernels.nests import pools, products, windows
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.kernels import execute
@@ -187,9 +187,7 @@ FAMILIES = {
 
 def all_kernels(family: str) -> dict[str, str]:
     """The kernels of a family, and those for everybody; CMSIS-NN is the project's to bring."""
-    names = {
-        f.name[:-2] for f in (resources.files("edgewright.emit") / "kernels").iterdir() if f.name.endswith(".h")
-    }
+    names = {f.name[:-2] for f in (resources.files("edgewright.kernels") / "c").iterdir() if f.name.endswith(".h")}
     others = tuple(word for other, words in FAMILIES.items() if other != family for word in words)
     return kernel_files("all", {name for name in names if not name.startswith((*others, "helium", "cmsis"))})
 

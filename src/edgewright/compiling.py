@@ -12,11 +12,11 @@ from pathlib import Path
 from .emit.figures import Figures
 from .emit.inputs import Inputs
 from .emit.library import Library, emit
-from .emit.options import Options
 from .emit.packaging import check_folder, package_files, write_folder
 from .emit.planned import check_plan
 from .emit.verify import predicted, verify
 from .errors import Infeasible, InputError
+from .kernels.options import Options
 from .memory import critical_buffers, fit
 from .memory import plan as make_plan
 from .network import Network, Shape

@@ -9,8 +9,8 @@ from importlib import resources
 
 import numpy as np
 
-from .constants import LARGE, Constants, c_type, initialiser
-from .source import comment
+from ..kernels.printing.constants import LARGE, Constants, c_type, initialiser
+from ..kernels.printing.source import comment
 
 ALWAYS = ("base",)  # kernel files that every library has
 
@@ -73,12 +73,12 @@ def _stripped(text: str) -> str:
 
 @cache
 def kernel_text(file: str) -> str:
-    return (resources.files(__package__) / "kernels" / file).read_text()
+    return (resources.files("edgewright.kernels") / "c" / file).read_text()
 
 
 @cache
 def has_source(name: str) -> bool:
-    return (resources.files(__package__) / "kernels" / f"{name}.c").is_file()
+    return (resources.files("edgewright.kernels") / "c" / f"{name}.c").is_file()
 
 
 def weight_files(constants: Constants) -> dict[str, str | bytes]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..kernels.options import Options
+from ..kernels.printing.constants import C_TYPES, number
+from ..kernels.printing.source import Source, comment
 from ..network import Network, Tensor
 from ..network.interface import conversion
 from ..program import Plan
-from .constants import C_TYPES, number
 from .names import Parameters
-from .options import Options
-from .source import Source, comment
 
 VERSION = 1  # of the interface that the header declares
 

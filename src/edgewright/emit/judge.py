@@ -11,6 +11,7 @@ from math import prod
 import numpy as np
 
 from ..errors import EdgewrightError
+from ..kernels.options import Options, Rounding
 from ..network import Arithmetic, Array, Layer, Network, Tensor
 from ..network.interface import file_outputs, stored_inputs
 from ..network.kernels import execute
@@ -18,7 +19,6 @@ from ..network.kernels.contraction import contracted, may_be_contracted
 from ..network.layerwise import Layerwise, compare_layers
 from ..network.operators import Conv2d, Dense, Reshape
 from ..network.reference import Reference, compare, reference
-from .options import Options, Rounding
 
 Source = str | os.PathLike[str] | bytes
 

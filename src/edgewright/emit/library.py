@@ -9,23 +9,23 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ..errors import Unsupported
+from ..kernels.catalogue import ADDERS, EMITTERS, FINISHERS, Emitter
+from ..kernels.options import Options
+from ..kernels.printing.constants import C_TYPES, Constants
+from ..kernels.printing.nest import Bounds, elements
+from ..kernels.printing.place import Place
+from ..kernels.printing.source import Expr, Source, comment, plus, times
+from ..kernels.site import Site, Unit
 from ..network import Layer, Network, Region, Tensor
 from ..platform.target import Target
 from ..program import Flow, Item, Loop, Plan, Stage, Step, Stream, Tiles, Tiling, sums_bytes, sums_name
 from ..program.program import Parts, tile_parts
-from .constants import C_TYPES, Constants
 from .files import kernel_files, renamed, weight_files
 from .header import arena_macro, declared, header, lies_densely, return_type
 from .names import library_name, local_names, parameters
-from .nest import Bounds, elements
-from .operators import ADDERS, EMITTERS, FINISHERS, Emitter
-from .options import Options
 from .part import Part
-from .place import Place
 from .pulling import last_row_read
 from .rolling import roll
-from .site import Site, Unit
-from .source import Expr, Source, comment, plus, times
 from .static import in_use
 from .streaming import write_stream
 

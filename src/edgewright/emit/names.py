@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..errors import InputError
+from ..kernels.printing.source import identifier
 from ..network import Network
 from ..text import shortened
 from .reserved import FILES, is_reserved
-from .source import identifier
 
 LONGEST = 100  # letters of a library's name: its files' names have some more
 _LOCAL = re.compile(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ..kernels.printing.source import Expr
 from ..network import Network
 from ..program import Step, summed_axes
-from .source import Expr
 
 Box = tuple[tuple[Expr, Expr], ...]  # half-open along each axis
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..kernels.printing.source import Expr, plus, times
+from ..kernels.site import Unit
 from ..network import Layer, Network
 from ..program import rows_needed
-from .site import Unit
-from .source import Expr, plus, times
 
 
 def last_row_read(unit: Unit, network: Network, layer: Layer, name: str, stop: Expr) -> str:

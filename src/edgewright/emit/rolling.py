@@ -7,10 +7,10 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..kernels.printing.constants import c_type
+from ..kernels.site import Unit
 from .alike import Line, Slot, Template, between, joined, template
-from .constants import c_type
 from .series import Series, Values, breaks, cost
-from .site import Unit
 from .static import INTEGERS, Static, define, statics
 from .tokens import Kind, tokens
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from itertools import pairwise
 from math import gcd
 
-from .site import Unit
-from .source import plus
+from ..kernels.printing.source import plus
+from ..kernels.site import Unit
 from .static import INTEGERS, define
 
 Values = tuple[int, ...]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .site import Unit
+from ..kernels.site import Unit
 
 DEFINITION = re.compile(
     r"static const (?P<type>.+?) (?P<name>\w+)(?P<sizes>(?:\[\d+\])*) = (?P<body>.*);", re.DOTALL

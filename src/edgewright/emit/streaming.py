@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..kernels.printing.source import Expr, Source, comment
+from ..kernels.site import Unit
 from ..network import Network
 from ..program import Flow, Stream
 from .pulling import rows_wanted
-from .site import Unit
-from .source import Expr, Source, comment
 
 # Writes the code of a unit, named by its place in the stream: the rows from the first to one past the last.
 WriteRows = Callable[[Flow, int, tuple[Expr, Expr]], None]

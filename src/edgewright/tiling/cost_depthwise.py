@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from ..emit.operators import depthwise as ring
-from ..emit.operators import helium
+from ..kernels.helium import products as helium
+from ..kernels.portable import depthwise as ring
 from ..network import DType, Layer, Region
 from ..network.operators import Conv2d
 from ..platform.target import Architecture, Family

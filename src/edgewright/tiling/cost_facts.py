@@ -6,15 +6,16 @@ from functools import cached_property
 
 import numpy as np
 
-from ..emit.constants import Constants
-from ..emit.operators import blocked, dsp
-from ..emit.operators.depthwise_factors import factors_of
-from ..emit.operators.dsp_numbers import numbers_of
-from ..emit.operators.shares_form import missing
-from ..emit.options import Options
-from ..emit.place import Place
-from ..emit.site import Site, Unit
-from ..emit.sums import sums_of
+from ..kernels.dsp import conv as dsp
+from ..kernels.dsp.numbers import numbers_of
+from ..kernels.options import Options
+from ..kernels.portable import blocked
+from ..kernels.printing.constants import Constants
+from ..kernels.printing.place import Place
+from ..kernels.requantise.depthwise_factors import factors_of
+from ..kernels.requantise.sums import sums_of
+from ..kernels.shares_form import missing
+from ..kernels.site import Site, Unit
 from ..network import Arithmetic, DType, Layer, Network, Tensor
 from ..network.kernels.scales import number
 from ..network.kernels.tflite_scales import activation_range

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
-from ..emit.operators import blocked, dsp_rows, portable
+from ..kernels.dsp import rows as dsp_rows
+from ..kernels.portable import blocked
+from ..kernels.portable import products as portable
 from ..network import Layer, Region
 from ..network.operators import Conv2d
 from ..platform.target import Architecture, Family, Target

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..constants import C_TYPES
+from ...kernels.printing.constants import C_TYPES
+from ...kernels.printing.source import Source
 from ..library import Library
 from ..names import Parameters, parameters
-from ..source import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from ...board.toolchain import BARE, gcc_flags
+from ...kernels.printing.constants import C_TYPES
+from ...kernels.printing.source import comment
 from ...network import Tensor
 from ...platform.target import Architecture
-from ..constants import C_TYPES
 from ..header import VERSION, lies_densely
 from ..library import Library
 from ..names import parameters
-from ..source import comment
 from .archive import zipped
 
 # Without the first, results would depend on the compiler; without the second, so would reuse of the arena.

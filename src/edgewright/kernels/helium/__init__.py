@@ -1,0 +1,1 @@
+"""Kernels for M-profile vectors (Cortex-M55)."""

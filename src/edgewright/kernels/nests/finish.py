@@ -1,0 +1,128 @@
+"""Single elements of windows and products: how they are read, in which type they are summed, how a sum is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...network import Array, DType, Tensor
+from ...network.kernels.scales import number as stored_as
+from ...network.operators import Activation, Clamp, MatMul
+from ..printing.constants import C_TYPES, number
+from ..printing.source import Expr
+from ..site import Site
+from .activations import activated
+
+# (C expression of a stored element, output channel) -> its value in the sum
+Element = Callable[[str, Expr], str]
+
+
+def per_channel(site: Site, values: Array, note: str) -> Callable[[Expr], str]:
+    """One number, or a table in flash that the channel is looked up in."""
+    if values.size == 1 or (values == values.flat[0]).all():
+        text = number(values.flat[0].item(), values.dtype.name)
+        return lambda channel: f"({text})" if text.startswith("-") else text
+    table: list[str] = []
+
+    def at(channel: Expr) -> str:
+        if not table:
+            table.append(site.unit.constants.add(values, f"{site.layer.name}: {note}"))
+        return f"{table[0]}[{channel}]"
+
+    return at
+
+
+def widened(site: Site, tensor: Tensor, element: str) -> str:
+    """A float or plain integer; float16 is stored as bits."""
+    if tensor.dtype is not DType.FLOAT16:
+        return element
+    site.use("half")
+    return f"ew_from_half({element})"
+
+
+def narrowed(site: Site, value: str) -> str:
+    """A float expression as an element of a result without scale; integers are cut towards zero."""
+    dtype = site.result.dtype
+    if dtype is DType.FLOAT32:
+        return value
+    if dtype is DType.FLOAT16:
+        site.use("half")
+        return f"ew_to_half({value})"
+    return f"({C_TYPES[dtype.value]})({value})"
+
+
+def rounded_even(site: Site, steps: str, clamp: Clamp | None = None) -> str:
+    """A float in steps of the result's scale: rounded half to even, zero point added, kept in range."""
+    site.use("fixed")
+    info, zero = np.iinfo(site.result.dtype.numpy), zero_of(site.result)
+    low, high = (int(info.min), int(info.max)) if clamp is None else stored_range(clamp, site.result)
+    limits = f"{number(low - zero)}, {number(high - zero)}"
+    total = f"ew_round_even({steps}, {limits})"
+    return f"({site.output.ctype})({plus_number(total, zero)})"
+
+
+def stored_even(site: Site, value: str, activation: Activation | None) -> str:
+    """A real number, activated, as the result stores it (onnxruntime's arithmetic: a clamp comes after rounding)."""
+    if site.result.quant is None or site.result.dtype.is_float:
+        return narrowed(site, activated(site, activation, value))
+    clamp = activation if isinstance(activation, Clamp) else None
+    real = value if clamp else activated(site, activation, value)
+    return rounded_even(site, f"({real}) / {number(site.result.quant.scale[0])}", clamp)
+
+
+def stored_range(clamp: Clamp, result: Tensor) -> tuple[int, int]:
+    """The stored values between which a clamp keeps a quantised result (onnxruntime's arithmetic)."""
+    return int(stored_as(clamp.low, result)), int(stored_as(clamp.high, result))
+
+
+def real_element(site: Site, which: int) -> Element:
+    tensor = site.inputs[which].tensor
+    if tensor.quant is None or tensor.dtype.is_float:
+        return lambda e, _: widened(site, tensor, e)
+    scales = per_channel(site, np.array(tensor.quant.scale, np.float32), "scales")
+    zeros = per_channel(site, np.array(tensor.quant.zero, np.int32), "zero points")
+    if not any(tensor.quant.zero):
+        return lambda e, ch: f"((float){e} * {scales(ch)})"
+    return lambda e, ch: f"((float)({e} - {zeros(ch)}) * {scales(ch)})"
+
+
+def sum_type(site: Site) -> str:
+    """int32_t where no input makes a sum overflow: proven from the weights, or from the range of their type."""
+    x, w = site.inputs[0].tensor, site.inputs[1].tensor
+    info = np.iinfo(x.dtype.numpy)
+    most = max(abs(int(info.min) - zero_of(x)), abs(int(info.max) - zero_of(x)))
+    bias = site.network.constants.get(site.inputs[2].tensor.name) if len(site.inputs) > 2 else None
+    beside = (
+        int(np.abs(bias.astype(np.int64)).max()) if bias is not None else 1 << 30 if len(site.inputs) > 2 else 0
+    )
+    return "int32_t" if most * _reach(site, w) + beside < 1 << 31 else "int64_t"
+
+
+def _reach(site: Site, w: Tensor) -> int:
+    """The largest sum of the absolute weights of one output channel."""
+    values = site.network.constants.get(w.name)
+    if values is None or isinstance(site.op, MatMul):
+        info = np.iinfo(w.dtype.numpy)
+        depth = max(place.tensor.size for place in site.inputs)
+        return depth * max(
+            abs(int(info.min) - z) + abs(int(info.max) - z) for z in (w.quant.zero if w.quant else (0,))
+        )
+    zeros = np.array(w.quant.zero if w.quant else (0,), np.int64).reshape(-1, 1)
+    return int(np.abs(values.reshape(len(values), -1).astype(np.int64) - zeros).sum(axis=1).max())
+
+
+def zero_of(tensor: Tensor) -> int:
+    """The zero point of a tensor that has one scale; 0 without."""
+    return tensor.quant.zero[0] if tensor.quant else 0
+
+
+def activation_of(site: Site) -> Activation | None:
+    """The activation folded into the layer."""
+    found: Activation | None = getattr(site.op, "activation", None)
+    return found
+
+
+def plus_number(text: str, value: int) -> str:
+    """A C expression plus a number."""
+    return text if value == 0 else f"{text} {'+' if value > 0 else '-'} {abs(value)}"

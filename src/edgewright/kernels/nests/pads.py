@@ -1,0 +1,97 @@
+"""Pads: an image with a border of constants, or of its own elements; negative ones crop."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...network import Arithmetic, DType
+from ...network.kernels.scales import number as stored_number
+from ...network.kernels.tflite_scales import stored_number as tflite_number
+from ...network.operators import Pad, PadMode
+from ..printing.constants import number
+from ..printing.nest import elements, loops
+from ..printing.source import Expr, Source, plus
+from ..site import Site
+from .copies import carriers, looked_up, opened, shifted
+from .values import World, pointed, writer
+
+
+def pad(site: Site, c: Source) -> bool:
+    op = site.op
+    assert isinstance(op, Pad)
+    if op.mode is not PadMode.CONSTANT:
+        site.use("moves")
+        return looked_up(site, c, lambda at: [_mirrored(site, op, axis, i) for axis, i in enumerate(at)])
+    if site.shares():
+        return _pad_in_order(site, c, op)
+    return _pad_apart(site, c, op)
+
+
+def _filling(site: Site, op: Pad) -> str:
+    """The element that pads hold, as stored."""
+    y = site.result
+    if y.quant is not None and not y.dtype.is_float:
+        stored = tflite_number if site.arithmetic is Arithmetic.TFLITE else stored_number
+        return number(int(stored(op.value, y)), "int32")
+    if y.dtype is DType.FLOAT16:
+        return number(int(np.float16(op.value).view(np.uint16)), "int32")
+    if not np.isfinite(op.value):
+        site.use("math_functions")
+    return number(op.value, y.dtype.value)
+
+
+def _pad_apart(site: Site, c: Source, op: Pad) -> bool:
+    """All of the region filled, then the image put into it."""
+    rank = len(site.region)
+    spans = zip(site.region, op.before, site.shapes[0], strict=True)
+    # The nest counts from where both the image and the region begin, so that no address lies before either.
+    bounds = [shifted(span, -max(a, 0), n - max(-a, 0)) for span, a, n in spans]
+    if carriers(site) is None:
+        return False
+    with c.block():
+        py = pointed(c, writer(site, World.RAW), "py", written=True).place
+        with elements(c, site.region, [py]) as ((at,), _):
+            c.line(f"py[{at}] = {_filling(site, op)};")
+    if any(isinstance(a, int) and isinstance(b, int) and b <= a for a, b in bounds):
+        return True
+    with opened(site, c) as copy:
+        assert copy is not None
+        source = [(axis, max(-op.before[axis], 0), 1) for axis in range(rank)]
+        target = [(axis, max(op.before[axis], 0), 1) for axis in range(rank)]
+        copy.nest(bounds, source, target)
+    return True
+
+
+def _pad_in_order(site: Site, c: Source, op: Pad) -> bool:
+    """Element by element: the image moves within its own memory."""
+    x = site.shapes[0]
+    if carriers(site) is None:
+        return False
+    with opened(site, c) as copy, loops(c, site.region, backward=site.is_backward) as at:
+        assert copy is not None
+        inside = [
+            f"{i} >= {before} && {i} < {before + size}"
+            for i, before, after, size in zip(at, op.before, op.after, x, strict=True)
+            if before > 0 or after > 0
+        ]
+        source = copy.x.place.offset([plus(i, -before) for i, before in zip(at, op.before, strict=True)])
+        read = copy.y.stored(copy.x.value((source,)))
+        element = f"({' && '.join(inside)}) ? {read} : {_filling(site, op)}" if inside else read
+        target = copy.y.place.offset(at)
+        c.line(f"{copy.y.place.pointer}[{target}] = ({copy.y.place.ctype})({element});")
+    return True
+
+
+def _mirrored(site: Site, op: Pad, axis: int, index: Expr) -> Expr:
+    """Which element of an axis an output index shows. Negative pads crop first."""
+    before, after, extent = op.before[axis], op.after[axis], site.shapes[0][axis]
+    low, size = max(0, -before), extent + min(0, before) + min(0, after)
+    inner = plus(index, -max(0, before))
+    if before <= 0 and after <= 0:
+        return plus(inner, low)
+    function = {
+        PadMode.EDGE: f"ew_between(0, {inner}, {size - 1})",
+        PadMode.REFLECT: f"ew_reflected({inner}, {size})",
+        PadMode.SYMMETRIC: f"ew_mirrored({inner}, {size})",
+    }
+    return plus(function[op.mode], low)

@@ -1,0 +1,204 @@
+"""Elements on their way through a loop nest: read as a number, computed with, stored as the tensor wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+
+from ...network import Arithmetic, Array, DType, Tensor
+from ...network.kernels.scales import number as stored_number
+from ...network.operators import Clamp
+from ..printing.constants import number
+from ..printing.nest import Bounds, elements
+from ..printing.place import Place
+from ..printing.source import Expr, Source
+from ..site import Site
+
+
+class World(Enum):
+    """What numbers an element is computed in."""
+
+    REAL = "real"  # float; stored integers are scaled on the way in and out, as onnxruntime does it
+    WHOLE = "whole"  # int64_t: plain integers
+    RAW = "raw"  # what is stored passes through
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A tensor that a nest reads or writes: its place, and the tables of its scales where there are several."""
+
+    site: Site
+    world: World
+    places: tuple[Place, ...]  # the tensor; then scales and zero points, broadcast along it
+    clamp: Clamp | None = None  # on what is stored
+
+    @property
+    def place(self) -> Place:
+        return self.places[0]
+
+    @property
+    def tensor(self) -> Tensor:
+        return self.place.tensor
+
+    def at(self, place: Place) -> Stream:
+        """The same tensor, found through another place."""
+        return replace(self, places=(place, *self.places[1:]))
+
+    def value(self, offsets: Sequence[Expr]) -> str:
+        """The element as a C expression: float, int64_t, or as stored."""
+        element = f"{self.place.pointer}[{offsets[0]}]"
+        if self.world is World.RAW or self.tensor.dtype is DType.FLOAT32:
+            return element
+        if self.tensor.dtype is DType.FLOAT16:
+            self.site.use("half")
+            return f"ew_from_half({element})"
+        if self.world is World.WHOLE:
+            return f"(int64_t){element}"
+        if self.tensor.quant is None:
+            return f"(float){element}"
+        scale, zero = self._scale(offsets), self._zero(offsets)
+        return f"((float)({element} - {zero}) * {scale})" if zero != "0" else f"((float){element} * {scale})"
+
+    def stored(self, value: str, offsets: Sequence[Expr] = (0,)) -> str:
+        """A C expression of this world's type as an element of the tensor."""
+        dtype, ctype = self.tensor.dtype, self.place.ctype
+        if self.world is World.RAW or dtype is DType.FLOAT32:
+            return value
+        if dtype is DType.FLOAT16:
+            self.site.use("half")
+            return f"ew_to_half({value})"
+        if self.world is World.WHOLE:
+            return f"({ctype})(({value}) != 0)" if dtype is DType.BOOL else f"({ctype})({value})"
+        if self.tensor.quant is not None:
+            return self.rounded(f"({value}) / {self._scale(offsets)}", offsets)
+        self.site.use("real")
+        if dtype is DType.BOOL:
+            return f"({ctype})(({value}) != 0.0f)"
+        return f"ew_whole64({value})" if dtype is DType.INT64 else f"({ctype})ew_whole({value})"
+
+    def rounded(self, steps: str, offsets: Sequence[Expr] = (0,)) -> str:
+        """A float in steps of the scale: rounded half to even, zero point added, kept in range."""
+        low, high = stored_range(self.tensor, self.clamp)
+        zero = self._zero(offsets)
+        limits = [f"(float)({limit} - {zero})" for limit in (low, high)]
+        if not self.places[1:]:
+            limits = [number(limit - self.one_zero) for limit in (low, high)]
+        self.site.use("fixed")
+        whole = f"ew_round_even({steps}, {limits[0]}, {limits[1]})"
+        return f"({self.place.ctype})({whole if zero == '0' else f'{whole} + {zero}'})"
+
+    def store(self, c: Source, value: str, offsets: Sequence[Expr]) -> None:
+        c.line(f"{self.place.pointer}[{offsets[0]}] = {self.stored(value, offsets)};")
+        if any(clashes(self.site, which) for which in range(len(self.site.inputs))):
+            c.line("EW_FENCE();")
+
+    def _scale(self, offsets: Sequence[Expr]) -> str:
+        assert self.tensor.quant is not None
+        if self.places[1:]:
+            return f"{self.places[1].pointer}[{offsets[1]}]"
+        return number(self.tensor.quant.scale[0])
+
+    def _zero(self, offsets: Sequence[Expr]) -> str:
+        assert self.tensor.quant is not None
+        if self.places[1:]:
+            return f"{self.places[2].pointer}[{offsets[2]}]"
+        return _bracketed(str(self.one_zero))
+
+    @property
+    def one_zero(self) -> int:
+        """The zero point of a tensor that has one."""
+        return self.tensor.quant.zero[0] if self.tensor.quant else 0
+
+
+def _bracketed(text: str) -> str:
+    return f"({text})" if text.startswith("-") else text
+
+
+def clashes(site: Site, which: int) -> bool:
+    """Whether the compiler might take shared elements for different ones, since their types differ.
+
+    Character types are never mistaken.
+    """
+    types = {site.inputs[which].ctype, site.output.ctype}
+    return site.shares(which) and len(types) == 2 and not types & {"int8_t", "uint8_t"}
+
+
+def stored_range(tensor: Tensor, clamp: Clamp | None) -> tuple[int, int]:
+    """The stored integers between which an element lies."""
+    if clamp is not None:
+        return int(stored_number(clamp.low, tensor)), int(stored_number(clamp.high, tensor))
+    info = np.iinfo(tensor.dtype.numpy)
+    return int(info.min), int(info.max)
+
+
+def world_of(site: Site) -> World | None:
+    """How elements are computed unless the operator only moves them; None where TFLite's own rules apply."""
+    if site.is_quantised:
+        return None if site.arithmetic is Arithmetic.TFLITE else World.REAL
+    tensors = (site.result, *(place.tensor for place in site.inputs))
+    return World.REAL if any(t.dtype.is_float for t in tensors) else World.WHOLE
+
+
+def reader(site: Site, which: int, world: World) -> Stream:
+    place = site.place(which)
+    return Stream(site, world, (place, *_tables(site, place, world)))
+
+
+def writer(site: Site, world: World, clamp: Clamp | None = None) -> Stream:
+    return Stream(site, world, (site.output, *_tables(site, site.output, world)), clamp)
+
+
+def _tables(site: Site, place: Place, world: World) -> tuple[Place, ...]:
+    """The scales and zero points of a tensor that has several, as tensors that broadcast against it."""
+    quant, shape = place.tensor.quant, place.tensor.shape
+    if quant is None or world is not World.REAL or not quant.is_per_channel or place.tensor.dtype.is_float:
+        return ()
+    axis = (quant.axis or 0) % len(shape)
+    tables = (np.array(quant.scale, np.float32), np.array(quant.zero, np.int32))
+    return tuple(_table(site, values, axis, len(shape)) for values in tables)
+
+
+def _table(site: Site, values: Array, axis: int, rank: int) -> Place:
+    name = site.unit.constants.add(values, f"{site.layer.name}: scales")
+    shape = tuple(values.size if i == axis else 1 for i in range(rank))
+    return Place(Tensor(name, shape, DType(values.dtype.name)), name, tuple(int(i == axis) for i in range(rank)))
+
+
+def pointed(c: Source, stream: Stream, name: str, written: bool = False) -> Stream:
+    """The stream behind a local pointer of this name, so that what follows reads well."""
+    if stream.place.is_constant:
+        return stream
+    c.line(f"{'' if written else 'const '}{stream.place.ctype} *{name} = {stream.place.pointer};")
+    return stream.at(replace(stream.place, pointer=name))
+
+
+@contextmanager
+def walk(
+    site: Site, c: Source, bounds: Bounds, streams: Sequence[Stream]
+) -> Iterator[tuple[tuple[Expr, ...], ...]]:
+    """Loops over the bounds in the step's order; gives the offsets of each stream's places.
+
+    The last stream is written, the others are read.
+    """
+    places = [place for stream in streams for place in stream.places]
+    with elements(c, bounds, places, backward=site.is_backward) as (offsets, _):
+        found, at = [], 0
+        for stream in streams:
+            found.append(tuple(offsets[at : at + len(stream.places)]))
+            at += len(stream.places)
+        yield tuple(found)
+
+
+@contextmanager
+def named(site: Site, c: Source, streams: Sequence[Stream]) -> Iterator[list[Stream]]:
+    """A block with a local pointer for each stream: px or pa, pb, pc for what is read, py for the last."""
+    letters = ["px"] if len(streams) == 2 else [f"p{chr(ord('a') + i)}" for i in range(len(streams) - 1)]
+    with c.block():
+        yield [
+            pointed(c, stream, name, written=name == "py")
+            for stream, name in zip(streams, [*letters, "py"], strict=True)
+        ]

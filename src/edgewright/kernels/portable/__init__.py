@@ -1,0 +1,1 @@
+"""Kernels in plain C for small cores."""

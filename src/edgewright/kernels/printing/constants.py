@@ -1,0 +1,104 @@
+"""The constants of a library: packed as kernels want them, each stored once, counted as flash."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+import numpy as np
+
+from ...network import Array
+
+C_TYPES = {
+    "float32": "float",
+    "float16": "uint16_t",  # bits; kernels widen them
+    "int8": "int8_t",
+    "uint8": "uint8_t",
+    "int16": "int16_t",
+    "uint16": "uint16_t",
+    "int32": "int32_t",
+    "int64": "int64_t",
+    "uint32": "uint32_t",
+    "float64": "double",
+    "bool": "uint8_t",
+}
+ALIGNMENT = 4  # of every constant at least, so that kernels may read words
+LARGE = 4 << 20  # bytes of weights beyond which they come as a binary file, not as C
+
+
+class Constants:
+    """Arrays by name. Adding the same bytes again gives the first name."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.arrays: dict[str, Array] = {}
+        self.alignments: dict[str, int] = {}
+        self.notes: dict[str, str] = {}
+        self._known: dict[tuple[str, bytes], str] = {}
+
+    def add(self, values: Array, note: str, alignment: int = ALIGNMENT) -> str:
+        """The C name of an array with these values (flat, in C order); `note` becomes its comment."""
+        flat = np.ascontiguousarray(values).reshape(-1)
+        key = (flat.dtype.name, sha256(flat.data).digest())
+        if key not in self._known:
+            name = f"{self.prefix}_c{len(self.arrays)}"
+            self._known[key] = name
+            self.arrays[name], self.notes[name] = flat, note
+            self.alignments[name] = ALIGNMENT
+        name = self._known[key]
+        self.alignments[name] = max(self.alignments[name], alignment)
+        return name
+
+    @property
+    def bytes(self) -> int:
+        """What the linker will count: every array at its alignment, in order."""
+        at = 0
+        for name, values in self.arrays.items():
+            alignment = self.alignments[name]
+            at = -(-at // alignment) * alignment + values.nbytes
+        return at
+
+
+def c_type(values: Array) -> str:
+    return C_TYPES[values.dtype.name]
+
+
+def initialiser(values: Array, width: int = 110) -> str:
+    """The values as C text, wrapped into lines."""
+    if values.dtype == np.float16:
+        values = values.view(np.uint16)
+    dtype = values.dtype.name
+    words = [number(value, dtype) for value in values.tolist()]
+    lines, line = [], "   "
+    for word in words:
+        if len(line) + len(word) + 2 > width:
+            lines.append(line)
+            line = "   "
+        line += f" {word},"
+    return "\n".join([*lines, line])
+
+
+def _integer(value: int) -> str:
+    if value == -(1 << 31):
+        return "-2147483647 - 1"
+    if value == -(1 << 63):
+        return "-9223372036854775807 - 1"
+    return str(int(value))
+
+
+def _float(value: float, suffix: str) -> str:
+    """The shortest decimal that reads back as the same number."""
+    if value != value:
+        return "NAN"
+    if value in (float("inf"), float("-inf")):
+        return "INFINITY" if value > 0 else "-INFINITY"
+    text = repr(value)
+    return (text if "." in text or "e" in text else text + ".0") + suffix
+
+
+def number(value: float | np.floating | int, dtype: str = "float32") -> str:
+    """One number as a C literal of the type."""
+    if dtype == "float32":
+        return _float(
+            float(str(np.float32(value))), "f"
+        )  # the decimals of a float32, not of the double it becomes
+    return _float(float(value), "") if dtype == "float64" else _integer(int(value))

@@ -1,0 +1,28 @@
+"""Images, and parts of them, as kernels are told of them: initialisers of the structs in base.h."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..site import Site
+from .place import Place
+from .source import Expr, Source, braced
+
+
+def lies_by_pixels(place: Place) -> bool:
+    """Whether the elements of a pixel lie side by side, and only rows may be kept in a rolling buffer."""
+    return place.strides[-1] == 1 and (place.window is None or place.window[0] == len(place.strides) - 3)
+
+
+def image(place: Place, axes: tuple[int, int] = (-3, -2)) -> str:
+    """An ew_image: steps from row to row and from pixel to pixel along these axes, rows of a rolling buffer."""
+    row, pixel = (place.strides[axis] for axis in axes)
+    return braced((row, pixel, place.window[1] if place.window else 0))
+
+
+def part_pointer(site: Site, c: Source, bounds: Sequence[Expr]) -> str:
+    """C of a pointer to an ew_part: a table where it is the same each time, else a variable of the current block."""
+    if all(isinstance(bound, int) for bound in bounds):
+        return f"&{site.unit.table('ew_part', bounds)}"
+    c.line(f"const ew_part part = {braced(bounds)};")
+    return "&part"

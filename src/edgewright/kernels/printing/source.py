@@ -1,0 +1,97 @@
+"""C text under construction: lines, blocks whose indentation Python's `with` shows, and identifiers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from ...text import printable
+
+Expr = int | str  # a number, or a C expression of type int32_t
+
+
+class Source:
+    """Lines of C. `with c.block("for (...)"):` opens braces and indents."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._depth = 0
+
+    def line(self, text: str = "") -> None:
+        self.lines.append("    " * self._depth + text if text else "")
+
+    def add(self, lines: Iterable[str]) -> None:
+        """Lines that were written apart, indented as the place where they go."""
+        for text in lines:
+            self.line(text)
+
+    @contextmanager
+    def block(self, head: str = "") -> Iterator[None]:
+        self.line(f"{head} {{" if head else "{")
+        self._depth += 1
+        yield
+        self._depth -= 1
+        self.line("}")
+
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+
+def identifier(name: str) -> str:
+    """A C identifier that reminds of `name`: letters, digits and single underscores, none at the ends."""
+    text = re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_")
+    return text if text and not text[0].isdigit() else f"m{text}"
+
+
+def comment(text: str) -> str:
+    """`text` made safe inside a C comment: it ends no comment, and reads as what it is."""
+    return printable(text.replace("\n", " ")).replace("\\", "/").replace("*/", "* /").replace("/*", "/ *")
+
+
+def times(value: Expr, factor: int) -> Expr:
+    """value * factor, folded where both are numbers."""
+    if isinstance(value, int):
+        return value * factor
+    if factor in (0, 1):
+        return 0 if factor == 0 else value
+    return f"{_operand(value)} * {factor}"
+
+
+def plus(*values: Expr) -> Expr:
+    """The sum, with the numbers folded into one."""
+    number = sum(v for v in values if isinstance(v, int))
+    terms = [v for v in values if isinstance(v, str)]
+    if not terms:
+        return number
+    text = " + ".join(terms)
+    return text if number == 0 else f"{text} {'+' if number > 0 else '-'} {abs(number)}"
+
+
+def modulo(value: Expr, n: int) -> Expr:
+    return value % n if isinstance(value, int) else f"{_operand(value)} % {n}"
+
+
+def offset(at: Sequence[Expr], strides: Sequence[int], window: tuple[int, int] | None = None) -> Expr:
+    """How far the element at these indices lies; along the axis of `window` = (axis, n), index i is found at i % n."""
+    terms: list[Expr] = []
+    for axis, (index, stride) in enumerate(zip(at, strides, strict=True)):
+        if window and axis == window[0]:
+            index = modulo(index, window[1])
+        terms.append(times(index, stride))
+    return plus(*terms)
+
+
+def moved(pointer: str, by: Expr) -> str:
+    """The pointer, so many elements on."""
+    return pointer if by == 0 else f"{pointer} + {by}"
+
+
+def braced(fields: Iterable[Expr]) -> str:
+    """The initialiser of a struct."""
+    return f"{{{', '.join(map(str, fields))}}}"
+
+
+def _operand(value: Expr) -> str:
+    text = str(value)
+    return text if re.fullmatch(r"\w+", text) else f"({text})"

@@ -1,0 +1,108 @@
+"""Which taps of a window meet the image, and where: ranges that loops run over, clipped outside of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from .nest import loops
+from .source import Expr, Source, plus, times
+
+
+class Window(Protocol):
+    """The taps of one window along one axis."""
+
+    def each(self, c: Source) -> AbstractContextManager[tuple[Expr, Expr]]:
+        """A loop over the taps that meet the image; gives (the tap, the row or column of the image under it)."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of a sliding window, in the words of the operator."""
+
+    kernel: int
+    stride: int
+    dilation: int
+    pad: int
+    size: int  # of the image
+    outputs: int  # of the whole output
+
+    @property
+    def never_leaves(self) -> bool:
+        """Whether every window lies within the image."""
+        last = (self.outputs - 1) * self.stride - self.pad + (self.kernel - 1) * self.dilation
+        return self.pad <= 0 and last < self.size
+
+
+@dataclass(frozen=True)
+class Taps:
+    """The taps low..high (half-open) of one window; tap k lies at start + k * dilation."""
+
+    start: Expr
+    low: Expr
+    high: Expr
+    dilation: int
+    name: str
+
+    @property
+    def count(self) -> Expr:
+        if isinstance(self.low, int) and isinstance(self.high, int):
+            return self.high - self.low
+        return str(self.high) if self.low == 0 else f"({self.high} - {self.low})"
+
+    def counted_to(self, end: int, kernel: int) -> Expr:
+        """How many of all taps lie before row or column `end`."""
+        if isinstance(self.start, int):
+            return max(0, min(kernel, -((self.start - end) // self.dilation)))
+        return f"ew_min({kernel}, {_rounded_up(f'{end} - {self.start}', self.dilation)})"
+
+    @contextmanager
+    def each(self, c: Source) -> Iterator[tuple[Expr, Expr]]:
+        with loops(c, [(self.low, self.high)], self.name) as (tap,):
+            yield tap, plus(self.start, times(tap, self.dilation))
+
+
+def taps(c: Source, axis: Axis, index: Expr, start: str, name: str) -> Taps:
+    """The taps of the window at `index`; where they must be computed, variables called by these names hold them."""
+    first, d = plus(times(index, axis.stride), -axis.pad), axis.dilation
+    if isinstance(first, int):
+        low = -(first // d) if first < 0 else 0
+        return Taps(first, low, max(low, min(axis.kernel, -((first - axis.size) // d))), d, name)
+    if first != index:
+        c.line(f"const int32_t {start} = {first};")
+        first = start
+    if axis.never_leaves:
+        return Taps(first, 0, axis.kernel, d, name)
+    low_name, high_name = f"{name}_low", f"{name}_high"
+    if axis.pad > 0:
+        c.line(f"const int32_t {low_name} = {first} < 0 ? {_rounded_up(f'-{first}', d)} : 0;")
+    c.line(f"const int32_t {high_name} = ew_min({axis.kernel}, {_rounded_up(f'{axis.size} - {first}', d)});")
+    return Taps(first, low_name if axis.pad > 0 else 0, high_name, d, name)
+
+
+def _rounded_up(value: str, d: int) -> str:
+    return value if d == 1 else f"({value} + {d - 1}) / {d}"
+
+
+@dataclass(frozen=True)
+class Meetings:
+    """The taps of a transposed window at one output: those whose distance from it is a multiple of the stride."""
+
+    kernel: int
+    stride: int
+    dilation: int
+    place: Expr  # of the output, pads included
+    size: int  # of the image
+    name: str
+
+    @contextmanager
+    def each(self, c: Source) -> Iterator[tuple[Expr, Expr]]:
+        tap, at = f"{self.name}0", f"{self.name}_at"
+        with c.block(f"for (int32_t {tap} = 0; {tap} < {self.kernel}; {tap}++)"):
+            c.line(f"const int32_t {at} = {self.place} - {times(tap, self.dilation)};")
+            uneven = f" || {at} % {self.stride} != 0" if self.stride > 1 else ""
+            c.line(f"if ({at} < 0 || {at} >= {self.size * self.stride}{uneven})")
+            c.line("    continue;")
+            yield tap, at if self.stride == 1 else f"{at} / {self.stride}"

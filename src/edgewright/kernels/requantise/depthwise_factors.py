@@ -1,0 +1,111 @@
+"""What the depthwise kernel multiplies its sums with: proven multipliers, one shift for all channels where possible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...network import Array, DType
+from ..site import Site
+from .multipliers import Fixed, Rule, fit
+from .sums import Sums, sums_of
+
+LEAST_LEFT, MOST_LEFT = 8, 16  # bits that sums are shifted: gathered numbers by 8, weights by up to 8
+
+
+@dataclass(frozen=True)
+class Factors:
+    sums: Sums
+    table: Array  # (channels, 2): multiplier, offset; a third column: shift; or a third and fourth: start, drop
+    left: int  # of the weights, or of the sums
+    shift: int  # of all channels that have none of their own
+
+    @property
+    def has_sign(self) -> bool:
+        """Whether negative sums are rounded otherwise than positive ones."""
+        return self.table.shape[1] == 4
+
+
+def flip(dtype: DType) -> int:
+    """How far stored numbers lie above int8."""
+    return 128 if dtype is DType.UINT8 else 0
+
+
+def factors_of(site: Site) -> Factors | None:
+    """None when the layer is none of int8 or uint8, or no multipliers were found."""
+    sums = sums_of(site)
+    if sums is None:
+        return None
+    base = _base(sums, site)
+    if sums.drop_bits is not None:
+        return _signed(site, sums, base)
+    return _shifted(site, sums, base, LEAST_LEFT, _most_left(sums, 0))
+
+
+def factors_shifted_by(site: Site, left: int) -> Factors | None:
+    """The same for a kernel that shifts all sums by so many bits, and rounds them all alike."""
+    sums = sums_of(site)
+    if sums is None or sums.drop_bits is not None:
+        return None
+    return _shifted(site, sums, _base(sums, site), left, left)
+
+
+def _shifted(site: Site, sums: Sums, base: Array, least: int, most: int) -> Factors | None:
+    """One shift of the results for all channels where possible, else channels have their own."""
+    fixed = fit(sums.rule, bias=base, most_left=most, least_left=least)
+    if fixed is None:
+        return _in_groups(site, sums, base, most)
+    table = np.stack([fixed.multiplier, _offset(site, fixed)], axis=1)
+    return Factors(sums, table.astype(np.int32), fixed.left - LEAST_LEFT, fixed.shift)
+
+
+def _base(sums: Sums, site: Site) -> Array:
+    """(channels,) what the kernel's sums of stored values, read as int8, lack."""
+    zero = sums.zero - flip(site.inputs[0].tensor.dtype)
+    return sums.bias - zero * sums.weights.sum(axis=1, dtype=np.int64)
+
+
+def _most_left(sums: Sums, beside: int) -> int:
+    """By how many bits sums may be shifted and still fit 32 at every moment."""
+    largest = 128 * int(np.abs(sums.weights.astype(np.int64)).sum(axis=1).max()) + beside
+    return min(MOST_LEFT, 31 - largest.bit_length())
+
+
+def _offset(site: Site, fixed: Fixed) -> Array:
+    """For outputs counted from the least of int8."""
+    return fixed.offset.astype(np.int64) - (flip(site.result.dtype) << fixed.shift)
+
+
+def _signed(site: Site, sums: Sums, base: Array) -> Factors | None:
+    most = _most_left(sums, int(np.abs(base).max()))
+    fixed = fit(sums.rule, drop_bits=sums.drop_bits, most_left=most, least_left=LEAST_LEFT)
+    if fixed is None or fixed.drop is None:
+        return None
+    table = np.stack([fixed.multiplier, _offset(site, fixed), base << LEAST_LEFT, fixed.drop], axis=1)
+    return Factors(sums, table.astype(np.int32), fixed.left - LEAST_LEFT, fixed.shift)
+
+
+def _in_groups(site: Site, sums: Sums, base: Array, left: int) -> Factors | None:
+    """Channels whose scales are alike have a shift in common: small scales keep more bits than among large ones."""
+    table = np.zeros((sums.rule.channels, 3), np.int64)
+    exponents = np.frexp(sums.rule.scale)[1]
+    for exponent in np.unique(exponents):
+        which = np.nonzero(exponents == exponent)[0]
+        fixed = fit(_of_channels(sums.rule, which), bias=base[which], most_left=left, least_left=left)
+        if fixed is None:
+            return None
+        shift = np.full(len(which), fixed.shift)
+        table[which] = np.stack([fixed.multiplier, _offset(site, fixed), shift], axis=1)
+    return Factors(sums, table.astype(np.int32), left - LEAST_LEFT, 0) if left >= LEAST_LEFT else None
+
+
+def _of_channels(rule: Rule, which: Array) -> Rule:
+    """The rule of some channels."""
+
+    def stored(values: Array) -> Array:
+        spread = np.zeros((rule.channels, values.shape[1]), values.dtype)
+        spread[which] = values
+        return rule.stored(spread)[which]
+
+    return replace(rule, stored=stored, first=rule.first[which], last=rule.last[which], scale=rule.scale[which])

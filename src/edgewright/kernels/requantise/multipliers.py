@@ -1,0 +1,287 @@
+"""Integer multipliers that are proven to store what the reference stores, for every sum a layer can reach.
+
+A stored value never falls as the sum grows, so that a function of sums is known by its thresholds: the least sum that
+is stored as v or more, for each of the 255 values v above the lowest. Two functions that agree on both sides of every
+threshold agree everywhere. What a sum is stored as in the reference is said by `sums`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+
+import numpy as np
+
+from ...network import Array
+
+Stored = Callable[[Array], Array]  # sums (channels, n) to stored values, each row by its channel's rule
+INT32_MAX = (1 << 31) - 1
+MOST_SHIFT = 20  # a stored value has 9 bits with its sign: shifted by this, it stays far from 31
+MOST_KNOWN = 4096  # answers that are remembered
+TRIES = 9, 1025  # multipliers: around the nearest one for all channels, then among all slopes for stubborn ones
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What the sums of each channel are stored as: the truth that a multiplier is proven against."""
+
+    stored: Stored  # never falls from one sum to the next
+    low: int  # the range of stored values, activation included
+    high: int
+    first: Array  # (channels,) the least and the greatest sum that can be reached
+    last: Array
+    scale: Array  # (channels,) steps of the output for each unit of the sum
+    name: str = ""  # of `stored`: rules of one name, range and scale are the same; "" is like no other
+
+    @property
+    def channels(self) -> int:
+        return len(self.first)
+
+    @cached_property
+    def constant(self) -> Array:
+        """(channels,): whether all sums of a channel are stored alike."""
+        ends = self.stored(np.stack([self.first, self.last], axis=1))
+        return np.asarray(ends[:, 0] == ends[:, 1])
+
+    @cached_property
+    def thresholds(self) -> Array:
+        """(channels, high - low): the least sum that is stored as low + 1 + i or more; last + 1 when none is."""
+        values = np.arange(self.low + 1, self.high + 1)[None, :]
+        below = np.repeat(self.first[:, None], values.size, axis=1)
+        above = np.repeat(self.last[:, None] + 1, values.size, axis=1)
+        while np.any(below < above):
+            middle = (below + above) >> 1
+            reached = self.stored(np.minimum(middle, self.last[:, None])) >= values
+            above = np.where(reached, middle, above)
+            below = np.where(reached, below, np.minimum(middle + 1, above))
+        return above
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """stored = clamp((high32((sum << left) * multiplier) + offset) >> shift), high32 the upper half of the product.
+
+    Where the sum is negative `drop` is taken off before the shift: the reference rounds half away from zero there.
+    A wide offset has 64 bits and is added to the whole product; each channel then has a shift of its own.
+    """
+
+    multiplier: Array  # (channels,) int32, not negative
+    offset: Array  # (channels,) int32, int64 if wide: rounding and zero point, and whatever was added to the sums
+    drop: Array | None  # (channels,) int32
+    left: int  # for all channels
+    shifts: Array  # (channels,) equal unless wide
+    is_wide: bool = False
+
+    @property
+    def shift(self) -> int:
+        """The one shift of all channels."""
+        assert not self.is_wide
+        return int(self.shifts[0])
+
+    def stored(self, sums: Array, low: int, high: int) -> Array:
+        """What C computes, (channels, n)."""
+        bits = 32 if self.is_wide else 0
+        steps = _product(sums, self.multiplier[:, None].astype(np.int64), self.left, _column(self.drop), bits)
+        return np.clip((steps + self.offset[:, None]) >> (self.shifts[:, None] + bits), low, high)
+
+
+def fit(
+    rule: Rule,
+    bias: Array | None = None,
+    drop_bits: Array | None = None,
+    most_left: int = 31,
+    least_left: int = 0,
+    is_wide: bool = False,
+) -> Fixed | None:
+    """The multipliers that store every sum in first..last as `rule` does; None if none were found for some channel.
+
+    With `bias` (per channel), C's sums come without it and the offset makes up for it. With `drop_bits`, a channel's
+    negative sums lose 2^-bits of an output step, which is what a second rounding half away from zero amounts to;
+    this needs the sign of the whole sum, so that the two do not go together. A channel that stores one value only gets
+    the multiplier 0: its sums may wrap around. Sums are shifted by `least_left` to
+    `most_left`. With `is_wide`, offsets have 64 bits and channels their own shifts: almost all
+    can be fitted.
+    """
+    assert bias is None or drop_bits is None
+    if not rule.name:
+        return _fit(rule, bias, drop_bits, most_left, least_left, is_wide)
+    key = _digest(rule, bias, drop_bits, (most_left, least_left, is_wide))
+    if key not in _known:
+        if len(_known) >= MOST_KNOWN:
+            _known.clear()
+        _known[key] = _fit(rule, bias, drop_bits, most_left, least_left, is_wide)
+    return _known[key]
+
+
+_known: dict[bytes, Fixed | None] = {}  # the tiles of a layer, and the plans of a network, all ask for the same
+
+
+def _digest(rule: Rule, bias: Array | None, drop_bits: Array | None, limits: tuple[int, ...]) -> bytes:
+    """A few bytes that stand for all that a fit depends on."""
+    found = blake2b(repr((rule.name, rule.low, rule.high, bias is None, drop_bits is None, limits)).encode())
+    for values in (rule.first, rule.last, rule.scale, bias, drop_bits):
+        if values is not None:
+            found.update(values.tobytes())
+    return found.digest()
+
+
+def _fit(
+    rule: Rule, bias: Array | None, drop_bits: Array | None, most_left: int, least_left: int, is_wide: bool
+) -> Fixed | None:
+    base = np.zeros(rule.channels, np.int64) if bias is None else bias.astype(np.int64)
+    live = np.nonzero(~rule.constant)[0]
+    sizes = _sizes(rule, base, live, least_left, most_left, is_wide)
+    least = np.zeros(rule.channels, np.int64) if drop_bits is None else drop_bits.astype(np.int64)
+    if sizes is None or np.any(sizes[1][live] < least[live]):
+        return None
+    by, shifts = sizes
+    drop = None
+    if drop_bits is not None:
+        drop = np.where(drop_bits > 0, 1 << np.maximum(shifts - least, 0), 0)
+        drop[rule.constant] = 0
+    bits = 32 if is_wide else 0
+    found = np.stack(
+        [0 * base, rule.stored(rule.first[:, None])[:, 0].astype(np.int64) << (shifts + bits)], axis=1
+    )
+    fitted = _Limits(rule, rule.thresholds, base, drop, by, shifts, bits).search(live)
+    if fitted is None:
+        return None
+    found[live] = fitted
+    multiplier, offset = found[:, 0].astype(np.int32), found[:, 1].astype(np.int64 if is_wide else np.int32)
+    return Fixed(multiplier, offset, None if drop is None else drop.astype(np.int32), by, shifts, is_wide)
+
+
+def _sizes(
+    rule: Rule, base: Array, live: Array, least_left: int, most_left: int, is_wide: bool
+) -> tuple[int, Array] | None:
+    """(left, shifts): sums as large as 31 bits allow, and the largest multiplier just below 2^31.
+
+    Wide products stay one bit smaller, so that they and their offset add up to less than 2^63.
+    """
+    largest = int(np.abs(np.stack([rule.first - base, rule.last - base]))[:, live].max(initial=1))
+    scale = rule.scale[live].max(initial=2.0**-20)
+    if largest > INT32_MAX or not np.all(rule.scale[live] > 0) or not scale < 2.0**20:
+        return None
+    room = min(31 - largest.bit_length(), most_left)
+    exponent = int(np.frexp(scale)[1])  # scale < 2^exponent
+    shift = min(room - 1 - exponent, MOST_SHIFT)
+    left = max(min(room, shift + 1 + exponent), least_left)
+    if left > room or shift < 0:
+        return None
+    if not is_wide:
+        return left, np.full(rule.channels, shift, np.int64)
+    exponents = np.frexp(np.minimum(rule.scale, scale))[1].astype(np.int64)
+    return left, np.clip(left - 2 - exponents, 0, MOST_SHIFT)
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """What the thresholds demand of a multiplier and an offset."""
+
+    rule: Rule
+    least: Array  # thresholds, bias included
+    base: Array  # what the sums of C lack
+    drop: Array | None
+    left: int
+    shifts: Array
+    bits: int  # of the product that are kept below its upper half
+
+    def search(self, channels: Array) -> Array | None:
+        """(channels, 2): a multiplier and an offset for each channel."""
+        scale = self.rule.scale[channels]
+        # A change of the slope that moves the farthest threshold by about one sum.
+        span = scale / (np.maximum(np.abs(self.rule.first), np.abs(self.rule.last))[channels] + 1)
+        found = self._try(channels, scale - span, scale + span, TRIES[0])
+        stubborn = np.nonzero(found[:, 0] < 0)[0]
+        if len(stubborn):
+            lowest, highest = self._slopes(channels[stubborn])
+            if np.any(highest <= lowest):
+                return None
+            found[stubborn] = self._try(channels[stubborn], lowest, highest, TRIES[1])
+        return None if np.any(found[:, 0] < 0) else found
+
+    def _try(self, channels: Array, lowest: Array, highest: Array, tries: int) -> Array:
+        """(channels, 2): a multiplier and an offset, from the middle of the slopes on; -1 where none passes."""
+        spread = np.linspace(-1, 1, tries)
+        spread = spread[np.argsort(np.abs(spread), kind="stable")]
+        middle, half = (highest + lowest) / 2, (highest - lowest) / 2
+        slopes = middle[:, None] + half[:, None] * spread
+        candidates = np.rint(slopes * 2.0 ** (32 + self.shifts[channels, None] - self.left)).astype(np.int64)
+        result = np.full((len(channels), 2), -1, np.int64)
+        for column in range(tries):
+            open_ = np.nonzero(result[:, 0] < 0)[0]
+            if not len(open_):
+                break
+            multiplier = candidates[open_, column]
+            passes, offset = self._offsets(channels[open_], multiplier)
+            result[open_[passes]] = np.stack([multiplier, offset], axis=1)[passes]
+        return result
+
+    def _slopes(self, channels: Array) -> tuple[Array, Array]:
+        """The least and the greatest slope of lines that pass between all thresholds; equal ones where none does.
+
+        The room that a slope leaves for the line's height is a concave function: its peak is found by thirds.
+        """
+        low, high = np.zeros(len(channels)), 2 * self.rule.scale[channels]
+        left, right = low, high
+        for _ in range(80):
+            a, b = left + (right - left) / 3, right - (right - left) / 3
+            is_right = self._room(channels, a) < self._room(channels, b)
+            left, right = np.where(is_right, a, left), np.where(is_right, right, b)
+        peak = (left + right) / 2
+        if np.any(self._room(channels, peak) <= 0):
+            return peak, peak
+        return self._edge(channels, peak, low), self._edge(channels, peak, high)
+
+    def _edge(self, channels: Array, inside: Array, outside: Array) -> Array:
+        """Where the room ends between two slopes."""
+        for _ in range(45):
+            middle = (inside + outside) / 2
+            has_room = self._room(channels, middle) > 0
+            inside, outside = np.where(has_room, middle, inside), np.where(has_room, outside, middle)
+        return inside
+
+    def _room(self, channels: Array, slope: Array) -> Array:
+        """How far a line of this slope can be moved up and down between the thresholds, in output steps."""
+        first, last, base = (v[channels, None] for v in (self.rule.first, self.rule.last, self.base))
+        least, value = self.least[channels], np.arange(self.rule.low + 1, self.rule.high + 1)[None, :]
+        step = 0 if self.drop is None else self.drop[channels, None] / 2.0 ** self.shifts[channels, None]
+        above, below = np.minimum(least, last) - base, np.maximum(least - 1, first) - base
+        at_least = np.where(least <= last, value - slope[:, None] * above + step * (above < 0), -np.inf)
+        at_most = np.where(least > first, value - slope[:, None] * below + step * (below < 0), np.inf)
+        return at_most.min(axis=1, initial=1e9) - at_least.max(axis=1, initial=-1e9)
+
+    def _offsets(self, channels: Array, multiplier: Array) -> tuple[Array, Array]:
+        """Whether an offset fits each multiplier, and one in the middle of those that do."""
+        first, last = self.rule.first[channels, None], self.rule.last[channels, None]
+        least = self.least[channels]
+        values = np.arange(self.rule.low + 1, self.rule.high + 1, dtype=np.int64)[None, :]
+        steps, wide = values << (self.shifts[channels, None] + self.bits), multiplier[:, None]
+        # Of what product and offset add up to, at the ends too.
+        limit = INT32_MAX << max(self.bits - 1, 0)
+        at_least = np.where(least <= last, steps - self._product(channels, np.minimum(least, last), wide), -limit)
+        at_most = np.where(
+            least > first, steps - 1 - self._product(channels, np.maximum(least - 1, first), wide), limit
+        )
+        lower = np.maximum(
+            at_least.max(axis=1, initial=-limit), -limit - self._product(channels, first, wide)[:, 0]
+        )
+        upper = np.minimum(at_most.min(axis=1, initial=limit), limit - self._product(channels, last, wide)[:, 0])
+        fits = (multiplier >= 0) & (multiplier <= INT32_MAX) & (lower <= upper)
+        return fits, lower + ((upper - lower) >> 1)
+
+    def _product(self, channels: Array, sums: Array, multiplier: Array) -> Array:
+        drop = None if self.drop is None else self.drop[channels, None]
+        return _product(sums - self.base[channels, None], multiplier, self.left, drop, self.bits)
+
+
+def _product(sums: Array, multiplier: Array, left: int, drop: Array | None, bits: int) -> Array:
+    """The upper half of the product, and `bits` below."""
+    product = ((sums << left) * multiplier) >> (32 - bits)
+    return product if drop is None else product - np.where(sums < 0, drop << bits, 0)
+
+
+def _column(values: Array | None) -> Array | None:
+    return None if values is None else values[:, None].astype(np.int64)

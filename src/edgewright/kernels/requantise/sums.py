@@ -1,0 +1,147 @@
+"""The sums of a quantised convolution or dense layer: how large they get, and what the reference stores them as."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...network import Arithmetic, Array, Tensor
+from ...network.kernels.operand import Operand
+from ...network.kernels.scales import number, saturated
+from ...network.kernels.tflite_fixed import multiply, rounded
+from ...network.kernels.tflite_scales import activation_range, channel_multipliers, channel_scales
+from ...network.operators import Activation, Clamp, Conv2d, Dense
+from ...network.region import Region
+from ...network.tensor import DType
+from ..options import Rounding
+from ..site import Site
+from .multipliers import Rule
+
+
+@dataclass(frozen=True)
+class Sums:
+    """One product layer with eight-bit weights (zero point 0) and one scale of x."""
+
+    weights: Array  # (channels, taps in the order of the weights' own axes) int8
+    bias: Array  # (channels,) int64
+    zero: int  # of x: what is taken off each stored x
+    rule: Rule
+    drop_bits: Array | None  # (channels,): TFLite's convolutions round a second time, after this shift
+
+
+def sums_of(site: Site) -> Sums | None:
+    """The layer's sums; None when they are not of the plain kind (float, 16 bits, weights with a zero point, ...)."""
+    op = site.op
+    if not isinstance(op, Conv2d | Dense) or not _is_plain(site):
+        return None
+    values = site.network.constants
+    x, w = site.inputs[0].tensor, site.inputs[1].tensor
+    weights = values[w.name].reshape(w.shape[0], -1)
+    bias = np.zeros(w.shape[0], np.int64)
+    if len(site.inputs) > 2:
+        bias = values[site.inputs[2].tensor.name].astype(np.int64)
+    assert x.quant is not None
+    zero = x.quant.zero[0]
+    first, last = _reach(weights, bias, x, zero)
+    if max(-int(first.min()), int(last.max())) >= 1 << 31:
+        return None
+    kernel = Operand(values[w.name], Region.whole(w.shape), w)
+    if site.arithmetic is not Arithmetic.TFLITE:
+        return Sums(weights, bias, zero, _rule_of_onnx(x, kernel, site.result, op.activation, first, last), None)
+    if isinstance(op, Dense) and site.unit.options.rounding is Rounding.REFERENCE:
+        return Sums(weights, bias, zero, _rule_in_double(x, kernel, site.result, op.activation, first, last), None)
+    rule, bits = _rule_rounded_twice(x, kernel, site.result, op.activation, first, last)
+    return Sums(weights, bias, zero, rule, bits) if rule else None
+
+
+def _is_plain(site: Site) -> bool:
+    x, w, *bias = (place.tensor for place in site.inputs)
+    types = (DType.INT8,) if site.arithmetic is Arithmetic.TFLITE else (DType.INT8, DType.UINT8)
+    activation: Activation | None = getattr(site.op, "activation", None)
+    return (
+        site.inputs[1].is_constant
+        and all(place.is_constant for place in site.inputs[2:])
+        and x.dtype in types
+        and w.dtype is DType.INT8
+        and site.result.dtype in types
+        and all(t.quant is not None and not t.quant.is_per_channel for t in (x, site.result))
+        and w.quant is not None
+        and not any(w.quant.zero)
+        and (not w.quant.is_per_channel or w.quant.axis in (0, -len(w.shape)))
+        and all(b.dtype is DType.INT32 for b in bias)
+        and (activation is None or isinstance(activation, Clamp))
+    )
+
+
+def _reach(weights: Array, bias: Array, x: Tensor, zero: int) -> tuple[Array, Array]:
+    """The least and the greatest sum of each channel, whatever x holds; padding counts 0."""
+    info = np.iinfo(x.dtype.numpy)
+    least, most = min(int(info.min) - zero, 0), max(int(info.max) - zero, 0)
+    up = np.maximum(weights, 0).sum(axis=1, dtype=np.int64)
+    down = np.minimum(weights, 0).sum(axis=1, dtype=np.int64)
+    return bias + up * least + down * most, bias + up * most + down * least
+
+
+def _rule_in_double(
+    x: Tensor, w: Operand, result: Tensor, activation: Activation | None, first: Array, last: Array
+) -> Rule:
+    """That of TFLite's dense layers: one product in double, rounded half away from zero."""
+    low, high = activation_range(activation, result)
+    scale = channel_scales(x, w, result) * np.ones(len(first))
+    zero = _zero(result)
+
+    def stored(sums: Array) -> Array:
+        return np.clip(rounded(sums * scale[:, None]) + zero, low, high).astype(np.int64)
+
+    return Rule(stored, low, high, first, last, scale, f"in double, {zero}")
+
+
+def _rule_rounded_twice(
+    x: Tensor, w: Operand, result: Tensor, activation: Activation | None, first: Array, last: Array
+) -> tuple[Rule | None, Array | None]:
+    """That of TFLite's convolutions: rounded after the product and again after the shift; and the shift's bits.
+
+    No rule when int32 arithmetic would wrap around, since what is stored no longer grows with the sum. No bits when
+    the lower bound clamps all negative sums away: the second rounding then agrees with rounding half up.
+    """
+    low, high = activation_range(activation, result)
+    ones = np.ones(len(first), np.int64)
+    multipliers, shifts = (v * ones for v in channel_multipliers(x, w, result))
+    left, zero = np.maximum(shifts, 0), _zero(result)
+    if np.any((first << left) < -(1 << 31)) or np.any((last << left) >= 1 << 31):
+        return None, None
+
+    def stored(sums: Array) -> Array:
+        return np.clip(multiply(sums, multipliers[:, None], shifts[:, None]) + zero, low, high)
+
+    bits = np.maximum(-shifts, 0)
+    scale = multipliers * 2.0 ** (shifts - 31.0)
+    rule = Rule(stored, low, high, first, last, scale, f"twice, {zero}")
+    return rule, bits if low < zero and bits.any() else None
+
+
+def _zero(result: Tensor) -> int:
+    assert result.quant is not None
+    return result.quant.zero[0]
+
+
+def _rule_of_onnx(
+    x: Tensor, w: Operand, result: Tensor, activation: Activation | None, first: Array, last: Array
+) -> Rule:
+    """That of onnxruntime: one float32 product, rounded half to even."""
+    assert x.quant is not None and w.tensor.quant is not None and result.quant is not None
+    products = np.float32(x.quant.scale[0]) * np.array(w.tensor.quant.scale, np.float32)
+    scale = (products / np.float32(result.quant.scale[0])) * np.ones(len(first), np.float32)
+    info = np.iinfo(result.dtype.numpy)
+    low, high = int(info.min), int(info.max)
+    if isinstance(activation, Clamp):
+        low, high = (int(np.clip(number(v, result), low, high)) for v in (activation.low, activation.high))
+    point = Region(tuple((0, 1) for _ in result.shape))
+
+    def stored(sums: Array) -> Array:
+        steps = sums.astype(np.float32) * scale[:, None]
+        return np.clip(saturated(steps, point, result).astype(np.int64), low, high)
+
+    name = f"in float, {_zero(result)} of {result.dtype.name}"
+    return Rule(stored, low, high, first, last, scale.astype(np.float64), name)

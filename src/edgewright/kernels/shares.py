@@ -1,0 +1,20 @@
+"""Running sums: which emitters add shares of the input to them, fastest first, and which make the output of them."""
+
+from __future__ import annotations
+
+from .dsp import shares as shares_dsp
+from .nests import means as shares_means
+from .nests import shares as shares_products
+from .portable import shares as shares_taps
+from .printing.source import Source
+from .simd import shares as shares_simd
+from .site import Site
+
+ADD_CONV2D = (shares_simd.add_conv2d, shares_dsp.add_conv2d, shares_taps.add_conv2d, shares_products.add_conv2d)
+ADD_DENSE = (shares_simd.add_dense, shares_dsp.add_dense, shares_taps.add_dense, shares_products.add_dense)
+ADD_MEAN = (shares_means.add_by_pixels, shares_means.add)
+finish_mean = shares_means.finish
+
+
+def finish_products(site: Site, c: Source) -> bool:
+    return any(finish(site, c) for finish in (shares_dsp.finish, shares_taps.finish, shares_products.finish))

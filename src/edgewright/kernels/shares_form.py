@@ -1,0 +1,124 @@
+"""How the running sums of a layer lie in memory while shares of its input are added to them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..network import Array, Tensor
+from ..network.operators import Conv2d, Dense
+from ..network.operators.shares import share_axes
+from ..platform.target import Family
+from .dsp.packing import LARGEST, grouped
+from .printing.nest import loops
+from .printing.place import Place
+from .printing.source import Expr, Source
+from .requantise.sums import Sums, sums_of
+from .site import Site
+
+DUAL = (Family.DSP, Family.HELIUM)  # families with pairs of 16-bit products
+MOST = 1 << 23  # of the sum of the second channel of a pair, which has 24 bits
+
+
+@dataclass(frozen=True)
+class Form:
+    """What all steps of a layer agree on, whichever emitter writes them."""
+
+    is_paired: bool = False  # channels lie in pairs, as the kernels of `dsp` sum them: a, then 256 * b + a
+    is_raw: bool = False  # x keeps its zero point
+
+    def put(self, site: Site, c: Source, place: Place, at: tuple[Expr, ...]) -> None:
+        """Adds `sum` to the running sum at these indices of the output."""
+        if self.is_paired:
+            c.line(f"ew_share_put({self._pixel(site, place, at)}, {site.result.shape[-1]}, sum);")
+        else:
+            c.line(f"{place.pointer}[{place.offset(at)}] += sum;")
+
+    def sum(self, site: Site, place: Place, at: tuple[Expr, ...]) -> str:
+        """C of the running sum at these indices of the output."""
+        if self.is_paired:
+            return f"ew_share_sum({self._pixel(site, place, at)})"
+        return f"{place.pointer}[{place.offset(at)}]"
+
+    def _pixel(self, site: Site, place: Place, at: tuple[Expr, ...]) -> str:
+        site.use("share")
+        return f"{place.address((*at[:-1], 0))}, {at[-1]}"
+
+
+def form_of(site: Site) -> Form:
+    """The form of a layer's sums: the same for every step of it."""
+    op = site.op
+    if not isinstance(op, Conv2d | Dense) or site.target.family not in DUAL or site.output.strides[-1] != 1:
+        return Form()
+    sums, is_raw = sums_of(site), isinstance(op, Dense)
+    if sums is None or len(sums.weights) > LARGEST or grouped(sums.weights[:, None], 2) is None:
+        return Form()
+    return Form(True, is_raw) if _largest(sums, is_raw) < MOST else Form()
+
+
+def missing(sums: Sums, is_raw: bool) -> Array:
+    """(channels,): what running sums lack: the bias, and the zero point of x where it is not taken off before."""
+    return sums.bias - (sums.zero * sums.weights.sum(axis=1, dtype=np.int64) if is_raw else 0)
+
+
+def _largest(sums: Sums, is_raw: bool) -> int:
+    """No complete sum is larger than this."""
+    ends = np.stack([sums.rule.first, sums.rule.last]) - missing(sums, is_raw)
+    return int(np.abs(ends).max())
+
+
+def sums_place(site: Site, pointer: str | None = None) -> Place:
+    """The running sums as a tensor of the output's shape; those of real numbers lie in the output."""
+    if site.result.dtype.is_float:
+        return site.output if pointer is None else _moved(site.output, pointer)
+    assert site.sums is not None
+    return Place(site.result, pointer or site.sums, dense_strides(site.result))
+
+
+def _moved(place: Place, pointer: str) -> Place:
+    return Place(place.tensor, pointer, place.strides, place.window, place.memory, place.first, place.last)
+
+
+def dense_strides(tensor: Tensor) -> tuple[int, ...]:
+    """In elements."""
+    return tuple(stride // tensor.dtype.bytes for stride in tensor.strides)
+
+
+def summed_type(site: Site) -> str:
+    return "float" if site.result.dtype.is_float else "int32_t"
+
+
+def summed(site: Site) -> Collection[int]:
+    """The axes of the first input that are summed over."""
+    return share_axes(site.op, site.shapes).keys()
+
+
+def share_of(site: Site, axis: int) -> tuple[Expr, Expr]:
+    """The part of the input along an axis that is summed over."""
+    assert site.share is not None
+    return site.share[axis]
+
+
+def difference(low: Expr, high: Expr) -> Expr:
+    """How many indices there are from `low` on, before `high`."""
+    if isinstance(high, int) and isinstance(low, int):
+        return high - low
+    return high if low == 0 else f"{high} - {_bracketed(low)}"
+
+
+def _bracketed(value: Expr) -> Expr:
+    return f"({value})" if isinstance(value, str) and " " in value else value
+
+
+def write_lines(site: Site, c: Source, call: str) -> None:
+    """The call for all pixels, or for each line of them where lines lie apart."""
+    place, y = sums_place(site), site.output
+    if y.is_dense:
+        channels = site.result.shape[-1]
+        c.line(f"{call}, {place.pointer}, {y.pointer}, {site.result.size // channels}, {channels});")
+        return
+    with loops(c, site.region[:-2], "n") as at:
+        pointers = f"{place.address((*at, 0, 0))}, {y.address((*at, 0, 0))}"
+        c.line(f"{call}, {pointers}, {site.result.shape[-2]}, {y.strides[-2]});")

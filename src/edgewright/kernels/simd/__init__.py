@@ -1,0 +1,1 @@
+"""Kernels for the vectors of a host or an application processor."""

@@ -1,0 +1,104 @@
+"""From sums to stored bytes: the tables that the vector kernels take for eight-bit layers of either arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...network import Arithmetic, Array, DType, Region
+from ...network.kernels import Operand
+from ...network.kernels.tflite_fixed import quantize_multiplier
+from ...network.kernels.tflite_scales import activation_range, channel_multipliers, channel_scales, scale
+from ...network.operators import Activation, Clamp, Dense
+from ..nests.finish import stored_range, sum_type
+from ..options import Rounding
+from ..printing.source import braced
+from ..site import Site
+from .conv import padded
+from .sites import is_ours
+
+
+@dataclass(frozen=True)
+class Whole:
+    """An eight-bit layer: its weights less their zero point, and the initialiser of its ew_simd_finish."""
+
+    weights: Array  # int8, (channels, ...)
+    finish: str
+    is_signed: bool
+    zero: int  # of the input
+
+
+def whole_layer(site: Site) -> Whole | None:
+    """The layer, if it is quantised as the kernels know it: one scale for the input, weights of eight bits."""
+    weights, x = byte_weights(site), site.inputs[0].tensor
+    activation: Activation | None = getattr(site.op, "activation", None)
+    bias = _bias(site, len(weights)) if weights is not None else None
+    if weights is None or bias is None or not isinstance(activation, Clamp | None):
+        return None
+    assert x.quant is not None
+    return Whole(weights, _finish(site, activation, bias), x.dtype is DType.INT8, x.quant.zero[0])
+
+
+def byte_weights(site: Site) -> Array | None:
+    """The layer's weights less their zero points, where these are bytes and sums have 32 bits."""
+    x, w, y = site.inputs[0].tensor, site.inputs[1].tensor, site.result
+    values = site.network.constants.get(w.name)
+    if not is_ours(site, "int8", "uint8") or values is None or w.dtype not in (DType.INT8, DType.UINT8):
+        return None
+    if x.quant is None or w.quant is None or y.quant is None or x.quant.is_per_channel or y.quant.is_per_channel:
+        return None
+    centred = values.astype(np.int16) - np.array(w.quant.zero, np.int16).reshape(-1, *[1] * (values.ndim - 1))
+    if np.abs(centred).max(initial=0) > 127 or sum_type(site) != "int32_t":
+        return None
+    return centred.astype(np.int8)
+
+
+def _bias(site: Site, channels: int) -> Array | None:
+    if len(site.inputs) < 3:
+        return np.zeros(channels, np.int32)
+    values = site.network.constants.get(site.inputs[2].tensor.name)
+    return values if values is not None and values.dtype == np.int32 else None
+
+
+def _finish(site: Site, activation: Clamp | None, bias: Array) -> str:
+    result = site.result
+    assert result.quant is not None
+    if site.arithmetic is Arithmetic.TFLITE:
+        low, high = activation_range(activation, result)
+    elif activation is not None:
+        low, high = stored_range(activation, result)
+    else:
+        info = np.iinfo(result.dtype.numpy)
+        low, high = int(info.min), int(info.max)
+    tables = [_table(site, values) for values in _scales(site, len(bias))]
+    return braced((_table(site, bias), *tables, result.quant.zero[0], low, high))
+
+
+def _scales(site: Site, channels: int) -> tuple[Array | None, ...]:
+    """Multipliers and shifts, exact scales, float scales: of the three one is there."""
+    x, w = site.inputs[0].tensor, site.inputs[1].tensor
+    if site.arithmetic is not Arithmetic.TFLITE:
+        assert x.quant is not None and w.quant is not None and site.result.quant is not None
+        scales = np.float32(x.quant.scale[0]) * np.array(w.quant.scale, np.float32)
+        return None, None, None, _spread(scales / np.float32(site.result.quant.scale[0]), channels)
+    operand = Operand(np.empty(0), Region.whole(w.shape), w)
+    if isinstance(site.op, Dense) and site.unit.options.rounding is Rounding.REFERENCE:
+        return None, None, _spread(channel_scales(x, operand, site.result), channels), None
+    if x.dtype is DType.UINT8:  # one scale for all channels, combined in float32
+        pair = quantize_multiplier(float(scale(x) * scale(w)) / float(scale(site.result)))
+        multipliers, shifts = (np.array([value]) for value in pair)
+    else:
+        multipliers, shifts = channel_multipliers(x, operand, site.result)
+    return _spread(multipliers.astype(np.int32), channels), _spread(shifts.astype(np.int32), channels), None, None
+
+
+def _spread(values: Array, channels: int) -> Array:
+    return np.ascontiguousarray(np.broadcast_to(values, (channels,)))
+
+
+def _table(site: Site, values: Array | None) -> str:
+    """The name of a table in whole panels; 0, C's null pointer, where there is none."""
+    if values is None:
+        return "0"
+    return site.unit.constants.add(padded(values), f"{site.layer.name}: bias and scales", 64)
