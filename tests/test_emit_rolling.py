@@ -21,9 +21,9 @@ from edgewright.emit.series import shape
 from edgewright.emit.static import in_use
 from edgewright.emit.tokens import Kind, tokens
 from edgewright.kernels.catalogue import EMITTERS
+from edgewright.kernels.module import Module
 from edgewright.kernels.printing.constants import Constants
 from edgewright.kernels.printing.source import plus
-from edgewright.kernels.site import Unit
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, Region, random_inputs
 from edgewright.network.kernels import execute
@@ -35,11 +35,11 @@ from emitting_cases import FEW, single_layers
 from rolling_texts import nested
 
 
-def a_unit(prefix: str = "p") -> Unit:
-    return Unit(prefix, TARGETS["host"], Options(), Constants(prefix))
+def a_unit(prefix: str = "p") -> Module:
+    return Module(prefix, TARGETS["host"], Options(), Constants(prefix))
 
 
-def rolled(*lines: str, unit: Unit | None = None) -> list[str]:
+def rolled(*lines: str, unit: Module | None = None) -> list[str]:
     """The loop over texts of a line each; long enough that a loop is the smaller code."""
     filling = "g(a, b, c, d, e, f, g, h, i, j, k, l, m, n);"
     text = roll(unit or a_unit(), [[line, filling] for line in lines], "tile")

@@ -9,14 +9,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ..errors import Unsupported
+from ..kernels.call import Call
 from ..kernels.catalogue import ADDERS, EMITTERS, FINISHERS, Emitter
+from ..kernels.kernel import Kernel, Offer
+from ..kernels.module import Module
 from ..kernels.options import Options
+from ..kernels.placement import dense_strides
 from ..kernels.printing.constants import C_TYPES, Constants
 from ..kernels.printing.nest import Bounds, elements
-from ..kernels.printing.place import Place
 from ..kernels.printing.source import Expr, Source, comment, plus, times
-from ..kernels.site import Site, Unit
-from ..network import Layer, Network, Region, Tensor
+from ..kernels.printing.tensor import CTensor
+from ..kernels.site import ChannelRange, LayerFacts
+from ..network import Interval, Layer, Network, Region, Tensor
 from ..platform.target import Target
 from ..program import Flow, Item, Loop, Plan, Stage, Step, Stream, Tiles, Tiling, sums_bytes, sums_name
 from ..program.program import Parts, tile_parts
@@ -61,7 +65,7 @@ def emit(
     """The library that carries `plan` out on `target`; `network` brings the weights when the plan came from a file."""
     whole = replace(plan.network, constants=network.constants) if network else plan.network
     prefix = library_name(whole, name)
-    unit = Unit(prefix, target, options or Options(), Constants(prefix))
+    unit = Module(prefix, target, options or Options(), Constants(prefix))
     writer = _Schedule(unit, plan, whole)
     body = writer.write()
     files: dict[str, str | bytes] = {
@@ -79,13 +83,14 @@ def emit(
 class _Schedule:
     """The run function: inputs in, stage after stage, outputs out."""
 
-    def __init__(self, unit: Unit, plan: Plan, network: Network) -> None:
+    def __init__(self, unit: Module, plan: Plan, network: Network) -> None:
         self.unit, self.plan, self.network = unit, plan, network
         self.buffers = {buffer.name: buffer for buffer in plan.buffers}
         self.public = parameters(unit.prefix, network, plan.arenas)  # as the header has them
         self.parameters = local_names(self.public)
         self.memories = self.parameters.arenas
         self.pulled = {name for name in network.inputs if plan.views[name].window}
+        self.facts: dict[str, LayerFacts] = {}
         self.parts: Mapping[str, Parts] = {}  # what each layer is cut to by the tile that is being written
         self.origins: dict[
             tuple[str, int], int
@@ -135,11 +140,11 @@ class _Schedule:
         out = "x".join(map(str, self.network.tensors[layer.output].shape))
         return f"{type(layer.op).__name__} {', '.join(shapes)} -> {out} ({stage})"
 
-    def place(self, name: str) -> Place:
+    def place(self, name: str) -> CTensor:
         tensor = self.network.tensors[name]
         if name in self.network.constants:
             strides = tuple(s // tensor.dtype.bytes for s in tensor.strides)
-            return Place(tensor, "", strides)
+            return CTensor(tensor, strides)
         view = self.plan.views[name]
         buffer = self.buffers[view.buffer]
         start = buffer.offset + view.offset
@@ -158,7 +163,7 @@ class _Schedule:
         at = f"{arena} + {zero}" if zero or view.tiled else arena
         pointer = f"({at})" if ctype == "uint8_t" else f"(({ctype} *)(void *)({at}))"
         strides = tuple(s // tensor.dtype.bytes for s in view.strides)
-        return Place(tensor, pointer, strides, view.window, buffer.memory, start, start + reach)
+        return CTensor(tensor, strides, view.window, buffer.memory, start, start + reach, pointer)
 
     def _copy_in(self, c: Source, name: str) -> None:
         """Unless the caller has put the input where it belongs."""
@@ -288,23 +293,32 @@ class _Schedule:
         else:
             write_step(replace(site, share=part.share, sums=self._sums(step.layer)), c, ADDERS)
 
-    def _made_site(self, stage: int, step: Step, part: Part, is_whole: bool) -> Site:
+    def _made_site(self, stage: int, step: Step, part: Part, is_whole: bool) -> Call:
         layer = self.network.by_name[step.layer]
         shape = self.network.tensors[layer.output].shape
         most = map(min, step.region.shape, shape)
-        return Site(
-            unit=self.unit,
-            network=self.network,
-            layer=layer,
-            region=part.region,
+        plane = self.buffers.get(f"{step.layer}:scratch")
+        return Call(
+            facts=self._facts_of(layer),
             most=tuple(map(_most, part.region, most)),
+            bounds=tuple(map(_known, part.region)),
+            ranges=_ranges(part),
             sweep=step.sweep,
             inputs=tuple(self.place(name) for name in layer.inputs),
             output=self.place(layer.output),
+            plane=plane.size if plane else 0,
+            also=frozenset(self.unit.kernels),
+            dynamic=None,
+            module=self.unit,
+            region=part.region,
             hole=self._hole(stage),
-            plane=self._plane(step.layer),
-            is_whole=is_whole,
+            plane_at=f"({self.memories[plane.memory]} + {plane.offset})" if plane else None,
         )
+
+    def _facts_of(self, layer: Layer) -> LayerFacts:
+        if layer.name not in self.facts:
+            self.facts[layer.name] = LayerFacts(self.network, layer, self.unit.target, self.unit.options)
+        return self.facts[layer.name]
 
     def _pull(self, c: Source, name: str, layer: Layer, region: Bounds) -> None:
         """Asks the caller for the rows that the step reads and that have not come yet."""
@@ -316,25 +330,34 @@ class _Schedule:
             at = place.offset([row if i == axis else 0 for i in range(len(place.strides))])
             c.line(f"{parameter}({parameter}_context, {row}, {place.pointer} + {at});")
 
-    def _plane(self, layer: str) -> str | None:
-        buffer = self.buffers.get(f"{layer}:scratch")
-        return f"({self.memories[buffer.memory]} + {buffer.offset})" if buffer else None
-
     def _hole(self, stage: int) -> tuple[str, int] | None:
         """The largest piece of any arena that no buffer holds during the stage."""
         memory, offset, room = self.plan.hole(stage)
         return (f"({self.memories[memory]} + {offset})", room) if room > 0 else None
 
 
-def write_step(site: Site, c: Source, emitters: Mapping[type, Sequence[Emitter]] = EMITTERS) -> None:
-    """Asks the operator's emitters, fastest first, until one takes the step."""
-    for emitter in emitters[type(site.op)]:
-        if emitter(site, c):
-            return
-    kinds = ", ".join(f"{p.tensor.dtype.value}" for p in site.inputs)
+def write_step(call: Call, c: Source, kernels: Mapping[type, Sequence[Emitter | Kernel]] = EMITTERS) -> None:
+    """Asks the operator's kernels, fastest first, until one takes the step."""
+    for kernel in kernels[type(call.op)]:
+        if not isinstance(kernel, Kernel):
+            if kernel(call, c):
+                return
+            continue
+        for offer in kernel.offered(call):
+            if (room := _room(call, kernel, offer)) is not None:
+                kernel.write(replace(call, room=room or None), offer, c)
+                return
+    kinds = ", ".join(f"{p.tensor.dtype.value}" for p in call.inputs)
     raise Unsupported(
-        f"layer '{site.layer.name}': no C for {type(site.op).__name__} of {kinds} -> {site.result.dtype.value}"
+        f"layer '{call.layer.name}': no C for {type(call.op).__name__} of {kinds} -> {call.result.dtype.value}"
     )
+
+
+def _room(call: Call, kernel: Kernel, offer: Offer) -> str | None:
+    """C of the scratch in an arena; nothing where it lies on the stack, or there is none; None without room."""
+    if offer.scratch == 0:
+        return ""
+    return call.free(offer.scratch) or ("" if offer.scratch <= kernel.stack else None)
 
 
 def _leaves(
@@ -347,6 +370,22 @@ def _leaves(
             yield from _leaves(network, inner, parts)
         else:
             yield parts, tuple(item for item in tiles.body if not isinstance(item, Tiles))
+
+
+def _known(bounds: tuple[Expr, Expr]) -> Interval | None:
+    first, last = bounds
+    return (first, last) if isinstance(first, int) and isinstance(last, int) else None
+
+
+def _ranges(part: Part) -> tuple[ChannelRange, ...]:
+    """The channels of the part, where they are known."""
+    channels = _known(part.region[-1]) if part.region else None
+    if channels is None:
+        return ()
+    if part.share is None:
+        return (ChannelRange(channels),)
+    summed = _known(part.share[-1])
+    return (ChannelRange(channels, summed),) if summed else ()
 
 
 def _most(bounds: tuple[Expr, Expr], most: int) -> int:
@@ -367,11 +406,11 @@ def _clipped_bounds(c: Source, step: Step, counters: tuple[Expr, ...], axis: int
     return f"a{axis}", f"b{axis}"
 
 
-def _dense(tensor: Tensor, pointer: str) -> Place:
-    return Place(tensor, pointer, tuple(s // tensor.dtype.bytes for s in tensor.strides), None, "caller")
+def _dense(tensor: Tensor, pointer: str) -> CTensor:
+    return CTensor(tensor, dense_strides(tensor), memory="caller", pointer=pointer)
 
 
-def _copy(c: Source, source: Place, target: Place) -> None:
+def _copy(c: Source, source: CTensor, target: CTensor) -> None:
     if source.is_dense and target.is_dense:
         c.line(f"memcpy({target.pointer}, {source.pointer}, {target.tensor.bytes});")
         return
@@ -379,7 +418,7 @@ def _copy(c: Source, source: Place, target: Place) -> None:
         c.line(f"{target.pointer}[{b}] = {source.pointer}[{a}];")
 
 
-def schedule_file(unit: Unit, schedule: _Schedule, body: Source) -> str:
+def schedule_file(unit: Module, schedule: _Schedule, body: Source) -> str:
     """NAME.c: tables of the layers, the run function, and the arenas unless the caller brings them."""
     prefix = unit.prefix
     c = Source()

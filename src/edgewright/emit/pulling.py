@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..kernels.module import Module
 from ..kernels.printing.source import Expr, plus, times
-from ..kernels.site import Unit
 from ..network import Layer, Network
 from ..program import rows_needed
 
 
-def last_row_read(unit: Unit, network: Network, layer: Layer, name: str, stop: Expr) -> str:
+def last_row_read(unit: Module, network: Network, layer: Layer, name: str, stop: Expr) -> str:
     """C expression: one past the last row of input `name` that output rows below `stop` read."""
     stops = [stop for _, stop in rows_needed(network, layer, name) or ()]
     height = network.tensors[name].shape[1]
@@ -21,7 +21,7 @@ def last_row_read(unit: Unit, network: Network, layer: Layer, name: str, stop: E
     return _in_table(unit, [0, *stops], stop, f"{layer.name}: rows of {name} needed")
 
 
-def rows_wanted(unit: Unit, stops: Sequence[int], step: Expr, note: str) -> str:
+def rows_wanted(unit: Module, stops: Sequence[int], step: Expr, note: str) -> str:
     """C expression of `stops[step]`."""
     height = max(stops)
     if line := _line(stops, height):
@@ -43,5 +43,5 @@ def _on_line(line: tuple[int, int], index: Expr, height: int) -> str:
     return f"ew_between(0, {plus(times(index, slope), base)}, {height})"
 
 
-def _in_table(unit: Unit, values: Sequence[int], index: Expr, note: str) -> str:
+def _in_table(unit: Module, values: Sequence[int], index: Expr, note: str) -> str:
     return f"{unit.constants.add(np.array(values, np.int32), note)}[{index}]"

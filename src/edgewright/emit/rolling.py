@@ -7,8 +7,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..kernels.module import Module
 from ..kernels.printing.constants import c_type
-from ..kernels.site import Unit
 from .alike import Line, Slot, Template, between, joined, template
 from .series import Series, Values, breaks, cost
 from .static import INTEGERS, Static, define, statics
@@ -22,7 +22,7 @@ BEFORE = {"(", "[", "{", ",", "=", "<", ">", "<=", ">="}  # between one of these
 BEHIND = {")", "]", "}", ",", ";"}  # and one of these an expression needs no brackets, a product in sums neither
 
 
-def roll(unit: Unit, texts: Sequence[Sequence[str]], counter: str) -> list[str]:
+def roll(unit: Module, texts: Sequence[Sequence[str]], counter: str) -> list[str]:
     """The C of all texts one after the other, those that are alike as loops over `counter`."""
     lines: list[str] = []
     for run in _runs(unit, texts):
@@ -80,7 +80,7 @@ class _Run:
 class _Names:
     """What the names in the texts stand for, so far as loops may choose between them."""
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: Module) -> None:
         self.statics = statics(unit)
         self.constants = {name: c_type(values) for name, values in unit.constants.arrays.items()}
 
@@ -91,7 +91,7 @@ class _Names:
         return self.constants.get(name)
 
 
-def _runs(unit: Unit, texts: Sequence[Sequence[str]]) -> Iterator[_Run]:
+def _runs(unit: Module, texts: Sequence[Sequence[str]]) -> Iterator[_Run]:
     """The texts in runs as long as can be; those that say nothing end a run."""
     names = _Names(unit)
     rest: list[Sequence[str]] = []
@@ -120,7 +120,7 @@ def _found(names: _Names, texts: tuple[Sequence[str], ...]) -> Iterator[_Run]:
 class _Body:
     """What is repeated, with expressions over the counter for all that changes."""
 
-    def __init__(self, unit: Unit, text: Template, counter: str) -> None:
+    def __init__(self, unit: Module, text: Template, counter: str) -> None:
         self.unit, self.template, self.counter = unit, text, counter
         self.names = _Names(unit)
         self.series = Series(unit, counter, [values for line in text for values in _series(line)])

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from itertools import pairwise
 from math import gcd
 
+from ..kernels.module import Module
 from ..kernels.printing.source import plus
-from ..kernels.site import Unit
 from .static import INTEGERS, define
 
 Values = tuple[int, ...]
@@ -18,7 +18,7 @@ LINE, LOOKUP = 4, 8  # bytes of code, about: a product and a sum; a load, with t
 class Series:
     """The expressions of some series in one loop. What runs in parallel is looked up in one table."""
 
-    def __init__(self, unit: Unit, counter: str, series: Iterable[Values]) -> None:
+    def __init__(self, unit: Module, counter: str, series: Iterable[Values]) -> None:
         self._unit, self._counter = unit, counter
         self._alike: dict[Values, set[Values]] = {}
         for values in series:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..kernels.site import Unit
+from ..kernels.module import Module
 
 DEFINITION = re.compile(
     r"static const (?P<type>.+?) (?P<name>\w+)(?P<sizes>(?:\[\d+\])*) = (?P<body>.*);", re.DOTALL
@@ -24,7 +24,7 @@ class Static:
     body: str
 
 
-def statics(unit: Unit) -> dict[str, Static]:
+def statics(unit: Module) -> dict[str, Static]:
     """What the schedule defines so far, by name."""
     found = [match for match in map(DEFINITION.fullmatch, unit.tables) if match]
     made = [
@@ -33,7 +33,7 @@ def statics(unit: Unit) -> dict[str, Static]:
     return {static.name: static for static in made}
 
 
-def define(unit: Unit, letter: str, ctype: str, sizes: tuple[int, ...], body: str) -> str:
+def define(unit: Module, letter: str, ctype: str, sizes: tuple[int, ...], body: str) -> str:
     """The name of an array with these elements; equal ones once."""
     for static in statics(unit).values():
         if (static.ctype, static.sizes, static.body) == (ctype, sizes, body):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..kernels.module import Module
 from ..kernels.printing.source import Expr, Source, comment
-from ..kernels.site import Unit
 from ..network import Network
 from ..program import Flow, Stream
 from .pulling import rows_wanted
@@ -19,7 +19,7 @@ from .pulling import rows_wanted
 WriteRows = Callable[[Flow, int, tuple[Expr, Expr]], None]
 
 
-def write_stream(c: Source, unit: Unit, network: Network, stream: Stream, write: WriteRows) -> None:
+def write_stream(c: Source, unit: Module, network: Network, stream: Stream, write: WriteRows) -> None:
     """The whole stretch, from the first round of its last layers to the end."""
     flow = Flow(network, stream)
     with c.block():
@@ -31,7 +31,7 @@ def write_stream(c: Source, unit: Unit, network: Network, stream: Stream, write:
             _driver(c, flow)
 
 
-def _unit(c: Source, unit: Unit, flow: Flow, index: int, write: WriteRows) -> None:
+def _unit(c: Source, unit: Module, flow: Flow, index: int, write: WriteRows) -> None:
     size, height = flow.rows[index], flow.heights[index]
     name = flow.stream.units[index].last.layer
     done: Expr = f"rows[{index}]" if size == 1 else f"(rows[{index}] / {size})"

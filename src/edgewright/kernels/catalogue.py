@@ -45,6 +45,7 @@ from ..network.operators import (
     Unary,
 )
 from . import cmsis, shares
+from .call import Call as Site
 from .dsp import conv as dsp
 from .helium import products as helium
 from .nests import (
@@ -68,7 +69,6 @@ from .portable import products as portable
 from .portable import sums as small
 from .printing.source import Source
 from .simd import products as simd
-from .site import Site
 
 # Writes the step, or says False and writes nothing: then the next emitter for the operator is asked.
 Emitter = Callable[[Site, Source], bool]

@@ -20,10 +20,10 @@ from ..network.operators import AvgPool2d, Binary, BinaryKind, Conv2d, Dense, Ma
 from ..network.region import Region, Shape
 from ..network.tensor import DType
 from ..platform.target import Architecture, Family
+from .call import Call as Site
 from .options import Kernels, Rounding
 from .printing.source import Source, braced
 from .requantise.sums import sums_of
-from .site import Site
 
 LEFT = 20  # bits that TFLite shifts the operands of a sum to the left
 MVE_CHANNELS = 124  # that CMSIS-NN's depthwise kernel gathers at once
@@ -61,7 +61,7 @@ def dense(site: Site, c: Source) -> bool:
     op = site.op
     assert isinstance(op, Dense)
     w = site.inputs[1].tensor
-    is_wanted = _is_ours(site) and site.unit.options.rounding is Rounding.TFLM
+    is_wanted = _is_ours(site) and site.options.rounding is Rounding.TFLM
     if not is_wanted or site.target.family is Family.HELIUM or sums_of(site) is None:
         return False
     if w.quant is None or w.quant.is_per_channel:
@@ -126,7 +126,7 @@ def _is_ours(site: Site) -> bool:
     computed = [i for i, place in enumerate(site.inputs) if not place.is_constant]
     places = (*(site.inputs[i] for i in computed), site.output)
     return (
-        site.unit.options.kernels is Kernels.CMSIS_NN
+        site.options.kernels is Kernels.CMSIS_NN
         and site.target.architecture is Architecture.CORTEX_M
         and site.arithmetic is Arithmetic.TFLITE
         and site.is_whole
@@ -152,7 +152,7 @@ def _depthwise_bytes(site: Site, w: Shape) -> int:
 def _context(site: Site, size: int) -> str | None:
     if size == 0:
         return "{NULL, 0}"
-    buffer = site.scratch(size)
+    buffer = site.free(size)
     return None if buffer is None else f"{{{buffer}, {size}}}"
 
 

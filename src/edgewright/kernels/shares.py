@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from .call import Call as Site
 from .dsp import shares as shares_dsp
 from .nests import means as shares_means
 from .nests import shares as shares_products
 from .portable import shares as shares_taps
 from .printing.source import Source
 from .simd import shares as shares_simd
-from .site import Site
 
 ADD_CONV2D = (shares_simd.add_conv2d, shares_dsp.add_conv2d, shares_taps.add_conv2d, shares_products.add_conv2d)
 ADD_DENSE = (shares_simd.add_dense, shares_dsp.add_dense, shares_taps.add_dense, shares_products.add_dense)

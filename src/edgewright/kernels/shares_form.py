@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..network import Array, Tensor
+from ..network import Array
 from ..network.operators import Conv2d, Dense
 from ..network.operators.shares import share_axes
 from ..platform.target import Family
+from .call import Call as Site
 from .dsp.packing import LARGEST, grouped
+from .placement import dense_strides
 from .printing.nest import loops
-from .printing.place import Place
 from .printing.source import Expr, Source
+from .printing.tensor import CTensor as Place
 from .requantise.sums import Sums, sums_of
-from .site import Site
 
 DUAL = (Family.DSP, Family.HELIUM)  # families with pairs of 16-bit products
 MOST = 1 << 23  # of the sum of the second channel of a pair, which has 24 bits
@@ -72,18 +73,9 @@ def _largest(sums: Sums, is_raw: bool) -> int:
 def sums_place(site: Site, pointer: str | None = None) -> Place:
     """The running sums as a tensor of the output's shape; those of real numbers lie in the output."""
     if site.result.dtype.is_float:
-        return site.output if pointer is None else _moved(site.output, pointer)
+        return site.output if pointer is None else replace(site.output, pointer=pointer)
     assert site.sums is not None
-    return Place(site.result, pointer or site.sums, dense_strides(site.result))
-
-
-def _moved(place: Place, pointer: str) -> Place:
-    return Place(place.tensor, pointer, place.strides, place.window, place.memory, place.first, place.last)
-
-
-def dense_strides(tensor: Tensor) -> tuple[int, ...]:
-    """In elements."""
-    return tuple(stride // tensor.dtype.bytes for stride in tensor.strides)
+    return Place(site.result, dense_strides(site.result), pointer=pointer or site.sums)
 
 
 def summed_type(site: Site) -> str:

@@ -1,70 +1,86 @@
-"""What an emitter is told about the step it writes: the operator, its region, where everything lies, and the target."""
+"""A step where it runs, as kernels are asked about it: the layer, what is computed at most, where its tensors lie.
+
+There is no C here, no free memory, and no library under construction: what a kernel offers depends on nothing else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
-from ..network import Arithmetic, Layer, Network, Shape, Tensor
+from ..network import Arithmetic, Interval, Layer, Network, Shape, Tensor
 from ..network.operators import DynamicProduct, Op
 from ..platform.target import Target
 from ..program import Sweep
 from .options import Options
-from .printing.constants import Constants
-from .printing.place import Place
-from .printing.source import Expr, braced
+from .placement import Placement
+
+Found = TypeVar("Found")
 
 
-@dataclass
-class Unit:
-    """The library under construction: what all its sites add to."""
+@dataclass(frozen=True)
+class LayerFacts:
+    """A layer on a target, and what was found out about it: each once, since some of it takes a while."""
 
-    prefix: str  # of every identifier
+    network: Network
+    layer: Layer
     target: Target
     options: Options
-    constants: Constants
-    kernels: set[str] = field(default_factory=set)  # names of kernel files, without suffix
-    tables: list[str] = field(default_factory=list)  # `static const` definitions of the schedule's source
+    known: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
-    def table(self, ctype: str, fields: Sequence[Expr]) -> str:
-        """The name of a `static const` struct with these fields, in the order of its declaration; equal ones once."""
-        body = braced(fields)
-        for text in self.tables:
-            if text.startswith(f"static const {ctype} ") and text.endswith(f" = {body};"):
-                return text.split(" = ")[0].split()[-1]
-        name = f"{self.prefix}_t{len(self.tables)}"
-        self.tables.append(f"static const {ctype} {name} = {body};")
-        return name
+    def once(self, key: Any, find: Callable[[], Found]) -> Found:
+        """What `find` finds; asked again under the same key, what it found."""
+        if key not in self.known:
+            self.known[key] = find()
+        found: Found = self.known[key]
+        return found
+
+
+@dataclass(frozen=True)
+class ChannelRange:
+    """Channels that a call computes, for which weights are packed."""
+
+    channels: Interval  # of the output
+    partial: Interval | None = None  # of the input: those that the call sums over, where it adds to running sums
+
+    @property
+    def count(self) -> int:
+        return self.channels[1] - self.channels[0]
 
 
 @dataclass(frozen=True)
 class Site:
-    unit: Unit
-    network: Network
-    layer: Layer
-    region: tuple[tuple[Expr, Expr], ...]  # of the output: half-open, already clipped; may be empty at run time
-    most: Shape  # indices along each axis of the region, at most: fewer where it was clipped
+    facts: LayerFacts
+    most: Shape  # indices along each axis of the output that a call computes at most
+    bounds: tuple[Interval | None, ...]  # of the output along each axis, where they are the same in every call
+    ranges: tuple[ChannelRange, ...]  # of all calls, in the order in which they are packed; none where unknown
     sweep: Sweep
-    inputs: tuple[Place, ...]  # constants included, as they are in the network: `unit.constants` not yet told
-    output: Place
-    hole: (
-        tuple[str, int] | None
-    )  # (C expression of type uint8_t *, bytes): free memory during this stage, 8-aligned
-    plane: str | None  # sweep CHANNELS: the scratch of one channel plane (uint8_t *) that the plan reserves
-    is_whole: bool  # the region is the whole output
-    dynamic: DynamicProduct | None = None  # the operator is its product, of numbers stored as they came
-    share: tuple[tuple[Expr, Expr], ...] | None = None  # part of input 0 that is added to running sums
-    sums: str | None = (
-        None  # C of those sums (int32_t *, or float *: the output), in the order of the whole output
-    )
+    inputs: tuple[Placement, ...]
+    output: Placement
+    plane: int  # sweep CHANNELS: bytes that the plan reserves for one channel plane
+    also: frozenset[str]  # files of kernels that are in the code anyway
+    dynamic: DynamicProduct | None  # the operator is its product, of numbers stored as they came
+
+    @property
+    def network(self) -> Network:
+        return self.facts.network
+
+    @property
+    def layer(self) -> Layer:
+        return self.facts.layer
+
+    @property
+    def target(self) -> Target:
+        return self.facts.target
+
+    @property
+    def options(self) -> Options:
+        return self.facts.options
 
     @property
     def op(self) -> Op:
         return self.layer.op
-
-    @property
-    def target(self) -> Target:
-        return self.unit.target
 
     @property
     def arithmetic(self) -> Arithmetic:
@@ -79,6 +95,11 @@ class Site:
         return self.network.shapes(self.layer)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether every call computes the whole output."""
+        return self.bounds == tuple((0, size) for size in self.result.shape)
+
+    @property
     def is_quantised(self) -> bool:
         """Whether stored integers stand for real numbers, so that somebody's rounding rules apply."""
         tensors = (self.result, *(place.tensor for place in self.inputs))
@@ -91,24 +112,3 @@ class Site:
     def shares(self, which: int = 0) -> bool:
         """Whether input `which` and the output may have bytes in common."""
         return self.inputs[which].meets(self.output)
-
-    def constant(self, which: int) -> Place:
-        """Input `which`, a constant, as it lies in flash in its own layout."""
-        place = self.inputs[which]
-        values = self.network.constants[place.tensor.name]
-        name = self.unit.constants.add(values, f"{self.layer.name}: {place.tensor.name}")
-        return Place(place.tensor, name, place.strides)
-
-    def place(self, which: int) -> Place:
-        """Input `which` wherever it lies; a constant is put into flash as it is."""
-        return self.constant(which) if self.inputs[which].is_constant else self.inputs[which]
-
-    def use(self, *kernels: str) -> None:
-        """Takes kernel files (`kernels/NAME.h`, and `NAME.c` where there is one) into the library."""
-        self.unit.kernels.update(kernels)
-
-    def scratch(self, size: int) -> str | None:
-        """C expression (uint8_t *, 8-aligned) of that many bytes of free arena during this stage, if there are any."""
-        if self.hole is None or self.hole[1] < size:
-            return None
-        return self.hole[0]

@@ -6,16 +6,19 @@ from functools import cached_property
 
 import numpy as np
 
+from ..kernels.call import Call
 from ..kernels.dsp import conv as dsp
 from ..kernels.dsp.numbers import numbers_of
+from ..kernels.module import Module
 from ..kernels.options import Options
+from ..kernels.placement import dense_strides
 from ..kernels.portable import blocked
 from ..kernels.printing.constants import Constants
-from ..kernels.printing.place import Place
+from ..kernels.printing.tensor import CTensor
 from ..kernels.requantise.depthwise_factors import factors_of
 from ..kernels.requantise.sums import sums_of
 from ..kernels.shares_form import missing
-from ..kernels.site import Site, Unit
+from ..kernels.site import ChannelRange, LayerFacts
 from ..network import Arithmetic, DType, Layer, Network, Tensor
 from ..network.kernels.scales import number
 from ..network.kernels.tflite_scales import activation_range
@@ -105,26 +108,27 @@ class Facts:
             self._limits[layer.name] = _limits(self.output(layer), layer, self.network.arithmetic)
         return self._limits[layer.name]
 
-    def _site(self, layer: Layer) -> Site:
+    def _site(self, layer: Layer) -> Call:
         """The whole layer as emitters see it, wherever it may lie."""
         y = self.output(layer)
-        return Site(
-            unit=Unit("cost", self.target, Options(), Constants("cost")),
-            network=self.network,
-            layer=layer,
-            region=tuple((0, size) for size in y.shape),
+        return Call(
+            facts=LayerFacts(self.network, layer, self.target, Options()),
             most=y.shape,
+            bounds=tuple((0, size) for size in y.shape),
+            ranges=(ChannelRange((0, y.shape[-1])),),
             sweep=Sweep.FORWARD,
             inputs=tuple(self._place(self.network.tensors[name]) for name in layer.inputs),
             output=self._place(y),
-            hole=None,
-            plane=None,
-            is_whole=True,
+            plane=0,
+            also=frozenset(),
+            dynamic=None,
+            module=Module("cost", self.target, Options(), Constants("cost")),
+            region=tuple((0, size) for size in y.shape),
         )
 
-    def _place(self, tensor: Tensor) -> Place:
+    def _place(self, tensor: Tensor) -> CTensor:
         memory = None if tensor.name in self.network.constants else "ram"
-        return Place(tensor, "p", tuple(stride // tensor.dtype.bytes for stride in tensor.strides), memory=memory)
+        return CTensor(tensor, dense_strides(tensor), memory=memory, pointer="p")
 
 
 def _limits(y: Tensor, layer: Layer, arithmetic: Arithmetic) -> tuple[int, int]:

@@ -9,10 +9,10 @@ from ...network.operators import Conv2d
 from ...network.tensor import DType
 from ...platform.target import Family
 from ...program import Sweep
+from ..call import Call as Site
 from ..printing.images import image, lies_by_pixels, part_pointer
 from ..printing.nest import loops
 from ..printing.source import Expr, Source, braced, times
-from ..site import Site
 from . import windows as dsp_windows
 from .packing import LARGEST, Packed, packed, packed_fours
 from .rows import STACK, row
@@ -79,7 +79,7 @@ def _has_room(site: Site, window: Window) -> bool:
     """Whether there are two channels at least, and memory for the columns of two pixels."""
     first, last = site.region[-1]
     is_pair = isinstance(first, int) and isinstance(last, int) and last - first > 1
-    return is_pair and (site.scratch(window.columns) is not None or window.columns <= STACK)
+    return is_pair and (site.free(window.columns) is not None or window.columns <= STACK)
 
 
 def _by_pairs(site: Site, c: Source, window: Window, batch: tuple[Expr, Expr], part: tuple[Expr, ...]) -> bool:
@@ -94,7 +94,7 @@ def _by_pairs(site: Site, c: Source, window: Window, batch: tuple[Expr, Expr], p
     if _is_row(site, window):
         run, threes, size = row(site, made, window.columns)
         given = ", ".join(filter(None, (table, threes)))
-    rank, buffer = len(site.output.strides), site.scratch(size)
+    rank, buffer = len(site.output.strides), site.free(size)
     with loops(c, [batch], "n", backward=site.is_backward) as (n,), c.block():
         where = part_pointer(site, c, part)
         if buffer is None:

@@ -8,10 +8,10 @@ from ...network import Array, DType
 from ...network.operators import Conv2d
 from ...platform.target import Family
 from ...program import Sweep
+from ..call import Call as Site
 from ..printing.images import image, part_pointer
 from ..printing.source import Expr, Source
 from ..requantise.depthwise_factors import Factors, factors_shifted_by, flip
-from ..site import Site
 
 KERNEL = "depthwise_rows"
 LEFT = 13  # bits that sums are shifted: EW_ROWS_LEFT, and 8 of the weights

@@ -8,9 +8,9 @@ import numpy as np
 
 from ...network import Array
 from ...network.tensor import DType
+from ..call import Call as Site
 from ..printing.source import Expr
 from ..requantise.sums import sums_of
-from ..site import Site
 from .numbers import numbers_of
 
 ORDER = [0, 2, 1, 3]  # of four taps: SXTB16 takes bytes 0 and 2, then 1 and 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..site import Site
+from ..call import Call as Site
 from .packing import Packed
 
 STACK = 576  # bytes of columns that may lie on the stack when the arena has no room for them
@@ -15,7 +15,7 @@ def row(site: Site, made: Packed, columns: int) -> tuple[str, str, int]:
     Two pixels need `columns` bytes.
     """
     size = columns * 3 // 2
-    has_room = size <= STACK or site.scratch(size) is not None
+    has_room = size <= STACK or site.free(size) is not None
     if made.kind not in KINDS or made.count % 2 or not has_room or not _may_be_odd(site):
         site.use("dsp_row")
         return "ew_dsp_row", "", columns

@@ -10,12 +10,13 @@ from ...network import Array
 from ...network.operators import Conv2d
 from ...network.tensor import DType
 from ...program.shares import SUM_BYTES
+from ..call import Call as Site
+from ..placement import dense_strides
 from ..printing.images import image, lies_by_pixels, part_pointer
 from ..printing.nest import loops
 from ..printing.source import Expr, Source, braced, times
 from ..requantise.sums import sums_of
-from ..shares_form import dense_strides, difference, form_of, missing, share_of, sums_place, write_lines
-from ..site import Site
+from ..shares_form import difference, form_of, missing, share_of, sums_place, write_lines
 from .conv import Window, fields_of
 from .numbers import numbers_of
 from .packing import LARGEST, Packed, grouped, overlapped
@@ -103,7 +104,7 @@ def _by_pairs(site: Site, c: Source, window: Window, depth: int, channels: tuple
 
 def _columns(site: Site, c: Source, window: Window) -> str:
     """Memory for the columns of two pixels: of the arena, or of the stack, and then declared."""
-    hole = site.scratch(window.columns)
+    hole = site.free(window.columns)
     if hole is None:
         c.line(f"uint32_t columns[{window.columns // 4}];")
     return hole or "columns"

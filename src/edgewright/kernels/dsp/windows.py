@@ -6,10 +6,10 @@ from math import prod
 
 from ...network.operators import Conv2d
 from ...network.tensor import DType
+from ..call import Call as Site
 from ..printing.images import image, part_pointer
 from ..printing.nest import loops
 from ..printing.source import Expr, Source, braced
-from ..site import Site
 from .packing import LARGEST, Packed, packed_fours
 
 STACK = 1152  # bytes of a window that may lie on the stack when the arena has no room for it
@@ -20,7 +20,7 @@ def write(site: Site, c: Source) -> bool:
     op = site.op
     assert isinstance(op, Conv2d)
     taps = prod(site.shapes[1][1:])
-    buffer = site.scratch(taps)
+    buffer = site.free(taps)
     if not _fits(site, op) or (buffer is None and taps > STACK):
         return False
     found = packed_fours(site, taps)

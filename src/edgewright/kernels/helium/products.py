@@ -10,10 +10,10 @@ from ...network.operators import Conv2d
 from ...network.tensor import DType
 from ...platform.target import Family
 from ...program import Sweep
+from ..call import Call as Site
 from ..portable.blocked import Products, column_buffer, convolution, is_image, products_of
 from ..printing.nest import loops
 from ..printing.source import Source
-from ..site import Site
 
 MOST_TAPS = 32  # of a depthwise window: EW_MOST_TAPS
 # Channels from which on vectors take fewer instructions than a channel at a time with pairs of products.

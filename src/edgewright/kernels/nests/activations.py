@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from math import inf
 
 from ...network.operators import Activation, Clamp, Elu, HardSigmoid, LeakyRelu, Unary, UnaryKind
+from ..call import Call as Site
 from ..printing.constants import number
-from ..site import Site
 
 PLAIN, LIBRARY = "real", "math_functions"  # kernel files: the second needs the C library's mathematics
 

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ...network import Arithmetic, DType, Tensor
+from ..call import Call as Site
 from ..printing.nest import Bounds, elements, joined_axes, loops
-from ..printing.place import Place
 from ..printing.source import Expr, Source, moved, offset, plus, times
-from ..site import Site
+from ..printing.tensor import CTensor as Place
 from .values import Stream, World, pointed, reader, writer
 
 Route = Sequence[tuple[int | None, int, int]]  # for each axis of a place: (axis of the nest, start, step)

@@ -19,11 +19,11 @@ from ...network.operators import (
     DynamicRange,
 )
 from ...platform.target import Family
+from ..call import Call as Site
 from ..portable.blocked import is_image
 from ..printing.images import image, part_pointer
 from ..printing.nest import loops
 from ..printing.source import Expr, Source, braced, plus
-from ..site import Site
 from .products import dense
 from .reals import BLOCK, limits
 from .values import World, named, reader, walk, writer
@@ -72,7 +72,12 @@ def dynamic_product(site: Site, c: Source) -> bool:
     assert isinstance(op, DynamicProduct)
     with _items(site, c, 4, ("scale", "zero") if op.asymmetric else ("scale",)) as item:
         region = (*item, *site.region[len(item) :])
-        inner = replace(site, layer=replace(site.layer, op=op.product), region=region, dynamic=op)
+        inner = replace(
+            site,
+            facts=replace(site.facts, layer=replace(site.layer, op=op.product), known={}),
+            region=region,
+            dynamic=op,
+        )
         if _by_kernel(inner, c, op):
             return True
         match op.product:

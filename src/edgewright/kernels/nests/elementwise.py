@@ -10,10 +10,10 @@ import numpy as np
 
 from ...network import Arithmetic
 from ...network.operators import Activation, BatchNorm, Binary, BinaryKind, Clamp, Unary, UnaryKind
+from ..call import Call as Site
 from ..printing.constants import number
 from ..printing.source import Expr, Source
 from ..requantise.pairs import PairRule, pair_rule
-from ..site import Site
 from .activations import activated
 from .values import Stream, World, named, reader, stored_range, walk, world_of, writer
 

@@ -9,9 +9,9 @@ import numpy as np
 from ...network import Array, DType, Tensor
 from ...network.kernels.scales import number as stored_as
 from ...network.operators import Activation, Clamp, MatMul
+from ..call import Call as Site
 from ..printing.constants import C_TYPES, number
 from ..printing.source import Expr
-from ..site import Site
 from .activations import activated
 
 # (C expression of a stored element, output channel) -> its value in the sum

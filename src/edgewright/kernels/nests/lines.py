@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 from ...network import DType
 from ...network.operators import L2Normalize, LogSoftmax, Lrn, Softmax
+from ..call import Call as Site
 from ..printing.constants import number
 from ..printing.nest import Bounds, loops
 from ..printing.source import Expr, Source, plus
-from ..site import Site
 from .reductions import arg_max, reduce
 from .values import Stream, World, pointed, reader, world_of, writer
 

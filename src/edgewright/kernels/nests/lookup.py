@@ -8,8 +8,8 @@ import numpy as np
 
 from ...network import Array, Region, Tensor
 from ...network.kernels import Operand, compute
+from ..call import Call as Site
 from ..printing.source import Source
-from ..site import Site
 from .values import World, named, reader, walk, writer
 
 

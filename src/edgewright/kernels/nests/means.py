@@ -9,12 +9,12 @@ from ...network.kernels.tflite_lines import reduce_factor
 from ...network.kernels.tflite_scales import zero
 from ...network.operators import AvgPool2d, Reduce, ReduceKind
 from ...platform.target import Family
+from ..call import Call as Site
 from ..printing.constants import number
 from ..printing.nest import Bounds, loops
-from ..printing.place import Place
 from ..printing.source import Expr, Source, plus
+from ..printing.tensor import CTensor as Place
 from ..shares_form import difference, share_of, summed, summed_type, sums_place
-from ..site import Site
 from .finish import narrowed
 from .pools import mean_of
 from .reductions import is_pooled, pooled

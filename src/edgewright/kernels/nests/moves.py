@@ -8,9 +8,9 @@ from math import prod
 
 from ...network import Shape
 from ...network.operators import Concat, DepthToSpace, Gather, Reshape, Slice, SpaceToDepth, Transpose
+from ..call import Call as Site
 from ..printing.nest import Bounds, loops
 from ..printing.source import Expr, Source, modulo, plus, times
-from ..site import Site
 from .copies import Copy, Route, carriers, looked_up, opened, shifted, straight
 from .values import Stream, World, pointed, reader
 

@@ -8,10 +8,10 @@ from ...network import Arithmetic, DType
 from ...network.kernels.scales import number as stored_number
 from ...network.kernels.tflite_scales import stored_number as tflite_number
 from ...network.operators import Pad, PadMode
+from ..call import Call as Site
 from ..printing.constants import number
 from ..printing.nest import elements, loops
 from ..printing.source import Expr, Source, plus
-from ..site import Site
 from .copies import carriers, looked_up, opened, shifted
 from .values import World, pointed, writer
 

@@ -12,11 +12,11 @@ from ...network import Arithmetic, DType
 from ...network.kernels.onnx_quant import is_global, sums_columns
 from ...network.kernels.tflite_scales import activation_range
 from ...network.operators import Activation, AvgPool2d, Clamp, MaxPool2d
+from ..call import Call as Site
 from ..printing.constants import number
 from ..printing.nest import loops
 from ..printing.source import Expr, Source
 from ..printing.taps import Axis, Taps, taps
-from ..site import Site
 from .activations import activated
 from .finish import (
     activation_of,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...network.operators import MatMul
+from ..call import Call as Site
 from ..printing.nest import loops
 from ..printing.source import Expr, Source, times
-from ..site import Site
 from .sums import sums_of
 from .windows import channels, declare, fence, grouped
 

@@ -11,11 +11,11 @@ from ...network.operators import Activation, Clamp, Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Family
 from ...program import Sweep
+from ..call import Call as Site
 from ..portable.blocked import is_image
 from ..printing.constants import number
 from ..printing.images import image, part_pointer
 from ..printing.source import Expr, Source, braced
-from ..site import Site
 
 BLOCK = 4  # channels
 

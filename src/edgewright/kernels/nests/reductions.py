@@ -11,10 +11,10 @@ import numpy as np
 from ...network import Arithmetic
 from ...network.operators import ArgMax, Reduce, ReduceKind
 from ...platform.target import Family
+from ..call import Call as Site
 from ..printing.constants import number
 from ..printing.nest import Bounds, loops
 from ..printing.source import Expr, Source, plus
-from ..site import Site
 from .values import Stream, World, pointed, reader, world_of, writer
 
 _EXTREMES = (ReduceKind.MAX, ReduceKind.MIN)

@@ -12,10 +12,10 @@ from ...network import Arithmetic, Array, DType, Region, Tensor
 from ...network.kernels import Operand
 from ...network.kernels.resize import nearest
 from ...network.operators import Coordinates, Resize, ResizeMode
+from ..call import Call as Site
 from ..printing.constants import number
 from ..printing.nest import loops
 from ..printing.source import Expr, Source
-from ..site import Site
 from .copies import Copy, carriers
 from .values import Stream, World, pointed, reader, writer
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from ...network.operators import Conv2d
+from ..call import Call as Site
 from ..printing.nest import loops
-from ..printing.place import Place
 from ..printing.source import Expr, Source, times
 from ..printing.taps import Axis, Taps, taps
+from ..printing.tensor import CTensor as Place
 from ..requantise.sums import sums_of as whole_sums_of
 from ..shares_form import Form, form_of, missing, share_of, summed_type, sums_place
-from ..site import Site
 from .finish import activation_of, per_channel
 from .sums import Sums, sums_of
 from .windows import channels, grouped

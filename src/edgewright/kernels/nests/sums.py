@@ -12,10 +12,10 @@ from ...network.kernels import Operand
 from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_scales import activation_range, channel_multipliers, channel_scales, scale
 from ...network.operators import Activation, Clamp, Dense, DynamicProduct, MatMul
+from ..call import Call as Site
 from ..options import Rounding
-from ..printing.place import Place
 from ..printing.source import Expr
-from ..site import Site
+from ..printing.tensor import CTensor as Place
 from .activations import activated
 from .finish import (
     Element,
@@ -161,7 +161,7 @@ def _tflite(site: Site) -> Sums:
     """A convolution multiplies in fixed point, rounding twice; a dense layer in double, rounding once."""
     site.use("fixed")
     x = site.inputs[0].tensor
-    if isinstance(site.op, Dense) and site.unit.options.rounding is Rounding.REFERENCE:
+    if isinstance(site.op, Dense) and site.options.rounding is Rounding.REFERENCE:
         scales = per_channel(site, channel_scales(x, _weights_operand(site), site.result), "scales")
         return _integers(site, lambda s, ch: _placed(site, f"ew_round_away((double){s} * {scales(ch)})"))
     bias_type = site.inputs[2].tensor.dtype if len(site.inputs) > 2 else None

@@ -11,9 +11,9 @@ from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_functions import function_of, input_factor, sigmoid_table, wide_table
 from ...network.kernels.tflite_scales import activation_range, scale, zero
 from ...network.operators import Activation, Binary, BinaryKind, Clamp, LeakyRelu, Unary, UnaryKind
+from ..call import Call as Site
 from ..printing.constants import number
 from ..printing.source import Source
-from ..site import Site
 from .values import World, named, reader, walk, writer
 
 Formula = Callable[[Sequence[str]], str]  # C expressions of the stored inputs -> that of the stored output

@@ -8,9 +8,9 @@ from ...network import Array, DType, Region
 from ...network.kernels import Operand
 from ...network.kernels.tflite_images import fixed_places, float_places, nearest_places, rescaled
 from ...network.operators import Concat, Resize, ResizeMode
+from ..call import Call as Site
 from ..printing.nest import loops
 from ..printing.source import Expr, Source, plus
-from ..site import Site
 from .lookup import answer, every_byte
 from .tflite import applies
 from .windows import channels

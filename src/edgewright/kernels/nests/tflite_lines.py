@@ -12,10 +12,10 @@ from ...network.kernels.tflite_functions import step_table
 from ...network.kernels.tflite_lines import difference_scale, reduce_factor
 from ...network.kernels.tflite_scales import scale, zero
 from ...network.operators import L2Normalize, LogSoftmax, Reduce, ReduceKind, Softmax
+from ..call import Call as Site
 from ..printing.constants import number
 from ..printing.nest import loops
 from ..printing.source import Expr, Source
-from ..site import Site
 from .tflite import applies, centred, placed
 from .windows import grouped
 

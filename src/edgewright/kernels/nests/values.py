@@ -12,11 +12,11 @@ import numpy as np
 from ...network import Arithmetic, Array, DType, Tensor
 from ...network.kernels.scales import number as stored_number
 from ...network.operators import Clamp
+from ..call import Call as Site
 from ..printing.constants import number
 from ..printing.nest import Bounds, elements
-from ..printing.place import Place
 from ..printing.source import Expr, Source
-from ..site import Site
+from ..printing.tensor import CTensor as Place
 
 
 class World(Enum):
@@ -165,7 +165,9 @@ def _tables(site: Site, place: Place, world: World) -> tuple[Place, ...]:
 def _table(site: Site, values: Array, axis: int, rank: int) -> Place:
     name = site.unit.constants.add(values, f"{site.layer.name}: scales")
     shape = tuple(values.size if i == axis else 1 for i in range(rank))
-    return Place(Tensor(name, shape, DType(values.dtype.name)), name, tuple(int(i == axis) for i in range(rank)))
+    return Place(
+        Tensor(name, shape, DType(values.dtype.name)), tuple(int(i == axis) for i in range(rank)), pointer=name
+    )
 
 
 def pointed(c: Source, stream: Stream, name: str, written: bool = False) -> Stream:

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 from ...network.operators import Conv2d, ConvTranspose2d
 from ...program import Sweep
+from ..call import Call as Site
 from ..printing.nest import loops
 from ..printing.source import Expr, Source, plus, times
 from ..printing.taps import Axis, Meetings, Window, taps
-from ..site import Site
 from .sums import Sums, sums_of
 from .values import clashes
 
@@ -76,8 +76,8 @@ def _by_planes(site: Site, c: Source, sums: Sums) -> None:
     n, rows, cols, _ = site.region
     ctype, width = site.output.ctype, site.result.shape[2]
     steps = (site.result.shape[1] * width, width, 1)
-    assert site.plane is not None
-    c.line(f"{ctype} *const pb = ({ctype} *)(void *){site.plane};")
+    assert site.plane_at is not None
+    c.line(f"{ctype} *const pb = ({ctype} *)(void *){site.plane_at};")
     with channels(site, c) as channel:
         with loops(c, [n, rows]) as (batch, row):
             vertical = _window(site, c, 0, row)

@@ -9,12 +9,12 @@ import numpy as np
 
 from ...network import Array
 from ...network.tensor import DType
+from ..call import Call as Site
 from ..printing.images import image, lies_by_pixels
-from ..printing.place import Place
 from ..printing.source import Expr, braced
+from ..printing.tensor import CTensor as Place
 from ..requantise.multipliers import fit
 from ..requantise.sums import Sums, sums_of
-from ..site import Site
 
 STACK = 576  # bytes of a column buffer that may lie on the stack when the arena has no hole for it
 
@@ -106,7 +106,7 @@ def column_buffer(site: Site, depth: int, most: int, stack: int = STACK) -> tupl
     On the stack, the buffer has at most `stack` bytes.
     """
     for pixels in (most, 1):
-        hole = site.scratch(pixels * depth)
+        hole = site.free(pixels * depth)
         if hole is not None or pixels * depth <= stack:
             return pixels, hole
     return None

@@ -11,11 +11,11 @@ from ...network import Array
 from ...network.operators import Conv2d
 from ...platform.target import Family
 from ...program import Sweep
+from ..call import Call as Site
 from ..dsp import depthwise_rows
 from ..printing.images import image, part_pointer
 from ..printing.source import Expr, Source
 from ..requantise.depthwise_factors import Factors, factors_of, flip
-from ..site import Site
 from . import depthwise_direct
 
 MOST_SIZE = 8192  # of an axis: the kernel's table has 16 bits for sizes, pads and strides included
@@ -172,11 +172,11 @@ def _write(site: Site, c: Source, shape: _Geometry, factors: Factors) -> None:
 
 def _scratch(site: Site, c: Source, size: int) -> str:
     """Memory for the ring: free arena, the plane that the plan reserves, or the stack."""
-    if hole := site.scratch(size):
+    if hole := site.free(size):
         return f"(int16_t *)(void *){hole}"
     plane = prod(site.result.shape[1:3])
-    if site.plane and plane >= size + 3:
-        return f"ew_word_at({site.plane})"
+    if site.plane_at and plane >= size + 3:
+        return f"ew_word_at({site.plane_at})"
     c.line(f"int32_t scratch[{-(-size // 4)}];")
     return "(int16_t *)scratch"
 

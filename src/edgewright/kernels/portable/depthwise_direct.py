@@ -10,10 +10,10 @@ from ...network import DType
 from ...network.operators import Conv2d
 from ...platform.target import Architecture, Family
 from ...program import Sweep
+from ..call import Call as Site
 from ..printing.images import image, part_pointer
 from ..printing.source import Expr, Source
 from ..requantise.depthwise_factors import LEAST_LEFT, Factors
-from ..site import Site
 
 FEW_ROWS = 2  # for so few, to copy the row above is not worth it
 STACK_BYTES = 768  # for a line and a block of outputs where the arena has no room
@@ -101,7 +101,7 @@ def _scratch(site: Site, c: Source, size: int) -> str:
     """Free arena or the stack."""
     if size == 0:
         return "0"
-    if hole := site.scratch(size):
+    if hole := site.free(size):
         return f"(int8_t *){hole}"
     c.line(f"int8_t scratch[{size}];")
     return "scratch"

@@ -10,9 +10,9 @@ from ...network.kernels.tflite_lines import reduce_factor
 from ...network.kernels.tflite_scales import activation_range, zero
 from ...network.operators import AvgPool2d, Clamp, MaxPool2d, Reduce, ReduceKind
 from ...platform.target import Family
+from ..call import Call as Site
 from ..printing.images import image, part_pointer
 from ..printing.source import Expr, Source, braced
-from ..site import Site
 
 
 def avg_pool2d(site: Site, c: Source) -> bool:

@@ -8,11 +8,11 @@ from ...network.operators import Conv2d
 from ...network.tensor import DType
 from ...platform.target import Architecture
 from ...program import Sweep
+from ..call import Call as Site
 from ..printing.images import part_pointer
 from ..printing.nest import loops
-from ..printing.place import Place
 from ..printing.source import Expr, Source
-from ..site import Site
+from ..printing.tensor import CTensor as Place
 from .blocked import STACK, Products, column_buffer, convolution, interleaved, is_image, products_of
 
 AT_ONCE = 4  # pixels of a block
@@ -79,7 +79,7 @@ def _columns(site: Site, depth: int) -> Columns | None:
     has_registers = site.target.architecture is not Architecture.CORTEX_M
     if is_blocked and has_registers:
         size = AT_ONCE // 2 * (depth + depth % 2) * PAIR_BYTES
-        hole = site.scratch(size)
+        hole = site.free(size)
         if hole is not None or size <= PAIR_STACK:
             return Columns(AT_ONCE, hole, True)
     room = column_buffer(site, depth, AT_ONCE, PAIR_STACK if has_registers else STACK)

@@ -8,13 +8,13 @@ from ...network import Array, DType
 from ...network.operators import Conv2d
 from ...platform.target import Family
 from ...program.shares import SUM_BYTES
+from ..call import Call as Site
 from ..printing.images import lies_by_pixels, part_pointer
 from ..printing.nest import loops
-from ..printing.place import Place
 from ..printing.source import Expr, Source, braced
+from ..printing.tensor import CTensor as Place
 from ..requantise.sums import sums_of
 from ..shares_form import form_of, share_of, sums_place, write_lines
-from ..site import Site
 from .blocked import product_fields
 
 BLOCK = 4  # channels at a time without vectors

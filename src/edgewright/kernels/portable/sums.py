@@ -9,10 +9,10 @@ from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_scales import activation_range, scale, zero
 from ...network.operators import Binary, BinaryKind
 from ...platform.target import Family
+from ..call import Call as Site
 from ..printing.nest import Bounds, loops
-from ..printing.place import Place
 from ..printing.source import Expr, Source, braced, times
-from ..site import Site
+from ..printing.tensor import CTensor as Place
 from .pools import avg_pool2d, max_pool2d, reduce
 
 __all__ = ["avg_pool2d", "binary", "max_pool2d", "reduce"]

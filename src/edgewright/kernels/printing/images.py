@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..site import Site
-from .place import Place
+from ..call import Call as Site
 from .source import Expr, Source, braced
+from .tensor import CTensor as Place
 
 
 def lies_by_pixels(place: Place) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from .place import Place
 from .source import Expr, Source, offset, plus
+from .tensor import CTensor as Place
 
 Bounds = Sequence[tuple[Expr, Expr]]
 

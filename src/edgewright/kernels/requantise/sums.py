@@ -49,7 +49,7 @@ def sums_of(site: Site) -> Sums | None:
     kernel = Operand(values[w.name], Region.whole(w.shape), w)
     if site.arithmetic is not Arithmetic.TFLITE:
         return Sums(weights, bias, zero, _rule_of_onnx(x, kernel, site.result, op.activation, first, last), None)
-    if isinstance(op, Dense) and site.unit.options.rounding is Rounding.REFERENCE:
+    if isinstance(op, Dense) and site.options.rounding is Rounding.REFERENCE:
         return Sums(weights, bias, zero, _rule_in_double(x, kernel, site.result, op.activation, first, last), None)
     rule, bits = _rule_rounded_twice(x, kernel, site.result, op.activation, first, last)
     return Sums(weights, bias, zero, rule, bits) if rule else None

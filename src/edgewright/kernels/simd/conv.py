@@ -10,9 +10,9 @@ import numpy as np
 from ...network import Array
 from ...network.operators import Conv2d, Dense
 from ...program import Sweep
+from ..call import Call as Site
 from ..printing.images import image
 from ..printing.source import Expr, Source
-from ..site import Site
 from .sites import PANEL, Ending, ending, finish, is_ours, is_plain_image, pictures, room_for, working_room
 
 DEPTH, PITCH, ROWS = 256, 272, 56  # EW_SIMD_DEPTH, EW_SIMD_PITCH, EW_SIMD_ROWS

@@ -11,10 +11,10 @@ import numpy as np
 from ...network import Array
 from ...network.operators import Conv2d
 from ...program import Sweep
+from ..call import Call as Site
 from ..printing.images import image
 from ..printing.nest import loops
 from ..printing.source import Source, braced
-from ..site import Site
 from .conv import is_real, padded, real_bias
 from .finish import Whole, whole_layer
 from .sites import PANEL, ending, finish, is_plain_image, pictures, room_for, working_room

@@ -11,10 +11,10 @@ from ...network.kernels import Operand
 from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_scales import activation_range, channel_multipliers, channel_scales, scale
 from ...network.operators import Activation, Clamp, Dense
+from ..call import Call as Site
 from ..nests.finish import stored_range, sum_type
 from ..options import Rounding
 from ..printing.source import braced
-from ..site import Site
 from .conv import padded
 from .sites import is_ours
 
@@ -83,7 +83,7 @@ def _scales(site: Site, channels: int) -> tuple[Array | None, ...]:
         scales = np.float32(x.quant.scale[0]) * np.array(w.quant.scale, np.float32)
         return None, None, None, _spread(scales / np.float32(site.result.quant.scale[0]), channels)
     operand = Operand(np.empty(0), Region.whole(w.shape), w)
-    if isinstance(site.op, Dense) and site.unit.options.rounding is Rounding.REFERENCE:
+    if isinstance(site.op, Dense) and site.options.rounding is Rounding.REFERENCE:
         return None, None, _spread(channel_scales(x, operand, site.result), channels), None
     if x.dtype is DType.UINT8:  # one scale for all channels, combined in float32
         pair = quantize_multiplier(float(scale(x) * scale(w)) / float(scale(site.result)))

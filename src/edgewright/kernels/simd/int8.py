@@ -10,8 +10,8 @@ import numpy as np
 from ...network import Array
 from ...network.operators import Conv2d, Dense
 from ...program import Sweep
+from ..call import Call as Site
 from ..printing.source import Expr, Source
-from ..site import Site
 from .conv import dense_lines, joined_groups, padded, window_fields
 from .finish import Whole, whole_layer
 from .sites import PANEL, is_plain_image, pictures, room_for, working_room

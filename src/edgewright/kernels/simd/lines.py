@@ -9,12 +9,12 @@ from ...network import Arithmetic
 from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_scales import activation_range, scale, zero
 from ...network.operators import Activation, BatchNorm, Binary, BinaryKind, Reduce, ReduceKind
+from ..call import Call as Site
 from ..printing.constants import number
 from ..printing.images import image
 from ..printing.nest import joined_axes, loops
-from ..printing.place import Place
 from ..printing.source import Expr, Source, moved, offset, times
-from ..site import Site
+from ..printing.tensor import CTensor as Place
 from .sites import Ending, ending, finish, is_image, is_ours
 
 _KINDS = {

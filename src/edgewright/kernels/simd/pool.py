@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...network.operators import AvgPool2d, MaxPool2d
+from ..call import Call as Site
 from ..printing.images import image
 from ..printing.source import Source, braced
-from ..site import Site
 from .sites import ending, finish, is_ours, is_plain_image, pictures
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..call import Call as Site
 from ..printing.source import Source
-from ..site import Site
 from . import conv as simd_conv
 from . import depthwise as simd_depthwise
 from . import int8 as simd_int8

@@ -12,11 +12,11 @@ from ...network.operators import Conv2d
 from ...network.tensor import DType
 from ...platform.target import Family
 from ...program.shares import SUM_BYTES
+from ..call import Call as Site
 from ..printing.images import image
 from ..printing.nest import loops
 from ..printing.source import Expr, Source, braced
 from ..shares_form import share_of, sums_place
-from ..site import Site
 from .conv import PITCH, is_real, padded, panels
 from .finish import byte_weights
 from .int8 import BYTES, ROWS, STEP, byte_panels

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from ...network.operators import Activation, Clamp, Elu, HardSigmoid, LeakyRelu, Unary, UnaryKind
 from ...platform.target import Family
+from ..call import Call as Site
 from ..nests.activations import activated
 from ..printing.constants import number
 from ..printing.nest import elements
-from ..printing.place import Place
 from ..printing.source import Expr, Source, braced, moved, plus, times
-from ..site import Site
+from ..printing.tensor import CTensor as Place
 
 PANEL = 16  # EW_PANEL
 ROOM = 64 << 10  # bytes of stack where the arena has no room
@@ -117,7 +117,7 @@ def room_for(site: Site, least: int, best: int) -> tuple[str | None, int]:
     """(where, bytes) to work in: the arena's hole (a C expression) or the stack (None); 0 bytes: neither has room."""
     hole = site.hole[1] if site.hole else 0
     if hole >= best or hole > ROOM:
-        return (site.scratch(min(hole, best)), min(hole, best)) if hole >= least else (None, 0)
+        return (site.free(min(hole, best)), min(hole, best)) if hole >= least else (None, 0)
     return (None, min(ROOM, best)) if least <= ROOM else (None, 0)
 
 

@@ -1,0 +1,69 @@
+"""A call of a kernel as it is printed: the site in C's words, with its region, its pointers and its scratch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from .module import Module
+from .printing.source import Expr, Source
+from .printing.tensor import CTensor
+from .site import ChannelRange, Site
+
+
+@dataclass(frozen=True)
+class Call(Site):
+    module: Module
+    region: tuple[tuple[Expr, Expr], ...]  # of the output: half-open, already clipped; may be empty at run time
+    inputs: tuple[CTensor, ...]  # constants included, as they are in the network: the module not yet told
+    output: CTensor
+    which: Expr = 0  # of the ranges of channels
+    share: tuple[tuple[Expr, Expr], ...] | None = None  # part of input 0 that is added to running sums
+    sums: str | None = (
+        None  # C of those sums (int32_t *, or float *: the output), in the order of the whole output
+    )
+    room: str | None = None  # C (uint8_t *, 8-aligned) of the scratch in an arena; None: on the stack
+    plane_at: str | None = None  # C (uint8_t *) of the plane that the plan reserves
+    hole: tuple[str, int] | None = None  # free memory during this stage
+
+    @property
+    def unit(self) -> Module:
+        return self.module
+
+    def use(self, *kernels: str) -> None:
+        """Takes kernel files (`c/NAME.h`, and `NAME.c` where there is one) into the library."""
+        self.module.kernels.update(kernels)
+
+    def table(self, ctype: str, fields: Callable[[ChannelRange], Sequence[Expr]]) -> str:
+        """C of a `static const` struct with these fields for the channels of the call."""
+        names = [self.module.table(ctype, fields(channels)) for channels in self.ranges]
+        assert len(names) == 1, "several ranges"
+        return names[0]
+
+    def add(self, values: object, note: str, alignment: int = 4) -> str:
+        """The name of a constant in flash."""
+        return self.module.constants.add(values, f"{self.layer.name}: {note}", alignment)  # type: ignore[arg-type]
+
+    def scratch(self, c: Source, ctype: str, count: int, name: str = "scratch") -> str:
+        """C of a pointer (`ctype *`) to the scratch: in an arena, or declared here as a local array of so many."""
+        if self.room is None:
+            c.line(f"{ctype} {name}[{count}];")
+            return name
+        return self.room if ctype == "uint8_t" else f"({ctype} *)(void *){self.room}"
+
+    def constant(self, which: int) -> CTensor:
+        """Input `which`, a constant, as it lies in flash in its own layout."""
+        place = self.inputs[which]
+        values = self.network.constants[place.tensor.name]
+        name = self.module.constants.add(values, f"{self.layer.name}: {place.tensor.name}")
+        return replace(place, pointer=name)
+
+    def place(self, which: int) -> CTensor:
+        """Input `which` wherever it lies; a constant is put into flash as it is."""
+        return self.constant(which) if self.inputs[which].is_constant else self.inputs[which]
+
+    def free(self, size: int) -> str | None:
+        """C expression (uint8_t *, 8-aligned) of that many bytes of free arena during this stage, if there are any."""
+        if self.hole is None or self.hole[1] < size:
+            return None
+        return self.hole[0]

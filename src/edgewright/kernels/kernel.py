@@ -1,0 +1,64 @@
+"""Kernels as values: what each can compute where, with how much scratch, and how it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from ..network.operators import Op
+from ..platform.target import Family
+from .call import Call
+from .printing.source import Source
+from .site import Site
+
+
+class CallKind(Enum):
+    """What a call does with its region."""
+
+    COMPUTE = "compute"
+    ADD = "add"  # a partial sum to the running sums of the output
+    FINISH = "finish"  # complete sums become the output
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One way in which a kernel computes the calls of a site: plain data, part of the plan."""
+
+    scratch: int = 0  # bytes, anywhere
+    variant: tuple[
+        tuple[str, int], ...
+    ] = ()  # what else the kernel has to be told: pixels at once, rows of a block
+
+    @staticmethod
+    def of(scratch: int = 0, **variant: int) -> Offer:
+        return Offer(scratch, tuple(variant.items()))
+
+    def __getitem__(self, name: str) -> int:
+        return dict(self.variant)[name]
+
+
+EVERY = frozenset(Family)
+SMALL = EVERY - {Family.SIMD}  # cores of microcontrollers
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A way to compute calls of some operators.
+
+    `offers` says what it can do at a site, fastest first, and nothing where it cannot; `write` prints the call, and is
+    the only function that knows C. Where no arena has room, up to `stack` bytes of scratch may lie on the stack.
+    """
+
+    name: str  # the plan names it so, and so do the coefficients of costs
+    operators: tuple[type[Op], ...]
+    offers: Callable[[Site], Iterator[Offer]]
+    write: Callable[[Call, Offer, Source], None]
+    families: frozenset[Family] = EVERY
+    kind: CallKind = CallKind.COMPUTE
+    stack: int = 0
+
+    def offered(self, site: Site) -> Iterator[Offer]:
+        """What it can do here, on targets that it is made for."""
+        if site.target.family in self.families:
+            yield from self.offers(site)
