@@ -193,8 +193,7 @@ class _Schedule:
             shape = self.network.tensors[self.network.by_name[name].output].shape
             step = Step(name, Region.whole(shape))
             site = self._made_site(index, step, Part(step.region.bounds), is_whole=True)
-            finisher = {type(site.op): (FINISHERS[type(site.op)],)}
-            write_step(replace(site, sums=self._sums(name)), c, finisher)
+            write_step(replace(site, sums=self._sums(name)), c, FINISHERS)
 
     def _clear_sums(self, c: Source, name: str) -> None:
         """Running sums begin at zero. Those in an output that lies among others are cleared one by one."""

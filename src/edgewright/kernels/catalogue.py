@@ -46,8 +46,12 @@ from ..network.operators import (
 )
 from . import cmsis, shares
 from .call import Call as Site
-from .dsp import conv as dsp
+from .dsp.conv import CONV, SMALL_DENSE
+from .dsp.depthwise_rows import DEPTHWISE_ROWS
+from .dsp.pixels import PIXELS
+from .dsp.windows import WINDOWS
 from .helium import products as helium
+from .kernel import Kernel
 from .nests import (
     dynamic,
     elementwise,
@@ -72,22 +76,39 @@ from .simd import products as simd
 
 # Writes the step, or says False and writes nothing: then the next emitter for the operator is asked.
 Emitter = Callable[[Site, Source], bool]
-_ACTIVATION: Sequence[Emitter] = (simd.activation, lookup.lookup, tflite.activation, elementwise.activation)
+_ACTIVATION: Sequence[Emitter | Kernel] = (
+    simd.activation,
+    lookup.lookup,
+    tflite.activation,
+    elementwise.activation,
+)
 
-EMITTERS: Mapping[type, Sequence[Emitter]] = {
+EMITTERS: Mapping[type, Sequence[Emitter | Kernel]] = {
     # windows and products
     Conv2d: (
         cmsis.conv2d,
         simd.conv2d,
         helium.conv2d,
-        dsp.conv2d,
+        CONV,
+        PIXELS,
+        WINDOWS,
+        DEPTHWISE_ROWS,
         depthwise.conv2d,
         portable.conv2d,
         reals.conv2d,
         windows.conv2d,
     ),
     ConvTranspose2d: (windows.conv_transpose2d,),
-    Dense: (cmsis.dense, simd.dense, helium.dense, dsp.dense, portable.dense, reals.dense, products.dense),
+    Dense: (
+        cmsis.dense,
+        simd.dense,
+        helium.dense,
+        SMALL_DENSE,
+        PIXELS,
+        portable.dense,
+        reals.dense,
+        products.dense,
+    ),
     MatMul: (products.matmul,),
     DynamicProduct: (dynamic.dynamic_product,),
     MaxPool2d: (cmsis.max_pool2d, simd.max_pool2d, small.max_pool2d, pools.max_pool2d),
@@ -129,15 +150,15 @@ EMITTERS: Mapping[type, Sequence[Emitter]] = {
 
 # Layers whose output is summed up share by share (see `shares_form`): what adds a share, fastest first; what makes the
 # whole output of complete sums.
-ADDERS: Mapping[type[Op], tuple[Emitter, ...]] = {
+ADDERS: Mapping[type[Op], tuple[Emitter | Kernel, ...]] = {
     Conv2d: shares.ADD_CONV2D,
     Dense: shares.ADD_DENSE,
     Reduce: shares.ADD_MEAN,
     AvgPool2d: shares.ADD_MEAN,
 }
-FINISHERS: Mapping[type[Op], Emitter] = {
-    Conv2d: shares.finish_products,
-    Dense: shares.finish_products,
-    Reduce: shares.finish_mean,
-    AvgPool2d: shares.finish_mean,
+FINISHERS: Mapping[type[Op], tuple[Emitter | Kernel, ...]] = {
+    Conv2d: shares.FINISH_PRODUCTS,
+    Dense: shares.FINISH_PRODUCTS,
+    Reduce: shares.FINISH_MEAN,
+    AvgPool2d: shares.FINISH_MEAN,
 }

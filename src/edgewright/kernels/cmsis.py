@@ -23,7 +23,7 @@ from ..platform.target import Architecture, Family
 from .call import Call as Site
 from .options import Kernels, Rounding
 from .printing.source import Source, braced
-from .requantise.sums import sums_of
+from .requantise.sums import requantised
 
 LEFT = 20  # bits that TFLite shifts the operands of a sum to the left
 MVE_CHANNELS = 124  # that CMSIS-NN's depthwise kernel gathers at once
@@ -32,7 +32,7 @@ MVE_CHANNELS = 124  # that CMSIS-NN's depthwise kernel gathers at once
 def conv2d(site: Site, c: Source) -> bool:
     op = site.op
     assert isinstance(op, Conv2d)
-    if not _is_ours(site) or min(op.pads) < 0 or sums_of(site) is None:
+    if not _is_ours(site) or min(op.pads) < 0 or requantised(site) is None:
         return False
     x, w = site.shapes[:2]
     is_depthwise = op.groups > 1 and op.groups == x[3] and w[3] == 1
@@ -62,7 +62,7 @@ def dense(site: Site, c: Source) -> bool:
     assert isinstance(op, Dense)
     w = site.inputs[1].tensor
     is_wanted = _is_ours(site) and site.options.rounding is Rounding.TFLM
-    if not is_wanted or site.target.family is Family.HELIUM or sums_of(site) is None:
+    if not is_wanted or site.target.family is Family.HELIUM or requantised(site) is None:
         return False
     if w.quant is None or w.quant.is_per_channel:
         return False
@@ -180,7 +180,7 @@ def _product(
 ) -> None:
     """The call that convolutions and dense layers share."""
     site.use("cmsis")
-    sums = sums_of(site)
+    sums = requantised(site)
     assert sums is not None
     bias = site.unit.constants.add(sums.bias.astype(np.int32), f"{site.layer.name}: bias")
     values = site.unit.constants.add(weights, f"{site.layer.name}: weights as CMSIS-NN reads them")

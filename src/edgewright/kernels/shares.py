@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from .call import Call as Site
 from .dsp import shares as shares_dsp
 from .nests import means as shares_means
 from .nests import shares as shares_products
 from .portable import shares as shares_taps
-from .printing.source import Source
 from .simd import shares as shares_simd
 
-ADD_CONV2D = (shares_simd.add_conv2d, shares_dsp.add_conv2d, shares_taps.add_conv2d, shares_products.add_conv2d)
-ADD_DENSE = (shares_simd.add_dense, shares_dsp.add_dense, shares_taps.add_dense, shares_products.add_dense)
+ADD_CONV2D = (shares_simd.add_conv2d, shares_dsp.ADD_CONV, shares_taps.add_conv2d, shares_products.add_conv2d)
+ADD_DENSE = (shares_simd.add_dense, shares_dsp.ADD_DENSE, shares_taps.add_dense, shares_products.add_dense)
 ADD_MEAN = (shares_means.add_by_pixels, shares_means.add)
-finish_mean = shares_means.finish
-
-
-def finish_products(site: Site, c: Source) -> bool:
-    return any(finish(site, c) for finish in (shares_dsp.finish, shares_taps.finish, shares_products.finish))
+FINISH_MEAN = (shares_means.finish,)
+FINISH_PRODUCTS = (shares_dsp.FINISH, shares_taps.finish, shares_products.finish)

@@ -11,13 +11,14 @@ from ..network import Array
 from ..network.operators import Conv2d, Dense
 from ..network.operators.shares import share_axes
 from ..platform.target import Family
-from .call import Call as Site
+from .call import Call
 from .dsp.packing import LARGEST, grouped
 from .placement import dense_strides
 from .printing.nest import loops
 from .printing.source import Expr, Source
 from .printing.tensor import CTensor as Place
-from .requantise.sums import Sums, sums_of
+from .requantise.sums import Sums, requantised
+from .site import Site
 
 DUAL = (Family.DSP, Family.HELIUM)  # families with pairs of 16-bit products
 MOST = 1 << 23  # of the sum of the second channel of a pair, which has 24 bits
@@ -30,20 +31,20 @@ class Form:
     is_paired: bool = False  # channels lie in pairs, as the kernels of `dsp` sum them: a, then 256 * b + a
     is_raw: bool = False  # x keeps its zero point
 
-    def put(self, site: Site, c: Source, place: Place, at: tuple[Expr, ...]) -> None:
+    def put(self, site: Call, c: Source, place: Place, at: tuple[Expr, ...]) -> None:
         """Adds `sum` to the running sum at these indices of the output."""
         if self.is_paired:
             c.line(f"ew_share_put({self._pixel(site, place, at)}, {site.result.shape[-1]}, sum);")
         else:
             c.line(f"{place.pointer}[{place.offset(at)}] += sum;")
 
-    def sum(self, site: Site, place: Place, at: tuple[Expr, ...]) -> str:
+    def sum(self, site: Call, place: Place, at: tuple[Expr, ...]) -> str:
         """C of the running sum at these indices of the output."""
         if self.is_paired:
             return f"ew_share_sum({self._pixel(site, place, at)})"
         return f"{place.pointer}[{place.offset(at)}]"
 
-    def _pixel(self, site: Site, place: Place, at: tuple[Expr, ...]) -> str:
+    def _pixel(self, site: Call, place: Place, at: tuple[Expr, ...]) -> str:
         site.use("share")
         return f"{place.address((*at[:-1], 0))}, {at[-1]}"
 
@@ -53,7 +54,7 @@ def form_of(site: Site) -> Form:
     op = site.op
     if not isinstance(op, Conv2d | Dense) or site.target.family not in DUAL or site.output.strides[-1] != 1:
         return Form()
-    sums, is_raw = sums_of(site), isinstance(op, Dense)
+    sums, is_raw = requantised(site), isinstance(op, Dense)
     if sums is None or len(sums.weights) > LARGEST or grouped(sums.weights[:, None], 2) is None:
         return Form()
     return Form(True, is_raw) if _largest(sums, is_raw) < MOST else Form()
@@ -70,7 +71,7 @@ def _largest(sums: Sums, is_raw: bool) -> int:
     return int(np.abs(ends).max())
 
 
-def sums_place(site: Site, pointer: str | None = None) -> Place:
+def sums_place(site: Call, pointer: str | None = None) -> Place:
     """The running sums as a tensor of the output's shape; those of real numbers lie in the output."""
     if site.result.dtype.is_float:
         return site.output if pointer is None else replace(site.output, pointer=pointer)
@@ -87,7 +88,7 @@ def summed(site: Site) -> Collection[int]:
     return share_axes(site.op, site.shapes).keys()
 
 
-def share_of(site: Site, axis: int) -> tuple[Expr, Expr]:
+def share_of(site: Call, axis: int) -> tuple[Expr, Expr]:
     """The part of the input along an axis that is summed over."""
     assert site.share is not None
     return site.share[axis]
@@ -104,7 +105,7 @@ def _bracketed(value: Expr) -> Expr:
     return f"({value})" if isinstance(value, str) and " " in value else value
 
 
-def write_lines(site: Site, c: Source, call: str) -> None:
+def write_lines(site: Call, c: Source, call: str) -> None:
     """The call for all pixels, or for each line of them where lines lie apart."""
     place, y = sums_place(site), site.output
     if y.is_dense:

@@ -16,7 +16,7 @@ from ..kernels.portable import blocked
 from ..kernels.printing.constants import Constants
 from ..kernels.printing.tensor import CTensor
 from ..kernels.requantise.depthwise_factors import factors_of
-from ..kernels.requantise.sums import sums_of
+from ..kernels.requantise.sums import requantised
 from ..kernels.shares_form import missing
 from ..kernels.site import ChannelRange, LayerFacts
 from ..network import Arithmetic, DType, Layer, Network, Tensor
@@ -76,7 +76,7 @@ class Facts:
 
     def _found(self, layer: Layer) -> str:
         site = self._site(layer)
-        sums = sums_of(site)
+        sums = requantised(site)
         if sums is None:
             return "loops"
         is_dsp = self.target.family is Family.DSP

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ..kernels.dsp import rows as dsp_rows
+from ..kernels.dsp import conv as dsp_rows
 from ..kernels.portable import blocked
 from ..kernels.portable import products as portable
 from ..network import Layer, Region

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ..kernels.dsp import rows as dsp_rows
+from ..kernels.dsp import conv as dsp_rows
 from ..network import Layer, Region
 from ..network.operators import Conv2d, Dense
 from ..network.operators.shares import share_needs

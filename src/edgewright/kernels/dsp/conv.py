@@ -1,23 +1,26 @@
-"""int8 convolutions and dense layers on cores with pairs of 16-bit products (Cortex-M4, M7, M33)."""
+"""int8 convolutions from columns, two pixels and two channels at a time, on cores with pairs of 16-bit products."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...network import Array
-from ...network.operators import Conv2d
+from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Family
 from ...program import Sweep
-from ..call import Call as Site
-from ..printing.images import image, lies_by_pixels, part_pointer
+from ..call import Call
+from ..kernel import Kernel, Offer
+from ..printing.images import image, part_pointer
 from ..printing.nest import loops
-from ..printing.source import Expr, Source, braced, times
-from . import windows as dsp_windows
-from .packing import LARGEST, Packed, packed, packed_fours
-from .rows import STACK, row
+from ..printing.source import Expr, Source, braced
+from ..site import ChannelRange, Site
+from .packing import LARGEST, layer_numbers, packed
 
+STACK = 576  # bytes of columns that may lie on the stack when the arena has no room for them
 SMALL = 64  # a dense layer with less than this part of all products is small
+THREES = ("plain", "general")  # ways of storing for which there is a kernel of three pixels
 
 
 @dataclass(frozen=True)
@@ -41,102 +44,29 @@ class Window:
         bytes_ = (*self.kernel, *self.op.stride, *self.op.dilation)
         return max(self.size) <= LARGEST and max(bytes_) <= 255 and max(map(abs, self.op.pads)) <= 127
 
+    @property
+    def is_pointwise(self) -> bool:
+        return self.kernel == (1, 1) and not any(self.op.pads)
 
-def conv2d(site: Site, c: Source) -> bool:
-    op, x, y = site.op, site.inputs[0], site.output
+
+def is_ours(site: Site) -> bool:
+    return site.inputs[1].is_constant and bool(site.ranges)
+
+
+def is_image_conv(site: Site) -> bool:
+    """Whether all channels of an image are summed over, pixel by pixel."""
+    op = site.op
     assert isinstance(op, Conv2d)
-    if (
-        not _is_ours(site)
-        or op.groups != 1
-        or site.sweep is Sweep.CHANNELS
-        or not (lies_by_pixels(x) and lies_by_pixels(y))
-    ):
-        return False
-    (_, *size), (_, *kernel, _) = site.shapes[:2]
-    window = Window(op, (size[0], size[1], size[2]), (kernel[0], kernel[1]), _runs(site, op), (image(x), image(y)))
-    if not _has_room(site, window):
-        return _pixel_by_pixel(site, c) if _is_pointwise(site, op) else dsp_windows.write(site, c)
-    batch, rows, columns, _ = site.region
-    return _by_pairs(site, c, window, batch, (*rows, *columns))
+    lies_well = site.inputs[0].lies_by_pixels and site.output.lies_by_pixels
+    return is_ours(site) and op.groups == 1 and site.sweep is not Sweep.CHANNELS and lies_well
 
 
-def dense(site: Site, c: Source) -> bool:
-    """Small ones after convolutions use their kernel: two pixels at once are a waste, but code is saved."""
-    if not _is_ours(site):
-        return False
-    x, one = site.inputs[0], (0, 1)
-    small = site.network.macs(site.layer) * SMALL < site.network.total_macs and "dsp_conv" in site.unit.kernels
-    if small and x.strides[-1] == 1 and all(bound == one for bound in site.region[:-1]):
-        depth = x.tensor.shape[-1]
-        runs = site.network.constants[site.inputs[1].tensor.name].reshape(-1, 1, depth)
-        window = Window(Conv2d(), (1, 1, depth), (1, 1), runs, ("{0, 0, 0}", "{0, 0, 0}"))
-        if _has_room(site, window) and _by_pairs(site, c, window, one, (*one, *one)):
-            return True
-    return _pixel_by_pixel(site, c)
-
-
-def _has_room(site: Site, window: Window) -> bool:
-    """Whether there are two channels at least, and memory for the columns of two pixels."""
-    first, last = site.region[-1]
-    is_pair = isinstance(first, int) and isinstance(last, int) and last - first > 1
-    return is_pair and (site.free(window.columns) is not None or window.columns <= STACK)
-
-
-def _by_pairs(site: Site, c: Source, window: Window, batch: tuple[Expr, Expr], part: tuple[Expr, ...]) -> bool:
-    """Two pixels and two channels at a time, from columns."""
-    made = packed(site, window.runs, group=2, is_raw=False) if window.fits_table else None
-    if made is None:
-        return False
-    kernel = f"dsp_odd_{made.kind}" if made.count % 2 else f"dsp_{made.kind}"
-    site.use("dsp_conv", kernel)
-    table = f"&{site.unit.table('ew_dsp_convolution', fields_of(site, window, made, kernel))}"
-    run, given, size = "ew_dsp_conv_bent" if site.inputs[0].window else "ew_dsp_conv", table, window.columns
-    if _is_row(site, window):
-        run, threes, size = row(site, made, window.columns)
-        given = ", ".join(filter(None, (table, threes)))
-    rank, buffer = len(site.output.strides), site.free(size)
-    with loops(c, [batch], "n", backward=site.is_backward) as (n,), c.block():
-        where = part_pointer(site, c, part)
-        if buffer is None:
-            c.line(f"uint32_t columns[{size // 4}];")
-        inner = (0,) * max(rank - 2, 0)
-        x = site.inputs[0].address((n, *inner, 0)[-rank:])
-        y = site.output.address((n, *inner, made.first)[-rank:])
-        c.line(f"{run}({given}, {x}, {y}, {where}, {buffer or 'columns'});")
-    return True
-
-
-def _pixel_by_pixel(site: Site, c: Source) -> bool:
-    """Pixels that are read as they lie, one after the other: needs no memory."""
-    x, y = site.inputs[0], site.output
-    depth = x.tensor.shape[-1]
-    found = packed_fours(site, depth) if x.strides[-1] == y.strides[-1] == 1 else None
-    if found is None:
-        return False
-    made, kernel = found
-    site.use("dsp_dense", kernel)
-    table = site.unit.table("ew_dsp_sums", made.fields)
-    with loops(c, site.region[:-1], "n", backward=site.is_backward) as at:
-        source = at
-        if isinstance(site.op, Conv2d):
-            source = tuple(times(i, s) for i, s in zip(at, (1, *site.op.stride), strict=True))
-        pointers = f"{x.address((*source, 0))}, {y.address((*at, made.first))}"
-        c.line(f"ew_dsp_dense(&{table}, ew_{kernel}, {pointers}, {depth});")
-    return True
-
-
-def _is_ours(site: Site) -> bool:
-    return site.target.family is Family.DSP and site.inputs[1].is_constant
-
-
-def _is_pointwise(site: Site, op: Conv2d) -> bool:
-    return site.shapes[1][1:3] == (1, 1) and op.pads == (0, 0, 0, 0)
-
-
-def _is_row(site: Site, window: Window) -> bool:
-    """Whether the step is one row of several, and so one of many."""
-    is_part = isinstance(site.op, Conv2d) and site.most[1] == 1 < site.result.shape[1]
-    return is_part and _is_pointwise(site, window.op)
+def conv_window(site: Site) -> Window:
+    op, (x, w) = site.op, site.shapes[:2]
+    assert isinstance(op, Conv2d)
+    return Window(
+        op, (x[1], x[2], x[3]), (w[1], w[2]), _runs(site, op), (image(site.inputs[0]), image(site.output))
+    )
 
 
 def _runs(site: Site, op: Conv2d) -> Array:
@@ -147,15 +77,109 @@ def _runs(site: Site, op: Conv2d) -> Array:
     return w.reshape(channels, rows, columns * depth) if is_joined else w.reshape(channels, rows * columns, depth)
 
 
-def fields_of(site: Site, window: Window, made: Packed, kernel: str) -> tuple[Expr, ...]:
+def _dense_window(site: Site) -> Window:
+    depth = site.inputs[0].tensor.shape[-1]
+    runs = site.network.constants[site.inputs[1].tensor.name].reshape(-1, 1, depth)
+    return Window(Conv2d(), (1, 1, depth), (1, 1), runs, ("{0, 0, 0}", "{0, 0, 0}"))
+
+
+def _fits(site: Site, window: Window) -> bool:
+    """Whether there are two channels at least, and all of them can be packed."""
+    if not window.fits_table or any(channels.count < 2 for channels in site.ranges):
+        return False
+    return all(packed(site, window.runs, r.channels, group=2, is_raw=False) for r in site.ranges)
+
+
+def offers_conv(site: Site) -> Iterator[Offer]:
+    if not is_image_conv(site):
+        return
+    window = conv_window(site)
+    if _fits(site, window):
+        is_row = window.is_pointwise and site.most[1] == 1 < site.result.shape[1]  # one of several
+        if is_row and _takes_threes(site):
+            yield Offer.of(window.columns * 3 // 2, row=1, pixels=3)
+        yield Offer.of(window.columns, row=int(is_row), pixels=2)
+
+
+def _takes_threes(site: Site) -> bool:
+    """Whether rows, or parts of them, have an odd number of pixels, of which the last three are computed at once."""
+    numbers = layer_numbers(site, is_raw=False)
+    is_even = all(channels.count % 2 == 0 for channels in site.ranges)
+    width, whole = site.most[2], site.result.shape[2]
+    is_odd = max(width % 2, whole % 2) == 1 and whole > 2
+    return numbers is not None and numbers.kind in THREES and is_even and is_odd
+
+
+def write_conv(call: Call, offer: Offer, c: Source) -> None:
+    window = conv_window(call)
+    batch, rows, columns, _ = call.region
+    table = _table(call, window)
+    run, given = "ew_dsp_conv_bent" if call.inputs[0].window else "ew_dsp_conv", f"&{table}"
+    if offer["row"]:
+        run = "ew_dsp_odd_row" if offer["pixels"] == 3 else "ew_dsp_row"
+        call.use(run.removeprefix("ew_"))
+    if offer["pixels"] == 3:
+        numbers = layer_numbers(call, is_raw=False)
+        assert numbers is not None
+        kernel = f"dsp_threes_{numbers.kind}"
+        call.use(kernel)
+        given = f"{given}, ew_{kernel}"
+    _write(call, offer, c, f"{run}({given}", batch, (*rows, *columns))
+
+
+def offers_small_dense(site: Site) -> Iterator[Offer]:
+    """Two pixels at once are a waste, but the code of a convolution that is there anyway is shared."""
+    is_small = site.network.macs(site.layer) * SMALL < site.network.total_macs and "dsp_conv" in site.also
+    is_line = site.inputs[0].strides[-1] == 1 and all(bound == (0, 1) for bound in site.bounds[:-1])
+    if is_small and is_line and is_ours(site):
+        window = _dense_window(site)
+        if _fits(site, window):
+            yield Offer.of(window.columns, row=0, pixels=2)
+
+
+def write_small_dense(call: Call, offer: Offer, c: Source) -> None:
+    _write(call, offer, c, f"ew_dsp_conv(&{_table(call, _dense_window(call))}", (0, 1), (0, 1, 0, 1))
+
+
+def _table(call: Call, window: Window) -> str:
+    def fields(channels: ChannelRange) -> tuple[Expr, ...]:
+        made = packed(call, window.runs, channels.channels, group=2, is_raw=False)
+        assert made is not None
+        kernel = f"dsp_odd_{made.numbers.kind}" if made.count % 2 else f"dsp_{made.numbers.kind}"
+        call.use("dsp_conv", kernel)
+        return fields_of(call, window, made.fields(call), made.zero, kernel)
+
+    return call.table("ew_dsp_convolution", fields)
+
+
+def fields_of(call: Call, window: Window, sums: tuple[Expr, ...], zero: int, kernel: str) -> tuple[Expr, ...]:
     """The fields of ew_dsp_convolution."""
     op, rows, depth = window.op, window.kernel[0], window.size[2]
     _, runs, taps = window.runs.shape
     return (
-        braced(made.fields),
+        braced(sums),
         f"ew_{kernel}",
         *window.images,
         *(*window.size, rows, runs // rows, taps // depth),
         *(*op.stride, *op.dilation, *op.pads[:2]),
-        *(made.zero, 128 if site.inputs[0].tensor.dtype is DType.UINT8 else 0, int(site.is_backward)),
+        *(zero, 128 if call.inputs[0].tensor.dtype is DType.UINT8 else 0, int(call.is_backward)),
     )
+
+
+def _write(
+    call: Call, offer: Offer, c: Source, begun: str, batch: tuple[Expr, Expr], part: tuple[Expr, ...]
+) -> None:
+    """The call, of which the beginning is given, for every image of the batch."""
+    rank = len(call.output.strides)
+    with loops(c, [batch], "n", backward=call.is_backward) as (n,), c.block():
+        where = part_pointer(call, c, part)
+        buffer = call.room or call.scratch(c, "uint32_t", offer.scratch // 4, "columns")
+        inner = (0,) * max(rank - 2, 0)
+        x = call.inputs[0].address((n, *inner, 0)[-rank:])
+        y = call.output.address((n, *inner, call.region[-1][0])[-rank:])
+        c.line(f"{begun}, {x}, {y}, {where}, {buffer});")
+
+
+DSP = frozenset({Family.DSP})
+CONV = Kernel("dsp_conv", (Conv2d,), offers_conv, write_conv, DSP, stack=STACK)
+SMALL_DENSE = Kernel("dsp_small_dense", (Dense,), offers_small_dense, write_small_dense, DSP, stack=STACK)

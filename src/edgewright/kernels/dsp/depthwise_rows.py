@@ -2,43 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from ...network import Array, DType
 from ...network.operators import Conv2d
 from ...platform.target import Family
 from ...program import Sweep
-from ..call import Call as Site
+from ..call import Call
+from ..kernel import Kernel, Offer
+from ..portable.depthwise_fit import fits_depthwise
 from ..printing.images import image, part_pointer
 from ..printing.source import Expr, Source
 from ..requantise.depthwise_factors import Factors, factors_shifted_by, flip
+from ..site import Site
 
-KERNEL = "depthwise_rows"
+FILE = "depthwise_rows"
 LEFT = 13  # bits that sums are shifted: EW_ROWS_LEFT, and 8 of the weights
 ORDER = [0, 1, 3, 4, 2, 6, 5, 7]  # of the weights: each two become the upper bytes of halves of a word
 
 
-def write(site: Site, c: Source) -> bool:
-    """Writes the step, or says False and writes nothing."""
+def offers(site: Site) -> Iterator[Offer]:
     op = site.op
     assert isinstance(op, Conv2d)
-    factors = factors_shifted_by(site, LEFT) if _fits(site, op) and _pays(site, op) else None
-    if factors is None:
-        return False
-    site.use(KERNEL)
-    table = site.unit.table("ew_rows", _fields(site, op, factors))
-    x, y = f"(const int8_t *){site.inputs[0].pointer}", f"(uint8_t *){site.output.pointer}"
-    (first, last), bounds = site.region[3], [bound for axis in (1, 2) for bound in site.region[axis]]
-    with c.block():
-        c.line(f"ew_rows_run(&{table}, {x}, {y}, {part_pointer(site, c, bounds)}, {first}, {last});")
-    return True
+    if fits_depthwise(site, op) and _fits(site, op) and _pays(site, op) and _factors(site) is not None:
+        yield Offer()
+
+
+def _factors(site: Site) -> Factors | None:
+    return site.facts.once(FILE, lambda: factors_shifted_by(site, LEFT))
 
 
 def _fits(site: Site, op: Conv2d) -> bool:
     x, y = site.inputs[0], site.output
     return (
-        site.target.family in (Family.DSP, Family.HELIUM)
-        and x.tensor.dtype is DType.INT8
+        x.tensor.dtype is DType.INT8
         and site.shapes[1][1:3] == (3, 3)
         and op.stride in ((1, 1), (2, 2))
         and op.dilation == (1, 1)
@@ -52,18 +51,26 @@ def _fits(site: Site, op: Conv2d) -> bool:
 
 def _pays(site: Site, op: Conv2d) -> bool:
     """Whether few rows are computed at once; strided ones gain anyway where the kernel is there already."""
-    return site.most[1] <= 2 or (op.stride == (2, 2) and KERNEL in site.unit.kernels)
+    return site.most[1] <= 2 or (op.stride == (2, 2) and FILE in site.also)
 
 
-def _fields(site: Site, op: Conv2d, factors: Factors) -> list[Expr]:
-    x, y = site.inputs[0], site.output
-    note, rule, up = site.layer.name, factors.sums.rule, flip(y.tensor.dtype)
+def write(call: Call, _: Offer, c: Source) -> None:
+    call.use(FILE)
+    table = call.table("ew_rows", lambda _: _fields(call))
+    x, y = f"(const int8_t *){call.inputs[0].pointer}", f"(uint8_t *){call.output.pointer}"
+    (first, last), bounds = call.region[3], [bound for axis in (1, 2) for bound in call.region[axis]]
+    with c.block():
+        c.line(f"ew_rows_run(&{table}, {x}, {y}, {part_pointer(call, c, bounds)}, {first}, {last});")
+
+
+def _fields(call: Call) -> list[Expr]:
+    op, x, y, factors = call.op, call.inputs[0], call.output, _factors(call)
+    assert isinstance(op, Conv2d) and factors is not None
+    rule, up = factors.sums.rule, flip(y.tensor.dtype)
     return [
         image(x),
         image(y),
-        site.unit.constants.add(
-            _channels(site, factors), f"{note}: weights, multiplier and offset of each channel"
-        ),
+        call.add(_channels(call, factors), "weights, multiplier and offset of each channel"),
         "ew_rows_full" if op.stride == (1, 1) else "ew_rows_half",
         *x.tensor.shape[1:3],
         op.stride[0],
@@ -87,3 +94,6 @@ def _channels(site: Site, factors: Factors) -> Array:
 
 def _has_own_shifts(factors: Factors) -> bool:
     return factors.table.shape[1] == 3
+
+
+DEPTHWISE_ROWS = Kernel("depthwise_rows", (Conv2d,), offers, write, frozenset({Family.DSP, Family.HELIUM}))

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...network import Array
+from ...network import Array, Interval
 from ...network.tensor import DType
-from ..call import Call as Site
+from ..call import Call
 from ..printing.source import Expr
-from ..requantise.sums import sums_of
-from .numbers import numbers_of
+from ..requantise.sums import requantised
+from ..site import Site
+from .numbers import Numbers, numbers_of
 
 ORDER = [0, 2, 1, 3]  # of four taps: SXTB16 takes bytes 0 and 2, then 1 and 3
 
@@ -21,52 +22,71 @@ LARGEST = (1 << 15) - 1  # of the sizes that tables hold
 
 @dataclass(frozen=True)
 class Packed:
-    fields: tuple[Expr, ...]  # of ew_dsp_sums
-    first: int  # channel of the step
+    """Some channels of a layer as the kernels read them."""
+
+    weights: Array
+    channels: Array  # numbers of each channel, see `numbers`
     count: int  # of channels
+    taps: int  # of a group's row of weights
     zero: int  # of x as a signed byte
-    kind: str  # of the kernels, see `dsp_numbers`
+    numbers: Numbers
+    limits: tuple[int, int, int]  # least and largest stored value as signed bytes, and what makes them stored ones
+
+    def fields(self, call: Call) -> tuple[Expr, ...]:
+        """The fields of ew_dsp_sums."""
+        return (
+            call.add(self.weights, "weights, pairs of channels as 256 * b + a"),
+            call.add(self.channels, f"numbers of each channel ({self.numbers.kind})"),
+            *(self.count, self.taps, self.numbers.left, self.numbers.shift),
+            *(*self.limits, self.channels.shape[1]),
+        )
 
 
-def packed(site: Site, runs: Array, group: int, is_raw: bool) -> Packed | None:
-    """The layer as the kernels want it, or None when it does not fit them.
+def packed(site: Site, runs: Array, channels: Interval, group: int, is_raw: bool) -> Packed | None:
+    """These channels as the kernels want them, or None when they do not fit.
 
     `runs` are the weights (channels, runs, taps of a run), `group` channels are multiplied at once. `is_raw`: x keeps
     its zero point.
     """
-    first, last = site.region[-1]
-    sums = sums_of(site)
-    if sums is None or not isinstance(first, int) or not isinstance(last, int):
+    (first, last), sums = channels, requantised(site)
+    if sums is None:
         return None
     x_flip, flip = (128 if tensor.dtype is DType.UINT8 else 0 for tensor in (site.inputs[0].tensor, site.result))
-    base = sums.bias - (sums.zero * sums.weights.sum(axis=1, dtype=np.int64) if is_raw else 0)
     order = overlapping(last - first, group)
     weights = grouped(runs[first:last][order], group)
     if weights is None or max(weights.shape[1] * 2 // group, last - first) > LARGEST:
         return None
-    numbers = numbers_of(site, sums, base, is_unsigned=is_raw and x_flip > 0)
+    numbers = layer_numbers(site, is_raw)
     if numbers is None:
         return None
-    add, channels = site.unit.constants.add, numbers.channels[first:last][order]
-    channels = np.pad(
-        channels, ((0, max(0, group - len(channels))), (0, 0)), "edge"
-    )  # kernels finish whole groups
-    fields = (
-        add(weights, f"{site.layer.name}: weights, pairs of channels as 256 * b + a"),
-        add(channels, f"{site.layer.name}: numbers of each channel ({numbers.kind})"),
-        *(last - first, weights.shape[1] * 2 // group, numbers.left, numbers.shift),
-        *(sums.rule.low - flip, sums.rule.high - flip, flip, channels.shape[1]),
-    )
-    return Packed(fields, first, last - first, sums.zero - x_flip, numbers.kind)
+    each = numbers.channels[first:last][order]
+    each = np.pad(each, ((0, max(0, group - len(each))), (0, 0)), "edge")  # kernels finish whole groups
+    limits = sums.rule.low - flip, sums.rule.high - flip, flip
+    taps = weights.shape[1] * 2 // group
+    return Packed(weights, each, last - first, taps, sums.zero - x_flip, numbers, limits)
 
 
-def packed_fours(site: Site, taps: int) -> tuple[Packed, str] | None:
-    """The layer for kernels that take `taps` bytes as they lie, and the name of the kernel."""
-    weights = site.network.constants[site.inputs[1].tensor.name].reshape(-1, taps)
-    made = packed(site, overlapped(weights)[:, None], group=4, is_raw=True)
-    if made is None:
+def layer_numbers(site: Site, is_raw: bool) -> Numbers | None:
+    """How sums of the whole layer become stored values, found once."""
+    sums = requantised(site)
+    if sums is None:
         return None
-    return made, f"dsp_fours_{'unsigned_' if site.inputs[0].tensor.dtype is DType.UINT8 else ''}{made.kind}"
+    base = sums.bias - (sums.zero * sums.weights.sum(axis=1, dtype=np.int64) if is_raw else 0)
+    is_unsigned = is_raw and site.inputs[0].tensor.dtype is DType.UINT8
+    return site.facts.once(("dsp", is_raw), lambda: numbers_of(site, sums, base, is_unsigned))
+
+
+def packed_fours(site: Site, taps: int, channels: Interval) -> Packed | None:
+    """These channels for kernels that take `taps` bytes as they lie."""
+    weights = site.network.constants[site.inputs[1].tensor.name].reshape(-1, taps)
+    return packed(site, overlapped(weights)[:, None], channels, group=4, is_raw=True)
+
+
+def fours_kernel(site: Site) -> str:
+    """The name of the kernel that multiplies four channels."""
+    numbers = layer_numbers(site, is_raw=True)
+    assert numbers is not None
+    return f"dsp_fours_{'unsigned_' if site.inputs[0].tensor.dtype is DType.UINT8 else ''}{numbers.kind}"
 
 
 def overlapping(count: int, group: int) -> list[int]:

@@ -1,66 +1,75 @@
-"""Shares of int8 convolutions and dense layers on cores with pairs of 16-bit products, and what becomes of the sums."""
+"""Partial sums of int8 layers on cores with pairs of 16-bit products, and what becomes of complete ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from ...network import Array
-from ...network.operators import Conv2d
+from ...network import Array, Interval
+from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
+from ...platform.target import Family
 from ...program.shares import SUM_BYTES
-from ..call import Call as Site
+from ..call import Call
+from ..kernel import CallKind, Kernel, Offer
 from ..placement import dense_strides
-from ..printing.images import image, lies_by_pixels, part_pointer
+from ..printing.images import image, part_pointer
 from ..printing.nest import loops
-from ..printing.source import Expr, Source, braced, times
-from ..requantise.sums import sums_of
+from ..printing.source import Expr, Source, braced, plus, times
+from ..requantise.sums import requantised
 from ..shares_form import difference, form_of, missing, share_of, sums_place, write_lines
-from .conv import Window, fields_of
-from .numbers import numbers_of
-from .packing import LARGEST, Packed, grouped, overlapped
-from .rows import STACK
+from ..site import ChannelRange, Site
+from .conv import STACK, Window, fields_of
+from .numbers import Numbers, numbers_of
+from .packing import LARGEST, grouped, overlapped
 
 FEW = 32  # taps that are summed up without a loop
 EIGHT = 8  # taps that stay in registers
 
 
-def add_conv2d(site: Site, c: Source) -> bool:
-    """Two pixels and two channels at a time, from columns, as whole layers are computed."""
-    op, x, channels, (low, high) = site.op, site.inputs[0], _channels(site), share_of(site, 3)
+def _has_pairs(site: Site) -> bool:
+    """Whether all calls sum up known channels, in whole pairs."""
+    ends = [channels.channels for channels in site.ranges]
+    whole = site.result.shape[-1] if site.result.shape else 0
+    are_pairs = all(first % 2 == 0 and (last % 2 == 0 or last == whole) for first, last in ends)
+    return bool(ends) and are_pairs and form_of(site).is_paired
+
+
+def offers_conv(site: Site) -> Iterator[Offer]:
+    """Two pixels and two channels at a time, from columns, as whole layers are computed; of fewer inputs at a time
+    where columns of all of them have no room."""
+    op = site.op
     assert isinstance(op, Conv2d)
-    if channels is None or not form_of(site).is_paired or not lies_by_pixels(x):
-        return False
-    if not isinstance(low, int) or not isinstance(high, int):
-        return False
-    is_pointwise = site.shapes[1][1:3] == (1, 1) and op.pads == (0, 0, 0, 0)
-    windows = [(part[0], _window(site, op, part)) for part in _cuts(site, low, high)]
-    if not all(window.fits_table for _, window in windows):
-        return False
-    for first, window in windows:
-        (_points if is_pointwise else _by_pairs)(site, c, window, first, channels)
-    return True
+    if not _has_pairs(site) or not site.inputs[0].lies_by_pixels:
+        return
+    depths = [_depth(channels) for channels in site.ranges]
+    for most in _depths(max(depths)):
+        if len({-(-depth // most) for depth in depths}) == 1:
+            windows = [_window(site, op, part) for r in site.ranges for part in _goes(r, most)]
+            if all(window.fits_table for window in windows):
+                yield Offer.of(max(window.columns for window in windows), depth=most)
 
 
-def _channels(site: Site) -> tuple[int, int] | None:
-    """The channels of the step, if they are known and whole pairs."""
-    first, last = site.region[-1]
-    if not isinstance(first, int) or not isinstance(last, int) or first % 2:
-        return None
-    return None if last % 2 and last != site.result.shape[-1] else (first, last)
+def _depth(channels: ChannelRange) -> int:
+    low, high = channels.partial or (0, 0)
+    return high - low
 
 
-def _cuts(site: Site, low: int, high: int) -> Iterator[tuple[int, int]]:
-    """The share in parts whose columns have room in the arena, or on the stack."""
-    taps = site.shapes[1][1] * site.shapes[1][2]
-    room = max(STACK, site.hole[1] if site.hole else 0)
-    most = max(4, room // (4 * taps) // 4 * 4)
-    for start in range(low, high, most):
-        yield start, min(high, start + most)
+def _depths(most: int) -> Iterator[int]:
+    """Inputs at a time: all, then ever fewer fours."""
+    yield most
+    yield from range((most - 1) // 4 * 4, 0, -4)
 
 
-def _window(site: Site, op: Conv2d, part: tuple[int, int]) -> Window:
+def _goes(channels: ChannelRange, most: int) -> list[Interval]:
+    """The inputs that a call sums over, so many at a time."""
+    low, high = channels.partial or (0, 0)
+    return [(start, min(high, start + most)) for start in range(low, high, most)]
+
+
+def _window(site: Site, op: Conv2d, part: Interval) -> Window:
     """The convolution over these channels of x alone, and the running sums as its output."""
     low, high = part
     weights = site.network.constants[site.inputs[1].tensor.name][..., low:high]
@@ -73,16 +82,56 @@ def _window(site: Site, op: Conv2d, part: tuple[int, int]) -> Window:
     return Window(op, (height, width, depth), (rows, columns), runs, images)
 
 
-def _packed(site: Site, window: Window, channels: tuple[int, int]) -> tuple[Packed, str]:
-    """The weights of the share, and the kernel that multiplies them."""
-    (first, last), sums = channels, sums_of(site)
-    count, taps = last - first, window.columns // 4  # which are of two pixels, two bytes each
-    kernel = "share_odd" if count % 2 else "share_few" if taps <= FEW else "share_pairs"
-    kernel, group = ("share_eight", 4) if taps == EIGHT and count % 4 == 0 else (kernel, 2)
-    weights = grouped(window.runs[first:last], group)
-    assert sums is not None and weights is not None
-    fields = _fields(site, weights, count, group)
-    return Packed(fields, first, count, sums.zero - _flip(site), "share"), kernel
+def write_conv(call: Call, offer: Offer, c: Source) -> None:
+    op = call.op
+    assert isinstance(op, Conv2d)
+    is_pointwise = call.shapes[1][1:3] == (1, 1) and op.pads == (0, 0, 0, 0)
+    for at in range(len(_goes(call.ranges[0], offer["depth"]))):
+        (_write_points if is_pointwise else _write_windows)(call, c, _Go(call, op, offer, at))
+
+
+@dataclass(frozen=True)
+class _Go:
+    """One go over the inputs that a call sums over."""
+
+    call: Call
+    op: Conv2d
+    offer: Offer
+    at: int
+
+    def window(self, channels: ChannelRange) -> Window:
+        return _window(self.call, self.op, _goes(channels, self.offer["depth"])[self.at])
+
+    @property
+    def depth(self) -> Expr:
+        """The first input."""
+        return plus(share_of(self.call, 3)[0], self.at * self.offer["depth"])
+
+    @property
+    def columns(self) -> int:
+        """Bytes of the columns of two pixels, at most."""
+        return max(self.window(channels).columns for channels in self.call.ranges)
+
+    def kernel(self, window: Window, count: int) -> tuple[str, int]:
+        """The kernel that multiplies, and how many channels at once."""
+        taps = window.columns // 4  # which are of two pixels, two bytes each
+        if taps == EIGHT and count % 4 == 0:
+            return "share_eight", 4
+        return ("share_odd" if count % 2 else "share_few" if taps <= FEW else "share_pairs"), 2
+
+    def packed(self, channels: ChannelRange) -> tuple[tuple[Expr, ...], str, Window]:
+        """The fields of ew_dsp_sums, the kernel, and the window."""
+        window, (first, last) = self.window(channels), channels.channels
+        kernel, group = self.kernel(window, channels.count)
+        weights = grouped(window.runs[first:last], group)
+        assert weights is not None
+        return _fields(self.call, weights, channels.count, group), kernel, window
+
+    @property
+    def zero(self) -> int:
+        sums = requantised(self.call)
+        assert sums is not None
+        return sums.zero - _flip(self.call)
 
 
 def _flip(site: Site) -> int:
@@ -90,103 +139,113 @@ def _flip(site: Site) -> int:
     return 128 if site.inputs[0].tensor.dtype is DType.UINT8 else 0
 
 
-def _by_pairs(site: Site, c: Source, window: Window, depth: int, channels: tuple[int, int]) -> None:
-    made, kernel = _packed(site, window, channels)
-    site.use("dsp_conv", kernel)
-    table = site.unit.table("ew_dsp_convolution", fields_of(site, window, made, kernel))
-    batch, rows, columns, _ = site.region
-    with loops(c, [batch], "n") as (n,), c.block():
-        where, buffer = part_pointer(site, c, (*rows, *columns)), _columns(site, c, window)
-        x, y = site.inputs[0].address((n, 0, 0, depth)), sums_place(site).address((n, 0, 0, made.first))
-        run = "ew_dsp_conv_bent" if site.inputs[0].window else "ew_dsp_conv"
-        c.line(f"{run}(&{table}, {x}, {y}, {where}, {buffer});")
-
-
-def _columns(site: Site, c: Source, window: Window) -> str:
-    """Memory for the columns of two pixels: of the arena, or of the stack, and then declared."""
-    hole = site.free(window.columns)
-    if hole is None:
-        c.line(f"uint32_t columns[{window.columns // 4}];")
-    return hole or "columns"
-
-
-def _points(site: Site, c: Source, window: Window, depth: int, channels: tuple[int, int]) -> None:
-    """Row by row, or all rows at once where pixels follow each other at one distance."""
-    x, place, (made, kernel) = site.inputs[0], sums_place(site), _packed(site, window, channels)
-    site.use("share_points", kernel)
-    down, right = window.op.stride
-    steps = (window.size[2], x.strides[2] * right, place.strides[2])
-    fields = (braced(made.fields), f"ew_{kernel}", *steps, made.zero, _flip(site))
-    table = site.unit.table("ew_share_point", fields)
-    batch, rows, (left, end), _ = site.region
-    is_even = (
-        x.window is None
-        and (down, right) == (1, 1)
-        and (left, end) == (0, site.result.shape[2])
-        and x.strides[1] == x.strides[2] * site.shapes[0][2]
-    )
-    count = times(difference(*rows), site.result.shape[2]) if is_even else difference(left, end)
-    with loops(c, [batch, *([] if is_even else [rows])], "n") as (n, *inner), c.block():
-        buffer, (row, *_) = _columns(site, c, window), (*inner, rows[0])
-        source = x.address((n, times(row, down), times(left, right), depth))
-        c.line(
-            f"ew_share_points(&{table}, {source}, {place.address((n, row, left, made.first))}, {count}, {buffer});"
-        )
-
-
-def _fields(site: Site, weights: Array, count: int, group: int) -> tuple[Expr, ...]:
+def _fields(call: Call, weights: Array, count: int, group: int) -> tuple[Expr, ...]:
     """Of ew_dsp_sums, as far as sums alone are wanted."""
-    name = site.unit.constants.add(
-        weights, f"{site.layer.name}: weights of a share, pairs of channels as 256 * b + a"
-    )
+    name = call.add(weights, "weights of a share, pairs of channels as 256 * b + a")
     return (name, 0, count, weights.shape[1] * 2 // group, 8, 0, 0, 0, 0, 0)
 
 
-def add_dense(site: Site, c: Source) -> bool:
+def _write_windows(call: Call, c: Source, go: _Go) -> None:
+    def fields(channels: ChannelRange) -> tuple[Expr, ...]:
+        sums, kernel, window = go.packed(channels)
+        call.use("dsp_conv", kernel)
+        return fields_of(call, window, sums, go.zero, kernel)
+
+    table = call.table("ew_dsp_convolution", fields)
+    batch, rows, columns, (first, _) = call.region
+    with loops(c, [batch], "n") as (n,), c.block():
+        where, buffer = part_pointer(call, c, (*rows, *columns)), _columns(call, c, go)
+        x, y = call.inputs[0].address((n, 0, 0, go.depth)), sums_place(call).address((n, 0, 0, first))
+        run = "ew_dsp_conv_bent" if call.inputs[0].window else "ew_dsp_conv"
+        c.line(f"{run}(&{table}, {x}, {y}, {where}, {buffer});")
+
+
+def _columns(call: Call, c: Source, go: _Go) -> str:
+    return call.room or call.scratch(c, "uint32_t", go.columns // 4, "columns")
+
+
+def _write_points(call: Call, c: Source, go: _Go) -> None:
+    """Row by row, or all rows at once where pixels follow each other at one distance."""
+    x, place, (down, right) = call.inputs[0], sums_place(call), go.op.stride
+
+    def fields(channels: ChannelRange) -> tuple[Expr, ...]:
+        sums, kernel, window = go.packed(channels)
+        call.use("share_points", kernel)
+        steps = (window.size[2], x.strides[2] * right, place.strides[2])
+        return (braced(sums), f"ew_{kernel}", *steps, go.zero, _flip(call))
+
+    table = call.table("ew_share_point", fields)
+    batch, rows, (left, end), (first, _) = call.region
+    is_even = (
+        x.window is None
+        and (down, right) == (1, 1)
+        and (left, end) == (0, call.result.shape[2])
+        and x.strides[1] == x.strides[2] * call.shapes[0][2]
+    )
+    count = times(difference(*rows), call.result.shape[2]) if is_even else difference(left, end)
+    with loops(c, [batch, *([] if is_even else [rows])], "n") as (n, *inner), c.block():
+        buffer, (row, *_) = _columns(call, c, go), (*inner, rows[0])
+        source = x.address((n, times(row, down), times(left, right), go.depth))
+        target = place.address((n, row, left, first))
+        c.line(f"ew_share_points(&{table}, {source}, {target}, {count}, {buffer});")
+
+
+def offers_dense(site: Site) -> Iterator[Offer]:
     """One output after the other, from bytes as they lie."""
-    x, channels, (low, high) = site.inputs[0], _channels(site), share_of(site, len(site.shapes[0]) - 1)
-    if channels is None or not form_of(site).is_paired or x.strides[-1] != 1:
-        return False
-    if not isinstance(low, int) or not isinstance(high, int):
-        return False
-    first, last = channels
+    if not _has_pairs(site) or site.inputs[0].strides[-1] != 1:
+        return
+    if all(_dense_words(site, channels).shape[1] // 2 <= LARGEST for channels in site.ranges):
+        yield Offer()
+
+
+def _dense_words(site: Site, channels: ChannelRange) -> Array:
+    (first, last), (low, high) = channels.channels, channels.partial or (0, 0)
     weights = site.network.constants[site.inputs[1].tensor.name][first:last, low:high]
     words = grouped(overlapped(weights)[:, None], 4)
     assert words is not None
-    if words.shape[1] // 2 > LARGEST:
-        return False
-    site.use("share_dense")
-    table = site.unit.table("ew_dsp_sums", _fields(site, words, last - first, 4))
+    return words
+
+
+def write_dense(call: Call, _: Offer, c: Source) -> None:
+    x, (first, _last), (low, high) = call.inputs[0], call.region[-1], share_of(call, len(call.shapes[0]) - 1)
+    call.use("share_dense")
+    table = call.table("ew_dsp_sums", lambda r: _fields(call, _dense_words(call, r), r.count, 4))
     kind = "unsigned" if x.tensor.dtype is DType.UINT8 else "signed"
-    with loops(c, site.region[:-1], "n", backward=site.is_backward) as at:
-        pointers = f"{x.address((*at, low))}, {sums_place(site).address((*at, first))}"
-        c.line(f"ew_share_dense(&{table}, ew_share_{kind}, {pointers}, {high - low});")
-    return True
+    with loops(c, call.region[:-1], "n", backward=call.is_backward) as at:
+        pointers = f"{x.address((*at, low))}, {sums_place(call).address((*at, first))}"
+        c.line(f"ew_share_dense(&{table}, ew_share_{kind}, {pointers}, {difference(low, high)});")
 
 
-def finish(site: Site, c: Source) -> bool:
+def offers_finish(site: Site) -> Iterator[Offer]:
     """Sums of pairs of channels as the kernels of whole layers finish them."""
-    form, sums = form_of(site), sums_of(site)
-    if sums is None or not form.is_paired:
-        return False
+    if form_of(site).is_paired and _numbers(site) is not None:
+        yield Offer()
+
+
+def _numbers(site: Site) -> Numbers | None:
+    sums, form = requantised(site), form_of(site)
+    if sums is None:
+        return None
     is_unsigned = form.is_raw and site.inputs[0].tensor.dtype is DType.UINT8
-    numbers = numbers_of(site, sums, missing(sums, form.is_raw), is_unsigned)
-    if numbers is None:
-        return False
-    flip = 128 if site.result.dtype is DType.UINT8 else 0
+    return numbers_of(site, sums, missing(sums, form.is_raw), is_unsigned)
+
+
+def write_finish(call: Call, _: Offer, c: Source) -> None:
+    sums, numbers = requantised(call), _numbers(call)
+    assert sums is not None and numbers is not None
+    flip = 128 if call.result.dtype is DType.UINT8 else 0
     channels = np.concatenate([numbers.channels, numbers.channels[-1:]][: 1 + len(numbers.channels) % 2])
     kernel = f"share_finish_{numbers.kind}"
-    site.use(kernel)
-    table = site.unit.table(
-        "ew_dsp_sums",
-        (
-            *(
-                0,
-                site.unit.constants.add(channels, f"{site.layer.name}: numbers of each channel ({numbers.kind})"),
-            ),
-            *(len(numbers.channels), 0, numbers.left, numbers.shift),
-            *(sums.rule.low - flip, sums.rule.high - flip, flip, channels.shape[1]),
-        ),
+    call.use(kernel)
+    fields = (
+        *(0, call.add(channels, f"numbers of each channel ({numbers.kind})")),
+        *(len(numbers.channels), 0, numbers.left, numbers.shift),
+        *(sums.rule.low - flip, sums.rule.high - flip, flip, channels.shape[1]),
     )
-    write_lines(site, c, f"ew_{kernel}(&{table}")
-    return True
+    write_lines(call, c, f"ew_{kernel}(&{call.module.table('ew_dsp_sums', fields)}")
+
+
+DUAL = frozenset({Family.DSP, Family.HELIUM})
+ADD_CONV = Kernel("dsp_add_conv", (Conv2d,), offers_conv, write_conv, DUAL, CallKind.ADD, STACK)
+ADD_DENSE = Kernel("dsp_add_dense", (Dense,), offers_dense, write_dense, DUAL, CallKind.ADD)
+FINISH = Kernel("dsp_finish", (Conv2d, Dense), offers_finish, write_finish, DUAL, CallKind.FINISH)

@@ -13,7 +13,7 @@ from ..printing.nest import loops
 from ..printing.source import Expr, Source, times
 from ..printing.taps import Axis, Taps, taps
 from ..printing.tensor import CTensor as Place
-from ..requantise.sums import sums_of as whole_sums_of
+from ..requantise.sums import requantised
 from ..shares_form import Form, form_of, missing, share_of, summed_type, sums_place
 from .finish import activation_of, per_channel
 from .sums import Sums, sums_of
@@ -118,7 +118,7 @@ def finish(site: Site, c: Source) -> bool:
 
 def _start(site: Site, form: Form, sums: Sums) -> Callable[[Expr], str]:
     """What a channel's sum begins with: its bias, and what x kept of its zero point."""
-    whole = whole_sums_of(site) if form.is_raw else None
+    whole = requantised(site) if form.is_raw else None
     if whole is None:
         return sums.start
     return per_channel(site, missing(whole, True).astype(np.int32), "bias less zero points")

@@ -14,7 +14,7 @@ from ..printing.images import image, lies_by_pixels
 from ..printing.source import Expr, braced
 from ..printing.tensor import CTensor as Place
 from ..requantise.multipliers import fit
-from ..requantise.sums import Sums, sums_of
+from ..requantise.sums import Sums, requantised
 
 STACK = 576  # bytes of a column buffer that may lie on the stack when the arena has no hole for it
 
@@ -35,7 +35,7 @@ def products_of(site: Site, step: int = 1) -> tuple[Products, int] | None:
     Weights of 0 make their depth a multiple of `step`.
     """
     first, last = site.region[-1]
-    sums = sums_of(site)
+    sums = requantised(site)
     if sums is None or not isinstance(first, int) or not isinstance(last, int):
         return None
     flip = 0x80 if site.inputs[0].tensor.dtype is DType.UINT8 else 0

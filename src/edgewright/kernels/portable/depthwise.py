@@ -12,7 +12,6 @@ from ...network.operators import Conv2d
 from ...platform.target import Family
 from ...program import Sweep
 from ..call import Call as Site
-from ..dsp import depthwise_rows
 from ..printing.images import image, part_pointer
 from ..printing.source import Expr, Source
 from ..requantise.depthwise_factors import Factors, factors_of, flip
@@ -27,8 +26,6 @@ def conv2d(site: Site, c: Source) -> bool:
     assert isinstance(op, Conv2d)
     if site.target.family is Family.SIMD or not _fits(site, op):
         return False
-    if depthwise_rows.write(site, c):
-        return True
     factors = factors_of(site)
     if factors is None:
         return False

@@ -13,7 +13,7 @@ from ..printing.images import lies_by_pixels, part_pointer
 from ..printing.nest import loops
 from ..printing.source import Expr, Source, braced
 from ..printing.tensor import CTensor as Place
-from ..requantise.sums import sums_of
+from ..requantise.sums import requantised
 from ..shares_form import form_of, share_of, sums_place, write_lines
 from .blocked import product_fields
 
@@ -63,7 +63,7 @@ def _part(site: Site) -> tuple[Pair, Pair] | None:
     (first, last), (low, high) = site.region[-1], share_of(site, len(site.shapes[0]) - 1)
     if not all(isinstance(bound, int) for bound in (first, last, low, high)) or not _is_ours(site):
         return None
-    is_plain = sums_of(site) is not None if site.is_quantised else _is_real(site)
+    is_plain = requantised(site) is not None if site.is_quantised else _is_real(site)
     return ((int(first), int(last)), (int(low), int(high))) if is_plain else None
 
 
@@ -117,7 +117,7 @@ def _zero(site: Site) -> int:
 
 def finish(site: Site, c: Source) -> bool:
     """Small cores: by multipliers that are proven to store what the reference stores."""
-    sums = sums_of(site) if site.is_quantised else None
+    sums = requantised(site) if site.is_quantised else None
     if (
         sums is None
         or site.target.family is Family.SIMD

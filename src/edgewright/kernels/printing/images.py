@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..call import Call as Site
+from ..call import Call
+from ..placement import Placement
 from .source import Expr, Source, braced
-from .tensor import CTensor as Place
 
 
-def lies_by_pixels(place: Place) -> bool:
+def lies_by_pixels(place: Placement) -> bool:
     """Whether the elements of a pixel lie side by side, and only rows may be kept in a rolling buffer."""
-    return place.strides[-1] == 1 and (place.window is None or place.window[0] == len(place.strides) - 3)
+    return place.lies_by_pixels
 
 
-def image(place: Place, axes: tuple[int, int] = (-3, -2)) -> str:
+def image(place: Placement, axes: tuple[int, int] = (-3, -2)) -> str:
     """An ew_image: steps from row to row and from pixel to pixel along these axes, rows of a rolling buffer."""
     row, pixel = (place.strides[axis] for axis in axes)
     return braced((row, pixel, place.window[1] if place.window else 0))
 
 
-def part_pointer(site: Site, c: Source, bounds: Sequence[Expr]) -> str:
+def part_pointer(call: Call, c: Source, bounds: Sequence[Expr]) -> str:
     """C of a pointer to an ew_part: a table where it is the same each time, else a variable of the current block."""
     if all(isinstance(bound, int) for bound in bounds):
-        return f"&{site.unit.table('ew_part', bounds)}"
+        return f"&{call.module.table('ew_part', bounds)}"
     c.line(f"const ew_part part = {braced(bounds)};")
     return "&part"

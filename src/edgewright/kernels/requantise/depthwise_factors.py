@@ -9,7 +9,7 @@ import numpy as np
 from ...network import Array, DType
 from ..site import Site
 from .multipliers import Fixed, Rule, fit
-from .sums import Sums, sums_of
+from .sums import Sums, requantised
 
 LEAST_LEFT, MOST_LEFT = 8, 16  # bits that sums are shifted: gathered numbers by 8, weights by up to 8
 
@@ -34,7 +34,7 @@ def flip(dtype: DType) -> int:
 
 def factors_of(site: Site) -> Factors | None:
     """None when the layer is none of int8 or uint8, or no multipliers were found."""
-    sums = sums_of(site)
+    sums = requantised(site)
     if sums is None:
         return None
     base = _base(sums, site)
@@ -45,7 +45,7 @@ def factors_of(site: Site) -> Factors | None:
 
 def factors_shifted_by(site: Site, left: int) -> Factors | None:
     """The same for a kernel that shifts all sums by so many bits, and rounds them all alike."""
-    sums = sums_of(site)
+    sums = requantised(site)
     if sums is None or sums.drop_bits is not None:
         return None
     return _shifted(site, sums, _base(sums, site), left, left)

@@ -30,8 +30,12 @@ class Sums:
     drop_bits: Array | None  # (channels,): TFLite's convolutions round a second time, after this shift
 
 
-def sums_of(site: Site) -> Sums | None:
-    """The layer's sums; None when they are not of the plain kind (float, 16 bits, weights with a zero point, ...)."""
+def requantised(site: Site) -> Sums | None:
+    """The layer's sums, found once; None where they are not plain (float, 16 bits, weights with a zero point, ...)."""
+    return site.facts.once("requantised", lambda: _found(site))
+
+
+def _found(site: Site) -> Sums | None:
     op = site.op
     if not isinstance(op, Conv2d | Dense) or not _is_plain(site):
         return None
