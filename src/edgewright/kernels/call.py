@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from ..network import Array
 from .module import Module
+from .printing.constants import ALIGNMENT
 from .printing.source import Expr, Source
 from .printing.tensor import CTensor
 from .site import ChannelRange, Site
@@ -36,13 +38,19 @@ class Call(Site):
 
     def table(self, ctype: str, fields: Callable[[ChannelRange], Sequence[Expr]]) -> str:
         """C of a `static const` struct with these fields for the channels of the call."""
-        names = [self.module.table(ctype, fields(channels)) for channels in self.ranges]
-        assert len(names) == 1, "several ranges"
-        return names[0]
+        return self.module.one_table(ctype, [fields(channels) for channels in self.ranges], self.which)
 
-    def add(self, values: object, note: str, alignment: int = 4) -> str:
+    def pointer(self, name: Callable[[ChannelRange], str]) -> str:
+        """C of the constant that belongs to the channels of the call."""
+        return self.module.one_pointer([name(channels) for channels in self.ranges], self.which)
+
+    def number(self, value: Callable[[ChannelRange], int]) -> Expr:
+        """The number that belongs to the channels of the call."""
+        return self.module.one_number([value(channels) for channels in self.ranges], self.which)
+
+    def add(self, values: Array, note: str, alignment: int = ALIGNMENT) -> str:
         """The name of a constant in flash."""
-        return self.module.constants.add(values, f"{self.layer.name}: {note}", alignment)  # type: ignore[arg-type]
+        return self.module.constants.add(values, f"{self.layer.name}: {note}", alignment)
 
     def scratch(self, c: Source, ctype: str, count: int, name: str = "scratch") -> str:
         """C of a pointer (`ctype *`) to the scratch: in an arena, or declared here as a local array of so many."""

@@ -19,13 +19,40 @@ class Module:
     constants: Constants
     kernels: set[str] = field(default_factory=set)  # names of kernel files, without suffix
     tables: list[str] = field(default_factory=list)  # `static const` definitions of the schedule's source
+    known: dict[tuple[str, str, str], str] = field(default_factory=dict)  # their names
 
     def table(self, ctype: str, fields: Sequence[Expr]) -> str:
         """The name of a `static const` struct with these fields, in the order of its declaration; equal ones once."""
-        body = braced(fields)
-        for text in self.tables:
-            if text.startswith(f"static const {ctype} ") and text.endswith(f" = {body};"):
-                return text.split(" = ")[0].split()[-1]
-        name = f"{self.prefix}_t{len(self.tables)}"
-        self.tables.append(f"static const {ctype} {name} = {body};")
-        return name
+        return self._defined(ctype, "t", "", braced(fields))
+
+    def one_table(self, ctype: str, rows: Sequence[Sequence[Expr]], which: Expr) -> str:
+        """C of a struct with the fields of one of these rows; `which` is C of the index, where they differ."""
+        return self._one_of(ctype, "t", [braced(row) for row in rows], which)
+
+    def one_pointer(self, names: Sequence[str], which: Expr) -> str:
+        """C of one of these constants: its name, or where they differ, a table of names."""
+        if len(set(names)) == 1:
+            return names[0]
+        return self._one_of("void *const", "p", names, which)
+
+    def one_number(self, values: Sequence[int], which: Expr) -> Expr:
+        """C of one of these numbers."""
+        if len(set(values)) == 1:
+            return values[0]
+        return self._one_of("int32_t", "n", [str(value) for value in values], which)
+
+    def _one_of(self, ctype: str, letter: str, bodies: Sequence[str], which: Expr) -> str:
+        if len(set(bodies)) == 1:
+            return self._defined(ctype, letter, "", bodies[0])
+        if isinstance(which, int):
+            return self._defined(ctype, letter, "", bodies[which])
+        return f"{self._defined(ctype, letter, f'[{len(bodies)}]', braced(bodies))}[{which}]"
+
+    def _defined(self, ctype: str, letter: str, size: str, body: str) -> str:
+        """The name of a `static const` with this initialiser; equal ones are one."""
+        key = (ctype, size, body)
+        if key not in self.known:
+            name = f"{self.prefix}_{letter}{len(self.tables)}"
+            self.known[key] = name
+            self.tables.append(f"static const {ctype} {name}{size} = {body};")
+        return self.known[key]
