@@ -22,41 +22,37 @@ void streamed_run_in(uint8_t *arena_ram, const int8_t *in_image, int8_t *out_poi
             switch (turn) {
                 case 0: /* conv */ {
                     const int32_t row = rows[0];
-                    rows[0] = row + 1;
                     {
                         {
-                            const streamed_part part = {row, rows[0], 0, 5};
+                            const streamed_part part = {row, row + 1, 0, 5};
                             uint32_t columns[36];
                             streamed_dsp_conv(&streamed_t0, ((int8_t *)(void *)(arena_ram)), ((int8_t *)(void *)(arena_ram + 480)), &part, columns);
                         }
                     }
+                    rows[0] = row + 1;
                     turn = 1;
                     break;
                 }
                 case 1: /* pointwise */ {
-                    if (rows[0] < streamed_between(0, rows[1] + 2, 6)) {
+                    if (rows[0] < streamed_between(2, rows[1] + 2, 6)) {
                         turn = 0;
                         break;
                     }
                     const int32_t row = rows[1];
-                    rows[1] = row + 1;
                     {
                         for (int32_t chunk = 0; chunk < 2; chunk++) {
                             {
-                                {
-                                    const streamed_part part = {row, rows[1], chunk * 3, chunk * 2 + 3};
-                                    streamed_rows_run(&streamed_t1, (const int8_t *)((int8_t *)(void *)(arena_ram + 480)), (uint8_t *)((int8_t *)(void *)(arena_ram + (chunk * -24 + 600))), &part, 0, 8);
-                                }
+                                const streamed_part part = {row, row + 1, chunk * 3, chunk * 2 + 3};
+                                streamed_rows_run(&streamed_t1, (const int8_t *)((int8_t *)(void *)(arena_ram + 480)), (uint8_t *)((int8_t *)(void *)(arena_ram + (chunk * -24 + 600))), &part, 0, 8);
                             }
                             {
-                                {
-                                    const streamed_part part = {row, rows[1], chunk * 3, chunk * 2 + 3};
-                                    uint32_t columns[12];
-                                    streamed_dsp_odd_row(&streamed_t2, streamed_dsp_threes_general, ((int8_t *)(void *)(arena_ram + (chunk * -24 + 600))), ((int8_t *)(void *)(arena_ram)), &part, columns);
-                                }
+                                const streamed_part part = {row, row + 1, chunk * 3, chunk * 2 + 3};
+                                uint32_t columns[12];
+                                streamed_dsp_odd_row(&streamed_t2, streamed_dsp_threes_general, ((int8_t *)(void *)(arena_ram + (chunk * -24 + 600))), ((int8_t *)(void *)(arena_ram)), &part, columns);
                             }
                         }
                     }
+                    rows[1] = row + 1;
                     turn = 2;
                     break;
                 }

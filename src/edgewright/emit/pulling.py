@@ -1,47 +1,48 @@
-"""How far inputs must have come before a step can run: rows pulled from outside, rows asked of other layers."""
+"""Inputs that the caller hands over row by row: each is asked for what the next step reads and has not come yet."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 from ..kernels.module import Module
-from ..kernels.printing.source import Expr, plus, times
-from ..network import Layer, Network
+from ..kernels.printing.index import printed
+from ..kernels.printing.nest import Bounds
+from ..kernels.printing.source import Expr, Source, plus
+from ..network import Layer
 from ..program import rows_needed
+from ..program.index import AffineExpr, TableExpr, fit
+from .storage import Storage
 
 
-def last_row_read(unit: Module, network: Network, layer: Layer, name: str, stop: Expr) -> str:
-    """C expression: one past the last row of input `name` that output rows below `stop` read."""
-    stops = [stop for _, stop in rows_needed(network, layer, name) or ()]
-    height = network.tensors[name].shape[1]
-    if line := _line(stops, height):
-        return _on_line(line, plus(stop, -1), height)
-    return _in_table(unit, [0, *stops], stop, f"{layer.name}: rows of {name} needed")
+@dataclass(frozen=True)
+class Pulling:
+    module: Module
+    storage: Storage
+    parameters: Mapping[str, str]  # the C parameter of each input
+    inputs: Collection[str]  # those that are pulled
 
+    def write(self, c: Source, layer: Layer, name: str, region: Bounds) -> None:
+        """Asks the caller for rows of input `name`, if it is pulled, up to the last that this region reads."""
+        if name not in self.inputs:
+            return
+        place, parameter = self.storage.tensor(name), self.parameters[name]
+        axis = (place.window or (0, 1))[0]
+        last, row = self._last_row_read(layer, name, region[axis][1]), f"next_{parameter}"
+        with c.block(f"for (; {row} < {last}; {row}++)"):
+            at = place.offset([row if i == axis else 0 for i in range(len(place.strides))])
+            c.line(f"{parameter}({parameter}_context, {row}, {place.pointer} + {at});")
 
-def rows_wanted(unit: Module, stops: Sequence[int], step: Expr, note: str) -> str:
-    """C expression of `stops[step]`."""
-    height = max(stops)
-    if line := _line(stops, height):
-        return _on_line(line, step, height)
-    return _in_table(unit, stops, step, note)
-
-
-def _line(stops: Sequence[int], height: int) -> tuple[int, int] | None:
-    """Slope and height at 0 of the straight line that, cut at 0 and `height`, goes through all values."""
-    for slope in range(height + 1):
-        for base in {stops[0], stops[-1] - slope * (len(stops) - 1)}:
-            if all(min(max(slope * i + base, 0), height) == stop for i, stop in enumerate(stops)):
-                return slope, base
-    return None
-
-
-def _on_line(line: tuple[int, int], index: Expr, height: int) -> str:
-    slope, base = line
-    return f"ew_between(0, {plus(times(index, slope), base)}, {height})"
-
-
-def _in_table(unit: Module, values: Sequence[int], index: Expr, note: str) -> str:
-    return f"{unit.constants.add(np.array(values, np.int32), note)}[{index}]"
+    def _last_row_read(self, layer: Layer, name: str, stop: Expr) -> Expr:
+        """C of one past the last row of the input that output rows below `stop` read."""
+        network = self.storage.network
+        stops = [last for _, last in rows_needed(network, layer, name) or ()]
+        line = fit(stops, "last")
+        if isinstance(line, TableExpr) or isinstance(stop, int):
+            table = [0, *stops]
+            return (
+                table[stop] if isinstance(stop, int) else printed(self.module, fit(table, "stop"), {"stop": stop})
+            )
+        if isinstance(line, AffineExpr):
+            line = replace(line, within=(0, (line.within or (0, max(stops)))[1]))
+        return printed(self.module, line, {"last": plus(stop, -1)})

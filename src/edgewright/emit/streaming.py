@@ -1,49 +1,55 @@
-"""A stream in C: one `switch` in which every unit either asks a producer for rows or computes its next ones.
+"""Rows on demand in C: one `switch` in which every chain of layers either asks a producer for rows or computes its own.
 
-There is no table of phases and no recursion: the unit whose turn it is looks whether the rows it needs are there. If
+There is no table of phases and no recursion: the chain whose turn it is looks whether the rows it needs are there. If
 not, it is the producer's turn; if so, it computes, and the turn goes back to who may have asked. The code is as long
 as the stream has layers, whatever the height of the image.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ..kernels.module import Module
+from ..kernels.printing.index import printed
 from ..kernels.printing.source import Expr, Source, comment
-from ..network import Network
-from ..program import Flow, Stream
-from .pulling import rows_wanted
-
-# Writes the code of a unit, named by its place in the stream: the rows from the first to one past the last.
-WriteRows = Callable[[Flow, int, tuple[Expr, Expr]], None]
+from ..program import Flow
+from ..program.index import fit
+from ..program.lower import BELOW, ROW
 
 
-def write_stream(c: Source, unit: Module, network: Network, stream: Stream, write: WriteRows) -> None:
-    """The whole stretch, from the first round of its last layers to the end."""
-    flow = Flow(network, stream)
+@contextmanager
+def write_on_demand(c: Source, module: Module, flow: Flow) -> Iterator[Iterator[int]]:
+    """The whole stream; gives the chains, one after the other: what is written then computes rows ROW to BELOW."""
+    count = len(flow.stream.units)
     with c.block():
-        c.line(f"int32_t rows[{len(stream.units)}] = {{0}}; /* of each layer, so far */")
-        c.line(f"int32_t rounds = 0, turn = {len(stream.units)};")
+        c.line(f"int32_t rows[{count}] = {{0}}; /* of each layer, so far */")
+        c.line(f"int32_t rounds = 0, turn = {count};")
         with c.block(f"while (rounds < {flow.rounds})"), c.block("switch (turn)"):
-            for index in range(len(stream.units)):
-                _unit(c, unit, flow, index, write)
+            yield _turns(c, module, flow)
             _driver(c, flow)
 
 
-def _unit(c: Source, unit: Module, flow: Flow, index: int, write: WriteRows) -> None:
+def _turns(c: Source, module: Module, flow: Flow) -> Iterator[int]:
+    for index in range(len(flow.stream.units)):
+        with _turn(c, module, flow, index):
+            yield index
+
+
+@contextmanager
+def _turn(c: Source, module: Module, flow: Flow, index: int) -> Iterator[None]:
     size, height = flow.rows[index], flow.heights[index]
     name = flow.stream.units[index].last.layer
     done: Expr = f"rows[{index}]" if size == 1 else f"(rows[{index}] / {size})"
     with c.block(f"case {index}: /* {comment(name)} */"):
         for ask in flow.asks[index]:
-            wanted = rows_wanted(unit, ask.stops, done, f"{name}: rows asked for")
-            _ask(c, ask.producer, wanted)
-        c.line(f"const int32_t row = rows[{index}];")
-        end = "row + 1" if size == 1 else f"ew_between(0, row + {size}, {height})"
-        c.line(f"rows[{index}] = {end};")
+            _ask(c, ask.producer, printed(module, fit(ask.stops, "done"), {"done": done}))
+        c.line(f"const int32_t {ROW} = rows[{index}];")
+        if size > 1:
+            c.line(f"const int32_t {BELOW} = ew_between(0, {ROW} + {size}, {height});")
         with c.block():
-            write(flow, index, ("row", f"rows[{index}]"))
+            yield
+        c.line(f"rows[{index}] = {BELOW if size > 1 else f'{ROW} + 1'};")
         c.line(f"turn = {_asker(flow, index)};")
         c.line("break;")
 
@@ -59,13 +65,13 @@ def _driver(c: Source, flow: Flow) -> None:
         c.line("rounds++;")
 
 
-def _ask(c: Source, producer: int, wanted: str) -> None:
+def _ask(c: Source, producer: int, wanted: Expr) -> None:
     with c.block(f"if (rows[{producer}] < {wanted})"):
         c.line(f"turn = {producer};")
         c.line("break;")
 
 
 def _asker(flow: Flow, index: int) -> int:
-    """Whose turn it is after a step: of the only unit that asks for it; if there are several, all are looked at."""
+    """Whose turn it is after a step: of the only chain that asks for it; if there are several, all are looked at."""
     askers = {at for at, asks in enumerate(flow.asks) for ask in asks if ask.producer == index}
     return askers.pop() if len(askers) == 1 and index not in flow.sinks else len(flow.asks)

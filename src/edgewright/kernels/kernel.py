@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import Enum
 
 from ..network.operators import Op
 from ..platform.target import Family
+from ..program.lower import CallKind
 from .call import Call
 from .printing.source import Source
 from .site import Site
-
-
-class CallKind(Enum):
-    """What a call does with its region."""
-
-    COMPUTE = "compute"
-    ADD = "add"  # a partial sum to the running sums of the output
-    FINISH = "finish"  # complete sums become the output
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,11 @@ from .tensor import CTensor as Place
 Bounds = Sequence[tuple[Expr, Expr]]
 
 
+def is_single(low: Expr, high: Expr) -> bool:
+    """Whether there is one index, wherever loops stand."""
+    return plus(low, 1) == high
+
+
 @contextmanager
 def loops(c: Source, bounds: Bounds, prefix: str = "i", backward: bool = False) -> Iterator[tuple[Expr, ...]]:
     """One loop per axis, row-major (or in exactly the reverse order); gives the index along each axis.
@@ -20,7 +25,7 @@ def loops(c: Source, bounds: Bounds, prefix: str = "i", backward: bool = False) 
     with ExitStack() as stack:
         indices: list[Expr] = []
         for axis, (low, high) in enumerate(bounds):
-            if isinstance(low, int) and isinstance(high, int) and high == low + 1:
+            if is_single(low, high):
                 indices.append(low)
                 continue
             i = f"{prefix}{axis}"

@@ -1,0 +1,152 @@
+"""The schedule in C: the run function, and what stands around it in its file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..kernels.module import Module
+from ..kernels.placement import dense_strides
+from ..kernels.printing.nest import elements
+from ..kernels.printing.source import Source, comment
+from ..kernels.printing.tensor import CTensor
+from ..network import Network, Tensor
+from ..program import Plan
+from .files import renamed
+from .header import arena_macro, declared, lies_densely, return_type
+from .names import local_names, parameters
+from .pulling import Pulling
+from .stages import StageWriter
+from .storage import Storage
+
+FENCE = "EW_FENCE();"  # between stages: memory is used anew under other types
+
+
+class Schedule:
+    """The run function: inputs in, stage after stage, outputs out."""
+
+    def __init__(self, module: Module, plan: Plan, network: Network) -> None:
+        self.module, self.plan, self.network = module, plan, network
+        self.public = parameters(module.prefix, network, plan.arenas)  # as the header has them
+        self.parameters = local_names(self.public)
+        self.pulled = {name for name in network.inputs if plan.views[name].window}
+        self.storage = Storage(plan, network, self.parameters.arenas)
+        pulling = Pulling(module, self.storage, self.parameters.inputs, self.pulled)
+        self.stages = StageWriter(module, plan, self.storage, pulling)
+
+    def write(self) -> Source:
+        c = Source()
+        prefix = self.module.prefix
+        with c.block(f"{self.returns} {prefix}_run_in({self.signature(arenas=True)})"):
+            for name in self.network.inputs:
+                if name in self.pulled:
+                    c.line(f"int32_t next_{self.parameters.inputs[name]} = 0;")
+            if self.pulled:
+                missing = [f"!{p}" for name, p in self.parameters.inputs.items() if name in self.pulled]
+                with c.block(f"if ({' || '.join(missing)})"):
+                    c.line("return 1;")
+            for name in self.network.inputs:
+                if name not in self.pulled:
+                    self._copy_in(c, name)
+            for index, stage in enumerate(self.plan.program.stages):
+                c.line(FENCE)
+                c.line(f"EW_PROBE({index});")
+                c.line(f"/* {index}: {comment(self._title(stage.name))} */")
+                self.stages.write(c, index, stage)
+            c.line(FENCE)
+            c.line(f"EW_PROBE({len(self.plan.program.stages)});")
+            for name in self.network.outputs:
+                self._copy_out(c, name)
+            if self.pulled:
+                c.line("return 0;")
+        return c
+
+    @property
+    def returns(self) -> str:
+        return return_type(self.plan, self.network)
+
+    def signature(self, arenas: bool) -> str:
+        parts = [f"uint8_t *{memory}" for memory in self.parameters.arenas.values()] if arenas else []
+        types = declared(self.module.prefix, self.plan, self.network, self.parameters, self.public)
+        return ", ".join([*parts, *types])
+
+    def _title(self, stage: str) -> str:
+        if stage not in self.network.by_name:
+            return stage
+        layer = self.network.by_name[stage]
+        shapes = ["x".join(map(str, self.network.tensors[name].shape)) for name in self.network.activations(layer)]
+        out = "x".join(map(str, self.network.tensors[layer.output].shape))
+        return f"{type(layer.op).__name__} {', '.join(shapes)} -> {out} ({stage})"
+
+    def _copy_in(self, c: Source, name: str) -> None:
+        """Unless the caller has put the input where it belongs."""
+        place, parameter = self.storage.tensor(name), self.parameters.inputs[name]
+        with c.block(f"if ({parameter} && {parameter} != {place.pointer})"):
+            _copy(c, _dense(place.tensor, parameter), place)
+
+    def _copy_out(self, c: Source, name: str) -> None:
+        place, parameter = self.storage.tensor(name), self.parameters.outputs[name]
+        if place.is_constant:
+            with c.block(f"if ({parameter})"):
+                _copy(c, replace(place, pointer=self.stored_output(name)), _dense(place.tensor, parameter))
+            return
+        with c.block(f"if ({parameter} && {parameter} != {place.pointer})"):
+            _copy(c, place, _dense(place.tensor, parameter))
+
+    def stored_output(self, name: str) -> str:
+        """The array that holds an output which depends on no input."""
+        return self.module.constants.add(self.network.constants[name], f"output {name}")
+
+
+def _dense(tensor: Tensor, pointer: str) -> CTensor:
+    return CTensor(tensor, dense_strides(tensor), memory="caller", pointer=pointer)
+
+
+def _copy(c: Source, source: CTensor, target: CTensor) -> None:
+    if source.is_dense and target.is_dense:
+        c.line(f"memcpy({target.pointer}, {source.pointer}, {target.tensor.bytes});")
+        return
+    with elements(c, [(0, n) for n in target.tensor.shape], [source, target]) as ((a, b), _):
+        c.line(f"{target.pointer}[{b}] = {source.pointer}[{a}];")
+
+
+def schedule_file(module: Module, schedule: Schedule, body: Source) -> str:
+    """NAME.c: tables of the layers, the run function, and the arenas unless the caller brings them."""
+    prefix = module.prefix
+    c = Source()
+    c.line(f"/* {prefix}: the schedule. Which layer runs when, where its tensors lie. */")
+    c.line(f'#include "{prefix}.h"')
+    c.line(f'#include "{prefix}_kernels.h"')
+    c.line(f'#include "{prefix}_weights.h"')
+    c.line()
+    c.lines += [*module.tables, ""] if module.tables else []
+    c.lines += body.lines
+    c.line()
+    guard = prefix.upper()
+    c.line(f"#ifndef {guard}_CALLER_PLACES_ARENA")
+    arenas = {memory: f"{prefix}_arena_{name}" for memory, name in schedule.public.arenas.items()}
+    for memory, name in schedule.public.arenas.items():
+        size = arena_macro(prefix, memory, schedule.public)
+        c.line(f"{guard}_SECTION({name}) EW_ALIGNED(16) static uint8_t {arenas[memory]}[{size}];")
+    c.line()
+    names = []
+    for name, parameter in schedule.parameters.inputs.items():
+        names += [parameter, f"{parameter}_context"] if name in schedule.pulled else [parameter]
+    names += schedule.parameters.outputs.values()
+    with c.block(f"{schedule.returns} {prefix}_run({schedule.signature(arenas=False)})"):
+        call = f"{prefix}_run_in({', '.join([*arenas.values(), *names])});"
+        c.line(f"return {call}" if schedule.pulled else call)
+    for way, group in (("input", schedule.public.inputs), ("output", schedule.public.outputs)):
+        for name, parameter in group.items():
+            if not lies_densely(schedule.plan, schedule.network, name):
+                continue
+            place = schedule.storage.tensor(name)
+            c.line()
+            with c.block(f"{place.ctype} *{prefix}_{way}_{parameter}(void)"):
+                c.line(f"return ({place.ctype} *)(void *)({arenas[place.memory or '']} + {place.first});")
+    c.line("#endif")
+    for name, parameter in schedule.public.outputs.items():
+        if name in schedule.network.constants:
+            c.line()
+            with c.block(f"const {schedule.storage.tensor(name).ctype} *{prefix}_output_{parameter}(void)"):
+                c.line(f"return {schedule.stored_output(name)};")
+    return renamed(c.text(), prefix)
