@@ -8,21 +8,15 @@ and the tool's own errors may come of it. Troubles must be 0; each is printed wi
 its files are kept where `--keep` says.
 """
 
-import contextlib
-import io
 import json
 import multiprocessing as mp
 import resource
-import signal
 import sys
-import traceback
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from time import perf_counter, process_time
+from time import perf_counter
 
 import click
 from rich.console import Console
@@ -30,98 +24,15 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-SECONDS = 20  # of processor time
-MEMORY = 1 << 30  # bytes, of a process and all that it has loaded
+import edgewright.compiling  # noqa: F401  what it loads is no file's doing
+from damage_cases import draw_case
+from damage_trials import MEMORY, Verdict, examine
+
 PATIENCE = 600  # seconds of the clock after which a process is ended: it hangs in native code
-WORDS = 4000  # characters of a message that somebody may still read
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What came of one file; no trouble where the tool took it or refused it."""
-
-    seed: int
-    kind: str
-    outcome: str  # "taken", "refused", or what kind of trouble
-    trouble: str = ""
-    seconds: float = 0.0
-    memory: int = 0
-
-
-class TimeIsUp(BaseException):
-    """Raised wherever the file has led to when its time is over; nobody catches it by accident."""
-
-
-def examine(seed: int, seeds: Sequence[Path]) -> Verdict:
-    """The verdict on one file, tried in a folder of its own."""
-    from damage_cases import draw_case
-
-    case = draw_case(seed, seeds)
-    with TemporaryDirectory() as folder, contextlib.chdir(folder):
-        for name, content in case.files.items():
-            path = Path(folder) / name
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(content)
-        _reset_memory()
-        start = process_time()
-        outcomes = [_tried(command) for command in case.commands]
-        seconds, memory = process_time() - start, _memory()
-    outcome, trouble = next((one for one in outcomes if one[1]), outcomes[0])
-    if not trouble and memory > MEMORY:
-        outcome, trouble = "memory", f"{memory >> 20} MiB"
-    return Verdict(seed, case.kind, outcome, trouble, seconds, memory)
-
-
-def _tried(command: Sequence[str]) -> tuple[str, str]:
-    """What became of a command, and its trouble in words."""
-    from edgewright.cli import main as edgewright
-
-    said = io.StringIO()
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)
-    try:
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            edgewright.main(list(command), standalone_mode=False)
-        return "taken", ""
-    except click.ClickException as error:
-        told = f"{len(error.message)} characters: {error.message[:200]}" if len(error.message) > WORDS else ""
-        return ("message", told) if told else ("refused", "")
-    except click.exceptions.Exit as end:
-        return "refused" if end.exit_code else "taken", ""
-    except TimeIsUp as error:
-        return "time", _where(error)
-    except (MemoryError, Exception) as error:
-        return "memory" if isinstance(error, MemoryError) else "traceback", _where(error)
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-
-
-def _where(error: BaseException) -> str:
-    """The error and the last places of ours on the way to it."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if "edgewright" in f.filename]
-    places = " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in reversed(frames[-4:]))
-    return f"{type(error).__name__}: {str(error)[:300]} @ {places}"
-
-
-def _reset_memory() -> None:
-    Path("/proc/self/clear_refs").write_text("5")
-
-
-def _memory() -> int:
-    """The most that was resident since the reset."""
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) << 10
 
 
 def work(pipe: Connection, seeds: Sequence[Path]) -> None:
     """A process that examines file after file; one that asks for far more memory than allowed is refused it."""
-
-    def end(*_: object) -> None:
-        raise TimeIsUp
-
-    signal.signal(signal.SIGPROF, end)
-    import damage_cases  # noqa: F401  what these load is no file's doing
-    import edgewright.compiling  # noqa: F401
-
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + 2 * MEMORY, size + 2 * MEMORY))
     while (seed := pipe.recv()) is not None:
@@ -175,8 +86,6 @@ def examined(seeds: Sequence[int], jobs: int, files: Sequence[Path]) -> Iterator
 
 def keep(seed: int, seeds: Sequence[Path], folder: Path) -> None:
     """The files of a case, and what was typed, where somebody can look at them."""
-    from damage_cases import draw_case
-
     case = draw_case(seed, seeds)
     for name, content in case.files.items():
         path = folder / str(seed) / name

@@ -269,10 +269,8 @@ def _change_repeated(random: Random, field: FieldDescriptor, values: Any, others
         case 1 if len(values):
             values.append(values[at])
         case _ if field.message_type is not None:
-            kind = field.message_type
-            values.append(
-                random.choice([one for one in others if one.DESCRIPTOR is kind] or list(values) or [None])
-            )
+            same = [one for one in others if one.DESCRIPTOR is field.message_type]
+            values.add().CopyFrom(random.choice(same)) if same else values.add()
         case 2:
             _set(random, field, others, 0, values.append)
         case _ if len(values):
