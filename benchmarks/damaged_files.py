@@ -25,7 +25,7 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import edgewright.compiling  # noqa: F401  what it loads is no file's doing
-from damage_cases import draw_case
+from damage_cases import draw_case, warm_up
 from damage_trials import MEMORY, Verdict, examine
 
 PATIENCE = 600  # seconds of the clock after which a process is ended: it hangs in native code
@@ -44,7 +44,7 @@ class Worker:
 
     def __init__(self, seeds: Sequence[Path]) -> None:
         self.pipe, theirs = mp.Pipe()
-        self.process = mp.get_context("spawn").Process(target=work, args=(theirs, seeds), daemon=True)
+        self.process = mp.get_context("fork").Process(target=work, args=(theirs, seeds), daemon=True)
         self.process.start()
         theirs.close()
         self.seed, self.since = -1, 0.0
@@ -122,6 +122,7 @@ def main(files: int, first: int, jobs: int, seeds: Path | None, kept: Path | Non
     console, start = Console(width=120), perf_counter()
     own = sorted(path for path in seeds.rglob("*") if path.is_file()) if seeds else []
     verdicts: list[Verdict] = []
+    warm_up()
     for verdict in examined(range(first, first + files), jobs, own):
         verdicts.append(verdict)
         if verdict.trouble:

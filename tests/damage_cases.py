@@ -30,11 +30,14 @@ from edgewright.program import plan_text
 from edgewright.tiling.wish import Wish, make
 from hal_random import draw_program
 from onnx_node_cases import node_cases
+from random_models import KINDS as KINDS_OF_MODELS
 from random_models import draw_model
 from tflite_cases import CASES
 
 MODELS = 300  # of each kind; cases draw among them
 PLANS = 60
+LOCKS = 12
+SLOW = frozenset({"AveragePool", "LpPool", "MaxPool"})  # the suite computes for seconds what it expects of these
 Files = Mapping[str, bytes]
 Command = tuple[str, ...]
 
@@ -77,6 +80,18 @@ def draw_case(seed: int, more: Sequence[Path] = ()) -> Case:
     return Case(name, {**kind.beside(Random(start)), file: damaged}, file, kind.commands(random, file))
 
 
+def warm_up() -> None:
+    """Makes all sound files that cases share, for processes that are forked from this one."""
+    node_cases(SLOW)
+    for number in range(PLANS):
+        _planned(number)
+    for text in _drivers()[:LOCKS]:
+        _lock_of(text)
+    for kind in KINDS_OF_MODELS:
+        for number in range(MODELS):
+            _model(kind, number)
+
+
 # Models and plans
 
 
@@ -87,7 +102,7 @@ def _model(kind: str, number: int) -> bytes:
 
 def _onnx(random: Random) -> bytes:
     if random.random() < 0.4:
-        return random.choice(node_cases()).model.SerializeToString()
+        return random.choice(node_cases(SLOW)).model.SerializeToString()
     return _model(random.choice(("onnx float32", "onnx qdq")), random.randrange(MODELS))
 
 
@@ -124,8 +139,7 @@ def _of_model(random: Random, file: str) -> tuple[Command, ...]:
 @cache
 def _planned(number: int) -> tuple[bytes, str]:
     """A small model, and a plan for it as a file has it."""
-    kinds = ("onnx float32", "onnx qdq", "tflite float32", "tflite int8")
-    data = _model(kinds[number % 4], number // 4)
+    data = _model(KINDS_OF_MODELS[number % 4], number // 4)
     wishes = (Wish(), Wish(phases=True), Wish(minimise_ram=True), Wish(plain=True))
     return data, plan_text(make(read_bytes(data, "model"), wishes[number // 4 % 4]))
 
@@ -272,11 +286,11 @@ def _lock_of(text: bytes) -> bytes:
 
 
 def _lock(random: Random) -> bytes:
-    return _lock_of(random.choice(_drivers()[:12]))
+    return _lock_of(random.choice(_drivers()[:LOCKS]))
 
 
 def _with_driver(random: Random) -> Files:
-    return {**_examples(".h"), "driver.c": random.choice(_drivers()[:12])}
+    return {**_examples(".h"), "driver.c": random.choice(_drivers()[:LOCKS])}
 
 
 def _of_lock(random: Random, file: str) -> tuple[Command, ...]:
