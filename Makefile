@@ -15,7 +15,7 @@ demo: $(STAMP)
 	@$(BIN)/edgewright plan out/resnet8_int8.onnx --quantised-input --board nucleo-f446re --pareto -o out/front.json --page out/front.html
 	@$(BIN)/edgewright compile out/resnet8_int8.onnx --plan out/plan.json -o out/resnet8_int8
 	@$(BIN)/edgewright hal src/edgewright/hal/examples/gpio.c src/edgewright/hal/examples/spi.c --max-map 312 --relock --verify -o out/drivers
-	@echo
+	@echo ""
 	@echo "Open in a browser:  file://$(CURDIR)/out/plan.html, file://$(CURDIR)/out/front.html and"
 	@echo "                    file://$(CURDIR)/out/resnet8_int8/report.html, file://$(CURDIR)/out/drivers/gpio.html"
 

@@ -346,7 +346,7 @@ def test_the_least_ram_must_fit_as_well(models):
     refused(run("compile", models[SMALL], "--minimise", "ram", "--ram", "1K"), "does not fit", "fills it, with '")
 
 
-def test_a_plan_that_fits_is_found_by_itself(models):
+def test_a_plan_that_fits_is_found_by_itself(models, tmp_path):
     """Whole layers where they fit, else layers in parts without extra MACs, else with some; each says what was done."""
     least = planned(models[SMALL], "--minimise", "ram", "--max-slowdown", "10x")
     whole = planned(models[SMALL], "--ram", "32K")
@@ -363,6 +363,11 @@ def test_a_plan_that_fits_is_found_by_itself(models):
         assert f"{said} (by rows), with no extra MACs" in output
     assert "more MACs" in run("plan", models[SMALL], "--ram", least["peak_bytes"]).output
     assert said not in run("plan", models[SMALL], "--ram", "8K", "--phases").output  # as was asked for
+    run("plan", models[SMALL], "--minimise", "ram", "-o", tmp_path / "plan.json")
+    made_before = run(
+        "compile", models[SMALL], "--plan", tmp_path / "plan.json", "--no-verify", "-o", tmp_path / "o"
+    )
+    assert made_before.exit_code == 0 and said not in made_before.output
 
 
 def test_what_fits_nowhere_names_boards_that_would_do(models):

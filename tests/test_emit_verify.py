@@ -250,6 +250,19 @@ class TestInputs:
         with pytest.raises(InputError, match="cannot read the input"):
             load_inputs(network, [tmp_path / "y.npy"])
 
+    def test_arrays_that_claim_more_than_there_is(self, network, tmp_path):
+        file = tmp_path / "x.npy"
+        np.save(file, np.zeros((1, 32, 8, 1), np.float32))
+        file.write_bytes(file.read_bytes().replace(b"(1, 32, 8, 1), }     ", b"(1, 32, 8, 99999999)}"))
+        with pytest.raises(InputError, match="no array of numpy in good order"):
+            load_inputs(network, [file])
+        np.save(file, np.array([{}, "x"], object), allow_pickle=True)
+        with pytest.raises(InputError, match="no array of numpy in good order"):
+            load_inputs(network, [file])
+        file.write_text("import pickle")
+        with pytest.raises(InputError, match=r"\(.npy or .npz\); write one with numpy.save"):
+            load_inputs(network, [file])
+
     def test_integers_must_fit(self):
         network = quantised_dense()
         with pytest.raises(

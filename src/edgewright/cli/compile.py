@@ -62,7 +62,7 @@ def compile_(
         return
     console.print(costs_table(figures))
     console.print(figures_table(figures))
-    for note in (*plan_notes(library.plan, wish), *figures.notes, *network.notes):
+    for note in (*plan_notes(library.plan, None if plan_file else wish), *figures.notes, *network.notes):
         console.print(f"note: {shown(note)}", style="dim")
     console.print(f"wrote {shown(folder)}", style="dim", soft_wrap=True)
     is_clear = figures.verified and not figures.missing

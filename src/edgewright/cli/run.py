@@ -60,7 +60,7 @@ def run(
     console.print(costs_table(figures))
     console.print(figures_table(figures))
     console.print(_outputs(network, theirs))
-    for note in plan_notes(library.plan, wish):
+    for note in plan_notes(library.plan, None if plan_file else wish):
         console.print(f"note: {note}", style="dim")
     if output:
         console.print(f"wrote {shown(output)}", style="dim", soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from zipfile import BadZipFile
@@ -11,6 +12,20 @@ import numpy as np
 from ..errors import InputError
 from ..network import Array, Network, Tensor
 from ..network.reference import to_file_shape, to_our_layout
+
+_NPY, _NPZ = b"\x93NUMPY", b"PK"  # how files begin
+# What numpy and zipfile raise for a file that is not as it should be.
+_DAMAGE = (
+    ValueError,
+    TypeError,
+    EOFError,
+    KeyError,
+    MemoryError,
+    OverflowError,
+    RuntimeError,
+    BadZipFile,
+    zlib.error,
+)
 
 Inputs = dict[str, Array]  # by the name of the tensor, in our layout
 
@@ -53,13 +68,25 @@ def _meant(network: Network, name: str, value: Array) -> Tensor:
 
 
 def _load(path: Path) -> Array | dict[str, Array]:
+    """The array in a .npy file, or those in an .npz by name."""
     try:
-        found = np.load(path, allow_pickle=False)
-        return dict(found) if isinstance(found, np.lib.npyio.NpzFile) else np.asarray(found)
+        with path.open("rb") as file:
+            is_numpy = file.read(len(_NPY)).startswith((_NPY, _NPZ))
+        if not is_numpy:
+            raise InputError(f"'{path}' is no array of numpy (.npy or .npz); write one with numpy.save")
+        found = np.load(
+            path, allow_pickle=False, mmap_mode="r"
+        )  # mapped, a false size is found before it is allocated
+        if isinstance(found, np.lib.npyio.NpzFile):
+            with found:
+                return dict(found)
+        return np.array(found)
     except OSError as error:
         raise InputError(f"cannot read the input '{path}': {error.strerror or error}") from None
-    except (ValueError, EOFError, KeyError, BadZipFile) as error:
-        raise InputError(f"'{path}' is no array of numpy (.npy or .npz): {error}") from None
+    except _DAMAGE as error:
+        raise InputError(
+            f"'{path}' is no array of numpy in good order: {error}; write it anew with numpy.save"
+        ) from None
 
 
 def _samples(network: Network, tensor: Tensor, value: Array) -> list[Array]:

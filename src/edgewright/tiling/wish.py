@@ -135,10 +135,10 @@ def fitted_words(plan: Plan, wish: Wish) -> str:
     return f"whole layers do not fit: some run in parts ({how}), with {macs}"
 
 
-def plan_notes(plan: Plan, wish: Wish) -> tuple[str, ...]:
-    """What is to be said about how the plan was found, a sentence each."""
+def plan_notes(plan: Plan, wish: Wish | None) -> tuple[str, ...]:
+    """What is to be said about how the plan was found, a sentence each; no wish where it was made before."""
     interrupted = f"the search for the plan was {INTERRUPTED}" if is_interrupted(plan) else ""
-    return tuple(filter(None, (fitted_words(plan, wish), interrupted)))
+    return tuple(filter(None, (fitted_words(plan, wish) if wish else "", interrupted)))
 
 
 def _largest(board: Board | None) -> int | None:

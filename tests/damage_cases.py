@@ -1,0 +1,313 @@
+"""Files of every kind that the tool reads, each damaged at random and given to the command that a user would type.
+
+`draw_case(seed)` gives a folder's files, one of them damaged, and the command lines. All files are made by code; `more`
+are sound files of the user's own, told apart by how their names end.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from damage import damaged_bytes, damaged_json, damaged_onnx, damaged_text, damaged_tflite
+from edgewright.dataflow.formats.sdf3 import sdf3
+from edgewright.dataflow.formats.text import to_json
+from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
+from edgewright.hal.choosing import chosen_design
+from edgewright.hal.designing import analyse
+from edgewright.hal.lock.lock import lock_text
+from edgewright.network.read import read_bytes
+from edgewright.program import plan_text
+from edgewright.tiling.wish import Wish, make
+from hal_random import draw_program
+from onnx_node_cases import node_cases
+from random_models import KINDS as KINDS_OF_MODELS
+from random_models import draw_model
+from tflite_cases import CASES
+
+MODELS = 300  # of each kind; cases draw among them
+PLANS = 60
+LOCKS = 12
+SLOW = frozenset({"AveragePool", "LpPool", "MaxPool"})  # the suite computes for seconds what it expects of these
+Files = Mapping[str, bytes]
+Command = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is tried: files by name, of which one is damaged, and what is typed in their folder."""
+
+    kind: str
+    files: Files
+    damaged: str  # its name
+    commands: tuple[Command, ...]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of files: how a sound one is made and damaged, and what it is given to."""
+
+    file: str  # its name
+    share: int  # of 100 cases
+    sound: Callable[[Random], bytes]
+    damage: Callable[[Random, bytes, bytes], bytes]
+    commands: Callable[[Random, str], tuple[Command, ...]]
+    beside: Callable[[Random], Files] = lambda random: {}  # drawn with the same seed as the sound file
+
+
+def draw_case(seed: int, more: Sequence[Path] = ()) -> Case:
+    """The case of this number."""
+    random = Random(f"damaged {seed}")
+    names = list(KINDS)
+    name = random.choices(names, [KINDS[one].share for one in names])[0]
+    kind = KINDS[name]
+    start, other = random.randrange(1 << 30), random.randrange(1 << 30)
+    own = [path for path in more if path.suffix == Path(kind.file).suffix]
+    sound = kind.sound(Random(start))
+    if own and random.random() < 0.5:
+        sound = random.choice(own).read_bytes()
+    file = kind.file
+    damaged = kind.damage(random, sound, kind.sound(Random(other)))
+    return Case(name, {**kind.beside(Random(start)), file: damaged}, file, kind.commands(random, file))
+
+
+def warm_up() -> None:
+    """Makes all sound files that cases share, for processes that are forked from this one."""
+    node_cases(SLOW)
+    for number in range(PLANS):
+        _planned(number)
+    for text in _drivers()[:LOCKS]:
+        _lock_of(text)
+    for kind in KINDS_OF_MODELS:
+        for number in range(MODELS):
+            _model(kind, number)
+
+
+# Models and plans
+
+
+@cache
+def _model(kind: str, number: int) -> bytes:
+    return draw_model(kind, number)
+
+
+def _onnx(random: Random) -> bytes:
+    if random.random() < 0.4:
+        return random.choice(node_cases(SLOW)).model.SerializeToString()
+    return _model(random.choice(("onnx float32", "onnx qdq")), random.randrange(MODELS))
+
+
+def _tflite(random: Random) -> bytes:
+    if random.random() < 0.4:
+        (_, dtype), make_model = random.choice(list(CASES.items()))
+        return make_model(np.random.default_rng(random.randrange(1 << 30)), dtype)
+    return _model(random.choice(("tflite float32", "tflite int8")), random.randrange(MODELS))
+
+
+MODES: tuple[Command, ...] = (
+    *((),) * 4,
+    ("--plain",),
+    ("--phases",),
+    ("--minimise", "ram"),
+    ("--pull-input",),
+    ("--board", "nucleo-f446re"),
+    ("--ram", "2K"),
+    ("--target", "cortex-m55"),
+)
+
+
+def _of_model(random: Random, file: str) -> tuple[Command, ...]:
+    """Most often all that compiling does but building C; sometimes that too, or what looks at models otherwise."""
+    chance = random.random()
+    if chance < 0.05:
+        return (("inspect", file), ("csdf", file, "--sdf3", "out.xml"))
+    if chance < 0.1:
+        return (("plan", file, *random.choice(MODES), "-o", "out.json", "--page", "out.html"),)
+    check = () if chance > 0.98 else ("--no-verify",)
+    return (("compile", file, *random.choice(MODES), *check, "-o", "out"),)
+
+
+@cache
+def _planned(number: int) -> tuple[bytes, str]:
+    """A small model, and a plan for it as a file has it."""
+    data = _model(KINDS_OF_MODELS[number % 4], number // 4)
+    wishes = (Wish(), Wish(phases=True), Wish(minimise_ram=True), Wish(plain=True))
+    return data, plan_text(make(read_bytes(data, "model"), wishes[number // 4 % 4]))
+
+
+def _plan(random: Random) -> bytes:
+    return _planned(random.randrange(PLANS))[1].encode()
+
+
+def _with_model(random: Random) -> Files:
+    return {"model": _planned(random.randrange(PLANS))[0]}
+
+
+def _of_plan(random: Random, file: str) -> tuple[Command, ...]:
+    return (("compile", "model", "--plan", file, "--no-verify", "-o", "out"),)
+
+
+# Boards, dataflow graphs, buffers, values
+
+
+def _board(random: Random) -> bytes:
+    folder = resources.files("edgewright.platform") / "boards"
+    return random.choice(sorted(folder.iterdir(), key=lambda one: one.name)).read_bytes()
+
+
+def _of_board(random: Random, file: str) -> tuple[Command, ...]:
+    return (("compile", "model", "--board", f"./{file}", "--no-verify", "-o", "out"),)
+
+
+@cache
+def _graphs() -> tuple[Graph, ...]:
+    """Small graphs that have all there is in either format."""
+    ones = Rates((1,))
+    phased = Graph(
+        "phased",
+        (Actor("a", 3, (1, 1, 2), note="first"), Actor("b", 2, (1, 2, 3), 1), Actor("c", 4)),
+        (
+            Channel("ab", "a", "b", Rates((1, 1, 1)), Rates((3, 0), (0,)), 2, 4, "note"),
+            Channel("bb", "b", "b", Rates((1, 1), (1,)), Rates((1, 1), (1,)), 1),
+        ),
+    )
+    ring = Graph(
+        "ring",
+        tuple(Actor(name, 1, (time,)) for name, time in zip("abcd", (2, 3, 1, 5), strict=True)),
+        tuple(
+            Channel(
+                f"{one}{two}", one, two, ones if i else Rates((2,)), Rates((2,)) if i == 1 else ones, 4 * (i == 3)
+            )
+            for i, (one, two) in enumerate(("ab", "bc", "cd", "da"))
+        ),
+    )
+    return phased, ring
+
+
+def _sdf3(random: Random) -> bytes:
+    return sdf3(random.choice(_graphs())).encode()
+
+
+def _graph_json(random: Random) -> bytes:
+    return json.dumps(to_json(random.choice(_graphs())), indent=1).encode()
+
+
+def _of_graph(random: Random, file: str) -> tuple[Command, ...]:
+    if random.random() < 0.5:
+        return (("csdf", file, "--analyse", "--limit", "2", "--page", "out.html", "--gantt", "out.svg"),)
+    return (("csdf", file, "--pareto", "--limit", "2", "--dot", "out.dot", "--sdf3", "out.xml"),)
+
+
+def _times(random: Random) -> bytes:
+    names = [layer.name for layer in read_bytes(_planned(random.randrange(PLANS))[0], "model").layers]
+    return json.dumps({name: random.choice((1, 0.5, "1/3", 200)) for name in names}).encode()
+
+
+def _of_times(random: Random, file: str) -> tuple[Command, ...]:
+    return (("csdf", "model", random.choice(("--times", "--mapping")), file),)
+
+
+def _buffers(random: Random) -> bytes:
+    rows = [(random.randrange(20), random.randrange(1, 10), random.choice((1, 64, 999))) for _ in range(12)]
+    lines = (f"b{i},{start},{start + length},{size}" for i, (start, length, size) in enumerate(rows))
+    return "\n".join(("id,lower,upper,size", *lines, "")).encode()
+
+
+def _of_buffers(random: Random, file: str) -> tuple[Command, ...]:
+    return (("layout", file, "-o", "out.csv", *random.choice(((), ("--capacity", "1000"), ("--alignment", "8")))),)
+
+
+def _values(random: Random) -> bytes:
+    network = read_bytes(_planned(random.randrange(PLANS))[0], "model")
+    arrays = {name: np.zeros(network.tensors[name].shape, np.float32) for name in network.inputs}
+    file = io.BytesIO()
+    if len(arrays) == 1 and random.random() < 0.5:
+        np.save(file, next(iter(arrays.values())))
+    else:
+        random.choice((np.savez, np.savez_compressed))(file, **arrays)
+    return file.getvalue()
+
+
+def _of_values(random: Random, file: str) -> tuple[Command, ...]:
+    return (("run", "model", "--input", file),)
+
+
+def _manifest(random: Random) -> bytes:
+    return json.dumps({"edgewright": "0", "name": "model", "files": {"model.c": "0", "src/x.c": "0"}}).encode()
+
+
+def _of_manifest(random: Random, file: str) -> tuple[Command, ...]:
+    return (("compile", "model", "--no-verify", "-o", "out"),)
+
+
+# Drivers
+
+
+def _examples(suffix: str) -> dict[str, bytes]:
+    folder = resources.files("edgewright.hal") / "examples"
+    return {one.name: one.read_bytes() for one in folder.iterdir() if one.name.endswith(suffix)}
+
+
+def _headers(random: Random) -> Files:
+    return _examples(".h")
+
+
+@cache
+def _drivers() -> tuple[bytes, ...]:
+    drawn = [str(draw_program(seed, 3)).encode() for seed in range(40)]
+    return (*(text for _, text in sorted(_examples(".c").items())), *drawn)
+
+
+def _driver(random: Random) -> bytes:
+    return random.choice(_drivers())
+
+
+def _of_driver(random: Random, file: str) -> tuple[Command, ...]:
+    return (
+        ("hal", file, "-o", "out", *random.choice(((), ("--explain",), ("--method", "paper"), ("--pareto",)))),
+    )
+
+
+@cache
+def _lock_of(text: bytes) -> bytes:
+    with TemporaryDirectory() as folder:
+        for name, content in {**_examples(".h"), "driver.c": text}.items():
+            (Path(folder) / name).write_bytes(content)
+        return lock_text(chosen_design(analyse([Path(folder) / "driver.c"]))).encode()
+
+
+def _lock(random: Random) -> bytes:
+    return _lock_of(random.choice(_drivers()[:LOCKS]))
+
+
+def _with_driver(random: Random) -> Files:
+    return {**_examples(".h"), "driver.c": random.choice(_drivers()[:LOCKS])}
+
+
+def _of_lock(random: Random, file: str) -> tuple[Command, ...]:
+    return (("hal", "driver.c", "--lock", file, "-o", "out"),)
+
+
+KINDS = {
+    "ONNX model": Kind("file.onnx", 28, _onnx, damaged_onnx, _of_model),
+    "TFLite model": Kind("file.tflite", 28, _tflite, damaged_tflite, _of_model),
+    "plan": Kind("file.json", 16, _plan, damaged_json, _of_plan, _with_model),
+    "board": Kind("file.toml", 5, _board, damaged_text, _of_board, _with_model),
+    "graph, SDF3": Kind("file.xml", 5, _sdf3, damaged_text, _of_graph),
+    "graph, JSON": Kind("file.json", 4, _graph_json, damaged_json, _of_graph),
+    "times and mappings": Kind("file.json", 2, _times, damaged_json, _of_times, _with_model),
+    "buffers": Kind("file.csv", 3, _buffers, damaged_text, _of_buffers),
+    "values": Kind("file.npz", 1, _values, damaged_bytes, _of_values, _with_model),
+    "manifest": Kind("out/edgewright.json", 1, _manifest, damaged_json, _of_manifest, _with_model),
+    "driver": Kind("file.c", 5, _driver, damaged_text, _of_driver, _headers),
+    "lock": Kind("file.json", 2, _lock, damaged_json, _of_lock, _with_driver),
+}

@@ -1,0 +1,52 @@
+"""Damaged files of every kind: taken or refused with one sentence, never a traceback, soon and in little memory."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+
+import pytest
+
+import damage_trials
+from damage_cases import draw_case
+from damage_trials import examine, tried
+
+MANY = 3000 if os.environ.get("EDGEWRIGHT_THOROUGH") else 80
+
+linux = pytest.mark.skipif(
+    not os.path.exists("/proc/self/clear_refs"), reason="needs Linux, which tells the memory"
+)
+
+
+@linux
+def test_damaged_files() -> None:
+    verdicts = [examine(seed) for seed in range(MANY)]
+    assert [verdict for verdict in verdicts if verdict.trouble] == []
+    assert {verdict.outcome for verdict in verdicts} == {"taken", "refused"}
+    assert {verdict.kind for verdict in verdicts} > {"ONNX model", "TFLite model", "plan", "board", "driver"}
+
+
+def test_a_seed_tells_the_case() -> None:
+    assert draw_case(7) == draw_case(7)
+
+
+def _crash(verb: str) -> None:
+    raise KeyError("conv1")
+
+
+def _spin(verb: str) -> None:
+    while True:
+        pass
+
+
+def test_what_is_a_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Crashes, endless loops and messages without an end are found."""
+    verbs = import_module("edgewright.cli.main")  # the package has a function of that name
+    assert tried(["inspect", "missing.onnx"]) == ("refused", "")
+    long = "x" * 5000
+    assert tried(["inspect", long])[0] == "message"
+    monkeypatch.setattr(verbs, "loaded", _crash)
+    assert tried(["inspect", "x"])[0] == "traceback"
+    monkeypatch.setattr(damage_trials, "SECONDS", 0.05)
+    monkeypatch.setattr(verbs, "loaded", _spin)
+    assert tried(["inspect", "x"])[0] == "time"
