@@ -28,11 +28,11 @@ from edgewright.network.read import read_bytes
 from edgewright.network.reference import compare
 from edgewright.program import Plan, interpret
 from edgewright.program.check import faults
-from edgewright.tiling.wish import Wish, make
+from edgewright.tiling.wish import Method, Wish, make
 from random_models import KINDS, draw_model
 
 MODES = (
-    *("whole layers", "plain", "by rows", "least RAM", "least RAM, slower", "tiles by hand"),
+    *("whole layers", "plain", "by rows", "least RAM", "least RAM, slower", "paper's tiles", "tiles by hand"),
     *("pulled", "pulled, by rows", "pulled, least RAM"),
 )
 FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55", "cortex-m0plus", "rv32gc")
@@ -107,6 +107,8 @@ def _planned(network: Network, rng: np.random.Generator) -> tuple[str, Plan]:
             return mode, make(network, Wish(minimise_ram=True, alignment=chosen))
         case "least RAM, slower":
             return mode, make(network, Wish(minimise_ram=True, max_slowdown=1.0, alignment=chosen))
+        case "paper's tiles":
+            return mode, make(network, Wish(method=Method.PAPER, alignment=chosen))
         case "pulled, least RAM":
             return mode, make(network, Wish(minimise_ram=True, pull_rows=True, alignment=chosen))
         case "pulled":
