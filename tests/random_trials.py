@@ -93,8 +93,7 @@ def story(made: Prepared, outputs: Mapping[str, Array]) -> tuple[str, ...]:
 
 def _planned(network: Network, rng: np.random.Generator) -> tuple[str, Plan]:
     """A plan in some mode; pulled inputs and tiles only where they can be."""
-    mode = str(rng.choice(MODES))
-    chosen = ALIGNMENTS[int(rng.integers(len(ALIGNMENTS)))]
+    mode, chosen = drawn_choice(rng)
     common: dict[str, Any] = {"alignment": chosen, "explain": False}
     if mode.startswith("pulled") and not pullable(network):
         mode = "by rows"
@@ -122,6 +121,11 @@ def _planned(network: Network, rng: np.random.Generator) -> tuple[str, Plan]:
                 except InputError:
                     continue
     return "whole layers", make_plan(network, **common)
+
+
+def drawn_choice(rng: np.random.Generator) -> tuple[str, int | None]:
+    """A mode and an alignment."""
+    return str(rng.choice(MODES)), ALIGNMENTS[int(rng.integers(len(ALIGNMENTS)))]
 
 
 def drawn_way(network: Network, rng: np.random.Generator) -> Way:
