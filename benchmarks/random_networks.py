@@ -2,10 +2,11 @@
 
     python benchmarks/random_networks.py [--networks 10000] [--boards 1000] [--first SEED] [--jobs 2] [--json FILE]
 
-Models are drawn as files (ONNX in float32 and QDQ, TFLite in float32 and int8), read, planned (whole layers, plain, by
-rows, least RAM, tiles by hand, pulled inputs; every alignment) and emitted for some family of kernels. The code is run
-on this machine, or for a share of them on a virtual board, and compared: with the numpy kernels, integers bit for bit,
-and these with the model's own runtime. Troubles must be 0; each is printed with the seed that shows it again.
+Models are drawn as files (ONNX in float32 and QDQ, TFLite in float32, int8 and dynamic range), read, planned (whole
+layers, plain, by rows, least RAM, tiles by hand, pulled inputs; every alignment) and emitted for some family of
+kernels. The code is run on this machine, or for a share of them on a virtual board, and compared: with the numpy
+kernels, integers bit for bit, and these with the model's own runtime. Troubles must be 0; each is printed with the seed
+that shows it again.
 """
 
 import json
@@ -25,11 +26,13 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from edgewright.emit.firmware import measure
+from emitting import WARNINGS
 from emitting_batch import build_together
 from random_models import KINDS
 from random_trials import MODES, Prepared, Trial, prepared, refused, story
 
-BATCH = 24  # libraries in one call of the compiler
+BATCH = 48  # libraries in one call of the compiler
+FLAGS = tuple("-Og" if flag == "-O1" else flag for flag in WARNINGS)  # most of the time is the compiler's
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def _run_here(made: Sequence[Prepared]) -> Iterator[tuple[Prepared, tuple[str, .
     if not made:
         return
     try:
-        built = build_together([item.library for item in made])
+        built = build_together([item.library for item in made], FLAGS)
     except AssertionError as error:
         if len(made) == 1:
             yield made[0], (f"compiler: {error}",)
@@ -142,7 +145,7 @@ def main(networks: int, boards: int, first: int, jobs: int, output: Path | None)
                     f"alignment {verdict.alignment}): {trouble}",
                     soft_wrap=True, markup=False, highlight=False,
                 )  # fmt: skip
-        if sys.stderr.isatty() or len(verdicts) % (BATCH * 20) == 0:
+        if sys.stderr.isatty() or len(verdicts) % (BATCH * 5) == 0:
             print(f"{len(verdicts)} of {networks}, {perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
     wrong = sum(bool(verdict.troubles) for verdict in verdicts)
     rows = {

@@ -1,19 +1,36 @@
-"""Random models in the file formats themselves: ONNX in float32 and quantised (QDQ), TFLite in float32 and in int8.
+"""Random models in the file formats themselves: ONNX in float32 and QDQ, TFLite in float32, int8 and dynamic range.
 
 `draw_model(kind, seed)` gives the bytes of a file. A sketch draws patterns that real networks are made of, and those
 that planners trip over: constants as first operands, means that gate what they were made of, single numbers, outputs
-that depend on no input. How each layer is written in a format is up to `random_onnx` and `random_tflite`.
+that depend on no input, names that mean something to C. How each layer is written in a format is up to `random_onnx`
+and `random_tflite`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-KINDS = ("onnx float32", "onnx qdq", "tflite float32", "tflite int8")
+KINDS = ("onnx float32", "onnx qdq", "tflite float32", "tflite int8", "tflite dynamic")
+# Words of C and its library, of the emitted code, and characters that turn the direction of writing.
+WORDS = (
+    "memcpy",
+    "expf",
+    "int32_t",
+    "linux",
+    "main",
+    "int",
+    "ram",
+    "arena",
+    "px",
+    "a\u202eb",
+    "x*/y",
+    "9",
+    "\u00fc",
+)
 MOST = 3000  # elements of a tensor
 
 Shape = tuple[int, ...]
@@ -35,16 +52,19 @@ class Format(Protocol):
     """How layers are written in one format. Images are channels last here, whatever the file has."""
 
     is_quantised: bool
+    can_divide: bool  # what is stored, too
 
     def input(self, shape: Shape) -> Value: ...
     def constant(self, shape: Shape, least: float | None = None) -> Value: ...
     def conv(
         self, x: Value, out: int, kernel: Shape, stride: Shape, same: bool, depthwise: bool, relu: int
     ) -> Value: ...
+    def deconv(self, x: Value, out: int, kernel: Shape, stride: int) -> Value: ...
     def pool(self, x: Value, kind: str, kernel: Shape, stride: Shape, same: bool) -> Value: ...
-    def mean(self, x: Value, everything: bool) -> Value: ...
+    def reduce(self, x: Value, kind: str, over: str) -> Value: ...
     def binary(self, kind: str, a: Value, b: Value, shape: Shape) -> Value: ...
     def unary(self, kind: str, x: Value) -> Value: ...
+    def prelu(self, x: Value) -> Value: ...
     def concat(self, parts: Sequence[Value], axis: int) -> Value: ...
     def resize(self, x: Value, size: Shape, linear: bool) -> Value: ...
     def pad(self, x: Value, before: Shape, after: Shape) -> Value: ...
@@ -92,7 +112,7 @@ class Sketch:
         patterns = [
             self.conv, self.conv, self.separable, self.inverted, self.residual, self.gate, self.pool, self.unary,
             self.two, self.concat, self.resize, self.pad, self.slice, self.turn, self.constant_first, self.one_minus,
-            self.centred, self.mean,
+            self.centred, self.mean, self.prelu, self.deconv, self.there_and_back,
         ]  # fmt: skip
         made = self.pick(*patterns)()
         if np.prod(made.shape) <= MOST:
@@ -133,13 +153,26 @@ class Sketch:
     def gate(self) -> Value:
         """Squeeze and excite: the mean of an image gates it."""
         x = self.image()
-        gate = self.to.mean(x, False)
+        gate = self.to.reduce(x, "mean", "pixels")
         if self.chance(0.7):
             gate = self.pointwise(gate, x.shape[2])
         return self.to.binary("mul", x, self.to.unary("sigmoid", gate), x.shape)
 
     def mean(self) -> Value:
-        return self.to.mean(self.image(), False)
+        return self.to.reduce(self.image(), self.pick("mean", "max"), "pixels")
+
+    def prelu(self) -> Value:
+        return self.to.prelu(self.image())
+
+    def deconv(self) -> Value:
+        return self.to.deconv(self.image(), self.int(1, 5), (self.int(1, 3), self.int(1, 3)), self.int(1, 2))
+
+    def there_and_back(self) -> Value:
+        """As networks that segment: half the size, some layers, and back to the full size beside what was there."""
+        x = self.image()
+        y = self.to.conv(x, self.int(1, 6), (1, 1), (2, 2), True, False, 1)
+        y = self.to.resize(self._conv(y, self.int(1, 6), True), x.shape[:2], self.chance(0.5))
+        return self.to.concat([y, x] if self.chance(0.5) else [x, y], 2)
 
     def pool(self) -> Value:
         x = self.image()
@@ -188,7 +221,7 @@ class Sketch:
         """An operation whose first operand is a constant: a number, one for each channel, or a whole image."""
         x = self.image()
         c = self.to.constant(self.pick((), (x.shape[2],), (1, 1, x.shape[2]), x.shape))
-        if not self.to.is_quantised and self.chance(0.4):
+        if self.to.can_divide and self.chance(0.4):
             above = self.to.binary("add", self.to.unary("relu6", x), self.to.constant((), 1.0), x.shape)
             return self.to.binary("div", c, above, x.shape)
         return self.to.binary(self.pick("sub", "sub", "add", "mul"), c, x, x.shape)
@@ -202,7 +235,7 @@ class Sketch:
     def centred(self) -> Value:
         """An image less its own mean, which is a single number."""
         x = self.image()
-        number = self.to.mean(x, True)
+        number = self.to.reduce(x, self.pick("mean", "mean", "max"), "all")
         self.numbers.append(number)
         return self.to.binary(self.pick("sub", "add", "mul"), *self.pick((x, number), (number, x)), x.shape)
 
@@ -210,22 +243,32 @@ class Sketch:
 
     def outputs(self) -> list[Value]:
         found: list[Value] = [self.images[-1]]
-        match self.int(0, 4):
+        match self.int(0, 6):
             case 0:
-                found = [self._head(self.to.mean(self.images[-1], False))]
+                found = [self._head(self.to.reduce(self.images[-1], "mean", "pixels"))]
             case 1:
                 found = [self._head(self.images[-1])]
             case 2:
-                found = [self.to.mean(self.images[-1], True)]
+                found = [self.to.reduce(self.images[-1], self.pick("mean", "max"), "all")]
+            case 3:
+                found = [self.to.reduce(self.images[-1], self.pick("mean", "max"), "image")]
         if self.chance(0.25):
             found.append(self.pick(*self.images))
         if self.numbers and self.chance(0.5):
             found.append(self.pick(*self.numbers))
         if self.chance(0.1):
-            found.append(self.to.constant(self.pick((), (3,), (2, 3, 4))))
+            found.append(self._without_input())
         if self.chance(0.1):
             found.append(self.to.alias(self.pick(*found)))
         return [value for i, value in enumerate(found) if value not in found[:i]]
+
+    def _without_input(self) -> Value:
+        """A constant, or what layers make of constants alone, as detectors do with anchors."""
+        shape = self.pick((), (3,), (2, 3, 4))
+        fixed = self.to.constant(shape)
+        if len(shape) != 1 and self.chance(0.5):
+            fixed = self.to.binary(self.pick("add", "mul"), fixed, self.to.constant(()), shape)
+        return fixed
 
     def _head(self, x: Value) -> Value:
         y = self.to.dense(self.to.reshape(x, (int(np.prod(x.shape)),)), self.int(1, 6))
@@ -243,7 +286,7 @@ def draw_model(kind: str, seed: int) -> bytes:
 
     rng = np.random.default_rng([seed, KINDS.index(kind)])
     file, _, numbers = kind.partition(" ")
-    to: Format = Onnx(rng, numbers != "float32") if file == "onnx" else Tflite(rng, numbers != "float32")
+    to: Format = Onnx(rng, numbers == "qdq") if file == "onnx" else Tflite(rng, numbers)
     sketch = Sketch(rng, to)
     sketch.begin()
     for _ in range(sketch.int(1, 7)):
@@ -255,6 +298,12 @@ def drawn_scale(rng: np.random.Generator, reach: float) -> float:
     """A scale with which eight bits reach about this far, one in three a power of two."""
     scale = reach / 128 * float(rng.uniform(0.7, 1.4))
     return 2.0 ** round(np.log2(scale)) if rng.random() < 1 / 3 else float(np.float32(scale))
+
+
+def drawn_name(rng: np.random.Generator, plain: str, taken: Container[str]) -> str:
+    """The plain name, or now and then one that means something to a compiler or misleads a reader."""
+    word = WORDS[int(rng.integers(len(WORDS)))] if rng.random() < 0.06 else plain
+    return plain if word in taken else word
 
 
 def windowed(size: Shape, kernel: Shape, stride: Shape, same: bool) -> tuple[Shape, tuple[Shape, Shape]]:

@@ -46,6 +46,7 @@ class _Grower:
         self.builder = Builder("random", arithmetic)
         self.rng = np.random.default_rng(draw(st.integers(0, 2**31)))
         self.pool: list[str] = []
+        self.numbers: list[str] = []
 
     def int(self, low: int, high: int) -> int:
         return self.draw(st.integers(low, high))
@@ -99,6 +100,39 @@ class _Grower:
         y = b.layer(Unary(UnaryKind.SIGMOID), [y], f"{name}.sigmoid", **share)
         return b.layer(Binary(BinaryKind.MUL), [x, y], name, **self.format())
 
+    def constant(self, shape: tuple[int, ...], name: str) -> str:
+        """Values that no layer computes."""
+        if not self.quantised:
+            return self.builder.constant(name, self.rng.standard_normal(shape).astype(np.float32))
+        return self.builder.constant(
+            name, self.rng.integers(-128, 128, shape).astype(np.int8), self.format()["quant"]
+        )
+
+    def constant_first(self, x: str, name: str) -> str:
+        """A difference or product whose first operand is a constant: a number, one for each channel, an image."""
+        shape = self.builder.shape(x)
+        first = self.constant(self.pick([(), shape[-1:], (1, 1, 1, shape[-1]), shape]), f"{name}.first")
+        kind = self.pick([BinaryKind.SUB, BinaryKind.SUB, BinaryKind.MUL])
+        return self.builder.layer(Binary(kind, self.activation()), [first, x], name, **self.format())
+
+    def one_minus(self, x: str, name: str) -> str:
+        """x * (1 - sigmoid(x))."""
+        b = self.builder
+        share = {"dtype": DType.INT8, "quant": Quant.of(1 / 256, -128)} if self.quantised else {}
+        y = b.layer(Unary(UnaryKind.SIGMOID), [x], f"{name}.sigmoid", **share)
+        one = self.constant((), f"{name}.one")
+        y = b.layer(Binary(BinaryKind.SUB), [one, y], f"{name}.rest", **self.format())
+        return b.layer(Binary(BinaryKind.MUL), [x, y], name, **self.format())
+
+    def centred(self, x: str, name: str) -> str:
+        """The image less its own mean, which is a single number."""
+        b = self.builder
+        every = Reduce((0, 1, 2, 3), keep=False, kind=ReduceKind.MEAN)
+        mean = b.layer(every, [x], f"{name}.mean", **self.format())
+        self.numbers.append(mean)
+        operands = self.pick([[x, mean], [mean, x]])
+        return b.layer(Binary(self.pick([BinaryKind.SUB, BinaryKind.MUL])), operands, name, **self.format())
+
     def prelu(self, x: str, name: str) -> str:
         """What is negative times a slope for each channel, in operators without a parameter."""
         b, c = self.builder, self.builder.shape(x)[3]
@@ -139,6 +173,7 @@ class _Grower:
         kinds += ["reshape", "resize", "pad"] + (
             [] if self.quantised else ["tanh", "transpose", "deconv", "blocks", "dynamic"]
         )
+        kinds += ["constant first", "one minus", "centred"]
         kinds += ["residual", "gate"] + (["prelu"] if b.arithmetic is Arithmetic.ONNX else [])
         match self.pick(kinds):
             case "conv" | "depthwise" | "pointwise" as kind:
@@ -209,6 +244,12 @@ class _Grower:
                 y = self.dynamic(name)
             case "residual":
                 y = self.residual(x, name)
+            case "constant first":
+                y = self.constant_first(x, name)
+            case "one minus":
+                y = self.one_minus(x, name)
+            case "centred":
+                y = self.centred(x, name)
             case "gate":
                 y = self.gate(x, name)
             case "prelu":
@@ -219,7 +260,7 @@ class _Grower:
             self.pool.append(y)
 
     def finish(self) -> Network:
-        """Outputs: the last tensors, one of them behind a small head."""
+        """Outputs: the last tensors, one of them behind a small head; a number, an input or a constant besides."""
         b, x = self.builder, self.pool[-1]
         outputs = [x]
         if self.draw(st.booleans()):
@@ -236,6 +277,13 @@ class _Grower:
         outputs = [t for t in outputs if t not in b.inputs]
         if not outputs:
             outputs = [b.layer(Clamp(0.0), [x], "out")]
+        match self.int(0, 9):
+            case 0:  # the same for every input
+                outputs.append(self.constant(self.pick([(), (3,), (1, 2, 3, 4)]), "fixed"))
+            case 1:
+                outputs.append(b.inputs[0])
+            case 2 if self.numbers:
+                outputs.append(self.numbers[0])
         return b.build(outputs)
 
 

@@ -9,13 +9,22 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from random_models import Shape, Value, drawn_scale, windowed
+from random_models import Shape, Value, drawn_name, drawn_scale, windowed
 
-_UNARY = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "hardswish": "HardSwish", "leaky": "LeakyRelu"}
+_UNARY = {
+    "relu": "Relu",
+    "sigmoid": "Sigmoid",
+    "tanh": "Tanh",
+    "hardswish": "HardSwish",
+    "leaky": "LeakyRelu",
+    "neg": "Neg",
+}
 
 
 class Onnx:
     """A graph in the making. Images are NCHW in the file."""
+
+    can_divide = True
 
     def __init__(self, rng: np.random.Generator, is_quantised: bool) -> None:
         self.rng, self.is_quantised = rng, is_quantised
@@ -23,12 +32,15 @@ class Onnx:
         self.constants: dict[str, np.ndarray] = {}
         self.inputs: dict[str, Shape] = {}
         self.count = 0
+        self.taken: set[str] = set()
 
     # Tensors
 
     def name(self, kind: str) -> str:
         self.count += 1
-        return f"{kind}{self.count}"
+        name = drawn_name(self.rng, f"{kind}{self.count}", self.taken)
+        self.taken.add(name)
+        return name
 
     def stored(self, value: Any, dtype: Any = np.float32) -> str:
         name = self.name("k")
@@ -68,20 +80,19 @@ class Onnx:
             data = data.reshape(1, -1, 1, 1)
         return self.value(self.stored(data), shape)
 
-    def weights(self, shape: Shape) -> str:
-        fan_in = int(np.prod(shape[1:]))
+    def weights(self, shape: Shape, axis: int = 0) -> str:
+        """With a scale for each index along the axis."""
+        count, fan_in = shape[axis], int(np.prod(shape)) // shape[axis]
         if not self.is_quantised:
             return self.stored(self.rng.standard_normal(shape) / np.sqrt(fan_in))
-        scales = np.array(
-            [drawn_scale(self.rng, 128 / (73 * np.sqrt(fan_in))) for _ in range(shape[0])], np.float32
-        )
+        scales = np.array([drawn_scale(self.rng, 128 / (73 * np.sqrt(fan_in))) for _ in range(count)], np.float32)
         values = self.rng.integers(-127, 128, shape)
         return self.node(
             "DequantizeLinear",
             self.stored(values, np.int8),
             self.stored(scales),
-            self.stored(np.zeros(shape[0]), np.int8),
-            axis=0,
+            self.stored(np.zeros(count), np.int8),
+            axis=axis,
         )
 
     def bias(self, size: int) -> str:
@@ -100,6 +111,12 @@ class Onnx:
         y = self.node("Conv", *given, strides=stride, pads=(*before, *after), group=groups, kernel_shape=kernel)
         return self._activated(y, (*size, out), relu)
 
+    def deconv(self, x: Value, out: int, kernel: Shape, stride: int) -> Value:
+        w = self.weights((x.shape[2], out, *kernel), axis=1)
+        y = self.node("ConvTranspose", x.name, w, self.bias(out), strides=(stride, stride), kernel_shape=kernel)
+        size = ((n - 1) * stride + k for n, k in zip(x.shape[:2], kernel, strict=True))
+        return self.value(y, (*size, out))
+
     def _activated(self, y: str, shape: Shape, relu: int) -> Value:
         if relu == 1:
             return self.value(self.node("Relu", y), shape, low=0.0)
@@ -115,15 +132,18 @@ class Onnx:
         )
         return self.value(y, (*size, x.shape[2]))
 
-    def mean(self, x: Value, everything: bool) -> Value:
-        if everything:
-            axes = [] if self.rng.random() < 0.5 else [0, 1, 2, 3]
-            return self.value(
-                self.node("ReduceMean", x.name, keepdims=0, **({"axes": axes} if axes else {})), (), 1.0
-            )
-        if self.rng.random() < 0.5:
-            return self.value(self.node("GlobalAveragePool", x.name), (1, 1, x.shape[2]), 1.5)
-        return self.value(self.node("ReduceMean", x.name, axes=[2, 3], keepdims=1), (1, 1, x.shape[2]), 1.5)
+    def reduce(self, x: Value, kind: str, over: str) -> Value:
+        """Over the pixels, which keeps an image of one; over all, to a number; over the whole image, to a row."""
+        name = {"mean": "ReduceMean", "max": "ReduceMax"}[kind]
+        reach = 3.0 if kind == "max" else 1.5
+        if over == "pixels":
+            whole = {"mean": "GlobalAveragePool", "max": "GlobalMaxPool"}[kind]
+            y = self.node(whole, x.name) if self.rng.random() < 0.5 else self.node(name, x.name, axes=[2, 3])
+            return self.value(y, (1, 1, x.shape[2]), reach)
+        if over == "image":
+            return self.value(self.node(name, x.name, axes=[0, 2, 3], keepdims=0), (x.shape[2],), reach)
+        axes = {} if self.rng.random() < 0.5 else {"axes": [0, 1, 2, 3]}
+        return self.value(self.node(name, x.name, keepdims=0, **axes), (), reach)
 
     def binary(self, kind: str, a: Value, b: Value, shape: Shape) -> Value:
         return self.value(self.node(kind.capitalize(), a.name, b.name), shape, 4.0)
@@ -135,6 +155,15 @@ class Onnx:
         return self.value(
             y, x.shape, 1.0 if kind in ("sigmoid", "tanh") else 3.0, 0.0 if kind == "sigmoid" else -1.0
         )
+
+    def prelu(self, x: Value) -> Value:
+        """The operator, or what exporters write for it: relu(x) + slope * -relu(-x)."""
+        slope = self.rng.uniform(0.05, 0.4, (x.shape[2], 1, 1))
+        stored = self.value(self.stored(slope), (1, 1, x.shape[2]), 0.5, 0.0)
+        if self.rng.random() < 0.3:
+            return self.value(self.node("PRelu", x.name, stored.name), x.shape)
+        negative = self.unary("neg", self.unary("relu", self.unary("neg", x)))
+        return self.binary("add", self.unary("relu", x), self.binary("mul", stored, negative, x.shape), x.shape)
 
     def concat(self, parts: Sequence[Value], axis: int) -> Value:
         y = self.node("Concat", *(part.name for part in parts), axis=(2, 3, 1)[axis])

@@ -1,4 +1,4 @@
-"""Layers of random models in TFLite, in float32 or in int8 with the scales that its converter gives out."""
+"""Layers of random models in TFLite: float32, int8 with scales such as its converter's, or stored weights alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from random_models import Shape, Value, drawn_scale, windowed
+from random_models import Shape, Value, drawn_name, drawn_scale, windowed
 from tflite_models import Node, Spec, model, options
 
 _UNARY = {
@@ -17,6 +17,7 @@ _UNARY = {
     "tanh": "TANH",
     "hardswish": "HARD_SWISH",
     "leaky": "LEAKY_RELU",
+    "neg": "NEG",
 }
 _FIXED = {"sigmoid": (1 / 256, -128), "tanh": (1 / 128, 0)}  # scales that LiteRT insists on
 
@@ -24,8 +25,10 @@ _FIXED = {"sigmoid": (1 / 256, -128), "tanh": (1 / 128, 0)}  # scales that LiteR
 class Tflite:
     """A model in the making. All layers of a file are NHWC."""
 
-    def __init__(self, rng: np.random.Generator, is_quantised: bool) -> None:
-        self.rng, self.is_quantised = rng, is_quantised
+    def __init__(self, rng: np.random.Generator, numbers: str) -> None:
+        self.rng, self.is_quantised, self.is_dynamic = rng, numbers == "int8", numbers == "dynamic"
+        self.can_divide = not self.is_quantised
+        self.taken: set[str] = set()
         self.specs: list[Spec] = []
         self.nodes: list[Node] = []
         self.inputs: list[str] = []
@@ -33,21 +36,27 @@ class Tflite:
     # Tensors
 
     def name(self, kind: str) -> str:
-        return f"{kind}{len(self.specs)}"
+        name = drawn_name(self.rng, f"{kind}{len(self.specs)}", self.taken)
+        self.taken.add(name)
+        return name
 
-    def new(self, shape: Shape, reach: float = 3.0, low: float = -1.0, like: Value | None = None) -> Value:
+    def new(
+        self, shape: Shape, reach: float = 3.0, low: float = -1.0, like: Value | None = None, batch: bool = True
+    ) -> Value:
         """A tensor to be written; with the scale of another one, or one that reaches so far."""
-        name = self.name("t")
+        name, file = self.name("t"), _file_shape(shape) if batch else shape
         if not self.is_quantised:
-            self.specs.append(Spec(name, _file_shape(shape)))
+            self.specs.append(Spec(name, file))
             return Value(name, shape)
         scale = drawn_scale(self.rng, reach if low < 0 else reach / 2)
         zero = -128 if low >= 0 else int(self.rng.integers(-20, 20))
-        return self.fixed(name, shape, like.scale if like else scale, like.zero if like else zero)
-
-    def fixed(self, name: str, shape: Shape, scale: float, zero: int) -> Value:
-        self.specs.append(Spec(name, _file_shape(shape), "int8", scale, zero))
+        if like:
+            scale, zero = like.scale, like.zero
+        self.specs.append(Spec(name, file, "int8", scale, zero))
         return Value(name, shape, scale, zero)
+
+    def fixed(self, shape: Shape, scale: float, zero: int) -> Value:
+        return self.new(shape, like=Value("", (), scale, zero))
 
     def stored(self, value: Any, dtype: str, shape: Shape | None = None, **quant: Any) -> str:
         name = self.name("k")
@@ -76,6 +85,10 @@ class Tflite:
     def weights(self, x: Value, shape: Shape, axis: int) -> list[str]:
         """Weights with a scale for each index along the axis, and a bias."""
         count, fan_in = shape[axis], int(np.prod(shape)) // shape[axis]
+        if self.is_dynamic and self.rng.random() < 0.8:
+            scales = tuple(float(np.float32(drawn_scale(self.rng, 1.7 / np.sqrt(fan_in)))) for _ in range(count))
+            w = self.stored(self.rng.integers(-127, 128, shape), "int8", scale=scales, zero=0, axis=axis)
+            return [w, self.stored(self.rng.standard_normal(count) * 0.3, "float32")]
         if not self.is_quantised:
             w = self.stored(self.rng.standard_normal(shape) / np.sqrt(fan_in), "float32")
             return [w, self.stored(self.rng.standard_normal(count) * 0.3, "float32")]
@@ -107,6 +120,13 @@ class Tflite:
         given = self.weights(x, (out, *kernel, x.shape[2]), 0)
         return self.node("CONV_2D", [x.name, *given], y, options("Conv2D", **fields))
 
+    def deconv(self, x: Value, out: int, kernel: Shape, stride: int) -> Value:
+        size = tuple((n - 1) * stride + k for n, k in zip(x.shape[:2], kernel, strict=True))
+        given = self.weights(x, (out, *kernel, x.shape[2]), 0)
+        made = options("TransposeConv", padding=1, strideH=stride, strideW=stride)
+        to = self.stored((1, *size, out), "int32")
+        return self.node("TRANSPOSE_CONV", [to, given[0], x.name, given[1]], self.new((*size, out)), made)
+
     def pool(self, x: Value, kind: str, kernel: Shape, stride: Shape, same: bool) -> Value:
         size, _ = windowed(x.shape[:2], kernel, stride, same)
         made = options(
@@ -120,10 +140,14 @@ class Tflite:
         y = self.new((*size, x.shape[2]), like=x)
         return self.node("MAX_POOL_2D" if kind == "max" else "AVERAGE_POOL_2D", [x.name], y, made)
 
-    def mean(self, x: Value, everything: bool) -> Value:
-        axes = self.stored([0, 1, 2, 3] if everything else [1, 2], "int32")
-        y = self.new((), 1.0) if everything else self.new((1, 1, x.shape[2]), 1.5)
-        return self.node("MEAN", [x.name, axes], y, options("Reducer", keepDims=not everything))
+    def reduce(self, x: Value, kind: str, over: str) -> Value:
+        """Over the pixels, which keeps an image of one; over all, to a number; over the whole image, to a row."""
+        along = {"pixels": [1, 2], "image": [0, 1, 2], "all": [0, 1, 2, 3]}[over]
+        shape = {"pixels": (1, 1, x.shape[2]), "image": x.shape[2:], "all": ()}[over]
+        y = self.new(shape, 1.5, like=x if kind == "max" else None, batch=over != "image")
+        axes = self.stored(along, "int32")
+        made = options("Reducer", keepDims=over == "pixels")
+        return self.node({"mean": "MEAN", "max": "REDUCE_MAX"}[kind], [x.name, axes], y, made)
 
     def binary(self, kind: str, a: Value, b: Value, shape: Shape) -> Value:
         made = options(kind.capitalize(), fusedActivationFunction=int(self.rng.choice([0, 0, 1])))
@@ -131,21 +155,38 @@ class Tflite:
 
     def unary(self, kind: str, x: Value) -> Value:
         if self.is_quantised and kind in _FIXED:
-            y = self.fixed(self.name("t"), x.shape, *_FIXED[kind])
+            y = self.fixed(x.shape, *_FIXED[kind])
         else:
             y = self.new(x.shape, low=0.0 if kind.startswith("relu") else -1.0)
         made = {"leaky": options("LeakyRelu", alpha=0.1), "hardswish": options("HardSwish")}.get(kind)
         return self.node(_UNARY[kind], [x.name], y, made)
 
+    def prelu(self, x: Value) -> Value:
+        """The operator, or what exporters write for it: relu(x) + slope * -relu(-x), which LiteRT has no int8 for."""
+        slope = self.rng.uniform(0.05, 0.4, (1, 1, x.shape[2]))
+        if self.is_quantised:
+            scale = drawn_scale(self.rng, 0.5)
+            stored = self.stored(np.clip(np.rint(slope / scale), 0, 127), "int8", scale=scale, zero=0)
+            return self.node("PRELU", [x.name, stored], self.new(x.shape))
+        stored = self.stored(slope, "float32")
+        if self.rng.random() < 0.3:
+            return self.node("PRELU", [x.name, stored], self.new(x.shape))
+        negative = self.unary("neg", self.unary("relu", self.unary("neg", x)))
+        scaled = self.binary("mul", Value(stored, (1, 1, x.shape[2])), negative, x.shape)
+        return self.binary("add", self.unary("relu", x), scaled, x.shape)
+
     def concat(self, parts: Sequence[Value], axis: int) -> Value:
-        """Of what has one scale in common: the others are left out."""
-        alike = [part for part in parts if (part.scale, part.zero) == (parts[0].scale, parts[0].zero)]
+        """Of what has one scale in common: the others are brought to it."""
+        alike = [self._scaled_like(part, parts[0]).name for part in parts]
         shape = list(parts[0].shape)
-        shape[axis] = sum(part.shape[axis] for part in alike)
+        shape[axis] = sum(part.shape[axis] for part in parts)
         y = self.new(tuple(shape), like=parts[0])
-        return self.node(
-            "CONCATENATION", [part.name for part in alike], y, options("Concatenation", axis=axis + 1)
-        )
+        return self.node("CONCATENATION", alike, y, options("Concatenation", axis=axis + 1))
+
+    def _scaled_like(self, x: Value, other: Value) -> Value:
+        if (x.scale, x.zero) == (other.scale, other.zero):
+            return x
+        return self.node("QUANTIZE", [x.name], self.new(x.shape, like=other))
 
     def resize(self, x: Value, size: Shape, linear: bool) -> Value:
         y = self.new((*size, x.shape[2]), like=x)
@@ -172,7 +213,7 @@ class Tflite:
         return self.node("FULLY_CONNECTED", [x.name, *given], y, options("FullyConnected"))
 
     def softmax(self, x: Value) -> Value:
-        y = self.fixed(self.name("t"), x.shape, 1 / 256, -128) if self.is_quantised else self.new(x.shape)
+        y = self.fixed(x.shape, 1 / 256, -128)
         return self.node("SOFTMAX", [x.name], y, options("Softmax", beta=1.0))
 
     def alias(self, x: Value) -> Value:

@@ -6,7 +6,7 @@ libraries compiled together, or a virtual board) hands the outputs to `story`, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from edgewright.emit import TARGETS, Library, emit
 from edgewright.emit.judge import judge
+from edgewright.emit.verify import SWAYS
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.kernels.options import Options
 from edgewright.memory import Way, even_ends
@@ -21,14 +22,19 @@ from edgewright.memory import plan as make_plan
 from edgewright.memory.pulled import pullable
 from edgewright.network import Array, Network, random_inputs
 from edgewright.network.kernels import execute
+from edgewright.network.layerwise import sway
+from edgewright.network.operators import DynamicQuantize
 from edgewright.network.read import read_bytes
 from edgewright.network.reference import compare
 from edgewright.program import Plan, interpret
 from edgewright.program.check import faults
-from edgewright.tiling.wish import Wish, make
+from edgewright.tiling.wish import Method, Wish, make
 from random_models import KINDS, draw_model
 
-MODES = ("whole layers", "plain", "by rows", "least RAM", "tiles by hand", "pulled", "pulled, by rows")
+MODES = (
+    *("whole layers", "plain", "by rows", "least RAM", "least RAM, slower", "paper's tiles", "tiles by hand"),
+    *("pulled", "pulled, by rows", "pulled, least RAM"),
+)
 FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55", "cortex-m0plus", "rv32gc")
 BOARDS = ("cortex-m4", "rv32imc", "cortex-m55", "cortex-m0plus")
 ALIGNMENTS = (None, 1, 2, 4, 8, 16, 32, 64)
@@ -76,19 +82,18 @@ def prepared(trial: Trial, name: str) -> Prepared:
     ours = execute(network, inputs)
     troubles = [*_plan_troubles(plan), *_reference_troubles(data, network, inputs, ours)]
     if rng.random() < 0.2:
-        troubles += _differences("interpreter", network, interpret(plan, inputs), ours)
+        troubles += _differences("interpreter", network, inputs, interpret(plan, inputs), ours)
     return Prepared(trial, mode, plan, library, inputs, ours, tuple(troubles))
 
 
 def story(made: Prepared, outputs: Mapping[str, Array]) -> tuple[str, ...]:
     """What is wrong, in words: nothing where the emitted code gives what it should."""
-    return (*made.troubles, *_differences("emitted code", made.network, outputs, made.ours))
+    return (*made.troubles, *_differences("emitted code", made.network, made.inputs, outputs, made.ours))
 
 
 def _planned(network: Network, rng: np.random.Generator) -> tuple[str, Plan]:
     """A plan in some mode; pulled inputs and tiles only where they can be."""
-    mode = str(rng.choice(MODES))
-    chosen = ALIGNMENTS[int(rng.integers(len(ALIGNMENTS)))]
+    mode, chosen = drawn_choice(rng)
     common: dict[str, Any] = {"alignment": chosen, "explain": False}
     if mode.startswith("pulled") and not pullable(network):
         mode = "by rows"
@@ -99,6 +104,12 @@ def _planned(network: Network, rng: np.random.Generator) -> tuple[str, Plan]:
             return mode, make_plan(network, phases=True, **common)
         case "least RAM":
             return mode, make(network, Wish(minimise_ram=True, alignment=chosen))
+        case "least RAM, slower":
+            return mode, make(network, Wish(minimise_ram=True, max_slowdown=1.0, alignment=chosen))
+        case "paper's tiles":
+            return mode, make(network, Wish(method=Method.PAPER, alignment=chosen))
+        case "pulled, least RAM":
+            return mode, make(network, Wish(minimise_ram=True, pull_rows=True, alignment=chosen))
         case "pulled":
             return mode, make_plan(network, pull_rows=True, **common)
         case "pulled, by rows":
@@ -110,6 +121,11 @@ def _planned(network: Network, rng: np.random.Generator) -> tuple[str, Plan]:
                 except InputError:
                     continue
     return "whole layers", make_plan(network, **common)
+
+
+def drawn_choice(rng: np.random.Generator) -> tuple[str, int | None]:
+    """A mode and an alignment."""
+    return str(rng.choice(MODES)), ALIGNMENTS[int(rng.integers(len(ALIGNMENTS)))]
 
 
 def drawn_way(network: Network, rng: np.random.Generator) -> Way:
@@ -144,22 +160,32 @@ def _reference_troubles(data: bytes, network: Network, inputs: Mapping[str, Arra
     """Where the numpy kernels differ from the runtime that the file was made for."""
     truth = judge(data, network, Options())
     expected = truth.run(inputs)
-    by_layers: Callable[..., Any] | None = getattr(truth, "by_layers", None)
     verdict = compare(network, ours, expected)
-    if verdict.passes:
-        return []
-    if by_layers is not None and by_layers(inputs, expected).passes:
+    if verdict.passes or (truth.by_layers and truth.by_layers(inputs, expected).passes):
         return []
     return [f"reference: {verdict}"]
 
 
-def _differences(who: str, network: Network, actual: Mapping[str, Array], ours: Mapping[str, Array]) -> list[str]:
-    """Integers bit for bit, floats within the tolerance."""
-    for name in network.outputs:
-        if not network.tensors[name].dtype.is_float and not np.array_equal(actual[name], ours[name]):
-            return [f"{who}: '{name}' differs in {np.count_nonzero(actual[name] != ours[name])} elements"]
+def _differences(
+    who: str, network: Network, inputs: Mapping[str, Array], actual: Mapping[str, Array], ours: Mapping[str, Array]
+) -> list[str]:
+    """Integers bit for bit, floats within the tolerance.
+
+    More is allowed only where real numbers are stored as they come: then noise in their last bits may make a step.
+    """
     verdict = compare(network, actual, ours)
-    return [] if verdict.passes else [f"{who}: {verdict}"]
+    differing = {
+        name: int(np.count_nonzero(actual[name] != ours[name]))
+        for name in network.outputs
+        if not network.tensors[name].dtype.is_float
+    }
+    if verdict.passes and not any(differing.values()):
+        return []
+    is_dynamic = any(isinstance(layer.op, DynamicQuantize) for layer in network.layers)
+    if is_dynamic and verdict.largest <= SWAYS * sway(network, inputs):
+        return []
+    found = ", ".join(f"'{name}' differs in {count} elements" for name, count in differing.items() if count)
+    return [f"{who}: {found or verdict}"]
 
 
 def refused(trial: Trial, error: Exception) -> str:

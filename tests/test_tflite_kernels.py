@@ -52,6 +52,20 @@ def test_as_litert_computes_it(name: str, dtype: str, seed: int) -> None:
             np.testing.assert_array_equal(found[output], wanted)
 
 
+@pytest.mark.parametrize("fields", [{}, {"halfPixelCenters": True}, {"alignCorners": True}])
+@pytest.mark.parametrize("dtype", [FLOAT, INT8])
+def test_nearest_pixels_are_those_of_litert(dtype: str, fields: dict[str, bool]) -> None:
+    """Places that lie on the border of two pixels but for their last bit, such as 4 * 28 / 16: which one is shown?"""
+    quant = {} if dtype == FLOAT else {"scale": 0.1}
+    for extent, size in [(28, 16), (7, 4), (9, 27), (11, 22), (30, 17), (5, 33), (19, 13), (1, 4)]:
+        specs = [Spec("x", (1, 1, extent, 1), dtype, **quant), constant("size", [2, size])]
+        specs.append(Spec("y", (1, 2, size, 1), dtype, **quant))
+        node = Node("RESIZE_NEAREST_NEIGHBOR", ("x", "size"), ("y",), options("ResizeNearestNeighbor", **fields))
+        content = model(specs, [node], ["x"], ["y"])
+        x = np.arange(extent).astype(dtype).reshape(1, 1, extent, 1)
+        np.testing.assert_array_equal(execute(read_tflite(content), {"x": x})["y"], run_litert(content, [x])[0])
+
+
 # One number of a result, as LiteRT gives it on x86-64 and on aarch64 (Neoverse-N1).
 PLATFORMS = [
     ("exp", INT16, 2, (0, 5, 15, 0), 7994, 7993),

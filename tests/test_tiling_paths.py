@@ -283,6 +283,17 @@ def test_paths_stop_at_what_cannot_be_split():
     assert candidates(network, "x") == candidates(network, "end") == []  # they belong to the application
 
 
+def test_a_number_is_not_split():
+    """An image less its own mean, which has no channels."""
+    b = Builder("centred")
+    x = b.layer(Conv2d(), [b.input("x", IMAGE), _weights(b, 8, 1, 1, 4)], "wide")
+    mean = b.layer(Reduce((0, 1, 2, 3), keep=False, kind=ReduceKind.MEAN), [x], "mean")
+    less = b.layer(Binary(BinaryKind.SUB), [x, mean], "less")
+    network = b.build([b.layer(Conv2d(), [less, _weights(b, 2, 1, 1, 8)], "thin")])
+    assert candidates(network, "mean") == []
+    check_explored(network, explore(network))
+
+
 def test_nothing_is_split_for_an_end_as_large_as_the_buffer():
     b = Builder("same")
     x = b.input("x", IMAGE)

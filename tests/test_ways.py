@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from edgewright import plan, read_model, samples
 from edgewright.errors import InputError
 from edgewright.memory import Techniques, Way, even_ends
-from edgewright.network import Network
+from edgewright.network import Builder, Network
+from edgewright.network.operators import Clamp, Reduce, ReduceKind
 from edgewright.program import Plan, Tiles, plan_from_dict, plan_to_dict
 from emitting import check_emitted
 from interpreting import check_interpreted
@@ -85,3 +87,13 @@ def test_a_fan_in_behind_a_reshape():
     assert made.macs == made.macs_plain
     check_interpreted(network, made)
     check_emitted(network, "host", made, seeds=1)
+
+
+def test_what_sums_rows_and_channels_of_others_is_not_cut_along_them():
+    """A mean over a whole image, row by row and in shares of channels that no layer of the stretch makes."""
+    b = Builder("mean")
+    x = b.layer(Clamp(0.0), [b.input("x", (1, 4, 4, 6))], "relu")
+    network = b.build([b.layer(Reduce((0, 1, 2, 3), keep=False, kind=ReduceKind.MEAN), [x], "mean")])
+    with pytest.raises(InputError, match="'mean' sums up rows and channels"):
+        plan(network, ways=[Way(("mean",), ((-1, (3, 6)),), by_rows=True)])
+    check_interpreted(network, plan(network, ways=[Way(("relu", "mean"), ((-1, (3, 6)),), by_rows=True)]))

@@ -271,6 +271,8 @@ def test_lrn_across_an_even_number_is_refused() -> None:
 @given(networks(kinds=("float",), most=5))
 @quick
 def test_read_back_it_is_the_same(network: Network) -> None:
+    """But for layers that find scales as they run: they become operators on truth values, which are written only."""
+    assume(not any(isinstance(layer.op, DynamicQuantize) for layer in network.layers))
     again = read_bytes(to_onnx(network).SerializeToString(), network.name)
     inputs = random_inputs(network)
     outputs = results(again, inputs)

@@ -10,7 +10,7 @@ from ..errors import InputError
 from ..network import Network
 from ..program import ROWS, Step, Tiles, Tiling
 from .stretch import accumulates, streamable
-from .ways import CHANNELS, COLUMNS, Way, body_of, sinks
+from .ways import CHANNELS, COLUMNS, Way, body_of, sinks, summing_layers
 
 AXES = {ROWS: "rows", COLUMNS: "columns", CHANNELS: "channels"}
 
@@ -99,6 +99,12 @@ def check_rows(network: Network, way: Way, free: Collection[str]) -> None:
 
 
 def _check_tiles(network: Network, way: Way, free: Collection[str]) -> None:
+    summing = summing_layers(network, way, free)
+    for name in way.layers if way.by_rows else ():
+        if name not in summing and not streamable(network, network.by_name[name], free):
+            raise InputError(
+                f"layer '{name}' sums up rows and channels: along channels it can be cut with the layers that make them"
+            )
     item: object = body_of(network, way, free)[0]
     while isinstance(item, Tiles):
         _check_axis(network, way, item)

@@ -48,17 +48,21 @@ def even_ends(size: int, parts: int, unit: int = 1) -> tuple[int, ...]:
 def body_of(network: Network, way: Way, free: Collection[str]) -> tuple[Stream | Tiles | Step, ...]:
     """The way as items of a program; layers must be listed so that producers come first."""
     last = sinks(network, way.layers, free)
-    axes = {axis for axis, _ in way.tiles}
-    read = read_inside(network, way.layers, free)
-    summing = {
-        name for name in last if name not in read and sums_up(network, network.by_name[name], way, axes, free)
-    }
+    summing = summing_layers(network, way, free)
     steps = [_first(network, way, name, name in summing) for name in way.layers]
     body: tuple[Stream | Tiles | Step, ...]
     body = (Stream(_units(network, way, steps, last), last),) if way.by_rows else tuple(steps)
     for axis, ends in reversed(way.tiles):
         body = (Tiles(axis, ends, body, last),)
     return body
+
+
+def summing_layers(network: Network, way: Way, free: Collection[str]) -> set[str]:
+    """The layers that take in what they read share by share; the others compute parts of their output."""
+    read = read_inside(network, way.layers, free)
+    axes = {axis for axis, _ in way.tiles}
+    last = sinks(network, way.layers, free)
+    return {name for name in last if name not in read and sums_up(network, network.by_name[name], way, axes, free)}
 
 
 def sums_up(network: Network, layer: Layer, way: Way, axes: Collection[int], free: Collection[str]) -> bool:

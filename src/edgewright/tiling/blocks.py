@@ -135,7 +135,8 @@ def _moves(network: Network, layer: Layer, source: str, axis: int, parts: int) -
 def channel_runs(network: Network, layer: Layer, source: str) -> tuple[int, int] | None:
     """(n, m): each n channels of the output are computed from their own m of the input; None where they mix."""
     shapes, out = network.shapes(layer), network.tensors[layer.output].shape
-    return _runs(layer.op, shapes, layer.inputs.index(source), out) if out else None
+    which = layer.inputs.index(source)
+    return _runs(layer.op, shapes, which, out) if out and shapes[which] else None  # a number has no channels
 
 
 @lru_cache(maxsize=4096)

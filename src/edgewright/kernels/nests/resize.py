@@ -10,7 +10,7 @@ import numpy as np
 
 from ...network import Arithmetic, Array, DType, Region, Tensor
 from ...network.kernels import Operand
-from ...network.kernels.resize import nearest
+from ...network.kernels.resize import nearest, pixels_per_step
 from ...network.operators import Coordinates, Resize, ResizeMode
 from ..call import Call as Site
 from ..printing.constants import number
@@ -94,8 +94,12 @@ def _blend(x: Stream, batch: Expr, channel: Expr) -> str:
 
 
 def _around(site: Site, op: Resize, axis: int, index: Expr) -> str:
-    """The neighbours of an output index, computed in float as onnxruntime does."""
+    """The neighbours of an output index, computed in float as the runtime does."""
     extent, size = site.shapes[0][1 + axis], op.size[axis]
+    if op.by_product:
+        step, is_half = number(pixels_per_step(op, axis, extent)), op.coordinates is Coordinates.HALF_PIXEL
+        place = f"((float){index} + 0.5f) * {step} - 0.5f" if is_half else f"(float){index} * {step}"
+        return f"ew_around({place}, {extent - 1})"
     ratio = number(np.float32(op.scale[axis] if op.scale else size / extent))
     match op.coordinates:
         case Coordinates.ASYMMETRIC:

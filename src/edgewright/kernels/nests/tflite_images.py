@@ -6,7 +6,8 @@ import numpy as np
 
 from ...network import Array, DType, Region
 from ...network.kernels import Operand
-from ...network.kernels.tflite_images import fixed_places, float_places, nearest_places, rescaled
+from ...network.kernels.resize import nearest_places
+from ...network.kernels.tflite_images import fixed_places, float_places, rescaled
 from ...network.operators import Concat, Resize, ResizeMode
 from ..call import Call as Site
 from ..printing.nest import loops

@@ -1,4 +1,4 @@
-"""Resize: nearest and linear, with the coordinates and roundings that ONNX defines."""
+"""Resize: nearest and linear, with the coordinates and roundings that ONNX defines, and places in TFLite's order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def resize(op: Resize, out: Region, operands: Sequence[Operand], result: Tensor)
 
 
 def nearest(op: Resize, out: Region, x: Operand) -> Array:
-    rows, cols = (_rounded(op, places(op, axis, out, x)) for axis in range(2))
+    if op.by_product:
+        rows, cols = (nearest_places(op, axis, out, x.shape[1 + axis]) for axis in range(2))
+    else:
+        rows, cols = (_rounded(op, places(op, axis, out, x)) for axis in range(2))
     rows, cols = (_local(index, axis, x) for axis, index in enumerate((rows, cols)))
     return x.data[:, rows[:, None], cols[None, :], :]
 
@@ -58,9 +61,12 @@ def _neighbours(op: Resize, axis: int, out: Region, x: Operand) -> tuple[tuple[A
 
 
 def places(op: Resize, axis: int, out: Region, x: Operand) -> Array:
-    """Where the output indices lie in the input, in float32, in the order in which onnxruntime computes it."""
+    """Where the output indices lie in the input, in float32, in the order in which the runtime computes it."""
     index = np.arange(*out.bounds[1 + axis], dtype=np.float32)
     extent, size = x.shape[1 + axis], op.size[axis]
+    if op.by_product:
+        half = np.float32(0.5 if op.coordinates is Coordinates.HALF_PIXEL else 0)
+        return (index + half) * pixels_per_step(op, axis, extent) - half
     ratio = np.float32(op.scale[axis] if op.scale else size / extent)
     match op.coordinates:
         case Coordinates.ASYMMETRIC:
@@ -71,6 +77,24 @@ def places(op: Resize, axis: int, out: Region, x: Operand) -> Array:
             return index * 0
         case _:
             return (index + np.float32(0.5)) / ratio - np.float32(0.5)
+
+
+def pixels_per_step(op: Resize, axis: int, extent: int) -> np.float32:
+    """How far apart in the input two neighbours of the output lie, as LiteRT computes it."""
+    size = op.size[axis]
+    if op.coordinates is Coordinates.ALIGN_CORNERS and size > 1:
+        return np.float32(extent - 1) / np.float32(size - 1)
+    return np.float32(extent) / np.float32(size)
+
+
+def nearest_places(op: Resize, axis: int, out: Region, extent: int) -> Array:
+    """For each output row or column, which of the image's LiteRT shows."""
+    index = np.arange(*out.bounds[1 + axis], dtype=np.float32)
+    if op.coordinates is Coordinates.HALF_PIXEL:
+        index = index + np.float32(0.5)
+    place = (index * pixels_per_step(op, axis, extent)).astype(np.float64)
+    is_aligned = op.coordinates is Coordinates.ALIGN_CORNERS
+    return np.clip(np.floor(place + 0.5 if is_aligned else place), 0, extent - 1).astype(np.intp)
 
 
 def _rounded(op: Resize, place: Array) -> Array:

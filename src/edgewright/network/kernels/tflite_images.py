@@ -13,6 +13,7 @@ from .contraction import multiply_add
 from .operand import Operand
 from .pool import max_windows, sum_windows
 from .rearrange import padded
+from .resize import nearest_places, pixels_per_step
 from .summing import Summing
 from .tflite_fixed import rounded
 from .tflite_scales import activation_range, scale, stored_number, zero
@@ -68,24 +69,6 @@ def resize(op: Resize, out: Region, operands: Sequence[Operand], result: Tensor)
     return _bilinear_fixed(op, out, x)
 
 
-def _float_scale(op: Resize, axis: int, extent: int) -> np.float32:
-    size = op.size[axis]
-    if op.coordinates is Coordinates.ALIGN_CORNERS and size > 1:
-        return np.float32(extent - 1) / np.float32(size - 1)
-    return np.float32(extent) / np.float32(size)
-
-
-def nearest_places(op: Resize, axis: int, out: Region, extent: int) -> Array:
-    """For each output row or column, which of the image's it shows."""
-    index = np.arange(*out.bounds[1 + axis]).astype(np.float32)
-    if op.coordinates is Coordinates.HALF_PIXEL:
-        index = index + np.float32(0.5)
-    place = index * _float_scale(op, axis, extent)
-    is_aligned = op.coordinates is Coordinates.ALIGN_CORNERS
-    chosen = rounded(place.astype(np.float64)) if is_aligned else np.floor(place)
-    return np.clip(chosen, 0, extent - 1).astype(np.intp)
-
-
 def _bilinear_float(op: Resize, out: Region, x: Operand) -> Array:
     """float32, term by term in the order of the reference kernel; half is added and the rest cut off."""
     (y0, y1, dy), (x0, x1, dx) = (float_places(op, axis, out, x.shape[1 + axis]) for axis in range(2))
@@ -105,7 +88,7 @@ def _bilinear_float(op: Resize, out: Region, x: Operand) -> Array:
 def float_places(op: Resize, axis: int, out: Region, extent: int) -> tuple[Array, Array, Array]:
     """For output rows or columns: the two that they lie between, and how far from the first, in float32."""
     index = np.arange(*out.bounds[1 + axis]).astype(np.float32)
-    ratio, half = _float_scale(op, axis, extent), np.float32(0.5)
+    ratio, half = pixels_per_step(op, axis, extent), np.float32(0.5)
     is_half = op.coordinates is Coordinates.HALF_PIXEL
     place = multiply_add(index + half, ratio, -half) if is_half else index * ratio
     low = np.maximum(np.floor(place), 0)

@@ -13,6 +13,8 @@ from .draft import Draft
 
 LINEAR = (Conv2d, ConvTranspose2d, Dense)
 
+MOST_CHANNELS = 1 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class Affine:
@@ -76,8 +78,13 @@ def _affine(draft: Draft, layer: Layer) -> Affine | None:
 
 
 def _per_channel(draft: Draft, name: str, output: str) -> Array | None:
-    """The constant as one value per channel; None when it is computed, or differs from place to place."""
+    """The constant as one value per channel; None when it is computed, or differs from place to place.
+
+    More channels than any layer has are those of a broken file.
+    """
     shape = draft.tensors[output].shape
+    if shape and shape[-1] > MOST_CHANNELS:
+        return None
     if name not in draft.constants or draft.tensors[name].dtype != draft.tensors[output].dtype:
         return None
     value = draft.constants[name]

@@ -240,7 +240,7 @@ def resize(layer: LayerReading, mode: ResizeMode) -> None:
         coordinates, rounding = Coordinates.ALIGN_CORNERS, Rounding.HALF_UP
     elif options.HalfPixelCenters():
         coordinates, rounding = Coordinates.HALF_PIXEL, Rounding.HALF_UP
-    op = Resize((size[0], size[1]), mode, coordinates, rounding)
+    op = Resize((size[0], size[1]), mode, coordinates, rounding, by_product=True)
     if not is_nearest and layer.tensor().dtype in (DType.INT8, DType.INT16):
         op = replace(op, slack=op.slack + _drift(op, layer.shape()))
     layer.move(op)
