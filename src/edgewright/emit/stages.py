@@ -18,7 +18,8 @@ from ..kernels.site import ChannelRange, LayerFacts
 from ..network import Interval, Layer
 from ..program import Plan, Stage, sums_bytes
 from ..program.index import AffineExpr, Bounds, IndexExpr, TableExpr, scaled, variables
-from ..program.lower import CallKind, For, KernelCall, Node, OnDemand, lower, settled, standings
+from ..program.lower import For, KernelCall, Node, OnDemand, lower, settled, standings
+from ..program.selection import CallKind
 from .pulling import Pulling
 from .storage import Storage
 from .streaming import write_on_demand

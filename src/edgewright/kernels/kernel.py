@@ -7,27 +7,12 @@ from dataclasses import dataclass
 
 from ..network.operators import Op
 from ..platform.target import Family
-from ..program.lower import CallKind
+from ..program.selection import CallKind, Offer
 from .call import Call
 from .printing.source import Source
 from .site import Site
 
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """One way in which a kernel computes the calls of a site: plain data, part of the plan."""
-
-    scratch: int = 0  # bytes, anywhere
-    variant: tuple[
-        tuple[str, int], ...
-    ] = ()  # what else the kernel has to be told: pixels at once, rows of a block
-
-    @staticmethod
-    def of(scratch: int = 0, **variant: int) -> Offer:
-        return Offer(scratch, tuple(variant.items()))
-
-    def __getitem__(self, name: str) -> int:
-        return dict(self.variant)[name]
+__all__ = ["EVERY", "SMALL", "CallKind", "Kernel", "Offer"]
 
 
 EVERY = frozenset(Family)

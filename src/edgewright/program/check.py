@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from ..errors import InputError
 from .fault import FaultKind, PlanFault
 from .form import flaws
+from .lower import calls, lower
 from .ownership import misuses
 from .plan import Plan
 
@@ -28,6 +29,9 @@ def faults(plan: Plan) -> Iterator[PlanFault]:
     for broken in _broken_promises(plan):
         found = True
         yield PlanFault(FaultKind.PROMISE, broken)
+    for flaw in _flaws_of_selections(plan) if not found else ():
+        found = True
+        yield PlanFault(FaultKind.FORM, flaw)
     if not found:
         yield from misuses(plan)
 
@@ -42,6 +46,27 @@ def checked(plan: Plan) -> Plan:
 def damage(what: str) -> str:
     """The sentence for a plan that is not as it was made."""
     return f"the plan is damaged: {what}; make it anew"
+
+
+def _flaws_of_selections(plan: Plan) -> Iterator[str]:
+    """Kernels that are not those of the plan's calls, or scratch that is not theirs."""
+    if not plan.selections:
+        return
+    if len(plan.selections) != len(plan.program.stages):
+        yield f"kernels are selected for {len(plan.selections)} stages, and there are {len(plan.program.stages)}"
+        return
+    buffers = {buffer.name: buffer for buffer in plan.buffers}
+    for index, (stage, chosen) in enumerate(zip(plan.program.stages, plan.selections, strict=True)):
+        wanted = [(call.layer, call.kind) for call, _ in calls(lower(plan, stage))]
+        if wanted != [(selection.layer, selection.kind) for selection in chosen]:
+            yield f"the kernels of stage '{stage.name}' are not those of its calls"
+        for selection in chosen:
+            home = buffers.get(selection.scratch) if selection.scratch is not None else None
+            is_there = home is not None and home.first <= index <= home.last
+            if selection.scratch is not None and (
+                not is_there or home is None or home.size < selection.offer.scratch
+            ):
+                yield f"the scratch of layer '{selection.layer}' is no buffer of its size and stage"
 
 
 def _broken_promises(plan: Plan) -> Iterator[str]:

@@ -16,6 +16,7 @@ from ..network import Network, Region, Tensor
 from ..network.operators import Operator
 from .check import checked, damage
 from .plan import FORMAT, Plan
+from .selection import Selection
 from .steps import Item, Loop, Step, Stream, Tiles
 
 
@@ -60,6 +61,8 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
             }
             for name, v in plan.views.items()
         },
+        "target": plan.target,
+        "selections": [[_selection_to_dict(selection) for selection in stage] for stage in plan.selections],
         "stages": [{"name": s.name, "body": _body_to_list(s.body)} for s in plan.program.stages],
         "network": network_to_dict(plan.network),
     }
@@ -147,6 +150,18 @@ def _tensor_to_dict(tensor: Tensor) -> dict[str, Any]:
         quant = tensor.quant
         data["quant"] = {"scale": list(quant.scale), "zero": list(quant.zero), "axis": quant.axis}
     return data
+
+
+def _selection_to_dict(selection: Selection) -> dict[str, Any]:
+    scratch = {"scratch": selection.scratch} if selection.scratch else {}
+    return {
+        "layer": selection.layer,
+        "kind": selection.kind.value,
+        "kernel": selection.kernel,
+        "bytes": selection.offer.scratch,
+        "variant": dict(selection.offer.variant),
+        **scratch,
+    }
 
 
 def _body_to_list(body: Sequence[Item]) -> list[dict[str, Any]]:

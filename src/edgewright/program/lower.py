@@ -8,26 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from itertools import product
 
 from ..network import Interval, Network, Region
 from .index import AffineExpr, Bounds, IndexExpr, fit, value, variable, variables
 from .plan import Plan
+from .selection import CallKind
 from .shares import summed_axes
 from .steps import Item, Loop, Stage, Step, Stream, Sweep, Tiles
 from .stream import Flow
 from .tiling import Tiling
 
 ROW, BELOW = "row", "below"  # the rows that a chain computes in its turn; of one row just the first is named
-
-
-class CallKind(Enum):
-    """What a call does with its region."""
-
-    COMPUTE = "compute"
-    ADD = "add"  # a partial sum to the running sums of the output
-    FINISH = "finish"  # complete sums become the output
 
 
 @dataclass(frozen=True)
@@ -240,6 +232,22 @@ def standings(bounds: Bounds, counts: Mapping[str, int]) -> Iterator[Mapping[str
     names = sorted({name for pair in bounds for end in pair for name in variables(end)} & counts.keys())
     for indices in product(*(range(counts[name]) for name in names)):
         yield dict(zip(names, indices, strict=True))
+
+
+def calls(
+    nodes: Sequence[Node], loops: Mapping[str, int] | None = None
+) -> Iterator[tuple[KernelCall, Mapping[str, int]]]:
+    """The calls of a tree in the order in which they are written, each with how often the loops around it run."""
+    around = loops or {}
+    for node in nodes:
+        match node:
+            case For(name, count, body):
+                yield from calls(body, {**around, name: count})
+            case OnDemand(_, chains):
+                for chain in chains:
+                    yield from calls(chain.body, around)
+            case KernelCall():
+                yield node, around
 
 
 def unrolled(nodes: Sequence[Node], at: Mapping[str, int] | None = None) -> Iterator[Step]:

@@ -21,7 +21,7 @@ from ..network.operators.shares import share_axes
 from . import hazards
 from .fault import FaultKind, PlanFault
 from .places import Piece, Places
-from .plan import Plan, scratch_name
+from .plan import Buffer, Plan, scratch_name
 from .shares import SUM_BYTES, sums_name
 from .steps import Stage, Step, Sweep
 
@@ -138,11 +138,16 @@ class _Run:
         """Scratch may hold anything before a step and after it."""
         if step.sweep is Sweep.CHANNELS:
             buffer = self.places.buffers[scratch_name(step.layer)]
-            self._use(buffer.name)
-            grid = self.marks.grid
-            self.memories[buffer.memory][buffer.offset // grid : -(-buffer.end // grid)] = self.marks.of(
-                buffer.name
-            )
+            self._scribble(buffer, buffer.size)
+        for selection in self.plan.selections[self.stage] if self.plan.selections else ():
+            if selection.layer == step.layer and selection.scratch is not None:
+                self._scribble(self.places.buffers[selection.scratch], selection.offer.scratch)
+
+    def _scribble(self, buffer: Buffer, size: int) -> None:
+        self._use(buffer.name)
+        grid = self.marks.grid
+        cells = slice(buffer.offset // grid, -(-(buffer.offset + size) // grid))
+        self.memories[buffer.memory][cells] = self.marks.of(buffer.name)
 
     def _write(self, name: str, region: Region) -> None:
         self._use(self.plan.views[name].buffer)

@@ -9,8 +9,9 @@ from functools import cached_property
 from .. import words
 from ..network import Network
 from .program import Program
+from .selection import Selection
 
-FORMAT = 2  # of the JSON file; raised whenever a reader of the old format would misread the new one
+FORMAT = 3  # of the JSON file; raised whenever a reader of the old format would misread the new one
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,10 @@ class Plan:
     plain: bool = False
     resident_bytes: int | None = None  # RAM with pulled inputs held in memory instead, where that is less
     searched: int = 0  # ways to run parts of the network that were priced, of which this plan takes the best
+    target: str | None = None  # that kernels were selected for
+    selections: tuple[
+        tuple[Selection, ...], ...
+    ] = ()  # of each stage, call by call; none before they are selected
 
     @property
     def network(self) -> Network:

@@ -31,6 +31,7 @@ from ..words import printable
 from .check import damage
 from .plan import Buffer, Plan, Saving, View
 from .program import Program
+from .selection import CallKind, Offer, Selection
 from .steps import Item, Loop, Stage, Step, Stream, Sweep, Tiles, Unit
 from .weightless import absent
 
@@ -257,6 +258,20 @@ class _View(_Entry):
         return View(self.buffer, self.offset, self.strides, self.window, self.tiled)
 
 
+class _Selection(_Entry):
+    layer: str
+    kind: CallKind
+    kernel: str
+    bytes: Count
+    variant: dict[str, Number]
+    scratch: str | None = None
+
+    def made(self) -> Selection:
+        return Selection(
+            self.layer, self.kind, self.kernel, Offer(self.bytes, tuple(self.variant.items())), self.scratch
+        )
+
+
 class _Saving(_Entry):
     technique: str
     peak_bytes: Count
@@ -295,6 +310,8 @@ class PlanFile(_Entry):
     free: tuple[str, ...]
     buffers: tuple[_Buffer, ...]
     views: dict[str, _View]
+    target: str | None = None
+    selections: tuple[tuple[_Selection, ...], ...] = ()
     stages: tuple[_Stage, ...]
     network: _Network
 
@@ -316,6 +333,8 @@ class PlanFile(_Entry):
             plain=self.plain,
             searched=self.searched,
             resident_bytes=self.resident_bytes,
+            target=self.target,
+            selections=tuple(tuple(each.made() for each in stage) for stage in self.selections),
         )
 
 

@@ -11,10 +11,9 @@ from ...network import Array, Interval
 from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Family
-from ...program.lower import CallKind
 from ...program.shares import SUM_BYTES
 from ..call import Call
-from ..kernel import Kernel, Offer
+from ..kernel import CallKind, Kernel, Offer
 from ..placement import dense_strides
 from ..printing.images import image, part_pointer
 from ..printing.nest import loops

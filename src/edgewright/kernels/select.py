@@ -1,0 +1,70 @@
+"""Kernels chosen: for every call of a plan the first offer whose scratch lies free while the call runs.
+
+Scratch joins the plan after the layout, from what is free: it never raises the peak. Some kernels pay only where
+their code is there anyway, so that a second pass knows what the first has chosen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..errors import Unsupported
+from ..program import Buffer, Plan
+from ..program.lower import calls, lower
+from ..program.plan import room_name
+from ..program.selection import CallKind, Selection
+from .catalogue import kernels_for
+from .kernel import Kernel, Offer
+from .site import Site
+from .sites import NetworkFacts, Sites
+
+
+def select(plan: Plan, facts: NetworkFacts) -> Plan:
+    """The plan with a kernel for every call, and memory for its scratch."""
+    sites, also = Sites(plan, facts), frozenset[str]()
+    for _ in range(2):
+        chosen = [_stage(sites, index, also) for index in range(len(plan.program.stages))]
+        also = frozenset(selection.kernel for stage in chosen for selection in stage.selections)
+    rooms = {room_name(stage.name) for stage in plan.program.stages}
+    kept = [buffer for buffer in plan.buffers if buffer.name not in rooms]
+    scratch = [stage.scratch for stage in chosen if stage.scratch is not None]
+    found = replace(
+        plan,
+        buffers=(*kept, *scratch),
+        selections=tuple(stage.selections for stage in chosen),
+        target=facts.target.name,
+    )
+    return replace(found, peak_bytes=sum(found.arenas.values()))
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The kernels of a stage, and the memory that is scratch for all of them, one after the other."""
+
+    selections: tuple[Selection, ...]
+    scratch: Buffer | None
+
+
+def _stage(sites: Sites, index: int, also: frozenset[str]) -> _Chosen:
+    plan, stage = sites.plan, sites.plan.program.stages[index]
+    memory, offset, room = plan.hole(index)
+    name, most, chosen = f"scratch of {stage.name}", 0, []
+    for call, loops in calls(lower(plan, stage)):
+        kernel, offer = _first(sites.site(call, loops, also), call.kind, room)
+        in_arena = 0 < offer.scratch <= room
+        most = max(most, offer.scratch if in_arena else 0)
+        chosen.append(Selection(call.layer, call.kind, kernel.name, offer, name if in_arena else None))
+    scratch = Buffer(name, most, offset, index, index, memory) if most else None
+    return _Chosen(tuple(chosen), scratch)
+
+
+def _first(site: Site, kind: CallKind, room: int) -> tuple[Kernel, Offer]:
+    """The fastest that has room for its scratch: in the arena, or on the stack."""
+    for kernel in kernels_for(type(site.op), kind):
+        for offer in kernel.offered(site):
+            if offer.scratch <= max(room, kernel.stack):
+                return kernel, offer
+    kinds = ", ".join(place.tensor.dtype.value for place in site.inputs)
+    raise Unsupported(
+        f"layer '{site.layer.name}': no C for {type(site.op).__name__} of {kinds} -> {site.result.dtype.value}"
+    )

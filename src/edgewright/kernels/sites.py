@@ -1,0 +1,111 @@
+"""The sites of a plan: each call of a lowered stage as kernels are asked about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ..network import Interval, Network
+from ..platform.target import Target
+from ..program import Buffer, Plan
+from ..program.index import AffineExpr, Bounds, IndexExpr, variables
+from ..program.lower import KernelCall, settled, standings
+from ..program.plan import scratch_name
+from .options import Options
+from .placement import Placement, dense_strides
+from .site import ChannelRange, LayerFacts, Site
+
+Loops = Mapping[str, int]  # how often the loops around a call run, by their variables
+
+
+@dataclass(frozen=True)
+class NetworkFacts:
+    """A network on a target; what is found out about a layer is found out once."""
+
+    network: Network
+    target: Target
+    options: Options = field(default_factory=Options)
+
+    @cached_property
+    def _layers(self) -> dict[str, LayerFacts]:
+        return {}
+
+    def of(self, layer: str) -> LayerFacts:
+        if layer not in self._layers:
+            self._layers[layer] = LayerFacts(self.network, self.network.by_name[layer], self.target, self.options)
+        return self._layers[layer]
+
+
+@dataclass(frozen=True)
+class Sites:
+    """The sites of a plan on a target."""
+
+    plan: Plan
+    facts: NetworkFacts
+
+    @cached_property
+    def buffers(self) -> Mapping[str, Buffer]:
+        return {buffer.name: buffer for buffer in self.plan.buffers}
+
+    def placement(self, name: str) -> Placement:
+        """Where a tensor lies."""
+        network = self.facts.network
+        tensor = network.tensors[name]
+        if name in network.constants:
+            return Placement(tensor, dense_strides(tensor))
+        view = self.plan.views[name]
+        buffer = self.buffers[view.buffer]
+        start = buffer.offset + view.offset
+        size = list(tensor.shape)
+        if view.window:
+            size[view.window[0]] = min(size[view.window[0]], view.window[1])
+        reach = sum((n - 1) * s for n, s in zip(size, view.strides, strict=True)) + tensor.dtype.bytes
+        reach = min(reach, buffer.size - view.offset)  # of a tiled tensor no more is there
+        strides = tuple(s // tensor.dtype.bytes for s in view.strides)
+        return Placement(tensor, strides, view.window, buffer.memory, start, start + reach)
+
+    def site(self, call: KernelCall, loops: Loops, also: frozenset[str] = frozenset()) -> Site:
+        """The call, wherever the loops around it stand."""
+        layer = self.facts.network.by_name[call.layer]
+        plane = self.buffers.get(scratch_name(call.layer))
+        return Site(
+            facts=self.facts.of(call.layer),
+            most=call.most,
+            bounds=tuple(map(_known, call.region)),
+            ranges=channel_ranges(call, loops)[0],
+            sweep=call.sweep,
+            inputs=tuple(map(self.placement, layer.inputs)),
+            output=self.placement(layer.output),
+            plane=plane.size if plane else 0,
+            also=also,
+            dynamic=None,
+        )
+
+
+def _known(bounds: tuple[IndexExpr, IndexExpr]) -> Interval | None:
+    low, high = bounds
+    return (low, high) if isinstance(low, int) and isinstance(high, int) else None
+
+
+def channel_ranges(call: KernelCall, loops: Loops) -> tuple[tuple[ChannelRange, ...], IndexExpr]:
+    """All ranges of channels that a call computes as loops go round, and which of them is at hand.
+
+    None where that is not known before.
+    """
+    if not call.region:
+        return (), 0
+    ends: Bounds = (call.region[-1], *(call.partial[-1:] if call.partial else ()))
+    names = sorted({name for pair in ends for end in pair for name in variables(end)})
+    if any(name not in loops for name in names):
+        return (), 0
+    found = [settled(ends, at).bounds for at in standings(ends, loops)]
+    full = [bounds for bounds in found if all(low < high for low, high in bounds)]
+    ranges = tuple(ChannelRange(*(bounds if bounds in full else full[0])) for bounds in found)
+    if len(set(ranges)) == 1:
+        return ranges[:1], 0
+    terms, step = [], 1
+    for name in reversed(names):
+        terms.append((name, step))
+        step *= loops[name]
+    return ranges, AffineExpr(0, tuple(reversed(terms)))

@@ -1,0 +1,47 @@
+"""Which kernel computes each call of a plan, and with what scratch: decided once, before any code is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class CallKind(Enum):
+    """What a call does with its region."""
+
+    COMPUTE = "compute"
+    ADD = "add"  # a partial sum to the running sums of the output
+    FINISH = "finish"  # complete sums become the output
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One way in which a kernel computes the calls of a site."""
+
+    scratch: int = 0  # bytes, anywhere
+    variant: tuple[
+        tuple[str, int], ...
+    ] = ()  # what else the kernel has to be told: pixels at once, rows of a block
+
+    @staticmethod
+    def of(scratch: int = 0, **variant: int) -> Offer:
+        return Offer(scratch, tuple(variant.items()))
+
+    def __getitem__(self, name: str) -> int:
+        return dict(self.variant)[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The kernel of one call of a stage, in the order of the lowered stage."""
+
+    layer: str
+    kind: CallKind
+    kernel: str
+    offer: Offer
+    scratch: str | None = None  # the buffer of its scratch; None where it needs none, or has it on the stack
+
+    @property
+    def stack(self) -> int:
+        """Bytes of scratch on the stack."""
+        return 0 if self.scratch else self.offer.scratch
