@@ -61,7 +61,9 @@ from .nests import (
     pads,
     pools,
     products,
+    qlinear,
     reals,
+    reductions,
     resize,
     tflite,
     tflite_images,
@@ -78,9 +80,9 @@ from .simd import products as simd
 Emitter = Callable[[Site, Source], bool]
 _ACTIVATION: Sequence[Emitter | Kernel] = (
     simd.activation,
-    lookup.lookup,
-    tflite.activation,
-    elementwise.activation,
+    lookup.LOOKUP,
+    tflite.ACTIVATION,
+    elementwise.ACTIVATION,
 )
 
 EMITTERS: Mapping[type, Sequence[Emitter | Kernel]] = {
@@ -119,25 +121,33 @@ EMITTERS: Mapping[type, Sequence[Emitter | Kernel]] = {
     Elu: _ACTIVATION,
     HardSigmoid: _ACTIVATION,
     Unary: _ACTIVATION,
-    PRelu: (tflite.prelu, elementwise.prelu),
-    Binary: (cmsis.binary, simd.binary, small.binary, tflite.binary, elementwise.binary),
-    BatchNorm: (simd.batch_norm, elementwise.batch_norm),
-    Cast: (elementwise.cast,),
-    Quantize: (lookup.lookup, tflite.quantize, elementwise.quantize),
-    Dequantize: (tflite.dequantize, elementwise.dequantize),
+    PRelu: (tflite.PRELU, elementwise.PRELU),
+    Binary: (
+        cmsis.binary,
+        simd.binary,
+        small.binary,
+        tflite.BINARY,
+        qlinear.PAIRS,
+        qlinear.BINARY,
+        elementwise.BINARY,
+    ),
+    BatchNorm: (simd.batch_norm, elementwise.BATCH_NORM),
+    Cast: (elementwise.CAST,),
+    Quantize: (lookup.LOOKUP, tflite.QUANTIZE, elementwise.QUANTIZE),
+    Dequantize: (tflite.DEQUANTIZE, elementwise.QUANTIZE),
     DynamicRange: (dynamic.dynamic_range,),
     DynamicQuantize: (dynamic.dynamic_quantize,),
     # along an axis
-    Softmax: (cmsis.softmax, tflite_lines.softmax, lines.softmax),
-    LogSoftmax: (tflite_lines.log_softmax, lines.log_softmax),
-    L2Normalize: (tflite_lines.l2_normalize, lines.l2_normalize),
-    Lrn: (lines.lrn,),
-    Reduce: (simd.reduce, small.reduce, tflite_lines.reduce, lines.reduce),
-    ArgMax: (lines.arg_max,),
+    Softmax: (cmsis.softmax, tflite_lines.SOFTMAX, tflite_lines.WIDE_SOFTMAX, lines.SOFTMAX_TERMS, lines.SOFTMAX),
+    LogSoftmax: (tflite_lines.LOG_SOFTMAX, lines.LOG_SOFTMAX),
+    L2Normalize: (tflite_lines.L2_NORMALIZE, lines.L2_NORMALIZE),
+    Lrn: (lines.LRN,),
+    Reduce: (simd.reduce, small.reduce, tflite_lines.REDUCE, reductions.POOLED_MEAN, reductions.REDUCE),
+    ArgMax: (reductions.ARG_MAX,),
     # moving elements
     Reshape: (moves.reshape,),
     Transpose: (moves.transpose,),
-    Concat: (tflite_images.concat, moves.concat),
+    Concat: (tflite_images.CONCAT, moves.concat),
     Slice: (moves.slice_,),
     Pad: (pads.pad,),
     Expand: (moves.expand,),
@@ -145,7 +155,7 @@ EMITTERS: Mapping[type, Sequence[Emitter | Kernel]] = {
     SpaceToDepth: (moves.space_to_depth,),
     DepthToSpace: (moves.depth_to_space,),
     Gather: (moves.gather,),
-    Resize: (tflite_images.resize, resize.resize),
+    Resize: (tflite_images.RESIZE_NEAREST, tflite_images.RESIZE_LINEAR, resize.NEAREST, resize.LINEAR),
 }
 
 # Layers whose output is summed up share by share (see `shares_form`): what adds a share, fastest first; what makes the

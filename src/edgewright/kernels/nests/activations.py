@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
+from typing import get_args
 
-from ...network.operators import Activation, Clamp, Elu, HardSigmoid, LeakyRelu, Unary, UnaryKind
-from ..call import Call as Site
+from ...network.operators import Activation, Clamp, Elu, HardSigmoid, LeakyRelu, Op, Unary, UnaryKind
+from ..call import Call
 from ..printing.constants import number
 
+ACTIVATIONS: tuple[type[Op], ...] = get_args(Activation)
 PLAIN, LIBRARY = "real", "math_functions"  # kernel files: the second needs the C library's mathematics
 
 UNARY: Mapping[UnaryKind, tuple[str, str]] = {  # (C function of a float, kernel file that brings it)
@@ -39,14 +41,14 @@ UNARY: Mapping[UnaryKind, tuple[str, str]] = {  # (C function of a float, kernel
 }
 
 
-def activated(site: Site, activation: Activation | None, value: str) -> str:
+def activated(call: Call, activation: Activation | None, value: str) -> str:
     """The activation of a float expression, which is evaluated once; takes the kernel file it needs."""
     if activation is None:
         return value
     function, file, numbers = _call(activation)
     if not function:
         return value
-    site.use(file)
+    call.use(file)
     return f"{function}({', '.join([value, *map(number, numbers)])})"
 
 

@@ -7,41 +7,43 @@ from contextlib import contextmanager
 
 from ...network import DType
 from ...network.operators import L2Normalize, LogSoftmax, Lrn, Softmax
-from ..call import Call as Site
+from ..call import Call
+from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.nest import Bounds, loops
 from ..printing.source import Expr, Source, plus
-from .reductions import arg_max, reduce
-from .values import Stream, World, pointed, reader, world_of, writer
-
-__all__ = ["arg_max", "l2_normalize", "log_softmax", "lrn", "reduce", "softmax"]
+from ..site import Site
+from .values import Stream, World, has_scales, pointed, reader, world_of, writer
 
 Element = Callable[[Expr], str]  # index along the line -> C expression of the input element, a float
 Survey = Callable[[Source, Element, int], None]  # declares what all elements of a line share
 
 
-def softmax(site: Site, c: Source) -> bool:
-    op = site.op
+def offers(site: Site) -> Iterator[Offer]:
+    """Real numbers, unless TFLite's own rules apply, or each channel has a scale of its own."""
+    if world_of(site) is not None and not has_scales(site.inputs[0].tensor) and not has_scales(site.result):
+        yield Offer()
+
+
+def offers_terms(site: Site) -> Iterator[Offer]:
+    """Exponentials wait in the output for their sum: floats, whole lines, one after the other."""
+    op, last = site.op, len(site.most) - 1
     assert isinstance(op, Softmax)
-    raised = _exponential("" if op.beta == 1 else f" * {number(op.beta)}")
-    if _keeps_terms(site, op.axis):
-        return _softmax_in_two(site, c, raised)
-    return _lines(site, c, op.axis, _sum_of(raised), lambda x: f"{raised(x)} / sum")
+    is_whole = op.axis % len(site.most) == last and site.bounds[last] == (0, site.shapes[0][last])
+    if is_whole and site.result.dtype is DType.FLOAT32:
+        yield from offers(site)
 
 
-def _keeps_terms(site: Site, axis: int) -> bool:
-    """Whether exponentials can wait in the output for their sum: floats, whole lines, one after the other."""
-    is_last = axis % len(site.region) == len(site.region) - 1
-    return is_last and site.region[-1] == (0, site.shapes[0][-1]) and site.result.dtype is DType.FLOAT32
+def _raised(op: Softmax) -> Callable[[str], str]:
+    return _exponential("" if op.beta == 1 else f" * {number(op.beta)}")
 
 
-def _softmax_in_two(site: Site, c: Source, raised: Callable[[str], str]) -> bool:
+def write_terms(call: Call, _: Offer, c: Source) -> None:
     """Exponentials first, each once; then their share."""
-    pair = _opened(site)
-    if pair is None:
-        return False
-    span: Bounds = [(0, site.shapes[0][-1])]
-    with _block(c, pair) as (x, y), loops(c, site.region[:-1], backward=site.is_backward) as at, c.block():
+    op, span = call.op, [(0, call.shapes[0][-1])]
+    assert isinstance(op, Softmax)
+    raised = _raised(op)
+    with _opened(call, c) as (x, y), loops(c, call.region[:-1], backward=call.is_backward) as at, c.block():
         c.line(f"float most = {_at(x, (*at, 0))}, sum = 0.0f;")
         with loops(c, span, "k") as (k,):
             c.line(f"most = ew_maximum(most, {_at(x, (*at, k))});")
@@ -51,22 +53,28 @@ def _softmax_in_two(site: Site, c: Source, raised: Callable[[str], str]) -> bool
             c.line("sum += v;")
         with loops(c, span, "k") as (k,):
             y.store(c, f"{_at(y, (*at, k))} / sum", (y.place.offset((*at, k)),))
-    return True
 
 
-def log_softmax(site: Site, c: Source) -> bool:
-    op = site.op
+def write_softmax(call: Call, _: Offer, c: Source) -> None:
+    op = call.op
+    assert isinstance(op, Softmax)
+    raised = _raised(op)
+    _write_lines(call, c, op.axis, _sum_of(raised), lambda x: f"{raised(x)} / sum")
+
+
+def write_log_softmax(call: Call, _: Offer, c: Source) -> None:
+    op = call.op
     assert isinstance(op, LogSoftmax)
 
     def survey(c: Source, x: Element, size: int) -> None:
         _sum_of(_exponential(""))(c, x, size)
         c.line("const float whole = logf(sum);")
 
-    return _lines(site, c, op.axis, survey, lambda x: f"{x} - most - whole")
+    _write_lines(call, c, op.axis, survey, lambda x: f"{x} - most - whole")
 
 
-def l2_normalize(site: Site, c: Source) -> bool:
-    op = site.op
+def write_l2_normalize(call: Call, _: Offer, c: Source) -> None:
+    op = call.op
     assert isinstance(op, L2Normalize)
 
     def survey(c: Source, x: Element, size: int) -> None:
@@ -75,17 +83,13 @@ def l2_normalize(site: Site, c: Source) -> bool:
             c.line(f"sum += ew_square({x(k)});")
         c.line(f"const float norm = ew_at_least(sqrtf(sum), {number(op.epsilon)});")
 
-    return _lines(site, c, op.axis, survey, lambda x: f"{x} / norm")
+    _write_lines(call, c, op.axis, survey, lambda x: f"{x} / norm")
 
 
-def lrn(site: Site, c: Source) -> bool:
-    op = site.op
+def write_lrn(call: Call, _: Offer, c: Source) -> None:
+    op, size = call.op, call.shapes[0][-1]
     assert isinstance(op, Lrn)
-    pair = _opened(site)
-    if pair is None:
-        return False
-    size = site.shapes[0][-1]
-    with _block(c, pair) as (x, y), loops(c, site.region, backward=site.is_backward) as at:
+    with _opened(call, c) as (x, y), loops(c, call.region, backward=call.is_backward) as at:
         channel = at[-1]
         first = _limited("ew_max", plus(channel, -((op.size - 1) // 2)), 0)
         last = _limited("ew_min", plus(channel, op.size // 2 + 1), size)
@@ -94,7 +98,6 @@ def lrn(site: Site, c: Source) -> bool:
             c.line(f"sum += ew_square({_at(x, (*at[:-1], 'k'))});")
         base = f"{number(op.bias)} + {number(op.alpha / op.size)} * sum"
         y.store(c, f"{_at(x, at)} / powf({base}, {number(op.beta)})", (y.place.offset(at),))
-    return True
 
 
 def _limited(function: str, value: Expr, limit: int) -> Expr:
@@ -125,32 +128,30 @@ def _at(stream: Stream, at: Sequence[Expr]) -> str:
     return stream.value((stream.place.offset(at),))
 
 
-def _opened(site: Site) -> tuple[Stream, Stream] | None:
-    """Real numbers in and out; None where TFLite's own rules apply, or each channel has a scale of its own."""
-    site.use("math_functions")
-    x, y = reader(site, 0, World.REAL), writer(site, World.REAL)
-    return None if world_of(site) is None or len(x.places) > 1 or len(y.places) > 1 else (x, y)
-
-
 @contextmanager
-def _block(c: Source, pair: tuple[Stream, Stream]) -> Iterator[tuple[Stream, Stream]]:
+def _opened(call: Call, c: Source) -> Iterator[tuple[Stream, Stream]]:
+    """Real numbers in and out, behind local pointers."""
+    call.use("math_functions")
+    x, y = reader(call, 0, World.REAL), writer(call, World.REAL)
     with c.block():
-        yield pointed(c, pair[0], "px"), pointed(c, pair[1], "py", written=True)
+        yield pointed(c, x, "px"), pointed(c, y, "py", written=True)
 
 
-def _lines(site: Site, c: Source, axis: int, survey: Survey, formula: Callable[[str], str]) -> bool:
+def _write_lines(call: Call, c: Source, axis: int, survey: Survey, formula: Callable[[str], str]) -> None:
     """Line by line. Lines across shared pixels are surveyed anew for every element: all must be read in order."""
-    pair = _opened(site)
-    if pair is None:
-        return False
-    axis %= len(site.region)
-    whole = site.region[axis]
-    crossing = axis != len(site.region) - 1 and site.shares()
-    outer: Bounds = [b if i != axis or crossing else (0, 1) for i, b in enumerate(site.region)]
-    with _block(c, pair) as (x, y), loops(c, outer, backward=site.is_backward) as at, c.block():
-        survey(c, lambda k: _at(x, (*at[:axis], k, *at[axis + 1 :])), site.shapes[0][axis])
-        span = (at[axis], plus(at[axis], 1)) if crossing else whole
+    axis %= len(call.region)
+    crossing = axis != len(call.region) - 1 and call.shares()
+    outer: Bounds = [b if i != axis or crossing else (0, 1) for i, b in enumerate(call.region)]
+    with _opened(call, c) as (x, y), loops(c, outer, backward=call.is_backward) as at, c.block():
+        survey(c, lambda k: _at(x, (*at[:axis], k, *at[axis + 1 :])), call.shapes[0][axis])
+        span = (at[axis], plus(at[axis], 1)) if crossing else call.region[axis]
         with loops(c, [span], "k") as (k,):
             here = (*at[:axis], k, *at[axis + 1 :])
             y.store(c, formula(_at(x, here)), (y.place.offset(here),))
-    return True
+
+
+SOFTMAX_TERMS = Kernel("softmax_kept_terms", (Softmax,), offers_terms, write_terms)
+SOFTMAX = Kernel("loops_softmax", (Softmax,), offers, write_softmax)
+LOG_SOFTMAX = Kernel("loops_log_softmax", (LogSoftmax,), offers, write_log_softmax)
+L2_NORMALIZE = Kernel("loops_l2_normalize", (L2Normalize,), offers, write_l2_normalize)
+LRN = Kernel("lrn", (Lrn,), offers, write_lrn)

@@ -2,51 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from math import gcd
 
 import numpy as np
 
-from ...network import Arithmetic, Array, DType, Region, Tensor
+from ...network import Array, DType, Region, Tensor
 from ...network.kernels import Operand
 from ...network.kernels.resize import nearest, pixels_per_step
 from ...network.operators import Coordinates, Resize, ResizeMode
-from ..call import Call as Site
+from ..call import Call
+from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.nest import loops
 from ..printing.source import Expr, Source
+from ..site import Site
 from .copies import Copy, carriers
-from .values import Stream, World, pointed, reader, writer
+from .values import Stream, World, has_scales, pointed, reader, world_of, writer
 
 
-def resize(site: Site, c: Source) -> bool:
-    op = site.op
-    assert isinstance(op, Resize)
-    if site.is_quantised and site.arithmetic is Arithmetic.TFLITE:
+def offers_nearest(site: Site) -> Iterator[Offer]:
+    if _mode(site) is ResizeMode.NEAREST and _is_carried(site):
+        yield Offer()
+
+
+def _mode(site: Site) -> ResizeMode:
+    assert isinstance(site.op, Resize)
+    return site.op.mode
+
+
+def _is_carried(site: Site) -> bool:
+    """Whether elements are copied, or stored anew in another scale."""
+    x, y = site.inputs[0].tensor, site.result
+    if world_of(site) is None:
         return False
-    return _nearest(site, c, op) if op.mode is ResizeMode.NEAREST else _linear(site, c, op)
+    has_tables = any(t.quant is not None and t.quant.is_per_channel for t in (x, y))
+    return x.quant == y.quant or not site.is_quantised or not has_tables
 
 
-def _nearest(site: Site, c: Source, op: Resize) -> bool:
-    pair = carriers(site)
-    if pair is None:
-        return False
-    n, rows, cols, channels = site.region
+def write_nearest(call: Call, _: Offer, c: Source) -> None:
+    op, pair, (n, rows, cols, channels) = call.op, carriers(call), call.region
+    assert isinstance(op, Resize) and pair is not None
     with c.block():
-        copy = Copy(site, c, pointed(c, pair[0], "px"), pointed(c, pair[1], "py", written=True))
-        with loops(c, [n, rows, cols], backward=site.is_backward) as at:
-            shown = [_shown(site, op, axis, at[1 + axis]) for axis in range(2)]
+        copy = Copy(call, c, pointed(c, pair[0], "px"), pointed(c, pair[1], "py", written=True))
+        with loops(c, [n, rows, cols], backward=call.is_backward) as at:
+            shown = [_shown(call, op, axis, at[1 + axis]) for axis in range(2)]
             copy.line((at[0], *shown), at, channels)  # a pixel never lies where it is itself read
-    return True
 
 
-def _shown(site: Site, op: Resize, axis: int, index: Expr) -> Expr:
+def _shown(call: Call, op: Resize, axis: int, index: Expr) -> Expr:
     """Which row or column of the input an output index shows: by division where that is right, else by a table."""
-    table, size = shown(op, axis, site.shapes[0]), op.size[axis]
+    table, size = shown(op, axis, call.shapes[0]), op.size[axis]
     if isinstance(index, int):
         return int(table[index])
-    extent = site.shapes[0][1 + axis]
+    extent = call.shapes[0][1 + axis]
     if (table == np.arange(size)).all():
         return index
     if (table == np.arange(size) * extent // size).all():
@@ -54,8 +64,7 @@ def _shown(site: Site, op: Resize, axis: int, index: Expr) -> Expr:
         scaled = index if extent == common else f"{index} * {extent // common}"
         return f"({scaled} / {size // common})"
     values = table.astype(np.uint8 if extent <= 256 else np.int16 if extent <= 1 << 15 else np.int32)
-    name = site.unit.constants.add(values, f"{site.layer.name}: {('rows', 'columns')[axis]}")
-    return f"{name}[{index}]"
+    return f"{call.add(values, ('rows', 'columns')[axis])}[{index}]"
 
 
 def shown(op: Resize, axis: int, shape: Sequence[int]) -> Array:
@@ -67,22 +76,27 @@ def shown(op: Resize, axis: int, shape: Sequence[int]) -> Array:
     return nearest(op, out, x).reshape(-1)
 
 
-def _linear(site: Site, c: Source, op: Resize) -> bool:
+def offers_linear(site: Site) -> Iterator[Offer]:
+    """Unless there is a scale for each channel, which no runtime has."""
+    has_tables = has_scales(site.inputs[0].tensor) or has_scales(site.result)
+    if _mode(site) is ResizeMode.LINEAR and world_of(site) is not None and not has_tables:
+        yield Offer()
+
+
+def write_linear(call: Call, _: Offer, c: Source) -> None:
     """The four neighbours of every place, weighted and added in onnxruntime's order."""
-    x, y = reader(site, 0, World.REAL), writer(site, World.REAL)
-    if len(x.places) > 1 or len(y.places) > 1:  # a scale for each channel: no runtime has that
-        return False
-    site.use("resize")
-    n, rows, cols, channels = site.region
+    op, (n, rows, cols, channels) = call.op, call.region
+    assert isinstance(op, Resize)
+    x, y = reader(call, 0, World.REAL), writer(call, World.REAL)
+    call.use("resize")
     with c.block():
         x, y = pointed(c, x, "px"), pointed(c, y, "py", written=True)
-        with loops(c, [n, rows], backward=site.is_backward) as (batch, row):
-            c.line(f"const ew_neighbours up = {_around(site, op, 0, row)};")
-            with loops(c, [cols], "k", backward=site.is_backward) as (col,):
-                c.line(f"const ew_neighbours side = {_around(site, op, 1, col)};")
+        with loops(c, [n, rows], backward=call.is_backward) as (batch, row):
+            c.line(f"const ew_neighbours up = {_around(call, op, 0, row)};")
+            with loops(c, [cols], "k", backward=call.is_backward) as (col,):
+                c.line(f"const ew_neighbours side = {_around(call, op, 1, col)};")
                 with loops(c, [channels], "d") as (channel,):
                     y.store(c, _blend(x, batch, channel), (y.place.offset((batch, row, col, channel)),))
-    return True
 
 
 def _blend(x: Stream, batch: Expr, channel: Expr) -> str:
@@ -93,9 +107,9 @@ def _blend(x: Stream, batch: Expr, channel: Expr) -> str:
     return " + ".join(terms)
 
 
-def _around(site: Site, op: Resize, axis: int, index: Expr) -> str:
+def _around(call: Call, op: Resize, axis: int, index: Expr) -> str:
     """The neighbours of an output index, computed in float as the runtime does."""
-    extent, size = site.shapes[0][1 + axis], op.size[axis]
+    extent, size = call.shapes[0][1 + axis], op.size[axis]
     if op.by_product:
         step, is_half = number(pixels_per_step(op, axis, extent)), op.coordinates is Coordinates.HALF_PIXEL
         place = f"((float){index} + 0.5f) * {step} - 0.5f" if is_half else f"(float){index} * {step}"
@@ -111,3 +125,7 @@ def _around(site: Site, op: Resize, axis: int, index: Expr) -> str:
         case _:
             place = f"((float){index} + 0.5f) / {ratio} - 0.5f"
     return f"ew_around({place}, {extent - 1})"
+
+
+NEAREST = Kernel("resize_nearest", (Resize,), offers_nearest, write_nearest)
+LINEAR = Kernel("resize_linear", (Resize,), offers_linear, write_linear)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -12,11 +12,15 @@ import numpy as np
 from ...network import Arithmetic, Array, DType, Tensor
 from ...network.kernels.scales import number as stored_number
 from ...network.operators import Clamp
-from ..call import Call as Site
+from ..call import Call
+from ..kernel import Offer
 from ..printing.constants import number
 from ..printing.nest import Bounds, elements
 from ..printing.source import Expr, Source
-from ..printing.tensor import CTensor as Place
+from ..printing.tensor import CTensor
+from ..site import Site
+
+Formula = Callable[[Sequence[str]], str]  # C expressions of the inputs -> that of the output
 
 
 class World(Enum):
@@ -31,20 +35,20 @@ class World(Enum):
 class Stream:
     """A tensor that a nest reads or writes: its place, and the tables of its scales where there are several."""
 
-    site: Site
+    call: Call
     world: World
-    places: tuple[Place, ...]  # the tensor; then scales and zero points, broadcast along it
+    places: tuple[CTensor, ...]  # the tensor; then scales and zero points, broadcast along it
     clamp: Clamp | None = None  # on what is stored
 
     @property
-    def place(self) -> Place:
+    def place(self) -> CTensor:
         return self.places[0]
 
     @property
     def tensor(self) -> Tensor:
         return self.place.tensor
 
-    def at(self, place: Place) -> Stream:
+    def at(self, place: CTensor) -> Stream:
         """The same tensor, found through another place."""
         return replace(self, places=(place, *self.places[1:]))
 
@@ -54,7 +58,7 @@ class Stream:
         if self.world is World.RAW or self.tensor.dtype is DType.FLOAT32:
             return element
         if self.tensor.dtype is DType.FLOAT16:
-            self.site.use("half")
+            self.call.use("half")
             return f"ew_from_half({element})"
         if self.world is World.WHOLE:
             return f"(int64_t){element}"
@@ -69,13 +73,13 @@ class Stream:
         if self.world is World.RAW or dtype is DType.FLOAT32:
             return value
         if dtype is DType.FLOAT16:
-            self.site.use("half")
+            self.call.use("half")
             return f"ew_to_half({value})"
         if self.world is World.WHOLE:
             return f"({ctype})(({value}) != 0)" if dtype is DType.BOOL else f"({ctype})({value})"
         if self.tensor.quant is not None:
             return self.rounded(f"({value}) / {self._scale(offsets)}", offsets)
-        self.site.use("real")
+        self.call.use("real")
         if dtype is DType.BOOL:
             return f"({ctype})(({value}) != 0.0f)"
         return f"ew_whole64({value})" if dtype is DType.INT64 else f"({ctype})ew_whole({value})"
@@ -87,13 +91,13 @@ class Stream:
         limits = [f"(float)({limit} - {zero})" for limit in (low, high)]
         if not self.places[1:]:
             limits = [number(limit - self.one_zero) for limit in (low, high)]
-        self.site.use("fixed")
+        self.call.use("fixed")
         whole = f"ew_round_even({steps}, {limits[0]}, {limits[1]})"
         return f"({self.place.ctype})({whole if zero == '0' else f'{whole} + {zero}'})"
 
     def store(self, c: Source, value: str, offsets: Sequence[Expr]) -> None:
         c.line(f"{self.place.pointer}[{offsets[0]}] = {self.stored(value, offsets)};")
-        if any(clashes(self.site, which) for which in range(len(self.site.inputs))):
+        if any(clashes(self.call, which) for which in range(len(self.call.inputs))):
             c.line("EW_FENCE();")
 
     def _scale(self, offsets: Sequence[Expr]) -> str:
@@ -118,13 +122,13 @@ def _bracketed(text: str) -> str:
     return f"({text})" if text.startswith("-") else text
 
 
-def clashes(site: Site, which: int) -> bool:
+def clashes(call: Call, which: int) -> bool:
     """Whether the compiler might take shared elements for different ones, since their types differ.
 
     Character types are never mistaken.
     """
-    types = {site.inputs[which].ctype, site.output.ctype}
-    return site.shares(which) and len(types) == 2 and not types & {"int8_t", "uint8_t"}
+    types = {call.inputs[which].ctype, call.output.ctype}
+    return call.shares(which) and len(types) == 2 and not types & {"int8_t", "uint8_t"}
 
 
 def stored_range(tensor: Tensor, clamp: Clamp | None) -> tuple[int, int]:
@@ -135,6 +139,16 @@ def stored_range(tensor: Tensor, clamp: Clamp | None) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
+def is_byte(tensor: Tensor) -> bool:
+    """Whether eight bits stand for a number with the one scale that the tensor has."""
+    return tensor.dtype.bytes == 1 and tensor.quant is not None and not tensor.quant.is_per_channel
+
+
+def has_scales(tensor: Tensor) -> bool:
+    """Whether stored integers have a scale for each channel."""
+    return tensor.quant is not None and tensor.quant.is_per_channel and not tensor.dtype.is_float
+
+
 def world_of(site: Site) -> World | None:
     """How elements are computed unless the operator only moves them; None where TFLite's own rules apply."""
     if site.is_quantised:
@@ -143,29 +157,39 @@ def world_of(site: Site) -> World | None:
     return World.REAL if any(t.dtype.is_float for t in tensors) else World.WHOLE
 
 
-def reader(site: Site, which: int, world: World) -> Stream:
-    place = site.place(which)
-    return Stream(site, world, (place, *_tables(site, place, world)))
+def offers_anywhere(_: Site) -> Iterator[Offer]:
+    yield Offer()
 
 
-def writer(site: Site, world: World, clamp: Clamp | None = None) -> Stream:
-    return Stream(site, world, (site.output, *_tables(site, site.output, world)), clamp)
+def offers_in_float(site: Site) -> Iterator[Offer]:
+    """Where what is computed is real numbers or plain integers, and no rules of TFLite apply."""
+    if world_of(site) is not None:
+        yield Offer()
 
 
-def _tables(site: Site, place: Place, world: World) -> tuple[Place, ...]:
+def reader(call: Call, which: int, world: World) -> Stream:
+    place = call.place(which)
+    return Stream(call, world, (place, *_tables(call, place, world)))
+
+
+def writer(call: Call, world: World, clamp: Clamp | None = None) -> Stream:
+    return Stream(call, world, (call.output, *_tables(call, call.output, world)), clamp)
+
+
+def _tables(call: Call, place: CTensor, world: World) -> tuple[CTensor, ...]:
     """The scales and zero points of a tensor that has several, as tensors that broadcast against it."""
     quant, shape = place.tensor.quant, place.tensor.shape
-    if quant is None or world is not World.REAL or not quant.is_per_channel or place.tensor.dtype.is_float:
+    if quant is None or world is not World.REAL or not has_scales(place.tensor):
         return ()
     axis = (quant.axis or 0) % len(shape)
     tables = (np.array(quant.scale, np.float32), np.array(quant.zero, np.int32))
-    return tuple(_table(site, values, axis, len(shape)) for values in tables)
+    return tuple(_table(call, values, axis, len(shape)) for values in tables)
 
 
-def _table(site: Site, values: Array, axis: int, rank: int) -> Place:
-    name = site.unit.constants.add(values, f"{site.layer.name}: scales")
+def _table(call: Call, values: Array, axis: int, rank: int) -> CTensor:
+    name = call.add(values, "scales")
     shape = tuple(values.size if i == axis else 1 for i in range(rank))
-    return Place(
+    return CTensor(
         Tensor(name, shape, DType(values.dtype.name)), tuple(int(i == axis) for i in range(rank)), pointer=name
     )
 
@@ -180,14 +204,14 @@ def pointed(c: Source, stream: Stream, name: str, written: bool = False) -> Stre
 
 @contextmanager
 def walk(
-    site: Site, c: Source, bounds: Bounds, streams: Sequence[Stream]
+    call: Call, c: Source, bounds: Bounds, streams: Sequence[Stream]
 ) -> Iterator[tuple[tuple[Expr, ...], ...]]:
     """Loops over the bounds in the step's order; gives the offsets of each stream's places.
 
     The last stream is written, the others are read.
     """
     places = [place for stream in streams for place in stream.places]
-    with elements(c, bounds, places, backward=site.is_backward) as (offsets, _):
+    with elements(c, bounds, places, backward=call.is_backward) as (offsets, _):
         found, at = [], 0
         for stream in streams:
             found.append(tuple(offsets[at : at + len(stream.places)]))
@@ -195,8 +219,20 @@ def walk(
         yield tuple(found)
 
 
+def write_each(call: Call, c: Source, world: World, formula: Formula) -> None:
+    """The formula of every element of all inputs, in the step's order."""
+    streams = [*(reader(call, i, world) for i in range(len(call.inputs))), writer(call, world)]
+    write_elements(call, c, streams, formula)
+
+
+def write_elements(call: Call, c: Source, streams: Sequence[Stream], formula: Formula) -> None:
+    """The formula of every element of these streams; the last one is written."""
+    with named(call, c, streams) as (*read, y), walk(call, c, call.region, [*read, y]) as offsets:
+        y.store(c, formula([x.value(at) for x, at in zip(read, offsets, strict=False)]), offsets[-1])
+
+
 @contextmanager
-def named(site: Site, c: Source, streams: Sequence[Stream]) -> Iterator[list[Stream]]:
+def named(call: Call, c: Source, streams: Sequence[Stream]) -> Iterator[list[Stream]]:
     """A block with a local pointer for each stream: px or pa, pb, pc for what is read, py for the last."""
     letters = ["px"] if len(streams) == 2 else [f"p{chr(ord('a') + i)}" for i in range(len(streams) - 1)]
     with c.block():

@@ -7,7 +7,6 @@ computed but searched for near the ratios of the scales, and each is tried on al
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from math import floor, log2
 
 import numpy as np
@@ -48,7 +47,6 @@ class _Task:
     zero: int
 
 
-@lru_cache(maxsize=256)
 def pair_rule(op: Binary, a: Storage, b: Storage, result: Storage, arithmetic: Arithmetic) -> PairRule | None:
     """The rule of a layer whose operands and result are bytes with one scale each; None where there is none."""
     if op.kind in (BinaryKind.ADD, BinaryKind.SUB):

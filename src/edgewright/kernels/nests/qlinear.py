@@ -1,0 +1,135 @@
+"""Bytes with one scale each in onnxruntime's arithmetic: sums and products of what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from ...network import Arithmetic, DType, Quant
+from ...network.operators import Binary, BinaryKind, Clamp
+from ..call import Call
+from ..kernel import Kernel, Offer
+from ..printing.constants import number
+from ..printing.source import Expr, Source
+from ..requantise.pairs import PairRule, pair_rule
+from ..site import Site
+from .values import World, is_byte, stored_range, world_of, write_each
+
+
+def _are_bytes(site: Site) -> bool:
+    """Whether inputs and output are bytes with one scale each, for which TFLite has no rules of its own."""
+    tensors = (*(place.tensor for place in site.inputs), site.result)
+    return world_of(site) is not None and all(map(is_byte, tensors))
+
+
+def offers_pairs(site: Site) -> Iterator[Offer]:
+    if _rule(site) is not None:
+        yield Offer()
+
+
+def _rule(site: Site) -> PairRule | None:
+    """Integer arithmetic with the same answers, found once."""
+    return site.facts.once("pair rule", lambda: _found_rule(site))
+
+
+def _found_rule(site: Site) -> PairRule | None:
+    op = site.op
+    assert isinstance(op, Binary)
+    if not _are_bytes(site) or not isinstance(op.activation, Clamp | None):
+        return None
+    a, b, result = _storages(site)
+    return pair_rule(op, a, b, result, site.arithmetic)
+
+
+def _storages(site: Site) -> list[tuple[DType, Quant]]:
+    """Types and scales of a, b and the result."""
+    found = []
+    for tensor in (*(place.tensor for place in site.inputs), site.result):
+        assert tensor.quant is not None
+        found.append((tensor.dtype, tensor.quant))
+    return found
+
+
+def write_pairs(call: Call, _: Offer, c: Source) -> None:
+    rule = _rule(call)
+    assert rule is not None
+
+    def stored(v: Sequence[str]) -> str:
+        return f"({call.output.ctype})ew_between({rule.low}, {_steps(call, rule, v)}, {rule.high})"
+
+    write_each(call, c, World.RAW, stored)
+
+
+def _steps(call: Call, rule: PairRule, v: Sequence[str]) -> str:
+    """What the rule makes of two stored numbers, before it is kept in range."""
+    if rule.second:
+        value = f"{v[0]} * {rule.first} + {v[1]} * {_negative(rule.second)}"
+    else:
+        (_, za), (_, zb), _ = _quants(call)
+        value = f"({v[0]} - {_negative(za)}) * ({v[1]} - {_negative(zb)})"
+    if not rule.second and rule.first > 1:
+        start = number(rule.start, "int64")
+        return f"(int32_t)(((int64_t)({value}) * {rule.first} + {_negative(start)}) >> {rule.shift})"
+    if rule.to_even:
+        call.use("fixed")
+        return f"ew_shift_even({value} + {_negative(rule.start)}, {rule.shift}, {rule.odd})"
+    return f"({value} + {_negative(rule.start)}) >> {rule.shift}"
+
+
+def offers_binary(site: Site) -> Iterator[Offer]:
+    """Where the file asks for QLinearAdd or QLinearMul, which compute in steps of the scales."""
+    op = site.op
+    assert isinstance(op, Binary)
+    is_ours = op.kind in _STEPS and isinstance(op.activation, Clamp | None)
+    if site.arithmetic is Arithmetic.QLINEAR and is_ours and _are_bytes(site):
+        yield Offer()
+
+
+def write_binary(call: Call, _: Offer, c: Source) -> None:
+    """The zero point is part of the number that is rounded."""
+    op, ctype = call.op, call.output.ctype
+    assert isinstance(op, Binary) and isinstance(op.activation, Clamp | None)
+    steps, (low, high) = _STEPS[op.kind], map(number, stored_range(call.result, op.activation))
+    call.use("fixed")
+    write_each(call, c, World.RAW, lambda v: f"({ctype})ew_round_even({steps(call, v)}, {low}, {high})")
+
+
+def _quants(site: Site) -> list[tuple[np.float32, int]]:
+    """Scale and zero point of a, b and the result."""
+    return [(np.float32(quant.scale[0]), quant.zero[0]) for _, quant in _storages(site)]
+
+
+def _mul_steps(call: Call, v: Sequence[str]) -> str:
+    (sa, za), (sb, zb), (sc, zc) = _quants(call)
+    product = f"(float)(({v[0]} - {_negative(za)}) * ({v[1]} - {_negative(zb)}))"
+    return f"{product} * {number(sa * sb / sc)} + {number(zc)}"
+
+
+def _add_steps(call: Call, v: Sequence[str]) -> str:
+    """Two sums of a product, each rounded once."""
+    (sa, za), (sb, zb), (sc, zc) = _quants(call)
+    ra, rb = sa / sc, sb / sc
+    rest = np.float32(zc) - np.float32(float(za) * float(ra) + float(np.float32(zb) * rb))
+    return _fma(call, v[0], ra, _fma(call, v[1], rb, number(rest)))
+
+
+def _fma(call: Call, a: str, b: np.float32, rest: str) -> str:
+    """a * b + rest, rounded once: by the instruction where there is one, else in double, which holds the product."""
+    if call.target.has_fpu:
+        call.use("math_functions")
+        return f"fmaf((float){a}, {number(b)}, {rest})"
+    return f"(float)((double){a} * {number(float(b), 'float64')} + (double){rest})"
+
+
+def _negative(value: Expr) -> str:
+    return f"({value})" if str(value).startswith("-") else str(value)
+
+
+_STEPS: dict[BinaryKind, Callable[[Call, Sequence[str]], str]] = {
+    BinaryKind.ADD: _add_steps,
+    BinaryKind.MUL: _mul_steps,
+}
+
+PAIRS = Kernel("binary_pairs", (Binary,), offers_pairs, write_pairs)
+BINARY = Kernel("binary_qlinear", (Binary,), offers_binary, write_binary)
