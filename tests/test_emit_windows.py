@@ -38,12 +38,12 @@ from quantised_cases import KINDS, backward, cut_up, network_of
 from tools import checking
 
 PLAIN = {
-    Conv2d: windows.conv2d,
-    ConvTranspose2d: windows.conv_transpose2d,
-    Dense: products.dense,
-    MatMul: products.matmul,
-    MaxPool2d: pools.max_pool2d,
-    AvgPool2d: pools.avg_pool2d,
+    Conv2d: windows.CONV,
+    ConvTranspose2d: windows.CONV,
+    Dense: products.DENSE,
+    MatMul: products.MATMUL,
+    MaxPool2d: pools.MAX_POOL,
+    AvgPool2d: pools.AVERAGE_POOL,
 }
 
 

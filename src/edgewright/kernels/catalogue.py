@@ -1,55 +1,18 @@
-"""Which emitters write which operator: fastest first, the last one takes everything."""
+"""All kernels, fastest first: of those that offer something, the first that finds room is taken."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import get_args
 
-from ..network.operators import (
-    ArgMax,
-    AvgPool2d,
-    BatchNorm,
-    Binary,
-    Cast,
-    Clamp,
-    Concat,
-    Conv2d,
-    ConvTranspose2d,
-    Dense,
-    DepthToSpace,
-    Dequantize,
-    DynamicProduct,
-    DynamicQuantize,
-    DynamicRange,
-    Elu,
-    Expand,
-    Gather,
-    HardSigmoid,
-    L2Normalize,
-    LeakyRelu,
-    LogSoftmax,
-    Lrn,
-    MatMul,
-    MaxPool2d,
-    Op,
-    Pad,
-    PRelu,
-    Quantize,
-    Reduce,
-    Reshape,
-    Resize,
-    Slice,
-    Softmax,
-    SpaceToDepth,
-    Tile,
-    Transpose,
-    Unary,
-)
-from . import cmsis, shares
-from .call import Call as Site
-from .dsp.conv import CONV, SMALL_DENSE
-from .dsp.depthwise_rows import DEPTHWISE_ROWS
-from .dsp.pixels import PIXELS
-from .dsp.windows import WINDOWS
+from ..network.operators import Op
+from ..program.selection import CallKind
+from . import cmsis
+from .dsp import conv as dsp
+from .dsp import depthwise_rows, pixels
+from .dsp import shares as dsp_shares
+from .dsp import windows as dsp_windows
 from .helium import products as helium
 from .kernel import Kernel
 from .nests import (
@@ -57,6 +20,7 @@ from .nests import (
     elementwise,
     lines,
     lookup,
+    means,
     moves,
     pads,
     pools,
@@ -65,110 +29,66 @@ from .nests import (
     reals,
     reductions,
     resize,
+    shares,
     tflite,
     tflite_images,
     tflite_lines,
     windows,
 )
-from .portable import depthwise
+from .portable import additions, depthwise, depthwise_direct
+from .portable import pools as portable_pools
 from .portable import products as portable
-from .portable import sums as small
-from .printing.source import Source
-from .simd import products as simd
+from .portable import shares as portable_shares
+from .simd import conv as simd
+from .simd import depthwise as simd_depthwise
+from .simd import int8 as simd_int8
+from .simd import lines as simd_lines
+from .simd import pool as simd_pool
+from .simd import shares as simd_shares
 
-# Writes the step, or says False and writes nothing: then the next emitter for the operator is asked.
-Emitter = Callable[[Site, Source], bool]
-_ACTIVATION: Sequence[Emitter | Kernel] = (
-    simd.activation,
-    lookup.LOOKUP,
-    tflite.ACTIVATION,
-    elementwise.ACTIVATION,
+CATALOGUE: Sequence[Kernel] = (
+    # an installed CMSIS-NN, where it is asked for
+    *(cmsis.CONV, cmsis.DENSE, cmsis.POOL, cmsis.ADD, cmsis.SOFTMAX),
+    # vectors of application processors
+    *(simd_depthwise.DEPTHWISE, simd_depthwise.DEPTHWISE_INT8, simd.CONV, simd_int8.CONV_INT8),
+    *(simd.DENSE, simd_int8.DENSE_INT8, simd_pool.POOL, simd_lines.MAP, simd_lines.ADD_INT8, simd_lines.MEAN),
+    # bytes on microcontrollers
+    *(helium.CONV, helium.DEPTHWISE, helium.DENSE),
+    *(dsp.CONV, dsp.SMALL_DENSE, pixels.PIXELS, dsp_windows.WINDOWS, depthwise_rows.DEPTHWISE_ROWS),
+    *(depthwise_direct.DIRECT, depthwise.RING, depthwise.LEAST_RING),
+    *(portable.DENSE, portable.PAIRS, portable.CONV),
+    *(portable_pools.MAX_POOL, portable_pools.AVERAGE_POOL, portable_pools.MEAN, additions.ADD),
+    # real numbers, and bytes whose scales are found as they come
+    *(reals.CONV, reals.DENSE, dynamic.CONV, dynamic.PRODUCT, dynamic.RANGE, dynamic.QUANTIZE),
+    # plain loops: windows and products
+    *(windows.CONV, products.DENSE, products.MATMUL, pools.MAX_POOL, pools.AVERAGE_POOL),
+    # element by element
+    *(lookup.LOOKUP, tflite.ACTIVATION, tflite.PRELU, tflite.BINARY, tflite.QUANTIZE, tflite.DEQUANTIZE),
+    *(qlinear.PAIRS, qlinear.BINARY),
+    *(elementwise.ACTIVATION, elementwise.PRELU, elementwise.BINARY, elementwise.BATCH_NORM),
+    *(elementwise.CAST, elementwise.QUANTIZE),
+    # along an axis
+    *(tflite_lines.SOFTMAX, tflite_lines.WIDE_SOFTMAX, tflite_lines.LOG_SOFTMAX, tflite_lines.L2_NORMALIZE),
+    *(tflite_lines.REDUCE, lines.SOFTMAX_TERMS, lines.SOFTMAX, lines.LOG_SOFTMAX, lines.L2_NORMALIZE, lines.LRN),
+    *(reductions.POOLED_MEAN, reductions.REDUCE, reductions.ARG_MAX),
+    # moving elements
+    *(moves.RESHAPE, moves.TRANSPOSE, tflite_images.CONCAT, moves.CONCAT, moves.SLICE, pads.PAD),
+    *(moves.EXPAND, moves.TILE, moves.SPACE_TO_DEPTH, moves.DEPTH_TO_SPACE, moves.GATHER),
+    *(tflite_images.RESIZE_NEAREST, tflite_images.RESIZE_LINEAR, resize.NEAREST, resize.LINEAR),
+    # sums part by part
+    *(simd_shares.ADD_CONV, dsp_shares.ADD_CONV, portable_shares.ADD_CONV, shares.ADD_CONV),
+    *(simd_shares.ADD_DENSE, dsp_shares.ADD_DENSE, portable_shares.ADD_DENSE, shares.ADD_DENSE),
+    *(means.ADD_PIXELS, means.ADD_ELEMENTS),
+    *(dsp_shares.FINISH, portable_shares.FINISH, shares.FINISH, means.FINISH),
 )
 
-EMITTERS: Mapping[type, Sequence[Emitter | Kernel]] = {
-    # windows and products
-    Conv2d: (
-        cmsis.conv2d,
-        simd.conv2d,
-        helium.conv2d,
-        CONV,
-        PIXELS,
-        WINDOWS,
-        DEPTHWISE_ROWS,
-        depthwise.conv2d,
-        portable.conv2d,
-        reals.conv2d,
-        windows.conv2d,
-    ),
-    ConvTranspose2d: (windows.conv_transpose2d,),
-    Dense: (
-        cmsis.dense,
-        simd.dense,
-        helium.dense,
-        SMALL_DENSE,
-        PIXELS,
-        portable.dense,
-        reals.dense,
-        products.dense,
-    ),
-    MatMul: (products.matmul,),
-    DynamicProduct: (dynamic.dynamic_product,),
-    MaxPool2d: (cmsis.max_pool2d, simd.max_pool2d, small.max_pool2d, pools.max_pool2d),
-    AvgPool2d: (cmsis.avg_pool2d, simd.avg_pool2d, small.avg_pool2d, pools.avg_pool2d),
-    # element by element
-    Clamp: _ACTIVATION,
-    LeakyRelu: _ACTIVATION,
-    Elu: _ACTIVATION,
-    HardSigmoid: _ACTIVATION,
-    Unary: _ACTIVATION,
-    PRelu: (tflite.PRELU, elementwise.PRELU),
-    Binary: (
-        cmsis.binary,
-        simd.binary,
-        small.binary,
-        tflite.BINARY,
-        qlinear.PAIRS,
-        qlinear.BINARY,
-        elementwise.BINARY,
-    ),
-    BatchNorm: (simd.batch_norm, elementwise.BATCH_NORM),
-    Cast: (elementwise.CAST,),
-    Quantize: (lookup.LOOKUP, tflite.QUANTIZE, elementwise.QUANTIZE),
-    Dequantize: (tflite.DEQUANTIZE, elementwise.QUANTIZE),
-    DynamicRange: (dynamic.dynamic_range,),
-    DynamicQuantize: (dynamic.dynamic_quantize,),
-    # along an axis
-    Softmax: (cmsis.softmax, tflite_lines.SOFTMAX, tflite_lines.WIDE_SOFTMAX, lines.SOFTMAX_TERMS, lines.SOFTMAX),
-    LogSoftmax: (tflite_lines.LOG_SOFTMAX, lines.LOG_SOFTMAX),
-    L2Normalize: (tflite_lines.L2_NORMALIZE, lines.L2_NORMALIZE),
-    Lrn: (lines.LRN,),
-    Reduce: (simd.reduce, small.reduce, tflite_lines.REDUCE, reductions.POOLED_MEAN, reductions.REDUCE),
-    ArgMax: (reductions.ARG_MAX,),
-    # moving elements
-    Reshape: (moves.reshape,),
-    Transpose: (moves.transpose,),
-    Concat: (tflite_images.CONCAT, moves.concat),
-    Slice: (moves.slice_,),
-    Pad: (pads.pad,),
-    Expand: (moves.expand,),
-    Tile: (moves.tile,),
-    SpaceToDepth: (moves.space_to_depth,),
-    DepthToSpace: (moves.depth_to_space,),
-    Gather: (moves.gather,),
-    Resize: (tflite_images.RESIZE_NEAREST, tflite_images.RESIZE_LINEAR, resize.NEAREST, resize.LINEAR),
-}
+BY_NAME: Mapping[str, Kernel] = {kernel.name: kernel for kernel in CATALOGUE}
 
-# Layers whose output is summed up share by share (see `shares_form`): what adds a share, fastest first; what makes the
-# whole output of complete sums.
-ADDERS: Mapping[type[Op], tuple[Emitter | Kernel, ...]] = {
-    Conv2d: shares.ADD_CONV2D,
-    Dense: shares.ADD_DENSE,
-    Reduce: shares.ADD_MEAN,
-    AvgPool2d: shares.ADD_MEAN,
-}
-FINISHERS: Mapping[type[Op], tuple[Emitter | Kernel, ...]] = {
-    Conv2d: shares.FINISH_PRODUCTS,
-    Dense: shares.FINISH_PRODUCTS,
-    Reduce: shares.FINISH_MEAN,
-    AvgPool2d: shares.FINISH_MEAN,
-}
+
+@cache
+def kernels_for(operator: type, kind: CallKind) -> tuple[Kernel, ...]:
+    """The kernels for calls of an operator, fastest first."""
+    return tuple(kernel for kernel in CATALOGUE if operator in kernel.operators and kernel.kind is kind)
+
+
+COMPUTED = tuple(kind for kind in get_args(Op) if kernels_for(kind, CallKind.COMPUTE))

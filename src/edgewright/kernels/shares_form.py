@@ -16,7 +16,7 @@ from .dsp.packing import LARGEST, grouped
 from .placement import dense_strides
 from .printing.nest import loops
 from .printing.source import Expr, Source
-from .printing.tensor import CTensor as Place
+from .printing.tensor import CTensor
 from .requantise.sums import Sums, requantised
 from .site import Site
 
@@ -31,21 +31,21 @@ class Form:
     is_paired: bool = False  # channels lie in pairs, as the kernels of `dsp` sum them: a, then 256 * b + a
     is_raw: bool = False  # x keeps its zero point
 
-    def put(self, site: Call, c: Source, place: Place, at: tuple[Expr, ...]) -> None:
+    def put(self, call: Call, c: Source, place: CTensor, at: tuple[Expr, ...]) -> None:
         """Adds `sum` to the running sum at these indices of the output."""
         if self.is_paired:
-            c.line(f"ew_share_put({self._pixel(site, place, at)}, {site.result.shape[-1]}, sum);")
+            c.line(f"ew_share_put({self._pixel(call, place, at)}, {call.result.shape[-1]}, sum);")
         else:
             c.line(f"{place.pointer}[{place.offset(at)}] += sum;")
 
-    def sum(self, site: Call, place: Place, at: tuple[Expr, ...]) -> str:
+    def sum(self, call: Call, place: CTensor, at: tuple[Expr, ...]) -> str:
         """C of the running sum at these indices of the output."""
         if self.is_paired:
-            return f"ew_share_sum({self._pixel(site, place, at)})"
+            return f"ew_share_sum({self._pixel(call, place, at)})"
         return f"{place.pointer}[{place.offset(at)}]"
 
-    def _pixel(self, site: Call, place: Place, at: tuple[Expr, ...]) -> str:
-        site.use("share")
+    def _pixel(self, call: Call, place: CTensor, at: tuple[Expr, ...]) -> str:
+        call.use("share")
         return f"{place.address((*at[:-1], 0))}, {at[-1]}"
 
 
@@ -71,12 +71,12 @@ def _largest(sums: Sums, is_raw: bool) -> int:
     return int(np.abs(ends).max())
 
 
-def sums_place(site: Call, pointer: str | None = None) -> Place:
+def sums_place(call: Call, pointer: str | None = None) -> CTensor:
     """The running sums as a tensor of the output's shape; those of real numbers lie in the output."""
-    if site.result.dtype.is_float:
-        return site.output if pointer is None else replace(site.output, pointer=pointer)
-    assert site.sums is not None
-    return Place(site.result, dense_strides(site.result), pointer=pointer or site.sums)
+    if call.result.dtype.is_float:
+        return call.output if pointer is None else replace(call.output, pointer=pointer)
+    assert call.sums is not None
+    return CTensor(call.result, dense_strides(call.result), pointer=pointer or call.sums)
 
 
 def summed_type(site: Site) -> str:
@@ -88,10 +88,10 @@ def summed(site: Site) -> Collection[int]:
     return share_axes(site.op, site.shapes).keys()
 
 
-def share_of(site: Call, axis: int) -> tuple[Expr, Expr]:
+def share_of(call: Call, axis: int) -> tuple[Expr, Expr]:
     """The part of the input along an axis that is summed over."""
-    assert site.share is not None
-    return site.share[axis]
+    assert call.share is not None
+    return call.share[axis]
 
 
 def difference(low: Expr, high: Expr) -> Expr:
@@ -105,13 +105,13 @@ def _bracketed(value: Expr) -> Expr:
     return f"({value})" if isinstance(value, str) and " " in value else value
 
 
-def write_lines(site: Call, c: Source, call: str) -> None:
-    """The call for all pixels, or for each line of them where lines lie apart."""
-    place, y = sums_place(site), site.output
+def write_lines(call: Call, c: Source, begun: str) -> None:
+    """The call, of which the beginning is given, for all pixels, or for each line of them where lines lie apart."""
+    place, y = sums_place(call), call.output
     if y.is_dense:
-        channels = site.result.shape[-1]
-        c.line(f"{call}, {place.pointer}, {y.pointer}, {site.result.size // channels}, {channels});")
+        channels = call.result.shape[-1]
+        c.line(f"{begun}, {place.pointer}, {y.pointer}, {call.result.size // channels}, {channels});")
         return
-    with loops(c, site.region[:-2], "n") as at:
+    with loops(c, call.region[:-2], "n") as at:
         pointers = f"{place.address((*at, 0, 0))}, {y.address((*at, 0, 0))}"
-        c.line(f"{call}, {pointers}, {site.result.shape[-2]}, {y.strides[-2]});")
+        c.line(f"{begun}, {pointers}, {call.result.shape[-2]}, {y.strides[-2]});")

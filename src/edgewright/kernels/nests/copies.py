@@ -7,33 +7,56 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ...network import Arithmetic, DType, Tensor
-from ..call import Call as Site
+from ..call import Call
+from ..kernel import Offer
 from ..printing.nest import Bounds, elements, joined_axes, loops
 from ..printing.source import Expr, Source, moved, offset, plus, times
-from ..printing.tensor import CTensor as Place
+from ..printing.tensor import CTensor
+from ..site import Site
 from .values import Stream, World, pointed, reader, writer
 
 Route = Sequence[tuple[int | None, int, int]]  # for each axis of a place: (axis of the nest, start, step)
 Index = Callable[[Sequence[Expr]], Sequence[Expr]]  # indices of the output -> those of the input
 
 
-def carriers(site: Site, which: int = 0) -> tuple[Stream, Stream] | None:
-    """How input `which` is read and the output written; None where the arithmetic has other rules."""
+def can_carry(site: Site, which: int = 0) -> bool:
+    """Whether elements of input `which` become those of the output by rules that are known here."""
     x, y = site.inputs[which].tensor, site.result
-    if x.quant == y.quant or not site.is_quantised:
-        return reader(site, which, World.RAW), writer(site, World.RAW)
+    if _keeps_bytes(site, which):
+        return True
     if site.arithmetic is Arithmetic.TFLITE:
-        return (reader(site, which, World.RAW), writer(site, World.RAW)) if x.dtype is not DType.UINT8 else None
-    if any(t.quant is not None and t.quant.is_per_channel for t in (x, y)):
-        return None
-    return reader(site, which, World.REAL), writer(site, World.REAL)
+        return x.dtype is not DType.UINT8
+    return not any(t.quant is not None and t.quant.is_per_channel for t in (x, y))
+
+
+def _keeps_bytes(site: Site, which: int) -> bool:
+    """Whether what is stored means the same in the output."""
+    return site.inputs[which].tensor.quant == site.result.quant or not site.is_quantised
+
+
+def offers_copy(site: Site) -> Iterator[Offer]:
+    if can_carry(site):
+        yield Offer()
+
+
+def carried(call: Call, which: int = 0) -> tuple[Stream, Stream]:
+    """How input `which` is read and the output written."""
+    assert can_carry(call, which), call.layer
+    is_raw = _keeps_bytes(call, which) or call.arithmetic is Arithmetic.TFLITE
+    world = World.RAW if is_raw else World.REAL
+    return reader(call, which, world), writer(call, world)
+
+
+def carriers(call: Call, which: int = 0) -> tuple[Stream, Stream] | None:
+    """The same; None where the arithmetic has other rules."""
+    return carried(call, which) if can_carry(call, which) else None
 
 
 @dataclass(frozen=True)
 class Copy:
     """One tensor's elements on their way into another."""
 
-    site: Site
+    call: Call
     c: Source
     x: Stream
     y: Stream
@@ -50,12 +73,12 @@ class Copy:
         """Both places walked by one nest of loops, along routes that are straight."""
         x, y = folded(self.x.place, source, len(bounds)), folded(self.y.place, target, len(bounds))
         if x is None or y is None:
-            with loops(self.c, bounds, backward=self.site.is_backward) as at:
+            with loops(self.c, bounds, backward=self.call.is_backward) as at:
                 self.element(*(_offset(p.place, r, at) for p, r in ((self.x, source), (self.y, target))))
             return
-        straight = Copy(self.site, self.c, self.x.at(x), self.y.at(y))
+        straight = Copy(self.call, self.c, self.x.at(x), self.y.at(y))
         if not (self.in_runs and straight.runs(bounds)):
-            with elements(self.c, bounds, [x, y], backward=self.site.is_backward) as ((a, b), _):
+            with elements(self.c, bounds, [x, y], backward=self.call.is_backward) as ((a, b), _):
                 straight.element(a, b)
 
     def runs(self, bounds: Bounds) -> bool:
@@ -95,7 +118,7 @@ class Copy:
         )
 
 
-def folded(place: Place, route: Route, rank: int) -> Place | None:
+def folded(place: CTensor, route: Route, rank: int) -> CTensor | None:
     """The place as a nest of `rank` axes sees it: one stride each. None where a rolling window bends the route."""
     strides, start = [0] * rank, 0
     window = None
@@ -118,7 +141,7 @@ def folded(place: Place, route: Route, rank: int) -> Place | None:
     )
 
 
-def _offset(place: Place, route: Route, at: Sequence[Expr]) -> Expr:
+def _offset(place: CTensor, route: Route, at: Sequence[Expr]) -> Expr:
     indices = [first if loop is None else plus(times(at[loop], step), first) for loop, first, step in route]
     return place.offset(indices)
 
@@ -129,25 +152,17 @@ def straight(rank: int) -> list[tuple[int | None, int, int]]:
 
 
 @contextmanager
-def opened(site: Site, c: Source, which: int = 0) -> Iterator[Copy | None]:
+def opened(call: Call, c: Source, which: int = 0) -> Iterator[Copy]:
     """The copy of an input into the output, behind local pointers."""
-    pair = carriers(site, which)
-    if pair is None:
-        yield None
-        return
+    x, y = carried(call, which)
     with c.block():
-        x, y = pair
-        yield Copy(site, c, pointed(c, x, "px"), pointed(c, y, "py", written=True))
+        yield Copy(call, c, pointed(c, x, "px"), pointed(c, y, "py", written=True))
 
 
-def looked_up(site: Site, c: Source, index: Index) -> bool:
+def looked_up(call: Call, c: Source, index: Index) -> None:
     """Every element comes from where `index` says."""
-    with opened(site, c) as copy:
-        if copy is None:
-            return False
-        with loops(c, site.region, backward=site.is_backward) as at:
-            copy.element(copy.x.place.offset(index(at)), copy.y.place.offset(at))
-    return True
+    with opened(call, c) as copy, loops(c, call.region, backward=call.is_backward) as at:
+        copy.element(copy.x.place.offset(index(at)), copy.y.place.offset(at))
 
 
 def shifted(span: tuple[Expr, Expr], by: int, size: int) -> tuple[Expr, Expr]:

@@ -5,43 +5,48 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
-from ...network import Array
+from ...network import Array, Interval
 from ...network.operators import (
     Clamp,
     Conv2d,
-    ConvTranspose2d,
     Dense,
     DynamicProduct,
     DynamicQuantize,
     DynamicRange,
 )
-from ...platform.target import Family
-from ..call import Call as Site
-from ..portable.blocked import is_image
-from ..printing.images import image, part_pointer
+from ..call import Call
+from ..kernel import SMALL, Kernel, Offer
+from ..printing.images import is_image, part_pointer
 from ..printing.nest import loops
-from ..printing.source import Expr, Source, braced, plus
-from .products import dense
-from .reals import BLOCK, limits
+from ..printing.source import Expr, Source, plus
+from ..site import ChannelRange, Site
+from . import products, windows
+from .reals import BLOCK, ConvGeometry, conv_geometry, limits, row_geometry
 from .values import World, named, reader, walk, writer
-from .windows import conv2d, conv_transpose2d
+
+SiteOrCall = TypeVar("SiteOrCall", bound=Site)
 
 
-def dynamic_range(site: Site, c: Source) -> bool:
-    op, x = site.op, site.inputs[0]
+def _always(_: Site) -> Iterator[Offer]:
+    yield Offer()
+
+
+def write_range(call: Call, _: Offer, c: Source) -> None:
+    op, x = call.op, call.inputs[0]
     assert isinstance(op, DynamicRange)
-    site.use("dynamic")
+    call.use("dynamic")
     kind = "asymmetric" if op.asymmetric else "symmetric"
-    first, last = site.region[-1]
+    first, last = call.region[-1]
     rest = [(0, size) for size in x.tensor.shape[op.lead :]]
-    numbers = reader(site, 0, World.REAL)
+    numbers = reader(call, 0, World.REAL)
     with c.block():
-        c.line(f"const {x.ctype} *const px = {site.place(0).pointer};")
+        c.line(f"const {x.ctype} *const px = {call.place(0).pointer};")
         source = numbers.at(replace(numbers.place, pointer="px"))
-        with loops(c, site.region[: op.lead], "n") as item, c.block():
+        with loops(c, call.region[: op.lead], "n") as item, c.block():
             c.line(f"float low = {source.value((x.offset((*item, *(0 for _ in rest))),))}, high = low, found[3];")
             with loops(c, rest, "k") as inner, c.block():
                 c.line(f"const float v = {source.value((x.offset((*item, *inner)),))};")
@@ -49,121 +54,143 @@ def dynamic_range(site: Site, c: Source) -> bool:
                 c.line("high = v > high ? v : high;")
             c.line(f"ew_range_{kind}(low, high, found);")
             with loops(c, [(first, last)], "k") as (k,):
-                c.line(f"{site.output.pointer}[{site.output.offset((*item, k))}] = found[{k}];")
-    return True
+                c.line(f"{call.output.pointer}[{call.output.offset((*item, k))}] = found[{k}];")
 
 
-def dynamic_quantize(site: Site, c: Source) -> bool:
-    op = site.op
+def write_quantize(call: Call, _: Offer, c: Source) -> None:
+    op = call.op
     assert isinstance(op, DynamicQuantize)
-    site.use("fixed")
+    call.use("fixed")
     limits = (-128 if op.asymmetric else -127, 127)
-    with _items(site, c, 1, ("inverse", "zero") if op.asymmetric else ("inverse",)) as item:
-        bounds = (*item, *site.region[len(item) :])
-        streams = [reader(site, 0, World.REAL), writer(site, World.RAW)]
-        with named(site, c, streams) as (x, y), walk(site, c, bounds, [x, y]) as (a, b):
+    with _items(call, c, 1, ("inverse", "zero") if op.asymmetric else ("inverse",)) as item:
+        bounds = (*item, *call.region[len(item) :])
+        streams = [reader(call, 0, World.REAL), writer(call, World.RAW)]
+        with named(call, c, streams) as (x, y), walk(call, c, bounds, [x, y]) as (a, b):
             steps = f"ew_round_away_float({x.value(a)} * inverse)" + (" + zero" if op.asymmetric else "")
             y.store(c, f"({y.place.ctype})ew_between({limits[0]}, {steps}, {limits[1]})", b)
-    return True
 
 
-def dynamic_product(site: Site, c: Source) -> bool:
-    op = site.op
+def _product(site: SiteOrCall) -> SiteOrCall:
+    """The same step of the product alone, item by item."""
+    op, lead = site.op, len(site.inputs[4].strides) - 1
     assert isinstance(op, DynamicProduct)
-    with _items(site, c, 4, ("scale", "zero") if op.asymmetric else ("scale",)) as item:
-        region = (*item, *site.region[len(item) :])
-        inner = replace(
-            site,
-            facts=replace(site.facts, layer=replace(site.layer, op=op.product), known={}),
-            region=region,
-            dynamic=op,
-        )
-        if _by_kernel(inner, c, op):
-            return True
-        match op.product:
-            case Conv2d():
-                return conv2d(inner, c)
-            case ConvTranspose2d():
-                return conv_transpose2d(inner, c)
-            case Dense():
-                return dense(inner, c)
+    layer = replace(site.layer, op=op.product)
+    facts = site.facts.once("product", lambda: replace(site.facts, layer=layer, known={}))
+    most = (*(1 for _ in range(lead)), *site.most[lead:])
+    bounds = (*map(_one, site.bounds[:lead]), *site.bounds[lead:])
+    return replace(site, facts=facts, most=most, bounds=bounds, dynamic=op)
 
 
-def _by_kernel(site: Site, c: Source, op: DynamicProduct) -> bool:
-    """Small cores: pixels in the order of the sweep, four channels at a time, so that memory may be shared."""
-    x, y, (first, last) = site.inputs[0], site.output, site.region[-1]
-    known = isinstance(first, int) and isinstance(last, int) and isinstance(op.product.activation, Clamp | None)
-    if site.target.family is Family.SIMD or not known or not all(p.is_constant for p in site.inputs[1:4]):
-        return False
-    assert isinstance(first, int) and isinstance(last, int)
-    product, shape = op.product, site.shapes[1]
-    match product:
+def _one(bound: Interval | None) -> Interval | None:
+    """The bounds of each item, where there is one only."""
+    return bound if bound is not None and bound[1] - bound[0] == 1 else None
+
+
+@contextmanager
+def _products(call: Call, c: Source) -> Iterator[tuple[Call, DynamicProduct]]:
+    """Loops over the items; gives the call of the product of each."""
+    op = call.op
+    assert isinstance(op, DynamicProduct)
+    with _items(call, c, 4, ("scale", "zero") if op.asymmetric else ("scale",)) as item:
+        yield replace(_product(call), region=(*item, *call.region[len(item) :])), op
+
+
+def offers_product(site: Site) -> Iterator[Offer]:
+    """Plain loops for every product."""
+    inner = _product(site)
+    yield from (products.offers_dense if isinstance(inner.op, Dense) else windows.offers)(inner)
+
+
+def write_product(call: Call, offer: Offer, c: Source) -> None:
+    with _products(call, c) as (inner, _):
+        (products.write_dense if isinstance(inner.op, Dense) else windows.write)(inner, offer, c)
+
+
+def offers_conv(site: Site) -> Iterator[Offer]:
+    """Pixels in the order of the sweep, four channels at a time, so that memory may be shared."""
+    op, x, y = site.op, site.inputs[0], site.output
+    assert isinstance(op, DynamicProduct)
+    is_constant = all(place.is_constant for place in site.inputs[1:4])
+    if not site.ranges or not is_constant or not isinstance(op.product.activation, Clamp | None):
+        return
+    match op.product:
         case Conv2d():
-            if site.region[0] != (0, 1) or not is_image(x) or not is_image(y):
-                return False
-            window = (
-                *x.tensor.shape[1:3],
-                shape[3],
-                *shape[1:3],
-                *product.stride,
-                *product.dilation,
-                *product.pads[:2],
-            )
-            images, part = (image(x), image(y)), (*site.region[1], *site.region[2])
-            read, write = x.pointer, y.address((0, 0, 0, first))
-            per_group = shape[0] // product.groups if product.groups > 1 else 0
+            fits = site.bounds[0] == (0, 1) and is_image(x) and is_image(y)
         case Dense():
-            if x.strides[-1] != 1 or y.strides[-1] != 1 or x.window or y.window:
-                return False
-            row = tuple(index for index, _ in site.region[:-1])
-            window = (1, 1, x.tensor.shape[-1], 1, 1, 1, 1, 1, 1, 0, 0)
-            images, part = (braced((0, x.tensor.shape[-1], 0)), braced((0, 0, 0))), (0, 1, 0, 1)
-            read, write, per_group = x.address((*row, 0)), y.address((*row, first)), 0
+            fits = x.strides[-1] == y.strides[-1] == 1 and not x.window and not y.window
         case _:
-            return False
-    if per_group:
-        group = first // per_group
-        if group:
-            read = f"{read} + {group * shape[3]}"
-    site.use("dynamic_conv")
-    tables = _tables(site, first, last, per_group)
-    flags = (
-        last - first,
-        per_group,
-        first % per_group if per_group else 0,
-        int(op.in_turn),
-        *limits(product.activation),
-    )
-    table = site.unit.table("ew_dynamic_conv", (*tables, *images, *window, *flags))
-    with c.block():
-        where = part_pointer(site, c, part)
-        zero = "zero" if op.asymmetric else "0"
-        c.line(f"ew_dynamic_conv_run(&{table}, {read}, {write}, {where}, {int(site.is_backward)}, scale, {zero});")
-    return True
+            fits = False
+    if fits:
+        yield Offer()
 
 
-def _tables(site: Site, first: int, last: int, per_group: int) -> tuple[Expr, ...]:
+def write_conv(call: Call, _: Offer, c: Source) -> None:
+    call.use("dynamic_conv")
+    with _products(call, c) as (inner, op):
+        product, x, y, region = inner.op, call.inputs[0], call.output, inner.region
+        first = region[-1][0]
+        if isinstance(product, Conv2d):
+            geometry, part = conv_geometry(inner, product), (*region[1], *region[2])
+            read, write = x.pointer, y.address((0, 0, 0, first))
+            per_group = inner.shapes[1][0] // product.groups if product.groups > 1 else 0
+        else:
+            row = tuple(index for index, _ in region[:-1])
+            geometry, part = row_geometry(1, x.tensor.shape[-1], 0), (0, 1, 0, 1)
+            read, write, per_group = x.address((*row, 0)), y.address((*row, first)), 0
+        skipped = inner.number(lambda r: _first_group(r, per_group) * inner.shapes[1][3]) if per_group else 0
+        if skipped:
+            read = f"{read} + {skipped}"
+        table = inner.table("ew_dynamic_conv", lambda r: _fields(inner, op, geometry, per_group, r))
+        with c.block():
+            where = part_pointer(inner, c, part)
+            zero = "zero" if op.asymmetric else "0"
+            given = f"&{table}, {read}, {write}, {where}, {int(call.is_backward)}, scale, {zero}"
+            c.line(f"ew_dynamic_conv_run({given});")
+
+
+def _first_group(channels: ChannelRange, per_group: int) -> int:
+    return channels.channels[0] // per_group
+
+
+def _fields(
+    call: Call, op: DynamicProduct, geometry: ConvGeometry, per_group: int, channels: ChannelRange
+) -> tuple[Expr, ...]:
+    """Of ew_dynamic_conv."""
+    before = channels.channels[0] % per_group if per_group else 0
+    groups = (per_group, before, int(op.in_turn))
+    packed = _packed(call, channels, per_group)
+    ends = limits(op.product.activation)
+    return (*packed, *geometry.images, *geometry.sizes, channels.count, *groups, *ends)
+
+
+def _packed(call: Call, channels: ChannelRange, per_group: int) -> tuple[Expr, ...]:
     """Weights, in fours unless there are groups; scales and bias."""
-    w, scales, bias = (site.network.constants[place.tensor.name][first:last] for place in site.inputs[1:4])
-    rows: Array = w.reshape(last - first, -1)
+    first, last = channels.channels
+    w, scales, bias = (call.network.constants[place.tensor.name][first:last] for place in call.inputs[1:4])
+    rows: Array = w.reshape(channels.count, -1)
     if not per_group:
         filled = np.pad(rows, ((0, -len(rows) % BLOCK), (0, 0)))
         rows = filled.reshape(-1, BLOCK, rows.shape[1]).transpose(0, 2, 1)
-    add, name = site.unit.constants.add, site.layer.name
-    return add(rows, f"{name}: weights"), add(scales, f"{name}: scales"), add(bias, f"{name}: bias")
+    return call.add(rows, "weights"), call.add(scales, "scales"), call.add(bias, "bias")
 
 
 _NUMBERS = {"scale": ("float", 0), "inverse": ("float", 1), "zero": ("int32_t", 2)}
 
 
 @contextmanager
-def _items(site: Site, c: Source, which: int, wanted: tuple[str, ...]) -> Iterator[tuple[tuple[Expr, Expr], ...]]:
+def _items(call: Call, c: Source, which: int, wanted: tuple[str, ...]) -> Iterator[tuple[tuple[Expr, Expr], ...]]:
     """Loops over the items of the region, in the step's order; gives the bounds of each, with its numbers at hand."""
-    place = site.place(which)
+    place = call.place(which)
     lead = len(place.strides) - 1
-    with c.block(), loops(c, site.region[:lead], "n", backward=site.is_backward) as item, c.block():
+    with c.block(), loops(c, call.region[:lead], "n", backward=call.is_backward) as item, c.block():
         for name in wanted:
             ctype, at = _NUMBERS[name]
             element = f"{place.pointer}[{place.offset((*item, at))}]"
             c.line(f"const {ctype} {name} = {'' if ctype == 'float' else f'({ctype})'}{element};")
         yield tuple((index, plus(index, 1)) for index in item)
+
+
+RANGE = Kernel("dynamic_range", (DynamicRange,), _always, write_range)
+QUANTIZE = Kernel("dynamic_quantize", (DynamicQuantize,), _always, write_quantize)
+CONV = Kernel("dynamic_conv", (DynamicProduct,), offers_conv, write_conv, SMALL)
+PRODUCT = Kernel("loops_dynamic_product", (DynamicProduct,), offers_product, write_product)

@@ -9,16 +9,17 @@ import numpy as np
 from ...network import Array, DType, Tensor
 from ...network.kernels.scales import number as stored_as
 from ...network.operators import Activation, Clamp, MatMul
-from ..call import Call as Site
+from ..call import Call
 from ..printing.constants import C_TYPES, number
 from ..printing.source import Expr
+from ..site import Site
 from .activations import activated
 
 # (C expression of a stored element, output channel) -> its value in the sum
 Element = Callable[[str, Expr], str]
 
 
-def per_channel(site: Site, values: Array, note: str) -> Callable[[Expr], str]:
+def per_channel(call: Call, values: Array, note: str) -> Callable[[Expr], str]:
     """One number, or a table in flash that the channel is looked up in."""
     if values.size == 1 or (values == values.flat[0]).all():
         text = number(values.flat[0].item(), values.dtype.name)
@@ -27,48 +28,48 @@ def per_channel(site: Site, values: Array, note: str) -> Callable[[Expr], str]:
 
     def at(channel: Expr) -> str:
         if not table:
-            table.append(site.unit.constants.add(values, f"{site.layer.name}: {note}"))
+            table.append(call.add(values, note))
         return f"{table[0]}[{channel}]"
 
     return at
 
 
-def widened(site: Site, tensor: Tensor, element: str) -> str:
+def widened(call: Call, tensor: Tensor, element: str) -> str:
     """A float or plain integer; float16 is stored as bits."""
     if tensor.dtype is not DType.FLOAT16:
         return element
-    site.use("half")
+    call.use("half")
     return f"ew_from_half({element})"
 
 
-def narrowed(site: Site, value: str) -> str:
+def narrowed(call: Call, value: str) -> str:
     """A float expression as an element of a result without scale; integers are cut towards zero."""
-    dtype = site.result.dtype
+    dtype = call.result.dtype
     if dtype is DType.FLOAT32:
         return value
     if dtype is DType.FLOAT16:
-        site.use("half")
+        call.use("half")
         return f"ew_to_half({value})"
     return f"({C_TYPES[dtype.value]})({value})"
 
 
-def rounded_even(site: Site, steps: str, clamp: Clamp | None = None) -> str:
+def rounded_even(call: Call, steps: str, clamp: Clamp | None = None) -> str:
     """A float in steps of the result's scale: rounded half to even, zero point added, kept in range."""
-    site.use("fixed")
-    info, zero = np.iinfo(site.result.dtype.numpy), zero_of(site.result)
-    low, high = (int(info.min), int(info.max)) if clamp is None else stored_range(clamp, site.result)
+    call.use("fixed")
+    info, zero = np.iinfo(call.result.dtype.numpy), zero_of(call.result)
+    low, high = (int(info.min), int(info.max)) if clamp is None else stored_range(clamp, call.result)
     limits = f"{number(low - zero)}, {number(high - zero)}"
     total = f"ew_round_even({steps}, {limits})"
-    return f"({site.output.ctype})({plus_number(total, zero)})"
+    return f"({call.output.ctype})({plus_number(total, zero)})"
 
 
-def stored_even(site: Site, value: str, activation: Activation | None) -> str:
+def stored_even(call: Call, value: str, activation: Activation | None) -> str:
     """A real number, activated, as the result stores it (onnxruntime's arithmetic: a clamp comes after rounding)."""
-    if site.result.quant is None or site.result.dtype.is_float:
-        return narrowed(site, activated(site, activation, value))
+    if call.result.quant is None or call.result.dtype.is_float:
+        return narrowed(call, activated(call, activation, value))
     clamp = activation if isinstance(activation, Clamp) else None
-    real = value if clamp else activated(site, activation, value)
-    return rounded_even(site, f"({real}) / {number(site.result.quant.scale[0])}", clamp)
+    real = value if clamp else activated(call, activation, value)
+    return rounded_even(call, f"({real}) / {number(call.result.quant.scale[0])}", clamp)
 
 
 def stored_range(clamp: Clamp, result: Tensor) -> tuple[int, int]:
@@ -76,12 +77,12 @@ def stored_range(clamp: Clamp, result: Tensor) -> tuple[int, int]:
     return int(stored_as(clamp.low, result)), int(stored_as(clamp.high, result))
 
 
-def real_element(site: Site, which: int) -> Element:
-    tensor = site.inputs[which].tensor
+def real_element(call: Call, which: int) -> Element:
+    tensor = call.inputs[which].tensor
     if tensor.quant is None or tensor.dtype.is_float:
-        return lambda e, _: widened(site, tensor, e)
-    scales = per_channel(site, np.array(tensor.quant.scale, np.float32), "scales")
-    zeros = per_channel(site, np.array(tensor.quant.zero, np.int32), "zero points")
+        return lambda e, _: widened(call, tensor, e)
+    scales = per_channel(call, np.array(tensor.quant.scale, np.float32), "scales")
+    zeros = per_channel(call, np.array(tensor.quant.zero, np.int32), "zero points")
     if not any(tensor.quant.zero):
         return lambda e, ch: f"((float){e} * {scales(ch)})"
     return lambda e, ch: f"((float)({e} - {zeros(ch)}) * {scales(ch)})"
@@ -89,6 +90,10 @@ def real_element(site: Site, which: int) -> Element:
 
 def sum_type(site: Site) -> str:
     """int32_t where no input makes a sum overflow: proven from the weights, or from the range of their type."""
+    return site.facts.once("sum type", lambda: _proven_type(site))
+
+
+def _proven_type(site: Site) -> str:
     x, w = site.inputs[0].tensor, site.inputs[1].tensor
     info = np.iinfo(x.dtype.numpy)
     most = max(abs(int(info.min) - zero_of(x)), abs(int(info.max) - zero_of(x)))

@@ -2,81 +2,88 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
 from ...network import Arithmetic, DType
 from ...network.kernels.tflite_lines import reduce_factor
 from ...network.kernels.tflite_scales import zero
 from ...network.operators import AvgPool2d, Reduce, ReduceKind
-from ...platform.target import Family
-from ..call import Call as Site
+from ..call import Call
+from ..kernel import SMALL, CallKind, Kernel, Offer
+from ..placement import Placement
 from ..printing.constants import number
 from ..printing.nest import Bounds, loops
 from ..printing.source import Expr, Source, plus
-from ..printing.tensor import CTensor as Place
 from ..shares_form import difference, share_of, summed, summed_type, sums_place
+from ..site import Site
 from .finish import narrowed
-from .pools import mean_of
+from .pools import mean_of, mean_type
 from .reductions import is_pooled, pooled
 from .tflite import placed
 from .values import World, writer
 
 
-def add_by_pixels(site: Site, c: Source) -> bool:
+def offers_pixels(site: Site) -> Iterator[Offer]:
     """Bytes on small cores: the channels of all pixels along an axis at a time."""
-    x, axis = site.inputs[0], max(summed(site))
-    if site.target.family is Family.SIMD or not _lies_by_pixels(x, axis):
-        return False
-    site.use("share_mean")
-    spans = list(_spans(site))
+    if _lies_by_pixels(site.inputs[0], max(summed(site))):
+        yield Offer()
+
+
+def write_pixels(call: Call, _: Offer, c: Source) -> None:
+    x, axis = call.inputs[0], max(summed(call))
+    call.use("share_mean")
+    spans = list(_spans(call))
     (low, high), (first, last) = spans[axis], spans[-1]
     spans[axis] = spans[-1] = (0, 1)
     kernel = "unsigned" if x.tensor.dtype is DType.UINT8 else "signed"
     with loops(c, spans) as at:
         start = [*at]
         start[axis], start[-1] = low, first
-        sums = sums_place(site).address(_kept(site, start))
+        sums = sums_place(call).address(_kept(call, start))
         count, channels = difference(low, high), difference(first, last)
         c.line(f"ew_share_{kernel}_pixels({x.address(start)}, {x.strides[axis]}, {count}, {channels}, {sums});")
-    return True
 
 
-def _lies_by_pixels(x: Place, axis: int) -> bool:
+def _lies_by_pixels(x: Placement, axis: int) -> bool:
     """Whether elements are bytes, channels lie side by side, and pixels along the axis at one distance."""
     is_narrow = x.tensor.dtype in (DType.INT8, DType.UINT8) and x.strides[-1] == 1
     return is_narrow and axis < len(x.strides) - 1 and not (x.window and x.window[0] == axis)
 
 
-def add(site: Site, c: Source) -> bool:
+def offers_elements(_: Site) -> Iterator[Offer]:
+    yield Offer()
+
+
+def write_elements(call: Call, _: Offer, c: Source) -> None:
     """Element by element, in the order of the input."""
-    x = site.inputs[0]
+    x = call.inputs[0]
     with c.block():
-        c.line(f"const {x.ctype} *const px = {site.place(0).pointer};")
-        place = sums_place(site)
-        c.line(f"{summed_type(site)} *const ps = {place.pointer};")
-        with loops(c, _spans(site)) as at:
-            c.line(f"ps[{place.offset(_kept(site, at))}] += px[{x.offset(at)}];")
-    return True
+        c.line(f"const {x.ctype} *const px = {call.place(0).pointer};")
+        place = sums_place(call)
+        c.line(f"{summed_type(call)} *const ps = {place.pointer};")
+        with loops(c, _spans(call)) as at:
+            c.line(f"ps[{place.offset(_kept(call, at))}] += px[{x.offset(at)}];")
 
 
-def _spans(site: Site) -> Bounds:
+def _spans(call: Call) -> Bounds:
     """What is read of the input along each axis: of those summed over the share, of the others the region."""
-    axes, kept = summed(site), iter(site.region)
+    axes, kept = summed(call), iter(call.region)
     found: list[tuple[Expr, Expr]] = []
-    for axis in range(len(site.shapes[0])):
+    for axis in range(len(call.shapes[0])):
         if axis in axes:
-            found.append(share_of(site, axis))
-            if _keeps(site):
+            found.append(share_of(call, axis))
+            if _keeps(call):
                 next(kept)
         else:
             found.append(next(kept))
     return found
 
 
-def _kept(site: Site, at: tuple[Expr, ...] | list[Expr]) -> tuple[Expr, ...]:
+def _kept(call: Call, at: tuple[Expr, ...] | list[Expr]) -> tuple[Expr, ...]:
     """The indices of the output that an element of the input belongs to."""
-    axes = summed(site)
-    return tuple(0 if axis in axes else index for axis, index in enumerate(at) if _keeps(site) or axis not in axes)
+    axes = summed(call)
+    return tuple(0 if axis in axes else index for axis, index in enumerate(at) if _keeps(call) or axis not in axes)
 
 
 def _keeps(site: Site) -> bool:
@@ -84,21 +91,28 @@ def _keeps(site: Site) -> bool:
     return not isinstance(site.op, Reduce) or site.op.keep
 
 
-def finish(site: Site, c: Source) -> bool:
-    stored = _stored(site)
-    if stored is None:
-        return False
-    start, value = stored
+def offers_finish(site: Site) -> Iterator[Offer]:
+    """Where sums of what is stored, in 32 bits, make the mean."""
+    if isinstance(site.op, AvgPool2d):
+        has_mean = mean_type(site) == summed_type(site)
+    else:
+        assert isinstance(site.op, Reduce)
+        has_mean = not site.is_quantised or site.arithmetic is Arithmetic.TFLITE or is_pooled(site, site.op)  # type: ignore[arg-type]
+    if has_mean:
+        yield Offer()
+
+
+def write_finish(call: Call, _: Offer, c: Source) -> None:
+    start, value = _stored(call)
     with c.block():
-        place = sums_place(site)
-        c.line(f"const {summed_type(site)} *const ps = {place.pointer};")
-        c.line(f"{site.output.ctype} *const py = {site.output.pointer};")
-        with loops(c, site.region) as at, c.block():
-            c.line(f"const {summed_type(site)} total = {plus(f'ps[{place.offset(at)}]', start)};")
-            if isinstance(site.op, AvgPool2d):
-                c.line(f"const int32_t count = {_count(site)};")
-            c.line(f"py[{site.output.offset(at)}] = {value};")
-    return True
+        place = sums_place(call)
+        c.line(f"const {summed_type(call)} *const ps = {place.pointer};")
+        c.line(f"{call.output.ctype} *const py = {call.output.pointer};")
+        with loops(c, call.region) as at, c.block():
+            c.line(f"const {summed_type(call)} total = {plus(f'ps[{place.offset(at)}]', start)};")
+            if isinstance(call.op, AvgPool2d):
+                c.line(f"const int32_t count = {_count(call)};")
+            c.line(f"py[{call.output.offset(at)}] = {value};")
 
 
 def _count(site: Site) -> int:
@@ -106,21 +120,23 @@ def _count(site: Site) -> int:
     return prod(site.shapes[0][axis] for axis in summed(site))
 
 
-def _stored(site: Site) -> tuple[int, str] | None:
+def _stored(call: Call) -> tuple[int, str]:
     """(what is added to a sum, C of the `total` as the output stores it)."""
-    op, x = site.op, site.inputs[0].tensor
+    op, x = call.op, call.inputs[0].tensor
     if isinstance(op, AvgPool2d):
-        way = mean_of(site)
-        return (0, way[2]("total")) if way and way[0] == summed_type(site) else None
+        return 0, mean_of(call).stored
     assert isinstance(op, Reduce)
-    if not site.is_quantised:
-        mean = f"total / {number(_count(site))}" if op.kind is ReduceKind.MEAN else "total"
-        return 0, narrowed(site, mean)
-    if site.arithmetic is Arithmetic.TFLITE:
-        site.use("fixed")
-        factor, shift = reduce_factor(op, x, site.result)
-        return -zero(x) * _count(site), placed(site, f"ew_multiply(total, {factor}, {shift})")
-    if not is_pooled(site, op):
-        return None
-    fold = pooled(site, op, writer(site, World.REAL))
+    if not call.is_quantised:
+        mean = f"total / {number(_count(call))}" if op.kind is ReduceKind.MEAN else "total"
+        return 0, narrowed(call, mean)
+    if call.arithmetic is Arithmetic.TFLITE:
+        call.use("fixed")
+        factor, shift = reduce_factor(op, x, call.result)
+        return -zero(x) * _count(call), placed(call, f"ew_multiply(total, {factor}, {shift})")
+    fold = pooled(call, op, writer(call, World.REAL))
     return int(fold.start), fold.end
+
+
+ADD_PIXELS = Kernel("mean_add_pixels", (Reduce, AvgPool2d), offers_pixels, write_pixels, SMALL, CallKind.ADD)
+ADD_ELEMENTS = Kernel("mean_add_elements", (Reduce, AvgPool2d), offers_elements, write_elements, kind=CallKind.ADD)
+FINISH = Kernel("mean_finish", (Reduce, AvgPool2d), offers_finish, write_finish, kind=CallKind.FINISH)

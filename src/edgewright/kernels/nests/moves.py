@@ -2,43 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
 from ...network import Shape
-from ...network.operators import Concat, DepthToSpace, Gather, Reshape, Slice, SpaceToDepth, Transpose
-from ..call import Call as Site
+from ...network.operators import (
+    Concat,
+    DepthToSpace,
+    Expand,
+    Gather,
+    Reshape,
+    Slice,
+    SpaceToDepth,
+    Tile,
+    Transpose,
+)
+from ..call import Call
+from ..kernel import Kernel, Offer
 from ..printing.nest import Bounds, loops
 from ..printing.source import Expr, Source, modulo, plus, times
-from .copies import Copy, Route, carriers, looked_up, opened, shifted, straight
+from ..site import Site
+from .copies import Copy, Route, can_carry, looked_up, offers_copy, opened, shifted, straight
 from .values import Stream, World, pointed, reader
 
 
-def _routed(site: Site, c: Source, route: Route) -> bool:
+def _routed(call: Call, c: Source, route: Route) -> None:
     """Every element comes from where a straight route leads."""
-    with opened(site, c) as copy:
-        if copy is None:
-            return False
-        copy.nest(site.region, route, straight(len(site.region)))
-    return True
+    with opened(call, c) as copy:
+        copy.nest(call.region, route, straight(len(call.region)))
 
 
-def reshape(site: Site, c: Source) -> bool:
-    op, x = site.op, site.shapes[0]
+def write_reshape(call: Call, _: Offer, c: Source) -> None:
+    op, x = call.op, call.shapes[0]
     assert isinstance(op, Reshape)
-    if not site.inputs[0].is_dense and not (site.output.is_dense and site.is_whole):
-        return looked_up(site, c, lambda at: _unravelled(_ravelled(at, op.shape), x))
-    with opened(site, c) as copy:
-        if copy is None:
-            return False
-        if site.inputs[0].is_dense:
-            seen = Copy(site, c, _shaped(copy.x, op.shape), copy.y)
-            seen.nest(site.region, straight(len(op.shape)), straight(len(op.shape)))
+    if not call.inputs[0].is_dense and not (call.output.is_dense and call.is_whole):
+        looked_up(call, c, lambda at: _unravelled(_ravelled(at, op.shape), x))
+        return
+    with opened(call, c) as copy:
+        if call.inputs[0].is_dense:
+            seen = Copy(call, c, _shaped(copy.x, op.shape), copy.y)
+            seen.nest(call.region, straight(len(op.shape)), straight(len(op.shape)))
         else:
-            seen = Copy(site, c, copy.x, _shaped(copy.y, x))
+            seen = Copy(call, c, copy.x, _shaped(copy.y, x))
             seen.nest([(0, size) for size in x], straight(len(x)), straight(len(x)))
-    return True
 
 
 def _shaped(stream: Stream, shape: Shape) -> Stream:
@@ -67,35 +74,36 @@ def _quotient(value: Expr, n: int) -> Expr:
     return f"({value}) / {n}"
 
 
-def transpose(site: Site, c: Source) -> bool:
-    op = site.op
+def write_transpose(call: Call, _: Offer, c: Source) -> None:
+    op = call.op
     assert isinstance(op, Transpose)
     route = [(op.perm.index(axis), 0, 1) for axis in range(len(op.perm))]
-    return _routed(site, c, route)
+    _routed(call, c, route)
 
 
-def slice_(site: Site, c: Source) -> bool:
-    op = site.op
+def write_slice(call: Call, _: Offer, c: Source) -> None:
+    op = call.op
     assert isinstance(op, Slice)
-    return _routed(site, c, [(axis, *pair) for axis, pair in enumerate(zip(op.starts, op.steps, strict=True))])
+    _routed(call, c, [(axis, *pair) for axis, pair in enumerate(zip(op.starts, op.steps, strict=True))])
 
 
-def expand(site: Site, c: Source) -> bool:
-    x = site.shapes[0]
-    lead = len(site.region) - len(x)
-    return _routed(site, c, [(None if size == 1 else lead + axis, 0, 1) for axis, size in enumerate(x)])
+def write_expand(call: Call, _: Offer, c: Source) -> None:
+    x = call.shapes[0]
+    lead = len(call.region) - len(x)
+    _routed(call, c, [(None if size == 1 else lead + axis, 0, 1) for axis, size in enumerate(x)])
 
 
-def tile(site: Site, c: Source) -> bool:
-    return looked_up(site, c, lambda at: [modulo(i, n) for i, n in zip(at, site.shapes[0], strict=True)])
+def write_tile(call: Call, _: Offer, c: Source) -> None:
+    looked_up(call, c, lambda at: [modulo(i, n) for i, n in zip(at, call.shapes[0], strict=True)])
 
 
-def space_to_depth(site: Site, c: Source) -> bool:
-    op, channels = site.op, site.shapes[0][3]
+def write_space_to_depth(call: Call, _: Offer, c: Source) -> None:
+    op, channels = call.op, call.shapes[0][3]
     assert isinstance(op, SpaceToDepth)
     k = op.block
-    if site.region[3] == (0, k * k * channels):
-        return _gathered_blocks(site, c, k, channels)
+    if call.region[3] == (0, k * k * channels):
+        _gather_blocks(call, c, k, channels)
+        return
 
     def index(at: Sequence[Expr]) -> list[Expr]:
         n, row, col, channel = at
@@ -103,87 +111,78 @@ def space_to_depth(site: Site, c: Source) -> bool:
         down, right = _quotient(part, k), modulo(part, k)
         return [n, plus(times(row, k), down), plus(times(col, k), right), modulo(channel, channels)]
 
-    return looked_up(site, c, index)
+    looked_up(call, c, index)
 
 
-def _gathered_blocks(site: Site, c: Source, k: int, channels: int) -> bool:
+def _gather_blocks(call: Call, c: Source, k: int, channels: int) -> None:
     """All channels of a pixel of a block at once."""
-    with opened(site, c) as copy:
-        if copy is None:
-            return False
-        with loops(c, [*site.region[:3], (0, k), (0, k)]) as (n, row, col, down, right):
-            source = (n, plus(times(row, k), down), plus(times(col, k), right))
-            part = times(plus(times(down, k), right), channels)
-            x, y = copy.x.place, copy.y.place
-            if copy.x.world is World.RAW and x.strides[3] == y.strides[3] == 1:
-                copy.run(x.offset((*source, 0)), y.offset((n, row, col, part)), channels)
-            else:
-                with loops(c, [(0, channels)], "d") as (d,):
-                    copy.element(x.offset((*source, d)), y.offset((n, row, col, plus(part, d))))
-    return True
+    with opened(call, c) as copy, loops(c, [*call.region[:3], (0, k), (0, k)]) as (n, row, col, down, right):
+        source = (n, plus(times(row, k), down), plus(times(col, k), right))
+        part = times(plus(times(down, k), right), channels)
+        x, y = copy.x.place, copy.y.place
+        if copy.x.world is World.RAW and x.strides[3] == y.strides[3] == 1:
+            copy.run(x.offset((*source, 0)), y.offset((n, row, col, part)), channels)
+        else:
+            with loops(c, [(0, channels)], "d") as (d,):
+                copy.element(x.offset((*source, d)), y.offset((n, row, col, plus(part, d))))
 
 
-def depth_to_space(site: Site, c: Source) -> bool:
-    op, channels = site.op, site.result.shape[3]
+def write_depth_to_space(call: Call, _: Offer, c: Source) -> None:
+    op, channels = call.op, call.result.shape[3]
     assert isinstance(op, DepthToSpace)
     k = op.block
-    with opened(site, c) as copy:
-        if copy is None:
-            return False
-        with loops(c, site.region[:3]) as (n, row, col):
-            part = plus(times(modulo(row, k), k), modulo(col, k))
-            source = (n, _quotient(row, k), _quotient(col, k))
-            if not op.channel_major:
-                copy.line(source, (n, row, col), site.region[3], ahead=times(part, channels))
-                return True
-            with loops(c, [site.region[3]], "d") as (d,):
-                depth = plus(times(d, k * k), part)
-                copy.element(copy.x.place.offset((*source, depth)), copy.y.place.offset((n, row, col, d)))
-    return True
+    with opened(call, c) as copy, loops(c, call.region[:3]) as (n, row, col):
+        part = plus(times(modulo(row, k), k), modulo(col, k))
+        source = (n, _quotient(row, k), _quotient(col, k))
+        if not op.channel_major:
+            copy.line(source, (n, row, col), call.region[3], ahead=times(part, channels))
+            return
+        with loops(c, [call.region[3]], "d") as (d,):
+            depth = plus(times(d, k * k), part)
+            copy.element(copy.x.place.offset((*source, depth)), copy.y.place.offset((n, row, col, d)))
 
 
-def gather(site: Site, c: Source) -> bool:
-    op, rank = site.op, len(site.shapes[1])
+def write_gather(call: Call, _: Offer, c: Source) -> None:
+    op, rank = call.op, len(call.shapes[1])
     assert isinstance(op, Gather)
-    axis = op.axis % len(site.shapes[0])
-    site.use("moves")
-    with opened(site, c) as copy:
-        if copy is None:
-            return False
-        chosen = pointed(c, reader(site, 1, World.RAW), "pa").place
-        with loops(c, site.region[: axis + rank]) as outer, c.block():
+    axis = op.axis % len(call.shapes[0])
+    call.use("moves")
+    with opened(call, c) as copy:
+        chosen = pointed(c, reader(call, 1, World.RAW), "pa").place
+        with loops(c, call.region[: axis + rank]) as outer, c.block():
             element = f"{chosen.pointer}[{chosen.offset(outer[axis:])}]"
-            c.line(f"const int32_t at = ew_index({element}, {site.shapes[0][axis]});")
-            rest = site.region[axis + rank :]
+            c.line(f"const int32_t at = ew_index({element}, {call.shapes[0][axis]});")
+            rest = call.region[axis + rank :]
             if not rest:
                 copy.element(copy.x.place.offset((*outer[:axis], "at")), copy.y.place.offset(outer))
-                return True
+                return
             with loops(c, rest[:-1], "j") as inner:
                 copy.line((*outer[:axis], "at", *inner), (*outer, *inner), rest[-1])
-    return True
 
 
-def concat(site: Site, c: Source) -> bool:
+def offers_concat(site: Site) -> Iterator[Offer]:
+    if all(can_carry(site, which) for which in range(len(site.inputs))):
+        yield Offer()
+
+
+def write_concat(call: Call, _: Offer, c: Source) -> None:
     """In exact row-major order, whichever part an element comes from."""
-    op = site.op
+    op = call.op
     assert isinstance(op, Concat)
-    axis = op.axis % len(site.region)
-    if any(carriers(site, which) is None for which in range(len(site.inputs))):
-        return False
-    outer, (low, high) = site.region[:axis], site.region[axis]
+    axis = op.axis % len(call.region)
+    outer, (low, high) = call.region[:axis], call.region[axis]
     parts, begin = [], 0
-    for which, shape in enumerate(site.shapes):
+    for which, shape in enumerate(call.shapes):
         if not _misses(low, high, begin, shape[axis]):
             parts.append((which, begin))
         begin += shape[axis]
-    if not any(site.shares(which) for which, _ in parts):
+    if not any(call.shares(which) for which, _ in parts):
         for which, start in parts:
-            _part(site, c, which, axis, start, ())
-        return True
-    with loops(c, outer, "k", backward=site.is_backward) as at:
-        for which, start in reversed(parts) if site.is_backward else parts:
-            _part(site, c, which, axis, start, at)
-    return True
+            _part(call, c, which, axis, start, ())
+        return
+    with loops(c, outer, "k", backward=call.is_backward) as at:
+        for which, start in reversed(parts) if call.is_backward else parts:
+            _part(call, c, which, axis, start, at)
 
 
 def _misses(low: Expr, high: Expr, begin: int, size: int) -> bool:
@@ -191,14 +190,24 @@ def _misses(low: Expr, high: Expr, begin: int, size: int) -> bool:
     return (isinstance(low, int) and low >= begin + size) or (isinstance(high, int) and high <= begin)
 
 
-def _part(site: Site, c: Source, which: int, axis: int, begin: int, at: Sequence[Expr]) -> None:
+def _part(call: Call, c: Source, which: int, axis: int, begin: int, at: Sequence[Expr]) -> None:
     """One input's share of the region; indices of the first axes may be given by loops around."""
-    size = site.shapes[which][axis]
+    size = call.shapes[which][axis]
     fixed: Bounds = [(i, plus(i, 1)) for i in at]
-    span = shifted(site.region[axis], -begin, size)
-    bounds = [*fixed, *site.region[len(at) : axis], span, *site.region[axis + 1 :]]
-    with opened(site, c, which) as copy:
-        assert copy is not None
+    span = shifted(call.region[axis], -begin, size)
+    bounds = [*fixed, *call.region[len(at) : axis], span, *call.region[axis + 1 :]]
+    with opened(call, c, which) as copy:
         target = straight(len(bounds))
         target[axis] = (axis, begin, 1)
         copy.nest(bounds, straight(len(bounds)), target)
+
+
+RESHAPE = Kernel("reshape", (Reshape,), offers_copy, write_reshape)
+TRANSPOSE = Kernel("transpose", (Transpose,), offers_copy, write_transpose)
+SLICE = Kernel("slice", (Slice,), offers_copy, write_slice)
+EXPAND = Kernel("expand", (Expand,), offers_copy, write_expand)
+TILE = Kernel("tile", (Tile,), offers_copy, write_tile)
+SPACE_TO_DEPTH = Kernel("space_to_depth", (SpaceToDepth,), offers_copy, write_space_to_depth)
+DEPTH_TO_SPACE = Kernel("depth_to_space", (DepthToSpace,), offers_copy, write_depth_to_space)
+GATHER = Kernel("gather", (Gather,), offers_copy, write_gather)
+CONCAT = Kernel("concat", (Concat,), offers_concat, write_concat)

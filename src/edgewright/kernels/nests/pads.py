@@ -8,67 +8,62 @@ from ...network import Arithmetic, DType
 from ...network.kernels.scales import number as stored_number
 from ...network.kernels.tflite_scales import stored_number as tflite_number
 from ...network.operators import Pad, PadMode
-from ..call import Call as Site
+from ..call import Call
+from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.nest import elements, loops
 from ..printing.source import Expr, Source, plus
-from .copies import carriers, looked_up, opened, shifted
+from .copies import looked_up, offers_copy, opened, shifted
 from .values import World, pointed, writer
 
 
-def pad(site: Site, c: Source) -> bool:
-    op = site.op
+def write(call: Call, _: Offer, c: Source) -> None:
+    op = call.op
     assert isinstance(op, Pad)
     if op.mode is not PadMode.CONSTANT:
-        site.use("moves")
-        return looked_up(site, c, lambda at: [_mirrored(site, op, axis, i) for axis, i in enumerate(at)])
-    if site.shares():
-        return _pad_in_order(site, c, op)
-    return _pad_apart(site, c, op)
+        call.use("moves")
+        looked_up(call, c, lambda at: [_mirrored(call, op, axis, i) for axis, i in enumerate(at)])
+    elif call.shares():
+        _pad_in_order(call, c, op)
+    else:
+        _pad_apart(call, c, op)
 
 
-def _filling(site: Site, op: Pad) -> str:
+def _filling(call: Call, op: Pad) -> str:
     """The element that pads hold, as stored."""
-    y = site.result
+    y = call.result
     if y.quant is not None and not y.dtype.is_float:
-        stored = tflite_number if site.arithmetic is Arithmetic.TFLITE else stored_number
+        stored = tflite_number if call.arithmetic is Arithmetic.TFLITE else stored_number
         return number(int(stored(op.value, y)), "int32")
     if y.dtype is DType.FLOAT16:
         return number(int(np.float16(op.value).view(np.uint16)), "int32")
     if not np.isfinite(op.value):
-        site.use("math_functions")
+        call.use("math_functions")
     return number(op.value, y.dtype.value)
 
 
-def _pad_apart(site: Site, c: Source, op: Pad) -> bool:
+def _pad_apart(call: Call, c: Source, op: Pad) -> None:
     """All of the region filled, then the image put into it."""
-    rank = len(site.region)
-    spans = zip(site.region, op.before, site.shapes[0], strict=True)
+    rank = len(call.region)
+    spans = zip(call.region, op.before, call.shapes[0], strict=True)
     # The nest counts from where both the image and the region begin, so that no address lies before either.
     bounds = [shifted(span, -max(a, 0), n - max(-a, 0)) for span, a, n in spans]
-    if carriers(site) is None:
-        return False
     with c.block():
-        py = pointed(c, writer(site, World.RAW), "py", written=True).place
-        with elements(c, site.region, [py]) as ((at,), _):
-            c.line(f"py[{at}] = {_filling(site, op)};")
+        py = pointed(c, writer(call, World.RAW), "py", written=True).place
+        with elements(c, call.region, [py]) as ((at,), _):
+            c.line(f"py[{at}] = {_filling(call, op)};")
     if any(isinstance(a, int) and isinstance(b, int) and b <= a for a, b in bounds):
-        return True
-    with opened(site, c) as copy:
-        assert copy is not None
+        return
+    with opened(call, c) as copy:
         source = [(axis, max(-op.before[axis], 0), 1) for axis in range(rank)]
         target = [(axis, max(op.before[axis], 0), 1) for axis in range(rank)]
         copy.nest(bounds, source, target)
-    return True
 
 
-def _pad_in_order(site: Site, c: Source, op: Pad) -> bool:
+def _pad_in_order(call: Call, c: Source, op: Pad) -> None:
     """Element by element: the image moves within its own memory."""
-    x = site.shapes[0]
-    if carriers(site) is None:
-        return False
-    with opened(site, c) as copy, loops(c, site.region, backward=site.is_backward) as at:
-        assert copy is not None
+    x = call.shapes[0]
+    with opened(call, c) as copy, loops(c, call.region, backward=call.is_backward) as at:
         inside = [
             f"{i} >= {before} && {i} < {before + size}"
             for i, before, after, size in zip(at, op.before, op.after, x, strict=True)
@@ -76,15 +71,14 @@ def _pad_in_order(site: Site, c: Source, op: Pad) -> bool:
         ]
         source = copy.x.place.offset([plus(i, -before) for i, before in zip(at, op.before, strict=True)])
         read = copy.y.stored(copy.x.value((source,)))
-        element = f"({' && '.join(inside)}) ? {read} : {_filling(site, op)}" if inside else read
+        element = f"({' && '.join(inside)}) ? {read} : {_filling(call, op)}" if inside else read
         target = copy.y.place.offset(at)
         c.line(f"{copy.y.place.pointer}[{target}] = ({copy.y.place.ctype})({element});")
-    return True
 
 
-def _mirrored(site: Site, op: Pad, axis: int, index: Expr) -> Expr:
+def _mirrored(call: Call, op: Pad, axis: int, index: Expr) -> Expr:
     """Which element of an axis an output index shows. Negative pads crop first."""
-    before, after, extent = op.before[axis], op.after[axis], site.shapes[0][axis]
+    before, after, extent = op.before[axis], op.after[axis], call.shapes[0][axis]
     low, size = max(0, -before), extent + min(0, before) + min(0, after)
     inner = plus(index, -max(0, before))
     if before <= 0 and after <= 0:
@@ -95,3 +89,6 @@ def _mirrored(site: Site, op: Pad, axis: int, index: Expr) -> Expr:
         PadMode.SYMMETRIC: f"ew_mirrored({inner}, {size})",
     }
     return plus(function[op.mode], low)
+
+
+PAD = Kernel("pad", (Pad,), offers_copy, write)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -12,11 +13,13 @@ from ...network import Arithmetic, DType
 from ...network.kernels.onnx_quant import is_global, sums_columns
 from ...network.kernels.tflite_scales import activation_range
 from ...network.operators import Activation, AvgPool2d, Clamp, MaxPool2d
-from ..call import Call as Site
+from ..call import Call
+from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.nest import loops
 from ..printing.source import Expr, Source
 from ..printing.taps import Axis, Taps, taps
+from ..site import Site
 from .activations import activated
 from .finish import (
     activation_of,
@@ -31,72 +34,78 @@ from .finish import (
 from .windows import channels, fence, grouped
 
 
-def max_pool2d(site: Site, c: Source) -> bool:
+def offers_max(site: Site) -> Iterator[Offer]:
+    """Plain integers have clamps as activations only, and of 64 bits none."""
+    activation = activation_of(site)
+    is_plain = not site.is_quantised and not site.inputs[0].tensor.dtype.is_float
+    has_clamp = isinstance(activation, Clamp) and site.result.dtype is not DType.INT64
+    if not is_plain or activation is None or has_clamp:
+        yield Offer()
+
+
+def write_max(call: Call, _: Offer, c: Source) -> None:
     """Only taps within the image are compared, so that padding never wins; order is the same at every scale."""
-    store = _largest_stored(site)
-    if store is None:
-        return False
-    x = site.inputs[0]
+    x, store = call.inputs[0], _largest_stored(call)
     is_float = x.tensor.dtype.is_float
     ctype = "float" if is_float else x.ctype
     if is_float:
-        site.use("window", "real")
+        call.use("window", "real")
     least = "ew_least()" if is_float else number(int(np.iinfo(x.tensor.dtype.numpy).min), "int64")
-    with _pixels(site, c) as (at, windows), channels(site, c) as channel:
+    with _pixels(call, c) as (at, windows), channels(call, c) as channel:
         c.line(f"{ctype} best = {least};")
-        with _elements(site, c, at[0], windows, channel):
-            value = widened(site, x.tensor, "*tap")
+        with _elements(call, c, at[0], windows, channel):
+            value = widened(call, x.tensor, "*tap")
             c.line(
                 f"best = ew_maximum(best, {value});" if is_float else f"best = best > {value} ? best : {value};"
             )
-        c.line(f"py[{site.output.offset((*at, channel))}] = {store('best')};")
-    return True
+        c.line(f"py[{call.output.offset((*at, channel))}] = {store('best')};")
 
 
-def avg_pool2d(site: Site, c: Source) -> bool:
-    way = mean_of(site)
-    if way is None:
-        return False
-    ctype, value, store = way
-    with _pixels(site, c) as (at, windows):
-        if not _is_scaled_once(site):
-            c.line(f"const int32_t count = {_count(site, windows)};")
-        with channels(site, c) as channel:
-            c.line(f"{ctype} total = 0;")
-            if _sums_columns(site):
-                _add_columns(site, c, at[0], windows, channel, value)
+def offers_average(site: Site) -> Iterator[Offer]:
+    if mean_type(site) is not None:
+        yield Offer()
+
+
+def write_average(call: Call, _: Offer, c: Source) -> None:
+    mean = mean_of(call)
+    with _pixels(call, c) as (at, windows):
+        if not _is_scaled_once(call):
+            c.line(f"const int32_t count = {_count(call, windows)};")
+        with channels(call, c) as channel:
+            c.line(f"{mean.ctype} total = 0;")
+            if _sums_columns(call):
+                _add_columns(call, c, at[0], windows, channel, mean)
             else:
-                with _elements(site, c, at[0], windows, channel):
-                    c.line(f"total += {value('*tap')};")
-            c.line(f"py[{site.output.offset((*at, channel))}] = {store('total')};")
-    return True
+                with _elements(call, c, at[0], windows, channel):
+                    c.line(f"total += {mean.value('*tap')};")
+            c.line(f"py[{call.output.offset((*at, channel))}] = {mean.stored};")
 
 
 def _add_columns(
-    site: Site, c: Source, batch: Expr, windows: tuple[Taps, Taps], channel: Expr, value: Callable[[str], str]
+    call: Call, c: Source, batch: Expr, windows: tuple[Taps, Taps], channel: Expr, mean: Mean
 ) -> None:
     """Each column of the window, from the top, then the columns: the order decides the last bit of a float."""
-    x = site.inputs[0]
+    x = call.inputs[0]
     with windows[1].each(c) as (_, col), c.block():
         c.line("float column = 0;")
         with windows[0].each(c) as (_, row), c.block():
             c.line(f"const {x.ctype} *const tap = px + {grouped(x.offset((batch, row, col, channel)))};")
-            c.line(f"column += {value('*tap')};")
+            c.line(f"column += {mean.value('*tap')};")
         c.line("total += column;")
 
 
 @contextmanager
-def _pixels(site: Site, c: Source) -> Iterator[tuple[tuple[Expr, Expr, Expr], tuple[Taps, Taps]]]:
+def _pixels(call: Call, c: Source) -> Iterator[tuple[tuple[Expr, Expr, Expr], tuple[Taps, Taps]]]:
     """Loops over the pixels of the region; gives the index of each, and the taps of its window."""
-    n, rows, cols, _ = site.region
+    n, rows, cols, _ = call.region
     with c.block():
-        c.line(f"const {site.inputs[0].ctype} *const px = {site.place(0).pointer};")
-        c.line(f"{site.output.ctype} *const py = {site.output.pointer};")
-        with loops(c, [n, rows], backward=site.is_backward) as (batch, row):
-            vertical = taps(c, _axis(site, 0), row, "top", "ky")
-            with loops(c, [cols], "j", site.is_backward) as (col,), c.block():
-                yield (batch, row, col), (vertical, taps(c, _axis(site, 1), col, "left", "kx"))
-                fence(site, c)
+        c.line(f"const {call.inputs[0].ctype} *const px = {call.place(0).pointer};")
+        c.line(f"{call.output.ctype} *const py = {call.output.pointer};")
+        with loops(c, [n, rows], backward=call.is_backward) as (batch, row):
+            vertical = taps(c, _axis(call, 0), row, "top", "ky")
+            with loops(c, [cols], "j", call.is_backward) as (col,), c.block():
+                yield (batch, row, col), (vertical, taps(c, _axis(call, 1), col, "left", "kx"))
+                fence(call, c)
 
 
 def _axis(site: Site, i: int) -> Axis:
@@ -107,22 +116,22 @@ def _axis(site: Site, i: int) -> Axis:
 
 
 @contextmanager
-def _elements(site: Site, c: Source, batch: Expr, windows: tuple[Taps, Taps], channel: Expr) -> Iterator[None]:
+def _elements(call: Call, c: Source, batch: Expr, windows: tuple[Taps, Taps], channel: Expr) -> Iterator[None]:
     """Loops over the taps within the image; `tap` points to the element under each."""
-    x = site.inputs[0]
+    x = call.inputs[0]
     with windows[0].each(c) as (_, row), windows[1].each(c) as (_, col), c.block():
         c.line(f"const {x.ctype} *const tap = px + {grouped(x.offset((batch, row, col, channel)))};")
         yield
 
 
-def _count(site: Site, windows: tuple[Taps, Taps]) -> Expr:
+def _count(call: Call, windows: tuple[Taps, Taps]) -> Expr:
     """By how many taps a window's sum is divided."""
-    op = site.op
+    op = call.op
     assert isinstance(op, AvgPool2d)
     counts: list[Expr] = []
     for i, window in enumerate(windows):
         if op.count_pads:
-            end = site.shapes[0][1 + i] + op.pads[2 + i] - op.uncounted[i]
+            end = call.shapes[0][1 + i] + op.pads[2 + i] - op.uncounted[i]
             counts.append(window.counted_to(end, op.kernel[i]))
         else:
             counts.append(window.count)
@@ -131,73 +140,77 @@ def _count(site: Site, windows: tuple[Taps, Taps]) -> Expr:
     return f"ew_max(1, {counts[0]} * {counts[1]})"
 
 
-def _largest_stored(site: Site) -> Callable[[str], str] | None:
-    """How the largest element of a window is stored; None where a plain integer has no such activation."""
-    x, result, activation = site.inputs[0].tensor, site.result, activation_of(site)
-    if site.is_quantised and site.arithmetic is Arithmetic.TFLITE:
-        return lambda best: _between(site, best, *activation_range(activation, result))
-    if site.is_quantised and isinstance(activation, Clamp | None) and x.quant == result.quant:
+def _largest_stored(call: Call) -> Callable[[str], str]:
+    """How the largest element of a window is stored."""
+    x, result, activation = call.inputs[0].tensor, call.result, activation_of(call)
+    if call.is_quantised and call.arithmetic is Arithmetic.TFLITE:
+        return lambda best: _between(call, best, *activation_range(activation, result))
+    if call.is_quantised and isinstance(activation, Clamp | None) and x.quant == result.quant:
         if activation is None:
             return lambda best: best
-        return lambda best: _between(site, best, *stored_range(activation, result))
-    if site.is_quantised:
-        return lambda best: stored_even(site, real_element(site, 0)(best, 0), activation)
+        return lambda best: _between(call, best, *stored_range(activation, result))
+    if call.is_quantised:
+        return lambda best: stored_even(call, real_element(call, 0)(best, 0), activation)
     if x.dtype.is_float:
-        return lambda best: narrowed(site, activated(site, activation, best))
-    return _whole_clamp(site, activation)
-
-
-def _whole_clamp(site: Site, activation: Activation | None) -> Callable[[str], str] | None:
+        return lambda best: narrowed(call, activated(call, activation, best))
     if activation is None:
         return lambda best: best
-    if not isinstance(activation, Clamp) or site.result.dtype is DType.INT64:
-        return None
-    info = np.iinfo(site.result.dtype.numpy)
+    assert isinstance(activation, Clamp)
+    info = np.iinfo(result.dtype.numpy)
     low, high = int(max(activation.low, info.min)), int(min(activation.high, info.max))
-    return lambda best: _between(site, best, low, high)
+    return lambda best: _between(call, best, low, high)
 
 
-def _between(site: Site, value: str, low: int, high: int) -> str:
-    info = np.iinfo(site.result.dtype.numpy)
+def _between(call: Call, value: str, low: int, high: int) -> str:
+    info = np.iinfo(call.result.dtype.numpy)
     if low <= info.min and high >= info.max:
-        return f"({site.output.ctype}){value}" if value != "best" else value
-    return f"({site.output.ctype})ew_between({low}, {value}, {high})"
+        return f"({call.output.ctype}){value}" if value != "best" else value
+    return f"({call.output.ctype})ew_between({low}, {value}, {high})"
 
 
-Way = tuple[
-    str, Callable[[str], str], Callable[[str], str]
-]  # (type of the sum, an element's value, sum -> stored)
+@dataclass(frozen=True)
+class Mean:
+    """How elements become their mean: `total` of so many, and in most cases a `count`."""
+
+    ctype: str  # of the sum
+    value: Callable[[str], str]  # of an element in the sum
+    stored: str  # the mean as the output stores it
 
 
-def mean_of(site: Site) -> Way | None:
-    x, activation = site.inputs[0].tensor, activation_of(site)
+def mean_type(site: Site) -> str | None:
+    """The C type in which elements are summed; None where the arithmetic has no such mean."""
+    is_bare = isinstance(activation_of(site), Clamp | None)
     if not site.is_quantised:
-        if x.dtype.is_float:
-            mean = "total / (float)count"
-            return (
-                "float",
-                lambda e: widened(site, x, e),
-                lambda _: narrowed(site, activated(site, activation, mean)),
-            )
-        return _whole_mean(site, activation)
-    if site.arithmetic is Arithmetic.TFLITE:
-        site.use("window")
-        limits = activation_range(activation, site.result)
-        return "int32_t", lambda e: e, lambda _: _between(site, "ew_mean(total, count)", *limits)
-    real = real_element(site, 0)
-    if _is_plain(site) and isinstance(activation, Clamp | None):
-        if site.arithmetic is Arithmetic.QLINEAR:
-            return "float", lambda e: real(e, 0), lambda _: _pooled(site, activation)
-        if _is_global(site):
-            return "int32_t", lambda e: e, lambda _: _global_mean(site, activation)
-        mean = "total / (float)count"
-        return "float", lambda e: real(e, 0), lambda _: stored_even(site, mean, activation)
+        return "float" if site.inputs[0].tensor.dtype.is_float else "int64_t" if is_bare else None
+    if site.arithmetic is Arithmetic.TFLITE or _is_scaled_once(site):
+        return "int32_t"
     # As float arithmetic between the scales: summed in double, since that decides ties.
-    return (
-        "double",
-        lambda e: f"(double){real(e, 0)}",
-        lambda _: stored_even(site, "(float)(total / count)", activation),
-    )
+    return "float" if _is_plain(site) and is_bare else "double"
+
+
+def mean_of(call: Call) -> Mean:
+    ctype = mean_type(call)
+    assert ctype is not None, call.layer
+    x, activation = call.inputs[0].tensor, activation_of(call)
+    if not call.is_quantised and x.dtype.is_float:
+        mean = activated(call, activation, "total / (float)count")
+        return Mean(ctype, lambda e: widened(call, x, e), narrowed(call, mean))
+    if not call.is_quantised:
+        return Mean(ctype, lambda e: e, _whole_mean(call, activation))
+    if call.arithmetic is Arithmetic.TFLITE:
+        call.use("window")
+        limits = activation_range(activation, call.result)
+        return Mean(ctype, lambda e: e, _between(call, "ew_mean(total, count)", *limits))
+    clamp = activation if isinstance(activation, Clamp) else None
+    if _is_scaled_once(call):
+        return Mean(ctype, lambda e: e, _global_mean(call, clamp))
+    real = real_element(call, 0)
+    if ctype == "double":
+        stored = stored_even(call, "(float)(total / count)", activation)
+        return Mean(ctype, lambda e: f"(double){real(e, 0)}", stored)
+    if call.arithmetic is Arithmetic.QLINEAR:
+        return Mean(ctype, lambda e: real(e, 0), _pooled(call, clamp))
+    return Mean(ctype, lambda e: real(e, 0), stored_even(call, "total / (float)count", activation))
 
 
 def _is_plain(site: Site) -> bool:
@@ -226,32 +239,34 @@ def _sums_columns(site: Site) -> bool:
     return is_ours and _is_onnx_average(site) and not _is_global(site)
 
 
-def _global_mean(site: Site, activation: Clamp | None) -> str:
+def _global_mean(call: Call, activation: Clamp | None) -> str:
     """An integer sum, scaled once."""
-    x, y = site.inputs[0].tensor.quant, site.result.quant
+    x, y = call.inputs[0].tensor.quant, call.result.quant
     assert x is not None and y is not None
-    count = prod(site.shapes[0][1:3])
+    count = prod(call.shapes[0][1:3])
     scale = np.float32(x.scale[0]) / (np.float32(y.scale[0]) * np.float32(count))
-    return rounded_even(site, f"(float)({plus_number('total', -count * x.zero[0])}) * {number(scale)}", activation)
+    return rounded_even(call, f"(float)({plus_number('total', -count * x.zero[0])}) * {number(scale)}", activation)
 
 
-def _pooled(site: Site, activation: Clamp | None) -> str:
+def _pooled(call: Call, activation: Clamp | None) -> str:
     """QLinearAveragePool: the zero point is part of the number that is rounded."""
-    quant = site.result.quant
+    quant = call.result.quant
     assert quant is not None
-    site.use("fixed")
-    info = np.iinfo(site.result.dtype.numpy)
-    low, high = stored_range(activation, site.result) if activation else (int(info.min), int(info.max))
+    call.use("fixed")
+    info = np.iinfo(call.result.dtype.numpy)
+    low, high = stored_range(activation, call.result) if activation else (int(info.min), int(info.max))
     steps = f"total / (float)count / {number(quant.scale[0])} + {number(quant.zero[0])}"
-    return f"({site.output.ctype})ew_round_even({steps}, {number(low)}, {number(high)})"
+    return f"({call.output.ctype})ew_round_even({steps}, {number(low)}, {number(high)})"
 
 
-def _whole_mean(site: Site, activation: Activation | None) -> Way | None:
+def _whole_mean(call: Call, activation: Activation | None) -> str:
     """Plain integers: the mean in double, cut towards zero."""
-    if not isinstance(activation, Clamp | None):
-        return None
     mean = "(double)total / count"
     if isinstance(activation, Clamp):
         low, high = (number(float(limit), "float64") for limit in (activation.low, activation.high))
         mean = f"({mean} < {low} ? {low} : {mean} > {high} ? {high} : {mean})"
-    return "int64_t", lambda e: e, lambda _: f"({site.output.ctype})({mean})"
+    return f"({call.output.ctype})({mean})"
+
+
+MAX_POOL = Kernel("loops_max_pool", (MaxPool2d,), offers_max, write_max)
+AVERAGE_POOL = Kernel("loops_average_pool", (AvgPool2d,), offers_average, write_average)

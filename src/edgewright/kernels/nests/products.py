@@ -2,57 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from ...network.operators import MatMul
-from ..call import Call as Site
+from ...network.operators import Dense, MatMul
+from ..call import Call
+from ..kernel import Kernel, Offer
 from ..printing.nest import loops
 from ..printing.source import Expr, Source, times
-from .sums import sums_of
+from ..site import Site
+from .accumulator import accumulator, can_accumulate
 from .windows import channels, declare, fence, grouped
 
 
-def dense(site: Site, c: Source) -> bool:
-    sums = sums_of(site)
-    if sums is None or not sums.weights.is_dense:
-        return False
-    x, features = site.inputs[0], site.shapes[0][-1]
+def offers_dense(site: Site) -> Iterator[Offer]:
+    if can_accumulate(site) and site.inputs[1].is_dense:
+        yield Offer()
+
+
+def write_dense(call: Call, _: Offer, c: Source) -> None:
+    acc, x, features = accumulator(call), call.inputs[0], call.shapes[0][-1]
     with c.block():
-        declare(site, c, sums)
-        with loops(c, site.region[:-1], backward=site.is_backward) as lead, channels(site, c) as channel:
+        declare(call, c, acc)
+        with loops(c, call.region[:-1], backward=call.is_backward) as lead, channels(call, c) as channel:
             c.line(f"const {x.ctype} *const tap = px + {grouped(x.offset((*lead, 0)))};")
-            c.line(f"const {sums.weights.ctype} *const weight = pw + {times(channel, features)};")
-            c.line(f"{sums.ctype} sum = {sums.start(channel)};")
+            c.line(f"const {acc.weights.ctype} *const weight = pw + {times(channel, features)};")
+            c.line(f"{acc.ctype} sum = {acc.start(channel)};")
             with loops(c, [(0, features)], "depth") as (d,):
                 a = times(d, x.strides[-1])
-                c.line(f"sum += {sums.product(f'tap[{a}]', f'weight[{d}]', channel)};")
-            c.line(f"py[{site.output.offset((*lead, channel))}] = {sums.store('sum', channel)};")
-            fence(site, c)
-    return True
+                c.line(f"sum += {acc.product(f'tap[{a}]', f'weight[{d}]', channel)};")
+            c.line(f"py[{call.output.offset((*lead, channel))}] = {acc.store('sum', channel)};")
+            fence(call, c)
 
 
-def matmul(site: Site, c: Source) -> bool:
-    op = site.op
+def offers_matmul(site: Site) -> Iterator[Offer]:
+    if can_accumulate(site):
+        yield Offer()
+
+
+def write_matmul(call: Call, _: Offer, c: Source) -> None:
+    op, acc = call.op, accumulator(call)
     assert isinstance(op, MatMul)
-    sums = sums_of(site)
-    if sums is None:
-        return False
-    rank = len(site.result.shape)
-    left, right = site.place(0).spread(rank), sums.weights.spread(rank)
-    inner = site.shapes[0][-2 if op.transpose_a else -1]
+    rank = len(call.result.shape)
+    left, right = call.place(0).spread(rank), acc.weights.spread(rank)
+    inner = call.shapes[0][-2 if op.transpose_a else -1]
     with c.block():
-        declare(site, c, replace(sums, weights=right))
-        with loops(c, site.region[:-1], backward=site.is_backward) as lead, channels(site, c) as channel:
+        declare(call, c, replace(acc, weights=right))
+        with loops(c, call.region[:-1], backward=call.is_backward) as lead, channels(call, c) as channel:
             *batch, row = lead
-            c.line(f"{sums.ctype} sum = {sums.start(channel)};")
+            c.line(f"{acc.ctype} sum = {acc.start(channel)};")
             with loops(c, [(0, inner)], "depth") as (d,):
                 a = left.offset((*batch, *_matrix(row, d, op.transpose_a)))
                 b = right.offset((*batch, *_matrix(d, channel, op.transpose_b)))
-                c.line(f"sum += {sums.product(f'px[{a}]', f'pw[{b}]', channel)};")
-            c.line(f"py[{site.output.offset((*lead, channel))}] = {sums.store('sum', channel)};")
-            fence(site, c)
-    return True
+                c.line(f"sum += {acc.product(f'px[{a}]', f'pw[{b}]', channel)};")
+            c.line(f"py[{call.output.offset((*lead, channel))}] = {acc.store('sum', channel)};")
+            fence(call, c)
 
 
 def _matrix(row: Expr, col: Expr, transposed: bool) -> tuple[Expr, Expr]:
     return (col, row) if transposed else (row, col)
+
+
+DENSE = Kernel("loops_dense", (Dense,), offers_dense, write_dense)
+MATMUL = Kernel("loops_matmul", (MatMul,), offers_matmul, write_matmul)

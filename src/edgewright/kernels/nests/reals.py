@@ -2,96 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import isinf
 
 import numpy as np
 
 from ...network.operators import Activation, Clamp, Conv2d, Dense
 from ...network.tensor import DType
-from ...platform.target import Family
 from ...program import Sweep
-from ..call import Call as Site
-from ..portable.blocked import is_image
+from ..call import Call
+from ..kernel import SMALL, Kernel, Offer
 from ..printing.constants import number
-from ..printing.images import image, part_pointer
+from ..printing.images import image, is_image, part_pointer
 from ..printing.source import Expr, Source, braced
+from ..site import ChannelRange, Site
+from .finish import activation_of
 
 BLOCK = 4  # channels
 
 
-def conv2d(site: Site, c: Source) -> bool:
+@dataclass(frozen=True)
+class ConvGeometry:
+    """What the kernels are told of a convolution, but for weights and channels."""
+
+    images: tuple[str, str]  # the fields of ew_image for x and the output
+    sizes: tuple[int, ...]  # x (height, width, depth), kernel, strides, dilations, pads above and to the left
+
+
+def conv_geometry(site: Site, op: Conv2d) -> ConvGeometry:
+    (_, height, width, _), (_, rows, columns, depth) = site.shapes[:2]
+    sizes = (height, width, depth, rows, columns, *op.stride, *op.dilation, *op.pads[:2])
+    return ConvGeometry((image(site.inputs[0]), image(site.output)), sizes)
+
+
+def row_geometry(pixels: int, depth: int, channels: int) -> ConvGeometry:
+    """A row of pixels under a 1x1 convolution: what a dense layer is."""
+    images = (braced((0, depth, 0)), braced((0, channels, 0)))
+    return ConvGeometry(images, (1, pixels, depth, 1, 1, 1, 1, 1, 1, 0, 0))
+
+
+def offers_conv(site: Site) -> Iterator[Offer]:
     """Pixel by pixel in the order of the sweep, so that memory may be shared."""
     op = site.op
     assert isinstance(op, Conv2d)
-    x, w = site.shapes[:2]
-    if op.groups != 1 or site.region[0] != (0, 1) or not _fits(site, op.activation):
-        return False
-    if not is_image(site.inputs[0]) or not is_image(site.output):
-        return False
-    window = (*x[1:], w[1], w[2], *op.stride, *op.dilation, *op.pads[:2])
-    images = (image(site.inputs[0]), image(site.output))
-    return _write(site, c, op.activation, window, images, (*site.region[1], *site.region[2]))
+    is_one_image = site.bounds[0] == (0, 1) and is_image(site.inputs[0]) and is_image(site.output)
+    if op.groups == 1 and is_one_image and _fits(site):
+        yield Offer()
 
 
-def dense(site: Site, c: Source) -> bool:
-    """A row of pixels under a 1x1 convolution."""
-    op = site.op
-    assert isinstance(op, Dense)
-    x, y = site.inputs[0], site.output
-    if not _fits(site, op.activation) or not site.is_whole or not x.is_dense or not y.is_dense:
-        return False
-    depth, channels = x.tensor.shape[-1], y.tensor.shape[-1]
-    rows = x.tensor.size // depth
-    window = (1, rows, depth, 1, 1, 1, 1, 1, 1, 0, 0)
-    return _write(
-        site, c, op.activation, window, (braced((0, depth, 0)), braced((0, channels, 0))), (0, 1, 0, rows)
-    )
+def write_conv(call: Call, _: Offer, c: Source) -> None:
+    op, (rows, columns) = call.op, call.region[1:3]
+    assert isinstance(op, Conv2d)
+    _write(call, c, conv_geometry(call, op), (*rows, *columns))
 
 
-def _fits(site: Site, activation: Activation | None) -> bool:
+def offers_dense(site: Site) -> Iterator[Offer]:
+    if _fits(site) and site.is_whole and site.inputs[0].is_dense and site.output.is_dense:
+        yield Offer()
+
+
+def write_dense(call: Call, _: Offer, c: Source) -> None:
+    x = call.inputs[0].tensor
+    depth, channels = x.shape[-1], call.result.shape[-1]
+    rows = x.size // depth
+    _write(call, c, row_geometry(rows, depth, channels), (0, 1, 0, rows))
+
+
+def _fits(site: Site) -> bool:
     places = (*site.inputs, site.output)
     return (
-        site.target.family is not Family.SIMD
-        and site.sweep is not Sweep.CHANNELS
+        site.sweep is not Sweep.CHANNELS
         and all(place.tensor.dtype is DType.FLOAT32 for place in places)
         and all(place.is_constant for place in site.inputs[1:])
-        and isinstance(activation, Clamp | None)
-        and all(isinstance(bound, int) for bound in site.region[-1])
+        and isinstance(activation_of(site), Clamp | None)
+        and bool(site.ranges)
     )
 
 
-def _write(
-    site: Site,
-    c: Source,
-    activation: Activation | None,
-    window: Sequence[int],
-    images: Sequence[str],
-    part: Sequence[Expr],
-) -> bool:
-    first, last = site.region[-1]
-    assert isinstance(first, int) and isinstance(last, int)
-    tables = _tables(site, first, last)
-    fields: tuple[Expr, ...] = (*tables, *images, *window)
-    site.use("real_conv")
-    table = site.unit.table("ew_real_conv", (*fields, last - first, *limits(activation)))
-    x, y = site.inputs[0], site.output
-    target = y.address((*(0 for _ in y.strides[:-1]), first))
+def _write(call: Call, c: Source, geometry: ConvGeometry, part: Sequence[Expr]) -> None:
+    def fields(channels: ChannelRange) -> tuple[Expr, ...]:
+        packed = _packed(call, channels)
+        return (*packed, *geometry.images, *geometry.sizes, channels.count, *limits(activation_of(call)))
+
+    call.use("real_conv")
+    table = call.table("ew_real_conv", fields)
+    x, y = call.inputs[0], call.output
+    target = y.address((*(0 for _ in y.strides[:-1]), call.region[-1][0]))
     with c.block():
-        where = part_pointer(site, c, part)
-        c.line(f"ew_real_conv_run(&{table}, {x.pointer}, {target}, {where}, {int(site.is_backward)});")
-    return True
+        where = part_pointer(call, c, part)
+        c.line(f"ew_real_conv_run(&{table}, {x.pointer}, {target}, {where}, {int(call.is_backward)});")
 
 
-def _tables(site: Site, first: int, last: int) -> tuple[Expr, Expr]:
+def _packed(call: Call, channels: ChannelRange) -> tuple[Expr, Expr]:
     """Weights (blocks, depth, 4) and bias, with zeros for the channels that a last block lacks."""
-    add, name = site.unit.constants.add, site.layer.name
-    constants = [np.asarray(site.network.constants[place.tensor.name][first:last]) for place in site.inputs[1:]]
-    weights = constants[0].reshape(last - first, -1)
+    first, last = channels.channels
+    constants = [np.asarray(call.network.constants[place.tensor.name][first:last]) for place in call.inputs[1:]]
+    weights = constants[0].reshape(channels.count, -1)
     more = -len(weights) % BLOCK
     blocks = np.pad(weights, ((0, more), (0, 0))).reshape(-1, BLOCK, weights.shape[1]).transpose(0, 2, 1)
-    bias = add(np.pad(constants[1], (0, more)), f"{name}: bias") if len(constants) > 1 else 0
-    return add(blocks, f"{name}: weights in fours"), bias
+    bias = call.add(np.pad(constants[1], (0, more)), "bias") if len(constants) > 1 else 0
+    return call.add(blocks, "weights in fours"), bias
 
 
 def limits(activation: Activation | None) -> tuple[Expr, ...]:
@@ -100,3 +111,7 @@ def limits(activation: Activation | None) -> tuple[Expr, ...]:
         return 0, "0.0f", "0.0f"
     low, high = ("0.0f" if isinf(end) else number(end) for end in (activation.low, activation.high))
     return (not isinf(activation.low)) + 2 * (not isinf(activation.high)), low, high
+
+
+CONV = Kernel("real_conv", (Conv2d,), offers_conv, write_conv, SMALL)
+DENSE = Kernel("real_dense", (Dense,), offers_dense, write_dense, SMALL)

@@ -2,123 +2,119 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from ...network.operators import Conv2d
-from ..call import Call as Site
+from ...network.operators import Conv2d, Dense
+from ..call import Call
+from ..kernel import CallKind, Kernel, Offer
 from ..printing.nest import loops
 from ..printing.source import Expr, Source, times
 from ..printing.taps import Axis, Taps, taps
-from ..printing.tensor import CTensor as Place
+from ..printing.tensor import CTensor
 from ..requantise.sums import requantised
 from ..shares_form import Form, form_of, missing, share_of, summed_type, sums_place
+from ..site import Site
+from .accumulator import Accumulator, accumulator, accumulator_type, can_accumulate
 from .finish import activation_of, per_channel
-from .sums import Sums, sums_of
 from .windows import channels, grouped
 
 
-def add_conv2d(site: Site, c: Source) -> bool:
-    sums = _sums(site)
-    if sums is None:
-        return False
-    n, rows, columns, _ = site.region
-    form = form_of(site)
+def offers(site: Site) -> Iterator[Offer]:
+    """Where 32 bits do for running sums."""
+    if can_accumulate(site) and accumulator_type(site) == summed_type(site):
+        yield Offer()
+
+
+def write_conv(call: Call, _: Offer, c: Source) -> None:
+    n, rows, columns = call.region[:3]
+    form, acc = form_of(call), accumulator(call)
     with c.block():
-        place = _declare(site, c, sums)
+        place = _declare(call, c, acc)
         with loops(c, [n, rows]) as (batch, row):
-            vertical = _taps(site, c, 0, row)
+            vertical = _taps(call, c, 0, row)
             with loops(c, [columns], "j") as (column,):
-                horizontal = _taps(site, c, 1, column)
-                with channels(site, c) as channel:
-                    _sum(site, c, _kept(form, sums), batch, (vertical, horizontal), channel)
-                    form.put(site, c, place, (batch, row, column, channel))
-    return True
+                horizontal = _taps(call, c, 1, column)
+                with channels(call, c) as channel:
+                    _sum(call, c, _kept(form, acc), batch, (vertical, horizontal), channel)
+                    form.put(call, c, place, (batch, row, column, channel))
 
 
-def add_dense(site: Site, c: Source) -> bool:
-    sums = _sums(site)
-    if sums is None:
-        return False
-    x, features, form = site.inputs[0], site.shapes[0][-1], form_of(site)
-    kept = _kept(form, sums)
+def write_dense(call: Call, _: Offer, c: Source) -> None:
+    x, features, form, acc = call.inputs[0], call.shapes[0][-1], form_of(call), accumulator(call)
+    kept = _kept(form, acc)
     with c.block():
-        place = _declare(site, c, sums)
-        with loops(c, site.region[:-1]) as lead, channels(site, c) as channel:
+        place = _declare(call, c, acc)
+        with loops(c, call.region[:-1]) as lead, channels(call, c) as channel:
             c.line(f"const {x.ctype} *const tap = px + {grouped(x.offset((*lead, 0)))};")
-            c.line(f"const {sums.weights.ctype} *const weight = pw + {grouped(times(channel, features))};")
+            c.line(f"const {acc.weights.ctype} *const weight = pw + {grouped(times(channel, features))};")
             c.line(f"{kept.ctype} sum = 0;")
-            _add_products(site, c, kept, channel)
-            form.put(site, c, place, (*lead, channel))
-    return True
+            _add_products(call, c, kept, channel)
+            form.put(call, c, place, (*lead, channel))
 
 
-def _sums(site: Site) -> Sums | None:
-    """How products are summed; None where 32 bits do not do."""
-    sums = sums_of(site)
-    return sums if sums is not None and sums.ctype == summed_type(site) else None
-
-
-def _kept(form: Form, sums: Sums) -> Sums:
+def _kept(form: Form, acc: Accumulator) -> Accumulator:
     """The same where x keeps its zero point."""
-    return replace(sums, left=lambda element, _: element) if form.is_raw else sums
+    return replace(acc, left=lambda element, _: element) if form.is_raw else acc
 
 
-def _declare(site: Site, c: Source, sums: Sums) -> Place:
+def _declare(call: Call, c: Source, acc: Accumulator) -> CTensor:
     """Pointers to input, weights and sums; the place of these."""
-    c.line(f"const {site.inputs[0].ctype} *const px = {site.inputs[0].pointer};")
-    c.line(f"const {sums.weights.ctype} *const pw = {sums.weights.pointer};")
-    c.line(f"{summed_type(site)} *const ps = {sums_place(site).pointer};")
-    return sums_place(site, "ps")
+    c.line(f"const {call.inputs[0].ctype} *const px = {call.inputs[0].pointer};")
+    c.line(f"const {acc.weights.ctype} *const pw = {acc.weights.pointer};")
+    c.line(f"{summed_type(call)} *const ps = {sums_place(call).pointer};")
+    return sums_place(call, "ps")
 
 
-def _taps(site: Site, c: Source, i: int, index: Expr) -> Taps:
+def _taps(call: Call, c: Source, i: int, index: Expr) -> Taps:
     """The taps along axis i of the image for one output row or column."""
-    op = site.op
+    op = call.op
     assert isinstance(op, Conv2d)
-    sizes = site.shapes[0][1 + i], site.result.shape[1 + i]
-    axis = Axis(site.shapes[1][1 + i], op.stride[i], op.dilation[i], op.pads[i], *sizes)
+    sizes = call.shapes[0][1 + i], call.result.shape[1 + i]
+    axis = Axis(call.shapes[1][1 + i], op.stride[i], op.dilation[i], op.pads[i], *sizes)
     return taps(c, axis, index, *(("top", "ky"), ("left", "kx"))[i])
 
 
-def _sum(site: Site, c: Source, sums: Sums, batch: Expr, windows: tuple[Taps, Taps], channel: Expr) -> None:
+def _sum(call: Call, c: Source, acc: Accumulator, batch: Expr, windows: tuple[Taps, Taps], channel: Expr) -> None:
     """`sum`: the share of a window times the weights of the channel."""
-    x, weights = site.inputs[0], sums.weights
-    c.line(f"{sums.ctype} sum = 0;")
+    x, weights = call.inputs[0], acc.weights
+    c.line(f"{acc.ctype} sum = 0;")
     with windows[0].each(c) as (ky, row), windows[1].each(c) as (kx, column), c.block():
         c.line(f"const {x.ctype} *const tap = px + {grouped(x.offset((batch, row, column, 0)))};")
         c.line(f"const {weights.ctype} *const weight = pw + {grouped(weights.offset((channel, ky, kx, 0)))};")
-        _add_products(site, c, sums, channel)
+        _add_products(call, c, acc, channel)
 
 
-def _add_products(site: Site, c: Source, sums: Sums, channel: Expr) -> None:
-    with loops(c, [share_of(site, len(site.shapes[0]) - 1)], "depth") as (d,):
-        a = times(d, site.inputs[0].strides[-1])
-        c.line(f"sum += {sums.product(f'tap[{a}]', f'weight[{d}]', channel)};")
+def _add_products(call: Call, c: Source, acc: Accumulator, channel: Expr) -> None:
+    with loops(c, [share_of(call, len(call.shapes[0]) - 1)], "depth") as (d,):
+        a = times(d, call.inputs[0].strides[-1])
+        c.line(f"sum += {acc.product(f'tap[{a}]', f'weight[{d}]', channel)};")
 
 
-def finish(site: Site, c: Source) -> bool:
+def write_finish(call: Call, _: Offer, c: Source) -> None:
     """Bias, scale and activation of complete sums."""
-    sums, form = _sums(site), form_of(site)
-    if sums is None:
-        return False
-    if summed_type(site) == "float" and len(site.inputs) < 3 and activation_of(site) is None:
-        return True  # sums of real numbers are the output
-    place, start = sums_place(site, "ps"), _start(site, form, sums)
+    acc, form = accumulator(call), form_of(call)
+    if summed_type(call) == "float" and len(call.inputs) < 3 and activation_of(call) is None:
+        return  # sums of real numbers are the output
+    place, start = sums_place(call, "ps"), _start(call, form, acc)
     with c.block():
-        c.line(f"const {sums.ctype} *const ps = {sums_place(site).pointer};")
-        c.line(f"{site.output.ctype} *const py = {site.output.pointer};")
-        with loops(c, site.region[:-1]) as lead, channels(site, c) as channel:
-            c.line(f"const {sums.ctype} sum = {form.sum(site, place, (*lead, channel))} + {start(channel)};")
-            c.line(f"py[{site.output.offset((*lead, channel))}] = {sums.store('sum', channel)};")
-    return True
+        c.line(f"const {acc.ctype} *const ps = {sums_place(call).pointer};")
+        c.line(f"{call.output.ctype} *const py = {call.output.pointer};")
+        with loops(c, call.region[:-1]) as lead, channels(call, c) as channel:
+            c.line(f"const {acc.ctype} sum = {form.sum(call, place, (*lead, channel))} + {start(channel)};")
+            c.line(f"py[{call.output.offset((*lead, channel))}] = {acc.store('sum', channel)};")
 
 
-def _start(site: Site, form: Form, sums: Sums) -> Callable[[Expr], str]:
+def _start(call: Call, form: Form, acc: Accumulator) -> Callable[[Expr], str]:
     """What a channel's sum begins with: its bias, and what x kept of its zero point."""
-    whole = requantised(site) if form.is_raw else None
+    whole = requantised(call) if form.is_raw else None
     if whole is None:
-        return sums.start
-    return per_channel(site, missing(whole, True).astype(np.int32), "bias less zero points")
+        return acc.start
+    return per_channel(call, missing(whole, True).astype(np.int32), "bias less zero points")
+
+
+ADD_CONV = Kernel("loops_add_conv", (Conv2d,), offers, write_conv, kind=CallKind.ADD)
+ADD_DENSE = Kernel("loops_add_dense", (Dense,), offers, write_dense, kind=CallKind.ADD)
+FINISH = Kernel("loops_finish", (Conv2d, Dense), offers, write_finish, kind=CallKind.FINISH)

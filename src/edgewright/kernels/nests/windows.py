@@ -7,42 +7,42 @@ from contextlib import contextmanager
 
 from ...network.operators import Conv2d, ConvTranspose2d
 from ...program import Sweep
-from ..call import Call as Site
+from ..call import Call
+from ..kernel import Kernel, Offer
 from ..printing.nest import loops
 from ..printing.source import Expr, Source, plus, times
 from ..printing.taps import Axis, Meetings, Window, taps
-from .sums import Sums, sums_of
+from ..site import Site
+from .accumulator import Accumulator, accumulator, can_accumulate
 from .values import clashes
 
 
-def conv2d(site: Site, c: Source) -> bool:
-    sums = sums_of(site)
-    if sums is None:
-        return False
+def offers(site: Site) -> Iterator[Offer]:
+    if can_accumulate(site):
+        yield Offer()
+
+
+def write(call: Call, _: Offer, c: Source) -> None:
+    acc = accumulator(call)
     with c.block():
-        declare(site, c, sums)
-        if site.sweep is Sweep.CHANNELS:
-            _by_planes(site, c, sums)
+        declare(call, c, acc)
+        if call.sweep is Sweep.CHANNELS:
+            _by_planes(call, c, acc)
         else:
-            _by_pixels(site, c, sums)
-    return True
+            _by_pixels(call, c, acc)
 
 
-def conv_transpose2d(site: Site, c: Source) -> bool:
-    return conv2d(site, c)
-
-
-def declare(site: Site, c: Source, sums: Sums) -> None:
+def declare(call: Call, c: Source, acc: Accumulator) -> None:
     """Pointers to input, weights and output."""
-    c.line(f"const {site.inputs[0].ctype} *const px = {site.place(0).pointer};")
-    c.line(f"const {sums.weights.ctype} *const pw = {sums.weights.pointer};")
-    c.line(f"{site.output.ctype} *const py = {site.output.pointer};")
+    c.line(f"const {call.inputs[0].ctype} *const px = {call.place(0).pointer};")
+    c.line(f"const {acc.weights.ctype} *const pw = {acc.weights.pointer};")
+    c.line(f"{call.output.ctype} *const py = {call.output.pointer};")
 
 
 @contextmanager
-def channels(site: Site, c: Source) -> Iterator[Expr]:
+def channels(call: Call, c: Source) -> Iterator[Expr]:
     """A loop over the region's channels; gives the channel."""
-    low, high = site.region[-1]
+    low, high = call.region[-1]
     if isinstance(low, int) and high == low + 1:
         with c.block():
             yield low
@@ -51,79 +51,81 @@ def channels(site: Site, c: Source) -> Iterator[Expr]:
         yield "channel"
 
 
-def _by_pixels(site: Site, c: Source, sums: Sums) -> None:
+def _by_pixels(call: Call, c: Source, acc: Accumulator) -> None:
     """All channels of a pixel, then the next pixel."""
-    n, rows, cols, _ = site.region
-    with loops(c, [n, rows], backward=site.is_backward) as (batch, row):
-        vertical = _window(site, c, 0, row)
-        with loops(c, [cols], "j", site.is_backward) as (col,):
-            horizontal = _window(site, c, 1, col)
-            with channels(site, c) as channel:
-                _sum(site, c, sums, batch, (vertical, horizontal), channel)
-                at = site.output.offset((batch, row, col, channel))
-                c.line(f"py[{at}] = {sums.store('sum', channel)};")
-            fence(site, c)
+    n, rows, cols, _ = call.region
+    with loops(c, [n, rows], backward=call.is_backward) as (batch, row):
+        vertical = _window(call, c, 0, row)
+        with loops(c, [cols], "j", call.is_backward) as (col,):
+            horizontal = _window(call, c, 1, col)
+            with channels(call, c) as channel:
+                _sum(call, c, acc, batch, (vertical, horizontal), channel)
+                at = call.output.offset((batch, row, col, channel))
+                c.line(f"py[{at}] = {acc.store('sum', channel)};")
+            fence(call, c)
 
 
-def fence(site: Site, c: Source) -> None:
+def fence(call: Call, c: Source) -> None:
     """Keeps the compiler from reordering reads and writes of memory that is shared under different types."""
-    if any(clashes(site, which) for which in range(len(site.inputs))):
+    if any(clashes(call, which) for which in range(len(call.inputs))):
         c.line("EW_FENCE();")
 
 
-def _by_planes(site: Site, c: Source, sums: Sums) -> None:
+def _by_planes(call: Call, c: Source, acc: Accumulator) -> None:
     """A whole channel is computed aside before it is written: a depthwise layer exactly in place."""
-    n, rows, cols, _ = site.region
-    ctype, width = site.output.ctype, site.result.shape[2]
-    steps = (site.result.shape[1] * width, width, 1)
-    assert site.plane_at is not None
-    c.line(f"{ctype} *const pb = ({ctype} *)(void *){site.plane_at};")
-    with channels(site, c) as channel:
+    n, rows, cols, _ = call.region
+    ctype, width = call.output.ctype, call.result.shape[2]
+    steps = (call.result.shape[1] * width, width, 1)
+    assert call.plane_at is not None
+    c.line(f"{ctype} *const pb = ({ctype} *)(void *){call.plane_at};")
+    with channels(call, c) as channel:
         with loops(c, [n, rows]) as (batch, row):
-            vertical = _window(site, c, 0, row)
+            vertical = _window(call, c, 0, row)
             with loops(c, [cols], "j") as (col,):
-                horizontal = _window(site, c, 1, col)
-                _sum(site, c, sums, batch, (vertical, horizontal), channel)
-                c.line(f"pb[{_flat((batch, row, col), steps)}] = {sums.store('sum', channel)};")
+                horizontal = _window(call, c, 1, col)
+                _sum(call, c, acc, batch, (vertical, horizontal), channel)
+                c.line(f"pb[{_flat((batch, row, col), steps)}] = {acc.store('sum', channel)};")
         with loops(c, [n, rows, cols]) as at:
-            c.line(f"py[{site.output.offset((*at, channel))}] = pb[{_flat(at, steps)}];")
+            c.line(f"py[{call.output.offset((*at, channel))}] = pb[{_flat(at, steps)}];")
 
 
 def _flat(at: tuple[Expr, ...], steps: tuple[int, ...]) -> Expr:
     return plus(*(times(index, step) for index, step in zip(at, steps, strict=True)))
 
 
-def _window(site: Site, c: Source, i: int, index: Expr) -> Window:
+def _window(call: Call, c: Source, i: int, index: Expr) -> Window:
     """The taps along axis i of the image for one output row or column."""
-    op, size, kernel = site.op, site.shapes[0][1 + i], site.shapes[1][1 + i]
+    op, size, kernel = call.op, call.shapes[0][1 + i], call.shapes[1][1 + i]
     start, name = (("top", "ky"), ("left", "kx"))[i]
     if isinstance(op, ConvTranspose2d):
         return Meetings(kernel, op.stride[i], op.dilation[i], plus(index, op.pads[i]), size, name)
     assert isinstance(op, Conv2d)
-    axis = Axis(kernel, op.stride[i], op.dilation[i], op.pads[i], size, site.result.shape[1 + i])
+    axis = Axis(kernel, op.stride[i], op.dilation[i], op.pads[i], size, call.result.shape[1 + i])
     return taps(c, axis, index, start, name)
 
 
-def _sum(site: Site, c: Source, sums: Sums, batch: Expr, windows: tuple[Window, Window], channel: Expr) -> None:
+def _sum(
+    call: Call, c: Source, acc: Accumulator, batch: Expr, windows: tuple[Window, Window], channel: Expr
+) -> None:
     """`sum`: what the window holds times the weights of the channel."""
-    x, weights, depth = site.inputs[0], sums.weights, site.shapes[1][3]
-    c.line(f"{sums.ctype} sum = {sums.start(channel)};")
-    first = _first_input(site, channel)
+    x, weights, depth = call.inputs[0], acc.weights, call.shapes[1][3]
+    c.line(f"{acc.ctype} sum = {acc.start(channel)};")
+    first = _first_input(call, channel)
     with windows[0].each(c) as (ky, row), windows[1].each(c) as (kx, col):
         c.line(f"const {x.ctype} *const tap = px + {grouped(x.offset((batch, row, col, first)))};")
         c.line(f"const {weights.ctype} *const weight = pw + {grouped(weights.offset((channel, ky, kx, 0)))};")
         with loops(c, [(0, depth)], "depth") as (d,):
             a, b = (times(d, place.strides[3]) for place in (x, weights))
-            c.line(f"sum += {sums.product(f'tap[{a}]', f'weight[{b}]', channel)};")
+            c.line(f"sum += {acc.product(f'tap[{a}]', f'weight[{b}]', channel)};")
 
 
-def _first_input(site: Site, channel: Expr) -> Expr:
+def _first_input(call: Call, channel: Expr) -> Expr:
     """The first input channel of the group that an output channel belongs to."""
-    op, depth = site.op, site.shapes[1][3]
+    op, depth = call.op, call.shapes[1][3]
     assert isinstance(op, Conv2d | ConvTranspose2d)
     if op.groups == 1:
         return 0
-    per_group = site.shapes[1][0] // op.groups
+    per_group = call.shapes[1][0] // op.groups
     group = channel // per_group if isinstance(channel, int) else f"{channel} / {per_group}"
     return times(channel if per_group == 1 else group, depth)
 
@@ -132,3 +134,6 @@ def grouped(offset: Expr) -> str:
     """An offset that stands behind a plus."""
     text = str(offset)
     return f"({text})" if " " in text else text
+
+
+CONV = Kernel("loops_conv", (Conv2d, ConvTranspose2d), offers, write)

@@ -14,6 +14,11 @@ def lies_by_pixels(place: Placement) -> bool:
     return place.lies_by_pixels
 
 
+def is_image(place: Placement) -> bool:
+    """Whether kernels can walk it pixel by pixel, and its sizes fit 16 bits."""
+    return place.lies_by_pixels and max(place.tensor.shape) < 1 << 15
+
+
 def image(place: Placement, axes: tuple[int, int] = (-3, -2)) -> str:
     """An ew_image: steps from row to row and from pixel to pixel along these axes, rows of a rolling buffer."""
     row, pixel = (place.strides[axis] for axis in axes)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
+from ..placement import Placement
 from .source import Expr, Source, offset, plus
-from .tensor import CTensor as Place
 
 Bounds = Sequence[tuple[Expr, Expr]]
 
@@ -41,7 +41,7 @@ def loops(c: Source, bounds: Bounds, prefix: str = "i", backward: bool = False) 
 
 @contextmanager
 def elements(
-    c: Source, bounds: Bounds, places: Sequence[Place], backward: bool = False
+    c: Source, bounds: Bounds, places: Sequence[Placement], backward: bool = False
 ) -> Iterator[tuple[tuple[Expr, ...], tuple[Expr, ...]]]:
     """Loops over a region, with neighbouring axes joined where all places allow it.
 
@@ -54,7 +54,7 @@ def elements(
 
 
 def joined_axes(
-    bounds: list[tuple[Expr, Expr]], places: Sequence[Place]
+    bounds: list[tuple[Expr, Expr]], places: Sequence[Placement]
 ) -> tuple[list[tuple[Expr, Expr]], list[list[int]], list[tuple[int, int] | None]]:
     """Axes merged from the inside: the inner one must be whole in every place, and lie densely in the outer one."""
     spans: list[tuple[Expr, Expr]] = []
