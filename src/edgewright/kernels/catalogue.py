@@ -68,9 +68,11 @@ from .nests import (
     tflite_lines,
     windows,
 )
-from .portable import depthwise
 from .portable import products as portable
-from .portable import sums as small
+from .portable.additions import ADD
+from .portable.depthwise import LEAST_RING, RING
+from .portable.depthwise_direct import DIRECT
+from .portable.pools import AVERAGE_POOL, MAX_POOL, MEAN
 from .printing.source import Source
 from .simd import products as simd
 
@@ -86,33 +88,39 @@ _ACTIVATION: Sequence[Emitter | Kernel] = (
 EMITTERS: Mapping[type, Sequence[Emitter | Kernel]] = {
     # windows and products
     Conv2d: (
-        cmsis.conv2d,
+        cmsis.CONV,
         simd.conv2d,
-        helium.conv2d,
+        helium.CONV,
+        helium.DEPTHWISE,
         CONV,
         PIXELS,
         WINDOWS,
         DEPTHWISE_ROWS,
-        depthwise.conv2d,
-        portable.conv2d,
+        DIRECT,
+        RING,
+        LEAST_RING,
+        portable.PAIRS,
+        portable.CONV,
         reals.conv2d,
         windows.conv2d,
     ),
     ConvTranspose2d: (windows.conv_transpose2d,),
     Dense: (
-        cmsis.dense,
+        cmsis.DENSE,
         simd.dense,
-        helium.dense,
+        helium.DENSE,
         SMALL_DENSE,
         PIXELS,
-        portable.dense,
+        portable.DENSE,
+        portable.PAIRS,
+        portable.CONV,
         reals.dense,
         products.dense,
     ),
     MatMul: (products.matmul,),
     DynamicProduct: (dynamic.dynamic_product,),
-    MaxPool2d: (cmsis.max_pool2d, simd.max_pool2d, small.max_pool2d, pools.max_pool2d),
-    AvgPool2d: (cmsis.avg_pool2d, simd.avg_pool2d, small.avg_pool2d, pools.avg_pool2d),
+    MaxPool2d: (cmsis.POOL, simd.max_pool2d, MAX_POOL, pools.max_pool2d),
+    AvgPool2d: (cmsis.POOL, simd.avg_pool2d, AVERAGE_POOL, pools.avg_pool2d),
     # element by element
     Clamp: _ACTIVATION,
     LeakyRelu: _ACTIVATION,
@@ -120,7 +128,7 @@ EMITTERS: Mapping[type, Sequence[Emitter | Kernel]] = {
     HardSigmoid: _ACTIVATION,
     Unary: _ACTIVATION,
     PRelu: (tflite.prelu, elementwise.prelu),
-    Binary: (cmsis.binary, simd.binary, small.binary, tflite.binary, elementwise.binary),
+    Binary: (cmsis.ADD, simd.binary, ADD, tflite.binary, elementwise.binary),
     BatchNorm: (simd.batch_norm, elementwise.batch_norm),
     Cast: (elementwise.cast,),
     Quantize: (lookup.lookup, tflite.quantize, elementwise.quantize),
@@ -128,11 +136,11 @@ EMITTERS: Mapping[type, Sequence[Emitter | Kernel]] = {
     DynamicRange: (dynamic.dynamic_range,),
     DynamicQuantize: (dynamic.dynamic_quantize,),
     # along an axis
-    Softmax: (cmsis.softmax, tflite_lines.softmax, lines.softmax),
+    Softmax: (cmsis.SOFTMAX, tflite_lines.softmax, lines.softmax),
     LogSoftmax: (tflite_lines.log_softmax, lines.log_softmax),
     L2Normalize: (tflite_lines.l2_normalize, lines.l2_normalize),
     Lrn: (lines.lrn,),
-    Reduce: (simd.reduce, small.reduce, tflite_lines.reduce, lines.reduce),
+    Reduce: (simd.reduce, MEAN, tflite_lines.reduce, lines.reduce),
     ArgMax: (lines.arg_max,),
     # moving elements
     Reshape: (moves.reshape,),

@@ -8,8 +8,8 @@ from .nests import shares as shares_products
 from .portable import shares as shares_taps
 from .simd import shares as shares_simd
 
-ADD_CONV2D = (shares_simd.add_conv2d, shares_dsp.ADD_CONV, shares_taps.add_conv2d, shares_products.add_conv2d)
-ADD_DENSE = (shares_simd.add_dense, shares_dsp.ADD_DENSE, shares_taps.add_dense, shares_products.add_dense)
+ADD_CONV2D = (shares_simd.add_conv2d, shares_dsp.ADD_CONV, shares_taps.ADD_CONV, shares_products.add_conv2d)
+ADD_DENSE = (shares_simd.add_dense, shares_dsp.ADD_DENSE, shares_taps.ADD_DENSE, shares_products.add_dense)
 ADD_MEAN = (shares_means.add_by_pixels, shares_means.add)
 FINISH_MEAN = (shares_means.finish,)
-FINISH_PRODUCTS = (shares_dsp.FINISH, shares_taps.finish, shares_products.finish)
+FINISH_PRODUCTS = (shares_dsp.FINISH, shares_taps.FINISH, shares_products.finish)
