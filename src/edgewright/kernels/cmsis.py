@@ -7,6 +7,7 @@ published interface: numbers on the chip are those of the CMSIS-NN that is linke
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
 import numpy as np
@@ -20,105 +21,149 @@ from ..network.operators import AvgPool2d, Binary, BinaryKind, Conv2d, Dense, Ma
 from ..network.region import Region, Shape
 from ..network.tensor import DType
 from ..platform.target import Architecture, Family
-from .call import Call as Site
+from .call import Call
+from .kernel import SMALL, Kernel, Offer
 from .options import Kernels, Rounding
 from .printing.source import Source, braced
 from .requantise.sums import requantised
+from .site import Site
 
 LEFT = 20  # bits that TFLite shifts the operands of a sum to the left
 MVE_CHANNELS = 124  # that CMSIS-NN's depthwise kernel gathers at once
 
 
-def conv2d(site: Site, c: Source) -> bool:
+def offers_conv(site: Site) -> Iterator[Offer]:
     op = site.op
     assert isinstance(op, Conv2d)
     if not _is_ours(site) or min(op.pads) < 0 or requantised(site) is None:
-        return False
+        return
+    if _is_depthwise(site, op):
+        yield Offer.of(_depthwise_bytes(site))
+    elif op.groups == 1:
+        yield Offer.of(_convolution_bytes(site))
+
+
+def _is_depthwise(site: Site, op: Conv2d) -> bool:
     x, w = site.shapes[:2]
-    is_depthwise = op.groups > 1 and op.groups == x[3] and w[3] == 1
-    context = _context(site, _depthwise_bytes(site, w) if is_depthwise else _convolution_bytes(site, w))
-    if context is None or not (is_depthwise or op.groups == 1):
-        return False
-    offsets = (-zero(site.inputs[0].tensor), zero(site.result))
+    return op.groups > 1 and op.groups == x[3] and w[3] == 1
+
+
+def _convolution_bytes(site: Site) -> int:
+    """What arm_convolve_wrapper_s8 gathers columns into: four of int8 with vectors, two of int16 without."""
+    block = 16 if site.target.family is Family.HELIUM else 4
+    return 4 * -(-prod(site.shapes[1][1:]) // block) * block
+
+
+def _depthwise_bytes(site: Site) -> int:
+    w = site.shapes[1]
+    channels = 2 * MVE_CHANNELS if site.target.family is Family.HELIUM else w[0]
+    return 2 * w[1] * w[2] * channels
+
+
+def write_conv(call: Call, offer: Offer, c: Source) -> None:
+    op, (x, w) = call.op, call.shapes[:2]
+    assert isinstance(op, Conv2d)
+    is_depthwise = _is_depthwise(call, op)
+    offsets = (-zero(call.inputs[0].tensor), zero(call.result))
     multiple = (w[0] // x[3],) if is_depthwise else ()
     tiles = [braced(pair[::-1]) for pair in (op.stride, op.pads[:2], op.dilation)]
     kind = "dw_conv" if is_depthwise else "conv"
-    parameters = site.unit.table(f"cmsis_nn_{kind}_params", (*offsets, *multiple, *tiles, _range(site)))
-    values = site.network.constants[site.inputs[1].tensor.name]
+    parameters = call.module.table(f"cmsis_nn_{kind}_params", (*offsets, *multiple, *tiles, _range(call)))
+    values = call.network.constants[call.inputs[1].tensor.name]
     weights = values.reshape(w[0], -1).T if is_depthwise else values
-    filter_shape = (1, w[1], w[2], w[0]) if is_depthwise else w
+    shapes = (x, (1, w[1], w[2], w[0]) if is_depthwise else w, call.result.shape)
     name = "arm_depthwise_conv_wrapper_s8" if is_depthwise else "arm_convolve_wrapper_s8"
     with c.block():
-        c.line(f"const cmsis_nn_context context = {context};")
-        _product(
-            site, c, name, f"&{parameters}, &{_per_channel(site)}", (x, filter_shape, site.result.shape), weights
-        )
-    return True
+        _write_context(call, offer, c)
+        _write_product(call, c, name, f"&{parameters}, &{_per_channel(call)}", shapes, weights)
 
 
-def dense(site: Site, c: Source) -> bool:
+def offers_dense(site: Site) -> Iterator[Offer]:
     """Where TFLM's rounding is asked for. With vectors the context would hold sums, in a way that versions change."""
-    op = site.op
-    assert isinstance(op, Dense)
     w = site.inputs[1].tensor
     is_wanted = _is_ours(site) and site.options.rounding is Rounding.TFLM
-    if not is_wanted or site.target.family is Family.HELIUM or requantised(site) is None:
-        return False
-    if w.quant is None or w.quant.is_per_channel:
-        return False
-    rows, depth, channels = prod(site.result.shape[:-1]), site.shapes[0][-1], w.shape[0]
-    multipliers, shifts = _multipliers(site)
-    offsets = (-zero(site.inputs[0].tensor), 0, zero(site.result))
-    parameters = site.unit.table("cmsis_nn_fc_params", (*offsets, _range(site)))
-    scaling = site.unit.table("cmsis_nn_per_tensor_quant_params", (int(multipliers[0]), int(shifts[0])))
+    is_scaled_once = w.quant is not None and not w.quant.is_per_channel
+    if is_wanted and is_scaled_once and site.target.family is not Family.HELIUM and requantised(site):
+        yield Offer()
+
+
+def write_dense(call: Call, offer: Offer, c: Source) -> None:
+    w = call.inputs[1].tensor
+    rows, depth, channels = prod(call.result.shape[:-1]), call.shapes[0][-1], w.shape[0]
+    multipliers, shifts = _multipliers(call)
+    offsets = (-zero(call.inputs[0].tensor), 0, zero(call.result))
+    parameters = call.module.table("cmsis_nn_fc_params", (*offsets, _range(call)))
+    scaling = call.module.table("cmsis_nn_per_tensor_quant_params", (int(multipliers[0]), int(shifts[0])))
     shapes = ((rows, 1, 1, depth), (depth, 1, 1, channels), (rows, 1, 1, channels))
     with c.block():
-        c.line("const cmsis_nn_context context = {NULL, 0};")
-        weights = site.network.constants[w.name]
-        _product(site, c, "arm_fully_connected_s8", f"&{parameters}, &{scaling}", shapes, weights)
-    return True
+        _write_context(call, offer, c)
+        weights = call.network.constants[w.name]
+        _write_product(call, c, "arm_fully_connected_s8", f"&{parameters}, &{scaling}", shapes, weights)
 
 
-def avg_pool2d(site: Site, c: Source) -> bool:
-    return _pool(site, c, "arm_avgpool_s8", 4 * site.result.shape[-1])
+def offers_pool(site: Site) -> Iterator[Offer]:
+    op = site.op
+    assert isinstance(op, AvgPool2d | MaxPool2d)
+    is_plain = op.dilation == (1, 1) and min(op.pads) >= 0 and site.result.shape[0] == 1
+    is_average = isinstance(op, AvgPool2d)
+    if isinstance(op, AvgPool2d) and (op.count_pads or op.uncounted != (0, 0)):
+        return
+    if is_plain and _is_ours(site):
+        yield Offer.of(4 * site.result.shape[-1] if is_average else 0)
 
 
-def max_pool2d(site: Site, c: Source) -> bool:
-    return _pool(site, c, "arm_max_pool_s8", 0)
+def write_pool(call: Call, offer: Offer, c: Source) -> None:
+    op = call.op
+    assert isinstance(op, AvgPool2d | MaxPool2d)
+    call.use("cmsis")
+    name = "arm_avgpool_s8" if isinstance(op, AvgPool2d) else "arm_max_pool_s8"
+    tiles = [braced(pair[::-1]) for pair in (op.stride, op.pads[:2])]
+    parameters = call.module.table("cmsis_nn_pool_params", (*tiles, _range(call)))
+    x, window, y = (_dims(call, shape) for shape in (call.shapes[0], (1, *op.kernel, 1), call.result.shape))
+    source, target = call.place(0).pointer, call.output.pointer
+    with c.block():
+        _write_context(call, offer, c)
+        c.line(f"(void){name}(&context, &{parameters}, &{x}, {source}, &{window}, &{y}, {target});")
 
 
-def binary(site: Site, c: Source) -> bool:
+def offers_add(site: Site) -> Iterator[Offer]:
     op = site.op
     assert isinstance(op, Binary)
-    if op.kind is not BinaryKind.ADD or not _is_ours(site) or len(set(site.shapes)) > 1:
-        return False
-    tensors = [place.tensor for place in site.inputs]
+    if op.kind is BinaryKind.ADD and _is_ours(site) and len(set(site.shapes)) == 1:
+        yield Offer()
+
+
+def write_add(call: Call, _: Offer, c: Source) -> None:
+    op = call.op
+    assert isinstance(op, Binary)
+    tensors = [place.tensor for place in call.inputs]
     twice = 2.0 * float(max(scale(tensor) for tensor in tensors))
     operands = [(-zero(t), *quantize_multiplier(float(scale(t)) / twice)) for t in tensors]
-    final = quantize_multiplier(twice / (float(1 << LEFT) * float(scale(site.result))))
+    final = quantize_multiplier(twice / (float(1 << LEFT) * float(scale(call.result))))
     numbers = [v for operand in operands for v in operand]
-    low, high = activation_range(op.activation, site.result)
-    tail = (zero(site.result), *final, low, high, site.result.size)
-    site.use("cmsis")
-    pointers = ", ".join(f"(const int8_t *){place.pointer}" for place in (site.place(0), site.place(1)))
+    low, high = activation_range(op.activation, call.result)
+    tail = (zero(call.result), *final, low, high, call.result.size)
+    call.use("cmsis")
+    pointers = ", ".join(f"(const int8_t *){place.pointer}" for place in (call.place(0), call.place(1)))
     before, after = ", ".join(map(str, numbers)), ", ".join(map(str, tail))
-    c.line(f"(void)arm_elementwise_add_s8({pointers}, {before}, {LEFT}, {site.output.pointer}, {after});")
-    return True
+    c.line(f"(void)arm_elementwise_add_s8({pointers}, {before}, {LEFT}, {call.output.pointer}, {after});")
 
 
-def softmax(site: Site, c: Source) -> bool:
+def offers_softmax(site: Site) -> Iterator[Offer]:
     op = site.op
     assert isinstance(op, Softmax)
-    shape = site.result.shape
-    if not _is_ours(site) or op.axis not in (-1, len(shape) - 1):
-        return False
-    factor, shift, least = difference_scale(op.beta, site.inputs[0].tensor)
-    if shift < 0:
-        return False
-    site.use("cmsis")
-    numbers = ", ".join(map(str, (prod(shape[:-1]), shape[-1], factor, shift, least)))
-    c.line(f"arm_softmax_s8({site.place(0).pointer}, {numbers}, {site.output.pointer});")
-    return True
+    is_last = op.axis in (-1, len(site.result.shape) - 1)
+    if is_last and _is_ours(site) and difference_scale(op.beta, site.inputs[0].tensor)[1] >= 0:
+        yield Offer()
+
+
+def write_softmax(call: Call, _: Offer, c: Source) -> None:
+    op, shape = call.op, call.result.shape
+    assert isinstance(op, Softmax)
+    call.use("cmsis")
+    rows, size = prod(shape[:-1]), shape[-1]
+    numbers = ", ".join(map(str, (rows, size, *difference_scale(op.beta, call.inputs[0].tensor))))
+    c.line(f"arm_softmax_s8({call.place(0).pointer}, {numbers}, {call.output.pointer});")
 
 
 def _is_ours(site: Site) -> bool:
@@ -138,79 +183,55 @@ def _is_ours(site: Site) -> bool:
     )
 
 
-def _convolution_bytes(site: Site, w: Shape) -> int:
-    """What arm_convolve_wrapper_s8 gathers columns into: four of int8 with vectors, two of int16 without."""
-    block = 16 if site.target.family is Family.HELIUM else 4
-    return 4 * -(-prod(w[1:]) // block) * block
+def _write_context(call: Call, offer: Offer, c: Source) -> None:
+    """The buffer that CMSIS-NN works in."""
+    buffer = f"{call.room}, {offer.scratch}" if offer.scratch else "NULL, 0"
+    c.line(f"const cmsis_nn_context context = {{{buffer}}};")
 
 
-def _depthwise_bytes(site: Site, w: Shape) -> int:
-    channels = 2 * MVE_CHANNELS if site.target.family is Family.HELIUM else w[0]
-    return 2 * w[1] * w[2] * channels
-
-
-def _context(site: Site, size: int) -> str | None:
-    if size == 0:
-        return "{NULL, 0}"
-    buffer = site.free(size)
-    return None if buffer is None else f"{{{buffer}, {size}}}"
-
-
-def _pool(site: Site, c: Source, name: str, size: int) -> bool:
-    op = site.op
-    assert isinstance(op, AvgPool2d | MaxPool2d)
-    is_plain = op.dilation == (1, 1) and min(op.pads) >= 0 and site.result.shape[0] == 1
-    is_plain = is_plain and not (isinstance(op, AvgPool2d) and (op.count_pads or op.uncounted != (0, 0)))
-    context = _context(site, size) if is_plain and _is_ours(site) else None
-    if context is None:
-        return False
-    site.use("cmsis")
-    tiles = [braced(pair[::-1]) for pair in (op.stride, op.pads[:2])]
-    parameters = site.unit.table("cmsis_nn_pool_params", (*tiles, _range(site)))
-    x, window, y = (_dims(site, shape) for shape in (site.shapes[0], (1, *op.kernel, 1), site.result.shape))
-    pointers = site.place(0).pointer, site.output.pointer
-    with c.block():
-        c.line(f"const cmsis_nn_context context = {context};")
-        c.line(f"(void){name}(&context, &{parameters}, &{x}, {pointers[0]}, &{window}, &{y}, {pointers[1]});")
-    return True
-
-
-def _product(
-    site: Site, c: Source, name: str, parameters: str, shapes: tuple[Shape, Shape, Shape], weights: Array
+def _write_product(
+    call: Call, c: Source, name: str, parameters: str, shapes: tuple[Shape, Shape, Shape], weights: Array
 ) -> None:
     """The call that convolutions and dense layers share."""
-    site.use("cmsis")
-    sums = requantised(site)
+    call.use("cmsis")
+    sums = requantised(call)
     assert sums is not None
-    bias = site.unit.constants.add(sums.bias.astype(np.int32), f"{site.layer.name}: bias")
-    values = site.unit.constants.add(weights, f"{site.layer.name}: weights as CMSIS-NN reads them")
-    x, w, y = (_dims(site, shape) for shape in shapes)
-    each = _dims(site, (1, 1, 1, shapes[2][3]))
-    source, target = site.inputs[0].pointer, site.output.pointer
+    bias = call.add(sums.bias.astype(np.int32), "bias")
+    values = call.add(weights, "weights as CMSIS-NN reads them")
+    x, w, y = (_dims(call, shape) for shape in shapes)
+    each = _dims(call, (1, 1, 1, shapes[2][3]))
+    source, target = call.inputs[0].pointer, call.output.pointer
     c.line(f"(void){name}(&context, {parameters}, &{x}, {source},")
     c.line(f"            &{w}, {values}, &{each}, {bias}, &{y}, {target});")
 
 
-def _dims(site: Site, shape: Shape) -> str:
-    return site.unit.table("cmsis_nn_dims", shape)
+def _dims(call: Call, shape: Shape) -> str:
+    return call.module.table("cmsis_nn_dims", shape)
 
 
-def _range(site: Site) -> str:
-    return braced(activation_range(getattr(site.op, "activation", None), site.result))
+def _range(call: Call) -> str:
+    return braced(activation_range(getattr(call.op, "activation", None), call.result))
 
 
-def _multipliers(site: Site) -> tuple[Array, Array]:
-    w = site.inputs[1].tensor
-    kernel = Operand(site.network.constants[w.name], Region.whole(w.shape), w)
-    return channel_multipliers(site.inputs[0].tensor, kernel, site.result)
+def _multipliers(call: Call) -> tuple[Array, Array]:
+    w = call.inputs[1].tensor
+    kernel = Operand(call.network.constants[w.name], Region.whole(w.shape), w)
+    return channel_multipliers(call.inputs[0].tensor, kernel, call.result)
 
 
-def _per_channel(site: Site) -> str:
+def _per_channel(call: Call) -> str:
     """Multipliers and shifts of each output channel. CMSIS-NN declares them without const, and only reads them."""
-    each = np.ones(site.result.shape[-1], np.int32)
+    each = np.ones(call.result.shape[-1], np.int32)
     names = [
-        site.unit.constants.add((values * each).astype(np.int32), f"{site.layer.name}: {what}")
-        for values, what in zip(_multipliers(site), ("multipliers", "shifts"), strict=True)
+        call.add((values * each).astype(np.int32), what)
+        for values, what in zip(_multipliers(call), ("multipliers", "shifts"), strict=True)
     ]
     fields = [f"(int32_t *){name}" for name in names]
-    return site.unit.table("cmsis_nn_per_channel_quant_params", fields)
+    return call.module.table("cmsis_nn_per_channel_quant_params", fields)
+
+
+CONV = Kernel("cmsis_conv", (Conv2d,), offers_conv, write_conv, SMALL)
+DENSE = Kernel("cmsis_dense", (Dense,), offers_dense, write_dense, SMALL)
+POOL = Kernel("cmsis_pool", (AvgPool2d, MaxPool2d), offers_pool, write_pool, SMALL)
+ADD = Kernel("cmsis_add", (Binary,), offers_add, write_add, SMALL)
+SOFTMAX = Kernel("cmsis_softmax", (Softmax,), offers_softmax, write_softmax, SMALL)

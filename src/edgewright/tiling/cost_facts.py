@@ -6,19 +6,15 @@ from functools import cached_property
 
 import numpy as np
 
-from ..kernels.call import Call
 from ..kernels.dsp import conv as dsp
 from ..kernels.dsp.numbers import numbers_of
-from ..kernels.module import Module
 from ..kernels.options import Options
-from ..kernels.placement import dense_strides
-from ..kernels.portable import blocked
-from ..kernels.printing.constants import Constants
-from ..kernels.printing.tensor import CTensor
+from ..kernels.placement import Placement, dense_strides
+from ..kernels.portable.blocked import has_products
 from ..kernels.requantise.depthwise_factors import factors_of
 from ..kernels.requantise.sums import requantised
 from ..kernels.shares_form import missing
-from ..kernels.site import ChannelRange, LayerFacts
+from ..kernels.site import ChannelRange, LayerFacts, Site
 from ..network import Arithmetic, DType, Layer, Network, Tensor
 from ..network.kernels.scales import number
 from ..network.kernels.tflite_scales import activation_range
@@ -98,7 +94,7 @@ class Facts:
             is_unsigned = is_raw and self.input(layer).dtype is DType.UINT8
             numbers = numbers_of(site, sums, missing(sums, is_raw), is_unsigned)
             return numbers.kind if numbers else "loops"
-        if blocked.products_of(site) is None:
+        if not has_products(site):
             return "loops"
         return "plain" if sums.drop_bits is None else "signed"
 
@@ -108,10 +104,10 @@ class Facts:
             self._limits[layer.name] = _limits(self.output(layer), layer, self.network.arithmetic)
         return self._limits[layer.name]
 
-    def _site(self, layer: Layer) -> Call:
+    def _site(self, layer: Layer) -> Site:
         """The whole layer as emitters see it, wherever it may lie."""
         y = self.output(layer)
-        return Call(
+        return Site(
             facts=LayerFacts(self.network, layer, self.target, Options()),
             most=y.shape,
             bounds=tuple((0, size) for size in y.shape),
@@ -122,13 +118,11 @@ class Facts:
             plane=0,
             also=frozenset(),
             dynamic=None,
-            module=Module("cost", self.target, Options(), Constants("cost")),
-            region=tuple((0, size) for size in y.shape),
         )
 
-    def _place(self, tensor: Tensor) -> CTensor:
+    def _place(self, tensor: Tensor) -> Placement:
         memory = None if tensor.name in self.network.constants else "ram"
-        return CTensor(tensor, dense_strides(tensor), memory=memory, pointer="p")
+        return Placement(tensor, dense_strides(tensor), memory=memory)
 
 
 def _limits(y: Tensor, layer: Layer, arithmetic: Arithmetic) -> tuple[int, int]:

@@ -2,103 +2,106 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from math import prod
 
 import numpy as np
 
-from ...network.operators import Conv2d
+from ...network import Array
+from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Family
 from ...program import Sweep
-from ..call import Call as Site
-from ..portable.blocked import Products, column_buffer, convolution, is_image, products_of
+from ..call import Call
+from ..kernel import Kernel, Offer
+from ..portable.blocked import STACK, Convolution, has_products, is_image, products_of
 from ..printing.nest import loops
-from ..printing.source import Source
+from ..printing.source import Expr, Source
+from ..site import ChannelRange, Site
 
 MOST_TAPS = 32  # of a depthwise window: EW_MOST_TAPS
 # Channels from which on vectors take fewer instructions than a channel at a time with pairs of products.
 LEAST_CHANNELS, LEAST_CHANNELS_STRIDED = 128, 16
 
 
-def conv2d(site: Site, c: Source) -> bool:
-    op = site.op
+def _is_image_conv(site: Site) -> bool:
+    is_ours = site.sweep is not Sweep.CHANNELS and is_image(site.inputs[0]) and is_image(site.output)
+    return is_ours and has_products(site)
+
+
+def offers_conv(site: Site) -> Iterator[Offer]:
+    """From the window of one pixel, gathered; single taps of int8 are read as they lie."""
+    op, w = site.op, site.shapes[1]
     assert isinstance(op, Conv2d)
-    is_ours = site.target.family is Family.HELIUM and site.sweep is not Sweep.CHANNELS
-    if not is_ours or not is_image(site.inputs[0]) or not is_image(site.output):
-        return False
-    if op.groups == 1:
-        return _conv(site, c, op)
-    return _is_depthwise(site, op) and _depthwise(site, c, op)
-
-
-def dense(site: Site, c: Source) -> bool:
-    """Rows one by one, as they lie."""
-    x, y = site.inputs[0], site.output
-    is_ours = site.target.family is Family.HELIUM and x.tensor.dtype is DType.INT8
-    if not is_ours or x.window or y.window or x.strides[-1] != 1 or y.strides[-1] != 1:
-        return False
-    made = products_of(site)
-    if made is None:
-        return False
-    products, channel = made
-    site.use("helium")
-    name = site.unit.constants.add(products.weights, f"{site.layer.name}: weights")
-    table = site.unit.table("ew_products", (name, *products.fields))
-    with loops(c, site.region[:-1], "n", backward=site.is_backward) as at:
-        source, target = x.address((*at, 0)), y.address((*at, channel))
-        c.line(f"ew_helium_pixel(&{table}, (const int8_t *){source}, (uint8_t *){target});")
-    return True
-
-
-def _conv(site: Site, c: Source, op: Conv2d) -> bool:
-    w = site.shapes[1]
-    depth = w[1] * w[2] * w[3]
+    if op.groups != 1 or not _is_image_conv(site):
+        return
     is_direct = w[1:3] == (1, 1) and op.pads == (0, 0, 0, 0) and site.inputs[0].tensor.dtype is DType.INT8
-    room = (0, None) if is_direct else column_buffer(site, depth, 1)
-    made = products_of(site) if room else None
-    if made is None or room is None:
-        return False
-    pixels, buffer = room
-    site.use("helium_conv")
+    yield Offer() if is_direct else Offer.of(prod(w[1:]))
+
+
+def write_conv(call: Call, offer: Offer, c: Source) -> None:
+    call.use("helium_conv")
     with c.block():
-        if pixels and buffer is None:
-            c.line(f"int8_t column[{depth}];")
-        column = "NULL" if is_direct else f"(int8_t *){buffer}" if buffer else "column"
-        _calls(site, c, op, made, "ew_helium_conv", "uint8_t", f", {column}", pixels)
-    return True
+        column = "NULL"
+        if offer.scratch:
+            column = f"(int8_t *){call.room}" if call.room else call.scratch(c, "int8_t", offer.scratch, "column")
+        _write(call, c, 1 if offer.scratch else 0, lambda weights: weights, ("ew_helium_conv", f", {column}"))
 
 
-def _is_depthwise(site: Site, op: Conv2d) -> bool:
-    """Whether each output channel reads the input channel of its own number, and there are enough of them."""
-    x, w = site.shapes[:2]
-    is_plain = op.groups == x[3] == w[0] and site.inputs[0].tensor.dtype is DType.INT8
+def offers_depthwise(site: Site) -> Iterator[Offer]:
+    """Where each output channel reads the input channel of its own number, and there are enough of them."""
+    op, (x, w) = site.op, site.shapes[:2]
+    assert isinstance(op, Conv2d)
+    is_plain = 1 < op.groups == x[3] == w[0] and site.inputs[0].tensor.dtype is DType.INT8
     least = LEAST_CHANNELS_STRIDED if max(op.stride) > 1 else LEAST_CHANNELS
-    return is_plain and w[1] * w[2] <= MOST_TAPS and x[3] >= least
+    if is_plain and w[1] * w[2] <= MOST_TAPS and x[3] >= least and _is_image_conv(site):
+        yield Offer()
 
 
-def _depthwise(site: Site, c: Source, op: Conv2d) -> bool:
-    made = products_of(site)
-    if made is None:
-        return False
-    site.use("helium_depthwise")
-    products, channel = made
-    packed = replace(products, weights=np.ascontiguousarray(products.weights.T))
-    _calls(site, c, op, (packed, channel), "ew_helium_depthwise", "int8_t", "", 0)
-    return True
+def write_depthwise(call: Call, _: Offer, c: Source) -> None:
+    call.use("helium_depthwise")
+    _write(call, c, 0, lambda weights: np.ascontiguousarray(weights.T), ("ew_helium_depthwise", ""))
 
 
-def _calls(
-    site: Site, c: Source, op: Conv2d, made: tuple[Products, int], kernel: str, ctype: str, rest: str, pixels: int
+def _write(
+    call: Call, c: Source, pixels: int, arranged: Callable[[Array], Array], kernel: tuple[str, str]
 ) -> None:
-    """A call for each image of the batch."""
-    products, channel = made
-    x, w = site.shapes[:2]
-    batch, rows, columns, _ = site.region
+    """A call for each image of the batch; of the kernel its name and its last arguments are given."""
+    op, (x, w), (source, target) = call.op, call.shapes[:2], (call.inputs[0], call.output)
+    assert isinstance(op, Conv2d)
+    (name, rest), (batch, rows, columns, (first, _)) = kernel, call.region
     window = (*x[1:], w[1], w[2], *op.stride, *op.dilation, *op.pads[:2])
-    places = (site.inputs[0], site.output)
-    table = convolution(site, products, products.weights, places, window, pixels)
+    table = Convolution((source, target), window, pixels).table(call, arranged)
+    ctype, first_read = ("int8_t", first) if op.groups > 1 else ("uint8_t", 0)
     part = f"ew_part_of({rows[0]}, {rows[1]}, {columns[0]}, {columns[1]})"
-    first = channel if op.groups > 1 else 0
-    with loops(c, [batch], "n", backward=site.is_backward) as (n,):
-        source, target = places[0].address((n, 0, 0, first)), places[1].address((n, 0, 0, channel))
-        c.line(f"{kernel}(&{table}, (const {ctype} *){source}, (uint8_t *){target}, {part}{rest});")
+    with loops(c, [batch], "n", backward=call.is_backward) as (n,):
+        from_, to = source.address((n, 0, 0, first_read)), target.address((n, 0, 0, first))
+        c.line(f"{name}(&{table}, (const {ctype} *){from_}, (uint8_t *){to}, {part}{rest});")
+
+
+def offers_dense(site: Site) -> Iterator[Offer]:
+    """Rows one by one, as they lie."""
+    places = (site.inputs[0], site.output)
+    lies_well = all(place.window is None and place.strides[-1] == 1 for place in places)
+    if lies_well and site.inputs[0].tensor.dtype is DType.INT8 and has_products(site):
+        yield Offer()
+
+
+def write_dense(call: Call, _: Offer, c: Source) -> None:
+    call.use("helium")
+
+    def fields(channels: ChannelRange) -> tuple[Expr, ...]:
+        products = products_of(call, channels.channels)
+        numbers = products.fields(call)
+        return (call.add(products.weights, "weights"), *numbers)
+
+    table, first = call.table("ew_products", fields), call.region[-1][0]
+    with loops(c, call.region[:-1], "n", backward=call.is_backward) as at:
+        x, y = call.inputs[0].address((*at, 0)), call.output.address((*at, first))
+        c.line(f"ew_helium_pixel(&{table}, (const int8_t *){x}, (uint8_t *){y});")
+
+
+HELIUM = frozenset({Family.HELIUM})
+CONV = Kernel("helium_conv", (Conv2d,), offers_conv, write_conv, HELIUM, stack=STACK)
+DEPTHWISE = Kernel("helium_depthwise", (Conv2d,), offers_depthwise, write_depthwise, HELIUM)
+DENSE = Kernel("helium_dense", (Dense,), offers_dense, write_dense, HELIUM)

@@ -2,68 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ...network import Array
+from ...network import Array, Interval
 from ...network.tensor import DType
-from ..call import Call as Site
-from ..printing.images import image, lies_by_pixels
+from ..call import Call
+from ..placement import Placement
+from ..printing.images import image
 from ..printing.source import Expr, braced
-from ..printing.tensor import CTensor as Place
-from ..requantise.multipliers import fit
+from ..requantise.multipliers import Fixed, Rule, fit
 from ..requantise.sums import Sums, requantised
+from ..site import ChannelRange, Site
 
-STACK = 576  # bytes of a column buffer that may lie on the stack when the arena has no hole for it
+STACK = 576  # bytes of a column buffer that may lie on the stack when the arena has no room for it
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """How the sums of a whole layer become stored values, by multipliers that are proven."""
+
+    rule: Rule
+    fixed: Fixed
+    bias: Array | None  # (channels,) added to the sums before; None: it is in the offsets
+
+    def fields(self, call: Call, channels: Interval, depth: int) -> tuple[Expr, ...]:
+        """The fields of ew_products after the weights."""
+        first, last = channels
+
+        def table(values: Array | None, what: str) -> Expr:
+            return 0 if values is None else call.add(values[first:last].astype(np.int32), what)
+
+        fixed = self.fixed
+        tables = (
+            table(self.bias, "bias"),
+            table(fixed.multiplier, "multipliers"),
+            table(fixed.offset, "offsets"),
+            table(fixed.drop, "drops"),
+        )
+        return (*tables, depth, last - first, self.rule.low, self.rule.high, fixed.left, fixed.shift)
+
+
+def scaling_of(sums: Sums, base: Array) -> Scaling | None:
+    """For sums that lack `base`; None where no multipliers are exact."""
+    if sums.drop_bits is None:
+        fixed, bias = fit(sums.rule, bias=base), None
+    else:
+        fixed, bias = fit(sums.rule, drop_bits=sums.drop_bits), base
+    return Scaling(sums.rule, fixed, bias) if fixed else None
 
 
 @dataclass(frozen=True)
 class Products:
-    """The sums of some channels of a layer, for kernels that multiply stored x: zero points are in `bias`."""
+    """The sums of some channels of a layer, for kernels that multiply stored x: zero points are in the bias."""
 
     weights: Array  # (channels, depth) int8
-    fields: tuple[Expr, ...]  # of ew_products after the weights
-    zero: int  # of x as int8
-    flip: int  # what turns a stored x into int8
+    channels: Interval
+    scaling: Scaling
+
+    def fields(self, call: Call) -> tuple[Expr, ...]:
+        """The fields of ew_products after the weights."""
+        return self.scaling.fields(call, self.channels, self.weights.shape[1])
 
 
-def products_of(site: Site, step: int = 1) -> tuple[Products, int] | None:
-    """The products of the step's channels and the first of these; None when our integer kernels do not fit.
+def has_products(site: Site) -> bool:
+    """Whether our integer kernels are exact here, and the channels of all calls are known."""
+    return bool(site.ranges) and _layer_scaling(site) is not None
 
-    Weights of 0 make their depth a multiple of `step`.
-    """
-    first, last = site.region[-1]
-    sums = requantised(site)
-    if sums is None or not isinstance(first, int) or not isinstance(last, int):
-        return None
-    flip = 0x80 if site.inputs[0].tensor.dtype is DType.UINT8 else 0
-    zero = sums.zero - flip
-    base = sums.bias - zero * sums.weights.sum(axis=1, dtype=np.int64)
+
+def products_of(site: Site, channels: Interval, step: int = 1) -> Products:
+    """Those of these channels. Weights of 0 make their depth a multiple of `step`."""
+    sums, scaling, (first, last) = requantised(site), _layer_scaling(site), channels
+    assert sums is not None and scaling is not None
     weights = sums.weights[first:last]
-    weights = np.pad(weights, ((0, 0), (0, -weights.shape[1] % step)))
-    fields = product_fields(site, sums, base, (first, last), weights.shape[1]) if _fits(sums, base) else None
-    return (Products(weights, fields, zero, flip), first) if fields else None
+    return Products(np.pad(weights, ((0, 0), (0, -weights.shape[1] % step))), channels, scaling)
 
 
-def product_fields(
-    site: Site, sums: Sums, base: Array, channels: tuple[int, int], depth: int
-) -> tuple[Expr, ...] | None:
-    """The fields of ew_products after the weights, for sums that lack `base`; None where no multipliers are exact."""
-    first, last = channels
-    fixed = fit(sums.rule, bias=base) if sums.drop_bits is None else fit(sums.rule, drop_bits=sums.drop_bits)
-    if fixed is None:
+def _layer_scaling(site: Site) -> Scaling | None:
+    sums = requantised(site)
+    if sums is None:
         return None
+    base = sums.bias - (sums.zero - _flip(site)) * sums.weights.sum(axis=1, dtype=np.int64)
+    return site.facts.once("blocked", lambda: scaling_of(sums, base) if _fits(sums, base) else None)
 
-    def table(values: Array | None, what: str) -> Expr:
-        if values is None:
-            return 0
-        return site.unit.constants.add(values[first:last].astype(np.int32), f"{site.layer.name}: {what}")
 
-    bias = table(base if sums.drop_bits is not None else None, "bias")
-    tables = (table(fixed.multiplier, "multipliers"), table(fixed.offset, "offsets"), table(fixed.drop, "drops"))
-    return (bias, *tables, depth, last - first, sums.rule.low, sums.rule.high, fixed.left, fixed.shift)
+def _flip(site: Site) -> int:
+    """What turns a stored x into int8."""
+    return 0x80 if site.inputs[0].tensor.dtype is DType.UINT8 else 0
 
 
 def _fits(sums: Sums, base: Array) -> bool:
@@ -82,31 +109,34 @@ def interleaved(weights: Array, widths: Sequence[int]) -> Array:
     return np.concatenate(parts)
 
 
-def is_image(place: Place) -> bool:
+def is_image(place: Placement) -> bool:
     """Whether kernels can walk it, and its sizes fit 16 bits."""
-    return lies_by_pixels(place) and max(place.tensor.shape) < 1 << 15
+    return place.lies_by_pixels and max(place.tensor.shape) < 1 << 15
 
 
-def convolution(
-    site: Site, products: Products, weights: Array, places: Sequence[Place], window: Sequence[int], pixels: int
-) -> str:
-    """The name of the table of an ew_convolution."""
-    x, y = places
-    note = f"{site.layer.name}: weights"
-    fields = (site.unit.constants.add(weights, note), *products.fields)
-    _, _, depth, _, kernel_w, _, _, _, dilation_w, *_ = window
-    has_runs = kernel_w == 1 or (dilation_w == 1 and x.strides[-2] == depth)
-    flags = (products.zero, products.flip, pixels, int(site.is_backward), int(has_runs))
-    return site.unit.table("ew_convolution", (braced(fields), image(x), image(y), *window, *flags))
+@dataclass(frozen=True)
+class Convolution:
+    """An ew_convolution, but for its weights: images, window, and how many pixels are gathered at once."""
 
+    places: tuple[Placement, Placement]  # x and the output
+    window: tuple[
+        int, ...
+    ]  # height, width, depth of x; of the kernel, of strides, of dilations, of pads: two each
+    pixels: int
 
-def column_buffer(site: Site, depth: int, most: int, stack: int = STACK) -> tuple[int, str | None] | None:
-    """(pixels gathered at once, the buffer in the arena, or None for the stack); None if there is no room.
+    def table(self, call: Call, arranged: Callable[[Array], Array], step: int = 1) -> str:
+        """C of the struct for the channels of the call, of which weights are packed so."""
+        x, y = self.places
+        _, _, depth, _, kernel_w, _, _, _, dilation_w, *_ = self.window
+        has_runs = kernel_w == 1 or (dilation_w == 1 and x.strides[-2] == depth)
+        sums, flip = requantised(call), _flip(call)
+        assert sums is not None
+        flags = (sums.zero - flip, flip, self.pixels, int(call.is_backward), int(has_runs))
 
-    On the stack, the buffer has at most `stack` bytes.
-    """
-    for pixels in (most, 1):
-        hole = site.free(pixels * depth)
-        if hole is not None or pixels * depth <= stack:
-            return pixels, hole
-    return None
+        def fields(channels: ChannelRange) -> tuple[Expr, ...]:
+            products = products_of(call, channels.channels, step)
+            numbers = products.fields(call)
+            weights = call.add(arranged(products.weights), "weights")
+            return (braced((weights, *numbers)), image(x), image(y), *self.window, *flags)
+
+        return call.table("ew_convolution", fields)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -11,46 +12,16 @@ from ...network import Array
 from ...network.operators import Conv2d
 from ...platform.target import Family
 from ...program import Sweep
-from ..call import Call as Site
+from ..call import Call
+from ..kernel import SMALL, Kernel, Offer
 from ..printing.images import image, part_pointer
 from ..printing.source import Expr, Source
 from ..requantise.depthwise_factors import Factors, factors_of, flip
-from . import depthwise_direct
+from ..site import Site
+from .depthwise_fit import extent, fits_depthwise
 
-MOST_SIZE = 8192  # of an axis: the kernel's table has 16 bits for sizes, pads and strides included
 STACK_BYTES = 768  # for the ring and a run of outputs where the arena has no room
-
-
-def conv2d(site: Site, c: Source) -> bool:
-    op = site.op
-    assert isinstance(op, Conv2d)
-    if site.target.family is Family.SIMD or not _fits(site, op):
-        return False
-    factors = factors_of(site)
-    if factors is None:
-        return False
-    if not depthwise_direct.write(site, c, factors):
-        _write(site, c, _geometry(site, op, factors), factors)
-    return True
-
-
-def _fits(site: Site, op: Conv2d) -> bool:
-    """Whether each output channel reads one input channel, of images that lie as the kernel expects."""
-    x, y, w = site.inputs[0], site.output, site.shapes[1]
-    return (
-        w[3] == 1
-        and op.groups == site.shapes[0][3] > 1  # one channel is an ordinary convolution, and quicker as such
-        and x.tensor.shape[0] == 1
-        and site.region[0] == (0, 1)
-        and max(x.tensor.shape[1:] + y.tensor.shape[1:]) <= MOST_SIZE
-        and x.strides[3] == y.strides[3] == 1
-        and all(place.window is None or place.window[0] == 1 for place in (x, y))
-        and (site.sweep is not Sweep.CHANNELS or op.pads[0] < _extent(w[1], op.dilation[0]))
-    )
-
-
-def _extent(taps: int, dilation: int) -> int:
-    return (taps - 1) * dilation + 1
+MOST_STACK = 1 << 16  # for the least of rings: still better than plain loops
 
 
 @dataclass(frozen=True)
@@ -111,85 +82,128 @@ class _Geometry:
             axes=self.axes[::-1],
         )
 
+    @property
+    def variant(self) -> dict[str, int]:
+        """What tells it from others of the layer; blocks of no rows stand for none."""
+        rows, columns = self.block or (0, 0)
+        return {
+            "exchanged": int(self.axes == (2, 1)),
+            "rows": rows,
+            "columns": columns,
+            "whole": int(self.is_whole),
+        }
 
-def _geometry(site: Site, op: Conv2d, factors: Factors) -> _Geometry:
-    _, kh, kw, _ = site.shapes[1]
-    kernel = _extent(kh, op.dilation[0]), _extent(kw, op.dilation[1])
+
+def _plain(site: Site) -> _Geometry:
+    op, (_, kh, kw, _), factors = site.op, site.shapes[1], factors_of(site)
+    assert isinstance(op, Conv2d) and factors is not None
+    kernel = extent(kh, op.dilation[0]), extent(kw, op.dilation[1])
     size = site.most[1], site.most[2], site.most[3]
-    plain = _Geometry(kernel, op.stride, (op.pads[0], op.pads[1]), size, factors.has_sign)
-    room = _room(site)
-    if site.sweep is not Sweep.CHANNELS and site.shares(0):
-        made = _in_blocks(plain, room)
-    else:
-        made = plain.exchanged if _goes_by_columns(site, op, plain, room) else plain
-    whole = replace(made, is_whole=True)
-    is_straight = site.output.window is None or size[0] == 1
-    return whole if is_straight and whole.scratch <= room else made
+    return _Geometry(kernel, op.stride, (op.pads[0], op.pads[1]), size, factors.has_sign)
 
 
-def _room(site: Site) -> int:
-    """Bytes of scratch to be had."""
-    return max(site.hole[1] if site.hole else 0, STACK_BYTES)
+def _offered(site: Site, offer: Offer) -> _Geometry:
+    """What the offer stands for."""
+    made = _plain(site).exchanged if offer["exchanged"] else _plain(site)
+    block = (offer["rows"], offer["columns"]) if offer["rows"] else None
+    return replace(made, block=block, is_whole=bool(offer["whole"]))
 
 
-def _goes_by_columns(site: Site, op: Conv2d, plain: _Geometry, room: int) -> bool:
+def _is_ours(site: Site) -> bool:
+    assert isinstance(site.op, Conv2d)
+    return fits_depthwise(site, site.op) and factors_of(site) is not None
+
+
+def offers(site: Site) -> Iterator[Offer]:
+    """Long rows before short ones, large blocks before small ones, and all rows at once before a ring of a few."""
+    if not _is_ours(site):
+        return
+    is_straight = site.output.window is None or site.most[1] == 1
+    for made in _geometries(site):
+        for shape in [replace(made, is_whole=True), made] if is_straight else [made]:
+            yield Offer.of(shape.scratch, **shape.variant)
+    least = _least(site)
+    if _has_plane(site, least):
+        yield Offer.of(0, **least.variant)
+
+
+def offers_least(site: Site) -> Iterator[Offer]:
+    """What takes the least memory."""
+    if _is_ours(site):
+        least = _least(site)
+        yield Offer.of(least.scratch, **least.variant)
+
+
+def _geometries(site: Site) -> Iterator[_Geometry]:
+    """In order of preference."""
+    plain = _plain(site)
+    if _is_shared(site):
+        rows, columns, _ = plain.size
+        blocks = [(n, columns) for n in range(rows, 0, -1)] + [(1, n) for n in range(columns - 1, 0, -1)]
+        yield from (replace(plain, block=block) for block in blocks)
+        return
+    if _goes_by_columns(site, plain):
+        yield plain.exchanged
+    yield plain
+
+
+def _least(site: Site) -> _Geometry:
+    """Single pixels where memory is shared, else a ring of rows."""
+    return replace(_plain(site), block=(1, 1) if _is_shared(site) else None)
+
+
+def _is_shared(site: Site) -> bool:
+    """Whether outputs are written over inputs, so that blocks of them are computed before the first is written."""
+    return site.sweep is not Sweep.CHANNELS and site.shares(0)
+
+
+def _goes_by_columns(site: Site, plain: _Geometry) -> bool:
     """Whether an image is higher than wide: long rows cost less, and with its axes exchanged it has them."""
-    return (
-        plain.size[0] > plain.size[1]
-        and site.inputs[0].window is None
-        and site.output.window is None
-        and op.pads[1] < plain.kernel[1]
-        and plain.exchanged.scratch <= room
-    )
+    is_bent = site.inputs[0].window or site.output.window
+    return plain.size[0] > plain.size[1] and not is_bent and plain.pads[1] < plain.kernel[1]
 
 
-def _in_blocks(plain: _Geometry, room: int) -> _Geometry:
-    """The largest blocks there is scratch for: rows, a part of a row, at last single pixels."""
-    rows, columns, _ = plain.size
-    blocks = [(n, columns) for n in range(rows, 0, -1)] + [(1, n) for n in range(columns - 1, 1, -1)]
-    made = (replace(plain, block=block) for block in blocks)
-    return next((found for found in made if found.scratch <= room), replace(plain, block=(1, 1)))
+def _has_plane(site: Site, shape: _Geometry) -> bool:
+    """Whether the plane that the plan reserves holds the ring, from a whole word on."""
+    return site.plane >= shape.scratch + 3
 
 
-def _write(site: Site, c: Source, shape: _Geometry, factors: Factors) -> None:
-    site.use("depthwise", "depthwise_plain" if site.target.family is Family.PORTABLE else "depthwise_pairs")
-    table = site.unit.table("ew_depthwise", _fields(site, shape, factors))
-    x, y = (f"(uint8_t *){pointer}" for pointer in (site.inputs[0].pointer, site.output.pointer))
+def write(call: Call, offer: Offer, c: Source) -> None:
+    shape = _offered(call, offer)
+    call.use("depthwise", "depthwise_plain" if call.target.family is Family.PORTABLE else "depthwise_pairs")
+    table = call.module.table("ew_depthwise", _fields(call, shape))
+    x, y = (f"(uint8_t *){pointer}" for pointer in (call.inputs[0].pointer, call.output.pointer))
     with c.block():
-        scratch = _scratch(site, c, shape.scratch)
-        part = part_pointer(site, c, [bound for axis in shape.axes for bound in site.region[axis]])
-        first, last = site.region[3]
+        scratch = _scratch(call, c, shape)
+        part = part_pointer(call, c, [bound for axis in shape.axes for bound in call.region[axis]])
+        first, last = call.region[3]
         given = f"&{table}, {x}, {y}, {part}, {first}, {last}"
         if shape.block is None:
             c.line(f"ew_depthwise_run({given}, {scratch});")
         else:
-            c.line(f"const ew_blocks blocks = {{{shape.block[0]}, {shape.block[1]}, {int(site.is_backward)}}};")
+            c.line(f"const ew_blocks blocks = {{{shape.block[0]}, {shape.block[1]}, {int(call.is_backward)}}};")
             c.line(f"ew_depthwise_shared({given}, &blocks, {scratch});")
 
 
-def _scratch(site: Site, c: Source, size: int) -> str:
+def _scratch(call: Call, c: Source, shape: _Geometry) -> str:
     """Memory for the ring: free arena, the plane that the plan reserves, or the stack."""
-    if hole := site.free(size):
-        return f"(int16_t *)(void *){hole}"
-    plane = prod(site.result.shape[1:3])
-    if site.plane_at and plane >= size + 3:
-        return f"ew_word_at({site.plane_at})"
-    c.line(f"int32_t scratch[{-(-size // 4)}];")
-    return "(int16_t *)scratch"
+    if call.room:
+        return call.scratch(c, "int16_t", 0)
+    if call.plane_at and _has_plane(call, shape):
+        return f"ew_word_at({call.plane_at})"
+    return f"(int16_t *){call.scratch(c, 'int32_t', -(-shape.scratch // 4))}"
 
 
-def _fields(site: Site, shape: _Geometry, factors: Factors) -> list[Expr]:
-    op = site.op
-    assert isinstance(op, Conv2d)
-    x, y = site.inputs[0], site.output
+def _fields(call: Call, shape: _Geometry) -> list[Expr]:
+    """Of ew_depthwise: all channels of the layer, of which the call says which it computes."""
+    x, y, factors = call.inputs[0], call.output, _factors(call)
     flip_x, flip_y = flip(x.tensor.dtype), flip(y.tensor.dtype)
     rule = factors.sums.rule
-    note = site.layer.name
     return [
         image(x, shape.axes),
         image(y, shape.axes),
-        site.unit.constants.add(_spread(site, op, shape), f"{note}: weights"),
-        site.unit.constants.add(factors.table, f"{note}: multipliers, offsets"),
+        call.add(_spread(call, shape), "weights"),
+        call.add(factors.table, "multipliers, offsets"),
         *(x.tensor.shape[axis] for axis in shape.axes),
         *shape.kernel,
         *shape.stride,
@@ -210,10 +224,22 @@ def _fields(site: Site, shape: _Geometry, factors: Factors) -> list[Expr]:
     ]
 
 
-def _spread(site: Site, op: Conv2d, shape: _Geometry) -> Array:
+def _factors(site: Site) -> Factors:
+    factors = factors_of(site)
+    assert factors is not None
+    return factors
+
+
+def _spread(site: Site, shape: _Geometry) -> Array:
     """(channels, kernel_h, kernel_w): the weights with zeros where dilation leaves gaps."""
+    op = site.op
+    assert isinstance(op, Conv2d)
     weights = site.network.constants[site.inputs[1].tensor.name][..., 0]
-    height, width = (_extent(n, d) for n, d in zip(weights.shape[1:], op.dilation, strict=True))
+    height, width = (extent(n, d) for n, d in zip(weights.shape[1:], op.dilation, strict=True))
     whole = np.zeros((len(weights), height, width), np.int8)
     whole[:, :: op.dilation[0], :: op.dilation[1]] = weights
     return whole if shape.axes == (1, 2) else whole.transpose(0, 2, 1)
+
+
+RING = Kernel("depthwise_ring", (Conv2d,), offers, write, SMALL, stack=STACK_BYTES)
+LEAST_RING = Kernel("depthwise_least_ring", (Conv2d,), offers_least, write, SMALL, stack=MOST_STACK)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,10 +11,13 @@ from ...network import DType
 from ...network.operators import Conv2d
 from ...platform.target import Architecture, Family
 from ...program import Sweep
-from ..call import Call as Site
+from ..call import Call
+from ..kernel import Kernel, Offer
 from ..printing.images import image, part_pointer
 from ..printing.source import Expr, Source
-from ..requantise.depthwise_factors import LEAST_LEFT, Factors
+from ..requantise.depthwise_factors import LEAST_LEFT, factors_of
+from ..site import Site
+from .depthwise_fit import fits_depthwise
 
 FEW_ROWS = 2  # for so few, to copy the row above is not worth it
 STACK_BYTES = 768  # for a line and a block of outputs where the arena has no room
@@ -29,42 +33,34 @@ class _Walk:
     depth: int  # channels of a block
 
     @property
-    def scratch(self) -> int:
-        return self.line + (self.block[0] * self.block[1] * self.depth if self.block else 0)
+    def offer(self) -> Offer:
+        """With it as plain data; blocks of no rows stand for none."""
+        rows, columns = self.block or (0, 0)
+        scratch = self.line + rows * columns * self.depth
+        return Offer.of(
+            scratch, exchanged=int(self.axes == (2, 1)), line=int(self.line > 0), rows=rows, columns=columns
+        )
 
 
-def write(site: Site, c: Source, factors: Factors) -> bool:
-    """Writes the step, or says False and writes nothing."""
+def offers(site: Site) -> Iterator[Offer]:
+    """Long rows before short ones; large blocks before small ones where memory is shared."""
     op = site.op
     assert isinstance(op, Conv2d)
-    walk = _walk(site, op) if _fits(site, op, factors) else None
-    if walk is None:
-        return False
-    site.use("depthwise_direct")
-    table = site.unit.table("ew_direct", _fields(site, op, factors, walk))
-    x, y = f"(int8_t *){site.inputs[0].pointer}", f"(uint8_t *){site.output.pointer}"
-    with c.block():
-        scratch = _scratch(site, c, walk.scratch)
-        first, last = site.region[3]
-        given = f"&{table}, {x}, {y}, {part_pointer(site, c, _bounds(site, walk))}, {first}, {last}"
-        if walk.block is None:
-            c.line(f"ew_direct_run({given}, {scratch});")
-        else:
-            blocks = site.unit.table("ew_direct_blocks", [*walk.block, int(site.is_backward)])
-            c.line(f"ew_direct_shared({given}, &{blocks}, {scratch});")
-    return True
+    if not fits_depthwise(site, op) or not _fits(site, op):
+        return
+    factors = factors_of(site)
+    if factors is not None and not factors.has_sign:
+        yield from (walk.offer for walk in _walks(site, op))
 
 
-def _fits(site: Site, op: Conv2d, factors: Factors) -> bool:
+def _fits(site: Site, op: Conv2d) -> bool:
     return (
-        site.target.family is Family.PORTABLE
-        and site.target.architecture is not Architecture.CORTEX_M
+        site.target.architecture is not Architecture.CORTEX_M
         and site.inputs[0].tensor.dtype is site.result.dtype is DType.INT8
         and site.shapes[1][1:3] == (3, 3)
         and op.stride in ((1, 1), (2, 2))
         and op.dilation == (1, 1)
         and all(-8 <= pad <= 1 for pad in op.pads)
-        and not factors.has_sign
         and (site.sweep is not Sweep.CHANNELS or _is_in_place(site, op))
     )
 
@@ -72,24 +68,22 @@ def _fits(site: Site, op: Conv2d, factors: Factors) -> bool:
 def _is_in_place(site: Site, op: Conv2d) -> bool:
     """Whether each output lies where the middle of its window does."""
     x, y = site.inputs[0], site.output
-    sizes = [(0, size) for size in site.result.shape[1:3]]
-    is_same = x.pointer == y.pointer and x.strides == y.strides and not x.window and not y.window
-    return is_same and op.pads == (1, 1, 1, 1) and op.stride == (1, 1) and list(site.region[1:3]) == sizes
+    is_same = site.shares(0) and x.first == y.first and x.strides == y.strides and not x.window and not y.window
+    sizes = tuple((0, size) for size in site.result.shape[1:3])
+    return is_same and op.pads == (1, 1, 1, 1) and op.stride == (1, 1) and site.bounds[1:3] == sizes
 
 
-def _walk(site: Site, op: Conv2d) -> _Walk | None:
-    """The cheapest way there is scratch for: long rows, and large blocks where memory is shared."""
+def _walks(site: Site, op: Conv2d) -> Iterator[_Walk]:
     _, rows, columns, depth = site.most
     plain = _Walk((1, 2), columns + 2 if _keeps_a_line(site, op) else 0, None, depth)
-    room = max(site.hole[1] if site.hole else 0, STACK_BYTES)
     if site.sweep is not Sweep.CHANNELS and site.shares(0):
         blocks = [(n, columns) for n in range(rows, 0, -1)] + [(1, n) for n in range(columns - 1, 0, -1)]
-        made = [replace(plain, block=block) for block in blocks]
-    else:
-        is_free = site.inputs[0].window is None and site.output.window is None
-        turned = replace(plain, axes=(2, 1), line=rows + 2 if plain.line else 0)
-        made = [turned, plain] if rows > columns and is_free else [plain]
-    return next((walk for walk in made if walk.scratch <= room), None)
+        yield from (replace(plain, block=block) for block in blocks)
+        return
+    is_free = site.inputs[0].window is None and site.output.window is None
+    if rows > columns and is_free:
+        yield replace(plain, axes=(2, 1), line=rows + 2 if plain.line else 0)
+    yield plain
 
 
 def _keeps_a_line(site: Site, op: Conv2d) -> bool:
@@ -97,38 +91,52 @@ def _keeps_a_line(site: Site, op: Conv2d) -> bool:
     return op.stride == (1, 1) and (site.sweep is Sweep.CHANNELS or site.most[1] > FEW_ROWS)
 
 
-def _scratch(site: Site, c: Source, size: int) -> str:
+def write(call: Call, offer: Offer, c: Source) -> None:
+    call.use("depthwise_direct")
+    axes = (2, 1) if offer["exchanged"] else (1, 2)
+    table = call.module.table("ew_direct", _fields(call, axes, bool(offer["line"])))
+    x, y = f"(int8_t *){call.inputs[0].pointer}", f"(uint8_t *){call.output.pointer}"
+    (first, last), bounds = call.region[3], [bound for axis in axes for bound in call.region[axis]]
+    with c.block():
+        scratch = _scratch(call, c, offer.scratch)
+        given = f"&{table}, {x}, {y}, {part_pointer(call, c, bounds)}, {first}, {last}"
+        if offer["rows"] == 0:
+            c.line(f"ew_direct_run({given}, {scratch});")
+        else:
+            sizes = (offer["rows"], offer["columns"], int(call.is_backward))
+            blocks = call.module.table("ew_direct_blocks", sizes)
+            c.line(f"ew_direct_shared({given}, &{blocks}, {scratch});")
+
+
+def _scratch(call: Call, c: Source, size: int) -> str:
     """Free arena or the stack."""
     if size == 0:
         return "0"
-    if hole := site.free(size):
-        return f"(int8_t *){hole}"
-    c.line(f"int8_t scratch[{size}];")
-    return "scratch"
+    return f"(int8_t *){call.room}" if call.room else call.scratch(c, "int8_t", size)
 
 
-def _bounds(site: Site, walk: _Walk) -> list[Expr]:
-    return [bound for axis in walk.axes for bound in site.region[axis]]
-
-
-def _fields(site: Site, op: Conv2d, factors: Factors, walk: _Walk) -> list[Expr]:
-    x, y = site.inputs[0], site.output
-    note = site.layer.name
-    weights = site.network.constants[site.inputs[1].tensor.name][..., 0]
-    if walk.axes == (2, 1):
+def _fields(call: Call, axes: tuple[int, int], keeps_a_line: bool) -> list[Expr]:
+    """Of ew_direct: all channels of the layer, of which the call says which it computes."""
+    op, x, y, factors = call.op, call.inputs[0], call.output, factors_of(call)
+    assert isinstance(op, Conv2d) and factors is not None
+    weights = call.network.constants[call.inputs[1].tensor.name][..., 0]
+    if axes == (2, 1):
         weights = np.ascontiguousarray(weights.transpose(0, 2, 1))
     return [
-        image(x, walk.axes),
-        image(y, walk.axes),
-        site.unit.constants.add(weights, f"{note}: weights"),
-        site.unit.constants.add(factors.table, f"{note}: multipliers, offsets"),
-        *(x.tensor.shape[axis] for axis in walk.axes),
+        image(x, axes),
+        image(y, axes),
+        call.add(weights, "weights"),
+        call.add(factors.table, "multipliers, offsets"),
+        *(x.tensor.shape[axis] for axis in axes),
         y.tensor.shape[3] // x.tensor.shape[3],
         *(factors.sums.zero, factors.sums.rule.low, factors.sums.rule.high),
         op.stride[0],
-        *(op.pads[axis - 1] for axis in walk.axes),
+        *(op.pads[axis - 1] for axis in axes),
         factors.left + LEAST_LEFT,
         factors.shift,
         factors.table.shape[1],
-        f"ew_direct_{'kept' if walk.line else 'full' if op.stride == (1, 1) else 'half'}",
+        f"ew_direct_{'kept' if keeps_a_line else 'full' if op.stride == (1, 1) else 'half'}",
     ]
+
+
+DIRECT = Kernel("depthwise_direct", (Conv2d,), offers, write, frozenset({Family.PORTABLE}), stack=STACK_BYTES)

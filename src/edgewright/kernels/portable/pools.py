@@ -2,62 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ...network import Arithmetic, DType
 from ...network.kernels.scales import number
 from ...network.kernels.tflite_lines import reduce_factor
 from ...network.kernels.tflite_scales import activation_range, zero
 from ...network.operators import AvgPool2d, Clamp, MaxPool2d, Reduce, ReduceKind
-from ...platform.target import Family
-from ..call import Call as Site
+from ..call import Call
+from ..kernel import SMALL, Kernel, Offer
 from ..printing.images import image, part_pointer
 from ..printing.source import Expr, Source, braced
-
-
-def avg_pool2d(site: Site, c: Source) -> bool:
-    """TFLite's: stored values are averaged as they are."""
-    op = site.op
-    assert isinstance(op, AvgPool2d)
-    if not _is_plain(site) or site.arithmetic is not Arithmetic.TFLITE or op.count_pads or op.dilation != (1, 1):
-        return False
-    _write(site, c, "average", _window(site, op), (1, 2))
-    return True
-
-
-def max_pool2d(site: Site, c: Source) -> bool:
-    op = site.op
-    assert isinstance(op, MaxPool2d)
-    is_known = op.activation is None or isinstance(op.activation, Clamp)
-    if not _is_plain(site) or site.inputs[0].tensor.quant != site.result.quant or op.dilation != (1, 1):
-        return False
-    if is_known:
-        _write(site, c, "max", _window(site, op), (1, 2))
-    return is_known
-
-
-def reduce(site: Site, c: Source) -> bool:
-    """TFLite's mean over rows and columns: a window over the whole image."""
-    op, x = site.op, site.inputs[0].tensor
-    assert isinstance(op, Reduce)
-    is_global = op.kind is ReduceKind.MEAN and len(x.shape) == 4 and {axis % 4 for axis in op.axes} == {1, 2}
-    is_pixel = all(bounds == (0, 1) for bounds in site.region[:-1])
-    if not is_global or not is_pixel or not _is_plain(site) or site.arithmetic is not Arithmetic.TFLITE:
-        return False
-    low, high = activation_range(None, site.result)
-    factors = (zero(x), *reduce_factor(op, x, site.result), zero(site.result))
-    _write(site, c, "mean", [*x.shape[1:3], *x.shape[1:3], 1, 1, 0, 0, low, high, *factors], None)
-    return True
+from ..site import Site
 
 
 def _is_plain(site: Site) -> bool:
     """Whether one int8 image becomes another, both with channels side by side."""
     x, y = site.inputs[0], site.output
     return (
-        site.target.family is not Family.SIMD
-        and x.memory is not None
+        not x.is_constant
         and x.tensor.shape[0] == 1
-        and site.region[0] == (0, 1)
+        and site.bounds[0] == (0, 1)
         and x.tensor.dtype is y.tensor.dtype is DType.INT8
         and x.tensor.quant is not None
         and y.tensor.quant is not None
@@ -66,8 +31,53 @@ def _is_plain(site: Site) -> bool:
     )
 
 
-def _window(site: Site, op: AvgPool2d | MaxPool2d) -> list[int]:
+def offers_average(site: Site) -> Iterator[Offer]:
+    """TFLite's: stored values are averaged as they are."""
+    op = site.op
+    assert isinstance(op, AvgPool2d)
+    is_known = site.arithmetic is Arithmetic.TFLITE and not op.count_pads and op.dilation == (1, 1)
+    if is_known and _is_plain(site):
+        yield Offer()
+
+
+def write_average(call: Call, _: Offer, c: Source) -> None:
+    _write(call, c, "average", _window(call), (1, 2))
+
+
+def offers_max(site: Site) -> Iterator[Offer]:
+    op = site.op
+    assert isinstance(op, MaxPool2d)
+    is_known = (op.activation is None or isinstance(op.activation, Clamp)) and op.dilation == (1, 1)
+    if is_known and _is_plain(site) and site.inputs[0].tensor.quant == site.result.quant:
+        yield Offer()
+
+
+def write_max(call: Call, _: Offer, c: Source) -> None:
+    _write(call, c, "max", _window(call), (1, 2))
+
+
+def offers_mean(site: Site) -> Iterator[Offer]:
+    """TFLite's mean over rows and columns: a window over the whole image."""
+    op, x = site.op, site.inputs[0].tensor
+    assert isinstance(op, Reduce)
+    is_global = op.kind is ReduceKind.MEAN and len(x.shape) == 4 and {axis % 4 for axis in op.axes} == {1, 2}
+    is_pixel = all(bounds == (0, 1) for bounds in site.bounds[:-1])
+    if is_global and is_pixel and _is_plain(site) and site.arithmetic is Arithmetic.TFLITE:
+        yield Offer()
+
+
+def write_mean(call: Call, _: Offer, c: Source) -> None:
+    op, x = call.op, call.inputs[0].tensor
+    assert isinstance(op, Reduce)
+    low, high = activation_range(None, call.result)
+    factors = (zero(x), *reduce_factor(op, x, call.result), zero(call.result))
+    _write(call, c, "mean", [*x.shape[1:3], *x.shape[1:3], 1, 1, 0, 0, low, high, *factors], None)
+
+
+def _window(site: Site) -> list[int]:
     """The fields of `ew_pool` behind the images."""
+    op = site.op
+    assert isinstance(op, AvgPool2d | MaxPool2d)
     sizes = [*site.shapes[0][1:3], *op.kernel, *op.stride, *op.pads[:2]]
     return [*sizes, *_range(site, op), 0, 0, 0, 0]
 
@@ -79,13 +89,18 @@ def _range(site: Site, op: AvgPool2d | MaxPool2d) -> tuple[int, int]:
     return int(number(activation.low, site.result)), int(number(activation.high, site.result))
 
 
-def _write(site: Site, c: Source, kind: str, fields: Sequence[int], axes: tuple[int, int] | None) -> None:
-    site.use("pool")
-    places = (image(site.inputs[0]), image(site.output, axes) if axes else braced((0, 0, 0)))
-    table = site.unit.table("ew_pool", [*places, *fields])
-    bounds: list[Expr] = [bound for axis in axes for bound in site.region[axis]] if axes else [0, 1, 0, 1]
-    first, last = site.region[-1]
+def _write(call: Call, c: Source, kind: str, fields: Sequence[int], axes: tuple[int, int] | None) -> None:
+    call.use("pool")
+    places = (image(call.inputs[0]), image(call.output, axes) if axes else braced((0, 0, 0)))
+    table = call.module.table("ew_pool", [*places, *fields])
+    bounds: list[Expr] = [bound for axis in axes for bound in call.region[axis]] if axes else [0, 1, 0, 1]
+    first, last = call.region[-1]
     with c.block():
-        part = part_pointer(site, c, bounds)
-        pointers = f"{site.inputs[0].pointer}, {site.output.pointer}"
-        c.line(f"ew_pool_{kind}(&{table}, {pointers}, {part}, {first}, {last}, {int(site.is_backward)});")
+        part = part_pointer(call, c, bounds)
+        pointers = f"{call.inputs[0].pointer}, {call.output.pointer}"
+        c.line(f"ew_pool_{kind}(&{table}, {pointers}, {part}, {first}, {last}, {int(call.is_backward)});")
+
+
+AVERAGE_POOL = Kernel("portable_average_pool", (AvgPool2d,), offers_average, write_average, SMALL)
+MAX_POOL = Kernel("portable_max_pool", (MaxPool2d,), offers_max, write_max, SMALL)
+MEAN = Kernel("portable_mean", (Reduce,), offers_mean, write_mean, SMALL)

@@ -2,165 +2,173 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import prod
 
-from ...network.operators import Conv2d
+from ...network import Array
+from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Architecture
 from ...program import Sweep
-from ..call import Call as Site
+from ..call import Call
+from ..kernel import Kernel, Offer
 from ..printing.images import part_pointer
 from ..printing.nest import loops
 from ..printing.source import Expr, Source
-from ..printing.tensor import CTensor as Place
-from .blocked import STACK, Products, column_buffer, convolution, interleaved, is_image, products_of
+from ..printing.tensor import CTensor
+from ..site import ChannelRange, Site
+from .blocked import STACK, Convolution, has_products, interleaved, is_image, products_of
 
 AT_ONCE = 4  # pixels of a block
 CONV_BLOCKS = (4,)  # channels of blocks, widest first
 DENSE_BLOCKS = (16, 4)  # where there is one pixel only
 PAIR_BYTES = 4  # of two pixels in one number
-PAIR_STACK = 1152  # bytes of pairs that may lie on the stack: what they save is worth more of it
+PAIR_STACK = 1152  # bytes of columns that may lie on the stack of cores with many registers: pairs are worth it
+
+
+def offers_conv(site: Site) -> Iterator[Offer]:
+    """On cores with few registers: four pixels at once, or one, gathered as bytes."""
+    if not _has_registers(site) and _is_ours(site):
+        yield from _offers_bytes(site)
+
+
+def offers_pairs(site: Site) -> Iterator[Offer]:
+    """On other cores two pixels lie in one number, if channels come in whole blocks and there is room."""
+    if not _has_registers(site) or not _is_ours(site):
+        return
+    if all(channels.count % CONV_BLOCKS[0] == 0 for channels in site.ranges):
+        depth = _depth(site)
+        yield Offer.of(AT_ONCE // 2 * (depth + depth % 2) * PAIR_BYTES, pixels=AT_ONCE, pairs=1)
+    yield from _offers_bytes(site)
+
+
+def _offers_bytes(site: Site) -> Iterator[Offer]:
+    for pixels in (AT_ONCE, 1):
+        yield Offer.of(pixels * _depth(site), pixels=pixels, pairs=0)
+
+
+def _has_registers(site: Site) -> bool:
+    return site.target.architecture is not Architecture.CORTEX_M
+
+
+def _depth(site: Site) -> int:
+    """Products of a sum."""
+    return prod(site.shapes[1][1:])
+
+
+def _is_ours(site: Site) -> bool:
+    """Whether it is a convolution, or a dense layer of several rows, over images that the kernels can walk."""
+    if isinstance(site.op, Conv2d):
+        is_product = site.op.groups == 1 and site.sweep is not Sweep.CHANNELS
+    else:
+        is_product = _lies_in_rows(site) and not _is_row(site)
+    return is_product and is_image(site.inputs[0]) and is_image(site.output) and has_products(site)
+
+
+def _lies_in_rows(site: Site) -> bool:
+    return all(place.window is None and place.strides[-1] == 1 for place in (site.inputs[0], site.output))
+
+
+def _is_row(site: Site) -> bool:
+    """Whether calls of a dense layer compute one row of int8, as the kernel for that reads it."""
+    bounds = site.bounds[-2] if len(site.bounds) > 1 else (0, 1)
+    is_one = bounds is not None and bounds[1] - bounds[0] == 1
+    return is_one and site.inputs[0].tensor.dtype is not DType.UINT8
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Where windows are gathered."""
+class _Image:
+    """What is computed of one image."""
 
-    pixels: int  # at once
-    buffer: str | None  # in the arena; None: on the stack
-    has_pairs: bool  # two pixels in one number
-
-    @property
-    def step(self) -> int:
-        """Products that are summed up together."""
-        return 2 if self.has_pairs else 1
-
-    @property
-    def kernel(self) -> str:
-        return "portable_pairs" if self.has_pairs else "portable_conv"
-
-    def call(self, c: Source, given: str, depth: int) -> None:
-        """Calls the kernel with these arguments and the columns."""
-        ctype, size = ("int32_t", self.pixels // 2 * depth) if self.has_pairs else ("int8_t", self.pixels * depth)
-        if self.buffer is not None:
-            c.line(f"ew_{self.kernel}({given}, ({ctype} *)(void *){self.buffer});")
-            return
-        with c.block():
-            c.line(f"{ctype} columns[{size}];")
-            c.line(f"ew_{self.kernel}({given}, columns);")
+    places: tuple[CTensor, CTensor]  # of x and the output, at their first channels
+    window: tuple[int, ...]
+    part: tuple[Expr, ...]  # rows and columns
 
 
-def conv2d(site: Site, c: Source) -> bool:
-    op = site.op
+def write_conv(call: Call, offer: Offer, c: Source) -> None:
+    lead = call.region[:1] if isinstance(call.op, Conv2d) else call.region[:-2]
+    made = _conv_image if isinstance(call.op, Conv2d) else _dense_image
+    with loops(c, lead, "n", backward=call.is_backward) as at, c.block():
+        _write(call, offer, c, made(call, at))
+
+
+def _conv_image(call: Call, at: tuple[Expr, ...]) -> _Image:
+    op, (x, w), (_, rows, columns, (first, _)) = call.op, call.shapes[:2], call.region
     assert isinstance(op, Conv2d)
-    x, w = site.shapes[:2]
-    if op.groups != 1 or site.sweep is Sweep.CHANNELS or not is_image(site.inputs[0]) or not is_image(site.output):
-        return False
-    room = _columns(site, w[1] * w[2] * w[3])
-    made = products_of(site, room.step) if room else None
-    if made is None or room is None:
-        return False
-    products, channel = made
+    source, target = (
+        replace(place, pointer=place.address((*at, 0, 0, channel)))
+        for place, channel in ((call.inputs[0], 0), (call.output, first))
+    )
     window = (*x[1:], w[1], w[2], *op.stride, *op.dilation, *op.pads[:2])
-    batch, rows, columns, _ = site.region
-    with loops(c, [batch], "n", backward=site.is_backward) as (n,):
-        places = [
-            replace(place, pointer=place.address((n, 0, 0, first)))
-            for place, first in ((site.inputs[0], 0), (site.output, channel))
-        ]
-        _call(site, c, products, window, places, (*rows, *columns), room)
-    return True
+    return _Image((source, target), window, (*rows, *columns))
 
 
-def _columns(site: Site, depth: int) -> Columns | None:
-    """Room for pairs of pixels where cores have the registers for it, else for bytes; None if there is for neither."""
-    first, last = site.region[-1]
-    is_blocked = isinstance(first, int) and isinstance(last, int) and (last - first) % CONV_BLOCKS[0] == 0
-    has_registers = site.target.architecture is not Architecture.CORTEX_M
-    if is_blocked and has_registers:
-        size = AT_ONCE // 2 * (depth + depth % 2) * PAIR_BYTES
-        hole = site.free(size)
-        if hole is not None or size <= PAIR_STACK:
-            return Columns(AT_ONCE, hole, True)
-    room = column_buffer(site, depth, AT_ONCE, PAIR_STACK if has_registers else STACK)
-    return Columns(*room, False) if room else None
-
-
-def dense(site: Site, c: Source) -> bool:
-    """One row by a kernel of its own; several as the pixels of a convolution."""
-    x, y = site.inputs[0], site.output
-    if x.window or y.window or x.strides[-1] != 1 or y.strides[-1] != 1:
-        return False
-    *lead, rows = site.region[:-1] if len(y.strides) > 1 else [(0, 1)]
-    is_many = _is_more_than_one(rows) or x.tensor.dtype is DType.UINT8
-    if is_many and not (is_image(x) and is_image(y)):
-        return False
-    room = _columns(site, x.tensor.shape[-1]) if is_many else Columns(1, None, False)
-    made = products_of(site, room.step) if room else None
-    if made is None or room is None:
-        return False
-    products, channel = made
-    with loops(c, lead, "n", backward=site.is_backward) as at:
-        if is_many:
-            _rows(site, c, products, (*at, 0), channel, rows, room)
-        else:
-            index = (*at, rows[0]) if len(y.strides) > 1 else ()
-            _row(site, c, products, x.address((*index, 0)), y.address((*index, channel)))
-    return True
-
-
-def _is_more_than_one(bounds: tuple[Expr, Expr]) -> bool:
-    low, high = bounds
-    return not (isinstance(low, int) and isinstance(high, int) and high - low == 1)
-
-
-def _row(site: Site, c: Source, products: Products, x: str, y: str) -> None:
-    """One row as it lies. Few channels do without the block of sixteen, and so without its code."""
-    weights = interleaved(products.weights, DENSE_BLOCKS)
-    name = site.unit.constants.add(weights, f"{site.layer.name}: weights")
-    table = site.unit.table("ew_products", (name, *products.fields))
-    if len(products.weights) >= DENSE_BLOCKS[0]:
-        site.use("portable_dense")
-        c.line(f"ew_portable_dense(&{table}, (const int8_t *){x}, (uint8_t *){y});")
-    else:
-        site.use("portable")
-        c.line(f"ew_portable_pixel(&{table}, 0, {name}, (const int8_t *){x}, (uint8_t *){y});")
-
-
-def _rows(
-    site: Site,
-    c: Source,
-    products: Products,
-    at: tuple[Expr, ...],
-    channel: int,
-    rows: tuple[Expr, Expr],
-    room: Columns,
-) -> None:
+def _dense_image(call: Call, at: tuple[Expr, ...]) -> _Image:
     """A dense layer as a convolution of one tap over an image of one line."""
-    x, y = site.inputs[0], site.output
-    size, depth = (x.tensor.shape[-2] if len(x.strides) > 1 else 1), x.tensor.shape[-1]
-    places = []
-    for place, first in ((x, 0), (y, channel)):
-        index = (*at, first) if len(place.strides) > 1 else (first,)
-        step = place.strides[-2] if len(place.strides) > 1 else 0
-        places.append(replace(place, pointer=place.address(index), strides=(0, 0, step, 1)))
-    _call(site, c, products, (1, size, depth, *((1,) * 6), 0, 0), places, (0, 1, *rows), room)
+    *_, rows, (first, _) = ((0, 1), *call.region)
+    x = call.inputs[0].tensor.shape
+    size, depth = (x[-2] if len(x) > 1 else 1), x[-1]
+    source, target = _line(call.inputs[0], at, 0), _line(call.output, at, first)
+    return _Image((source, target), (1, size, depth, *((1,) * 6), 0, 0), (0, 1, *rows))
 
 
-def _call(
-    site: Site,
-    c: Source,
-    products: Products,
-    window: tuple[int, ...],
-    places: list[Place],
-    part: tuple[Expr, ...],
-    room: Columns,
-) -> None:
-    site.use(room.kernel)
-    weights = interleaved(products.weights, CONV_BLOCKS)
-    table = convolution(site, products, weights, places, window, room.pixels)
-    x, y = (place.pointer for place in places)
-    given = f"&{table}, (const uint8_t *){x}, (uint8_t *){y}"
+def _line(place: CTensor, at: tuple[Expr, ...], channel: Expr) -> CTensor:
+    is_line = len(place.strides) > 1
+    index, step = ((*at, 0, channel), place.strides[-2]) if is_line else ((channel,), 0)
+    return replace(place, pointer=place.address(index), strides=(0, 0, step, 1))
+
+
+def _write(call: Call, offer: Offer, c: Source, image: _Image) -> None:
+    """The call, in a block of its own where columns lie on the stack."""
+    has_pairs = bool(offer["pairs"])
+    kernel, ctype, size = ("portable_pairs", "int32_t", 4) if has_pairs else ("portable_conv", "int8_t", 1)
+    call.use(kernel)
+    table = Convolution(image.places, image.window, offer["pixels"]).table(call, _conv_blocks, 1 + has_pairs)
+    x, y = (place.pointer for place in image.places)
+    part = part_pointer(call, c, image.part) if has_pairs else f"ew_part_of({', '.join(map(str, image.part))})"
+    given = f"&{table}, (const uint8_t *){x}, (uint8_t *){y}, {part}"
+    if call.room:
+        c.line(f"ew_{kernel}({given}, {call.scratch(c, ctype, offer.scratch // size)});")
+        return
     with c.block():
-        region = part_pointer(site, c, part) if room.has_pairs else f"ew_part_of({', '.join(map(str, part))})"
-        room.call(c, f"{given}, {region}", products.weights.shape[1])
+        columns = call.scratch(c, ctype, offer.scratch // size, "columns")
+        c.line(f"ew_{kernel}({given}, {columns});")
+
+
+def _conv_blocks(weights: Array) -> Array:
+    return interleaved(weights, CONV_BLOCKS)
+
+
+def offers_dense(site: Site) -> Iterator[Offer]:
+    """One row, by a kernel of its own."""
+    if _lies_in_rows(site) and _is_row(site) and has_products(site):
+        yield Offer()
+
+
+def write_dense(call: Call, _: Offer, c: Source) -> None:
+    """The row as it lies. Few channels do without the block of sixteen, and so without its code."""
+
+    def weights(channels: ChannelRange) -> str:
+        packed = interleaved(products_of(call, channels.channels).weights, DENSE_BLOCKS)
+        return call.add(packed, "weights")
+
+    def fields(channels: ChannelRange) -> tuple[Expr, ...]:
+        numbers = products_of(call, channels.channels).fields(call)
+        return (weights(channels), *numbers)
+
+    table, first = call.table("ew_products", fields), call.region[-1][0]
+    with loops(c, call.region[:-1], "n", backward=call.is_backward) as at:
+        x, y = call.inputs[0].address((*at, 0)), call.output.address((*at, first))
+        pointers = f"(const int8_t *){x}, (uint8_t *){y}"
+        if max(channels.count for channels in call.ranges) >= DENSE_BLOCKS[0]:
+            call.use("portable_dense")
+            c.line(f"ew_portable_dense(&{table}, {pointers});")
+        else:
+            call.use("portable")
+            c.line(f"ew_portable_pixel(&{table}, 0, {call.pointer(weights)}, {pointers});")
+
+
+CONV = Kernel("portable_conv", (Conv2d, Dense), offers_conv, write_conv, stack=STACK)
+PAIRS = Kernel("portable_pairs", (Conv2d, Dense), offers_pairs, write_conv, stack=PAIR_STACK)
+DENSE = Kernel("portable_dense", (Dense,), offers_dense, write_dense)

@@ -1,74 +1,34 @@
-"""Shares of convolutions and dense layers tap by tap in plain C, and the end of their sums: small cores."""
+"""Partial sums of convolutions and dense layers tap by tap in plain C, and what becomes of complete ones: small cores."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
 from ...network import Array, DType
-from ...network.operators import Conv2d
-from ...platform.target import Family
+from ...network.operators import Conv2d, Dense
 from ...program.shares import SUM_BYTES
-from ..call import Call as Site
-from ..printing.images import lies_by_pixels, part_pointer
+from ..call import Call
+from ..kernel import SMALL, CallKind, Kernel, Offer
+from ..placement import Placement
+from ..printing.images import part_pointer
 from ..printing.nest import loops
 from ..printing.source import Expr, Source, braced
-from ..printing.tensor import CTensor as Place
 from ..requantise.sums import requantised
-from ..shares_form import form_of, share_of, sums_place, write_lines
-from .blocked import product_fields
+from ..shares_form import difference, form_of, share_of, sums_place, write_lines
+from ..site import ChannelRange, Site
+from .blocked import Scaling, scaling_of
 
 BLOCK = 4  # channels at a time without vectors
 _KINDS = {DType.INT8: "signed", DType.UINT8: "unsigned", DType.FLOAT32: "real"}
 
 
-def add_conv2d(site: Site, c: Source) -> bool:
-    op, x, part = site.op, site.inputs[0], _part(site)
-    assert isinstance(op, Conv2d)
-    if part is None or not lies_by_pixels(x) or not lies_by_pixels(sums_place(site)):
-        return False
-    (first, _), (low, _) = part
-    weights, tap = _weights(site, part), _tap(site)
-    site.use("share_window", f"share_{tap}")
-    name = site.unit.constants.add(weights, f"{site.layer.name}: weights of a share")
-    table = site.unit.table(
-        "ew_share_window", (name, f"ew_share_{tap}", *_window(site, op, weights), *_ends(site, part))
-    )
-    batch, rows, columns, _ = site.region
-    with loops(c, [batch], "n") as (n,), c.block():
-        where = part_pointer(site, c, (*rows, *columns))
-        pointers = f"{x.address((n, 0, 0, low))}, {sums_place(site).address((n, 0, 0, first))}"
-        c.line(f"ew_share_windows(&{table}, {pointers}, {where});")
-    return True
-
-
-def add_dense(site: Site, c: Source) -> bool:
-    x, part = site.inputs[0], _part(site)
-    if part is None or x.strides[-1] != 1 or sums_place(site).strides[-1] != 1:
-        return False
-    (first, last), (low, high) = part
-    tap = _tap(site)
-    site.use(f"share_{tap}")
-    name = site.unit.constants.add(_weights(site, part), f"{site.layer.name}: weights of a share")
-    with loops(c, site.region[:-1], "n") as at:
-        source, sums = x.address((*at, low)), sums_place(site).address((*at, first))
-        c.line(f"ew_share_{tap}({source}, {name}, {high - low}, {_zero(site)}, {sums}, {last - first});")
-    return True
-
-
-Pair = tuple[int, int]
-
-
-def _part(site: Site) -> tuple[Pair, Pair] | None:
-    """(channels of the output, channels of x) where they are known and our kernels fit."""
-    (first, last), (low, high) = site.region[-1], share_of(site, len(site.shapes[0]) - 1)
-    if not all(isinstance(bound, int) for bound in (first, last, low, high)) or not _is_ours(site):
-        return None
-    is_plain = requantised(site) is not None if site.is_quantised else _is_real(site)
-    return ((int(first), int(last)), (int(low), int(high))) if is_plain else None
-
-
 def _is_ours(site: Site) -> bool:
-    return site.target.family is not Family.SIMD and not form_of(site).is_paired
+    """Whether all calls sum up known channels, whose products are those of int8 or of real numbers."""
+    if not site.ranges or form_of(site).is_paired:
+        return False
+    return requantised(site) is not None if site.is_quantised else _is_real(site)
 
 
 def _is_real(site: Site) -> bool:
@@ -76,38 +36,77 @@ def _is_real(site: Site) -> bool:
     return site.inputs[1].is_constant and all(place.tensor.dtype is DType.FLOAT32 for place in places)
 
 
-def _tap(site: Site) -> str:
-    """The kernel's name."""
-    return f"blocks_{_KINDS[site.inputs[0].tensor.dtype]}"
+def offers_conv(site: Site) -> Iterator[Offer]:
+    sums_lie_well = not site.result.dtype.is_float or site.output.lies_by_pixels  # those of integers lie densely
+    if site.inputs[0].lies_by_pixels and sums_lie_well and _is_ours(site):
+        yield Offer()
 
 
-def _weights(site: Site, part: tuple[Pair, Pair]) -> Array:
-    """(taps, blocks of channels, depth, channels of a block), zero beyond the last channel."""
-    (first, last), (low, high) = part
-    values = site.network.constants[site.inputs[1].tensor.name][first:last, ..., low:high]
-    taps = np.moveaxis(values.reshape(last - first, -1, high - low), 0, 2)
-    blocks = np.pad(taps, ((0, 0), (0, 0), (0, -taps.shape[2] % BLOCK)))
-    return blocks.reshape(*taps.shape[:2], -1, BLOCK).transpose(0, 2, 1, 3).copy()
+def write_conv(call: Call, _: Offer, c: Source) -> None:
+    x, place, (low, _high) = call.inputs[0], sums_place(call), share_of(call, 3)
+    call.use("share_window", f"share_{_tap(call)}")
+    table = call.table("ew_share_window", lambda channels: _fields(call, channels))
+    batch, rows, columns, (first, _last) = call.region
+    with loops(c, [batch], "n") as (n,), c.block():
+        where = part_pointer(call, c, (*rows, *columns))
+        pointers = f"{x.address((n, 0, 0, low))}, {place.address((n, 0, 0, first))}"
+        c.line(f"ew_share_windows(&{table}, {pointers}, {where});")
 
 
-def _window(site: Site, op: Conv2d, weights: Array) -> tuple[Expr, ...]:
-    """The fields of ew_share_window up to `next`, but for the depth of x, which is the share's."""
-    x, w = site.shapes[:2]
-    sizes = (x[1], x[2], weights.shape[2], w[1], w[2], *op.stride, *op.dilation, *op.pads[:2])
-    return (_image(site.inputs[0], site.inputs[0].tensor.dtype.bytes), _image(sums_place(site), SUM_BYTES), *sizes)
+def _fields(call: Call, channels: ChannelRange) -> tuple[Expr, ...]:
+    """Of ew_share_window; the depth of x is that of the part that is summed over."""
+    op, (x, w) = call.op, call.shapes[:2]
+    assert isinstance(op, Conv2d)
+    weights = _weights(call, channels)
+    _, blocks, depth, block = weights.shape
+    return (
+        _name(call, channels),
+        f"ew_share_{_tap(call)}",
+        _image(call.inputs[0], call.inputs[0].tensor.dtype.bytes),
+        _image(sums_place(call), SUM_BYTES),
+        *(x[1], x[2], depth, w[1], w[2], *op.stride, *op.dilation, *op.pads[:2]),
+        *(blocks * depth * block * weights.itemsize, _zero(call), channels.count),
+    )
 
 
-def _image(place: Place, size: int) -> str:
+def _image(place: Placement, size: int) -> str:
     """An ew_image in bytes."""
     _, row, pixel, _ = place.strides
     return braced((row * size, pixel * size, place.window[1] if place.window else 0))
 
 
-def _ends(site: Site, part: tuple[Pair, Pair]) -> tuple[Expr, ...]:
-    """The last fields of ew_share_window."""
-    (first, last), (low, high) = part
-    count = -(-(last - first) // BLOCK) * BLOCK
-    return count * (high - low) * site.inputs[1].tensor.dtype.bytes, _zero(site), last - first
+def offers_dense(site: Site) -> Iterator[Offer]:
+    sums_lie_well = not site.result.dtype.is_float or site.output.strides[-1] == 1
+    if site.inputs[0].strides[-1] == 1 and sums_lie_well and _is_ours(site):
+        yield Offer()
+
+
+def write_dense(call: Call, _: Offer, c: Source) -> None:
+    (first, last), (low, high) = call.region[-1], share_of(call, len(call.shapes[0]) - 1)
+    call.use(f"share_{_tap(call)}")
+    weights, place = call.pointer(lambda channels: _name(call, channels)), sums_place(call)
+    with loops(c, call.region[:-1], "n") as at:
+        source, sums = call.inputs[0].address((*at, low)), place.address((*at, first))
+        given = f"{source}, {weights}, {difference(low, high)}, {_zero(call)}, {sums}, {difference(first, last)}"
+        c.line(f"ew_share_{_tap(call)}({given});")
+
+
+def _tap(site: Site) -> str:
+    """The kernel's name."""
+    return f"blocks_{_KINDS[site.inputs[0].tensor.dtype]}"
+
+
+def _name(call: Call, channels: ChannelRange) -> str:
+    return call.add(_weights(call, channels), "weights of a share")
+
+
+def _weights(site: Site, channels: ChannelRange) -> Array:
+    """(taps, blocks of channels, depth, channels of a block), zero beyond the last channel."""
+    (first, last), (low, high) = channels.channels, channels.partial or (0, 0)
+    values = site.network.constants[site.inputs[1].tensor.name][first:last, ..., low:high]
+    taps = np.moveaxis(values.reshape(last - first, -1, high - low), 0, 2)
+    blocks = np.pad(taps, ((0, 0), (0, 0), (0, -taps.shape[2] % BLOCK)))
+    return blocks.reshape(*taps.shape[:2], -1, BLOCK).transpose(0, 2, 1, 3).copy()
 
 
 def _zero(site: Site) -> int:
@@ -115,20 +114,26 @@ def _zero(site: Site) -> int:
     return quant.zero[0] if quant is not None and site.is_quantised else 0
 
 
-def finish(site: Site, c: Source) -> bool:
-    """Small cores: by multipliers that are proven to store what the reference stores."""
-    sums = requantised(site) if site.is_quantised else None
-    if (
-        sums is None
-        or site.target.family is Family.SIMD
-        or form_of(site).is_paired
-        or site.output.strides[-1] != 1
-    ):
-        return False
-    count = site.result.shape[-1]
-    fields = product_fields(site, sums, sums.bias, (0, count), 0)
-    if fields is None:
-        return False
-    site.use("share_store")
-    write_lines(site, c, f"ew_share_store(&{site.unit.table('ew_products', (0, *fields))}")
-    return True
+def offers_finish(site: Site) -> Iterator[Offer]:
+    """By multipliers that are proven to store what the reference stores."""
+    is_ours = site.is_quantised and site.output.strides[-1] == 1 and not form_of(site).is_paired
+    if is_ours and _scaling(site) is not None:
+        yield Offer()
+
+
+def _scaling(site: Site) -> Scaling | None:
+    sums = requantised(site)
+    return site.facts.once("share_store", lambda: scaling_of(sums, sums.bias)) if sums else None
+
+
+def write_finish(call: Call, _: Offer, c: Source) -> None:
+    scaling = _scaling(call)
+    assert scaling is not None
+    call.use("share_store")
+    fields = scaling.fields(call, (0, call.result.shape[-1]), 0)
+    write_lines(call, c, f"ew_share_store(&{call.module.table('ew_products', (0, *fields))}")
+
+
+ADD_CONV = Kernel("portable_add_conv", (Conv2d,), offers_conv, write_conv, SMALL, CallKind.ADD)
+ADD_DENSE = Kernel("portable_add_dense", (Dense,), offers_dense, write_dense, SMALL, CallKind.ADD)
+FINISH = Kernel("portable_finish", (Conv2d, Dense), offers_finish, write_finish, SMALL, CallKind.FINISH)

@@ -1,4 +1,4 @@
-"""What the depthwise kernel multiplies its sums with: proven multipliers, one shift for all channels where possible."""
+"""What depthwise kernels multiply their sums with: proven multipliers, one shift for all channels where possible."""
 
 from __future__ import annotations
 
@@ -33,7 +33,11 @@ def flip(dtype: DType) -> int:
 
 
 def factors_of(site: Site) -> Factors | None:
-    """None when the layer is none of int8 or uint8, or no multipliers were found."""
+    """Found once; None when the layer is none of int8 or uint8, or there are no exact multipliers."""
+    return site.facts.once("depthwise factors", lambda: _found(site))
+
+
+def _found(site: Site) -> Factors | None:
     sums = requantised(site)
     if sums is None:
         return None

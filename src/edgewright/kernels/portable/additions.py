@@ -1,74 +1,51 @@
-"""int8 additions, for microcontrollers; pooling and means are in `small_pools`."""
+"""int8 additions, for microcontrollers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
 from ...network import Arithmetic, DType
 from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_scales import activation_range, scale, zero
 from ...network.operators import Binary, BinaryKind
-from ...platform.target import Family
-from ..call import Call as Site
-from ..printing.nest import Bounds, loops
+from ..call import Call
+from ..kernel import SMALL, Kernel, Offer
+from ..placement import Placement
+from ..printing.nest import loops
 from ..printing.source import Expr, Source, braced, times
-from ..printing.tensor import CTensor as Place
-from .pools import avg_pool2d, max_pool2d, reduce
-
-__all__ = ["avg_pool2d", "binary", "max_pool2d", "reduce"]
+from ..site import Site
 
 MOST_SHIFT = 21  # a zero point, shifted by this, leaves room for the sum in 32 bits
 
 
-def binary(site: Site, c: Source) -> bool:
+def offers(site: Site) -> Iterator[Offer]:
     """A sum of two tensors of one shape that lie densely, or whose rows do."""
     op = site.op
     assert isinstance(op, Binary)
-    spans = _spans(site) if _adds_int8(site, op) else None
-    fields = _add_fields(site, op) if spans else None
-    if spans is None or fields is None:
-        return False
-    site.use("add")
-    table = site.unit.table("ew_add", fields)
-    lead, inner, count = spans
-    places = (*_coarser_first(site), site.output)
-    with loops(c, lead, "n", backward=site.is_backward) as at:
-        pointers = ", ".join(place.address((*at, *inner)) for place in places)
-        c.line(f"ew_add_int8(&{table}, {pointers}, {count}, {int(site.is_backward)});")
-    return True
-
-
-def _coarser_first(site: Site) -> tuple[Place, Place]:
-    a, b = site.place(0), site.place(1)
-    return (a, b) if scale(a.tensor) >= scale(b.tensor) else (b, a)
+    if _adds_int8(site, op) and _axis(site) is not None and _fields(site, op) is not None:
+        yield Offer()
 
 
 def _adds_int8(site: Site, op: Binary) -> bool:
     tensors = [site.result, *(place.tensor for place in site.inputs)]
     return (
-        site.target.family is not Family.SIMD
-        and op.kind is BinaryKind.ADD
+        op.kind is BinaryKind.ADD
         and site.arithmetic is Arithmetic.TFLITE
         and all(t.dtype is DType.INT8 and t.shape == site.result.shape and t.quant is not None for t in tensors)
     )
 
 
-def _spans(site: Site) -> tuple[Bounds, tuple[Expr, ...], Expr] | None:
-    """(axes to go through, first index along each of the others, elements from there on that lie side by side)."""
+def _axis(site: Site) -> int | None:
+    """The first axis from which on all that a call computes lies side by side."""
     shape, places = site.result.shape, (*site.inputs, site.output)
-    cut = [axis for axis, (size, bounds) in enumerate(zip(shape, site.region, strict=True)) if bounds != (0, size)]
+    cut = [axis for axis, (size, bounds) in enumerate(zip(shape, site.bounds, strict=True)) if bounds != (0, size)]
     rolling = [place.window[0] + 1 for place in places if place.window]
     axes = range(max([*cut, *rolling], default=0), len(shape))
-    axis = next((axis for axis in axes if all(_lies_side_by_side(place, axis) for place in places)), None)
-    if axis is None:
-        return None
-    low, high = site.region[axis]
-    count = high - low if isinstance(low, int) and isinstance(high, int) else f"({high} - {low})"
-    inner = (low, *[0] * (len(shape) - axis - 1))
-    return site.region[:axis], inner, times(count, prod(shape[axis + 1 :]))
+    return next((axis for axis in axes if all(_lies_side_by_side(place, axis) for place in places)), None)
 
 
-def _lies_side_by_side(place: Place, axis: int) -> bool:
+def _lies_side_by_side(place: Placement, axis: int) -> bool:
     """Whether elements follow each other without gaps along this axis and those behind it."""
     step = 1
     for size, stride in zip(reversed(place.tensor.shape[axis:]), reversed(place.strides[axis:]), strict=True):
@@ -78,9 +55,15 @@ def _lies_side_by_side(place: Place, axis: int) -> bool:
     return True
 
 
-def _add_fields(site: Site, op: Binary) -> list[Expr] | None:
+def _coarser_first(site: Site) -> tuple[int, int]:
+    """The inputs: the one of the larger scale, and the other."""
+    a, b = (scale(place.tensor) for place in site.inputs)
+    return (0, 1) if a >= b else (1, 0)
+
+
+def _fields(site: Site, op: Binary) -> list[Expr] | None:
     """The fields of `ew_add`; None where a multiplier is out of the kernel's reach."""
-    a, b = (place.tensor for place in _coarser_first(site))
+    a, b = (site.inputs[which].tensor for which in _coarser_first(site))
     twice = 2.0 * float(scale(a))
     finer = _rescale(float(scale(b)) / twice, 0)
     out = _rescale(twice / (float(1 << 20) * float(scale(site.result))), zero(site.result))
@@ -97,3 +80,24 @@ def _rescale(real: float, offset: int) -> tuple[int, int, int, int] | None:
     if not 0 <= right <= MOST_SHIFT:
         return None
     return multiplier, right, ((1 << right) >> 1) + offset * (1 << right), -1 if right else 0
+
+
+def write(call: Call, _: Offer, c: Source) -> None:
+    op, axis, shape = call.op, _axis(call), call.result.shape
+    assert isinstance(op, Binary) and axis is not None
+    inputs = [call.place(0), call.place(1)]
+    places = (*(inputs[which] for which in _coarser_first(call)), call.output)
+    fields = _fields(call, op)
+    assert fields is not None
+    call.use("add")
+    table = call.module.table("ew_add", fields)
+    low, high = call.region[axis]
+    count = high - low if isinstance(low, int) and isinstance(high, int) else f"({high} - {low})"
+    inner = (low, *[0] * (len(shape) - axis - 1))
+    with loops(c, call.region[:axis], "n", backward=call.is_backward) as at:
+        pointers = ", ".join(place.address((*at, *inner)) for place in places)
+        elements = times(count, prod(shape[axis + 1 :]))
+        c.line(f"ew_add_int8(&{table}, {pointers}, {elements}, {int(call.is_backward)});")
+
+
+ADD = Kernel("portable_add", (Binary,), offers, write, SMALL)
