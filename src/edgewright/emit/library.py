@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from ..kernels.module import Module
 from ..kernels.options import Options
 from ..kernels.printing.constants import Constants
+from ..kernels.select import select
+from ..kernels.sites import NetworkFacts, Sites
 from ..network import Network
 from ..platform.target import Target
 from ..program import Plan
@@ -48,7 +50,9 @@ def emit(
     whole = replace(plan.network, constants=network.constants) if network else plan.network
     prefix = library_name(whole, name)
     module = Module(prefix, target, options or Options(), Constants(prefix))
-    schedule = Schedule(module, plan, whole)
+    facts = NetworkFacts(whole, target, module.options)
+    plan = plan if plan.target == target.name and plan.selections else select(plan, facts)
+    schedule = Schedule(module, Sites(plan, facts))
     body = schedule.write()
     files: dict[str, str | bytes] = {
         f"{prefix}.h": header(prefix, plan, whole, schedule.public, module.options),

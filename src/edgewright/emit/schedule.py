@@ -9,8 +9,8 @@ from ..kernels.placement import dense_strides
 from ..kernels.printing.nest import elements
 from ..kernels.printing.source import Source, comment
 from ..kernels.printing.tensor import CTensor
-from ..network import Network, Tensor
-from ..program import Plan
+from ..kernels.sites import Sites
+from ..network import Tensor
 from .files import renamed
 from .header import arena_macro, declared, lies_densely, return_type
 from .names import local_names, parameters
@@ -24,14 +24,15 @@ FENCE = "EW_FENCE();"  # between stages: memory is used anew under other types
 class Schedule:
     """The run function: inputs in, stage after stage, outputs out."""
 
-    def __init__(self, module: Module, plan: Plan, network: Network) -> None:
+    def __init__(self, module: Module, sites: Sites) -> None:
+        plan, network = sites.plan, sites.facts.network
         self.module, self.plan, self.network = module, plan, network
         self.public = parameters(module.prefix, network, plan.arenas)  # as the header has them
         self.parameters = local_names(self.public)
         self.pulled = {name for name in network.inputs if plan.views[name].window}
-        self.storage = Storage(plan, network, self.parameters.arenas)
+        self.storage = Storage(sites, self.parameters.arenas)
         pulling = Pulling(module, self.storage, self.parameters.inputs, self.pulled)
-        self.stages = StageWriter(module, plan, self.storage, pulling)
+        self.stages = StageWriter(module, self.storage, pulling)
 
     def write(self) -> Source:
         c = Source()

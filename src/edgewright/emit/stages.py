@@ -1,52 +1,44 @@
-"""Stages in C: loops, rows on demand, and calls of kernels, as the lowered stage has them."""
+"""Stages in C: loops, rows on demand and calls of kernels, as the lowered stage and the selections have them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
-from ..errors import Unsupported
 from ..kernels.call import Call
-from ..kernels.catalogue import ADDERS, EMITTERS, FINISHERS, Emitter
-from ..kernels.kernel import Kernel, Offer
+from ..kernels.catalogue import BY_NAME
 from ..kernels.module import Module
 from ..kernels.printing.index import printed
 from ..kernels.printing.nest import elements
 from ..kernels.printing.source import Expr, Source, times
-from ..kernels.site import ChannelRange, LayerFacts
-from ..network import Interval, Layer
+from ..kernels.sites import Loops, channel_ranges
 from ..program import Plan, Stage, sums_bytes
-from ..program.index import AffineExpr, Bounds, IndexExpr, TableExpr, scaled, variables
-from ..program.lower import For, KernelCall, Node, OnDemand, lower, settled, standings
-from ..program.selection import CallKind
+from ..program.index import AffineExpr, Bounds, IndexExpr, TableExpr, scaled
+from ..program.lower import For, KernelCall, Node, OnDemand, lower
+from ..program.selection import CallKind, Selection
 from .pulling import Pulling
 from .storage import Storage
 from .streaming import write_on_demand
 
-KERNELS: Mapping[CallKind, Mapping[type, Sequence[Emitter | Kernel]]] = {
-    CallKind.COMPUTE: EMITTERS,
-    CallKind.ADD: ADDERS,
-    CallKind.FINISH: FINISHERS,
-}
-Loops = Mapping[str, int]  # how often the loops around run, by their variables
 
-
-@dataclass
+@dataclass(frozen=True)
 class StageWriter:
-    """Prints the stages of a plan, one after the other."""
+    """Prints the stages of a plan."""
 
     module: Module
-    plan: Plan
     storage: Storage
     pulling: Pulling
-    facts: dict[str, LayerFacts] = field(default_factory=dict)
+
+    @property
+    def plan(self) -> Plan:
+        return self.storage.plan
 
     def write(self, c: Source, index: int, stage: Stage) -> None:
         """The stage, between the beginning of running sums and their end as output."""
         for name in stage.summing:
             self._clear_sums(c, name)
-        self._nodes(c, index, lower(self.plan, stage), {})
+        self._nodes(c, lower(self.plan, stage), {}, iter(self.plan.selections[index]))
 
     def _clear_sums(self, c: Source, name: str) -> None:
         """Running sums begin at zero. Those in an output that lies among others are cleared one by one."""
@@ -58,28 +50,27 @@ class StageWriter:
         with elements(c, [(0, n) for n in place.tensor.shape], [place]) as ((at,), _):
             c.line(f"{place.pointer}[{at}] = 0.0f;")
 
-    def _nodes(self, c: Source, stage: int, nodes: Sequence[Node], loops: Loops) -> None:
+    def _nodes(self, c: Source, nodes: Sequence[Node], loops: Loops, chosen: Iterator[Selection]) -> None:
         for node in nodes:
             match node:
                 case For(_, 1, body):
-                    self._nodes(c, stage, body, loops)
+                    self._nodes(c, body, loops, chosen)
                 case For(name, count, body):
                     with c.block(f"for (int32_t {name} = 0; {name} < {count}; {name}++)"):
-                        self._nodes(c, stage, body, {**loops, name: count})
+                        self._nodes(c, body, {**loops, name: count}, chosen)
                 case OnDemand(flow, chains):
                     with write_on_demand(c, self.module, flow) as turns:
                         for chain, _ in zip(chains, turns, strict=True):
-                            self._nodes(c, stage, chain.body, loops)
+                            self._nodes(c, chain.body, loops, chosen)
                 case KernelCall():
-                    self._call(c, stage, node, loops)
+                    self._call(c, node, loops, next(chosen))
 
-    def _call(self, c: Source, stage: int, node: KernelCall, loops: Loops) -> None:
-        layer = self.storage.network.by_name[node.layer]
+    def _call(self, c: Source, node: KernelCall, loops: Loops, chosen: Selection) -> None:
         with self._scope(c, node) as names:
-            call = self._made(stage, layer, node, loops, names)
-            for name in layer.inputs:
-                self.pulling.write(c, layer, name, call.region)
-            write_step(call, c, KERNELS[node.kind])
+            call = self._made(node, loops, names, chosen)
+            for name in call.layer.inputs:
+                self.pulling.write(c, call.layer, name, call.region)
+            BY_NAME[chosen.kernel].write(call, chosen.offer, c)
 
     @contextmanager
     def _scope(self, c: Source, node: KernelCall) -> Iterator[Mapping[IndexExpr, Expr]]:
@@ -112,92 +103,30 @@ class StageWriter:
     def _box(self, bounds: Bounds, names: Mapping[IndexExpr, Expr]) -> tuple[tuple[Expr, Expr], ...]:
         return tuple((self._end(low, names), self._end(high, names)) for low, high in bounds)
 
-    def _made(
-        self, stage: int, layer: Layer, node: KernelCall, loops: Loops, names: Mapping[IndexExpr, Expr]
-    ) -> Call:
-        shifts: dict[str, list[Expr]] = {}
-        for tensor, axis, begin in node.origins:
-            stride = self.plan.views[tensor].strides[axis]
-            shifts.setdefault(tensor, []).append(
-                times(names[begin], -stride) if begin in names else printed(self.module, scaled(begin, -stride))
-            )
-        ranges, which = channel_ranges(node, loops)
-        plane = self.storage.buffers.get(f"{layer.name}:scratch")
-        memory, offset, room = self.plan.hole(stage)
-        return Call(
-            facts=self._facts_of(layer),
-            most=node.most,
-            bounds=tuple(map(_known, node.region)),
-            ranges=ranges,
-            sweep=node.sweep,
-            inputs=tuple(self.storage.tensor(name, shifts.get(name, ())) for name in layer.inputs),
-            output=self.storage.tensor(layer.output, shifts.get(layer.output, ())),
-            plane=plane.size if plane else 0,
-            also=frozenset(self.module.kernels),
-            dynamic=None,
+    def _made(self, node: KernelCall, loops: Loops, names: Mapping[IndexExpr, Expr], chosen: Selection) -> Call:
+        """The call as its kernel prints it."""
+        storage, site = self.storage, self.storage.sites.site(node, loops)
+        shifts = self._shifts(node, names)
+        return Call.of(
+            site,
             module=self.module,
             region=self._box(node.region, names),
-            which=printed(self.module, which),
+            inputs=tuple(storage.tensor(name, shifts.get(name, ())) for name in site.layer.inputs),
+            output=storage.tensor(site.layer.output, shifts.get(site.layer.output, ())),
+            which=printed(self.module, channel_ranges(node, loops)[1]),
             share=None if node.partial is None else self._box(node.partial, names),
-            sums=None if node.kind is CallKind.COMPUTE else self.storage.sums(layer.name),
-            hole=(f"({self.storage.at(memory, offset)})", room) if room > 0 else None,
-            plane_at=f"({self.storage.at(plane.memory, plane.offset)})" if plane else None,
+            sums=None if node.kind is CallKind.COMPUTE else storage.sums(node.layer),
+            room=None if chosen.scratch is None else storage.buffer(chosen.scratch),
+            plane_at=storage.plane(node.layer),
         )
 
-    def _facts_of(self, layer: Layer) -> LayerFacts:
-        if layer.name not in self.facts:
-            network, target, options = self.storage.network, self.module.target, self.module.options
-            self.facts[layer.name] = LayerFacts(network, layer, target, options)
-        return self.facts[layer.name]
-
-
-def _known(bounds: tuple[IndexExpr, IndexExpr]) -> Interval | None:
-    low, high = bounds
-    return (low, high) if isinstance(low, int) and isinstance(high, int) else None
-
-
-def channel_ranges(node: KernelCall, loops: Loops) -> tuple[tuple[ChannelRange, ...], IndexExpr]:
-    """All ranges of channels that a call computes as loops go round, and which of them is at hand.
-
-    None where that is not known before.
-    """
-    if not node.region:
-        return (), 0
-    ends: Bounds = (node.region[-1], *(node.partial[-1:] if node.partial else ()))
-    names = sorted({name for pair in ends for end in pair for name in variables(end)})
-    if any(name not in loops for name in names):
-        return (), 0
-    found = [settled(ends, at).bounds for at in standings(ends, loops)]
-    full = [bounds for bounds in found if all(low < high for low, high in bounds)]
-    ranges = tuple(ChannelRange(*(bounds if bounds in full else full[0])) for bounds in found)
-    if len(set(ranges)) == 1:
-        return ranges[:1], 0
-    terms, step = [], 1
-    for name in reversed(names):
-        terms.append((name, step))
-        step *= loops[name]
-    return ranges, AffineExpr(0, tuple(reversed(terms)))
-
-
-def write_step(call: Call, c: Source, kernels: Mapping[type, Sequence[Emitter | Kernel]] = EMITTERS) -> None:
-    """Asks the operator's kernels, fastest first, until one takes the step."""
-    for kernel in kernels[type(call.op)]:
-        if not isinstance(kernel, Kernel):
-            if kernel(call, c):
-                return
-            continue
-        for offer in kernel.offered(call):
-            if (room := _room(call, kernel, offer)) is not None:
-                kernel.write(replace(call, room=room or None), offer, c)
-                return
-    kinds = ", ".join(f"{p.tensor.dtype.value}" for p in call.inputs)
-    raise Unsupported(
-        f"layer '{call.layer.name}': no C for {type(call.op).__name__} of {kinds} -> {call.result.dtype.value}"
-    )
-
-
-def _room(call: Call, kernel: Kernel, offer: Offer) -> str | None:
-    """C of the scratch in an arena; nothing where it lies on the stack, or there is none; None without room."""
-    if offer.scratch == 0:
-        return ""
-    return call.free(offer.scratch) or ("" if offer.scratch <= kernel.stack else None)
+    def _shifts(self, node: KernelCall, names: Mapping[IndexExpr, Expr]) -> Mapping[str, Sequence[Expr]]:
+        """By how many bytes the tiles that tensors are kept in lie away from where the whole would."""
+        found: dict[str, list[Expr]] = {}
+        for tensor, axis, begin in node.origins:
+            stride = self.plan.views[tensor].strides[axis]
+            shift = (
+                times(names[begin], -stride) if begin in names else printed(self.module, scaled(begin, -stride))
+            )
+            found.setdefault(tensor, []).append(shift)
+        return found

@@ -4,55 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
-from ..kernels.placement import dense_strides
 from ..kernels.printing.constants import C_TYPES
 from ..kernels.printing.source import Expr, plus
 from ..kernels.printing.tensor import CTensor
+from ..kernels.sites import Sites
 from ..network import Network
-from ..program import Buffer, Plan, sums_name
+from ..program import Plan, sums_name
+from ..program.plan import scratch_name
 
 
 @dataclass(frozen=True)
 class Storage:
-    plan: Plan
-    network: Network
+    sites: Sites
     memories: Mapping[str, str]  # the C variable of each memory's arena
 
-    @cached_property
-    def buffers(self) -> Mapping[str, Buffer]:
-        return {buffer.name: buffer for buffer in self.plan.buffers}
+    @property
+    def plan(self) -> Plan:
+        return self.sites.plan
+
+    @property
+    def network(self) -> Network:
+        return self.sites.facts.network
 
     def at(self, memory: str, offset: Expr) -> str:
         """C of a pointer into an arena."""
         arena = self.memories[memory]
         return f"{arena} + {offset}" if isinstance(offset, int) else f"{arena} + ({offset})"
 
+    def buffer(self, name: str) -> str | None:
+        """C of a pointer to a buffer (uint8_t *), if there is one of that name."""
+        buffer = self.sites.buffers.get(name)
+        return None if buffer is None else f"({self.at(buffer.memory, buffer.offset)})"
+
     def tensor(self, name: str, shift: Sequence[Expr] = ()) -> CTensor:
         """A tensor where it lies; of one that is kept tile by tile, so many bytes further on."""
-        tensor = self.network.tensors[name]
-        if name in self.network.constants:
-            return CTensor(tensor, dense_strides(tensor))
-        view = self.plan.views[name]
-        buffer = self.buffers[view.buffer]
-        start = buffer.offset + view.offset
-        size = list(tensor.shape)
-        if view.window:
-            size[view.window[0]] = min(size[view.window[0]], view.window[1])
-        reach = sum((n - 1) * s for n, s in zip(size, view.strides, strict=True)) + tensor.dtype.bytes
-        reach = min(reach, buffer.size - view.offset)  # of a tiled tensor no more is there
+        placed = self.sites.placement(name)
+        if placed.memory is None:
+            return CTensor(placed.tensor, placed.strides)
         # Kernels count from the first element of the whole tensor, wherever the tile at hand begins.
-        zero = plus(*shift, start)
-        at = self.memories[buffer.memory] if zero == 0 and not view.tiled else self.at(buffer.memory, zero)
-        ctype = C_TYPES[tensor.dtype.value]
+        zero = plus(*shift, placed.first)
+        at = self.memories[placed.memory] if zero == 0 and not shift else self.at(placed.memory, zero)
+        ctype = C_TYPES[placed.tensor.dtype.value]
         pointer = f"({at})" if ctype == "uint8_t" else f"(({ctype} *)(void *)({at}))"
-        strides = tuple(s // tensor.dtype.bytes for s in view.strides)
-        return CTensor(tensor, strides, view.window, buffer.memory, start, start + reach, pointer)
+        return CTensor(
+            placed.tensor, placed.strides, placed.window, placed.memory, placed.first, placed.last, pointer
+        )
 
     def sums(self, layer: str) -> str:
         """C of a pointer to the running sums of a layer."""
-        buffer = self.buffers.get(sums_name(layer))
-        if buffer is None:
+        own = self.buffer(sums_name(layer))
+        if own is None:
             return self.tensor(self.network.by_name[layer].output).pointer
-        return f"((int32_t *)(void *)({self.at(buffer.memory, buffer.offset)}))"
+        return f"((int32_t *)(void *){own})"
+
+    def plane(self, layer: str) -> str | None:
+        """C of a pointer to what is reserved for a channel plane of the layer."""
+        return self.buffer(scratch_name(layer))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from ..network import Array
 from .module import Module
@@ -26,11 +27,11 @@ class Call(Site):
     )
     room: str | None = None  # C (uint8_t *, 8-aligned) of the scratch in an arena; None: on the stack
     plane_at: str | None = None  # C (uint8_t *) of the plane that the plan reserves
-    hole: tuple[str, int] | None = None  # free memory during this stage
 
-    @property
-    def unit(self) -> Module:
-        return self.module
+    @classmethod
+    def of(cls, site: Site, **given: Any) -> Call:
+        """The site with what C needs besides."""
+        return cls(**{field.name: getattr(site, field.name) for field in fields(Site)} | given)
 
     def use(self, *kernels: str) -> None:
         """Takes kernel files (`c/NAME.h`, and `NAME.c` where there is one) into the library."""
@@ -69,9 +70,3 @@ class Call(Site):
     def place(self, which: int) -> CTensor:
         """Input `which` wherever it lies; a constant is put into flash as it is."""
         return self.constant(which) if self.inputs[which].is_constant else self.inputs[which]
-
-    def free(self, size: int) -> str | None:
-        """C expression (uint8_t *, 8-aligned) of that many bytes of free arena during this stage, if there are any."""
-        if self.hole is None or self.hole[1] < size:
-            return None
-        return self.hole[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import get_args
 
 from ..network.operators import Op
@@ -85,10 +84,13 @@ CATALOGUE: Sequence[Kernel] = (
 BY_NAME: Mapping[str, Kernel] = {kernel.name: kernel for kernel in CATALOGUE}
 
 
-@cache
+_KERNELS: Mapping[tuple[type, CallKind], tuple[Kernel, ...]] = {
+    (operator, kind): tuple(k for k in CATALOGUE if operator in k.operators and k.kind is kind)
+    for operator in get_args(Op)
+    for kind in CallKind
+}
+
+
 def kernels_for(operator: type, kind: CallKind) -> tuple[Kernel, ...]:
     """The kernels for calls of an operator, fastest first."""
-    return tuple(kernel for kernel in CATALOGUE if operator in kernel.operators and kernel.kind is kind)
-
-
-COMPUTED = tuple(kind for kind in get_args(Op) if kernels_for(kind, CallKind.COMPUTE))
+    return _KERNELS[operator, kind]

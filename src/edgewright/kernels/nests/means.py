@@ -97,7 +97,7 @@ def offers_finish(site: Site) -> Iterator[Offer]:
         has_mean = mean_type(site) == summed_type(site)
     else:
         assert isinstance(site.op, Reduce)
-        has_mean = not site.is_quantised or site.arithmetic is Arithmetic.TFLITE or is_pooled(site, site.op)  # type: ignore[arg-type]
+        has_mean = not site.is_quantised or site.arithmetic is Arithmetic.TFLITE or is_pooled(site, site.op)
     if has_mean:
         yield Offer()
 

@@ -1,4 +1,4 @@
-"""Partial sums of convolutions and dense layers tap by tap in plain C, and what becomes of complete ones: small cores."""
+"""Partial sums tap by tap in plain C, and what becomes of complete ones: small cores."""
 
 from __future__ import annotations
 
