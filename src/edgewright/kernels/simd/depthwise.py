@@ -2,141 +2,138 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 
 from ...network import Array
 from ...network.operators import Conv2d
 from ...program import Sweep
-from ..call import Call as Site
+from ..call import Call
+from ..kernel import Kernel, Offer
 from ..printing.images import image
 from ..printing.nest import loops
 from ..printing.source import Source, braced
-from .conv import is_real, padded, real_bias
-from .finish import Whole, whole_layer
-from .sites import PANEL, ending, finish, is_plain_image, pictures, room_for, working_room
+from ..site import Site
+from .conv import real_bias
+from .ending import ending, write_rest
+from .finish import ByteLayer, byte_layer, finish_fields
+from .packing import ALIGNMENT, PANEL, padded
+from .sites import ROOM, SIMD, is_plain_image, is_real, pictures, rooms, working_room
 
 MOST_TAPS = 32  # EW_SIMD_TAPS
 COLUMNS = (32, 16, 8, 4, 2)  # of a row at a time where there is no room for more
 MOST_SUM = 1 << 24  # whole numbers below it are exact as floats
+DIRECT, NO_ROWS = -1, 0  # in place of channels at a time: input and output share no memory; or no rows are kept
 
 
-def conv2d(site: Site, c: Source) -> bool:
+def offers_real(site: Site) -> Iterator[Offer]:
+    if _is_ours(site) and is_real(site):
+        if site.shares(0):
+            yield from _offers(site)
+        else:
+            yield Offer.of(group=DIRECT, columns=0)
+
+
+def offers_int8(site: Site) -> Iterator[Offer]:
+    layer = byte_layer(site) if _is_ours(site) else None
+    if layer is not None and _is_exact(layer):
+        yield from _offers(site)
+
+
+def _is_ours(site: Site) -> bool:
     op = site.op
     assert isinstance(op, Conv2d)
     if not op.groups == site.shapes[0][3] == site.result.shape[3] or not is_plain_image(site):
         return False
-    return _real(site, op, c) or _whole(site, op, c)
+    rows = site.shapes[1][1]
+    if site.sweep is Sweep.CHANNELS and not 0 <= op.pads[0] <= (rows - 1) * op.dilation[0]:
+        return False  # in place, a row is written only after it was kept
+    return rows <= MOST_TAPS
 
 
-def _real(site: Site, op: Conv2d, c: Source) -> bool:
-    room = _room(site, op, is_real=True)
-    if not is_real(site) or room is None:
-        return False
-    weights = site.network.constants[site.inputs[1].tensor.name]
-    bias = site.unit.constants.add(padded(real_bias(site)), f"{site.layer.name}: bias", 64)
-    end = ending(op.activation)
-    fields = (_windows(site, op, weights, room.group), bias, *end.fields)
-    table = site.unit.table("ew_simd_depthwise", fields)
-    _calls(site, c, room, "ew_simd_depthwise_run", table)
-    finish(site, c, end)
-    return True
-
-
-def _whole(site: Site, op: Conv2d, c: Source) -> bool:
-    whole, room = whole_layer(site), _room(site, op, is_real=False)
-    if whole is None or room is None or not _is_exact(whole):
-        return False
-    windows = _windows(site, op, whole.weights.astype(np.float32), room.group)
-    table = site.unit.table("ew_simd_depthwise8", (windows, whole.finish, int(whole.is_signed), whole.zero))
-    _calls(site, c, room, "ew_simd_depthwise8_run", table)
-    return True
-
-
-def _is_exact(whole: Whole) -> bool:
-    weights = np.abs(whole.weights.reshape(len(whole.weights), -1).astype(np.int64))
+def _is_exact(layer: ByteLayer) -> bool:
+    weights = np.abs(layer.weights.reshape(len(layer.weights), -1).astype(np.int64))
     return bool(weights.sum(axis=1).max() * 255 < MOST_SUM)
 
 
-@dataclass(frozen=True, slots=True)
-class _Room:
-    """Where rows are kept: in the arena (a C expression) or on the stack (None); how many channels at a time."""
-
-    where: str | None
-    size: int  # bytes
-    group: int  # 0: no rows are kept; -1: and no memory is shared
-    columns: int = 0  # computed at a time; 0: all
-
-    def expression(self, c: Source) -> str:
-        return working_room(c, self.where, self.size, "float") if self.group > 0 else "NULL"
-
-
-def _room(site: Site, op: Conv2d, is_real: bool) -> _Room | None:
-    """Room for as many channels as fit; where memory is shared otherwise than in place, for all of them or none."""
-    kernel = site.shapes[1][1:3]
-    reach = [(k - 1) * d for k, d in zip(kernel, op.dilation, strict=True)]
-    in_place = site.sweep is Sweep.CHANNELS
-    if kernel[0] > MOST_TAPS or (in_place and not 0 <= op.pads[0] <= reach[0]):
-        return None  # in place, a row is written only after it was kept
-    if is_real and not site.shares(0):
-        return _Room(None, 0, -1)
-    panels = -(-site.result.shape[3] // PANEL)
-
-    def panel(columns: int) -> int:
-        return 4 * PANEL * (reach[0] + 1) * ((columns - 1) * op.stride[1] + reach[1] + 1)
-
-    everything = panels * panel(site.most[2])
-    least = everything if site.shares(0) and not in_place else panel(site.most[2])
-    where, size = room_for(site, least, everything)
-    if size:
-        return _Room(where, size, min(panels, size // panel(site.most[2])) * PANEL)
-    return None if in_place else _few_columns(site, panels, panel)
+def _offers(site: Site) -> Iterator[Offer]:
+    """As many channels at a time as there is room for their rows; where memory is shared otherwise than in place, all
+    of them, of some columns if need be, or no rows are kept."""
+    panels, width, in_place = -(-site.result.shape[3] // PANEL), site.most[2], site.sweep is Sweep.CHANNELS
+    least = panels if site.shares(0) and not in_place else 1
+    for size, count in rooms(_panel(site, width), panels, least):
+        yield Offer.of(size, group=count * PANEL, columns=0)
+    if not in_place:
+        for columns in COLUMNS:
+            yield Offer.of(panels * _panel(site, columns), group=panels * PANEL, columns=columns)
+        yield Offer.of(group=NO_ROWS, columns=0)
 
 
-def _few_columns(site: Site, panels: int, panel: Callable[[int], int]) -> _Room:
-    """Room for all channels of some columns of a row; if there is none, no rows are kept."""
-    for columns in COLUMNS:
-        where, size = room_for(site, panels * panel(columns), panels * panel(columns))
-        if size:
-            return _Room(where, size, panels * PANEL, columns)
-    return _Room(None, 0, 0)
+def _panel(site: Site, columns: int) -> int:
+    """Bytes of the rows that are kept for so many columns of the output, and a panel of channels."""
+    op = site.op
+    assert isinstance(op, Conv2d)
+    down, right = ((k - 1) * d for k, d in zip(site.shapes[1][1:3], op.dilation, strict=True))
+    return 4 * PANEL * (down + 1) * ((columns - 1) * op.stride[1] + right + 1)
 
 
-def _calls(site: Site, c: Source, room: _Room, kernel: str, table: str) -> None:
+def write_real(call: Call, offer: Offer, c: Source) -> None:
+    op = call.op
+    assert isinstance(op, Conv2d)
+    weights, end = call.network.constants[call.inputs[1].tensor.name], ending(op.activation)
+    bias = call.add(padded(real_bias(call)), "bias", ALIGNMENT)
+    fields = (_windows(call, op, weights, offer), bias, *end.fields)
+    _write(call, offer, c, "ew_simd_depthwise_run", call.module.table("ew_simd_depthwise", fields))
+    write_rest(call, c, end)
+
+
+def write_int8(call: Call, offer: Offer, c: Source) -> None:
+    op, layer = call.op, byte_layer(call)
+    assert isinstance(op, Conv2d) and layer is not None
+    finish = finish_fields(call, layer)
+    windows = _windows(call, op, layer.weights.astype(np.float32), offer)
+    fields = (windows, finish, int(layer.is_signed), layer.zero)
+    _write(call, offer, c, "ew_simd_depthwise8_run", call.module.table("ew_simd_depthwise8", fields))
+
+
+def _windows(call: Call, op: Conv2d, weights: Array, offer: Offer) -> str:
+    """The initialiser of an ew_simd_windows."""
+    call.use("simd_depthwise")
+    _, height, width, channels = call.shapes[0]
+    _, kernel_y, kernel_x, _ = weights.shape
+    taps = padded(weights.reshape(channels, -1)).T
+    name = call.add(np.ascontiguousarray(taps), "weights by tap", ALIGNMENT)
+    sizes = (height, width, channels, kernel_y, kernel_x, *op.stride, *op.dilation, *op.pads[:2])
+    images = (image(call.inputs[0]), image(call.output))
+    return braced((name, *sizes, *images, offer["group"], int(call.is_backward)))
+
+
+def _write(call: Call, offer: Offer, c: Source, run: str, table: str) -> None:
     """The kernel for the part that the step computes, or for a few columns of a row at a time."""
-    with pictures(site, c) as (x, y):
-        rows = room.expression(c)
-        if not room.columns:
-            c.line(f"{kernel}(&{table}, {x}, {y}, part, {rows});")
+    with pictures(call, c) as (x, y):
+        rows = working_room(call, offer, c, "float") if offer.scratch else "NULL"
+        if not offer["columns"]:
+            c.line(f"{run}(&{table}, {x}, {y}, part, {rows});")
             return
-        with _pieces(site, c, room.columns) as piece:
+        with _pieces(call, c, offer["columns"]) as piece:
             c.line(f"const ew_part piece = {piece};")
-            c.line(f"{kernel}(&{table}, {x}, {y}, piece, {rows});")
+            c.line(f"{run}(&{table}, {x}, {y}, piece, {rows});")
 
 
 @contextmanager
-def _pieces(site: Site, c: Source, columns: int) -> Iterator[str]:
+def _pieces(call: Call, c: Source, columns: int) -> Iterator[str]:
     """Loops over pieces of `part`, row by row; gives an ew_part."""
     left, right = "part.left + done", f"ew_min(part.left + done + {columns}, part.right)"
-    if site.is_backward:
+    if call.is_backward:
         left, right = f"ew_max(part.left, part.right - done - {columns})", "part.right - done"
     with (
-        loops(c, [("part.top", "part.bottom")], "row", backward=site.is_backward) as (row,),
+        loops(c, [("part.top", "part.bottom")], "row", backward=call.is_backward) as (row,),
         c.block(f"for (int32_t done = 0; done < part.right - part.left; done += {columns})"),
     ):
         yield braced((row, f"{row} + 1", left, right))
 
 
-def _windows(site: Site, op: Conv2d, weights: Array, group: int) -> str:
-    """The initialiser of an ew_simd_windows."""
-    site.use("simd_depthwise")
-    _, height, width, channels = site.shapes[0]
-    _, kernel_y, kernel_x, _ = weights.shape
-    taps = padded(weights.reshape(channels, -1)).T
-    name = site.unit.constants.add(np.ascontiguousarray(taps), f"{site.layer.name}: weights by tap", 64)
-    sizes = (height, width, channels, kernel_y, kernel_x, *op.stride, *op.dilation, *op.pads[:2])
-    images = (image(site.inputs[0]), image(site.output))
-    return braced((name, *sizes, *images, group, int(site.is_backward)))
+DEPTHWISE = Kernel("simd_depthwise", (Conv2d,), offers_real, write_real, SIMD, stack=ROOM)
+DEPTHWISE_INT8 = Kernel("simd_depthwise_int8", (Conv2d,), offers_int8, write_int8, SIMD, stack=ROOM)

@@ -11,25 +11,27 @@ from ...network.kernels import Operand
 from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_scales import activation_range, channel_multipliers, channel_scales, scale
 from ...network.operators import Activation, Clamp, Dense
-from ..call import Call as Site
+from ..call import Call
 from ..nests.finish import stored_range, sum_type
 from ..options import Rounding
 from ..printing.source import braced
-from .conv import padded
-from .sites import is_ours
+from ..site import Site
+from .packing import ALIGNMENT, padded
+from .sites import has_types
 
 
 @dataclass(frozen=True)
-class Whole:
-    """An eight-bit layer: its weights less their zero point, and the initialiser of its ew_simd_finish."""
+class ByteLayer:
+    """An eight-bit layer: its weights less their zero point, its bias, and what follows."""
 
     weights: Array  # int8, (channels, ...)
-    finish: str
+    bias: Array  # int32, (channels,)
+    activation: Clamp | None
     is_signed: bool
     zero: int  # of the input
 
 
-def whole_layer(site: Site) -> Whole | None:
+def byte_layer(site: Site) -> ByteLayer | None:
     """The layer, if it is quantised as the kernels know it: one scale for the input, weights of eight bits."""
     weights, x = byte_weights(site), site.inputs[0].tensor
     activation: Activation | None = getattr(site.op, "activation", None)
@@ -37,14 +39,18 @@ def whole_layer(site: Site) -> Whole | None:
     if weights is None or bias is None or not isinstance(activation, Clamp | None):
         return None
     assert x.quant is not None
-    return Whole(weights, _finish(site, activation, bias), x.dtype is DType.INT8, x.quant.zero[0])
+    return ByteLayer(weights, bias, activation, x.dtype is DType.INT8, x.quant.zero[0])
 
 
 def byte_weights(site: Site) -> Array | None:
-    """The layer's weights less their zero points, where these are bytes and sums have 32 bits."""
+    """The layer's weights less their zero points, found once, where these are bytes and sums have 32 bits."""
+    return site.facts.once("simd bytes", lambda: _centred(site))
+
+
+def _centred(site: Site) -> Array | None:
     x, w, y = site.inputs[0].tensor, site.inputs[1].tensor, site.result
     values = site.network.constants.get(w.name)
-    if not is_ours(site, "int8", "uint8") or values is None or w.dtype not in (DType.INT8, DType.UINT8):
+    if not has_types(site, "int8", "uint8") or values is None or w.dtype not in (DType.INT8, DType.UINT8):
         return None
     if x.quant is None or w.quant is None or y.quant is None or x.quant.is_per_channel or y.quant.is_per_channel:
         return None
@@ -61,18 +67,19 @@ def _bias(site: Site, channels: int) -> Array | None:
     return values if values is not None and values.dtype == np.int32 else None
 
 
-def _finish(site: Site, activation: Clamp | None, bias: Array) -> str:
-    result = site.result
+def finish_fields(call: Call, layer: ByteLayer) -> str:
+    """The initialiser of the layer's ew_simd_finish."""
+    result = call.result
     assert result.quant is not None
-    if site.arithmetic is Arithmetic.TFLITE:
-        low, high = activation_range(activation, result)
-    elif activation is not None:
-        low, high = stored_range(activation, result)
+    if call.arithmetic is Arithmetic.TFLITE:
+        low, high = activation_range(layer.activation, result)
+    elif layer.activation is not None:
+        low, high = stored_range(layer.activation, result)
     else:
         info = np.iinfo(result.dtype.numpy)
         low, high = int(info.min), int(info.max)
-    tables = [_table(site, values) for values in _scales(site, len(bias))]
-    return braced((_table(site, bias), *tables, result.quant.zero[0], low, high))
+    tables = [_table(call, values) for values in _scales(call, len(layer.bias))]
+    return braced((_table(call, layer.bias), *tables, result.quant.zero[0], low, high))
 
 
 def _scales(site: Site, channels: int) -> tuple[Array | None, ...]:
@@ -97,8 +104,6 @@ def _spread(values: Array, channels: int) -> Array:
     return np.ascontiguousarray(np.broadcast_to(values, (channels,)))
 
 
-def _table(site: Site, values: Array | None) -> str:
+def _table(call: Call, values: Array | None) -> str:
     """The name of a table in whole panels; 0, C's null pointer, where there is none."""
-    if values is None:
-        return "0"
-    return site.unit.constants.add(padded(values), f"{site.layer.name}: bias and scales", 64)
+    return "0" if values is None else call.add(padded(values), "bias and scales", ALIGNMENT)

@@ -2,81 +2,74 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
 from math import prod
-
-import numpy as np
 
 from ...network import Array
 from ...network.operators import Conv2d, Dense
 from ...program import Sweep
-from ..call import Call as Site
+from ..call import Call
+from ..kernel import Kernel, Offer
 from ..printing.source import Expr, Source
-from .conv import dense_lines, joined_groups, padded, window_fields
-from .finish import Whole, whole_layer
-from .sites import PANEL, is_plain_image, pictures, room_for, working_room
+from ..site import Site
+from .finish import ByteLayer, byte_layer, finish_fields
+from .packing import ALIGNMENT, byte_panels, can_join, joined_groups, totals
+from .sites import ROOM, SIMD, dense_lines, is_plain_image, pictures, tiles, window_fields, working_room
 
 BYTES, STEP, ROWS = 1024, 1088, 56  # EW_SIMD_BYTES, EW_SIMD_STEP, EW_SIMD_LINES
 
 
-def conv2d(site: Site, c: Source) -> bool:
+def pixel_bytes(depth: int) -> int:
+    """Bytes of a tile for each pixel: all that is read for it."""
+    return STEP * -(-depth // BYTES)
+
+
+def offers_conv(site: Site) -> Iterator[Offer]:
     op = site.op
     assert isinstance(op, Conv2d)
-    whole = whole_layer(site)
-    if whole is None or not is_plain_image(site) or site.sweep is Sweep.CHANNELS:
-        return False
-    weights = joined_groups(whole.weights, op.groups)
-    tile = None if weights is None else _tile(site, prod(weights.shape[1:]))
-    if weights is None or tile is None:
-        return False
-    where, size, rows = tile
-    table = _table(site, replace(whole, weights=weights), window_fields(site, op), rows)
-    with pictures(site, c) as (x, y):
-        c.line(f"ew_simd_int8_run(&{table}, {x}, {y}, part, {working_room(c, where, size, 'uint8_t')});")
-    return True
+    if not is_plain_image(site) or site.sweep is Sweep.CHANNELS or not can_join(op.groups):
+        return
+    if byte_layer(site) is not None:
+        yield from tiles(pixel_bytes(prod(site.shapes[1][1:]) * op.groups), ROWS)
 
 
-def dense(site: Site, c: Source) -> bool:
+def write_conv(call: Call, offer: Offer, c: Source) -> None:
+    op, layer = call.op, byte_layer(call)
+    assert isinstance(op, Conv2d) and layer is not None
+    weights = joined_groups(layer.weights, op.groups)
+    table = _table(call, layer, weights, window_fields(call, op), offer["rows"])
+    with pictures(call, c) as (x, y):
+        room = working_room(call, offer, c, "uint8_t")
+        c.line(f"ew_simd_int8_run(&{table}, {x}, {y}, part, {room});")
+
+
+def offers_dense(site: Site) -> Iterator[Offer]:
     """Lines are the pixels of an image with one row."""
-    assert isinstance(site.op, Dense)
-    whole, lines = whole_layer(site), dense_lines(site)
-    if whole is None or lines is None:
-        return False
-    first, count, (step_in, step_out) = lines
-    depth, channels = site.shapes[0][-1], site.shapes[1][0]
-    tile = _tile(site, depth, count)
-    if tile is None:
-        return False
-    where, size, rows = tile
-    images = (f"{{0, {step_in}, 0}}", f"{{0, {step_out}, 0}}")
-    window = (1, first + count, depth, 1, 1, 1, 1, 1, 1, 0, 0, channels, *images)
-    table = _table(site, whole, window, rows)
-    x, y = site.inputs[0].pointer, site.output.pointer
+    lines = dense_lines(site)
+    if lines is not None and byte_layer(site) is not None:
+        yield from tiles(pixel_bytes(site.shapes[0][-1]), min(ROWS, lines.count))
+
+
+def write_dense(call: Call, offer: Offer, c: Source) -> None:
+    layer, lines = byte_layer(call), dense_lines(call)
+    assert layer is not None and lines is not None
+    table = _table(call, layer, layer.weights, lines.window(call), offer["rows"])
     with c.block():
-        c.line(f"const ew_part part = {{0, 1, {first}, {first + count}}};")
-        c.line(f"ew_simd_int8_run(&{table}, {x}, {y}, part, {working_room(c, where, size, 'uint8_t')});")
-    return True
+        c.line(f"const ew_part part = {{0, 1, {lines.first}, {lines.end}}};")
+        room = working_room(call, offer, c, "uint8_t")
+        c.line(f"ew_simd_int8_run(&{table}, {call.inputs[0].pointer}, {call.output.pointer}, part, {room});")
 
 
-def _tile(site: Site, depth: int, most: int = ROWS) -> tuple[str | None, int, int] | None:
-    """(where, bytes, pixels) of a tile that holds all its pixels read."""
-    row, most = STEP * -(-depth // BYTES), min(ROWS, most)
-    where, size = room_for(site, row, row * most)
-    return (where, size, min(most, size // row)) if size else None
+def _table(call: Call, layer: ByteLayer, weights: Array, window: tuple[Expr, ...], rows: int) -> str:
+    call.use("simd_int8")
+    finish, matrix = finish_fields(call, layer), weights.reshape(len(weights), -1)
+    tables = (
+        call.add(byte_panels(matrix), "weights in panels", ALIGNMENT),
+        call.add(totals(matrix), "sums of weights", ALIGNMENT),
+    )
+    fields = (*tables, finish, *window, rows, int(call.is_backward), int(layer.is_signed), layer.zero)
+    return call.module.table("ew_simd_int8", fields)
 
 
-def _table(site: Site, whole: Whole, window: tuple[Expr, ...], rows: int) -> str:
-    site.use("simd_int8")
-    matrix = whole.weights.reshape(len(whole.weights), -1)
-    totals = padded(matrix.astype(np.int32).sum(axis=1, dtype=np.int32))
-    add = site.unit.constants.add
-    weights = add(byte_panels(matrix), f"{site.layer.name}: weights in panels", 64)
-    sums = add(totals, f"{site.layer.name}: sums of weights", 64)
-    fields = (weights, sums, whole.finish, *window, rows, int(site.is_backward), int(whole.is_signed), whole.zero)
-    return site.unit.table("ew_simd_int8", fields)
-
-
-def byte_panels(matrix: Array) -> Array:
-    """(channels, depth) as (panels, depth / 4, PANEL, 4), zero beyond the last channel and the last byte."""
-    whole = padded(np.pad(matrix, [(0, 0), (0, -matrix.shape[1] % 4)]))
-    return np.ascontiguousarray(whole.reshape(-1, PANEL, whole.shape[1] // 4, 4).transpose(0, 2, 1, 3))
+CONV_INT8 = Kernel("simd_conv_int8", (Conv2d,), offers_conv, write_conv, SIMD, stack=ROOM)
+DENSE_INT8 = Kernel("simd_dense_int8", (Dense,), offers_dense, write_dense, SIMD, stack=ROOM)

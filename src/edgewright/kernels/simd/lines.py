@@ -8,14 +8,28 @@ from contextlib import contextmanager
 from ...network import Arithmetic
 from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_scales import activation_range, scale, zero
-from ...network.operators import Activation, BatchNorm, Binary, BinaryKind, Reduce, ReduceKind
-from ..call import Call as Site
+from ...network.operators import (
+    Activation,
+    BatchNorm,
+    Binary,
+    BinaryKind,
+    Clamp,
+    Elu,
+    HardSigmoid,
+    LeakyRelu,
+    Reduce,
+    ReduceKind,
+    Unary,
+)
+from ..call import Call
+from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.images import image
 from ..printing.nest import joined_axes, loops
-from ..printing.source import Expr, Source, moved, offset, times
-from ..printing.tensor import CTensor as Place
-from .sites import Ending, ending, finish, is_image, is_ours
+from ..printing.source import Expr, Source, braced, moved, offset, times
+from ..site import Site
+from .ending import Ending, ending, write_rest
+from .sites import SIMD, has_types, is_image
 
 _KINDS = {
     BinaryKind.ADD: "EW_SIMD_ADD",
@@ -25,82 +39,76 @@ _KINDS = {
 }
 
 
-def activation(site: Site, c: Source) -> bool:
+def offers_map(site: Site) -> Iterator[Offer]:
+    """For functions of one float32, or of two or three that are combined."""
+    is_float = all(place.tensor.dtype.value == "float32" for place in (*site.inputs, site.output))
+    if is_float and _function(site) is not None and _steps(site) is not None:
+        yield Offer()
+
+
+def _function(site: Site) -> tuple[str, Ending] | None:
+    """How inputs are combined, and what follows; None where the kernel does not know it."""
     op = site.op
+    if isinstance(op, BatchNorm):
+        return "EW_SIMD_SCALE", ending(op.activation)
+    if isinstance(op, Binary):
+        return (_KINDS[op.kind], ending(op.activation)) if op.kind in _KINDS else None
     assert isinstance(op, Activation)
     end = ending(op)
-    return end.rest is None and _mapped(site, c, "EW_SIMD_ONE", end)
+    return ("EW_SIMD_ONE", end) if end.rest is None else None
 
 
-def batch_norm(site: Site, c: Source) -> bool:
-    op = site.op
-    assert isinstance(op, BatchNorm)
-    return _mapped(site, c, "EW_SIMD_SCALE", ending(op.activation))
-
-
-def binary(site: Site, c: Source) -> bool:
-    op = site.op
-    assert isinstance(op, Binary)
-    if op.kind in _KINDS and _mapped(site, c, _KINDS[op.kind], ending(op.activation)):
-        return True
-    return op.kind in (BinaryKind.ADD, BinaryKind.SUB) and _add8(site, c, op)
-
-
-def _mapped(site: Site, c: Source, what: str, end: Ending) -> bool:
-    tensors = [place.tensor for place in site.inputs]
-    if not is_ours(site, "float32") or any(tensor.dtype.value != "float32" for tensor in tensors):
-        return False
-    steps = _steps(site)
-    if steps is None:
-        return False
-    site.use("simd_lines")
+def write_map(call: Call, _: Offer, c: Source) -> None:
+    function, steps = _function(call), _steps(call)
+    assert function is not None and steps is not None
+    call.use("simd_lines")
+    what, end = function
     filled = (*steps[:-1], *[0] * (4 - len(steps)))
-    fields = (what, f"{{{', '.join(map(str, filled))}}}", int(site.is_backward), *end.function)
-    table = site.unit.table("ew_simd_map", fields)
-    with _lines(site, c) as (pointers, count):
+    table = call.module.table("ew_simd_map", (what, braced(filled), int(call.is_backward), *end.function))
+    with _lines(call, c) as (pointers, count):
         *read, y = pointers
         read += ["NULL"] * (3 - len(read))
         c.line(f"ew_simd_map_run(&{table}, {', '.join(read)}, {y}, {count});")
-    finish(site, c, end)
-    return True
+    write_rest(call, c, end)
 
 
-def _add8(site: Site, c: Source, op: Binary) -> bool:
+def offers_add(site: Site) -> Iterator[Offer]:
     """int8 or uint8 in TFLite's arithmetic, both operands of the output's shape."""
-    tensors = [place.tensor for place in site.inputs]
-    if site.arithmetic is not Arithmetic.TFLITE or not site.is_quantised or not is_ours(site, "int8", "uint8"):
-        return False
+    op, tensors = site.op, [place.tensor for place in site.inputs]
+    assert isinstance(op, Binary)
+    if op.kind not in (BinaryKind.ADD, BinaryKind.SUB) or site.arithmetic is not Arithmetic.TFLITE:
+        return
     is_even = all(tensor.shape == site.result.shape and tensor.dtype is site.result.dtype for tensor in tensors)
-    if not is_even or _steps(site) != (1, 1, 1):
-        return False
-    site.use("simd_lines")
+    is_ours = site.is_quantised and has_types(site, "int8", "uint8")
+    if is_ours and is_even and _steps(site) == (1, 1, 1):
+        yield Offer()
+
+
+def write_add(call: Call, _: Offer, c: Source) -> None:
+    op, tensors = call.op, [place.tensor for place in call.inputs]
+    assert isinstance(op, Binary)
+    call.use("simd_lines")
     twice = 2.0 * float(max(scale(tensor) for tensor in tensors))
     factors = [quantize_multiplier(float(scale(tensor)) / twice) for tensor in tensors]
     signs = [int(tensor.dtype.value == "int8") for tensor in tensors]
     pairs = (signs, [zero(t) for t in tensors], [f for f, _ in factors], [s for _, s in factors])
-    last = quantize_multiplier(twice / (float(1 << 20) * float(scale(site.result))))
-    limits = (zero(site.result), *activation_range(op.activation, site.result))
+    last = quantize_multiplier(twice / (float(1 << 20) * float(scale(call.result))))
+    limits = (zero(call.result), *activation_range(op.activation, call.result))
     sign = 1 if op.kind is BinaryKind.ADD else -1
-    both = [f"{{{a}, {b}}}" for a, b in pairs]
-    fields: tuple[Expr, ...] = (*both, sign, *last, *limits, int(site.is_backward))
-    table = site.unit.table("ew_simd_add8", fields)
-    with _lines(site, c) as (pointers, count):
+    fields: tuple[Expr, ...] = (*map(braced, pairs), sign, *last, *limits, int(call.is_backward))
+    table = call.module.table("ew_simd_add8", fields)
+    with _lines(call, c) as (pointers, count):
         c.line(f"ew_simd_add8_run(&{table}, {', '.join(pointers)}, {count});")
-    return True
-
-
-def _places(site: Site) -> list[Place]:
-    rank = len(site.region)
-    return [*(site.place(i).spread(rank) for i in range(len(site.inputs))), site.output.spread(rank)]
 
 
 def _steps(site: Site) -> tuple[int, ...] | None:
     """From element to element along the innermost axis, in each place; None unless all move by one or stay."""
-    rank = len(site.region)
+    rank = len(site.bounds)
     places = [place.spread(rank) for place in (*site.inputs, site.output)]
     if not rank or site.output.tensor.size == 1:
         return None
-    _, strides, windows = joined_axes(list(site.region), places)
+    bounds: list[tuple[Expr, Expr]] = [known or ("first", "last") for known in site.bounds]
+    _, strides, windows = joined_axes(bounds, places)
     axes = len(strides[0])
     steps = tuple(stride[-1] for stride in strides)
     rolls = any(window is not None and window[0] == axes - 1 for window in windows)
@@ -108,11 +116,12 @@ def _steps(site: Site) -> tuple[int, ...] | None:
 
 
 @contextmanager
-def _lines(site: Site, c: Source) -> Iterator[tuple[list[str], Expr]]:
+def _lines(call: Call, c: Source) -> Iterator[tuple[list[str], Expr]]:
     """Loops over all axes but the innermost joined one; gives a pointer to each place's line, and its length."""
-    places = _places(site)
-    spans, strides, windows = joined_axes(list(site.region), places)
-    with loops(c, spans[:-1], backward=site.is_backward) as indices:
+    rank = len(call.region)
+    places = [*(call.place(i).spread(rank) for i in range(len(call.inputs))), call.output.spread(rank)]
+    spans, strides, windows = joined_axes(list(call.region), places)
+    with loops(c, spans[:-1], backward=call.is_backward) as indices:
         low, high = spans[-1]
         pointers = [
             moved(place.pointer, offset((*indices, low), steps, window))
@@ -122,24 +131,32 @@ def _lines(site: Site, c: Source) -> Iterator[tuple[list[str], Expr]]:
         yield pointers, count
 
 
-def reduce(site: Site, c: Source) -> bool:
+def offers_mean(site: Site) -> Iterator[Offer]:
     """Sums and means over rows and columns of whole images."""
-    op = site.op
+    op, x = site.op, site.inputs[0]
     assert isinstance(op, Reduce)
-    x = site.inputs[0]
-    if not is_ours(site, "float32") or len(x.tensor.shape) != 4 or {a % 4 for a in op.axes} != {1, 2}:
-        return False
-    if op.kind not in (ReduceKind.MEAN, ReduceKind.SUM) or not site.is_whole or not site.output.is_dense:
-        return False
-    if not is_image(x) or site.shares(0):
-        return False
-    site.use("simd_lines")
+    if not has_types(site, "float32") or len(x.tensor.shape) != 4 or {a % 4 for a in op.axes} != {1, 2}:
+        return
+    is_known = op.kind in (ReduceKind.MEAN, ReduceKind.SUM)
+    if is_known and site.is_whole and site.output.is_dense and is_image(x) and not site.shares(0):
+        yield Offer()
+
+
+def write_mean(call: Call, _: Offer, c: Source) -> None:
+    op, x = call.op, call.inputs[0]
+    assert isinstance(op, Reduce)
+    call.use("simd_lines")
     batch, height, width, channels = x.tensor.shape
     share = number(1.0 / (height * width) if op.kind is ReduceKind.MEAN else 1.0)
     with c.block():
         c.line(f"const ew_image in = {image(x)};")
         with loops(c, [(0, batch)], "picture") as (picture,):
             read = moved(x.pointer, times(picture, x.strides[0]))
-            write = moved(site.output.pointer, times(picture, channels))
+            write = moved(call.output.pointer, times(picture, channels))
             c.line(f"ew_simd_mean({read}, in, {height}, {width}, {channels}, {share}, {write});")
-    return True
+
+
+_MAPPED = (Clamp, LeakyRelu, Elu, HardSigmoid, Unary, BatchNorm, Binary)
+MAP = Kernel("simd_map", _MAPPED, offers_map, write_map, SIMD)
+ADD_INT8 = Kernel("simd_add_int8", (Binary,), offers_add, write_add, SIMD)
+MEAN = Kernel("simd_mean", (Reduce,), offers_mean, write_mean, SIMD)

@@ -1,124 +1,130 @@
-"""Shares of convolutions and dense layers by the vector kernels of whole layers: they go on from the sums there are."""
+"""Partial sums of convolutions and dense layers by the vector kernels of whole layers: they go on from the sums there
+are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from collections.abc import Callable, Iterator, Sequence
 
 from ...network import Array
-from ...network.operators import Conv2d
+from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
-from ...platform.target import Family
 from ...program.shares import SUM_BYTES
-from ..call import Call as Site
+from ..call import Call
+from ..kernel import CallKind, Kernel, Offer
+from ..placement import dense_strides
 from ..printing.images import image
 from ..printing.nest import loops
 from ..printing.source import Expr, Source, braced
 from ..shares_form import share_of, sums_place
-from .conv import PITCH, is_real, padded, panels
+from ..site import ChannelRange, Site
+from .conv import PITCH
+from .ending import Ending
 from .finish import byte_weights
-from .int8 import BYTES, ROWS, STEP, byte_panels
-from .sites import Ending, is_image, room_for, working_room
+from .int8 import ROWS, pixel_bytes
+from .packing import ALIGNMENT, byte_panels, panels, totals
+from .sites import ROOM, SIMD, is_image, is_real, tiles, working_room
 
 
-@dataclass(frozen=True)
-class _Part:
-    """Weights of the share, and where it begins."""
-
-    weights: Array  # (channels, ..., depth)
-    first: int  # channel of the output
-    low: int  # channel of x
+def offers_conv(site: Site) -> Iterator[Offer]:
+    """For images; complete sums of bytes, which lie densely, always are one."""
+    is_sums = not site.result.dtype.is_float or is_image(site.output)
+    if is_image(site.inputs[0]) and is_sums and _weights(site) is not None:
+        yield from _tiles(site, ROWS)
 
 
-def add_conv2d(site: Site, c: Source) -> bool:
-    op, part = site.op, _part(site)
-    assert isinstance(op, Conv2d)
-    if part is None or not is_image(site.inputs[0]) or not is_image(sums_place(site)):
-        return False
-    (_, height, width, _), (channels, kernel_y, kernel_x, depth) = site.shapes[0], part.weights.shape
-    sizes = (height, width, depth, kernel_y, kernel_x, *op.stride, *op.dilation, *op.pads[:2], channels)
-    window = (*sizes, image(site.inputs[0]), _sums_image(site))
-    batch, rows, columns, _ = site.region
-    room = _room(site, part.weights[0].size, ROWS)
-    if room is None:
-        return False
-    with loops(c, [batch], "n") as (n,):
-        _run(site, c, part, window, ((n, 0, 0), (*rows, *columns)), room)
-    return True
-
-
-def add_dense(site: Site, c: Source) -> bool:
+def offers_dense(site: Site) -> Iterator[Offer]:
     """Each line is an image of one pixel."""
-    part = _part(site)
-    places = (site.inputs[0], sums_place(site))
-    room = _room(site, part.weights.shape[1], 1) if part else None
-    if part is None or room is None or any(place.strides[-1] != 1 for place in places):
-        return False
-    channels, depth = part.weights.shape
-    window = (1, 1, depth, 1, 1, 1, 1, 1, 1, 0, 0, channels, "{0, 0, 0}", "{0, 0, 0}")
-    with loops(c, site.region[:-1], "n") as at:
-        _run(site, c, part, window, (at, (0, 1, 0, 1)), room)
-    return True
+    is_sums = not site.result.dtype.is_float or site.output.strides[-1] == 1
+    if site.inputs[0].strides[-1] == 1 and is_sums and _weights(site) is not None:
+        yield from _tiles(site, 1)
 
 
-def _part(site: Site) -> _Part | None:
-    bounds = (*site.region[-1], *share_of(site, len(site.shapes[0]) - 1))
-    if site.target.family is not Family.SIMD or not all(isinstance(bound, int) for bound in bounds):
-        return None
-    weights = site.network.constants[site.inputs[1].tensor.name] if is_real(site) else byte_weights(site)
-    first, last, low, high = map(int, bounds)
-    return None if weights is None else _Part(weights[first:last, ..., low:high], first, low)
+def _tiles(site: Site, most: int) -> Iterator[Offer]:
+    """Of so many pixels, or of fewer, for the channels of x that calls sum over at most."""
+    parts = [_part(site, channels) for channels in site.ranges]
+    if parts:
+        depth = max(part[0].size for part in parts)
+        yield from tiles(4 * PITCH if site.result.dtype.is_float else pixel_bytes(depth), most)
 
 
-def _sums_image(site: Site) -> str:
+def _weights(site: Site) -> Array | None:
+    return site.network.constants[site.inputs[1].tensor.name] if is_real(site) else byte_weights(site)
+
+
+def _part(site: Site, channels: ChannelRange) -> Array:
+    """The weights (channels, ..., depth) of a partial sum."""
+    weights, (first, last), (low, high) = _weights(site), channels.channels, channels.partial or (0, 0)
+    assert weights is not None
+    return weights[first:last, ..., low:high]
+
+
+def write_conv(call: Call, offer: Offer, c: Source) -> None:
+    op = call.op
+    assert isinstance(op, Conv2d)
+    _, height, width, _ = call.shapes[0]
+    images = (image(call.inputs[0]), _sums_image(call))
+
+    def fields(channels: ChannelRange) -> tuple[Expr, ...]:
+        count, kernel_y, kernel_x, depth = (part := _part(call, channels)).shape
+        sizes = (height, width, depth, kernel_y, kernel_x, *op.stride, *op.dilation, *op.pads[:2], count)
+        return _fields(call, part, (*sizes, *images), offer["rows"])
+
+    batch, rows, columns, _ = call.region
+    with loops(c, [batch], "n") as (n,):
+        _run(call, offer, c, fields, (n, 0, 0), (*rows, *columns))
+
+
+def write_dense(call: Call, offer: Offer, c: Source) -> None:
+    def fields(channels: ChannelRange) -> tuple[Expr, ...]:
+        count, depth = (part := _part(call, channels)).shape
+        window = (1, 1, depth, 1, 1, 1, 1, 1, 1, 0, 0, count, "{0, 0, 0}", "{0, 0, 0}")
+        return _fields(call, part, window, offer["rows"])
+
+    with loops(c, call.region[:-1], "n") as at:
+        _run(call, offer, c, fields, at, (0, 1, 0, 1))
+
+
+def _sums_image(call: Call) -> str:
     """An ew_image: of floats, or of bytes for the sums of bytes."""
-    if site.result.dtype.is_float:
-        return image(site.output)
-    row, pixel = sums_place(site).strides[1:3]
+    if call.result.dtype.is_float:
+        return image(call.output)
+    row, pixel = dense_strides(call.result)[1:3]
     return braced((SUM_BYTES * row, SUM_BYTES * pixel, 0))
 
 
-Room = tuple[str | None, int, int]  # where, bytes, pixels at a time
-
-
-def _room(site: Site, depth: int, most: int) -> Room | None:
-    """For the tile of `most` pixels, or of fewer."""
-    row = 4 * PITCH if site.result.dtype.is_float else STEP * -(-depth // BYTES)
-    where, size = room_for(site, row, row * most)
-    return (where, size, min(most, size // row)) if size else None
+def _fields(call: Call, part: Array, window: Sequence[Expr], rows: int) -> tuple[Expr, ...]:
+    """Of ew_simd_conv or ew_simd_int8, without a bias: sums go on."""
+    note, matrix = "weights of a share in panels", part.reshape(len(part), -1)
+    if call.result.dtype.is_float:
+        return (call.add(panels(matrix), note, ALIGNMENT), 0, *window, rows, 0, 0, *Ending().fields)
+    x = call.inputs[0].tensor
+    assert x.quant is not None
+    tables = (
+        call.add(byte_panels(matrix), note, ALIGNMENT),
+        call.add(totals(matrix), "sums of weights", ALIGNMENT),
+    )
+    nothing = braced((0,) * 8)
+    return (*tables, nothing, *window, rows, 0, int(x.dtype is DType.INT8), x.quant.zero[0])
 
 
 def _run(
-    site: Site,
+    call: Call,
+    offer: Offer,
     c: Source,
-    part: _Part,
-    window: Sequence[Expr],
-    region: tuple[tuple[Expr, ...], tuple[Expr, ...]],
-    room: Room,
+    fields: Callable[[ChannelRange], tuple[Expr, ...]],
+    at: tuple[Expr, ...],
+    bounds: tuple[Expr, ...],
 ) -> None:
     """The kernel's call for one image, whose first pixel is known by its indices, and a part of it."""
-    (at, bounds), (where, size, rows) = region, room
-    kernel = "simd_conv" if site.result.dtype.is_float else "simd_int8"
-    site.use(kernel)
-    table = site.unit.table(f"ew_{kernel}", _fields(site, part, window, rows))
-    x, y = site.inputs[0].address((*at, part.low)), sums_place(site).address((*at, part.first))
+    kernel, ctype = ("simd_conv", "float") if call.result.dtype.is_float else ("simd_int8", "uint8_t")
+    call.use(kernel)
+    table, (low, _), (first, _) = call.table(f"ew_{kernel}", fields), share_of(call, len(at)), call.region[-1]
+    x, y = call.inputs[0].address((*at, low)), sums_place(call).address((*at, first))
     with c.block():
         c.line(f"const ew_part part = {braced(bounds)};")
-        ctype = "float" if site.result.dtype.is_float else "uint8_t"
-        c.line(f"ew_{kernel}_run(&{table}, {x}, {y}, part, {working_room(c, where, size, ctype)});")
+        room = working_room(call, offer, c, ctype)
+        c.line(f"ew_{kernel}_run(&{table}, {x}, {y}, part, {room});")
 
 
-def _fields(site: Site, part: _Part, window: Sequence[Expr], rows: int) -> tuple[Expr, ...]:
-    """Of ew_simd_conv or ew_simd_int8, without a bias: sums go on."""
-    add, note = site.unit.constants.add, f"{site.layer.name}: weights of a share in panels"
-    matrix = part.weights.reshape(len(part.weights), -1)
-    if site.result.dtype.is_float:
-        return (add(panels(matrix), note, 64), 0, *window, rows, 0, 0, *Ending().fields)
-    totals = padded(matrix.astype(np.int32).sum(axis=1, dtype=np.int32))
-    x = site.inputs[0].tensor
-    assert x.quant is not None
-    tables = (add(byte_panels(matrix), note, 64), add(totals, f"{site.layer.name}: sums of weights", 64))
-    nothing = braced((0,) * 8)
-    return (*tables, nothing, *window, rows, 0, int(x.dtype is DType.INT8), x.quant.zero[0])
+ADD_CONV = Kernel("simd_add_conv", (Conv2d,), offers_conv, write_conv, SIMD, CallKind.ADD, ROOM)
+ADD_DENSE = Kernel("simd_add_dense", (Dense,), offers_dense, write_dense, SIMD, CallKind.ADD, ROOM)

@@ -1,87 +1,40 @@
-"""What the vector kernels ask of a site: how images lie, which part is computed, where there is room to work."""
+"""What the vector kernels ask of a site: how images and lines lie, how much memory is worth having; and how their
+calls are printed alike."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 
-from ...network.operators import Activation, Clamp, Elu, HardSigmoid, LeakyRelu, Unary, UnaryKind
+import numpy as np
+
+from ...network.operators import Conv2d
 from ...platform.target import Family
-from ..call import Call as Site
-from ..nests.activations import activated
-from ..printing.constants import number
-from ..printing.nest import elements
+from ..call import Call
+from ..kernel import Offer
+from ..placement import Placement
+from ..printing.images import image
 from ..printing.source import Expr, Source, braced, moved, plus, times
-from ..printing.tensor import CTensor as Place
+from ..site import Site
 
-PANEL = 16  # EW_PANEL
+SIMD = frozenset({Family.SIMD})
 ROOM = 64 << 10  # bytes of stack where the arena has no room
 
-_KINDS = {
-    UnaryKind.SIGMOID: "EW_SIMD_SIGMOID",
-    UnaryKind.SILU: "EW_SIMD_SILU",
-    UnaryKind.HARD_SWISH: "EW_SIMD_HARD_SWISH",
-    UnaryKind.TANH: "EW_SIMD_TANH",
-}
+
+def has_types(site: Site, *dtypes: str) -> bool:
+    """Whether the activations and the output have one of these types."""
+    return all(place.tensor.dtype.value in dtypes for place in (site.inputs[0], site.output))
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """What follows a sum: limits, a function with two numbers; or something that the kernels leave to a second pass."""
-
-    low: str = "-INFINITY"
-    high: str = "INFINITY"
-    kind: str = "EW_SIMD_AS_IS"
-    a: str = "0.0f"
-    b: str = "0.0f"
-    rest: Activation | None = None
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        return self.low, self.high, self.kind, self.a, self.b
-
-    @property
-    def function(self) -> tuple[str, str, str]:
-        """Limits and function as one function, where there is no rest."""
-        is_clamp = (self.low, self.high) != ("-INFINITY", "INFINITY")
-        return ("EW_SIMD_CLAMP", self.low, self.high) if is_clamp else (self.kind, self.a, self.b)
+def is_real(site: Site) -> bool:
+    """Whether all is float32, and weights and bias are constants."""
+    constants = [site.network.constants.get(place.tensor.name) for place in site.inputs[1:]]
+    return has_types(site, "float32") and all(v is not None and v.dtype == np.float32 for v in constants)
 
 
-def ending(activation: Activation | None) -> Ending:
-    match activation:
-        case None:
-            return Ending()
-        case Clamp(low, high):
-            return Ending(number(low), number(high))
-        case LeakyRelu(alpha):
-            return Ending(kind="EW_SIMD_LEAKY", a=number(alpha))
-        case Elu(alpha, gamma):
-            return Ending(kind="EW_SIMD_ELU", a=number(alpha), b=number(gamma))
-        case HardSigmoid(alpha, beta):
-            return Ending(kind="EW_SIMD_HARD_SIGMOID", a=number(alpha), b=number(beta))
-        case Unary(kind) if kind in _KINDS:
-            return Ending(kind=_KINDS[kind])
-        case _:
-            return Ending(rest=activation)
-
-
-def finish(site: Site, c: Source, end: Ending) -> None:
-    """The second pass, over what has been written, for activations that the kernels do not know."""
-    if end.rest is None:
-        return
-    with elements(c, site.region, [site.output]) as ((at,), _):
-        y = f"{site.output.pointer}[{at}]"
-        c.line(f"{y} = {activated(site, end.rest, y)};")
-
-
-def is_ours(site: Site, *dtypes: str) -> bool:
-    """Whether vectors are wanted, and the activations and the output have one of these types."""
-    tensors = [place.tensor for place in (site.inputs[0], site.output)]
-    return site.target.family is Family.SIMD and all(tensor.dtype.value in dtypes for tensor in tensors)
-
-
-def is_image(place: Place) -> bool:
+def is_image(place: Placement) -> bool:
     """Whether channels, if there are several, lie side by side, and nothing but rows rolls."""
     has_pixels = len(place.strides) == 4 and (place.strides[3] == 1 or place.tensor.shape[3] == 1)
     return has_pixels and (place.window is None or place.window[0] == 1)
@@ -92,39 +45,105 @@ def is_plain_image(site: Site) -> bool:
     return (
         is_image(site.inputs[0])
         and is_image(site.output)
-        and site.region[3] == (0, site.result.shape[3])
-        and all(isinstance(bound, int) for bound in site.region[0])
+        and site.bounds[3] == (0, site.result.shape[3])
+        and site.bounds[0] is not None
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The lines that a dense layer multiplies, evenly spaced: pixels of an image with one row."""
+
+    first: int
+    count: int
+    steps: tuple[int, int]  # elements from line to line in input and output
+
+    @property
+    def end(self) -> int:
+        return self.first + self.count
+
+    def window(self, site: Site) -> tuple[Expr, ...]:
+        """Fields of a kernel's table from the input's size to the output's place, as `window_fields`."""
+        depth, channels = site.shapes[0][-1], site.shapes[1][0]
+        images = (braced((0, step, 0)) for step in self.steps)
+        return (1, self.end, depth, 1, 1, 1, 1, 1, 1, 0, 0, channels, *images)
+
+
+def dense_lines(site: Site) -> Lines | None:
+    """The lines of a dense layer, where all channels of known lines are computed."""
+    *lead, channels = site.bounds
+    known = [bounds for bounds in lead if bounds is not None]
+    if channels != (0, site.result.shape[-1]) or len(known) < len(lead):
+        return None
+    x, y = site.inputs[0], site.output
+    if any(place.window or (place.strides[-1] != 1 and place.tensor.shape[-1] != 1) for place in (x, y)):
+        return None
+    if not known:
+        return Lines(0, 1, (0, 0))
+    if not all(_is_even(place.strides[:-1], place.tensor.shape[:-1]) for place in (x, y)):
+        return None
+    if any(bounds != (0, size) for bounds, size in zip(known[1:], site.result.shape[1:-1], strict=True)):
+        return None
+    inner = prod(site.result.shape[1:-1])
+    first, last = (bound * inner for bound in known[0])
+    return Lines(first, last - first, (x.strides[-2], y.strides[-2]))
+
+
+def _is_even(strides: Sequence[int], shape: Sequence[int]) -> bool:
+    """Whether the lines of all leading axes follow each other at one distance."""
+    step = strides[-1]
+    for stride, size in zip(reversed(strides), reversed(shape), strict=True):
+        if size != 1 and stride != step:
+            return False
+        step *= size
+    return True
+
+
+def window_fields(site: Site, op: Conv2d, groups: int = 1) -> tuple[Expr, ...]:
+    """Fields of a kernel's table from the input's size to the output's place, for one of the groups."""
+    _, height, width, depth = site.shapes[0]
+    channels, kernel_y, kernel_x, _ = site.shapes[1]
+    images = (image(site.inputs[0]), image(site.output))
+    sizes = (height, width, depth // groups, kernel_y, kernel_x, *op.stride, *op.dilation, *op.pads[:2])
+    return (*sizes, channels // groups, *images)
+
+
+def tiles(row: int, most: int) -> Iterator[Offer]:
+    """Offers of tiles of `most` pixels, of `row` bytes each, or of fewer."""
+    for size, rows in rooms(row, most):
+        yield Offer.of(size, rows=rows)
+
+
+def rooms(each: int, most: int, least: int = 1) -> Iterator[tuple[int, int]]:
+    """(bytes, how many it holds) of room for `most` things of so many bytes, down to `least`.
+
+    Where not all fit the stack, as many as do may have all of it.
+    """
+    for count in range(most, least - 1, -1):
+        is_stack = count < most and each * count <= ROOM < each * (count + 1)
+        yield (ROOM if is_stack else each * count), count
+
+
+def working_room(call: Call, offer: Offer, c: Source, ctype: str) -> str:
+    """C of the scratch as `ctype *`; declares it where it is on the stack."""
+    if call.room is not None:
+        return call.room if ctype == "uint8_t" else f"({ctype} *)(void *){call.room}"
+    width = 4 if ctype == "float" else 1
+    c.line(f"EW_ALIGNED(64) {ctype} room[{-(-offer.scratch // width)}];")
+    return "room"
+
+
 @contextmanager
-def pictures(site: Site, c: Source) -> Iterator[tuple[str, str]]:
+def pictures(call: Call, c: Source) -> Iterator[tuple[str, str]]:
     """A block for each picture of the batch with its part of the output; gives pointers to input and output."""
-    low, high = site.region[0]
+    low, high = call.region[0]
     assert isinstance(low, int) and isinstance(high, int)
-    (top, bottom), (left, right) = site.region[1:3]
+    (top, bottom), (left, right) = call.region[1:3]
     count = high - low
     at: Expr = low
     with c.block("" if count == 1 else f"for (int32_t picture = 0; picture < {count}; picture++)"):
         if count > 1:
-            at = f"{high - 1} - picture" if site.is_backward else plus("picture", low)
+            at = f"{high - 1} - picture" if call.is_backward else plus("picture", low)
         c.line(f"const ew_part part = {braced((top, bottom, left, right))};")
-        x, y = (moved(place.pointer, times(at, place.strides[0])) for place in (site.inputs[0], site.output))
+        x, y = (moved(place.pointer, times(at, place.strides[0])) for place in (call.inputs[0], call.output))
         yield x, y
-
-
-def room_for(site: Site, least: int, best: int) -> tuple[str | None, int]:
-    """(where, bytes) to work in: the arena's hole (a C expression) or the stack (None); 0 bytes: neither has room."""
-    hole = site.hole[1] if site.hole else 0
-    if hole >= best or hole > ROOM:
-        return (site.free(min(hole, best)), min(hole, best)) if hole >= least else (None, 0)
-    return (None, min(ROOM, best)) if least <= ROOM else (None, 0)
-
-
-def working_room(c: Source, where: str | None, size: int, ctype: str) -> str:
-    """The C expression of the room as `ctype *`; declares it where it is on the stack."""
-    if where is not None:
-        return where if ctype == "uint8_t" else f"({ctype} *)(void *){where}"
-    width = 4 if ctype == "float" else 1
-    c.line(f"EW_ALIGNED(64) {ctype} room[{-(-size // width)}];")
-    return "room"

@@ -1,0 +1,68 @@
+"""What follows the sums of the vector kernels in float32: limits and functions that they know, or a second pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...network.operators import Activation, Clamp, Elu, HardSigmoid, LeakyRelu, Unary, UnaryKind
+from ..call import Call
+from ..nests.activations import activated
+from ..printing.constants import number
+from ..printing.nest import elements
+from ..printing.source import Source
+
+_KINDS = {
+    UnaryKind.SIGMOID: "EW_SIMD_SIGMOID",
+    UnaryKind.SILU: "EW_SIMD_SILU",
+    UnaryKind.HARD_SWISH: "EW_SIMD_HARD_SWISH",
+    UnaryKind.TANH: "EW_SIMD_TANH",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What follows a sum: limits, a function with two numbers; or something that the kernels leave to a second pass."""
+
+    low: str = "-INFINITY"
+    high: str = "INFINITY"
+    kind: str = "EW_SIMD_AS_IS"
+    a: str = "0.0f"
+    b: str = "0.0f"
+    rest: Activation | None = None
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return self.low, self.high, self.kind, self.a, self.b
+
+    @property
+    def function(self) -> tuple[str, str, str]:
+        """Limits and function as one function, where there is no rest."""
+        is_clamp = (self.low, self.high) != ("-INFINITY", "INFINITY")
+        return ("EW_SIMD_CLAMP", self.low, self.high) if is_clamp else (self.kind, self.a, self.b)
+
+
+def ending(activation: Activation | None) -> Ending:
+    match activation:
+        case None:
+            return Ending()
+        case Clamp(low, high):
+            return Ending(number(low), number(high))
+        case LeakyRelu(alpha):
+            return Ending(kind="EW_SIMD_LEAKY", a=number(alpha))
+        case Elu(alpha, gamma):
+            return Ending(kind="EW_SIMD_ELU", a=number(alpha), b=number(gamma))
+        case HardSigmoid(alpha, beta):
+            return Ending(kind="EW_SIMD_HARD_SIGMOID", a=number(alpha), b=number(beta))
+        case Unary(kind) if kind in _KINDS:
+            return Ending(kind=_KINDS[kind])
+        case _:
+            return Ending(rest=activation)
+
+
+def write_rest(call: Call, c: Source, end: Ending) -> None:
+    """The second pass, over what has been written, for activations that the kernels do not know."""
+    if end.rest is None:
+        return
+    with elements(c, call.region, [call.output]) as ((at,), _):
+        y = f"{call.output.pointer}[{at}]"
+        c.line(f"{y} = {activated(call, end.rest, y)};")
