@@ -10,12 +10,13 @@ import numpy as np
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from edgewright.kernels.catalogue import EMITTERS
+from edgewright.kernels.catalogue import BY_NAME, CATALOGUE, kernels_for
 from edgewright.memory import plan as make_plan
 from edgewright.network import DType, Network
 from edgewright.network.kernels.tflite import TFLITE
 from edgewright.network.operators import Op
 from edgewright.network.tflite import read_tflite
+from edgewright.program.selection import CallKind
 from emitting_batch import check_together
 from emitting_cases import FEW, REAL, float_layer, quantised_layer
 from kernel_cases import cases
@@ -28,8 +29,12 @@ MANY = 10_000 if os.environ.get("EDGEWRIGHT_THOROUGH") else 24
 TOGETHER = 48  # networks in one shared object
 
 
-def test_every_operator_has_an_emitter() -> None:
-    assert set(EMITTERS) == set(KINDS)
+def test_every_operator_has_a_kernel() -> None:
+    assert all(kernels_for(kind, CallKind.COMPUTE) for kind in KINDS)
+
+
+def test_kernels_have_names_of_their_own() -> None:
+    assert len(BY_NAME) == len(CATALOGUE)
 
 
 @FEW
