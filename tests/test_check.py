@@ -15,6 +15,7 @@ from click.testing import CliRunner
 import edgewright
 from edgewright import samples
 from edgewright.cli import main
+from edgewright.compiling import make_library
 from edgewright.emit.planned import check_plan
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.memory import Way, even_ends, plan
@@ -222,7 +223,7 @@ def test_a_plan_in_memory_is_judged_before_it_is_carried_out():
     with pytest.raises(InputError, match="'b' reads 'a' before it is computed"):
         edgewright.load(bad, network)
     with pytest.raises(InputError, match="'b' reads 'a' before it is computed"):
-        edgewright.compiling.make_library(network, plan=bad)
+        make_library(network, plan=bad)
 
 
 # Files
@@ -236,7 +237,7 @@ def test_a_plan_in_memory_is_judged_before_it_is_carried_out():
         (b"[" * 100_000, "the plan is damaged: it is not JSON"),
         (b'{"format": ' + b"9" * 10_000 + b"}", "the plan is damaged: it is not JSON"),
         (b'{"format": 3, "model": "\\ud800"}', "the plan is damaged"),
-        (b'{"format": 3, "format": 2}', "key 'format' stands twice"),
+        (b'{"format": 3, "format": 3}', "key 'format' stands twice"),
         (b'{"format": 1}', "the plan has format 1, this edgewright reads 3; make the plan anew"),
         (b'{"format": true}', "the plan has format True"),
         (b'{"format": {"a": 1}}', "the plan has format"),
