@@ -105,11 +105,12 @@ def offers_pool(site: Site) -> Iterator[Offer]:
     op = site.op
     assert isinstance(op, AvgPool2d | MaxPool2d)
     is_plain = op.dilation == (1, 1) and min(op.pads) >= 0 and site.result.shape[0] == 1
-    is_average = isinstance(op, AvgPool2d)
-    if isinstance(op, AvgPool2d) and (op.count_pads or op.uncounted != (0, 0)):
+    if not is_plain or not _is_ours(site):
         return
-    if is_plain and _is_ours(site):
-        yield Offer.of(4 * site.result.shape[-1] if is_average else 0)
+    if isinstance(op, MaxPool2d):
+        yield Offer()
+    elif not op.count_pads and op.uncounted == (0, 0):
+        yield Offer.of(4 * site.result.shape[-1])
 
 
 def write_pool(call: Call, offer: Offer, c: Source) -> None:

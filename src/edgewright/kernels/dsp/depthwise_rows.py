@@ -56,7 +56,7 @@ def _pays(site: Site, op: Conv2d) -> bool:
 
 def write(call: Call, _: Offer, c: Source) -> None:
     call.use(FILE)
-    table = call.table("ew_rows", lambda _: _fields(call))
+    table = call.module.table("ew_rows", _fields(call))
     x, y = f"(const int8_t *){call.inputs[0].pointer}", f"(uint8_t *){call.output.pointer}"
     (first, last), bounds = call.region[3], [bound for axis in (1, 2) for bound in call.region[axis]]
     with c.block():

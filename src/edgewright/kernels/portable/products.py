@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -128,10 +129,7 @@ def _write(call: Call, offer: Offer, c: Source, image: _Image) -> None:
     x, y = (place.pointer for place in image.places)
     part = part_pointer(call, c, image.part) if has_pairs else f"ew_part_of({', '.join(map(str, image.part))})"
     given = f"&{table}, (const uint8_t *){x}, (uint8_t *){y}, {part}"
-    if call.room:
-        c.line(f"ew_{kernel}({given}, {call.scratch(c, ctype, offer.scratch // size)});")
-        return
-    with c.block():
+    with nullcontext() if call.room else c.block():
         columns = call.scratch(c, ctype, offer.scratch // size, "columns")
         c.line(f"ew_{kernel}({given}, {columns});")
 
