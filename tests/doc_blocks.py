@@ -112,8 +112,9 @@ class Desk:
         path.write_text(before + block.text)
 
     def _compare(self, block: Block) -> None:
-        """Every paragraph of the block stands in the file; comments there may be left out."""
-        whole = _squeezed((self.folder / block.about).read_text())
+        """Every paragraph of the block stands in the file, here or in this repository; comments may be left out."""
+        path = self.folder / block.about
+        whole = _squeezed((path if path.exists() else ROOT / block.about).read_text())
         for paragraph in block.text.split("\n\n"):
             assert _squeezed(paragraph) in whole, f"{block}: not in {block.about}:\n{paragraph}"
 
