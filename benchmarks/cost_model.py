@@ -3,8 +3,8 @@
     python benchmarks/cost_model.py [MODEL ...] [--target cortex-m4] [--refit] [--json FILE] [--stages]
 
 With --refit, networks that are built in code (`cost_networks`) are emitted, whole and by rows, and run on the virtual
-board; the coefficients go to src/edgewright/tiling/costs. MODELs, to which nothing is fitted, tell how it holds: by
-default eight of $EDGEWRIGHT_CORPUS/models, else bundled ones.
+board; the coefficients go to src/edgewright/kernels/cost/coefficients. MODELs, to which nothing is fitted, tell how it
+holds: by default eight of $EDGEWRIGHT_CORPUS/models, else bundled ones.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+import cost_fit
 import edgewright
+from cost_fit import Sample
 from cost_networks import FORMATS, networks, parts, rows_alone
+from cost_samples import sample_stages
 from edgewright import samples
 from edgewright.board.machine import machine_for
 from edgewright.board.toolchain import toolchain
@@ -32,13 +35,10 @@ from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.firmware import Emulator
 from edgewright.emit.firmware.image import STACK, build_firmware
 from edgewright.emit.firmware.measured import packed, run_firmware
+from edgewright.kernels.cost.estimate import estimate
 from edgewright.network import Network, random_inputs
 from edgewright.platform.target import Target
 from edgewright.program import Plan
-from edgewright.tiling import cost_fit
-from edgewright.tiling.cost import estimate
-from edgewright.tiling.cost_fit import Sample
-from edgewright.tiling.cost_samples import sample_stages
 
 CORES = ("cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m0plus", "rv32imc")
 CORPUS = (
@@ -52,7 +52,7 @@ CORPUS = (
     "mlperf_ic_resnet8_f32",
 )
 BUNDLED = ("mobilenet_v1_int8", "resnet8_int8", "ds_cnn_int8", "ds_cnn")
-FOLDER = Path(__file__).parents[1] / "src" / "edgewright" / "tiling" / "costs"
+FOLDER = Path(__file__).parents[1] / "src" / "edgewright" / "kernels" / "cost" / "coefficients"
 
 
 def counted(plan: Plan, target: Target) -> list[int]:

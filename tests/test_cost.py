@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,21 +16,23 @@ from edgewright import samples
 from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.firmware import measure
 from edgewright.errors import InputError
+from edgewright.kernels.cost.estimate import Costs, estimate, model_of, modelled, step_cost
+from edgewright.kernels.cost.geometry import Axis
+from edgewright.kernels.cost.settings import Setting, Settings
+from edgewright.kernels.cost.stages import alike_steps, cuts
+from edgewright.kernels.cost.work import Work
 from edgewright.memory.ways import Way, even_ends
 from edgewright.network import Builder, DType, Quant, Region, random_inputs
 from edgewright.network.operators import AvgPool2d, Clamp, Conv2d, Elu, Softmax
 from edgewright.program import Sweep
-from edgewright.tiling import cost_fit
-from edgewright.tiling.cost import Costs, estimate, model_of, modelled, step_cost
-from edgewright.tiling.cost_facts import Facts
-from edgewright.tiling.cost_fit import Sample, fit, nnls, predicted
-from edgewright.tiling.cost_geometry import Axis, Setting
-from edgewright.tiling.cost_samples import sample_stages
-from edgewright.tiling.cost_settings import Settings
-from edgewright.tiling.cost_stages import alike_steps, cuts
-from edgewright.tiling.cost_work import Work, work_of
 from random_networks import networks
 from tools import needs_board
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+
+import cost_fit
+from cost_fit import Sample, fit, nnls, predicted
+from cost_samples import sample_stages
 
 M4 = TARGETS["cortex-m4"]
 
@@ -102,9 +106,10 @@ def test_a_layer_in_parts_is_the_sum_of_its_parts(keywords):
 def test_steps_taken_together_are_the_steps(network, by_rows):
     """What is estimated is what runs, and costs what the single steps do."""
     plan = edgewright.plan(network, explain=False, phases=by_rows)
-    costs, where = Costs(network, M4), Settings(plan)
+    costs = Costs(network, M4)
+    where = Settings(plan, costs.facts)
     for index, stage in enumerate(plan.program.stages):
-        steps, together = list(plan.program.steps(stage)), list(alike_steps(plan.program, stage))
+        steps, together = list(plan.program.steps(stage)), list(alike_steps(plan, stage))
         counts = Counter[str]()
         for step, count in together:
             counts[step.layer] += count
@@ -125,7 +130,7 @@ def test_steps_of_tiles(residual):
         for stage in plan.program.stages:
             steps = Counter((step.layer, step.region.size) for step in plan.program.steps(stage))
             together = Counter[tuple[str, int]]()
-            for step, count in alike_steps(plan.program, stage):
+            for step, count in alike_steps(plan, stage):
                 together[step.layer, step.region.size] += count
             assert together == steps
 
@@ -161,18 +166,18 @@ def test_memory_decides_the_kernel():
     """Where columns have no room, another kernel runs; where the output lies over the input, blocks are copied."""
     network = conv(taps=7)
     whole = Region.whole(network.tensors["y"].shape)
-    ample, tight = (work_of(Facts(network, M4), network.layers[0], whole, Setting(room)) for room in (1 << 20, 0))
+    ample, tight = (Costs(network, M4).work("y", whole, Setting(room)) for room in (1 << 20, 0))
     assert (ample.kind, tight.kind) == ("conv int8", "tight-conv int8")
     b = Builder("depthwise")
     x = b.input("x", (1, 8, 8, 64), DType.INT8, Quant.of(0.1, 0))
     w = b.constant("w", np.ones((64, 3, 3, 1), np.int8), Quant.of(0.1, 0))
     op = Conv2d(pads=(1, 1, 1, 1), groups=64)
     network = b.build([b.layer(op, [x, w], "y", quant=Quant.of(0.2, 0))])
-    facts, layer, whole = Facts(network, M4), network.layers[0], Region.whole((1, 8, 8, 64))
-    apart = work_of(facts, layer, whole, Setting())
-    over = work_of(facts, layer, whole, Setting(room=0, is_shared=True))
-    planes = work_of(facts, layer, whole, Setting(is_shared=True, sweep=Sweep.CHANNELS))
-    row = work_of(facts, layer, whole.with_axis(1, (0, 1)), Setting())
+    costs, whole = Costs(network, M4), Region.whole((1, 8, 8, 64))
+    apart = costs.work("y", whole, Setting())
+    over = costs.work("y", whole, Setting(room=0, is_shared=True))
+    planes = costs.work("y", whole, Setting(is_shared=True, sweep=Sweep.CHANNELS))
+    row = costs.work("y", whole.with_axis(1, (0, 1)), Setting())
     assert apart.amounts == planes.amounts
     assert over.amounts["copied"] == 8 * 8 * 64
     assert over.amounts["gathered"] > apart.amounts["gathered"]

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from edgewright import plan, read_model, samples
 from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.firmware import measure
+from edgewright.kernels.cost.model import modelled, stand_in
 from edgewright.memory import Techniques, Way
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.operators import Clamp, Conv2d, Dense, Elu, Reduce, ReduceKind
 from edgewright.program import room_name
 from edgewright.tiling.choice import Choice, Maker
-from edgewright.tiling.cost_model import modelled, stand_in
 from edgewright.tiling.faster import Candidate, hastened, moves_of
 from edgewright.tiling.timing import FEARED, TimedPlan, Timing
 from edgewright.tiling.whole import fast_whole

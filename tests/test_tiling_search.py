@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from conftest import corpus_models
 from edgewright import plan, read_model, samples, tiling
 from edgewright.errors import Infeasible
+from edgewright.kernels.cost.estimate import Costs
 from edgewright.memory import Techniques, Way, even_ends
 from edgewright.memory.planner import alignment_of
 from edgewright.memory.pulled import pullable
-from edgewright.tiling.cost import Costs
 from edgewright.tiling.prices import Prices
 from edgewright.tiling.routes import Routes
 from interpreting import check_interpreted

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from .. import words
+from ..kernels.cost.estimate import Estimate, estimate, modelled
 from ..platform import Board
 from ..platform.target import target_of
 from ..program import Plan
-from ..tiling.cost import Estimate, estimate, modelled
 
 
 def core_of(board: Board | None, target: str | None) -> str | None:

@@ -13,6 +13,7 @@ from .. import words
 from ..compiling import plain_plan
 from ..errors import Infeasible
 from ..files import write_together
+from ..kernels.cost.estimate import modelled
 from ..memory import Fit, critical_buffers, fit
 from ..network import Shape
 from ..platform import Board, load_board
@@ -20,7 +21,6 @@ from ..program import Plan, plan_text, plan_to_dict
 from ..program.techniques import techniques
 from ..report import plan_page, refusal
 from ..report.refusal import is_in_parts
-from ..tiling.cost import modelled
 from ..tiling.found import Found, Trade
 from ..tiling.interrupts import is_interrupted
 from ..tiling.whole import whole_layers

@@ -8,10 +8,10 @@ from math import ceil
 from rich.table import Table
 
 from .. import words
+from ..kernels.cost.estimate import Estimate
+from ..kernels.cost.model import stand_in
 from ..platform import Board
 from ..program import Plan
-from ..tiling.cost import Estimate
-from ..tiling.cost_model import stand_in
 from ..tiling.found import Found, Trade
 from ..tiling.timing import CAUTION
 from .common import shown

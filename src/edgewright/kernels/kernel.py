@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from ..network import Region
 from ..network.operators import Op
 from ..platform.target import Family
 from ..program.selection import CallKind, Offer
 from .call import Call
+from .cost.work import Work, plain_work
 from .printing.source import Source
 from .site import Site
 
@@ -19,12 +21,17 @@ EVERY = frozenset(Family)
 SMALL = EVERY - {Family.SIMD}  # cores of microcontrollers
 
 
+def _plain(site: Site, _: Offer, region: Region, __: Region | None) -> Work:
+    return plain_work(site, region)
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A way to compute calls of some operators.
 
-    `offers` says what it can do at a site, fastest first, and nothing where it cannot; `write` prints the call, and is
-    the only function that knows C. Where no arena has room, up to `stack` bytes of scratch may lie on the stack.
+    `offers` says what it can do at a site, fastest first, and nothing where it cannot; `work` what one call does for a
+    region, or for part of a sum; `write` prints the call, and is the only function that knows C. Where no arena has
+    room, up to `stack` bytes of scratch may lie on the stack.
     """
 
     name: str  # the plan names it so, and so do the coefficients of costs
@@ -34,6 +41,7 @@ class Kernel:
     families: frozenset[Family] = EVERY
     kind: CallKind = CallKind.COMPUTE
     stack: int = 0
+    work: Callable[[Site, Offer, Region, Region | None], Work] = _plain
 
     def offered(self, site: Site) -> Iterator[Offer]:
         """What it can do here, on targets that it is made for."""

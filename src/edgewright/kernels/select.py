@@ -50,7 +50,7 @@ def _stage(sites: Sites, index: int, also: frozenset[str]) -> _Chosen:
     memory, offset, room = plan.hole(index)
     name, most, chosen = f"scratch of {stage.name}", 0, []
     for call, loops in calls(lower(plan, stage)):
-        kernel, offer = _first(sites.site(call, loops, also), call.kind, room)
+        kernel, offer = first_offer(sites.site(call, loops, also), call.kind, room)
         in_arena = 0 < offer.scratch <= room
         most = max(most, offer.scratch if in_arena else 0)
         chosen.append(Selection(call.layer, call.kind, kernel.name, offer, name if in_arena else None))
@@ -58,7 +58,7 @@ def _stage(sites: Sites, index: int, also: frozenset[str]) -> _Chosen:
     return _Chosen(tuple(chosen), scratch)
 
 
-def _first(site: Site, kind: CallKind, room: int) -> tuple[Kernel, Offer]:
+def first_offer(site: Site, kind: CallKind, room: int) -> tuple[Kernel, Offer]:
     """The fastest that has room for its scratch: in the arena, or on the stack."""
     for kernel in kernels_for(type(site.op), kind):
         for offer in kernel.offered(site):

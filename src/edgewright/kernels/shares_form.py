@@ -50,7 +50,11 @@ class Form:
 
 
 def form_of(site: Site) -> Form:
-    """The form of a layer's sums: the same for every step of it."""
+    """The form of a layer's sums: the same for every step of it, found once."""
+    return site.facts.once(("form", site.output.strides[-1:]), lambda: _found(site))
+
+
+def _found(site: Site) -> Form:
     op = site.op
     if not isinstance(op, Conv2d | Dense) or site.target.family not in DUAL or site.output.strides[-1] != 1:
         return Form()

@@ -27,6 +27,7 @@ class LayerFacts:
     layer: Layer
     target: Target
     options: Options
+    exact: bool = True  # whether multipliers are searched for; else all layers are taken to have them
     known: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def once(self, key: Any, find: Callable[[], Found]) -> Found:
@@ -59,7 +60,7 @@ class Site:
     inputs: tuple[Placement, ...]
     output: Placement
     plane: int  # sweep CHANNELS: bytes that the plan reserves for one channel plane
-    also: frozenset[str]  # files of kernels that are in the code anyway
+    also: frozenset[str]  # kernels that are in the code anyway
     dynamic: DynamicProduct | None  # the operator is its product, of numbers stored as they came
 
     @property

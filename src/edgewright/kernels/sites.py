@@ -26,6 +26,7 @@ class NetworkFacts:
     network: Network
     target: Target
     options: Options = field(default_factory=Options)
+    exact: bool = True  # whether multipliers are searched for; else all layers are taken to have them
 
     @cached_property
     def _layers(self) -> dict[str, LayerFacts]:
@@ -33,7 +34,9 @@ class NetworkFacts:
 
     def of(self, layer: str) -> LayerFacts:
         if layer not in self._layers:
-            self._layers[layer] = LayerFacts(self.network, self.network.by_name[layer], self.target, self.options)
+            self._layers[layer] = LayerFacts(
+                self.network, self.network.by_name[layer], self.target, self.options, self.exact
+            )
         return self._layers[layer]
 
 

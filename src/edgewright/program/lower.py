@@ -20,6 +20,7 @@ from .stream import Flow
 from .tiling import Tiling
 
 ROW, BELOW = "row", "below"  # the rows that a chain computes in its turn; of one row just the first is named
+CHUNK = "chunk"  # which of their columns, where a few are computed after the other
 
 
 @dataclass(frozen=True)
@@ -136,12 +137,12 @@ class _Lowering:
                 yield from self._call(step, around, self._moved(step, around), (rows, *across))
             return
         known = [part for part in columns if part is not None]
-        bounds = tuple(fit(ends, "chunk") for ends in zip(*known, strict=True))
+        bounds = tuple(fit(ends, CHUNK) for ends in zip(*known, strict=True))
         cut = _Cut(flow.stream.axis + 1, (bounds[0], bounds[1]), max(b - a for a, b in known))
         body = [
             node for step in steps for node in self._call(step, around, self._moved(step, around), (rows, cut))
         ]
-        yield For("chunk", len(known), tuple(body))
+        yield For(CHUNK, len(known), tuple(body))
 
     def _moved(self, step: Step, around: _Around) -> Bounds:
         """The step's region with the loops around it, clipped to the tensor."""
@@ -165,7 +166,8 @@ class _Lowering:
         shape = self.network.tensors[layer.output].shape
         most = list(map(min, step.region.shape, shape))
         partial: Bounds | None = step.share.bounds if step.share else None
-        may_be_empty = False
+        counts = dict(around.counters)
+        may_be_empty = any(settled(region, at).is_empty for at in standings(region, counts))
         for cut in (*tiles, *cuts):
             if partial is not None and cut.axis % len(partial) in summed_axes(self.network, layer):
                 partial = _with_axis(partial, cut.axis % len(partial), cut.bounds)

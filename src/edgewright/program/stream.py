@@ -83,6 +83,16 @@ class Flow:
             found.append(tuple(sorted(ways, key=ways.__getitem__)))
         return tuple(found)
 
+    @cached_property
+    def taken(self) -> tuple[int, ...]:
+        """Steps that each unit really takes: rows that nobody asks for are never computed."""
+        found = [count if index in self.sinks else 0 for index, count in enumerate(self.counts)]
+        for index in reversed(range(len(found))):
+            for ask in self.asks[index]:
+                rows = max(ask.stops[: found[index]], default=0)
+                found[ask.producer] = max(found[ask.producer], -(-rows // self.rows[ask.producer]))
+        return tuple(found)
+
     @property
     def is_sound(self) -> bool:
         """Whether the units can run as they are: each of layers of the same size, and behind what it reads.

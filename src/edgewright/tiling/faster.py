@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..errors import InputError
+from ..kernels.cost.settings import AMPLE
+from ..kernels.cost.stages import columns_of, cuts
 from ..memory.stretch import stream_of
 from ..memory.ways import Way
 from ..program import Flow, Plan, Step, Stream, Tiles
 from .choice import Choice, Maker
-from .cost_geometry import AMPLE
-from .cost_stages import columns_of, cuts
 from .timing import TimedPlan
 
 MOST_ROUNDS = 10

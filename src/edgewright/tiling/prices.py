@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
+from ..kernels.cost.estimate import Costs
+from ..kernels.cost.settings import AMPLE, Setting
 from ..network import Interval, Layer, Network, Region
 from ..program import ROWS, Sweep
-from .cost import Costs
-from .cost_geometry import AMPLE, Setting
 
 ROOM = 1 << 17  # bytes of scratch that any kernel may want
 WORTH = 0.98  # of the instructions without scratch: what it must save to be worth having

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from ..kernels.cost.estimate import Costs
+from ..kernels.cost.model import stand_in
+from ..kernels.cost.settings import Setting, Settings
+from ..kernels.cost.stages import Counted, alike_steps
 from ..network import Network, Region
 from ..platform.target import Target
 from ..program import Plan, Step, Sweep
-from .cost import Costs
-from .cost_geometry import Setting
-from .cost_model import stand_in
-from .cost_settings import Settings
-from .cost_stages import Counted, alike_steps
 
 CAUTION = 0.9  # of a limit on extra instructions: estimates of what is extra have been wrong by a tenth
 FEARED = 2.0  # times the estimate: what parts of a layer may take of which nothing is known
@@ -63,12 +62,11 @@ class TimedPlan:
 
     @cached_property
     def _settings(self) -> Settings:
-        return Settings(self.plan)
+        return Settings(self.plan, self.costs.facts)
 
     @cached_property
     def _steps(self) -> tuple[Sequence[Counted], ...]:
-        program = self.plan.program
-        return tuple(list(alike_steps(program, stage)) for stage in program.stages)
+        return tuple(list(alike_steps(self.plan, stage)) for stage in self.plan.program.stages)
 
     def _stage(self, index: int) -> float:
         summing = self.plan.program.stages[index].summing

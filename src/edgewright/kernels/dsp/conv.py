@@ -16,7 +16,8 @@ from ..printing.images import image, part_pointer
 from ..printing.nest import loops
 from ..printing.source import Expr, Source, braced
 from ..site import ChannelRange, Site
-from .packing import LARGEST, layer_numbers, packed
+from . import work
+from .packing import LARGEST, layer_numbers, packed, packs
 
 STACK = 576  # bytes of columns that may lie on the stack when the arena has no room for them
 SMALL = 64  # a dense layer with less than this part of all products is small
@@ -87,7 +88,7 @@ def _fits(site: Site, window: Window) -> bool:
     """Whether there are two channels at least, and all of them can be packed."""
     if not window.fits_table or any(channels.count < 2 for channels in site.ranges):
         return False
-    return all(packed(site, window.runs, r.channels, group=2, is_raw=False) for r in site.ranges)
+    return packs(site, window.runs, group=2, is_raw=False)
 
 
 def offers_conv(site: Site) -> Iterator[Offer]:
@@ -181,5 +182,7 @@ def _write(
 
 
 DSP = frozenset({Family.DSP})
-CONV = Kernel("dsp_conv", (Conv2d,), offers_conv, write_conv, DSP, stack=STACK)
-SMALL_DENSE = Kernel("dsp_small_dense", (Dense,), offers_small_dense, write_small_dense, DSP, stack=STACK)
+CONV = Kernel("dsp_conv", (Conv2d,), offers_conv, write_conv, DSP, stack=STACK, work=work.conv)
+SMALL_DENSE = Kernel(
+    "dsp_small_dense", (Dense,), offers_small_dense, write_small_dense, DSP, stack=STACK, work=work.small_dense
+)

@@ -13,6 +13,7 @@ from ...program import Sweep
 from ..call import Call
 from ..kernel import Kernel, Offer
 from ..portable.depthwise_fit import fits_depthwise
+from ..portable.work import depthwise_rows
 from ..printing.images import image, part_pointer
 from ..printing.source import Expr, Source
 from ..requantise.depthwise_factors import Factors, factors_shifted_by, flip
@@ -96,4 +97,6 @@ def _has_own_shifts(factors: Factors) -> bool:
     return factors.table.shape[1] == 3
 
 
-DEPTHWISE_ROWS = Kernel("depthwise_rows", (Conv2d,), offers, write, frozenset({Family.DSP, Family.HELIUM}))
+DEPTHWISE_ROWS = Kernel(
+    "depthwise_rows", (Conv2d,), offers, write, frozenset({Family.DSP, Family.HELIUM}), work=depthwise_rows
+)

@@ -71,9 +71,24 @@ def layer_numbers(site: Site, is_raw: bool) -> Numbers | None:
     sums = requantised(site)
     if sums is None:
         return None
+    if not site.facts.exact:
+        return Numbers("general", np.zeros((len(sums.weights), 4), np.int32), 0, 0)
     base = sums.bias - (sums.zero * sums.weights.sum(axis=1, dtype=np.int64) if is_raw else 0)
     is_unsigned = is_raw and site.inputs[0].tensor.dtype is DType.UINT8
     return site.facts.once(("dsp", is_raw), lambda: numbers_of(site, sums, base, is_unsigned))
+
+
+def packs(site: Site, runs: Array, group: int, is_raw: bool) -> bool:
+    """Whether the channels of all calls can be packed."""
+    if not site.facts.exact:
+        return bool(site.ranges) and requantised(site) is not None
+    return bool(site.ranges) and all(packed(site, runs, r.channels, group, is_raw) for r in site.ranges)
+
+
+def packs_fours(site: Site, taps: int) -> bool:
+    """Whether kernels that take `taps` bytes as they lie can do with the channels of all calls."""
+    weights = site.network.constants[site.inputs[1].tensor.name].reshape(-1, taps)
+    return packs(site, overlapped(weights)[:, None] if site.facts.exact else weights, group=4, is_raw=True)
 
 
 def packed_fours(site: Site, taps: int, channels: Interval) -> Packed | None:

@@ -10,8 +10,9 @@ from ..kernel import Kernel, Offer
 from ..printing.nest import loops
 from ..printing.source import Expr, Source, times
 from ..site import ChannelRange, Site
+from . import work
 from .conv import DSP, conv_window, is_image_conv, is_ours
-from .packing import fours_kernel, packed_fours
+from .packing import fours_kernel, packed_fours, packs_fours
 
 
 def offers(site: Site) -> Iterator[Offer]:
@@ -20,7 +21,7 @@ def offers(site: Site) -> Iterator[Offer]:
     )
     if is_product and site.inputs[0].strides[-1] == site.output.strides[-1] == 1:
         depth = site.inputs[0].tensor.shape[-1]
-        if all(packed_fours(site, depth, channels.channels) for channels in site.ranges):
+        if packs_fours(site, depth):
             yield Offer()
 
 
@@ -43,4 +44,4 @@ def write(call: Call, _: Offer, c: Source) -> None:
         c.line(f"ew_dsp_dense(&{table}, ew_{kernel}, {pointers}, {depth});")
 
 
-PIXELS = Kernel("dsp_pixels", (Conv2d, Dense), offers, write, DSP)
+PIXELS = Kernel("dsp_pixels", (Conv2d, Dense), offers, write, DSP, work=work.pixels)

@@ -13,6 +13,7 @@ from ...network.tensor import DType
 from ...platform.target import Family
 from ...program.shares import SUM_BYTES
 from ..call import Call
+from ..cost.sums import add_dense_work, finish_work
 from ..kernel import CallKind, Kernel, Offer
 from ..placement import dense_strides
 from ..printing.images import image, part_pointer
@@ -21,9 +22,10 @@ from ..printing.source import Expr, Source, braced, plus, times
 from ..requantise.sums import requantised
 from ..shares_form import difference, form_of, missing, share_of, sums_place, write_lines
 from ..site import ChannelRange, Site
+from . import work
 from .conv import STACK, Window, fields_of
 from .numbers import Numbers, numbers_of
-from .packing import LARGEST, grouped, overlapped
+from .packing import LARGEST, grouped, layer_numbers, overlapped
 
 FEW = 32  # taps that are summed up without a loop
 EIGHT = 8  # taps that stay in registers
@@ -224,8 +226,8 @@ def offers_finish(site: Site) -> Iterator[Offer]:
 
 def _numbers(site: Site) -> Numbers | None:
     sums, form = requantised(site), form_of(site)
-    if sums is None:
-        return None
+    if sums is None or not site.facts.exact:
+        return None if sums is None else layer_numbers(site, form.is_raw)
     is_unsigned = form.is_raw and site.inputs[0].tensor.dtype is DType.UINT8
     return numbers_of(site, sums, missing(sums, form.is_raw), is_unsigned)
 
@@ -246,6 +248,24 @@ def write_finish(call: Call, _: Offer, c: Source) -> None:
 
 
 DUAL = frozenset({Family.DSP, Family.HELIUM})
-ADD_CONV = Kernel("dsp_add_conv", (Conv2d,), offers_conv, write_conv, DUAL, CallKind.ADD, STACK)
-ADD_DENSE = Kernel("dsp_add_dense", (Dense,), offers_dense, write_dense, DUAL, CallKind.ADD)
-FINISH = Kernel("dsp_finish", (Conv2d, Dense), offers_finish, write_finish, DUAL, CallKind.FINISH)
+ADD_CONV = Kernel(
+    "dsp_add_conv", (Conv2d,), offers_conv, write_conv, DUAL, CallKind.ADD, STACK, work=work.add_conv
+)
+ADD_DENSE = Kernel(
+    "dsp_add_dense",
+    (Dense,),
+    offers_dense,
+    write_dense,
+    DUAL,
+    CallKind.ADD,
+    work=lambda s, _, r, p: add_dense_work(s, r, p, 4),
+)
+FINISH = Kernel(
+    "dsp_finish",
+    (Conv2d, Dense),
+    offers_finish,
+    write_finish,
+    DUAL,
+    CallKind.FINISH,
+    work=lambda s, *_: finish_work(s, work.stored_how(s)),
+)

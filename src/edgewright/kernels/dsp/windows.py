@@ -13,8 +13,9 @@ from ..printing.images import image, part_pointer
 from ..printing.nest import loops
 from ..printing.source import Expr, Source, braced
 from ..site import ChannelRange, Site
+from . import work
 from .conv import DSP, conv_window, is_image_conv
-from .packing import fours_kernel, packed_fours
+from .packing import fours_kernel, packed_fours, packs_fours
 
 STACK = 1152  # bytes of a window that may lie on the stack when the arena has no room for it
 
@@ -25,7 +26,7 @@ def offers(site: Site) -> Iterator[Offer]:
         return
     window, taps = conv_window(site), prod(site.shapes[1][1:])
     is_ours = window.fits_table and not window.is_pointwise
-    if is_ours and all(packed_fours(site, taps, channels.channels) for channels in site.ranges):
+    if is_ours and packs_fours(site, taps):
         yield Offer.of(taps)
 
 
@@ -55,4 +56,4 @@ def _fields(call: Call, channels: ChannelRange) -> tuple[Expr, ...]:
     )
 
 
-WINDOWS = Kernel("dsp_windows", (Conv2d,), offers, write, DSP, stack=STACK)
+WINDOWS = Kernel("dsp_windows", (Conv2d,), offers, write, DSP, stack=STACK, work=work.windows)

@@ -18,6 +18,7 @@ from ..portable.blocked import STACK, Convolution, has_products, is_image, produ
 from ..printing.nest import loops
 from ..printing.source import Expr, Source
 from ..site import ChannelRange, Site
+from . import work
 
 MOST_TAPS = 32  # of a depthwise window: EW_MOST_TAPS
 # Channels from which on vectors take fewer instructions than a channel at a time with pairs of products.
@@ -102,6 +103,6 @@ def write_dense(call: Call, _: Offer, c: Source) -> None:
 
 
 HELIUM = frozenset({Family.HELIUM})
-CONV = Kernel("helium_conv", (Conv2d,), offers_conv, write_conv, HELIUM, stack=STACK)
-DEPTHWISE = Kernel("helium_depthwise", (Conv2d,), offers_depthwise, write_depthwise, HELIUM)
-DENSE = Kernel("helium_dense", (Dense,), offers_dense, write_dense, HELIUM)
+CONV = Kernel("helium_conv", (Conv2d,), offers_conv, write_conv, HELIUM, stack=STACK, work=work.conv)
+DEPTHWISE = Kernel("helium_depthwise", (Conv2d,), offers_depthwise, write_depthwise, HELIUM, work=work.depthwise)
+DENSE = Kernel("helium_dense", (Dense,), offers_dense, write_dense, HELIUM, work=work.dense)

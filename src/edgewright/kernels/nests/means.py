@@ -10,6 +10,7 @@ from ...network.kernels.tflite_lines import reduce_factor
 from ...network.kernels.tflite_scales import zero
 from ...network.operators import AvgPool2d, Reduce, ReduceKind
 from ..call import Call
+from ..cost.sums import add_mean_work, finish_work
 from ..kernel import SMALL, CallKind, Kernel, Offer
 from ..placement import Placement
 from ..printing.constants import number
@@ -137,6 +138,28 @@ def _stored(call: Call) -> tuple[int, str]:
     return int(fold.start), fold.end
 
 
-ADD_PIXELS = Kernel("mean_add_pixels", (Reduce, AvgPool2d), offers_pixels, write_pixels, SMALL, CallKind.ADD)
-ADD_ELEMENTS = Kernel("mean_add_elements", (Reduce, AvgPool2d), offers_elements, write_elements, kind=CallKind.ADD)
-FINISH = Kernel("mean_finish", (Reduce, AvgPool2d), offers_finish, write_finish, kind=CallKind.FINISH)
+ADD_PIXELS = Kernel(
+    "mean_add_pixels",
+    (Reduce, AvgPool2d),
+    offers_pixels,
+    write_pixels,
+    SMALL,
+    CallKind.ADD,
+    work=lambda s, _, r, p: add_mean_work(s, r, p),
+)
+ADD_ELEMENTS = Kernel(
+    "mean_add_elements",
+    (Reduce, AvgPool2d),
+    offers_elements,
+    write_elements,
+    kind=CallKind.ADD,
+    work=lambda s, _, r, p: add_mean_work(s, r, p),
+)
+FINISH = Kernel(
+    "mean_finish",
+    (Reduce, AvgPool2d),
+    offers_finish,
+    write_finish,
+    kind=CallKind.FINISH,
+    work=lambda s, *_: finish_work(s, None),
+)

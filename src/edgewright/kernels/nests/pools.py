@@ -14,6 +14,7 @@ from ...network.kernels.onnx_quant import is_global, sums_columns
 from ...network.kernels.tflite_scales import activation_range
 from ...network.operators import Activation, AvgPool2d, Clamp, MaxPool2d
 from ..call import Call
+from ..cost.work import pool_work
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.nest import loops
@@ -268,5 +269,7 @@ def _whole_mean(call: Call, activation: Activation | None) -> str:
     return f"({call.output.ctype})({mean})"
 
 
-MAX_POOL = Kernel("loops_max_pool", (MaxPool2d,), offers_max, write_max)
-AVERAGE_POOL = Kernel("loops_average_pool", (AvgPool2d,), offers_average, write_average)
+MAX_POOL = Kernel("loops_max_pool", (MaxPool2d,), offers_max, write_max, work=lambda s, _, r, __: pool_work(s, r))
+AVERAGE_POOL = Kernel(
+    "loops_average_pool", (AvgPool2d,), offers_average, write_average, work=lambda s, _, r, __: pool_work(s, r)
+)

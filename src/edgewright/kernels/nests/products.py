@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ...network.operators import Dense, MatMul
 from ..call import Call
+from ..cost.work import loops_work
 from ..kernel import Kernel, Offer
 from ..printing.nest import loops
 from ..printing.source import Expr, Source, times
@@ -63,5 +64,5 @@ def _matrix(row: Expr, col: Expr, transposed: bool) -> tuple[Expr, Expr]:
     return (col, row) if transposed else (row, col)
 
 
-DENSE = Kernel("loops_dense", (Dense,), offers_dense, write_dense)
+DENSE = Kernel("loops_dense", (Dense,), offers_dense, write_dense, work=lambda s, _, r, __: loops_work(s, r))
 MATMUL = Kernel("loops_matmul", (MatMul,), offers_matmul, write_matmul)

@@ -12,6 +12,7 @@ from ...network.operators import Activation, Clamp, Conv2d, Dense
 from ...network.tensor import DType
 from ...program import Sweep
 from ..call import Call
+from ..cost.work import loops_work
 from ..kernel import SMALL, Kernel, Offer
 from ..printing.constants import number
 from ..printing.images import image, is_image, part_pointer
@@ -113,5 +114,5 @@ def limits(activation: Activation | None) -> tuple[Expr, ...]:
     return (not isinf(activation.low)) + 2 * (not isinf(activation.high)), low, high
 
 
-CONV = Kernel("real_conv", (Conv2d,), offers_conv, write_conv, SMALL)
-DENSE = Kernel("real_dense", (Dense,), offers_dense, write_dense, SMALL)
+CONV = Kernel("real_conv", (Conv2d,), offers_conv, write_conv, SMALL, work=lambda s, _, r, __: loops_work(s, r))
+DENSE = Kernel("real_dense", (Dense,), offers_dense, write_dense, SMALL, work=lambda s, _, r, __: loops_work(s, r))

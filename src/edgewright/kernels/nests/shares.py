@@ -9,6 +9,8 @@ import numpy as np
 
 from ...network.operators import Conv2d, Dense
 from ..call import Call
+from ..cost.sums import add_conv_work, add_dense_work, finish_work
+from ..cost.work import scaling
 from ..kernel import CallKind, Kernel, Offer
 from ..printing.nest import loops
 from ..printing.source import Expr, Source, times
@@ -115,6 +117,27 @@ def _start(call: Call, form: Form, acc: Accumulator) -> Callable[[Expr], str]:
     return per_channel(call, missing(whole, True).astype(np.int32), "bias less zero points")
 
 
-ADD_CONV = Kernel("loops_add_conv", (Conv2d,), offers, write_conv, kind=CallKind.ADD)
-ADD_DENSE = Kernel("loops_add_dense", (Dense,), offers, write_dense, kind=CallKind.ADD)
-FINISH = Kernel("loops_finish", (Conv2d, Dense), offers, write_finish, kind=CallKind.FINISH)
+ADD_CONV = Kernel(
+    "loops_add_conv",
+    (Conv2d,),
+    offers,
+    write_conv,
+    kind=CallKind.ADD,
+    work=lambda s, _, r, p: add_conv_work(s, r, p),
+)
+ADD_DENSE = Kernel(
+    "loops_add_dense",
+    (Dense,),
+    offers,
+    write_dense,
+    kind=CallKind.ADD,
+    work=lambda s, _, r, p: add_dense_work(s, r, p),
+)
+FINISH = Kernel(
+    "loops_finish",
+    (Conv2d, Dense),
+    offers,
+    write_finish,
+    kind=CallKind.FINISH,
+    work=lambda s, *_: finish_work(s, scaling(s)),
+)

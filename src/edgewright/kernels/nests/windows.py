@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from ...network.operators import Conv2d, ConvTranspose2d
 from ...program import Sweep
 from ..call import Call
+from ..cost.work import loops_work
 from ..kernel import Kernel, Offer
 from ..printing.nest import loops
 from ..printing.source import Expr, Source, plus, times
@@ -136,4 +137,4 @@ def grouped(offset: Expr) -> str:
     return f"({text})" if " " in text else text
 
 
-CONV = Kernel("loops_conv", (Conv2d, ConvTranspose2d), offers, write)
+CONV = Kernel("loops_conv", (Conv2d, ConvTranspose2d), offers, write, work=lambda s, _, r, __: loops_work(s, r))

@@ -69,6 +69,8 @@ class Products:
 
 def has_products(site: Site) -> bool:
     """Whether our integer kernels are exact here, and the channels of all calls are known."""
+    if not site.facts.exact:
+        return bool(site.ranges) and requantised(site) is not None
     return bool(site.ranges) and _layer_scaling(site) is not None
 
 

@@ -19,6 +19,7 @@ from ..printing.source import Expr, Source
 from ..requantise.depthwise_factors import Factors, factors_of, flip
 from ..site import Site
 from .depthwise_fit import extent, fits_depthwise
+from .work import depthwise_ring
 
 STACK_BYTES = 768  # for the ring and a run of outputs where the arena has no room
 MOST_STACK = 1 << 16  # for the least of rings: still better than plain loops
@@ -241,5 +242,7 @@ def _spread(site: Site, shape: _Geometry) -> Array:
     return whole if shape.axes == (1, 2) else whole.transpose(0, 2, 1)
 
 
-RING = Kernel("depthwise_ring", (Conv2d,), offers, write, SMALL, stack=STACK_BYTES)
-LEAST_RING = Kernel("depthwise_least_ring", (Conv2d,), offers_least, write, SMALL, stack=MOST_STACK)
+RING = Kernel("depthwise_ring", (Conv2d,), offers, write, SMALL, stack=STACK_BYTES, work=depthwise_ring)
+LEAST_RING = Kernel(
+    "depthwise_least_ring", (Conv2d,), offers_least, write, SMALL, stack=MOST_STACK, work=depthwise_ring
+)

@@ -18,6 +18,7 @@ from ..printing.source import Expr, Source
 from ..requantise.depthwise_factors import LEAST_LEFT, factors_of
 from ..site import Site
 from .depthwise_fit import fits_depthwise
+from .work import depthwise_direct
 
 FEW_ROWS = 2  # for so few, to copy the row above is not worth it
 STACK_BYTES = 768  # for a line and a block of outputs where the arena has no room
@@ -139,4 +140,12 @@ def _fields(call: Call, axes: tuple[int, int], keeps_a_line: bool) -> list[Expr]
     ]
 
 
-DIRECT = Kernel("depthwise_direct", (Conv2d,), offers, write, frozenset({Family.PORTABLE}), stack=STACK_BYTES)
+DIRECT = Kernel(
+    "depthwise_direct",
+    (Conv2d,),
+    offers,
+    write,
+    frozenset({Family.PORTABLE}),
+    stack=STACK_BYTES,
+    work=depthwise_direct,
+)

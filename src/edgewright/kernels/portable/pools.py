@@ -10,6 +10,7 @@ from ...network.kernels.tflite_lines import reduce_factor
 from ...network.kernels.tflite_scales import activation_range, zero
 from ...network.operators import AvgPool2d, Clamp, MaxPool2d, Reduce, ReduceKind
 from ..call import Call
+from ..cost.work import pool_work
 from ..kernel import SMALL, Kernel, Offer
 from ..printing.images import image, part_pointer
 from ..printing.source import Expr, Source, braced
@@ -101,6 +102,15 @@ def _write(call: Call, c: Source, kind: str, fields: Sequence[int], axes: tuple[
         c.line(f"ew_pool_{kind}(&{table}, {pointers}, {part}, {first}, {last}, {int(call.is_backward)});")
 
 
-AVERAGE_POOL = Kernel("portable_average_pool", (AvgPool2d,), offers_average, write_average, SMALL)
-MAX_POOL = Kernel("portable_max_pool", (MaxPool2d,), offers_max, write_max, SMALL)
-MEAN = Kernel("portable_mean", (Reduce,), offers_mean, write_mean, SMALL)
+AVERAGE_POOL = Kernel(
+    "portable_average_pool",
+    (AvgPool2d,),
+    offers_average,
+    write_average,
+    SMALL,
+    work=lambda s, _, r, __: pool_work(s, r),
+)
+MAX_POOL = Kernel(
+    "portable_max_pool", (MaxPool2d,), offers_max, write_max, SMALL, work=lambda s, _, r, __: pool_work(s, r)
+)
+MEAN = Kernel("portable_mean", (Reduce,), offers_mean, write_mean, SMALL, work=lambda s, _, r, __: pool_work(s, r))

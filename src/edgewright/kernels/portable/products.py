@@ -19,6 +19,7 @@ from ..printing.nest import loops
 from ..printing.source import Expr, Source
 from ..printing.tensor import CTensor
 from ..site import ChannelRange, Site
+from . import work
 from .blocked import STACK, Convolution, has_products, interleaved, is_image, products_of
 
 AT_ONCE = 4  # pixels of a block
@@ -167,6 +168,6 @@ def write_dense(call: Call, _: Offer, c: Source) -> None:
             c.line(f"ew_portable_pixel(&{table}, 0, {call.pointer(weights)}, {pointers});")
 
 
-CONV = Kernel("portable_conv", (Conv2d, Dense), offers_conv, write_conv, stack=STACK)
-PAIRS = Kernel("portable_pairs", (Conv2d, Dense), offers_pairs, write_conv, stack=PAIR_STACK)
-DENSE = Kernel("portable_dense", (Dense,), offers_dense, write_dense)
+CONV = Kernel("portable_conv", (Conv2d, Dense), offers_conv, write_conv, stack=STACK, work=work.conv)
+PAIRS = Kernel("portable_pairs", (Conv2d, Dense), offers_pairs, write_conv, stack=PAIR_STACK, work=work.conv)
+DENSE = Kernel("portable_dense", (Dense,), offers_dense, write_dense, work=work.dense)

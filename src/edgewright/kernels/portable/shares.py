@@ -10,6 +10,8 @@ from ...network import Array, DType
 from ...network.operators import Conv2d, Dense
 from ...program.shares import SUM_BYTES
 from ..call import Call
+from ..cost.sums import add_conv_work, add_dense_work, finish_work
+from ..cost.work import scaling
 from ..kernel import SMALL, CallKind, Kernel, Offer
 from ..placement import Placement
 from ..printing.images import part_pointer
@@ -117,7 +119,7 @@ def _zero(site: Site) -> int:
 def offers_finish(site: Site) -> Iterator[Offer]:
     """By multipliers that are proven to store what the reference stores."""
     is_ours = site.is_quantised and site.output.strides[-1] == 1 and not form_of(site).is_paired
-    if is_ours and _scaling(site) is not None:
+    if is_ours and (not site.facts.exact or _scaling(site) is not None):
         yield Offer()
 
 
@@ -134,6 +136,30 @@ def write_finish(call: Call, _: Offer, c: Source) -> None:
     write_lines(call, c, f"ew_share_store(&{call.module.table('ew_products', (0, *fields))}")
 
 
-ADD_CONV = Kernel("portable_add_conv", (Conv2d,), offers_conv, write_conv, SMALL, CallKind.ADD)
-ADD_DENSE = Kernel("portable_add_dense", (Dense,), offers_dense, write_dense, SMALL, CallKind.ADD)
-FINISH = Kernel("portable_finish", (Conv2d, Dense), offers_finish, write_finish, SMALL, CallKind.FINISH)
+ADD_CONV = Kernel(
+    "portable_add_conv",
+    (Conv2d,),
+    offers_conv,
+    write_conv,
+    SMALL,
+    CallKind.ADD,
+    work=lambda s, _, r, p: add_conv_work(s, r, p),
+)
+ADD_DENSE = Kernel(
+    "portable_add_dense",
+    (Dense,),
+    offers_dense,
+    write_dense,
+    SMALL,
+    CallKind.ADD,
+    work=lambda s, _, r, p: add_dense_work(s, r, p),
+)
+FINISH = Kernel(
+    "portable_finish",
+    (Conv2d, Dense),
+    offers_finish,
+    write_finish,
+    SMALL,
+    CallKind.FINISH,
+    work=lambda s, *_: finish_work(s, scaling(s)),
+)

@@ -41,10 +41,17 @@ def _found(site: Site) -> Factors | None:
     sums = requantised(site)
     if sums is None:
         return None
+    if not site.facts.exact:
+        return _assumed(sums)
     base = _base(sums, site)
     if sums.drop_bits is not None:
         return _signed(site, sums, base)
     return _shifted(site, sums, base, LEAST_LEFT, _most_left(sums, 0))
+
+
+def _assumed(sums: Sums) -> Factors:
+    """Stands for factors that were not searched for: of this form they are, if there are any."""
+    return Factors(sums, np.zeros((len(sums.weights), 2 if sums.drop_bits is None else 4), np.int32), 0, 0)
 
 
 def factors_shifted_by(site: Site, left: int) -> Factors | None:
@@ -52,6 +59,8 @@ def factors_shifted_by(site: Site, left: int) -> Factors | None:
     sums = requantised(site)
     if sums is None or sums.drop_bits is not None:
         return None
+    if not site.facts.exact:
+        return _assumed(sums)
     return _shifted(site, sums, _base(sums, site), left, left)
 
 

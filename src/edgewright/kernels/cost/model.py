@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from ..errors import InputError
-from ..platform.target import TARGETS, Architecture, Family, Target
-from .cost_work import Work, general
+from ...errors import InputError
+from ...platform.target import TARGETS, Architecture, Family, Target
+from .work import Work, general
 
 Coefficients = Mapping[str, Mapping[str, float]]  # kind of work -> amount -> instructions for each
 
@@ -47,7 +47,7 @@ class Model:
 
 def modelled() -> tuple[str, ...]:
     """The names of targets with a model."""
-    files = (resources.files(__package__) / "costs").iterdir()
+    files = (resources.files(__package__) / "coefficients").iterdir()
     return tuple(sorted(file.name.removesuffix(".json") for file in files if file.name.endswith(".json")))
 
 
@@ -88,7 +88,7 @@ def stand_in(target: Target | str | None) -> Target:
 
 @cache
 def _read(name: str) -> Model:
-    data = json.loads((resources.files(__package__) / "costs" / f"{name}.json").read_text())
+    data = json.loads((resources.files(__package__) / "coefficients" / f"{name}.json").read_text())
     return Model(name, data["instructions"], Error(**data["error"]), data["source"])
 
 

@@ -1,7 +1,7 @@
 """Estimates of the instructions that a plan takes on a core, from a model fitted to the virtual board's counts.
 
-A step's instructions are a sum over what it does (see `cost_work`), each amount times a coefficient that was measured
-for the target. Coefficients come with the error that they had when they were fitted.
+A call's instructions are a sum over what its kernel says it does, each amount times a coefficient that was measured for
+the target. Coefficients come with the error that they had when they were fitted.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from ..network import Network, Region
-from ..platform.target import Target
-from ..program import Plan, Step
-from .cost_facts import Facts
-from .cost_geometry import Setting
-from .cost_model import Error, model_of, modelled, target_named
-from .cost_settings import Settings
-from .cost_stages import alike_steps, cuts
-from .cost_work import finish, work_of
+from ...network import Network, Region
+from ...platform.target import Target
+from ...program import Plan, Step
+from ...program.lower import calls, lower
+from ...program.selection import CallKind
+from ..catalogue import BY_NAME
+from ..select import first_offer, select
+from ..sites import NetworkFacts, Sites
+from .model import Error, model_of, modelled, target_named
+from .settings import Setting, site_in
+from .stages import alike_calls, cuts
+from .work import Work
 
-__all__ = ["Costs", "Estimate", "estimate", "model_of", "modelled", "step_cost"]
+__all__ = ["Costs", "Estimate", "estimate", "model_of", "modelled", "step_cost", "works_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +42,35 @@ class Estimate:
 
 
 def estimate(plan: Plan, target: Target | str) -> Estimate:
-    """The instructions of one run of the plan on the target."""
-    costs = Costs(plan.network, target, exact=True)
-    settings = Settings(plan)
-    stages, guessed = [], dict[str, None]()
-    for index, stage in enumerate(plan.program.stages):
-        total = costs.stage
-        for step, count in alike_steps(plan.program, stage):
-            total += count * costs.step(step, settings.of(index, step))
-            if not costs.is_known(step.layer):
-                guessed[step.layer] = None
-        total += sum(costs.finish(name) for name in stage.summing)
-        stages.append(round(total))
-    model = costs.model
+    """The instructions of one run of the plan on the target, by the kernels that it selects."""
+    core = target_named(target)
+    model, stages, guessed = model_of(core), [], dict[str, None]()
+    begin = model.coefficients.get("stage", {}).get("calls", 0.0)
+    for works in works_of(plan, core):
+        stages.append(round(begin + sum(count * model.cost(work) for _, work, count in works)))
+        guessed |= {layer: None for layer, work, _ in works if not model.knows(work)}
     return Estimate(sum(stages), tuple(stages), model.error, model.source, tuple(guessed))
+
+
+def works_of(plan: Plan, target: Target) -> list[list[tuple[str, Work, int]]]:
+    """For each stage the work of its calls: layer, work, and how often."""
+    facts = NetworkFacts(plan.network, target)
+    chosen = plan if plan.target == target.name and plan.selections else select(plan, facts)
+    sites, found = Sites(chosen, facts), []
+    also = frozenset(selection.kernel for stage in chosen.selections for selection in stage)
+    for stage, selections in zip(chosen.program.stages, chosen.selections, strict=True):
+        nodes, works = lower(chosen, stage), []
+        known = {}
+        for (call, loops), selection in zip(calls(nodes), selections, strict=True):
+            site, kernel = sites.site(call, loops, also), BY_NAME[selection.kernel]
+            known[id(call)] = site, kernel, selection.offer
+            if call.kind is CallKind.FINISH:
+                works.append((call.layer, kernel.work(site, selection.offer, Region.whole(call.most), None), 1))
+        for call, step, count in alike_calls(nodes):
+            site, kernel, offer = known[id(call)]
+            works.append((call.layer, kernel.work(site, offer, step.region, step.share), count))
+        found.append(works)
+    return found
 
 
 class Costs:
@@ -63,7 +81,8 @@ class Costs:
     """
 
     def __init__(self, network: Network, target: Target | str, *, exact: bool = False) -> None:
-        self.network, self.facts = network, Facts(network, target_named(target), exact)
+        self.network = network
+        self.facts = NetworkFacts(network, target_named(target), exact=exact)
         self.model = model_of(self.facts.target)
         self.stage = self.model.coefficients.get("stage", {}).get("calls", 0.0)
         self._known: dict[tuple[str, Region, Region | None, Setting], float] = {}
@@ -80,14 +99,24 @@ class Costs:
         setting = setting or Setting()
         key = (layer, region, share, setting)
         if key not in self._known:
-            work = work_of(self.facts, self.network.by_name[layer], region, setting, share)
+            work = self.work(layer, region, setting, share)
             self._kinds[layer] = self.model.knows(work)
             self._known[key] = self.model.cost(work)
         return self._known[key]
 
+    def work(self, layer: str, region: Region, setting: Setting, share: Region | None = None) -> Work:
+        """What the kernel does that would be selected there."""
+        site = site_in(self.facts, layer, region, setting, share)
+        kind = CallKind.COMPUTE if share is None else CallKind.ADD
+        kernel, offer = first_offer(site, kind, setting.room)
+        return kernel.work(site, offer, region, share)
+
     def finish(self, layer: str) -> float:
         """Instructions to zero a layer's running sums and to make them its output."""
-        return self.model.cost(finish(self.facts, self.network.by_name[layer]))
+        whole = Region.whole(self.network.tensors[self.network.by_name[layer].output].shape)
+        site = site_in(self.facts, layer, whole, Setting())
+        kernel, offer = first_offer(site, CallKind.FINISH, 0)
+        return self.model.cost(kernel.work(site, offer, whole, None))
 
     def parts(self, layer: str, shape: tuple[int, ...], setting: Setting | None = None) -> float:
         """Instructions of a whole layer in parts of this shape at most, one call each."""

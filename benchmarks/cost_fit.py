@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..network import Array
-from .cost_model import Error
-from .cost_work import Work, general
+from edgewright.kernels.cost.model import Error
+from edgewright.kernels.cost.work import Work, general
+from edgewright.network import Array
 
 STAGE = Work("stage", {"calls": 1})  # what every stage costs beside its steps
 

@@ -1,26 +1,11 @@
-"""Windows over images as kernels go through them, and what a step finds where it runs."""
+"""Windows over images as kernels go through them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..network import Interval
-from ..network.operators import AvgPool2d, Conv2d, MaxPool2d
-from ..program import Sweep
-
-AMPLE = 1 << 30
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What a step finds where it runs, as a plan tells."""
-
-    room: int = AMPLE  # bytes of the arena that nobody holds
-    is_bent: bool = False  # rows of its input or output lie in a rolling window
-    is_shared: bool = False  # its output may lie over its input
-    is_skewed: bool = False  # pixels of its input and output lie at different distances
-    has_rows: bool = False  # the code has a kernel for single rows of depthwise layers, since others use it
-    sweep: Sweep = Sweep.FORWARD
+from ...network import Interval
+from ...network.operators import AvgPool2d, Conv2d, MaxPool2d
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,73 @@
+"""The steps of a stage with those that cost the same taken together: what they cost does not depend on their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TypeVar
+
+from ...network import Interval
+from ...program import Flow, Plan, Stage, Step
+from ...program.lower import BELOW, CHUNK, ROW, For, KernelCall, Node, OnDemand, lower, settled
+from ...program.selection import CallKind
+
+ENDS = 3  # parts at either end of an axis that may differ from those between them: their windows leave the image
+
+Part = TypeVar("Part")
+Counted = tuple[Step, int]  # a step, and how many are like it
+
+
+def alike_steps(plan: Plan, stage: Stage) -> Iterator[Counted]:
+    """The stage's steps, in no particular order; of those between the ends of an axis just one."""
+    return ((step, count) for _, step, count in alike_calls(lower(plan, stage)))
+
+
+def alike_calls(
+    nodes: Sequence[Node], at: Mapping[str, int] | None = None, count: int = 1
+) -> Iterator[tuple[KernelCall, Step, int]]:
+    """The same with the calls that they are of; finishing sums is not among them."""
+    here = at or {}
+    for node in nodes:
+        match node:
+            case For(name, times, body) if name == CHUNK:
+                for index, often in _grouped(range(times)):
+                    yield from alike_calls(body, {**here, name: index}, count * often)
+            case For(name, times, body):
+                for index in range(times):
+                    yield from alike_calls(body, {**here, name: index}, count)
+            case OnDemand(flow, chains):
+                for chain in chains:
+                    rows = flow.rows[chain.index]
+                    computed = min(flow.heights[chain.index], flow.taken[chain.index] * rows)
+                    for (row, below), often in cuts(computed, rows):
+                        yield from alike_calls(chain.body, {**here, ROW: row, BELOW: below}, count * often)
+            case KernelCall(kind=CallKind.FINISH):
+                continue
+            case KernelCall():
+                region = settled(node.region, here)
+                partial = None if node.partial is None else settled(node.partial, here)
+                if not region.is_empty and not (partial is not None and partial.is_empty):
+                    yield node, Step(node.layer, region, node.sweep, share=partial), count
+
+
+def cuts(size: int, part: int) -> list[tuple[Interval, int]]:
+    """The parts of an axis that may differ, each with how many are like it.
+
+    >>> cuts(10, 1)
+    [((0, 1), 1), ((1, 2), 1), ((2, 3), 1), ((3, 4), 4), ((7, 8), 1), ((8, 9), 1), ((9, 10), 1)]
+    """
+    ends = [*range(0, size, part), size]
+    return list(_grouped([*pairwise(ends)]))
+
+
+def _grouped(parts: Sequence[Part]) -> list[tuple[Part, int]]:
+    between = len(parts) - 2 * ENDS
+    if between < 2:
+        return [(part, 1) for part in parts]
+    first, last = parts[:ENDS], parts[-ENDS:]
+    return [*((part, 1) for part in first), (parts[ENDS], between), *((part, 1) for part in last)]
+
+
+def columns_of(flow: Flow, index: int, width: int) -> list[tuple[Interval | None, int]]:
+    """The columns of a unit of a stream in parts of this width (0: all), those that are alike taken together."""
+    return _grouped(flow.split(index, width))

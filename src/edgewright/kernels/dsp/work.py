@@ -1,0 +1,100 @@
+"""What the kernels for pairs of 16-bit products do: blocks of pixels and channels, and windows gathered for them."""
+
+from __future__ import annotations
+
+from ...network import Arithmetic, Region
+from ...network.operators import Conv2d, Dense
+from ...network.operators.shares import share_needs
+from ..cost.geometry import up
+from ..cost.work import Amounts, ConvPart, Work, dense_work, is_narrow, scaling, type_of
+from ..kernel import Offer
+from ..site import Site
+from .packing import layer_numbers
+
+
+def stored_how(site: Site) -> str:
+    """How sums become bytes: which of the kernels' ways is taken. Few of TFLite's are not the first one."""
+    if site.arithmetic is Arithmetic.TFLITE or not site.facts.exact:
+        found = scaling(site)
+        return "narrow" if found == "plain" and is_narrow(site) else found
+    numbers = layer_numbers(site, is_raw=isinstance(site.op, Dense))
+    return numbers.kind if numbers else "plain"
+
+
+def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> Work:
+    """Two pixels and two channels at a time."""
+    part, how = ConvPart(site, region), stored_how(site)
+    padded = part.runs * up(part.run, 4)
+    if offer["row"]:
+        return _row(part, how, padded, offer["pixels"] == 3)
+    done = up(part.pixels, 2) * up(part.channels, 2)
+    amounts = part.common(2, 4) | {"macs": done * padded, "odd": part.pixels * (part.channels % 2)}
+    return Work("conv int8", amounts | {f"outputs {how}": done})
+
+
+def _row(part: ConvPart, how: str, taps: int, has_threes: bool) -> Work:
+    """A row of a pointwise layer: two pixels at a time, of an odd number the last three."""
+    threes = 3 * part.rows if has_threes and part.columns > 2 and part.columns % 2 else 0
+    pairs = part.rows * up(part.columns, 2) if not threes else part.pixels - threes
+    amounts = {
+        "calls": 1,
+        "pixels": pairs,
+        "words": pairs * taps / 4,
+        "cut words": part.pixels if part.depth % 4 else 0,
+        "macs": pairs * up(part.channels, 2) * taps,
+        "odd": part.pixels * (part.channels % 2),
+        "threes": threes / 3,
+        "threes words": threes * taps / 4,
+        "threes macs": threes * part.channels * taps,
+        f"threes outputs {how}": threes * part.channels,
+        f"outputs {how}": pairs * up(part.channels, 2),
+    }
+    return Work("conv-row int8", amounts)
+
+
+def small_dense(site: Site, _: Offer, region: Region, __: Region | None) -> Work:
+    taps, channels = site.shapes[1][-1], up(region.shape[-1], 2)
+    amounts: Amounts = {"calls": 1, "words": up(taps, 4) / 4, "macs": channels * up(taps, 4)}
+    return Work("small-dense int8", amounts | {f"outputs {stored_how(site)}": channels})
+
+
+def pixels(site: Site, _: Offer, region: Region, __: Region | None) -> Work:
+    """A pixel and four channels at a time."""
+    if isinstance(site.op, Dense):
+        return dense_work(site, region, stored_how(site), depth=4, width=4)
+    part = ConvPart(site, region)
+    return Work("tight-pointwise int8", _fours(site, part))
+
+
+def windows(site: Site, _: Offer, region: Region, __: Region | None) -> Work:
+    part = ConvPart(site, region)
+    gathered = {"runs": part.pixels * part.runs, "words": part.pixels * part.taps / 4}
+    return Work("tight-conv int8", _fours(site, part) | gathered | {"edge runs": part.edges(1) * part.runs})
+
+
+def _fours(site: Site, part: ConvPart) -> Amounts:
+    done = part.pixels * up(part.channels, 4)
+    return {
+        "calls": 1,
+        "rows": part.rows,
+        "pixels": part.pixels,
+        "macs": done * up(part.taps, 4),
+        f"outputs {stored_how(site)}": done,
+        "odd": part.pixels * bool(part.channels % 4),
+    }
+
+
+def add_conv(site: Site, offer: Offer, region: Region, partial: Region | None) -> Work:
+    """Two pixels and two channels at a time; in several goes where memory for their columns is short."""
+    assert isinstance(site.op, Conv2d) and partial is not None
+    part = ConvPart(site, region, share_needs(site.op, region, site.shapes, partial)[0].shape[-1])
+    goes = -(-part.depth // offer["depth"])
+    done = up(part.pixels, 2) * up(part.channels, 2)
+    amounts = part.common(2, 4) | {
+        "macs": done * part.runs * up(part.run, 4),
+        "outputs": done * goes,
+        "pixels": part.pixels * goes,
+        "goes": goes,
+        "odd": part.pixels * (part.channels % 2),
+    }
+    return Work(f"sums-{'points' if part.is_pointwise else 'windows'} {type_of(site)}", amounts)

@@ -1,0 +1,133 @@
+"""What the kernels of microcontrollers in plain C do: blocks of pixels and channels; depthwise layers line by line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...network import DType, Region
+from ...network.operators import Conv2d, Dense
+from ..cost.geometry import Axis, axes, up
+from ..cost.work import Amounts, ConvPart, Work, dense_work, is_narrow, scaling
+from ..kernel import Offer
+from ..site import Site
+
+DENSE_BLOCK = 16
+
+
+def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> Work:
+    """Four pixels and four channels at a time, or one pixel where columns of four have no room."""
+    if isinstance(site.op, Dense):
+        return dense(site, offer, region, None)
+    part, how = ConvPart(site, region), f"outputs {scaling(site)}"
+    if offer["pairs"]:
+        fours, rest = divmod(part.pixels, 4)
+        fours, ones = fours + (rest == 3), 0 if rest == 3 else rest
+        amounts = part.common(2, 1) | {
+            "macs": 4 * fours * part.channels * up(part.taps, 2),
+            "single macs": ones * part.channels * up(part.taps, 2),
+            how: (4 * fours + ones) * part.channels,
+            "blocks": (fours + ones) * part.channels / 4,
+        }
+        return Work("conv-pairs int8", amounts)
+    is_blocked = offer["pixels"] > 1
+    fours, ones = divmod(part.pixels, 4) if is_blocked else (0, part.pixels)
+    wide, odd = divmod(part.channels, 4)
+    amounts = part.common(1, 1) | {
+        "macs": 16 * fours * wide * part.taps,
+        "single macs": ones * part.channels * part.taps,
+        "odd macs": 4 * fours * odd * part.taps,
+        how: part.pixels * part.channels,
+        "blocks": (fours + ones) * (wide + odd),
+    }
+    return Work("conv int8" if is_blocked else "tight-conv int8", amounts)
+
+
+def dense(site: Site, _: Offer, region: Region, __: Region | None) -> Work:
+    return dense_work(site, region, scaling(site), odd=DENSE_BLOCK)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Part of a depthwise convolution, and in which blocks it is computed."""
+
+    rows: int
+    columns: int
+    channels: int
+    down: Axis
+    across: Axis
+    is_signed: bool  # sums below zero are rounded otherwise
+    is_settled: bool  # outputs are gone over once more
+    block: tuple[int, int] | None = None  # rows and columns computed aside before the first is written
+
+    @property
+    def is_nine(self) -> bool:
+        """Whether the kernels for 3x3 windows take it."""
+        return self.down.kernel == self.across.kernel == 3 and self.across.stride in (1, 2) and not self.is_signed
+
+    @property
+    def turned(self) -> _Part:
+        return replace(self, rows=self.columns, columns=self.rows, down=self.across, across=self.down)
+
+
+def _part(site: Site, offer: Offer, region: Region) -> _Part:
+    (shape, weights), op = site.shapes[:2], site.op
+    assert isinstance(op, Conv2d)
+    down, across = (_spread(axis) for axis in axes(op, weights[1:3], shape))
+    settled = is_narrow(site) or site.result.dtype is DType.UINT8
+    _, rows, columns, channels = region.shape
+    part = _Part(rows, columns, channels, down, across, scaling(site) == "signed", settled)
+    given = dict(offer.variant)
+    if given.get("exchanged"):
+        part = part.turned
+    return replace(part, block=(given["rows"], given["columns"])) if given.get("rows") else part
+
+
+def _spread(axis: Axis) -> Axis:
+    """The same with dilation written out, as the weights are."""
+    if axis.dilation == 1:
+        return axis
+    return replace(axis, kernel=(axis.kernel - 1) * axis.dilation + 1, dilation=1)
+
+
+def depthwise_rows(site: Site, offer: Offer, region: Region, _: Region | None) -> Work:
+    part = _part(site, offer, region)
+    return Work(f"depthwise-rows-{part.across.stride} int8", _lines(part))
+
+
+def depthwise_direct(site: Site, offer: Offer, region: Region, _: Region | None) -> Work:
+    part = _part(site, offer, region)
+    return Work(f"depthwise-direct-{part.across.stride} int8", _lines(part))
+
+
+def depthwise_ring(site: Site, offer: Offer, region: Region, _: Region | None) -> Work:
+    """One channel at a time, from rows that are gathered."""
+    part = _part(site, offer, region)
+    tall, wide = part.block or (part.rows, part.columns)
+    bands, strips = -(-part.rows // tall), -(-part.columns // wide)
+    lines = part.channels * strips * bands * part.down.covered(tall)
+    pairs = part.channels * part.rows * strips * up(wide, 2)
+    amounts = _lines(part) | {"outputs": pairs, "gathers": lines, "gathered": lines * part.across.covered(wide)}
+    if part.is_nine:
+        return Work(f"depthwise-ring-{part.across.stride} int8", amounts)
+    amounts["signed"] = pairs if part.is_signed else 0
+    amounts["taps"] = pairs * part.down.kernel * up(part.across.kernel, 2)
+    amounts["weights"] = part.channels * bands * strips * part.down.kernel * part.across.kernel
+    amounts["tap lines"] = pairs * part.down.kernel
+    return Work("depthwise-any int8", amounts)
+
+
+def _lines(part: _Part) -> Amounts:
+    tall, wide = part.block or (part.rows, part.columns)
+    bands, strips = -(-part.rows // tall), -(-part.columns // wide)
+    size = part.rows * part.columns * part.channels
+    is_kept = part.block is not None and part.block != (1, 1)
+    return {
+        "calls": 1,
+        "blocks": bands * strips if part.block else 0,
+        "channels": part.channels * bands * strips,
+        "lines": part.channels * part.rows * strips,
+        "outputs": size,
+        "settled": size if part.is_settled else 0,
+        "copies": part.rows * part.columns if is_kept else 0,
+        "copied": size if is_kept else 0,
+    }
