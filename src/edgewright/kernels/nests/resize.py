@@ -18,12 +18,12 @@ from ..printing.constants import number
 from ..printing.nest import loops
 from ..printing.source import Expr, Source
 from ..site import Site
-from .copies import Copy, carriers
+from .copies import Copy, can_carry, carried
 from .values import Stream, World, has_scales, pointed, reader, world_of, writer
 
 
 def offers_nearest(site: Site) -> Iterator[Offer]:
-    if _mode(site) is ResizeMode.NEAREST and _is_carried(site):
+    if _mode(site) is ResizeMode.NEAREST and world_of(site) is not None and can_carry(site):
         yield Offer()
 
 
@@ -32,20 +32,11 @@ def _mode(site: Site) -> ResizeMode:
     return site.op.mode
 
 
-def _is_carried(site: Site) -> bool:
-    """Whether elements are copied, or stored anew in another scale."""
-    x, y = site.inputs[0].tensor, site.result
-    if world_of(site) is None:
-        return False
-    has_tables = any(t.quant is not None and t.quant.is_per_channel for t in (x, y))
-    return x.quant == y.quant or not site.is_quantised or not has_tables
-
-
 def write_nearest(call: Call, _: Offer, c: Source) -> None:
-    op, pair, (n, rows, cols, channels) = call.op, carriers(call), call.region
-    assert isinstance(op, Resize) and pair is not None
+    op, (x, y), (n, rows, cols, channels) = call.op, carried(call), call.region
+    assert isinstance(op, Resize)
     with c.block():
-        copy = Copy(call, c, pointed(c, pair[0], "px"), pointed(c, pair[1], "py", written=True))
+        copy = Copy(call, c, pointed(c, x, "px"), pointed(c, y, "py", written=True))
         with loops(c, [n, rows, cols], backward=call.is_backward) as at:
             shown = [_shown(call, op, axis, at[1 + axis]) for axis in range(2)]
             copy.line((at[0], *shown), at, channels)  # a pixel never lies where it is itself read
