@@ -53,12 +53,18 @@ def check_layers(data: st.DataObject, kinds: Sequence[type], quantised: bool, ea
     check_together(networks, plans=[data.draw(plans(n)) for n in networks], inputs=[dict(v) for _, v in drawn])
 
 
-def float_layer(case: Case) -> tuple[Network, dict[str, Array]]:
-    values = case.values()
-    b = Builder("layer")
-    names = [b.input(f"x{i}", v.shape, DType(v.dtype.name)) for i, v in enumerate(values)]
-    y = b.layer(case.op, names, "y", dtype=result_for(case).dtype)
-    return b.build([y]), dict(zip(names, values, strict=True))
+def float_layer(case: Case, constants: Sequence[int] = ()) -> tuple[Network, dict[str, Array]]:
+    """The case as it is; some inputs may be constants."""
+    b, values, names = Builder("layer"), {}, []
+    for i, value in enumerate(case.values()):
+        name = f"x{i}"
+        names.append(name)
+        if i in constants:
+            b.constant(name, value)
+        else:
+            b.input(name, value.shape, DType(value.dtype.name))
+            values[name] = value
+    return b.build([b.layer(case.op, names, "y", dtype=result_for(case).dtype)]), values
 
 
 def quantised_layer(
@@ -125,6 +131,17 @@ def _strides(tensor: Tensor, gap: int) -> tuple[tuple[int, ...], int]:
         strides.append(step)
         step = step * tensor.shape[axis] + (gap if axis == len(tensor.shape) - 1 else 0)
     return tuple(reversed(strides)), step
+
+
+def in_turns(plan: Plan, size: int) -> Plan:
+    """Each layer as a loop over so many channels at a time, fewer in the last turn perhaps."""
+    stages = []
+    for layer in plan.network.layers:
+        whole = Region.whole(plan.network.tensors[layer.output].shape)
+        last = len(whole.shape) - 1
+        part = Step(layer.name, whole.with_axis(last, (0, size)), moves=((*(0 for _ in range(last)), size),))
+        stages.append(Stage(layer.name, (Loop(-(-whole.shape[last] // size), (part,)),)))
+    return replace(plan, program=replace(plan.program, stages=tuple(stages)))
 
 
 def in_parts(draw: Draw, plan: Plan) -> Plan:

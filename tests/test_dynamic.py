@@ -11,10 +11,12 @@ from edgewright.emit import TARGETS, emit
 from edgewright.emit.verify import verify
 from edgewright.errors import Unsupported
 from edgewright.memory import plan as make_plan
-from edgewright.network import Array, Network
+from edgewright.network import Array, Builder, DType, Network
 from edgewright.network.kernels import execute
-from edgewright.network.operators import DynamicProduct, DynamicQuantize, DynamicRange
+from edgewright.network.operators import Conv2d, DynamicProduct, DynamicQuantize, DynamicRange
 from edgewright.network.tflite import read_tflite
+from emitting import check_emitted
+from emitting_cases import in_turns
 from on_board import check_on_board
 from tflite_cases import CASES, FLOAT, INT8
 from tflite_models import Node, Spec, constant, model, options, run_litert
@@ -120,3 +122,20 @@ def test_weights_with_a_zero_point_are_refused() -> None:
     node = Node("FULLY_CONNECTED", ("x", "w"), ("y",), options("FullyConnected"))
     with pytest.raises(Unsupported, match="weights with a zero point meet real numbers"):
         read_tflite(model([Spec("x", (1, 3)), w, Spec("y", (1, 2))], [node], ["x"], ["y"]))
+
+
+@pytest.mark.parametrize(("groups", "depth", "channels"), [(1, 4, 7), (5, 1, 5), (3, 2, 9), (2, 3, 8)])
+def test_channels_in_turns(groups: int, depth: int, channels: int) -> None:
+    """Turns begin within groups, and between them."""
+    rng, b = np.random.default_rng(channels), Builder("dynamic")
+    x, found = b.input("x", (1, 7, 6, groups * depth), DType.INT8), b.input("range", (1, 3))
+    w = b.constant("w", rng.integers(-127, 128, (channels, 3, 3, depth)).astype(np.int8))
+    scales = b.constant("scales", rng.uniform(0.001, 0.01, channels).astype(np.float32))
+    bias = b.constant("bias", rng.normal(size=channels).astype(np.float32))
+    op = DynamicProduct(Conv2d(pads=(1, 1, 1, 1), groups=groups), asymmetric=True)
+    network = b.build([b.layer(op, [x, w, scales, bias, found], "y", dtype=DType.FLOAT32)])
+    for size in (2, 3):
+        plan = in_turns(make_plan(network, plain=True), size)
+        library = emit(plan, TARGETS["cortex-m4"])
+        assert library.files[f"{library.name}.c"].count("dynamic_conv_run(") == 1
+        check_emitted(network, "cortex-m4", plan)

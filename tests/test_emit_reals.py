@@ -13,7 +13,7 @@ from edgewright.network import Builder, Network
 from edgewright.network.operators import Clamp, Conv2d, Dense
 from emitting import check_emitted
 from emitting_batch import check_together
-from emitting_cases import float_layer
+from emitting_cases import float_layer, in_turns
 from kernel_cases import cases
 from test_emit_regions import tiled
 
@@ -27,7 +27,7 @@ def test_random_windows_and_products_agree_with_numpy():
     @settings(max_examples=60, phases=(Phase.generate,))
     @given(st.sampled_from([Conv2d, Conv2d, Dense]).flatmap(cases))
     def collect(case) -> None:
-        drawn.append(float_layer(case))
+        drawn.append(float_layer(case, constants=range(1, len(case.shapes))))
 
     collect()
     nets, inputs = [network for network, _ in drawn], [values for _, values in drawn]
@@ -58,3 +58,13 @@ def test_outputs_that_trail_their_inputs(core):
     library = emit(plan, TARGETS[core])
     assert "real_conv_run" in library.files[f"{library.name}.c"]
     check_emitted(network, core, plan)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_channels_in_turns(size):
+    """One call in a loop, with the weights of the channels at hand."""
+    network = chain()
+    plan = in_turns(make_plan(network, plain=True), size)
+    library = emit(plan, TARGETS["cortex-m4"])
+    assert library.files[f"{library.name}.c"].count("real_conv_run(") == len(network.layers)
+    check_emitted(network, "cortex-m4", plan)

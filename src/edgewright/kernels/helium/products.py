@@ -14,7 +14,8 @@ from ...platform.target import Family
 from ...program import Sweep
 from ..call import Call
 from ..kernel import Kernel, Offer
-from ..portable.blocked import STACK, Convolution, has_products, is_image, products_of
+from ..portable.blocked import STACK, Convolution, has_products, products_of
+from ..printing.images import is_image
 from ..printing.nest import loops
 from ..printing.source import Expr, Source
 from ..site import ChannelRange, Site

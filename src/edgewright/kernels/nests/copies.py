@@ -47,11 +47,6 @@ def carried(call: Call, which: int = 0) -> tuple[Stream, Stream]:
     return reader(call, which, world), writer(call, world)
 
 
-def carriers(call: Call, which: int = 0) -> tuple[Stream, Stream] | None:
-    """The same; None where the arithmetic has other rules."""
-    return carried(call, which) if can_carry(call, which) else None
-
-
 @dataclass(frozen=True)
 class Copy:
     """One tensor's elements on their way into another."""

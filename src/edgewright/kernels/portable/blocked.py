@@ -111,11 +111,6 @@ def interleaved(weights: Array, widths: Sequence[int]) -> Array:
     return np.concatenate(parts)
 
 
-def is_image(place: Placement) -> bool:
-    """Whether kernels can walk it, and its sizes fit 16 bits."""
-    return place.lies_by_pixels and max(place.tensor.shape) < 1 << 15
-
-
 @dataclass(frozen=True)
 class Convolution:
     """An ew_convolution, but for its weights: images, window, and how many pixels are gathered at once."""

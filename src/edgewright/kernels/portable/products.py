@@ -14,13 +14,13 @@ from ...platform.target import Architecture
 from ...program import Sweep
 from ..call import Call
 from ..kernel import Kernel, Offer
-from ..printing.images import part_pointer
+from ..printing.images import is_image, part_pointer
 from ..printing.nest import loops
 from ..printing.source import Expr, Source
 from ..printing.tensor import CTensor
 from ..site import ChannelRange, Site
 from . import work
-from .blocked import STACK, Convolution, has_products, interleaved, is_image, products_of
+from .blocked import STACK, Convolution, has_products, interleaved, products_of
 
 AT_ONCE = 4  # pixels of a block
 CONV_BLOCKS = (4,)  # channels of blocks, widest first

@@ -9,11 +9,6 @@ from ..placement import Placement
 from .source import Expr, Source, braced
 
 
-def lies_by_pixels(place: Placement) -> bool:
-    """Whether the elements of a pixel lie side by side, and only rows may be kept in a rolling buffer."""
-    return place.lies_by_pixels
-
-
 def is_image(place: Placement) -> bool:
     """Whether kernels can walk it pixel by pixel, and its sizes fit 16 bits."""
     return place.lies_by_pixels and max(place.tensor.shape) < 1 << 15
