@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from ...network import Network, Region
-from ...platform.target import Target
+from ...network import Arithmetic, Network, Region
+from ...platform.target import Family, Target
 from ...program import Plan, Step
 from ...program.lower import calls, lower
 from ...program.selection import CallKind
@@ -54,8 +54,11 @@ def estimate(plan: Plan, target: Target | str) -> Estimate:
 
 def works_of(plan: Plan, target: Target) -> list[list[tuple[str, Work, int]]]:
     """For each stage the work of its calls: layer, work, and how often."""
-    facts = NetworkFacts(plan.network, target)
-    chosen = plan if plan.target == target.name and plan.selections else select(plan, facts)
+    is_selected = plan.target == target.name and bool(plan.selections)
+    # Of TFLite's layers these kernels take almost all: nothing is gained by finding multipliers first.
+    is_plain = target.family is Family.DSP and plan.network.arithmetic is Arithmetic.TFLITE
+    facts = NetworkFacts(plan.network, target, exact=is_selected or not is_plain)
+    chosen = plan if is_selected else select(plan, facts)
     sites, found = Sites(chosen, facts), []
     also = frozenset(selection.kernel for stage in chosen.selections for selection in stage)
     for stage, selections in zip(chosen.program.stages, chosen.selections, strict=True):
