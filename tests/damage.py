@@ -256,7 +256,9 @@ def _change_message(random: Random, message: Message, others: list[Message]) -> 
     elif field.is_repeated:
         _change_repeated(random, field, value, others)
     elif field.message_type is not None:
-        value.CopyFrom(random.choice([one for one in others if one.DESCRIPTOR is value.DESCRIPTOR] or [value]))
+        value.CopyFrom(
+            _copied(random.choice([one for one in others if one.DESCRIPTOR is field.message_type] or [value]))
+        )
     else:
         _set(random, field, others, value, lambda new: setattr(message, field.name, new))
 
@@ -267,14 +269,21 @@ def _change_repeated(random: Random, field: FieldDescriptor, values: Any, others
         case 0 if len(values):
             del values[at]
         case 1 if len(values):
-            values.append(values[at])
+            values.append(_copied(values[at]) if field.message_type is not None else values[at])
         case _ if field.message_type is not None:
             same = [one for one in others if one.DESCRIPTOR is field.message_type]
-            values.add().CopyFrom(random.choice(same)) if same else values.add()
+            values.append(_copied(random.choice(same))) if same else values.add()
         case 2:
             _set(random, field, others, 0, values.append)
         case _ if len(values):
             _set(random, field, others, values[at], lambda new: values.__setitem__(at, new))
+
+
+def _copied(message: Message) -> Message:
+    """A message of its own: what is put into a part of itself would have no end."""
+    copied = type(message)()
+    copied.CopyFrom(message)
+    return copied
 
 
 def _set(
@@ -368,9 +377,10 @@ def _odd_field(random: Random, value: Any) -> Any:
 
 
 def _tables(value: Any) -> Iterator[Any]:
-    """Every table of the schema in it."""
+    """Every table of the schema in it that has fields."""
     if _is_table(value):
-        yield value
+        if vars(value):
+            yield value
         for inner in vars(value).values():
             yield from _tables(inner)
     elif isinstance(value, list):
