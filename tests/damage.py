@@ -17,6 +17,7 @@ from typing import Any
 import onnx
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
+from onnx import numpy_helper
 
 from tflite_models import packed, unpacked
 
@@ -246,6 +247,13 @@ def _messages(message: Message) -> Iterator[Message]:
 
 
 def _change_message(random: Random, message: Message, others: list[Message]) -> None:
+    if (
+        isinstance(message, onnx.TensorProto)
+        and message.data_type == onnx.TensorProto.INT64
+        and random.random() < 0.7
+    ):
+        _change_integers(random, message)
+        return
     fields = [field for field, _ in message.ListFields()]
     if not fields or random.random() < 0.1:  # one that the file does not have
         fields = list(message.DESCRIPTOR.fields)
@@ -261,6 +269,18 @@ def _change_message(random: Random, message: Message, others: list[Message]) -> 
         )
     else:
         _set(random, field, others, value, lambda new: setattr(message, field.name, new))
+
+
+def _change_integers(random: Random, tensor: onnx.TensorProto) -> None:
+    """Another number among those that say shapes, pads and repeats."""
+    try:
+        values = numpy_helper.to_array(tensor).copy()
+    except Exception:  # damaged before
+        return
+    if values.size:
+        odd = (values.flat[0] + 1, values.flat[-1] * 2, *(number for number in NUMBERS if abs(number) < 1 << 63))
+        values.flat[random.randrange(values.size)] = random.choice(odd)
+        tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
 
 
 def _change_repeated(random: Random, field: FieldDescriptor, values: Any, others: list[Message]) -> None:
