@@ -17,6 +17,7 @@ from typing import Any
 import onnx
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
+from onnx import numpy_helper
 
 from tflite_models import packed, unpacked
 
@@ -246,6 +247,13 @@ def _messages(message: Message) -> Iterator[Message]:
 
 
 def _change_message(random: Random, message: Message, others: list[Message]) -> None:
+    if (
+        isinstance(message, onnx.TensorProto)
+        and message.data_type == onnx.TensorProto.INT64
+        and random.random() < 0.7
+    ):
+        _change_integers(random, message)
+        return
     fields = [field for field, _ in message.ListFields()]
     if not fields or random.random() < 0.1:  # one that the file does not have
         fields = list(message.DESCRIPTOR.fields)
@@ -256,9 +264,23 @@ def _change_message(random: Random, message: Message, others: list[Message]) -> 
     elif field.is_repeated:
         _change_repeated(random, field, value, others)
     elif field.message_type is not None:
-        value.CopyFrom(random.choice([one for one in others if one.DESCRIPTOR is value.DESCRIPTOR] or [value]))
+        value.CopyFrom(
+            _copied(random.choice([one for one in others if one.DESCRIPTOR is field.message_type] or [value]))
+        )
     else:
         _set(random, field, others, value, lambda new: setattr(message, field.name, new))
+
+
+def _change_integers(random: Random, tensor: onnx.TensorProto) -> None:
+    """Another number among those that say shapes, pads and repeats."""
+    try:
+        values = numpy_helper.to_array(tensor).copy()
+    except Exception:  # damaged before
+        return
+    if values.size:
+        odd = (values.flat[0] + 1, values.flat[-1] * 2, *(number for number in NUMBERS if abs(number) < 1 << 63))
+        values.flat[random.randrange(values.size)] = random.choice(odd)
+        tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
 
 
 def _change_repeated(random: Random, field: FieldDescriptor, values: Any, others: list[Message]) -> None:
@@ -267,14 +289,21 @@ def _change_repeated(random: Random, field: FieldDescriptor, values: Any, others
         case 0 if len(values):
             del values[at]
         case 1 if len(values):
-            values.append(values[at])
+            values.append(_copied(values[at]) if field.message_type is not None else values[at])
         case _ if field.message_type is not None:
             same = [one for one in others if one.DESCRIPTOR is field.message_type]
-            values.add().CopyFrom(random.choice(same)) if same else values.add()
+            values.append(_copied(random.choice(same))) if same else values.add()
         case 2:
             _set(random, field, others, 0, values.append)
         case _ if len(values):
             _set(random, field, others, values[at], lambda new: values.__setitem__(at, new))
+
+
+def _copied(message: Message) -> Message:
+    """A message of its own: what is put into a part of itself would have no end."""
+    copied = type(message)()
+    copied.CopyFrom(message)
+    return copied
 
 
 def _set(
@@ -368,9 +397,10 @@ def _odd_field(random: Random, value: Any) -> Any:
 
 
 def _tables(value: Any) -> Iterator[Any]:
-    """Every table of the schema in it."""
+    """Every table of the schema in it that has fields."""
     if _is_table(value):
-        yield value
+        if vars(value):
+            yield value
         for inner in vars(value).values():
             yield from _tables(inner)
     elif isinstance(value, list):

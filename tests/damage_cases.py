@@ -29,7 +29,7 @@ from edgewright.network.read import read_bytes
 from edgewright.program import plan_text
 from edgewright.tiling.wish import Wish, make
 from hal_random import draw_program
-from onnx_node_cases import node_cases
+from onnx_node_cases import node_cases, with_parameters_baked
 from random_models import KINDS as KINDS_OF_MODELS
 from random_models import draw_model
 from tflite_cases import CASES
@@ -102,7 +102,8 @@ def _model(kind: str, number: int) -> bytes:
 
 def _onnx(random: Random) -> bytes:
     if random.random() < 0.4:
-        return random.choice(node_cases(SLOW)).model.SerializeToString()
+        case = random.choice(node_cases(SLOW))
+        return (with_parameters_baked(case) or case.model).SerializeToString()
     return _model(random.choice(("onnx float32", "onnx qdq")), random.randrange(MODELS))
 
 

@@ -70,7 +70,7 @@ def read_case(case: NodeCase) -> Network | str:
     The suite feeds weights, scales and shapes at run time, where an exported CNN has initializers.
     """
     reason = ""
-    for model in (case.model, _with_parameters_baked(case)):
+    for model in (case.model, with_parameters_baked(case)):
         if model is None:
             continue
         try:
@@ -80,7 +80,8 @@ def read_case(case: NodeCase) -> Network | str:
     return reason
 
 
-def _with_parameters_baked(case: NodeCase) -> onnx.ModelProto | None:
+def with_parameters_baked(case: NodeCase) -> onnx.ModelProto | None:
+    """The model with all inputs but the first as constants; None where there is nothing to bake."""
     values = list(case.inputs.values())[1:]
     if not values or any(value is None or isinstance(value, list | dict) for value in values):
         return None

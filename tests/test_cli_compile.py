@@ -138,6 +138,10 @@ def test_a_board_that_is_too_small(model, tmp_path):
         "12,952 B of weights",
         "Try int8 weights or a board with more flash (nucleo-f446re, ",
     )
+    integers = samples.write("ds_cnn_int8", tmp_path)
+    refused(
+        run("compile", integers, "--board", small, "-o", tmp_path / "o"), "Try a smaller model or a board with"
+    )
     assert not (tmp_path / "o").exists()
 
 

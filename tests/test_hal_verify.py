@@ -154,6 +154,26 @@ def test_a_right_layout_has_no_difference_and_fewer_accesses(tmp_path: Path, tar
     assert result.optimised_code_bytes > 0 and start.naive.instructions > 0
 
 
+@pytest.mark.parametrize("target", TARGETS[:2])
+def test_standard_headers_need_no_library_beside_the_compiler(tmp_path: Path, target: str) -> None:
+    body = """
+#include <assert.h>
+#include <limits.h>
+#include <string.h>
+void fill(uint8_t mode, uint8_t level)
+{
+    uint8_t both[2];
+    memset(both, mode, sizeof both);
+    assert(level <= UCHAR_MAX);
+    port->mode = both[1];
+    port->level = level;
+}
+"""
+    analysis = _analysis(tmp_path, body)
+    result = verify(analysis, naive(analysis), target=target, calls=4)
+    assert result.is_equal and [checked.function for checked in result.functions] == ["fill"]
+
+
 def test_a_neighbour_that_is_read_along_is_no_difference(right: tuple[Analysis, Variant]) -> None:
     """`poll` reads ready again and again, with count beside it; the count that it then asks for is the first."""
     analysis = right[0]

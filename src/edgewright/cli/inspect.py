@@ -102,7 +102,7 @@ def _dominant(network: Network) -> Table:
     """The tensors that no plan gets around: the layers with the most bytes to read and write at once."""
     table = Table(title="what dominates memory: input and output of one layer", title_justify="left")
     table.add_column("layer", overflow="fold")
-    table.add_column("reads", overflow="fold")
+    table.add_column("reads and writes", overflow="fold")
     table.add_column("bytes", justify="right")
     rows = sorted(
         network.layers,

@@ -25,7 +25,7 @@ def refusal(plan: Plan, verdict: Fit, critical: Sequence[str]) -> str:
     return (
         f"does not fit: {plan.network.name} has {words.count(plan.flash_bytes)} B of weights, "
         f"{words.count(plan.flash_bytes - verdict.flash)} B more than the {words.count(verdict.flash)} B of flash. "
-        f"Try int8 weights or {_boards(plan, 'flash')}."
+        f"Try {_smaller_weights(plan)} or {_boards(plan, 'flash')}."
     )
 
 
@@ -49,6 +49,13 @@ def _way_out(plan: Plan) -> str:
     return f"{parts}{_boards(plan, 'RAM')}, a smaller input" + (
         ", or an int8 version of the model" if floats else ""
     )
+
+
+def _smaller_weights(plan: Plan) -> str:
+    """Integers where most bytes are real numbers; else there is but the model itself."""
+    sizes = {name: tensor.bytes for name, tensor in plan.network.tensors.items() if name in plan.network.constants}
+    floats = sum(size for name, size in sizes.items() if plan.network.tensors[name].dtype.is_float)
+    return "int8 weights" if 2 * floats > sum(sizes.values()) else "a smaller model"
 
 
 def _boards(plan: Plan, what: str) -> str:

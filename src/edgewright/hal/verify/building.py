@@ -13,6 +13,7 @@ from ...board.toolchain import FLAGS, Toolchain, toolchain
 from ...errors import InputError
 from ...platform.target import TARGETS, Architecture, Target
 from ..language.description import Device
+from ..language.source import STANDARD
 
 WINDOW = 1 << 22  # bytes from `Built.base`: code, data, buffers, stack
 DATA, BUFFERS, STACK = 1 << 20, 2 << 20, WINDOW - 4096  # the last page is where calls return to
@@ -110,6 +111,7 @@ def build(
     compiler = toolchain(target)
     flags = [*FLAGS, "-std=gnu11", "-Os", "-w", "-I.", *(f"-I{path.resolve()}" for path in includes)]
     flags += [f"-D{define}" for define in defines]
+    flags += ["-idirafter", str(STANDARD)]  # headers such as string.h, where the compiler came without a library
     if not inline:
         flags += _APART if compiler.is_gcc else _APART_CLANG
     with tempfile.TemporaryDirectory(prefix="edgewright-hal-") as name:
