@@ -24,6 +24,7 @@ class ByLayers:
     """Quantised layers compared one by one, each from the reference's own inputs."""
 
     compared: int  # layers
+    is_exact: bool  # all of them equal, real numbers too
     difference: float  # the largest, in steps
     allowed: float
     passes: bool
@@ -122,7 +123,9 @@ def verdict(figures: Figures) -> str:
 def layer_by_layer(found: ByLayers) -> str:
     """What comparing single layers came to, in words."""
     if found.first is None:
-        return f"layer by layer equal ({found.compared} compared)"
+        return (
+            f"layer by layer {'equal' if found.is_exact else 'within the tolerance'} ({found.compared} compared)"
+        )
     return f"layer by layer at most {amount(found.difference, 'steps')} off, first at '{found.first}'"
 
 

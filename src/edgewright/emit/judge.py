@@ -17,7 +17,7 @@ from ..network.interface import file_outputs, stored_inputs
 from ..network.kernels import execute
 from ..network.kernels.contraction import contracted, may_be_contracted
 from ..network.layerwise import Layerwise, compare_layers
-from ..network.operators import Conv2d, Dense, Reshape
+from ..network.operators import Conv2d, Dense, DynamicQuantize, Reshape
 from ..network.reference import Reference, compare, reference
 
 Source = str | os.PathLike[str] | bytes
@@ -51,7 +51,9 @@ def judge(source: Source | None, network: Network, options: Options) -> Judge:
     if network.arithmetic is Arithmetic.TFLITE:
         notes: list[str] = []
         run = partial(_as_on_x86, network, truth, notes) if may_be_contracted(network) else truth.run
-        return Judge("LiteRT's reference kernels", run, notes)
+        is_dynamic = any(isinstance(layer.op, DynamicQuantize) for layer in network.layers)
+        by_layers = partial(compare_layers, network, truth) if is_dynamic else None
+        return Judge("LiteRT's reference kernels", run, notes, by_layers)
     steps = any(tensor.quant is not None for tensor in network.tensors.values())
     by_layers = partial(compare_layers, network, truth) if steps else None
     return Judge("onnxruntime", truth.run, by_layers=by_layers)
