@@ -122,12 +122,13 @@ def test_steps_that_add_up_pass_where_the_code_gives_what_the_kernels_give() -> 
     case = verification._Case(inputs, inputs, far, judge=None)
     case.__dict__["layers"] = layers
     ours = execute(network, inputs)
-    accepted = verification._compared(network, case, ours)
+    library = library_of(content)
+    accepted = verification._compared(library, case, ours)
     assert accepted.passes and accepted.largest == accepted.allowed == 4
     wrong = {output: ours[output] + np.float32(step)}
-    assert not verification._compared(network, case, wrong).passes
+    assert not verification._compared(library, case, wrong).passes
     case.__dict__["layers"] = replace(layers, worst=found.worst or _too_far(found))
-    assert not verification._compared(network, case, ours).passes
+    assert not verification._compared(library, case, ours).passes
 
 
 def _too_far(found: Layerwise) -> layerwise.LayerDifference:
