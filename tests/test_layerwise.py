@@ -20,7 +20,7 @@ from edgewright.network.layerwise import Layerwise, compare_layers
 from edgewright.network.read import read_bytes
 from edgewright.network.reference import Reference, compare, reference
 from edgewright.network.tflite import read_tflite
-from qdq_models import KINDS, deep
+from qdq_models import KINDS, deep, flattened
 from tflite_cases import CASES, FLOAT
 
 
@@ -47,6 +47,13 @@ def test_equal_layers_make_equal_networks() -> None:
     network, found = compared(deep(1, "relu", powers=True))
     assert found.first is None
     assert compare(network, found.outputs, found.plain).largest == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_images_that_are_flattened_come_in_another_order(seed: int) -> None:
+    _, found = compared(flattened(seed, (np.int8, np.uint8)[seed % 2]), seed)
+    assert found.compared >= 4  # the flattened image among them
+    assert found.passes, found.worst
 
 
 def broken(monkeypatch: pytest.MonkeyPatch, name: str, steps: int) -> None:

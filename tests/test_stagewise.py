@@ -13,7 +13,7 @@ from board_cases import quantised
 from edgewright.emit import TARGETS, Library, emit, native
 from edgewright.emit.firmware import Emulator, measured, trace
 from edgewright.emit.stagewise import compare_stages, completed
-from edgewright.emit.verify import verify
+from edgewright.emit.verify import QUICK, verify
 from edgewright.errors import EdgewrightError
 from edgewright.network import Arithmetic, Array, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.kernels import execute
@@ -58,13 +58,15 @@ def verified(library: Library, content: bytes) -> Any:
 
 
 def test_ties_fall_to_either_side() -> None:
-    """Far beyond the tolerance, and yet right."""
+    """Far beyond the tolerance, and yet right; but a fault is a fault."""
     content = stored_sums()
     library = made(content, "host")
     found = verified(library, content)
     assert found.verified and found.worst is not None
     assert found.worst.difference == found.worst.allowed > 0.01
     assert found.by_layers is not None and found.by_layers.passes
+    with pytest.raises(EdgewrightError, match="verification failed: the code differs"):
+        verified(faulty(library, "one element"), content)
 
 
 def test_ties_on_a_chip() -> None:
@@ -91,10 +93,11 @@ def faulty(library: Library, fault: str) -> Library:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_found_among_ties(fault: str) -> None:
-    content = stored_sums()
-    library = made(content, "host")
-    with pytest.raises(EdgewrightError, match="verification failed: the code differs"):
-        verified(faulty(library, fault), content)
+    library = made(stored_sums(), "cortex-m4")
+    inputs = ties(0)
+    assert compare_stages(library.plan, library.network, inputs, seen(library, inputs)) is None
+    found = compare_stages(library.plan, library.network, inputs, seen(faulty(library, fault), inputs))
+    assert found is not None and found.stage == ("y" if fault == "the scale" else "y/stored")
 
 
 def test_a_fault_is_found_on_a_chip() -> None:
@@ -113,7 +116,7 @@ def test_a_fault_is_found_on_a_chip() -> None:
 
 
 def seen(library: Library, inputs: dict[str, Array]) -> dict[str, Array]:
-    return native.build(library, probes=True).trace(inputs)
+    return native.build(library, flags=QUICK, probes=True).trace(inputs)
 
 
 WISHES: list[dict[str, Any]] = [{}, {"plain": True}, {"phases": True}]
@@ -122,7 +125,7 @@ WISHES: list[dict[str, Any]] = [{}, {"plain": True}, {"phases": True}]
 @pytest.mark.parametrize("wish", WISHES)
 @pytest.mark.parametrize("network", [quantised(), read_tflite(chain())], ids=["int8", "dynamic"])
 def test_tensors_between_stages_are_what_the_kernels_give(network: Network, wish: dict[str, Any]) -> None:
-    library = emit(edgewright.plan(network, explain=False, **wish), TARGETS["host"], network, "net")
+    library = emit(edgewright.plan(network, explain=False, **wish), TARGETS["cortex-m4"], network, "net")
     inputs = random_inputs(network, seed=3)
     tensors = seen(library, inputs)
     assert set(tensors) == {name for names in completed(library.plan) for name in names} >= set(network.outputs)
