@@ -41,6 +41,14 @@ def stored_sums() -> bytes:
     return model(specs, nodes, ["x"], ["y"])
 
 
+def quantised_sums() -> bytes:
+    """Real products, whose sums are stored with a scale from the file."""
+    specs = [Spec("x", (1, DEPTH)), constant("v", SUMS, FLOAT), Spec("m", (1, DEPTH))]
+    specs.append(Spec("y", (1, DEPTH), INT8, float(np.float32(3 / 127)), 0))
+    dense = Node("FULLY_CONNECTED", ("x", "v"), ("m",), options("FullyConnected"))
+    return model(specs, [dense, Node("QUANTIZE", ("m",), ("y",))], ["x"], ["y"])
+
+
 def ties(seed: int) -> dict[str, Array]:
     """Inputs whose sums lie half a step from stored numbers, but for what is lost in the order of additions."""
     halves = np.random.default_rng(seed).integers(0, 127, DEPTH) + 0.5
@@ -57,11 +65,10 @@ def verified(library: Library, content: bytes) -> Any:
     return verify(library, content, [ties(seed) for seed in range(3)], count=0)
 
 
-def test_ties_fall_to_either_side() -> None:
-    """Far beyond the tolerance, and yet right."""
-    content = stored_sums()
-    library = made(content, "host")
-    found = verified(library, content)
+@pytest.mark.parametrize("content", [stored_sums(), quantised_sums()], ids=["dynamic", "static"])
+def test_ties_fall_to_either_side(content: bytes) -> None:
+    """Beyond the tolerance, and yet right."""
+    found = verified(made(content, "host"), content)
     assert found.verified and found.worst is not None
     assert found.worst.difference == found.worst.allowed > 0.01
     assert found.by_layers is not None and found.by_layers.passes
