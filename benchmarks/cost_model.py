@@ -33,6 +33,7 @@ from edgewright.board.machine import machine_for
 from edgewright.board.toolchain import toolchain
 from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.firmware import Emulator
+from edgewright.emit.firmware.glue import Probes
 from edgewright.emit.firmware.image import STACK, build_firmware
 from edgewright.emit.firmware.measured import packed, run_firmware
 from edgewright.kernels.cost.estimate import estimate
@@ -62,7 +63,7 @@ def counted(plan: Plan, target: Target) -> list[int]:
     flag = Options().optimise_flag(target)
     with tempfile.TemporaryDirectory() as folder:
         firmware = build_firmware(
-            library, machine, tools, Path(folder), optimise=flag, profile=True, stack=4 * STACK
+            library, machine, tools, Path(folder), optimise=flag, probes=Probes.STAMPS, stack=4 * STACK
         )
         inputs = packed(plan.network, random_inputs(plan.network, seed=1))
         return [*run_firmware(library, firmware, machine, Emulator.QEMU, inputs, 120.0).stages]

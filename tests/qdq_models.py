@@ -103,3 +103,13 @@ def deep(seed: int, kind: str, depth: int = 3, size: int = 8, dtype: Any = np.in
         x = g.stored(g.node("Add", x, g.stored(g.conv(y, width, width))))
         x = g.activation(x, kind, width) if kind == "prelu" else x
     return g.model((1, 3, size, size), x)
+
+
+def flattened(seed: int, dtype: Any = np.int8) -> bytes:
+    """A convolution whose image is flattened, stored again and read by a dense layer."""
+    g = Qdq(seed, dtype)
+    x = g.stored(g.conv(g.stored("x"), 3, 4))
+    x = g.stored(g.node("Flatten", x), g.scales[x], None)
+    w = g.rng.integers(-127, 128, (5, 4 * 6 * 6))
+    y = g.node("Gemm", x, g.weights(w, np.full(5, 0.002)), transB=1)
+    return g.model((1, 3, 6, 6), g.stored(y))

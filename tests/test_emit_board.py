@@ -22,6 +22,7 @@ from edgewright.board.machine import AN386, AN505, machine_for
 from edgewright.board.toolchain import toolchain
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.firmware import Emulator, measure
+from edgewright.emit.firmware.glue import Probes
 from edgewright.emit.firmware.image import build_firmware
 from edgewright.emit.firmware.measured import packed, run_firmware
 from edgewright.errors import EdgewrightError, Infeasible, InputError
@@ -90,7 +91,7 @@ def test_two_emulators_and_two_runs_count_alike(target, tmp_path):
     needs_board(target, Emulator.QEMU)
     needs_board(target, Emulator.UNICORN)
     made, machine = library(target), machine_for(TARGETS[target])
-    firmware = build_firmware(made, machine, toolchain(made.target), tmp_path, profile=True)
+    firmware = build_firmware(made, machine, toolchain(made.target), tmp_path, probes=Probes.STAMPS)
     data = packed(NETWORK, INPUTS)
     emulators = (Emulator.QEMU, Emulator.QEMU, Emulator.UNICORN)
     first, *others = [run_firmware(made, firmware, machine, emulator, data, 60) for emulator in emulators]

@@ -20,7 +20,7 @@ from edgewright.network.layerwise import Layerwise, compare_layers
 from edgewright.network.read import read_bytes
 from edgewright.network.reference import Reference, compare, reference
 from edgewright.network.tflite import read_tflite
-from qdq_models import KINDS, deep
+from qdq_models import KINDS, deep, flattened
 from tflite_cases import CASES, FLOAT
 
 
@@ -47,6 +47,13 @@ def test_equal_layers_make_equal_networks() -> None:
     network, found = compared(deep(1, "relu", powers=True))
     assert found.first is None
     assert compare(network, found.outputs, found.plain).largest == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_images_that_are_flattened_come_in_another_order(seed: int) -> None:
+    _, found = compared(flattened(seed, (np.int8, np.uint8)[seed % 2]), seed)
+    assert found.compared >= 4  # the flattened image among them
+    assert found.passes, found.worst
 
 
 def broken(monkeypatch: pytest.MonkeyPatch, name: str, steps: int) -> None:
@@ -122,12 +129,13 @@ def test_steps_that_add_up_pass_where_the_code_gives_what_the_kernels_give() -> 
     case = verification._Case(inputs, inputs, far, judge=None)
     case.__dict__["layers"] = layers
     ours = execute(network, inputs)
-    accepted = verification._compared(network, case, ours)
+    library = library_of(content)
+    accepted = verification._compared(library, case, ours)
     assert accepted.passes and accepted.largest == accepted.allowed == 4
     wrong = {output: ours[output] + np.float32(step)}
-    assert not verification._compared(network, case, wrong).passes
+    assert not verification._compared(library, case, wrong).passes
     case.__dict__["layers"] = replace(layers, worst=found.worst or _too_far(found))
-    assert not verification._compared(network, case, ours).passes
+    assert not verification._compared(library, case, ours).passes
 
 
 def _too_far(found: Layerwise) -> layerwise.LayerDifference:

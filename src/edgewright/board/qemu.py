@@ -9,6 +9,7 @@ from pathlib import Path
 from ..errors import EdgewrightError
 from .machine import Machine
 
+TRACE = "trace.bin"  # what the firmware writes beside its record
 _PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
 
 
@@ -28,7 +29,8 @@ def run_qemu(firmware: Path, machine: Machine, inputs: bytes, timeout_s: float) 
     """The record of a run. Emulated time follows the instructions alone, so that every run is the same."""
     folder = firmware.parent
     record = folder / "record.bin"
-    record.unlink(missing_ok=True)
+    for made in (record, folder / TRACE):
+        made.unlink(missing_ok=True)
     (folder / "input.bin").write_bytes(inputs)
     command = [
         *(machine.emulator, "-machine", machine.name, *machine.options),

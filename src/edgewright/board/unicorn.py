@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from ..errors import EdgewrightError
@@ -14,10 +15,12 @@ from ..platform.target import Architecture, Target
 from .elf import Elf
 from .layout import Layout
 from .machine import Machine
+from .qemu import TRACE
 
 PAGE = 4096
 _SYSTEM = 0xE000_E000  # the system control space of a Cortex-M, here as plain memory
 
+HANDLES = {"input.bin": 1, "record.bin": 2, TRACE: 3}
 
 # Its names of the processors of the machines; a Cortex-M55 is not among them.
 _MODELS = {
@@ -43,18 +46,19 @@ def require_unicorn(machine: Machine | None = None) -> None:
 
 @dataclass
 class _Files:
-    """The semihosting files: one to read, one to write."""
+    """The semihosting files: one to read, one to write, one that grows."""
 
     inputs: bytes
     at: int = 0
     record: bytearray = field(default_factory=bytearray)
+    trace: bytearray = field(default_factory=bytearray)
     ended: bool = False
 
 
 def run_unicorn(
-    elf: Elf, layout: Layout, target: Target, machine: Machine, inputs: bytes, timeout_s: float
+    elf: Elf, layout: Layout, target: Target, machine: Machine, inputs: bytes, timeout_s: float, folder: Path
 ) -> bytes:
-    """The record of a run, its stamps being counts of instructions."""
+    """The record of a run, its stamps being counts of instructions. What else it writes goes to `folder`."""
     import unicorn
 
     core = _core(target, machine)
@@ -74,6 +78,7 @@ def run_unicorn(
         if time.monotonic() - start >= timeout_s:
             raise EdgewrightError(f"the firmware under Unicorn did not end within {timeout_s:g} s")
         raise EdgewrightError(f"the firmware under Unicorn stopped at {elf.place(core.uc.reg_read(core.pc))}")
+    (folder / TRACE).write_bytes(files.trace)
     return _with_stamps(bytes(files.record), stamps)
 
 
@@ -161,10 +166,11 @@ def _semihosting(core: _Core, files: _Files, pc: int) -> None:
     operation, argument = uc.reg_read(core.result), uc.reg_read(core.argument)
     words = struct.unpack("<III", bytes(uc.mem_read(argument, 12)))
     match operation:
-        case 0x01:  # open: the handle of the input or of the record
-            result = 1 if words[1] == 1 else 2
+        case 0x01:  # open
+            result = HANDLES[bytes(uc.mem_read(words[0], words[2])).decode()]
         case 0x05:
-            files.record += uc.mem_read(words[1], words[2])
+            grown = files.trace if words[0] == HANDLES[TRACE] else files.record
+            grown += uc.mem_read(words[1], words[2])
             result = 0
         case 0x06:
             data = files.inputs[files.at : files.at + words[2]]

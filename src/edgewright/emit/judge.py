@@ -17,7 +17,7 @@ from ..network.interface import file_outputs, stored_inputs
 from ..network.kernels import execute
 from ..network.kernels.contraction import contracted, may_be_contracted
 from ..network.layerwise import Layerwise, compare_layers
-from ..network.operators import Conv2d, Dense, DynamicQuantize, Reshape
+from ..network.operators import Conv2d, Dense, DynamicQuantize, Quantize, Reshape
 from ..network.reference import Reference, compare, reference
 
 Source = str | os.PathLike[str] | bytes
@@ -51,12 +51,20 @@ def judge(source: Source | None, network: Network, options: Options) -> Judge:
     if network.arithmetic is Arithmetic.TFLITE:
         notes: list[str] = []
         run = partial(_as_on_x86, network, truth, notes) if may_be_contracted(network) else truth.run
-        is_dynamic = any(isinstance(layer.op, DynamicQuantize) for layer in network.layers)
-        by_layers = partial(compare_layers, network, truth) if is_dynamic else None
+        by_layers = partial(compare_layers, network, truth) if _stores_real_numbers(network) else None
         return Judge("LiteRT's reference kernels", run, notes, by_layers)
     steps = any(tensor.quant is not None for tensor in network.tensors.values())
     by_layers = partial(compare_layers, network, truth) if steps else None
     return Judge("onnxruntime", truth.run, by_layers=by_layers)
+
+
+def _stores_real_numbers(network: Network) -> bool:
+    """Whether real numbers are quantised that layers compute, and not just inputs: near ties last bits decide."""
+    storing = [layer for layer in network.layers if isinstance(layer.op, Quantize | DynamicQuantize)]
+    return any(
+        network.tensors[layer.inputs[0]].dtype.is_float and layer.inputs[0] in network.producers
+        for layer in storing
+    )
 
 
 def _as_on_x86(

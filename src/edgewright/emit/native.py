@@ -17,8 +17,19 @@ from ..network.kernels import checked_input
 from ..platform.target import TARGETS
 from ..program import Plan, checked
 from .library import Library, emit
+from .stagewise import Tracer
 
 FLAGS = ("-std=c99", "-O3", NATIVE, "-ffp-contract=off", "-fno-strict-aliasing")
+# Calls whoever watches where a stage begins.
+_PROBE = """#include <stdint.h>
+void (*{name}_watcher)(int32_t);
+void {name}_probe(int32_t stage);
+void {name}_probe(int32_t stage)
+{{
+    if ({name}_watcher)
+        {name}_watcher(stage);
+}}
+"""
 
 
 def compiler() -> Toolchain:
@@ -51,7 +62,8 @@ class Native:
     _folder: tempfile.TemporaryDirectory[str] | None = None
 
     def __post_init__(self) -> None:
-        self._call = ctypes.CDLL(str(self.path))[f"{self.library.name}_run_in"]
+        self._loaded = ctypes.CDLL(str(self.path))
+        self._call = self._loaded[f"{self.library.name}_run_in"]
         self._call.restype = None
         self._arenas = [_Arena(size) for size in self.library.arenas.values()]
 
@@ -77,6 +89,24 @@ class Native:
         assert all(arena.is_sound for arena in self._arenas), "the emitted code wrote outside its arena"
         return outputs
 
+    def trace(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The tensors between stages, of a library that was built with probes."""
+        tracer = Tracer(self.library.plan)
+        arenas = {name: arena.inside for name, arena in zip(self.library.arenas, self._arenas, strict=True)}
+
+        def watch(stage: int) -> None:
+            if stage:
+                tracer.take(stage - 1, arenas)
+
+        watcher = ctypes.c_void_p.in_dll(self._loaded, f"{self.library.name}_watcher")
+        called = _WATCH(watch)
+        watcher.value = ctypes.cast(called, ctypes.c_void_p).value
+        try:
+            self.run(inputs)
+        finally:
+            watcher.value = None
+        return tracer.tensors
+
     def _pulled(self, name: str, value: Array) -> list[Any]:
         """A function that hands out the rows of an input, and a context for it."""
         size = value[:, :1].nbytes
@@ -88,6 +118,7 @@ class Native:
 
 
 _PULL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)
+_WATCH = ctypes.CFUNCTYPE(None, ctypes.c_int32)
 
 
 def _pointer(value: Array) -> ctypes.c_void_p:
@@ -95,9 +126,16 @@ def _pointer(value: Array) -> ctypes.c_void_p:
 
 
 def build(
-    library: Library, folder: str | Path | None = None, flags: Sequence[str] = FLAGS, cc: Toolchain | None = None
+    library: Library,
+    folder: str | Path | None = None,
+    flags: Sequence[str] = FLAGS,
+    cc: Toolchain | None = None,
+    probes: bool = False,
 ) -> Native:
-    """The library compiled as a shared object (in `folder`, or in a temporary one) and loaded."""
+    """The library compiled as a shared object (in `folder`, or in a temporary one) and loaded.
+
+    With `probes` it can be traced.
+    """
     keep = None if folder else tempfile.TemporaryDirectory(prefix="edgewright-")
     where = Path(folder or keep.name).resolve()  # type: ignore[union-attr]
     where.mkdir(parents=True, exist_ok=True)
@@ -105,6 +143,10 @@ def build(
         (where / name).write_bytes(content.encode() if isinstance(content, str) else content)
     target = where / f"lib{library.name}.so"
     sources = [str(where / name) for name in library.sources]
+    if probes:
+        probe = where / f"{library.name}_probe.c"
+        probe.write_text(_PROBE.format(name=library.name))
+        flags, sources = [*flags, f"-D{library.name.upper()}_PROFILE"], [*sources, str(probe)]
     arguments = [*flags, "-shared", "-fPIC", "-I", str(where), "-o", str(target), *sources, "-lm"]
     (cc or compiler()).run(arguments, where)
     return Native(library, target, keep)

@@ -1,24 +1,19 @@
 """A network against its reference layer by layer: each layer is computed from what the reference has for its inputs.
 
 End to end, single steps of quantised layers add up, and so do those of the reference itself, with its optimisations
-and without. What a layer makes of given inputs does not depend on the layers before it. And where real numbers are
-stored, one that lies near a tie may fall to either side, whatever is right about its last bit (`sway`).
+and without. What a layer makes of given inputs does not depend on the layers before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-
-import numpy as np
 
 from .interface import file_outputs, stored_inputs
 from .kernels import execute, run_layer
 from .network import Network
-from .operators import DynamicQuantize, DynamicRange, Quantize
 from .reference import Difference, Reference, compare, difference
-from .tensor import Array, DType
+from .tensor import Array
 
 
 @dataclass(frozen=True)
@@ -39,7 +34,6 @@ class Layerwise:
     first: LayerDifference | None  # the first that differs
     worst: LayerDifference | None  # the one that is worst for what is allowed
     itself: Difference  # the reference without its optimisations, against itself with them
-    sway: Callable[[], float] = lambda: 0.0  # see there
 
     @property
     def passes(self) -> bool:
@@ -78,42 +72,7 @@ def compare_layers(
         first=next((gap for gap in found if not _is_noise(gap)), None),
         worst=max(found, key=_badness, default=None),
         itself=compare(network, plain, expected),
-        sway=partial(sway, network, given),
     )
-
-
-NOISE = 2.0**-22  # of real numbers, relative: what the order of a few additions, or another exp, leaves to chance
-TRIALS = 3
-
-
-def sway(network: Network, inputs: Mapping[str, Array]) -> float:
-    """How far outputs move when noise in the last bits of real numbers decides how they are stored.
-
-    In steps where outputs are stored, like any difference; 0 where no computed real number is.
-    """
-    swayed = {
-        layer.inputs[0]
-        for layer in network.layers
-        if isinstance(layer.op, Quantize | DynamicRange | DynamicQuantize)
-    }
-    swayed = {name for name in swayed & set(network.producers) if network.tensors[name].dtype is DType.FLOAT32}
-    if not swayed:
-        return 0.0
-    ours = file_outputs(network, execute(network, inputs))
-    moved = [file_outputs(network, _swayed(network, inputs, swayed, seed)) for seed in range(TRIALS)]
-    return max(compare(network, values, ours).largest for values in moved)
-
-
-def _swayed(network: Network, inputs: Mapping[str, Array], names: Collection[str], seed: int) -> dict[str, Array]:
-    """The outputs with noise on these tensors."""
-    rng = np.random.default_rng(seed)
-    values: dict[str, Array] = {**network.constants, **inputs}
-    for layer in network.layers:
-        value = run_layer(network, layer, values)
-        if layer.output in names:
-            value = value * (1 + NOISE * rng.uniform(-1, 1, value.shape)).astype(np.float32)
-        values[layer.output] = value
-    return {name: values[name] for name in network.outputs}
 
 
 def _is_noise(gap: LayerDifference) -> bool:

@@ -26,10 +26,19 @@ class Arithmetic(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A tensor of the file that holds the same numbers: ours is it, transposed by `axes`."""
+    """A tensor of the file that holds the same numbers: ours is it, transposed by `axes`, in our shape.
+
+    With `shape` it is looked at in that shape first: as the image that was flattened.
+    """
 
     tensor: str | int  # its name, or its number where names are not unique
     axes: tuple[int, ...]
+    shape: tuple[int, ...] | None = None
+
+    def of(self, value: Array, shape: tuple[int, ...]) -> Array:
+        """Our tensor of this shape, from the file's."""
+        seen = value if self.shape is None else value.reshape(self.shape)
+        return seen.transpose(self.axes).reshape(shape)
 
 
 @dataclass(frozen=True, slots=True)

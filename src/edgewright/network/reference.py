@@ -39,7 +39,8 @@ class Reference:
         """The outputs, and stored tensors between layers (of TFLite files all tensors), operator by operator."""
         origins = {name: self.network.origins[name] for name in self._traced()}
         found = self.runtime.trace(self._theirs(inputs), [origin.tensor for origin in origins.values()])
-        between = {name: found[origin.tensor].transpose(origin.axes) for name, origin in origins.items()}
+        shapes = {name: self.network.tensors[name].shape for name in origins}
+        between = {name: origin.of(found[origin.tensor], shapes[name]) for name, origin in origins.items()}
         return {**between, **self._outputs({str(name): value for name, value in found.items()})}
 
     def _traced(self) -> list[str]:

@@ -9,5 +9,6 @@ measured.outputs, measured.instructions, measured.stages, measured.stack_bytes, 
 """
 
 from .measured import Emulator, Measured, chosen_emulator, measure
+from .tracing import trace
 
-__all__ = ["Emulator", "Measured", "chosen_emulator", "measure"]
+__all__ = ["Emulator", "Measured", "chosen_emulator", "measure", "trace"]

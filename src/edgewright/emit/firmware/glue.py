@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from ...kernels.printing.constants import C_TYPES
 from ...kernels.printing.source import Source
@@ -26,19 +27,29 @@ class _Port:
     declaration: tuple[str, ...] = ()
 
 
-def glue(library: Library, profile: bool) -> Glue:
+class Probes(Enum):
+    """What happens where a stage begins."""
+
+    NONE = "none"
+    STAMPS = "stamps"  # the time is noted
+    MEMORY = "memory"  # the arenas are written to a file
+
+
+def glue(library: Library, probes: Probes) -> Glue:
     names = _names(library)
     inputs = [_port(library, "input", *item) for item in names.inputs.items()]
     outputs = [_port(library, "output", *item) for item in names.outputs.items()]
-    probes = len(library.stages) + 3 if profile else 0
+    stamps = len(library.stages) + 3 if probes is Probes.STAMPS else 0
     c = Source()
     c.lines += ['#include "board.h"', f'#include "{library.name}.h"', "#include <string.h>", ""]
     for port in (*inputs, *outputs):
         c.lines += port.declaration
-    _write_probes(c, library.name, probes)
     _write_inputs(c, library, inputs)
+    _write_stamps(c, library.name, stamps)
+    if probes is Probes.MEMORY:
+        _write_trace(c, library)
     with c.block("void board_run(void)"):
-        if profile:
+        if stamps:
             c.line(f"{library.name}_probe(-2);")
             c.line(f"{library.name}_probe(-1);")
         arguments = [argument for port in (*inputs, *outputs) for argument in port.arguments]
@@ -48,7 +59,7 @@ def glue(library: Library, profile: bool) -> Glue:
         for port in outputs:
             c.line(f"board_write({port.at}, {port.bytes}u);")
     buffers = sum(port.bytes + 16 for port in (*inputs, *outputs) if port.declaration)
-    return Glue(c.text(), buffers + 8 * max(probes, 1))
+    return Glue(c.text(), buffers + 8 * max(stamps, 1))
 
 
 def _names(library: Library) -> Parameters:
@@ -76,13 +87,22 @@ def _port(library: Library, way: str, name: str, parameter: str) -> _Port:
     return _Port(pointer, tensor.bytes, (pointer,), tuple(declared))
 
 
-def _write_probes(c: Source, name: str, count: int) -> None:
+def _write_stamps(c: Source, name: str, count: int) -> None:
     c.line(f"BOARD_MEMORY board_stamp board_probes[{max(count, 1)}];")
     c.line(f"const uint32_t board_probe_count = {count};")
     if count:
         c.line(f"void {name}_probe(int32_t stage);")
         with c.block(f"void {name}_probe(int32_t stage)"):
             c.line("board_probes[stage + 2] = board_now();")
+
+
+def _write_trace(c: Source, library: Library) -> None:
+    """After each stage all arenas, one after the other."""
+    names = _names(library).arenas
+    c.line(f"void {library.name}_probe(int32_t stage);")
+    with c.block(f"void {library.name}_probe(int32_t stage)"), c.block("if (stage > 0)"):
+        for memory, size in library.arenas.items():
+            c.line(f"board_trace(__arena_{names[memory]}, {size}u);")
 
 
 def _write_inputs(c: Source, library: Library, inputs: list[_Port]) -> None:

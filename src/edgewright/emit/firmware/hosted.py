@@ -11,7 +11,7 @@ from ...board.toolchain import FLAGS, ON_ARM, Toolchain
 from ...errors import EdgewrightError
 from ...platform.target import Architecture, Target
 from ..library import Library
-from .glue import glue
+from .glue import Probes, glue
 from .image import compile_library, write_sources
 
 _EMULATED = ("cortex-a53", "cortex-a57", "cortex-a72", "cortex-a76")
@@ -19,7 +19,7 @@ _EMULATED = ("cortex-a53", "cortex-a57", "cortex-a72", "cortex-a76")
 
 def build_program(library: Library, tools: Toolchain, folder: Path, optimise: str) -> Path:
     """A program that reads input.bin and writes record.bin; the library's object files stay beside it."""
-    write_sources(folder, library, ("hosted.c",), glue(library, False).text)
+    write_sources(folder, library, ("hosted.c",), glue(library, Probes.NONE).text)
     objects = compile_library(library, tools, folder, [optimise])
     static = [] if library.target.architecture is Architecture.HOST else ["-static"]
     sources = ["-DBOARD_HOSTED", "hosted.c", "glue.c"]

@@ -17,7 +17,7 @@ from ...platform import Board, format_size
 from ...platform.target import Architecture
 from ..library import Library
 from ..names import arena_names
-from .glue import glue
+from .glue import Probes, glue
 
 STACK = 16 << 10  # bytes that a run may take
 FLASH_SECTIONS = (".weights", ".library", ".runtime")
@@ -37,12 +37,12 @@ def build_firmware(
     folder: Path,
     *,
     optimise: str = "-Os",
-    profile: bool = False,
+    probes: Probes = Probes.NONE,
     stack: int = STACK,
     board: Board | None = None,
 ) -> Firmware:
     """The linked image in `folder`; what does not fit the board is refused by the linker."""
-    connection = glue(library, profile)
+    connection = glue(library, probes)
     start = "arm.c" if library.target.architecture is Architecture.CORTEX_M else "riscv.c"
     runtime = ("runtime.c", "math.c") if _needs_mathematics(library) else ("runtime.c",)
     write_sources(
@@ -53,7 +53,7 @@ def build_firmware(
         machine, library.arenas, arena_names(library.arenas), library.weight_bytes, stack, room, board
     )
     (folder / "firmware.ld").write_text(linker_script(layout))
-    own = library_flags(library, optimise, profile)
+    own = library_flags(library, optimise, probes)
     # A Cortex-M0+ faults where the Cortex-M3 that stands in for it need not.
     trap = int(library.target.cpu == "cortex-m0plus")
     boot = [
@@ -99,10 +99,11 @@ def _needs_mathematics(library: Library) -> bool:
     return any("<math.h>" in content for content in library.files.values() if isinstance(content, str))
 
 
-def library_flags(library: Library, optimise: str, profile: bool) -> list[str]:
+def library_flags(library: Library, optimise: str, probes: Probes) -> list[str]:
     guard = library.name.upper()
     section = '__attribute__((section(".bss.arena." #memory)))'
-    return [optimise, f"-D{guard}_SECTION(memory)={section}", *([f"-D{guard}_PROFILE"] if profile else [])]
+    profile = [] if probes is Probes.NONE else [f"-D{guard}_PROFILE"]
+    return [optimise, f"-D{guard}_SECTION(memory)={section}", *profile]
 
 
 def compile_library(library: Library, tools: Toolchain, folder: Path, flags: Sequence[str]) -> list[str]:

@@ -24,6 +24,7 @@ from ...network.kernels import checked_input
 from ...platform import Board
 from ...platform.target import Architecture
 from ..library import Library
+from .glue import Probes
 from .hosted import build_program, emulator, object_sizes, run_program
 from .image import STACK, Firmware, build_firmware
 
@@ -79,14 +80,14 @@ def measure(
         machine = machine_for(library.target)
         chosen = chosen_emulator(machine, emulator)
 
-        def run(place: Path, probes: bool) -> tuple[Firmware, Record]:
+        def run(place: Path, probes: Probes) -> tuple[Firmware, Record]:
             firmware = build_firmware(
-                library, machine, tools, place, optimise=optimise, profile=probes, stack=stack, board=board
+                library, machine, tools, place, optimise=optimise, probes=probes, stack=stack, board=board
             )
             return firmware, run_firmware(library, firmware, machine, chosen, data, timeout_s)
 
-        firmware, record = run(where, False)
-        stages = run(where / "profile", True)[1].stages if profile else ()
+        firmware, record = run(where, Probes.NONE)
+        stages = run(where / "profile", Probes.STAMPS)[1].stages if profile else ()
         elf = firmware.elf
         return Measured(
             outputs=unpacked(library.network, record.outputs),
@@ -109,7 +110,9 @@ def run_firmware(
     if emulator is Emulator.QEMU:
         found = run_qemu(firmware.path, machine, inputs, timeout_s)
         return read_record(found, machine, library.target, firmware.elf)
-    found = run_unicorn(firmware.elf, firmware.layout, library.target, machine, inputs, timeout_s)
+    found = run_unicorn(
+        firmware.elf, firmware.layout, library.target, machine, inputs, timeout_s, firmware.path.parent
+    )
     counting = replace(machine, fpgaio=0)  # its stamps are counts
     return read_record(found, counting, library.target, firmware.elf)
 

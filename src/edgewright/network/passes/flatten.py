@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..network import Layer, Network
+from ..network import Layer, Network, Origin
 from ..operators import (
     Cast,
     Clamp,
@@ -31,6 +31,7 @@ def fold_flatten(network: Network) -> Network:
     Dense takes weights of several axes, so nothing is copied: (O, C, H, W) is looked at as (O, H, W, C).
     """
     draft = Draft(network)
+    origins = dict(network.origins)
     for layer in draft.walk():
         turn = draft.producer(layer.inputs[0])
         if not isinstance(layer.op, Reshape) or turn is None or not isinstance(turn.op, Transpose):
@@ -38,34 +39,40 @@ def fold_flatten(network: Network) -> Network:
         perm, image = turn.op.perm, draft.tensors[turn.output].shape
         if perm[0] != 0 or layer.op.shape != (image[0], draft.tensors[turn.output].size // image[0]):
             continue
-        dense = _dense_readers(draft, layer.output)
-        if dense is None or not all(_can_reorder(draft, reader) for reader in dense):
+        between, dense = _dense_readers(draft, layer.output)
+        if not dense or not all(_can_reorder(draft, reader) for reader in dense):
             continue
         draft.rewire(layer, turn.output, turn.inputs[0])
         for reader in dense:
             _reorder_weights(draft, reader, perm, image[1:])
-    return draft.finish()
+        for name in origins.keys() & between:
+            origins[name] = Origin(origins[name].tensor, inverse(perm), image)
+    done = draft.finish()
+    return replace(done, origins={name: origins[name] for name in done.origins})
 
 
-def _dense_readers(draft: Draft, tensor: str) -> list[Layer] | None:
-    """The dense layers that read the tensor, directly or through pointwise layers; None if anything else does."""
+def _dense_readers(draft: Draft, tensor: str) -> tuple[set[str], list[Layer]]:
+    """The dense layers that read the tensor, behind the tensors from it to them; none if anything else reads those."""
+    nothing: tuple[set[str], list[Layer]] = (set(), [])
+    between: set[str] = set()
     found: list[Layer] = []
     stack = [tensor]
     while stack:
         name = stack.pop()
+        between.add(name)
         if name in draft.outputs or not draft.readers(name):
-            return None
+            return nothing
         for reader in draft.readers(name):
             if isinstance(reader.op, Dense) and name not in reader.inputs[1:]:
                 found.append(reader)
             elif isinstance(reader.op, POINTWISE):
                 quant = draft.tensors[reader.output].quant
                 if quant is not None and quant.is_per_channel:
-                    return None
+                    return nothing
                 stack.append(reader.output)
             else:
-                return None
-    return found
+                return nothing
+    return between, found
 
 
 def _weights(draft: Draft, dense: Layer) -> str | None:

@@ -38,6 +38,7 @@ extern const uint32_t board_probe_count;
 extern uintptr_t board_stack_top; /* where the library's own stack begins */
 int32_t board_read(void *to, uint32_t bytes); /* 0 when all bytes were there */
 void board_write(const void *from, uint32_t bytes);
+void board_trace(const void *from, uint32_t bytes); /* to the end of a file of its own */
 void board_main(void);
 void board_fault(uint32_t pc, uint32_t cause, uint32_t address);
 
