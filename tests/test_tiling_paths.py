@@ -289,7 +289,8 @@ def test_a_number_is_not_split():
     x = b.layer(Conv2d(), [b.input("x", IMAGE), _weights(b, 8, 1, 1, 4)], "wide")
     mean = b.layer(Reduce((0, 1, 2, 3), keep=False, kind=ReduceKind.MEAN), [x], "mean")
     less = b.layer(Binary(BinaryKind.SUB), [x, mean], "less")
-    network = b.build([b.layer(Conv2d(), [less, _weights(b, 2, 1, 1, 8)], "thin")])
+    thin = b.layer(Conv2d(), [less, _weights(b, 2, 1, 1, 8)], "thin")
+    network = b.build([thin, _weights(b, 3)])  # and an output that depends on nothing
     assert candidates(network, "mean") == []
     check_explored(network, explore(network))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,8 +16,11 @@ from edgewright.kernels.cost.estimate import Costs
 from edgewright.memory import Techniques, Way, even_ends
 from edgewright.memory.planner import alignment_of
 from edgewright.memory.pulled import pullable
+from edgewright.network import Builder
+from edgewright.network.operators import Clamp, Concat, Conv2d, Reduce, ReduceKind
 from edgewright.tiling.prices import Prices
 from edgewright.tiling.routes import Routes
+from edgewright.tiling.wish import Wish, make
 from interpreting import check_interpreted
 from on_board import check_on_board
 from random_networks import networks
@@ -72,6 +76,23 @@ def test_routes_say_what_plans_need(network):
         made = plan(network, explain=False, ways=route.ways)
         whole = plan(network, explain=False, ways=())
         assert made.macs - whole.macs <= route.macs
+
+
+def test_channels_that_a_layer_sums_are_cut_where_they_are_computed():
+    """A mean that leaves the rows alone, and products of an image that was there before the stretch."""
+    b = Builder("mean of rows")
+    x = b.input("x", (1, 4, 1, 11))
+    both = b.layer(Concat(2), [x, x], "both")
+    mean = b.build([b.layer(Reduce((0, 2, 3), keep=False, kind=ReduceKind.MEAN), [both], "mean")])
+    b = Builder("beside")
+    x = b.layer(Clamp(0.0), [b.input("x", (1, 3, 3, 16))], "relu")
+    beside = b.layer(Concat(1), [b.layer(Clamp(0.0, 6.0), [x], "six"), x], "beside")
+    weights = np.ones((8, 3, 3, 16), np.float32)
+    thin = b.build([beside, b.layer(Conv2d(), [x, b.constant("w", weights)], "thin")])
+    for network in (mean, thin):
+        for alignment in (None, 32):
+            made = make(network, Wish(minimise_ram=True, max_slowdown=1.0, alignment=alignment))
+            check_interpreted(network, made)
 
 
 def test_running_example_beyond_the_paper():

@@ -17,7 +17,7 @@ from ..memory.kept import is_aligned
 from ..memory.layout.problem import align_up
 from ..memory.problems import Work
 from ..memory.stretch import Trace, accumulates, inner_roots, stream_of
-from ..memory.ways import CHANNELS, COLUMNS, Way, body_of, even_ends, sinks
+from ..memory.ways import CHANNELS, COLUMNS, Way, body_of, even_ends, sinks, sums_up
 from ..network import Interval, Layer, Region
 from ..program import ROWS, Stream, Tiles, Tiling, summed_axes, sums_bytes
 from .prices import Prices
@@ -130,8 +130,9 @@ class Candidates(Cuts):
         """What the tiles of a last layer are parts of: indices of its output, or of the input that it sums up."""
         if shape.by_rows and not (self.fits[self.at[layer.name]] or accumulates(self.network, layer)):
             return None
-        if axis == CHANNELS and self._is_fan_in(layer):
-            return self.network.tensors[layer.inputs[0]].shape[-1]
+        if axis == CHANNELS and self.sums_channels(layer):
+            # A reduction that sums them has nothing but its input: rows save as much of it.
+            return self.network.tensors[layer.inputs[0]].shape[-1] if len(layer.inputs) > 1 else None
         if axis != CHANNELS and accumulates(self.network, layer):
             return self.network.tensors[layer.inputs[0]].shape[axis]
         shape_ = self.network.tensors[layer.output].shape
@@ -141,10 +142,9 @@ class Candidates(Cuts):
     def at(self) -> Mapping[str, int]:
         return {name: at for at, name in enumerate(self.names)}
 
-    def _is_fan_in(self, layer: Layer) -> bool:
+    def sums_channels(self, layer: Layer) -> bool:
         """Whether the layer sums over the channels of its input, so that channels can come part by part."""
-        rank = len(self.network.shapes(layer)[0])
-        return len(layer.inputs) > 1 and rank - 1 in summed_axes(self.network, layer)
+        return len(self.network.shapes(layer)[0]) - 1 in summed_axes(self.network, layer)
 
     def _priced(self, last: int, shape: Shape, cut: Ends, limit: int) -> list[Cut]:
         begin = self._earliest(last, shape)
@@ -275,8 +275,15 @@ class _Pricing:
             if cuts.crossing[last] + inside >= self.limit:  # and more inside never helps
                 return
             if last - first > 1 and memory + inside < self.limit:
-                names = tuple(cuts.names[first:last])
-                yield Cut(first, last, memory + inside, effort, Way(names, self.way.tiles, self.way.by_rows), macs)
+                way = replace(self.way, layers=tuple(cuts.names[first:last]))
+                if self._takes_shares(way, end):
+                    yield Cut(first, last, memory + inside, effort, way, macs)
+
+    def _takes_shares(self, way: Way, end: Layer) -> bool:
+        """Whether channels that the last layer sums up are computed in the stretch, where that is what is cut."""
+        if CHANNELS not in self.driven or not self.all.sums_channels(end):
+            return True
+        return sums_up(self.network, end, way, self.driven, self.views.free)
 
     def _may_hold(self, first: int, layer: Layer) -> bool:
         """Whether the layer can be part of the stretch: cut by the tiles, and driven like the last one."""

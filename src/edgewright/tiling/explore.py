@@ -116,7 +116,9 @@ def _preference(trial: Trial) -> tuple[int, int, int]:
 
 def _worth_splitting(plan: Plan, cutoff: float) -> list[str]:
     """The critical buffers, largest first, without those that are given or taken by the application."""
-    interface = {plan.views[name].buffer for name in (*plan.network.inputs, *plan.network.outputs)}
+    network = plan.network
+    given = [name for name in (*network.inputs, *network.outputs) if name not in network.constants]
+    interface = {plan.views[name].buffer for name in given}
     sizes = {buffer.name: buffer.size for buffer in plan.buffers}
     found = sorted(critical_buffers(plan), key=lambda name: -sizes[name])
     largest = max((sizes[name] for name in found), default=0)
