@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from .analysis.bodies import read_functions
-from .analysis.conflicts import regions_of
+from .analysis.colouring import regions_of
 from .analysis.flattening import flatten
 from .analysis.joints import clusters_of, joints_of
 from .analysis.paths import Paths

@@ -1,4 +1,4 @@
-"""The bit field access conflict graph of a function and its colouring into access regions (S 6.4.2).
+"""The bit field access conflict graph of a function (S 6.4.2): every pair of accesses judged, with reasons for people.
 
 Reads are combined at the first of them and writes at the last: accesses conflict when anything forbids that move.
 """
@@ -12,22 +12,7 @@ from ..language.meaning import Nature, Natures
 from .accesses import Access, Kind
 from .functions import Assigned, Barrier, Event, Function
 from .paths import Blocks, Paths
-from .regions import Conflict, Regions
-
-
-def regions_of(function: Function, natures: Natures, paths: Paths) -> Regions:
-    """Conflicts with their reasons, and regions: accesses of one kind without a conflict between any two."""
-    conflicts = Conflicts(function, natures, paths).all()
-    apart = {(c.first, c.second) for c in conflicts}
-    regions: list[list[Access]] = []
-    for access in function.accesses:
-        for region in regions:
-            if region[0].kind is access.kind and not any((a.number, access.number) in apart for a in region):
-                region.append(access)
-                break
-        else:
-            regions.append([access])
-    return Regions(tuple(conflicts), tuple(tuple(a.number for a in region) for region in regions))
+from .regions import Conflict
 
 
 def may_alias(first: Access, second: Access) -> bool:
@@ -60,7 +45,7 @@ Stops = Callable[[Event, Access], str | None]
 Signature = tuple[object, ...]
 
 
-def _signature(access: Access) -> Signature:
+def signature(access: Access) -> Signature:
     """Accesses with the same one cannot pass the same events."""
     hops = tuple((hop.member, hop.index and (hop.index.text, hop.index.value)) for hop in access.hops)
     return access.kind, access.owner, access.device, access.base.text, hops
@@ -76,6 +61,7 @@ class Conflicts:
     walls: dict[Signature, Wall] = field(default_factory=dict, compare=False, repr=False)
 
     def all(self) -> list[Conflict]:
+        """The whole graph: as many pairs as there are accesses, squared. Regions do without it (`colouring`)."""
         found = []
         for second in self.function.accesses:
             for first in self.function.accesses[: second.number]:
@@ -123,7 +109,7 @@ class Conflicts:
         if second.kind is Kind.WRITE and first.number in self.paths.governed(second.number):
             return f"{first.field} decides whether {second.field} is written"
         for acting, other in ((first, second), (second, first)):
-            if self.acts(acting) and self._touches(acting, other):
+            if self.acts(acting) and self.touches(acting, other):
                 return f"{_doing(acting)} {acting.field} affects {other.field}"
         return None
 
@@ -132,7 +118,7 @@ class Conflicts:
 
     def _hindered(self, stops: Stops, first: Access, second: Access, moved: Access) -> str | None:
         """The reason of the first event between the two that the moved one cannot pass."""
-        key = _signature(moved)
+        key = signature(moved)
         known = self.walls.get(key)
         if known is None:
             known = self.walls[key] = self._wall(stops, moved)
@@ -157,7 +143,7 @@ class Conflicts:
             return f"{access.field} is written in between (line {event.place.line})"
         if event.kind is Kind.READ and may_alias(event, access) and self.nature(access).changes:
             return f"{access.field} may change, and is read in between (line {event.place.line})"
-        if self.acts(event) and self._touches(event, access):
+        if self.acts(event) and self.touches(event, access):
             return f"{_doing(event)} {event.field} in between affects {access.field} (line {event.place.line})"
         return None
 
@@ -186,7 +172,7 @@ class Conflicts:
             return f"{min(reached).replace('*', 'memory')} changes in between"
         return None
 
-    def _touches(self, acting: Access, other: Access) -> bool:
+    def touches(self, acting: Access, other: Access) -> bool:
         """Whether an acting access may change, or depend on the order of, the other."""
         field = self.natures.description.field(acting.owner, acting.field)
         targets = field.rse if acting.kind is Kind.READ else field.wse

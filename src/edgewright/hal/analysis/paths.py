@@ -1,6 +1,6 @@
 """Where events of a function lie to each other: what comes always before, always after, and in between.
 
-Sets of blocks are bits of integers: there are as many pairs of accesses as drivers have lines, squared.
+Sets of blocks are bits of integers.
 """
 
 from __future__ import annotations
@@ -80,6 +80,36 @@ class Paths:
                 if start <= p < end:
                     return block, p
         return None
+
+    @cached_property
+    def in_loops(self) -> Blocks:
+        """The blocks from which a way leads back to them."""
+        return sum(1 << at for at, reached in enumerate(self._reach) if reached >> at & 1)
+
+    def reached_from(self, block: int) -> Blocks:
+        """The blocks from which a way leads to a block."""
+        return self._reached_from[block]
+
+    def chain(self, block: int) -> int:
+        """The first of all blocks that happen together with a block: each before or after it, and never one alone.
+
+        Of two such blocks one dominates the other, which postdominates it; then the same holds for all blocks between
+        them in the tree of dominators, so that looking one step up suffices.
+        """
+        return self._chains[block]
+
+    @cached_property
+    def _chains(self) -> list[int]:
+        found = list(range(len(self.flow.blocks)))
+        for block, parent in self._tree:
+            if self._postdominators[parent] >> block & 1:
+                found[block] = found[parent]
+        return found
+
+    @cached_property
+    def _tree(self) -> list[tuple[int, int]]:
+        """Blocks with their immediate dominators, those above before those below."""
+        return list(_dominated([block.next for block in self.flow.blocks], 0))
 
     def governed(self, access: int) -> frozenset[int]:
         """The reads on whose values it depends whether the access happens at all."""
@@ -171,13 +201,19 @@ def _closed(edges: Sequence[Sequence[int]]) -> list[Blocks]:
 
 def _above(edges: Sequence[Sequence[int]], root: int) -> list[Blocks]:
     """For each block those that every way from the root to it passes; none for blocks that are not reached."""
+    above = [0] * len(edges)
+    for block, parent in _dominated(edges, root):
+        above[block] = above[parent] | 1 << parent
+    return above
+
+
+def _dominated(edges: Sequence[Sequence[int]], root: int) -> Iterator[tuple[int, int]]:
+    """Every block that is reached with its immediate dominator, from the root down."""
     graph = nx.DiGraph()
     graph.add_nodes_from(range(len(edges)))
     graph.add_edges_from((at, to) for at, block in enumerate(edges) for to in block)
-    above = [0] * len(edges)
     tree = nx.immediate_dominators(graph, root)
-    for block in nx.dfs_preorder_nodes(nx.DiGraph((up, n) for n, up in tree.items() if up not in (n, None)), root):
-        parent = tree.get(block)
-        if block != root and parent is not None:
-            above[block] = above[parent] | 1 << parent
-    return above
+    down = nx.DiGraph((up, n) for n, up in tree.items() if up not in (n, None))
+    for block in nx.dfs_preorder_nodes(down, root) if root in down else ():
+        if block != root:
+            yield block, tree[block]
