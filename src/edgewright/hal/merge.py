@@ -23,7 +23,8 @@ def merged(function: Function, regions: Regions, uses: Uses, natures: Natures, l
     clusters = clusters_of(function, regions, uses, natures, paths)
     found = [merge for cluster in clusters for merge in _merges(cluster, layout, paths, natures)]
     reads = [merge for merge in found if merge.kind is Kind.READ]
-    writes = (_without_overtaken(merge, reads, paths) for merge in found if merge.kind is Kind.WRITE)
+    ahead = {merge.at.access.number: merge for merge in reads}
+    writes = (_without_overtaken(merge, ahead, paths) for merge in found if merge.kind is Kind.WRITE)
     kept = kept_apart(function, regions, uses, natures, paths)
     return Merging((*reads, *filter(None, writes)), (*kept, *_spread(clusters, layout)))
 
@@ -36,26 +37,19 @@ def _merges(cluster: list[Use], layout: Layout, paths: Paths, natures: Natures) 
         if len(holding) == 1:
             parts.setdefault(holding[0].offset, []).append(use)
     for part in parts.values():
-        rest = part
-        while len(rest) > 1:
-            together = gathered(rest, paths, natures)
+        for together in gathered(part, paths, natures):
             if len(together) > 1:
                 yield Merge(together[0].access.kind, tuple(together))
-            done = {use.access.number for use in together}
-            rest = [use for use in rest if use.access.number not in done]
 
 
-def _without_overtaken(merge: Merge, reads: list[Merge], paths: Paths) -> Merge | None:
+def _without_overtaken(merge: Merge, reads: dict[int, Merge], paths: Paths) -> Merge | None:
     """The merge of writes without those that a read, itself moved up, would now come before."""
     last = merge.at.access
 
     def is_overtaken(access: Access) -> bool:
         between = paths.between(access.number, last.number)
-        ahead = {event.number for event in between if isinstance(event, Access)}
-        return any(
-            read.at.access.number in ahead and any(may_alias(use.access, access) for use in read.uses)
-            for read in reads
-        )
+        ahead = [reads[event.number] for event in between if isinstance(event, Access) and event.number in reads]
+        return any(may_alias(use.access, access) for read in ahead for use in read.uses)
 
     uses = tuple(use for use in merge.uses if use is merge.at or not is_overtaken(use.access))
     return Merge(merge.kind, uses) if len(uses) > 1 else None
