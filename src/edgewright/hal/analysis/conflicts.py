@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from ..language.cursors import spelling
 from ..language.meaning import Nature, Natures
 from .accesses import Access, Kind
 from .functions import Assigned, Barrier, Event, Function
@@ -22,7 +23,11 @@ def may_alias(first: Access, second: Access) -> bool:
         return False
     if first.device and second.device and first.device != second.device:
         return False
-    same_start = (first.device, first.base.text) == (second.device, second.base.text)
+    same_start = (first.device, first.base.text, first.base.names) == (
+        second.device,
+        second.base.text,
+        second.base.names,
+    )
     if not same_start or len(first.hops) != len(second.hops):
         return True
     for one, other in zip(first.hops, second.hops, strict=True):
@@ -177,7 +182,10 @@ class Conflicts:
 
     def is_one_device(self, first: Access, second: Access) -> bool:
         """Whether both are certain to be accesses of one device."""
-        if first.base.text == second.base.text:  # what it means has not changed, or nothing would move
+        if (first.base.text, first.base.names) == (
+            second.base.text,
+            second.base.names,
+        ):  # what it means has not changed, or nothing would move
             return True
         devices = self.devices_of(first) | self.devices_of(second)
         return len(devices) < 2
@@ -197,7 +205,7 @@ class Conflicts:
         if isinstance(event, Barrier):
             return f"{event.reason} in between (line {event.place.line})"
         if reached := names_of(access) & self.assigned(event):
-            return f"{min(reached).replace('*', 'memory')} changes in between"
+            return f"{spelling(min(reached)).replace('*', 'memory')} changes in between"
         return None
 
     def assigned(self, event: Assigned) -> frozenset[str]:

@@ -46,6 +46,10 @@ class Paths:
             if isinstance(event, Access)
         }
 
+    @property
+    def has_loop(self) -> bool:
+        return bool(self._loops.back)
+
     def guard(self, access: int) -> tuple[int, ...]:
         return self.flow.blocks[self.where[access][0]].guard
 
