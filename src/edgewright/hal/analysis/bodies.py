@@ -52,7 +52,7 @@ def _check_again(
 
 
 def _is_replaced(cursor: Cursor, source: Source) -> bool:
-    """Whether another file may have a function in place of this one: it is weak, or has an attribute that may say so."""
+    """Whether another file may have a function in place of this one: it is weak, or may be."""
     if cursor.linkage is cindex.LinkageKind.INTERNAL:
         return False
     text = source.files[cursor.location.file.name]
@@ -110,6 +110,7 @@ def _function(
         _ambiguous(cursor),
         cursor.get_usr(),
         frozenset(evaluator.calls),
+        cursor.linkage is cindex.LinkageKind.INTERNAL,
     )
 
 

@@ -173,6 +173,13 @@ class Conflicts:
             return f"another device is accessed in between (line {event.place.line})"
         return None
 
+    def is_seen_with(self, first: Access, second: Access) -> bool:
+        """Whether somebody else can tell in which order the two happen."""
+        if self.is_shared(first) and self.is_shared(second):
+            return True
+        are_reads = first.kind is Kind.READ and second.kind is Kind.READ
+        return are_reads and self.nature(first).by_hardware and self.nature(second).by_hardware
+
     def is_shared(self, access: Access) -> bool:
         key = access.owner, access.field
         known = self._shared.get(key)

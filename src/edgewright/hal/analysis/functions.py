@@ -75,3 +75,4 @@ class Function:
     ambiguous: frozenset[str] = frozenset()  # names that mean several things in it
     usr: str = ""  # libclang's name for it, different for every function
     calls: frozenset[str] = frozenset()  # the functions that it calls, by USR
+    is_static: bool = False

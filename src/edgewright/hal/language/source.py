@@ -45,7 +45,7 @@ class Source:
     ]  # group definitions and make_device lines (with semicolon), by file
     cursors: tuple[Cursor, ...] = ()  # their declarations, each once though several units may include it
     again: tuple[Cursor, ...] = ()  # definitions of functions that a further unit includes
-    macros: Macros = Macros(frozenset(), {}, {}, {})
+    macros: Macros = field(default_factory=lambda: Macros(frozenset(), {}, {}, {}))
     identifiers: set[str] = field(default_factory=set, compare=False, repr=False)  # filled when asked for
 
     def text(self, file: str, where: Span) -> str:
