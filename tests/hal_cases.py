@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from edgewright.hal.analysis.bodies import read_functions
-from edgewright.hal.analysis.conflicts import regions_of
+from edgewright.hal.analysis.colouring import regions_of
 from edgewright.hal.analysis.paths import Paths
 from edgewright.hal.language.groups import describe
 from edgewright.hal.language.meaning import Natures

@@ -134,7 +134,10 @@ def explanation(design: Design, function: Function) -> Tree:
         branch = inside.add(f"region {n}")
         for number in region:
             branch.add(f"{shown(names[number])}  [dim]{places[number]}[/]")
-    _pairs(tree, "conflicts", [(c.first, c.second, c.reason) for c in regions.conflicts], names)
+    if regions.conflicts is None:
+        tree.add(f"conflicts: {regions.unlisted}")
+    else:
+        _pairs(tree, "conflicts", [(c.first, c.second, c.reason) for c in regions.conflicts], names)
     done = tree.add("bus accesses")
     for act in acts(design, function.name):
         done.add(shown(_told(act)))

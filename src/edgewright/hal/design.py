@@ -25,6 +25,7 @@ class Analysis:
     spaces: Spaces
     uses: Mapping[tuple[str, int], Use]  # by function and number of the access
     joints: tuple[Joint, ...]
+    interrupts: frozenset[str] = frozenset()  # functions that run in interrupts
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from .analysis.bodies import read_functions
-from .analysis.conflicts import regions_of
+from .analysis.colouring import regions_of
 from .analysis.flattening import flatten
+from .analysis.interrupts import interrupts_of, shared_fields
 from .analysis.joints import clusters_of, joints_of
 from .analysis.paths import Paths
 from .analysis.spaces import Joint
@@ -27,21 +28,31 @@ from .merging import Merging
 
 
 def analyse(
-    paths: Sequence[Path], includes: Sequence[Path] = (), defines: Sequence[str] = (), bus: Bus | None = None
+    paths: Sequence[Path],
+    includes: Sequence[Path] = (),
+    defines: Sequence[str] = (),
+    bus: Bus | None = None,
+    interrupts: Sequence[str] = (),
 ) -> Analysis:
-    """All that is known of a driver before there is a layout; Refused for what cannot be rewritten."""
+    """All that is known of a driver before there is a layout; Refused for what cannot be rewritten.
+
+    `interrupts` are functions that run in interrupts, beside those that show it themselves.
+    """
     source = read_source(paths, includes, defines)
     description = describe(source, bus)
     refusals = misuses(source, description)
     if refusals:
         raise Refused(refusals)
     functions = read_functions(source, description)
+    found = interrupts_of(source, functions, interrupts)
+    description = shared_fields(description, functions, found)
     natures = Natures(description)
     flows = {function.name: Paths(function.flow) for function in functions}
     regions = {function.name: regions_of(function, natures, flows[function.name]) for function in functions}
     spaces, uses = flatten(description, functions)
     clusters = [c for f in functions for c in clusters_of(f, regions[f.name], uses, natures, flows[f.name])]
-    return Analysis(source, description, functions, regions, spaces, uses, tuple(joints_of(clusters)))
+    routines = frozenset(function.name for function in functions if function.usr in found.routines)
+    return Analysis(source, description, functions, regions, spaces, uses, tuple(joints_of(clusters)), routines)
 
 
 def design(analysis: Analysis, layout: Layout) -> Design:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 from .analysis.accesses import Access, Kind
-from .analysis.conflicts import may_alias
+from .analysis.conflicts import Conflicts, may_alias
 from .analysis.functions import Function
 from .analysis.joints import Kept, Uses, clusters_of, gathered, kept_apart
 from .analysis.paths import Paths
@@ -23,9 +24,11 @@ def merged(function: Function, regions: Regions, uses: Uses, natures: Natures, l
     clusters = clusters_of(function, regions, uses, natures, paths)
     found = [merge for cluster in clusters for merge in _merges(cluster, layout, paths, natures)]
     reads = [merge for merge in found if merge.kind is Kind.READ]
-    writes = (_without_overtaken(merge, reads, paths) for merge in found if merge.kind is Kind.WRITE)
+    ahead = {merge.at.access.number: merge for merge in reads}
+    writes = (_without_overtaken(merge, ahead, paths) for merge in found if merge.kind is Kind.WRITE)
+    merges = _in_order((*reads, *filter(None, writes)), Conflicts(function, natures, paths))
     kept = kept_apart(function, regions, uses, natures, paths)
-    return Merging((*reads, *filter(None, writes)), (*kept, *_spread(clusters, layout)))
+    return Merging(merges, (*kept, *_spread(clusters, layout)))
 
 
 def _merges(cluster: list[Use], layout: Layout, paths: Paths, natures: Natures) -> Iterable[Merge]:
@@ -36,29 +39,51 @@ def _merges(cluster: list[Use], layout: Layout, paths: Paths, natures: Natures) 
         if len(holding) == 1:
             parts.setdefault(holding[0].offset, []).append(use)
     for part in parts.values():
-        rest = part
-        while len(rest) > 1:
-            together = gathered(rest, paths, natures)
+        for together in gathered(part, paths, natures):
             if len(together) > 1:
                 yield Merge(together[0].access.kind, tuple(together))
-            done = {use.access.number for use in together}
-            rest = [use for use in rest if use.access.number not in done]
 
 
-def _without_overtaken(merge: Merge, reads: list[Merge], paths: Paths) -> Merge | None:
+def _without_overtaken(merge: Merge, reads: dict[int, Merge], paths: Paths) -> Merge | None:
     """The merge of writes without those that a read, itself moved up, would now come before."""
     last = merge.at.access
 
     def is_overtaken(access: Access) -> bool:
         between = paths.between(access.number, last.number)
-        ahead = {event.number for event in between if isinstance(event, Access)}
-        return any(
-            read.at.access.number in ahead and any(may_alias(use.access, access) for use in read.uses)
-            for read in reads
-        )
+        ahead = [reads[event.number] for event in between if isinstance(event, Access) and event.number in reads]
+        return any(may_alias(use.access, access) for read in ahead for use in read.uses)
 
     uses = tuple(use for use in merge.uses if use is merge.at or not is_overtaken(use.access))
     return Merge(merge.kind, uses) if len(uses) > 1 else None
+
+
+def _in_order(merges: tuple[Merge, ...], judge: Conflicts) -> tuple[Merge, ...]:
+    """The merges without accesses that would change places with one that is seen from outside as they are.
+
+    Reads of what hardware changes keep their order among each other, and so do accesses that an interrupt routine sees.
+    """
+    at = {use.access.number: merge.at.access.number for merge in merges for use in merge.uses}
+    kept = [
+        replace(
+            merge, uses=tuple(u for u in merge.uses if u is merge.at or not _overtakes(u.access, merge, at, judge))
+        )
+        for merge in merges
+    ]
+    found = tuple(merge for merge in kept if len(merge.uses) > 1)
+    return found if found == merges else _in_order(found, judge)
+
+
+def _overtakes(access: Access, merge: Merge, at: Mapping[int, int], judge: Conflicts) -> bool:
+    """Whether an access, moved to its merge, passes one whose order to it is seen; `at` is where each is now."""
+    here = merge.at.access.number
+    is_read = access.kind is Kind.READ
+    first, last = (here, access.number) if is_read else (access.number, here)
+    for event in judge.paths.between(first, last):
+        if isinstance(event, Access) and judge.is_seen_with(event, access):
+            there = at.get(event.number, event.number)
+            if there != here and (there > here) == is_read:
+                return True
+    return False
 
 
 def _spread(clusters: list[list[Use]], layout: Layout) -> Iterable[Kept]:

@@ -39,7 +39,7 @@ class _Graph:
     def lines(self) -> Iterator[str]:
         name = escape(words.printable(self.function.name), quote=True)
         yield from opening("conflicts", self.size, self.size, f"conflict graph of {name}", False)
-        for conflict in self.regions.conflicts:
+        for conflict in self.regions.conflicts or ():
             (x, y), (u, v) = self.at[conflict.first], self.at[conflict.second]
             told = escape(words.printable(f"{conflict.first} and {conflict.second}: {conflict.reason}"))
             yield f'<path class="edge" d="M{x:.1f} {y:.1f}L{u:.1f} {v:.1f}"><title>{told}</title></path>'

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from .. import words
 from ..hal.analysis.functions import Function
+from ..hal.analysis.regions import Regions
 from ..hal.counting import Act, acts, total, totals
 from ..hal.design import Design
 from ..hal.export.table import tables
@@ -129,7 +130,7 @@ def function_views(design: Design, before: Design) -> Iterator[FunctionView]:
             total(now) / most,
             Markup(conflict_graph_svg(function, regions)),
             tuple(access_rows(function, design, now)),
-            pairs(function, [(c.first, c.second, c.reason) for c in regions.conflicts]),
+            conflicts(function, regions),
             pairs(function, [(k.first, k.second, k.reason) for k in merging.kept]),
         )
 
@@ -154,6 +155,13 @@ def _became(act: Act, number: int) -> str:
     others = [str(other) for other in act.numbers if other != number]
     together = f"one access with {', '.join(others)}" if others else "by itself"
     return f"{together}, read-modify-write" if act.is_update else together
+
+
+def conflicts(function: Function, regions: Regions) -> tuple[str, ...]:
+    """The conflicts by their reasons, or why they are not listed."""
+    if regions.conflicts is None:
+        return (regions.unlisted,)
+    return pairs(function, [(c.first, c.second, c.reason) for c in regions.conflicts])
 
 
 def pairs(function: Function, found: Sequence[tuple[int, int, str]]) -> tuple[str, ...]:

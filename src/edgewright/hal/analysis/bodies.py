@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from ..language.cursors import KINDS, Cursor, bare, group_of, place, span
+from ..language.cursors import KINDS, Cursor, attributes, bare, cindex, group_of, place, span, variable, walk
 from ..language.description import Description, Span
+from ..language.macros import LINE, Macros
+from ..language.refusal import Refusal, Refused
 from ..language.source import Source
 from .accesses import Access
 from .building import Builder
 from .evaluation import NOTHING, Evaluator, Frame
 from .functions import Barrier, Function, Parameter
+from .paths import Paths
 
 _END = re.compile(rb"(?:\s|/\*.*?\*/|//[^\n]*\n)*;", re.DOTALL)
 _SKIPPED = re.compile(rb'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'', re.DOTALL)
@@ -24,12 +27,39 @@ def read_functions(source: Source, description: Description) -> tuple[Function, 
     transparent: dict[str, frozenset[str]] = {}
     for cursor in source.cursors:
         if cursor.kind is KINDS.FUNCTION_DECL and cursor.is_definition():
-            function = _function(cursor, source.files, description, transparent)
+            function = _function(cursor, source, description, transparent)
             summary = _summary(function)
-            if summary is not None:
+            if summary is not None and not _is_replaced(cursor, source):
                 transparent[cursor.get_usr()] = summary
             found.append(function)
+    _check_again(found, source, description, transparent)
     return tuple(_with_own_names(found))
+
+
+def _check_again(
+    found: Iterable[Function], source: Source, description: Description, transparent: dict[str, frozenset[str]]
+) -> None:
+    """Raises where a function of a header means something else in another file that includes it."""
+    known = {(function.file, function.body): function for function in found}
+    for cursor in source.again:
+        function = _function(cursor, source, description, transparent)
+        first = known[function.file, function.body]
+        if (function.accesses or first.accesses) and function.flow != first.flow:
+            what = f"'{function.name}' does not do the same in every file that includes it"
+            raise Refused(
+                (Refusal(function.place, what, "let its macros and declarations mean the same everywhere"),)
+            )
+
+
+def _is_replaced(cursor: Cursor, source: Source) -> bool:
+    """Whether another file may have a function in place of this one: it is weak, or may be."""
+    if cursor.linkage is cindex.LinkageKind.INTERNAL:
+        return False
+    text = source.files[cursor.location.file.name]
+    is_marked = bool(attributes(cursor, text))
+    return is_marked or any(
+        re.search(rb"\bweak\s+%s\b" % re.escape(cursor.spelling.encode()), one) for one in source.files.values()
+    )
 
 
 def _with_own_names(functions: Iterable[Function]) -> Iterator[Function]:
@@ -43,7 +73,9 @@ def _with_own_names(functions: Iterable[Function]) -> Iterator[Function]:
 
 
 def _summary(function: Function) -> frozenset[str] | None:
-    """The variables that a call may change, if it touches no field and calls nothing unknown."""
+    """The variables that a call may change, if it touches no field, calls nothing unknown and is sure to return."""
+    if Paths(function.flow).has_loop:
+        return None
     changed: set[str] = set()
     for block in function.flow.blocks:
         for event in block.events:
@@ -54,13 +86,16 @@ def _summary(function: Function) -> frozenset[str] | None:
 
 
 def _function(
-    cursor: Cursor, files: Mapping[str, bytes], description: Description, transparent: dict[str, frozenset[str]]
+    cursor: Cursor, source: Source, description: Description, transparent: dict[str, frozenset[str]]
 ) -> Function:
-    file = cursor.location.file.name
+    file, files = cursor.location.file.name, source.files
     build = Builder()
     evaluator = Evaluator(description, build, cursor.spelling, file, files[file], transparent)
     body = next(child for child in cursor.get_children() if child.kind is KINDS.COMPOUND_STMT)
-    _Statements(evaluator, build).compound(body)
+    statements = _Statements(evaluator, build, source.macros)
+    statements.compound(body)
+    if evaluator.accesses:
+        _check_text(body, file, source, statements.cleanups)
     return Function(
         cursor.spelling,
         file,
@@ -70,9 +105,86 @@ def _function(
         tuple(_parameter(p, description) for p in cursor.get_arguments()),
         tuple(evaluator.accesses),
         build.flow(),
-        frozenset(re.findall(r"[A-Za-z_]\w*", files[file][span(cursor)[0] : span(cursor)[1]].decode("latin-1"))),
+        _identifiers(source),
         frozenset(evaluator.escaping),
+        _ambiguous(cursor),
+        cursor.get_usr(),
+        frozenset(evaluator.calls),
+        cursor.linkage is cindex.LinkageKind.INTERNAL,
     )
+
+
+def _check_text(body: Cursor, file: str, source: Source, cleanups: Iterable[Cursor]) -> None:
+    """Raises where the text of a function with accesses cannot be followed."""
+    found = [
+        Refusal(
+            place(declared), f"a function is called at the end of the block of '{declared.spelling}'", "call it"
+        )
+        for declared in cleanups
+    ]
+    if source.macros.has_choice(file, span(body)):
+        found += [
+            Refusal(place(inner), "a line of #if stands in a statement", _WHOLE)
+            for inner in _cut(body, file, source)
+        ]
+    for first, last, name in source.macros.uses.get(file, ()):
+        if (
+            span(body)[0] <= first
+            and last <= span(body)[1]
+            and name != LINE
+            and source.macros.mentions(name, LINE)
+        ):
+            what = f"macro '{name}' has the number of its line, which generated code changes"
+            found.append(Refusal(place(body), what, f"write {LINE} where it is used"))
+    if found:
+        raise Refused(found)
+
+
+_WHOLE = "choose between whole statements"
+
+
+def _cut(block: Cursor, file: str, source: Source) -> Iterator[Cursor]:
+    """Statements with a line of #if in them, except between the statements of an inner block."""
+    for statement in block.get_children():
+        inner = [cursor for cursor in walk(statement) if cursor.kind is KINDS.COMPOUND_STMT]
+        whole = source.macros.within(file, span(statement))
+        inside = {line for cursor in inner for line in source.macros.within(file, span(cursor))}
+        if any(line not in inside for line in whole):
+            yield statement
+        outermost = [one for one in inner if not any(_holds(other, one) for other in inner)]
+        for cursor in outermost:
+            yield from _cut(cursor, file, source)
+
+
+def _holds(outer: Cursor, inner: Cursor) -> bool:
+    (first, last), (start, end) = span(outer), span(inner)
+    return outer != inner and first <= start and end <= last
+
+
+def _identifiers(source: Source) -> frozenset[str]:
+    """All names in the driver's files: a macro may use one that no function shows."""
+    if not source.identifiers:
+        for content in source.files.values():
+            source.identifiers.update(re.findall(r"[A-Za-z_]\w*", content.decode("latin-1")))
+    return frozenset(source.identifiers)
+
+
+def _ambiguous(cursor: Cursor) -> frozenset[str]:
+    """Names that stand for several things in a function, one in an inner block."""
+    meanings: dict[str, set[str]] = {}
+    for inner in walk(cursor):
+        declared = inner.referenced if inner.kind is KINDS.DECL_REF_EXPR else inner
+        if declared is not None and declared.kind.is_declaration() and declared.spelling and declared != cursor:
+            key = (
+                variable(declared)
+                if declared.kind in _VARIABLES
+                else f"{declared.kind} {declared.location.offset}"
+            )
+            meanings.setdefault(str(declared.spelling), set()).add(key)
+    return frozenset(name for name, found in meanings.items() if len(found) > 1)
+
+
+_VARIABLES = (KINDS.VAR_DECL, KINDS.PARM_DECL)
 
 
 def _parameter(cursor: Cursor, description: Description) -> Parameter:
@@ -86,11 +198,32 @@ class _Statements:
 
     evaluate: Evaluator
     build: Builder
+    macros: Macros
     cases: list[tuple[int, list[bool]]] = field(default_factory=list)  # the decisions of the switches around
+    cleanups: list[Cursor] = field(
+        default_factory=list
+    )  # variables at the end of whose block a function is called
 
     def compound(self, cursor: Cursor) -> None:
+        at, last = span(cursor)
         for statement in cursor.get_children():
+            start, end = span(statement)
+            is_odd = self._is_odd(statement, (at, start), (at, end))
             self.statement(statement, span(cursor))
+            if is_odd:
+                self.build.add(Barrier("text that may mean something else", place(statement)))
+            at = end
+        self._is_odd(cursor, (at, last), (at, last))
+
+    def _is_odd(self, statement: Cursor, before: Span, whole: Span) -> bool:
+        """Stops moves where text may mean something else: by a macro that changes, or lines that may be left out."""
+        file = self.evaluate.file
+        if self.macros.has_choice(file, before):
+            self.build.add(Barrier("a line of #if", place(statement)))
+        if self.macros.is_unsteady(file, whole):
+            self.build.add(Barrier("text that may mean something else", place(statement)))
+            return True
+        return False
 
     def statement(self, cursor: Cursor, scope: Span | None, labelled: bool = False) -> None:
         """One statement; `scope` is the block it stands in, None for the body of an if or a loop."""
@@ -118,6 +251,9 @@ class _Statements:
             case KINDS.CONTINUE_STMT:
                 self.build.continues[-1].append(self.build.at)
                 self.build.leave()
+            case KINDS.INDIRECT_GOTO_STMT:
+                where = Refusal(place(cursor), "a jump to a label whose address is computed", "use switch")
+                raise Refused((where,))
             case KINDS.GOTO_STMT:
                 label = next(iter(cursor.get_children())).spelling
                 self.build.gotos.append((self.build.at, label))
@@ -142,6 +278,8 @@ class _Statements:
         """A declaration, an expression, a return: no control inside but that of expressions."""
         self._open(cursor, scope, labelled)
         if cursor.kind in (KINDS.ASM_STMT, KINDS.MS_ASM_STMT):
+            if re.search(rb"\bgoto\b", self.evaluate.text[slice(*span(cursor))].split(b"(")[0]):
+                raise Refused((Refusal(place(cursor), "inline assembly that jumps", "use if and goto"),))
             self.build.add(Barrier("inline assembly", place(cursor)))
         elif cursor.kind is KINDS.DECL_STMT:
             self._declaration(cursor)
@@ -153,14 +291,17 @@ class _Statements:
                     self.evaluate.value(child)
 
     def _declaration(self, cursor: Cursor) -> None:
-        for variable in cursor.get_children():
-            if variable.kind is not KINDS.VAR_DECL:
+        for declared in cursor.get_children():
+            if declared.kind is not KINDS.VAR_DECL:
                 continue
-            for child in variable.get_children():
+            for child in declared.get_children():
                 if child.kind.is_expression():
-                    self.evaluate.assign(variable.spelling, self.evaluate.value(child))
-            if variable.storage_class.name == "STATIC":
-                self.evaluate.escaping.add(variable.spelling)
+                    self.evaluate.assign(variable(declared), self.evaluate.value(child))
+            if declared.storage_class.name == "STATIC":
+                self.evaluate.escaping.add(variable(declared))
+            if any(self.macros.mentions(text, "cleanup") for text in attributes(declared, self.evaluate.text)):
+                self.build.add(Barrier("a function that runs at the end of a block", place(declared)))
+                self.cleanups.append(declared)
 
     def _if(self, cursor: Cursor, scope: Span | None, labelled: bool) -> None:
         condition, *arms = cursor.get_children()

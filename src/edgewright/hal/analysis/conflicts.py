@@ -1,4 +1,4 @@
-"""The bit field access conflict graph of a function and its colouring into access regions (S 6.4.2).
+"""The bit field access conflict graph of a function (S 6.4.2): every pair of accesses judged, with reasons for people.
 
 Reads are combined at the first of them and writes at the last: accesses conflict when anything forbids that move.
 """
@@ -7,27 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from ..language.cursors import spelling
 from ..language.meaning import Nature, Natures
 from .accesses import Access, Kind
 from .functions import Assigned, Barrier, Event, Function
-from .paths import Blocks, Paths
-from .regions import Conflict, Regions
-
-
-def regions_of(function: Function, natures: Natures, paths: Paths) -> Regions:
-    """Conflicts with their reasons, and regions: accesses of one kind without a conflict between any two."""
-    conflicts = Conflicts(function, natures, paths).all()
-    apart = {(c.first, c.second) for c in conflicts}
-    regions: list[list[Access]] = []
-    for access in function.accesses:
-        for region in regions:
-            if region[0].kind is access.kind and not any((a.number, access.number) in apart for a in region):
-                region.append(access)
-                break
-        else:
-            regions.append([access])
-    return Regions(tuple(conflicts), tuple(tuple(a.number for a in region) for region in regions))
+from .paths import Paths
+from .regions import Conflict
 
 
 def may_alias(first: Access, second: Access) -> bool:
@@ -36,7 +23,11 @@ def may_alias(first: Access, second: Access) -> bool:
         return False
     if first.device and second.device and first.device != second.device:
         return False
-    same_start = (first.device, first.base.text) == (second.device, second.base.text)
+    same_start = (first.device, first.base.text, first.base.names) == (
+        second.device,
+        second.base.text,
+        second.base.names,
+    )
     if not same_start or len(first.hops) != len(second.hops):
         return True
     for one, other in zip(first.hops, second.hops, strict=True):
@@ -48,22 +39,14 @@ def may_alias(first: Access, second: Access) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Wall:
-    """Events that some access cannot pass: their positions by block, and the blocks that have any."""
-
-    positions: dict[int, list[int]]
-    blocks: Blocks
-
-
+REACH = 128  # events between two accesses beyond which they stay apart: a value is not kept for so long
+FAR = "too much code lies between them"
 Stops = Callable[[Event, Access], str | None]
-Signature = tuple[object, ...]
 
 
-def _signature(access: Access) -> Signature:
-    """Accesses with the same one cannot pass the same events."""
-    hops = tuple((hop.member, hop.index and (hop.index.text, hop.index.value)) for hop in access.hops)
-    return access.kind, access.owner, access.device, access.base.text, hops
+def names_of(access: Access) -> frozenset[str]:
+    """The variables that the access's pointer and indices are made of."""
+    return access.base.names.union(*(hop.index.names for hop in access.hops if hop.index))
 
 
 @dataclass(frozen=True)
@@ -73,9 +56,11 @@ class Conflicts:
     function: Function
     natures: Natures
     paths: Paths
-    walls: dict[Signature, Wall] = field(default_factory=dict, compare=False, repr=False)
+    _devices: dict[str, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
+    _shared: dict[tuple[str, str], bool] = field(default_factory=dict, compare=False, repr=False)
 
     def all(self) -> list[Conflict]:
+        """The whole graph: as many pairs as there are accesses, squared. `colouring` does without most of them."""
         found = []
         for second in self.function.accesses:
             for first in self.function.accesses[: second.number]:
@@ -102,14 +87,18 @@ class Conflicts:
             acting = first if self.acts(first) else second
             return f"{'reading' if acting.kind is Kind.READ else 'writing'} {acting.field} has a side effect"
         if may_alias(first, second):
-            same = self._same_field(first, second)
+            same = self.same_field(first, second)
             if same is not None:
                 return same
         if self.paths.guard(first.number) != self.paths.guard(second.number):
             return "one stands under a condition, ?: or loop of its own"
+        if self.paths.loop(first.number) != self.paths.loop(second.number):
+            return "one is in a loop that the other is not in"
+        if second.number - first.number > REACH:
+            return FAR
         return self._reads(first, second) if first.kind is Kind.READ else self._writes(first, second)
 
-    def _same_field(self, first: Access, second: Access) -> str | None:
+    def same_field(self, first: Access, second: Access) -> str | None:
         if first.kind is Kind.WRITE:
             return f"both write {first.field}"
         if self.nature(first).changes:
@@ -123,70 +112,118 @@ class Conflicts:
         if second.kind is Kind.WRITE and first.number in self.paths.governed(second.number):
             return f"{first.field} decides whether {second.field} is written"
         for acting, other in ((first, second), (second, first)):
-            if self.acts(acting) and self._touches(acting, other):
+            if self.acts(acting) and self.touches(acting, other):
                 return f"{_doing(acting)} {acting.field} affects {other.field}"
         return None
 
     def _reads(self, first: Access, second: Access) -> str | None:
-        return self._hindered(self._stops_read, first, second, second)
+        """Reads of which neither comes always before the other are not made one, but both may join a third."""
+        if not self.paths.is_always_before(first.number, second.number):
+            return None
+        return self._hindered(self.stops_read, first, second, second)
 
     def _hindered(self, stops: Stops, first: Access, second: Access, moved: Access) -> str | None:
         """The reason of the first event between the two that the moved one cannot pass."""
-        key = _signature(moved)
-        known = self.walls.get(key)
-        if known is None:
-            known = self.walls[key] = self._wall(stops, moved)
-        found = self.paths.first_among(known.positions, known.blocks, first.number, second.number)
-        if found is None:
-            return None
-        return stops(self.function.flow.blocks[found[0]].events[found[1]], moved)
+        between = self.paths.between(first.number, second.number)
+        reason = next((why for event in between if (why := stops(event, moved)) is not None), None)
+        if reason is None and self.paths.distance(first.number, second.number) > REACH:
+            return FAR
+        return reason
 
-    def _wall(self, stops: Stops, moved: Access) -> Wall:
-        positions: dict[int, list[int]] = {}
-        for number, block in enumerate(self.function.flow.blocks):
-            here = [p for p, event in enumerate(block.events) if stops(event, moved) is not None]
-            if here:
-                positions[number] = here
-        return Wall(positions, sum(1 << number for number in positions))
-
-    def _stops_read(self, event: Event, access: Access) -> str | None:
+    def stops_read(self, event: Event, access: Access) -> str | None:
         """Why a read cannot move up across the event."""
         if not isinstance(event, Access):
             return self._stops(event, access)
         if event.kind is Kind.WRITE and may_alias(event, access):
             return f"{access.field} is written in between (line {event.place.line})"
+        if event.kind is Kind.WRITE and self.nature(access).by_hardware:
+            return f"{event.field} is written in between, and {access.field} may depend on it (line {event.place.line})"
         if event.kind is Kind.READ and may_alias(event, access) and self.nature(access).changes:
             return f"{access.field} may change, and is read in between (line {event.place.line})"
-        if self.acts(event) and self._touches(event, access):
+        if self.acts(event) and self.touches(event, access):
             return f"{_doing(event)} {event.field} in between affects {access.field} (line {event.place.line})"
-        return None
+        return self.ordered(event, access)
 
     def _writes(self, first: Access, second: Access) -> str | None:
         number = first.number, second.number
         if not (self.paths.is_always_before(*number) and self.paths.is_always_after(*number)):
             return "one can happen without the other"
-        return self._hindered(self._stops_write, first, second, first)
+        return self._hindered(self.stops_write, first, second, first)
 
-    def _stops_write(self, event: Event, access: Access) -> str | None:
+    def stops_write(self, event: Event, access: Access) -> str | None:
         """Why a write cannot move down across the event."""
         if not isinstance(event, Access):
             return self._stops(event, access)
         if may_alias(event, access):
             return f"{access.field} is {_done(event)} in between (line {event.place.line})"
-        if self.acts(event) or self.nature(event).changes:
+        if self.stops_writes(event):
             return f"{_doing(event)} {event.field} in between may need it (line {event.place.line})"
+        return self.ordered(event, access)
+
+    def stops_writes(self, event: Access) -> bool:
+        """Whether no write can move down across an access, whatever it writes."""
+        return self.acts(event) or self.nature(event).by_hardware
+
+    def ordered(self, event: Access, moved: Access) -> str | None:
+        """Why an access keeps its place to another one that has nothing to do with its field."""
+        if self.is_shared(event) != self.is_shared(moved):
+            shared = event if self.is_shared(event) else moved
+            return f"an interrupt routine looks at {shared.field} (line {event.place.line})"
+        if not self.is_one_device(event, moved):
+            return f"another device is accessed in between (line {event.place.line})"
         return None
+
+    def is_seen_with(self, first: Access, second: Access) -> bool:
+        """Whether somebody else can tell in which order the two happen."""
+        if self.is_shared(first) and self.is_shared(second):
+            return True
+        are_reads = first.kind is Kind.READ and second.kind is Kind.READ
+        return are_reads and self.nature(first).by_hardware and self.nature(second).by_hardware
+
+    def is_shared(self, access: Access) -> bool:
+        key = access.owner, access.field
+        known = self._shared.get(key)
+        if known is None:
+            known = self._shared[key] = self.natures.description.field(*key).shared_with_isr
+        return known
+
+    def is_one_device(self, first: Access, second: Access) -> bool:
+        """Whether both are certain to be accesses of one device."""
+        if (first.base.text, first.base.names) == (
+            second.base.text,
+            second.base.names,
+        ):  # what it means has not changed, or nothing would move
+            return True
+        devices = self.devices_of(first) | self.devices_of(second)
+        return len(devices) < 2
+
+    def devices_of(self, access: Access) -> frozenset[str]:
+        """The devices that the access may be one of."""
+        if access.device is not None:
+            return frozenset({access.device})
+        if access.group not in self._devices:
+            description = self.natures.description
+            self._devices[access.group] = frozenset(
+                device.name for device in description.devices if access.group in description.inside(device.group)
+            )
+        return self._devices[access.group]
 
     def _stops(self, event: Barrier | Assigned, access: Access) -> str | None:
         if isinstance(event, Barrier):
             return f"{event.reason} in between (line {event.place.line})"
-        names = access.base.names.union(*(hop.index.names for hop in access.hops if hop.index))
-        reached = names & (self.function.escaping | {"*"}) if event.name == "*" else names & {event.name}
-        if reached:
-            return f"{min(reached).replace('*', 'memory')} changes in between"
+        if reached := names_of(access) & self.assigned(event):
+            return f"{spelling(min(reached)).replace('*', 'memory')} changes in between"
         return None
 
-    def _touches(self, acting: Access, other: Access) -> bool:
+    def assigned(self, event: Assigned) -> frozenset[str]:
+        """The variables that may have another value after the event."""
+        return self._reached_by_pointers if event.name == "*" else frozenset({event.name})
+
+    @cached_property
+    def _reached_by_pointers(self) -> frozenset[str]:
+        return self.function.escaping | {"*"}
+
+    def touches(self, acting: Access, other: Access) -> bool:
         """Whether an acting access may change, or depend on the order of, the other."""
         field = self.natures.description.field(acting.owner, acting.field)
         targets = field.rse if acting.kind is Kind.READ else field.wse

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..language.cursors import KINDS, Cursor, bare, binary_operator, place, span, unary_operator
+from ..language.cursors import (
+    KINDS,
+    Cursor,
+    bare,
+    binary_operator,
+    is_volatile,
+    place,
+    span,
+    unary_operator,
+    variable,
+)
 from ..language.description import Description, Span
 from ..language.nodes import accesses as has_access
 from ..language.refusal import Refusal, Refused
@@ -43,6 +53,7 @@ class Evaluator:
     frame: Frame = field(default_factory=lambda: Frame((0, 0), (0, 0), False, False, None, 0, 0))
     accesses: list[Access] = field(default_factory=list)
     escaping: set[str] = field(default_factory=set)
+    calls: set[str] = field(default_factory=set)  # functions, by USR
 
     def value(self, cursor: Cursor) -> Sources:
         """What the expression's value depends on; its events are added as they happen."""
@@ -76,6 +87,8 @@ class Evaluator:
         if odd and has_access(cursor, self.description):
             raise Refused((self._refusal(cursor, "an access in an expression that is not standard C"),))
         found = NOTHING.union(*map(self.value, parts))
+        if odd:  # what compilers have of their own, as for atomic variables
+            self.build.add(Barrier("an expression that is not standard C", place(cursor)))
         if cursor.kind in (KINDS.MEMBER_REF_EXPR, KINDS.ARRAY_SUBSCRIPT_EXPR) and not has_access(
             cursor, self.description
         ):
@@ -89,14 +102,15 @@ class Evaluator:
         named = cursor.referenced
         if named is None or named.kind not in (KINDS.VAR_DECL, KINDS.PARM_DECL):
             return NOTHING
-        if named.semantic_parent is None or named.semantic_parent.kind is KINDS.TRANSLATION_UNIT:
-            self.escaping.add(cursor.spelling)
+        name = variable(named)
+        if name == named.spelling:  # it is no local one
+            self.escaping.add(name)
         self._touch_volatile(cursor)
-        return frozenset({cursor.spelling})
+        return frozenset({name})
 
     def _touch_volatile(self, cursor: Cursor) -> None:
-        if cursor.type.is_volatile_qualified():
-            self.build.add(Barrier("a volatile access", place(cursor)))
+        if is_volatile(cursor):
+            self.build.add(Barrier("a volatile or atomic access", place(cursor)))
 
     def _binary(self, cursor: Cursor) -> Sources:
         left, right = cursor.get_children()
@@ -166,7 +180,7 @@ class Evaluator:
             return self._update(cursor, operand, None, _STEPS[operator])
         inner = bare(operand)
         if operator == "&" and inner.kind is KINDS.DECL_REF_EXPR:
-            self.escaping.add(inner.spelling)
+            self.escaping.add(variable(inner.referenced))
         found = self.value(operand)
         if operator == "*":
             self._touch_volatile(cursor)
@@ -177,7 +191,7 @@ class Evaluator:
         target = bare(target)
         if target.kind is KINDS.DECL_REF_EXPR:
             self._variable(target)
-            self.assign(target.spelling, sources)
+            self.assign(variable(target.referenced), sources)
             return
         self._inside(target)
         self.build.add(Assigned("*"))
@@ -194,7 +208,10 @@ class Evaluator:
         named = bare(callee)
         known = named.kind is KINDS.DECL_REF_EXPR and named.referenced.kind is KINDS.FUNCTION_DECL
         changed = self.transparent.get(named.referenced.get_usr()) if known else None
+        if known:
+            self.calls.add(named.referenced.get_usr())
         if changed is not None:
+            self.escaping |= changed - {"*"}
             for name in sorted(changed):
                 self.build.add(Assigned(name))
             return found

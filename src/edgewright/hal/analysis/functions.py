@@ -72,3 +72,7 @@ class Function:
     flow: Flow
     names: frozenset[str]  # identifiers in it: new ones must differ
     escaping: frozenset[str] = frozenset()  # variables that a pointer or another function can reach
+    ambiguous: frozenset[str] = frozenset()  # names that mean several things in it
+    usr: str = ""  # libclang's name for it, different for every function
+    calls: frozenset[str] = frozenset()  # the functions that it calls, by USR
+    is_static: bool = False

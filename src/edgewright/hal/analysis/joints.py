@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from ..language.meaning import Natures
 from .accesses import Access, Form, Kind
+from .conflicts import REACH
 from .functions import Function
 from .paths import Paths
 from .regions import Regions
@@ -57,8 +58,10 @@ def _reading_hindrance(one: Access, other: Access, paths: Paths, natures: Nature
 def _before(access: Access, paths: Paths) -> Iterable[Access]:
     """What the access's statement reads before it."""
     block, position = paths.where[access.number]
-    for event in paths.flow.blocks[block].events[:position]:
-        if isinstance(event, Access) and event.spot.statement == access.spot.statement:
+    for event in reversed(paths.flow.blocks[block].events[max(0, position - REACH) : position]):
+        if isinstance(event, Access):
+            if event.spot.statement != access.spot.statement:
+                return
             yield event
 
 
@@ -66,24 +69,33 @@ def clusters_of(
     function: Function, regions: Regions, uses: Uses, natures: Natures, paths: Paths
 ) -> list[list[Use]]:
     """The accesses of a function in sets that can become one; reads lead with the first, writes end with the last."""
-    found: list[list[Use]] = []
-    for region in regions.regions:
-        rest = [uses[function.name, number] for number in region]
-        while rest:
-            cluster = gathered(rest, paths, natures)
-            found.append(cluster)
-            done = {use.access.number for use in cluster}
-            rest = [use for use in rest if use.access.number not in done]
-    return found
+    return [
+        cluster
+        for region in regions.regions
+        for cluster in gathered([uses[function.name, number] for number in region], paths, natures)
+    ]
 
 
-def gathered(uses: list[Use], paths: Paths, natures: Natures) -> list[Use]:
-    """The leading access with all that may join it: for reads the first, for writes the last."""
-    if uses[0].access.kind is Kind.READ:
-        lead, *others = uses
-        return [lead, *(use for use in others if hindrance(lead, use, paths, natures) is None)]
-    *others, lead = uses
-    return [*(use for use in others if hindrance(use, lead, paths, natures) is None), lead]
+def gathered(uses: list[Use], paths: Paths, natures: Natures) -> list[list[Use]]:
+    """The uses in clusters: each joins the first leading one that it may; for writes, from the last up."""
+    is_read = uses[0].access.kind is Kind.READ
+    by_key: dict[object, list[list[Use]]] = {}
+    found = []
+    for use in uses if is_read else reversed(uses):
+        clusters = by_key.setdefault(use.key, [])
+        clusters[:] = [one for one in clusters if abs(use.access.number - one[0].access.number) <= REACH]
+        home = next((one for one in clusters if _may_join(one[0], use, paths, natures)), None)
+        if home is None:
+            home = []
+            clusters.append(home)
+            found.append(home)
+        home.append(use)
+    return found if is_read else [cluster[::-1] for cluster in found]
+
+
+def _may_join(lead: Use, use: Use, paths: Paths, natures: Natures) -> bool:
+    first, second = (lead, use) if use.access.kind is Kind.READ else (use, lead)
+    return hindrance(first, second, paths, natures) is None
 
 
 def kept_apart(function: Function, regions: Regions, uses: Uses, natures: Natures, paths: Paths) -> list[Kept]:

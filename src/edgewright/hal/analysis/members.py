@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..language.cursors import KINDS, Cursor, bare, binary_operator, constant, group_of, span, unary_operator, walk
+from ..language.cursors import (
+    KINDS,
+    Cursor,
+    bare,
+    binary_operator,
+    constant,
+    group_of,
+    is_volatile,
+    span,
+    unary_operator,
+    variable,
+    walk,
+)
 from ..language.description import Description
 from ..language.nodes import STEPS, field
 from .accesses import Expression, Hop
@@ -92,7 +104,7 @@ def _is_pure(cursor: Cursor, description: Description) -> bool:
         return binary_operator(cursor) != "="
     if cursor.kind is KINDS.UNARY_OPERATOR:
         return unary_operator(cursor) not in STEPS
-    return cursor.kind in _PLAIN and not cursor.type.is_volatile_qualified()
+    return cursor.kind in _PLAIN and not is_volatile(cursor)
 
 
 def _read(cursor: Cursor, description: Description) -> set[str]:
@@ -100,7 +112,7 @@ def _read(cursor: Cursor, description: Description) -> set[str]:
     if cursor.kind is KINDS.DECL_REF_EXPR:
         named = cursor.referenced
         is_variable = named is not None and named.kind in (KINDS.VAR_DECL, KINDS.PARM_DECL)
-        return {cursor.spelling} if is_variable and device_of(cursor, description) is None else set()
+        return {variable(named)} if is_variable and device_of(cursor, description) is None else set()
     if cursor.kind is KINDS.MEMBER_REF_EXPR:
         owner = cursor.referenced.semantic_parent.spelling if cursor.referenced else ""
         return set() if owner in description.groups else {"*"}

@@ -1,11 +1,8 @@
-"""Where events of a function lie to each other: what comes always before, always after, and in between.
-
-Sets of blocks are bits of integers: there are as many pairs of accesses as drivers have lines, squared.
-"""
+"""Where events of a function lie to each other: what comes always before, always after, and in between."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,9 +10,22 @@ import networkx as nx
 
 from .accesses import Access
 from .functions import Event, Flow
+from .loops import Edges, Loops, depth_first, loops_of
 
-Blocks = int  # bit n: block n is one of them
-Positions = Mapping[int, Sequence[int]]  # places of some events, by block
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """A tree of dominators: a block is above another if its numbers enclose the other's."""
+
+    above: dict[int, int]  # by block, the one directly above
+    first: dict[int, int]
+    last: dict[int, int]
+
+    def is_above(self, one: int, other: int) -> bool:
+        """Whether a block is another one or above it; a block that is not in the tree is neither."""
+        if one not in self.first or other not in self.first:
+            return False
+        return self.first[one] <= self.first[other] <= self.last[one]
 
 
 @dataclass(frozen=True)
@@ -23,7 +33,8 @@ class Paths:
     """Questions about a control flow graph, answered for accesses by number."""
 
     flow: Flow
-    _around: dict[tuple[int, int], Blocks] = field(default_factory=dict, compare=False, repr=False)
+    _inner: dict[int, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
+    _governed: dict[int, frozenset[int]] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def where(self) -> dict[int, tuple[int, int]]:
@@ -35,149 +46,162 @@ class Paths:
             if isinstance(event, Access)
         }
 
+    @property
+    def has_loop(self) -> bool:
+        return bool(self._loops.back)
+
     def guard(self, access: int) -> tuple[int, ...]:
         return self.flow.blocks[self.where[access][0]].guard
+
+    def loop(self, access: int) -> int | None:
+        """The innermost loop around an access: the number of its header."""
+        return self._loops.innermost[self.where[access][0]]
 
     def is_always_before(self, first: int, second: int) -> bool:
         """Whether control that gets to the second access has come through the first."""
         (at, position), (to, later) = self.where[first], self.where[second]
-        return position < later if at == to else bool(self._dominators[to] >> at & 1)
+        return position < later if at == to else self._dominators.is_above(at, to)
 
     def is_always_after(self, first: int, second: int) -> bool:
-        """Whether control that gets to the first access goes on to the second."""
+        """Whether control that gets to the first access goes on to the second, before it comes to the first again.
+
+        A loop may never end: what follows it is not certain to happen.
+        """
         (at, position), (to, later) = self.where[first], self.where[second]
-        return position < later if at == to else bool(self._postdominators[at] >> to & 1)
+        return position < later if at == to else self._postdominators.is_above(to, at)
 
     def between(self, first: int, second: int) -> Iterator[Event]:
         """All events on ways from the first access to the second that do not pass the first again."""
-        for block, start, end in self.stretches(first, second):
-            yield from self.flow.blocks[block].events[start:end]
-
-    def stretches(self, first: int, second: int) -> Iterator[tuple[int, int, int]]:
-        """The same by block: first event and one past the last."""
         (at, position), (to, later) = self.where[first], self.where[second]
         blocks = self.flow.blocks
         if at == to and position < later:
-            yield at, position + 1, later
+            yield from blocks[at].events[position + 1 : later]
             return
         middle = self._middle(at, to)
-        yield at, position + 1, len(blocks[at].events)
-        for block in bits(middle & ~(1 << to)):
-            yield block, 0, len(blocks[block].events)
-        is_in_loop = any(middle >> n & 1 for n in blocks[to].next)
-        yield to, 0, len(blocks[to].events) if is_in_loop else later
+        yield from blocks[at].events[position + 1 :]
+        for block in sorted(middle - {to}):
+            yield from blocks[block].events
+        yield from blocks[to].events if to in middle else blocks[to].events[:later]
 
-    def first_among(self, positions: Positions, blocks: Blocks, first: int, second: int) -> tuple[int, int] | None:
-        """The first of some events (`blocks` are those that have any) that lies between two accesses."""
+    def distance(self, first: int, second: int) -> int:
+        """The events between two accesses, and the blocks that they are in beyond the second's own."""
         (at, position), (to, later) = self.where[first], self.where[second]
-        if at == to and position < later:
-            return next(((at, p) for p in positions.get(at, ()) if position < p < later), None)
-        middle = self._middle(at, to) & ~(1 << to)
-        if not blocks & (middle | 1 << at | 1 << to):
-            return None
-        for block, start, end in self.stretches(first, second):
-            for p in positions.get(block, ()):
-                if start <= p < end:
-                    return block, p
-        return None
+        blocks = 0 if at == to and position < later else len(self._middle(at, to) - {to}) + 1
+        return blocks + sum(1 for _ in self.between(first, second))
+
+    def backwards(self, access: int) -> Iterator[tuple[Event | None, bool]]:
+        """The events on ways to an access, the nearest first, and of each whether it comes always before the access.
+
+        It ends where the access's loop begins. None stands for a block on the way, so that empty ones count too.
+        """
+        block, position = self.where[access]
+        yield from ((event, True) for event in reversed(self.flow.blocks[block].events[:position]))
+        start, passed = self._loops.innermost[block], {block}
+        while block != start and block in self._dominators.above:
+            for other in self._inside(block):
+                if other not in passed:
+                    passed.add(other)
+                    yield None, False
+                    yield from ((event, False) for event in self.flow.blocks[other].events)
+            block = self._dominators.above[block]
+            if block in passed:
+                continue
+            passed.add(block)
+            yield None, True
+            yield from ((event, True) for event in reversed(self.flow.blocks[block].events))
 
     def governed(self, access: int) -> frozenset[int]:
         """The reads on whose values it depends whether the access happens at all."""
         at = self.where[access][0]
-        known = self._governed.get(at)
-        if known is None:
+        if at not in self._governed:
             decisive = (branch.reads for branch in self.flow.branches if self._decides(branch.block, at))
-            known = self._governed[at] = frozenset[int]().union(*decisive)
-        return known
-
-    @cached_property
-    def _governed(self) -> dict[int, frozenset[int]]:
-        return {}
+            self._governed[at] = frozenset[int]().union(*decisive)
+        return self._governed[at]
 
     def _decides(self, branch: int, at: int) -> bool:
         """Whether the block is reached on some way from the branch, but not on all."""
-        reached = self._reach[branch] >> at & 1
-        return branch != at and bool(reached) and not self._postdominators[branch] >> at & 1
+        return branch != at and at in self._reach(branch) and not self._postdominators.is_above(at, branch)
 
-    def _middle(self, at: int, to: int) -> Blocks:
+    def _reach(self, block: int) -> set[int]:
+        return _spread(block, self._edges)
+
+    def _middle(self, at: int, to: int) -> set[int]:
         """Blocks on ways from one block to another that do not pass the first again."""
-        known = self._around.get((at, to))
-        if known is None:
-            known = self._around[at, to] = self._found_middle(at, to)
-        return known
+        back = _spread(to, self._before, at)
+        if at == to or not self._dominators.is_above(at, to):
+            back &= _spread(at, self._edges, at) | {to}
+        return back
 
-    def _found_middle(self, at: int, to: int) -> Blocks:
-        if not self._reach[at] >> at & 1:  # in no loop: no way comes back
-            return self._reach[at] & (self._reached_from[to] | 1 << to)
-        forward = self._spread(at, [block.next for block in self.flow.blocks], at)
-        return forward & (self._spread(to, self._before, at) | 1 << to)
-
-    def _spread(self, start: int, edges: Sequence[Sequence[int]], without: int) -> Blocks:
-        """The blocks that edges lead to from a block, never through `without`."""
-        found, todo = 0, [n for n in edges[start] if n != without]
-        while todo:
-            block = todo.pop()
-            if not found >> block & 1:
-                found |= 1 << block
-                todo += [n for n in edges[block] if n != without]
-        return found
+    def _inside(self, block: int) -> tuple[int, ...]:
+        """The blocks on ways to a block from the one directly above it in the tree of dominators."""
+        if block not in self._inner:
+            self._inner[block] = tuple(sorted(_spread(block, self._before, self._dominators.above[block])))
+        return self._inner[block]
 
     @cached_property
-    def _before(self) -> list[list[int]]:
+    def _edges(self) -> Edges:
+        return [block.next for block in self.flow.blocks]
+
+    @cached_property
+    def _reached(self) -> list[tuple[int, int, int]]:
+        return depth_first(self._edges)
+
+    @cached_property
+    def _loops(self) -> Loops:
+        return loops_of(self._edges, self._reached)
+
+    @cached_property
+    def _before(self) -> Edges:
+        """Where control comes from, by block; none from blocks that are never reached."""
         before: list[list[int]] = [[] for _ in self.flow.blocks]
-        for at, block in enumerate(self.flow.blocks):
-            for to in block.next:
+        for at, _, _ in self._reached:
+            for to in self._edges[at]:
                 before[to].append(at)
         return before
 
     @cached_property
-    def _reach(self) -> list[Blocks]:
-        return _closed([block.next for block in self.flow.blocks])
+    def _dominators(self) -> _Tree:
+        return _tree(self._edges, 0)
 
     @cached_property
-    def _reached_from(self) -> list[Blocks]:
-        return _closed(self._before)
-
-    @cached_property
-    def _dominators(self) -> list[Blocks]:
-        return _above([block.next for block in self.flow.blocks], 0)
-
-    @cached_property
-    def _postdominators(self) -> list[Blocks]:
-        return _above(self._before, len(self.flow.blocks) - 1)
+    def _postdominators(self) -> _Tree:
+        """Of the graph in which every loop can be left for good where it goes back: it may run for ever."""
+        last = len(self.flow.blocks) - 1
+        before = [list(sources) for sources in self._before]
+        before[last] += [latch for latch, _ in self._loops.back]
+        return _tree(before, last)
 
 
-def bits(blocks: Blocks) -> Iterator[int]:
-    while blocks:
-        low = blocks & -blocks
-        yield low.bit_length() - 1
-        blocks ^= low
+def _spread(start: int, edges: Edges, without: int | None = None) -> set[int]:
+    """The blocks that edges lead to from a block, never through `without`."""
+    found: set[int] = set()
+    waiting = [to for to in edges[start] if to != without]
+    while waiting:
+        block = waiting.pop()
+        if block not in found:
+            found.add(block)
+            waiting += [to for to in edges[block] if to != without]
+    return found
 
 
-def _closed(edges: Sequence[Sequence[int]]) -> list[Blocks]:
-    """For each block all that can be reached from it by one edge or more."""
-    reach = [0] * len(edges)
-    changed = True
-    while changed:
-        changed = False
-        for at in reversed(range(len(edges))):
-            more = reach[at]
-            for to in edges[at]:
-                more |= 1 << to | reach[to]
-            changed = changed or more != reach[at]
-            reach[at] = more
-    return reach
-
-
-def _above(edges: Sequence[Sequence[int]], root: int) -> list[Blocks]:
-    """For each block those that every way from the root to it passes; none for blocks that are not reached."""
+def _tree(edges: Sequence[Sequence[int]], root: int) -> _Tree:
+    """The tree of the blocks that every way from the root passes."""
     graph = nx.DiGraph()
-    graph.add_nodes_from(range(len(edges)))
+    graph.add_node(root)
     graph.add_edges_from((at, to) for at, block in enumerate(edges) for to in block)
-    above = [0] * len(edges)
-    tree = nx.immediate_dominators(graph, root)
-    for block in nx.dfs_preorder_nodes(nx.DiGraph((up, n) for n, up in tree.items() if up not in (n, None)), root):
-        parent = tree.get(block)
-        if block != root and parent is not None:
-            above[block] = above[parent] | 1 << parent
-    return above
+    above = {block: up for block, up in nx.immediate_dominators(graph, root).items() if up not in (block, None)}
+    below: dict[int, list[int]] = {}
+    for block, up in above.items():
+        below.setdefault(up, []).append(block)
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    waiting = [(root, False)]
+    while waiting:
+        block, is_done = waiting.pop()
+        if is_done:
+            last[block] = len(first) - 1
+            continue
+        first[block] = len(first)
+        waiting.append((block, True))
+        waiting += [(inner, False) for inner in below.get(block, ())]
+    return _Tree(above, first, last)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LISTED = 128  # accesses of a function up to which its conflicts are listed: they grow with the square
+
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
@@ -18,5 +20,11 @@ class Conflict:
 class Regions:
     """The conflict graph of a function and its colouring: accesses of one region may be combined."""
 
-    conflicts: tuple[Conflict, ...]
+    conflicts: tuple[Conflict, ...] | None  # None where nobody would read so many
     regions: tuple[tuple[int, ...], ...]  # numbers of accesses
+
+    @property
+    def unlisted(self) -> str:
+        """What is said in place of the conflicts, where there are too many."""
+        accesses = sum(map(len, self.regions))
+        return f"with {accesses} accesses there are too many to list"

@@ -64,9 +64,9 @@ class Use:
     pure: bool  # base and indices have no effect and no access inside
 
     @property
-    def key(self) -> tuple[str, str, tuple[str, ...]]:
+    def key(self) -> tuple[str, str, tuple[str, ...], frozenset[str]]:
         """Same key, same registers (as long as no variable of `names` changes)."""
-        return self.space, self.base, tuple(index.text for index in self.indices)
+        return self.space, self.base, tuple(index.text for index in self.indices), self.names
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,9 @@ def function_record(design: Design, before: Design, name: str) -> dict[str, Any]
             for a in function.accesses
         ],
         "regions": [list(region) for region in regions.regions],
-        "conflicts": [[c.first, c.second, c.reason] for c in regions.conflicts],
+        "conflicts": None
+        if regions.conflicts is None
+        else [[c.first, c.second, c.reason] for c in regions.conflicts],
         "merged": [merged_record(act) for act in now if len(act.numbers) > 1],
         "read_modify_writes": sum(act.is_update for act in now),
         "kept": [[k.first, k.second, k.reason] for k in merging.kept],

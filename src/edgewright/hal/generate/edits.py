@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -22,14 +23,18 @@ class Sheet:
 
     original: bytes
     edits: dict[Span, Edit] = field(default_factory=dict)
+    _sorted: list[Edit] = field(default_factory=list)
 
     def replace(self, span: Span, text: Callable[[], str]) -> None:
         """Plans an edit; the first for a span counts, as a file that several units include is seen more than once."""
-        self.edits.setdefault(span, Edit(span, text))
+        if span not in self.edits:
+            self.edits[span] = Edit(span, text)
+            self._sorted = []
 
     def put(self, span: Span, text: Callable[[], str]) -> Edit:
         """As `replace`, and gives the edit back, for a text that asks for what is below it."""
         self.edits[span] = Edit(span, text)
+        self._sorted = []
         return self.edits[span]
 
     def raw(self, span: Span) -> str:
@@ -37,7 +42,7 @@ class Sheet:
 
     def touched(self, span: Span) -> bool:
         """Whether an edit lies in the span."""
-        return any(span[0] <= first and last <= span[1] for first, last in self.edits)
+        return bool(self._outermost(span, None))
 
     def edited(self, span: Span, below: Edit | None = None) -> str:
         """The text of the span after all edits in it; `below` leaves out the edit that asks, and those around it."""
@@ -48,12 +53,20 @@ class Sheet:
         return "".join([*parts, self.raw((at, span[1]))])
 
     def _outermost(self, span: Span, below: Edit | None) -> list[Edit]:
-        inside = [
-            e for e in self.edits.values() if span[0] <= e.span[0] and e.span[1] <= span[1] and e is not below
-        ]
-        inside.sort(key=lambda edit: (edit.span[0], -edit.span[1]))
+        """The edits in a span that lie in no other one of it."""
+        ordered = self._ordered()
         found: list[Edit] = []
-        for edit in inside:
-            if not found or edit.span[0] >= found[-1].span[1]:
-                found.append(edit)
+        at = bisect_left(ordered, span[0], key=lambda edit: edit.span[0])
+        while at < len(ordered) and (edit := ordered[at]).span[0] <= span[1]:
+            at += 1
+            if edit is below or edit.span[1] > span[1]:
+                continue
+            found.append(edit)
+            at = max(at, bisect_left(ordered, edit.span[1], key=lambda edit: edit.span[0]))
         return found
+
+    def _ordered(self) -> list[Edit]:
+        """All edits as they begin, those around others first; sorted again when there are more of them."""
+        if not self._sorted:
+            self._sorted = sorted(self.edits.values(), key=lambda edit: (edit.span[0], -edit.span[1]))
+        return self._sorted

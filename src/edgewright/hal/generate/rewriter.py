@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from ..analysis.accesses import Access, Expression, Form, Kind
 from ..analysis.functions import Function
@@ -11,6 +13,7 @@ from ..analysis.paths import Paths
 from ..analysis.spaces import Use
 from ..design import Design
 from ..language.description import Span
+from ..language.macros import LINE
 from ..merging import Merge
 from .calls import Call, call_of, merges_by_access
 from .edits import Sheet
@@ -52,6 +55,15 @@ class Rewriter:
             self._replace(span, accesses)
         self._put_reads_in_front()
         self._declare_at_top()
+        self._number_lines()
+
+    def _number_lines(self) -> None:
+        """`__LINE__` as the number that it has in the source: generated code has other lines."""
+        text = self.sheet.original
+        for first, last, name in self.design.analysis.source.macros.uses.get(self.function.file, ()):
+            if name == LINE and self.function.body[0] <= first < self.function.body[1]:
+                number = text[:first].count(b"\n") + 1
+                self.sheet.replace((first, last), partial(str, number))
 
     def _replace(self, span: Span, accesses: list[Access]) -> None:
         last = accesses[-1]
@@ -202,7 +214,12 @@ class Rewriter:
     def _can_wait(self, merge: Merge, access: Access) -> bool:
         spot = access.spot
         value = self.facts.values.get((spot.file, spot.value)) if spot.value else None
-        if value is None or spot.form is not Form.ASSIGN:
+        if value is None or spot.value is None or spot.form is not Form.ASSIGN:
+            return False
+        words = set(re.findall(r"\w+", value.text))
+        if words & self.function.ambiguous or self.design.analysis.source.macros.is_unsteady(
+            spot.file, spot.value
+        ):
             return False
         return can_wait(value, list(self.paths.between(access.number, merge.at.access.number)))
 

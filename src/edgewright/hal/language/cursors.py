@@ -112,6 +112,34 @@ def _uses(unit: Any) -> dict[tuple[str, int], int]:
     return _USES[unit]
 
 
+def variable(declaration: Cursor) -> str:
+    """A name for a variable that no other one has: inner ones may be spelled as outer ones are."""
+    name = str(declaration.spelling)
+    if declaration.linkage in (cindex.LinkageKind.EXTERNAL, cindex.LinkageKind.INTERNAL):
+        return name
+    return f"{name}@{declaration.location.offset}"
+
+
+def spelling(name: str) -> str:
+    """How a variable is spelled in the source."""
+    return name.partition("@")[0]
+
+
+def attributes(cursor: Cursor, text: bytes) -> list[str]:
+    """The text of attributes that libclang does not know by name: of `weak`, `interrupt`, `cleanup` and the like."""
+    return [
+        text[slice(*span(child))].decode(errors="replace")
+        for child in cursor.get_children()
+        if child.kind is KINDS.UNEXPOSED_ATTR
+    ]
+
+
+def is_volatile(cursor: Cursor) -> bool:
+    """Whether each access to an expression counts: its type is volatile, also by another name, or atomic."""
+    kind = cursor.type.get_canonical()
+    return bool(kind.is_volatile_qualified()) or kind.kind is cindex.TypeKind.ATOMIC
+
+
 def place(cursor: Cursor) -> Place:
     location = cursor.location
     return Place(location.file.name if location.file else "", location.line, location.column)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
 from os.path import isdir
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from .cursors import KINDS, Cursor, cindex, is_device, is_group, span, walk
 from .description import Span
 from .diagnostics import complaints
 from .guarding import read_text
+from .macros import Macros, macros_of
 
 HEADER = Path(__file__).parent.parent / "include" / "edgewright_hal.h"
 STANDARD = HEADER.parent / "standard"
@@ -43,6 +44,9 @@ class Source:
         str, tuple[Span, ...]
     ]  # group definitions and make_device lines (with semicolon), by file
     cursors: tuple[Cursor, ...] = ()  # their declarations, each once though several units may include it
+    again: tuple[Cursor, ...] = ()  # definitions of functions that a further unit includes
+    macros: Macros = field(default_factory=lambda: Macros(frozenset(), {}, {}, {}))
+    identifiers: set[str] = field(default_factory=set, compare=False, repr=False)  # filled when asked for
 
     def text(self, file: str, where: Span) -> str:
         return self.files[file][where[0] : where[1]].decode()
@@ -63,19 +67,25 @@ def read_source(paths: Sequence[Path], includes: Sequence[Path] = (), defines: S
         files |= {name: read_text(Path(name)) for name in _headers(unit) if name not in files}
     if problems := [problem for unit in units for problem in complaints(unit, files)]:
         raise InputError("\n".join(dict.fromkeys(problems)))
-    cursors = tuple(_declarations(units, files))
+    cursors, again = _declarations(units, files)
     _check(main, cursors)
-    return Source(main, files, units, _definitions(cursors, files), cursors)
+    macros = macros_of(units, files)
+    return Source(main, files, units, _definitions(cursors, files), cursors, again, macros)
 
 
-def _declarations(units: Sequence[Any], files: Container[str]) -> Iterator[Cursor]:
+def _declarations(units: Sequence[Any], files: Container[str]) -> tuple[tuple[Cursor, ...], tuple[Cursor, ...]]:
+    """The declarations in the driver's files, and functions that other units see there too."""
     seen = set()
+    first, again = [], []
     for cursor in (cursor for unit in units for cursor in unit.cursor.get_children()):
         if cursor.kind.is_declaration() and (file := _file(cursor)) in files:
             key = file, *span(cursor), cursor.kind, cursor.spelling
             if key not in seen:
                 seen.add(key)
-                yield cursor
+                first.append(cursor)
+            elif cursor.kind is KINDS.FUNCTION_DECL and cursor.is_definition():
+                again.append(cursor)
+    return tuple(first), tuple(again)
 
 
 def _parse(path: Path, flags: Sequence[str]) -> Any:

@@ -8,6 +8,7 @@ from enum import Enum
 from random import Random
 
 from ..analysis.functions import Function
+from ..language.cursors import spelling
 from ..language.description import Child, Description, Field
 from .abi import Signature, Type
 
@@ -81,7 +82,7 @@ def bounds_of(function: Function, description: Description) -> dict[str, int]:
     """For parameters that are used as indices, the smallest count of what they index."""
     found: dict[str, int] = {}
     for names, count in _indexed(function, description):
-        for name in names & {parameter.name for parameter in function.parameters}:
+        for name in set(map(spelling, names)) & {parameter.name for parameter in function.parameters}:
             found[name] = min(count, found.get(name, count))
     return found
 

@@ -1,0 +1,109 @@
+"""Access regions as a colouring of the conflict graph gives them, in work that grows with the code.
+
+From each access the code is gone through backwards, as far as something lies there that it could become one with: to
+the first event that nothing passes, and no further than `REACH` events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from ..language.meaning import Natures
+from .accesses import Access, Kind
+from .conflicts import REACH, Conflicts, may_alias, names_of
+from .functions import Assigned, Barrier, Event, Function
+from .paths import Paths
+from .regions import LISTED, Regions
+
+
+def regions_of(function: Function, natures: Natures, paths: Paths) -> Regions:
+    """Conflicts with their reasons, unless there are too many, and regions: accesses of one kind, no two in conflict.
+
+    Each access is in the first region of its kind in which it conflicts with none, as a greedy colouring has it.
+    """
+    judge = Conflicts(function, natures, paths)
+    conflicts = tuple(judge.all()) if len(function.accesses) <= LISTED else None
+    return Regions(conflicts, _coloured(judge))
+
+
+def _coloured(judge: Conflicts) -> tuple[tuple[int, ...], ...]:
+    found: list[list[Access]] = []
+    open_regions: dict[object, list[list[Access]]] = {}  # by what all accesses of a region have in common
+    for access in judge.function.accesses:
+        if judge.acts(access):  # then it is never one with another
+            found.append([access])
+            continue
+        key = access.kind, judge.paths.guard(access.number), judge.paths.loop(access.number)
+        near = [region for region in open_regions.get(key, ()) if access.number - region[0].number <= REACH]
+        free = set(_free(judge, access)) if near else set()
+        region = next((one for one in near if _may_join(judge, one, access, free)), None)
+        if region is None:
+            region = []
+            found.append(region)
+            near.append(region)
+        region.append(access)
+        open_regions[key] = near
+    return tuple(tuple(access.number for access in region) for region in found)
+
+
+def _may_join(judge: Conflicts, region: list[Access], access: Access, free: set[int]) -> bool:
+    """Whether an access conflicts with none of a region."""
+    for member in region:
+        if may_alias(member, access) and judge.same_field(member, access):
+            return False
+        is_before = access.kind is Kind.WRITE or judge.paths.is_always_before(member.number, access.number)
+        if is_before and member.number not in free:
+            return False
+    return True
+
+
+def _free(judge: Conflicts, access: Access) -> Iterator[int]:
+    """The accesses of the same kind that come always before, with nothing in between that forbids making them one."""
+    passed = _Passed(judge)
+    for event, is_before in islice(judge.paths.backwards(access.number), REACH + 1):
+        if event is None:
+            continue
+        if access.kind is Kind.READ:
+            if is_before and isinstance(event, Access) and event.kind is Kind.READ:
+                yield event.number
+            if judge.stops_read(event, access) is not None:
+                return
+        else:
+            if is_before and isinstance(event, Access) and event.kind is Kind.WRITE and passed.by(event, access):
+                yield event.number
+            passed.add(event)
+            if passed.is_closed:
+                return
+
+
+@dataclass
+class _Passed:
+    """Events that a write would have to move down across, put together by what they stop."""
+
+    judge: Conflicts
+    is_closed: bool = False  # something that no write passes
+    names: set[str] = field(default_factory=set)  # variables that changed
+    fields: dict[tuple[str, str], list[Access]] = field(default_factory=dict)
+    others: dict[object, Access] = field(default_factory=dict)  # one for each device, pointer and sharing
+
+    def add(self, event: Event) -> None:
+        if isinstance(event, Assigned):
+            self.names |= self.judge.assigned(event)
+        elif isinstance(event, Barrier) or self.judge.stops_writes(event):
+            self.is_closed = True
+        else:
+            self.fields.setdefault((event.owner, event.field), []).append(event)
+            kind = event.device, event.group, event.base.text, self.judge.is_shared(event)
+            self.others.setdefault(kind, event)
+
+    def by(self, access: Access, last: Access) -> bool:
+        """Whether a write can move down across all of them to the last, and always gets there."""
+        beside = self.fields.get((access.owner, access.field), ())
+        return (
+            not any(may_alias(event, access) for event in beside)
+            and self.names.isdisjoint(names_of(access))
+            and all(self.judge.ordered(event, access) is None for event in self.others.values())
+            and self.judge.paths.is_always_after(access.number, last.number)
+        )

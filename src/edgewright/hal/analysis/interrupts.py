@@ -1,0 +1,125 @@
+"""Interrupt routines of a driver, and the fields that they use.
+
+A routine is known by its attribute, by its place in a vector table, by a name of CMSIS, or because the user names it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ..language.cursors import KINDS, Cursor, attributes, cindex, walk
+from ..language.description import Description, Field, Group
+from ..language.refusal import Refusal, Refused
+from ..language.source import Source
+from .accesses import Access, Form, Kind
+from .functions import Function
+
+_ATTRIBUTES = ("interrupt", "isr", "signal", "interrupt_handler", "IRQ")
+_TABLE = re.compile(r"vector|isr|irq|interrupt", re.IGNORECASE)
+_CMSIS = re.compile(r"\w+_IRQHandler|(SysTick|PendSV|SVC|NMI|HardFault|MemManage|BusFault|UsageFault)_Handler")
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupts:
+    """The functions that run in interrupts (by USR), and those of them that nothing else calls."""
+
+    routines: frozenset[str]
+    reached: frozenset[str]
+    only: frozenset[str]
+
+
+def interrupts_of(source: Source, functions: Sequence[Function], named: Iterable[str] = ()) -> Interrupts:
+    routines = frozenset(_routines(source, functions, frozenset(named)))
+    reached = _reached(routines, functions)
+    outside = [f for f in functions if f.usr not in reached or (f.usr not in routines and not f.is_static)]
+    return Interrupts(routines, reached, reached - _reached({f.usr for f in outside}, functions))
+
+
+def shared_fields(description: Description, functions: Sequence[Function], interrupts: Interrupts) -> Description:
+    """The description with every field that an interrupt routine uses marked shared_with_isr."""
+    used: set[tuple[str, str]] = set()
+    written: set[tuple[str, str]] = set()
+    for function in functions:
+        if function.usr in interrupts.reached:
+            used |= {(access.owner, access.field) for access in function.accesses}
+            written |= {(a.owner, a.field) for a in function.accesses if a.kind is Kind.WRITE}
+    refusals = [
+        Refusal(
+            access.place,
+            f"{access.name} is updated, and an interrupt routine writes it: what it stores in between is lost",
+            "keep interrupts out, read it, and write it with =",
+        )
+        for access in _updates(functions, interrupts)
+        if (access.owner, access.field) in written
+    ]
+    if refusals:
+        raise Refused(refusals)
+    groups = {name: _marked(group, used) for name, group in description.groups.items()}
+    return replace(description, groups=groups)
+
+
+def _updates(functions: Sequence[Function], interrupts: Interrupts) -> Iterator[Access]:
+    """Reads and writes at once that an interrupt may come into."""
+    for function in functions:
+        if function.usr not in interrupts.only:
+            yield from (a for a in function.accesses if a.spot.form not in (Form.READ, Form.ASSIGN))
+
+
+def _marked(group: Group, used: set[tuple[str, str]]) -> Group:
+    members = tuple(
+        replace(member, shared_with_isr=True)
+        if isinstance(member, Field) and (group.name, member.name) in used
+        else member
+        for member in group.members
+    )
+    return replace(group, members=members)
+
+
+def _routines(source: Source, functions: Sequence[Function], named: frozenset[str]) -> Iterator[str]:
+    known = {function.name for function in functions}
+    if missing := sorted(named - known):
+        raise Refused(
+            [
+                Refusal(functions[0].place, f"no function '{name}', named as an interrupt routine")
+                for name in missing
+            ]
+        )
+    for cursor in source.cursors:
+        if cursor.kind is KINDS.FUNCTION_DECL:
+            name = str(cursor.spelling)
+            if name in named or _CMSIS.fullmatch(name) or _is_marked(cursor, source):
+                yield cursor.get_usr()
+        elif cursor.kind is KINDS.VAR_DECL and _is_table(cursor, source):
+            for inner in walk(cursor):
+                if inner.kind is KINDS.DECL_REF_EXPR and inner.referenced.kind is KINDS.FUNCTION_DECL:
+                    yield inner.referenced.get_usr()
+
+
+def _is_marked(cursor: Cursor, source: Source) -> bool:
+    found = attributes(cursor, source.files[str(cursor.extent.start.file)])
+    return any(source.macros.mentions(text, word) for text in found for word in _ATTRIBUTES)
+
+
+def _is_table(cursor: Cursor, source: Source) -> bool:
+    """A table of functions that hardware looks at: by its name, or because it has a place of its own."""
+    kind = cursor.type.get_canonical()
+    if kind.kind not in (cindex.TypeKind.CONSTANTARRAY, cindex.TypeKind.INCOMPLETEARRAY, cindex.TypeKind.RECORD):
+        return False
+    text = source.files[str(cursor.extent.start.file)]
+    places = [one for one in attributes(cursor, text) if source.macros.mentions(one, "section")]
+    return bool(places or _TABLE.search(str(cursor.spelling)))
+
+
+def _reached(starts: Iterable[str], functions: Sequence[Function]) -> frozenset[str]:
+    """The functions, and all that they call."""
+    calls = {function.usr: function.calls for function in functions}
+    found: set[str] = set()
+    waiting = list(starts)
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found.add(one)
+            waiting += calls.get(one, ())
+    return frozenset(found)

@@ -1,0 +1,102 @@
+"""Text that may mean something else elsewhere: macros defined more than once, and lines that #if takes or leaves."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .cursors import KINDS
+from .description import Span
+
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n\\]|\\.|\\\r?\n)*)", re.MULTILINE)
+_UNDEF = re.compile(r"^[ \t]*#[ \t]*undef[ \t]+(\w+)", re.MULTILINE)
+_CHOICE = re.compile(rb"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else|endif)\b", re.MULTILINE)
+_COMMENT = re.compile(rb"/\*.*?\*/|//[^\n]*", re.DOTALL)
+LINE = "__LINE__"
+# Each use, or each place, has a value of its own.
+_OWN = frozenset((LINE, "__COUNTER__", "__INCLUDE_LEVEL__", "__TIMESTAMP__", "__FILE__", "__BASE_FILE__"))
+
+
+@dataclass(frozen=True, slots=True)
+class Macros:
+    """Where the driver's files use macros, and which of these do not mean the same everywhere."""
+
+    unsteady: frozenset[str]
+    bodies: Mapping[str, str]  # all that a macro is defined as, put together
+    uses: Mapping[str, list[tuple[int, int, str]]]  # by file: first byte, one past the last, name
+    choices: Mapping[str, list[int]]  # by file: where a line of #if, #else or #endif begins
+
+    def used(self, file: str, where: Span) -> tuple[str, ...]:
+        """The macros that a piece of text uses."""
+        uses = self.uses.get(file, [])
+        at = bisect_left(uses, (where[0], 0, ""))
+        found = []
+        while at < len(uses) and uses[at][0] < where[1]:
+            found.append(uses[at][2])
+            at += 1
+        return tuple(found)
+
+    def is_unsteady(self, file: str, where: Span) -> bool:
+        """Whether the text may mean something else in another place, or compiled with other macros."""
+        return any(name in self.unsteady for name in self.used(file, where))
+
+    def has_choice(self, file: str, where: Span) -> bool:
+        return bool(self.within(file, where))
+
+    def within(self, file: str, where: Span) -> list[int]:
+        """Where the lines begin that decide what is compiled."""
+        lines = self.choices.get(file, [])
+        return lines[bisect_left(lines, where[0]) : bisect_left(lines, where[1])]
+
+    def mentions(self, text: str, word: str, depth: int = 8) -> bool:
+        """Whether a word stands in a text or in a macro that it uses."""
+        names = set(re.findall(r"\w+", text))
+        if word in names:
+            return True
+        return depth > 0 and any(self.mentions(self.bodies[n], word, depth - 1) for n in names if n in self.bodies)
+
+
+def macros_of(units: Iterable[Any], files: Mapping[str, bytes]) -> Macros:
+    """The macros of a driver; definitions in lines that are left out count as well."""
+    bodies: dict[str, str] = {}
+    unsteady = set(_OWN)
+    for content in files.values():
+        text = _without_comments(content).decode(errors="replace")
+        unsteady.update(_UNDEF.findall(text))
+        for name, body in _DEFINE.findall(text):
+            if name in bodies and bodies[name].strip() != body.strip():
+                unsteady.add(name)
+            bodies[name] = f"{bodies.get(name, '')} {body}"
+    _spread(unsteady, bodies)
+    choices = {
+        file: [found.start() for found in _CHOICE.finditer(_without_comments(content))]
+        for file, content in files.items()
+    }
+    return Macros(frozenset(unsteady), bodies, _uses(units, files), choices)
+
+
+def _spread(unsteady: set[str], bodies: Mapping[str, str]) -> None:
+    """Adds macros that are made of unsteady ones."""
+    words = {name: set(re.findall(r"\w+", body)) for name, body in bodies.items()}
+    more = True
+    while more:
+        found = {name for name, used in words.items() if name not in unsteady and used & unsteady}
+        unsteady |= found
+        more = bool(found)
+
+
+def _uses(units: Iterable[Any], files: Mapping[str, bytes]) -> dict[str, list[tuple[int, int, str]]]:
+    found: dict[str, set[tuple[int, int, str]]] = {}
+    for unit in units:
+        for cursor in unit.cursor.get_children():
+            if cursor.kind is KINDS.MACRO_INSTANTIATION and (file := str(cursor.extent.start.file)) in files:
+                use = int(cursor.extent.start.offset), int(cursor.extent.end.offset), str(cursor.spelling)
+                found.setdefault(file, set()).add(use)
+    return {file: sorted(uses) for file, uses in found.items()}
+
+
+def _without_comments(content: bytes) -> bytes:
+    return _COMMENT.sub(lambda found: re.sub(rb"[^\n]", b" ", found[0]), content)
