@@ -23,4 +23,4 @@ def pullable(network: Network) -> Mapping[str, int]:
         needs = rows_needed(network, reader, name)
         if needs is not None:
             found[name] = max(stop - start for start, stop in needs)
-    return {name: rows for name, rows in found.items() if rows < network.tensors[name].shape[ROWS]}
+    return {name: rows for name, rows in found.items() if 0 < rows < network.tensors[name].shape[ROWS]}
