@@ -380,3 +380,23 @@ def test_mutated_bytes(changes: list[tuple[int, int]]) -> None:
         data[at] = byte
     with contextlib.suppress(EdgewrightError):
         read_onnx(bytes(data))
+
+
+# Sizes that nobody has
+
+
+def test_constants_that_repeat_a_value_without_end() -> None:
+    nodes = [
+        helper.make_node("ConstantOfShape", ["shape"], ["ones"]),
+        helper.make_node("MatMul", ["x", "ones"], ["y"]),
+    ]
+    for count, is_refused in ((1 << 28, True), (4, False)):
+        model = model_of(nodes, {"x": X}, ["y"], {"shape": np.array([1, count, 5, 2])})
+        with pytest.raises(ModelError, match="repeats a value") if is_refused else contextlib.nullcontext():
+            read(model)
+
+
+def test_images_that_are_scaled_beyond_measure() -> None:
+    model = one_node("Upsample", [X, np.array([1, 1, 1e7, 1], np.float32)], opset=9)[0]
+    with pytest.raises(ModelError, match="rows or columns, more than the"):
+        read(model)

@@ -10,7 +10,7 @@ from ..errors import ModelError
 from .network import Arithmetic, Layer, Network, check
 from .operators import Op
 from .region import Shape
-from .tensor import MOST_ELEMENTS, Array, DType, Quant, Tensor
+from .tensor import MOST_ELEMENTS, MOST_REPEATED, Array, DType, Quant, Tensor
 
 
 class Builder:
@@ -45,6 +45,10 @@ class Builder:
         return name
 
     def constant(self, name: str, value: Array, quant: Quant | None = None) -> str:
+        if value.size > MOST_REPEATED and 0 in value.strides:
+            raise ModelError(
+                f"constant '{name}' repeats a value to {value.size:,} elements, which no memory holds"
+            )
         name = self.fresh(name)
         self._add(Tensor(name, tuple(value.shape), DType(value.dtype.name), quant))
         self.constants[name] = value

@@ -249,6 +249,9 @@ class Rounding(Enum):
     HALF_UP = "round_prefer_ceil"
 
 
+MOST_RESIZED = 1 << 22  # rows or columns of an image that is scaled: kernels work out where each one comes from
+
+
 @dataclass(frozen=True, slots=True)
 class Resize(Operator):
     """Inputs: x (N, H, W, C), scaled to `size` rows and columns; scale = output / input unless the file gives one."""
@@ -267,6 +270,10 @@ class Resize(Operator):
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
         require(len(shapes[0]) == 4, f"expected an image of rank 4 (NHWC), got shape {shapes[0]}")
         require_positive("size and scale", (*self.size, *(self.scale or ())))
+        longest = max(*self.size, *shapes[0][1:3])
+        require(
+            longest <= MOST_RESIZED, f"{longest} rows or columns, more than the {MOST_RESIZED} that are handled"
+        )
         return (shapes[0][0], *self.size, shapes[0][3])
 
     def place(self, axis: int, index: int, extent: int) -> float:
