@@ -107,7 +107,7 @@ def run_rows(
     """The network's outputs, computed phase by phase in rolling buffers of these capacities (tokens are rows)."""
     carriers = [c for c in graph.channels if c.token_bytes and not c.is_self_loop]
     buffers = {channel.name: Rolling(capacities[channel.name]) for channel in carriers}
-    made: dict[str, list[Array]] = {name: [] for name in network.outputs}
+    made: dict[str, list[Array]] = {name: [] for name in network.outputs if name not in network.constants}
     for name, firing in order:
         incoming = [c for c in carriers if c.target == name]
         rows = _rows(network, graph, name, firing, incoming, buffers, inputs, made)
@@ -116,7 +116,12 @@ def run_rows(
                 buffers[channel.name].write(rows)
         for channel in incoming:
             buffers[channel.name].free(channel.consumption.at(firing))
-    return {name: np.concatenate(rows, axis=ROWS) if len(rows) > 1 else rows[0] for name, rows in made.items()}
+    fixed = {name: network.constants[name] for name in network.outputs if name in network.constants}
+    given = {name: inputs[name] for name in network.outputs if name in inputs}  # an input may be an output too
+    found = {
+        name: np.concatenate(rows, axis=ROWS) if len(rows) > 1 else rows[0] for name, rows in made.items() if rows
+    }
+    return {**fixed, **given, **found}
 
 
 def _rows(network, graph, name, firing, incoming, buffers, inputs, made) -> list[Array]:

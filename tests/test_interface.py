@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import edgewright
@@ -108,6 +108,9 @@ def converted(draw) -> Network:
 
 @given(network=converted(), seed=st.integers(0, 99))
 def test_the_same_numbers_come_out(network, seed):
+    assume(
+        not set(network.inputs) & set(network.outputs)
+    )  # such inputs keep their type: the caller sees them again
     before = random_inputs(network, seed)
     bare = check(with_quantised_interface(network, inputs=True, outputs=True))
     assert bare.inputs == network.inputs and bare.outputs == network.outputs

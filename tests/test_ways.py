@@ -43,7 +43,7 @@ def ways(draw: st.DrawFn, network: Network) -> Way:
     if last.inputs[0] not in network.constants:
         shapes.append(network.tensors[last.inputs[0]].shape)  # for sums over what it reads
     shape = draw(st.sampled_from(shapes))
-    assume(all(axis < len(shape) for axis in axes))
+    assume(all(-len(shape) <= axis < len(shape) for axis in axes))
     tiles = tuple((axis, draw(ends(shape[axis]))) for axis in axes)
     some = st.dictionaries(st.sampled_from(layers), st.integers(1, 4), max_size=3)
     rows = tuple(draw(some).items()) if by_rows else ()  # in a step
