@@ -17,7 +17,6 @@ from edgewright.emit.judge import judge
 from edgewright.emit.native import build
 from edgewright.emit.stagewise import compare_stages, is_same
 from edgewright.errors import EdgewrightError, InputError
-from edgewright.kernels.options import Options
 from edgewright.memory import Way, even_ends
 from edgewright.memory import plan as make_plan
 from edgewright.memory.pulled import pullable
@@ -28,6 +27,7 @@ from edgewright.network.read import read_bytes
 from edgewright.network.reference import compare
 from edgewright.program import Plan, interpret
 from edgewright.program.check import faults
+from edgewright.program.options import Options
 from edgewright.tiling.wish import Method, Wish, make
 from emitting import WARNINGS
 from random_models import KINDS, draw_model

@@ -15,7 +15,6 @@ import tflite_cases
 from edgewright.cli import main
 from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.native import build
-from edgewright.kernels.options import Kernels, Rounding
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.kernels import execute
@@ -31,6 +30,7 @@ from edgewright.network.operators import (
     Softmax,
 )
 from edgewright.program import Buffer, Plan
+from edgewright.program.options import Kernels, Rounding
 from emitting import WARNINGS
 from tools import needs
 

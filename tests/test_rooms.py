@@ -35,6 +35,7 @@ MAY_IMPORT = {
     ),
     "cli": (
         "compiling",
+        "completing",
         "report",
         "hal",
         "tiling",

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from .completing import complete, find_complete
 from .emit.figures import Figures
 from .emit.inputs import Inputs
-from .emit.library import Library, emit
+from .emit.library import Library
 from .emit.packaging import check_folder, package_files, write_folder
 from .emit.planned import check_plan
 from .emit.verify import predicted, verify
 from .errors import Infeasible, InputError
-from .kernels.options import Options
 from .memory import critical_buffers, fit
 from .memory import plan as make_plan
 from .network import Network, Shape
@@ -24,9 +24,10 @@ from .network.read import read
 from .platform import Board, load_board
 from .platform.target import TARGETS, Target, target_of
 from .program import Plan, checked, faults, load_plan, plan_text
+from .program.options import Options
 from .report import compiled_page, refusal
 from .report.refusal import is_in_parts
-from .tiling.wish import Wish, make
+from .tiling.wish import Wish
 
 
 @dataclass(frozen=True)
@@ -100,21 +101,20 @@ def make_library(
     options: Options | None = None,
     wish: Wish | None = None,
 ) -> tuple[Library, Board | None]:
-    """The library, and the board it is for; an error when it does not fit there."""
+    """The library, and the board it is for; an error when it does not fit there, with its code and its stack."""
     found = load_plan(plan) if isinstance(plan, str | Path) else plan
     hardware = _board(board, found)
     chosen = _target(target, hardware)
     wish = wish or Wish()
     if found is None:
-        found = make(network, wish, hardware, chosen)
-        fault = next(faults(found), None)
+        completed = find_complete(network, wish, hardware, chosen, options, name)
+        fault = next(faults(completed.plan), None)
         assert fault is None, f"a plan was made that fails its own check: {fault}"
     else:
         check_plan(checked(found) if found is plan else found, network, hardware)
-    _check_fit(found, hardware, wish.ram)
-    library = emit(found, chosen, network, name, options)
-    _check_fit(replace(found, flash_bytes=library.weight_bytes), hardware, wish.ram)  # packed, they may be more
-    return library, hardware
+        completed = complete(found, network, chosen, options, name)
+    _check_fit(completed.plan, hardware, wish.ram)
+    return completed.library, hardware
 
 
 def _check_fit(plan: Plan, board: Board | None, ram: int | None) -> None:

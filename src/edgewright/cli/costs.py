@@ -24,6 +24,11 @@ def figures_table(figures: Figures) -> Table:
     if figures.stack_bytes is not None:
         bound = "" if figures.stack_bound is None else f"; never more than {words.count(figures.stack_bound)} B"
         grid.add_row("stack", f"{words.count(figures.stack_bytes)} B", f"high-water mark of a run{bound}")
+    elif figures.stack_bound is not None:
+        grid.add_row("stack", f"{words.count(figures.stack_bound)} B", "at most")
+    if figures.stack_bound is not None:
+        needed = figures.ram_predicted + figures.stack_bound
+        grid.add_row("RAM in all", f"{words.count(needed)} B", "with the most stack that a run takes")
     grid.add_row("flash", f"{words.count(figures.flash_weights)} B", "weights")
     if figures.flash_code is not None:
         grid.add_row("", f"{words.count(figures.flash_code)} B", f"code, {shown(figures.compiler or '')}")

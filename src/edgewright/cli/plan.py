@@ -11,12 +11,14 @@ from rich.table import Table
 
 from .. import words
 from ..compiling import plain_plan
-from ..errors import Infeasible
+from ..completing import find_complete
+from ..errors import Infeasible, Unsupported
 from ..files import write_together
 from ..kernels.cost.estimate import modelled
 from ..memory import Fit, critical_buffers, fit
-from ..network import Shape
+from ..network import Network, Shape
 from ..platform import Board, load_board
+from ..platform.target import TARGETS, Target, target_of
 from ..program import Plan, plan_text, plan_to_dict
 from ..program.techniques import techniques
 from ..report import plan_page, refusal
@@ -24,7 +26,7 @@ from ..report.refusal import is_in_parts
 from ..tiling.found import Found, Trade
 from ..tiling.interrupts import is_interrupted
 from ..tiling.whole import whole_layers
-from ..tiling.wish import find, plan_notes
+from ..tiling.wish import Wish, find, plan_notes
 from .common import INTERRUPTED_STATUS, console, print_json, read_model, shown, working
 from .estimates import core_of, estimated
 from .front import show_front
@@ -56,20 +58,21 @@ def plan(
         return
     wish = asked.wish(network)
     with working(f"planning {network.name}"):
-        result = find(network, wish, hardware, target)
-        found = result.plan
+        result, found, not_counted = _complete(network, wish, hardware, target)
         plain = plain_plan(found, network, hardware)
         whole = estimated(_whole(result, asked, hardware, core), core) if plain and core in modelled() else None
     verdict = fit(found, hardware, asked.ram)
     critical = critical_buffers(found)
     files: dict[Path, str | bytes] = {output: plan_text(found)} if output else {}
     if page:
-        files[page] = plan_page(found, critical=critical, ram=verdict.ram, flash=verdict.flash, before=plain)
+        files[page] = plan_page(
+            found, critical=critical, ram=verdict.ram, flash=verdict.flash, before=plain, not_counted=not_counted
+        )
     write_together(files)
     if as_json:
-        print_json(_json(found, verdict, critical, plain, core, result.trades))
+        print_json(_json(found, verdict, critical, plain, core, result.trades) | {"not_counted": not_counted})
     else:
-        _print(found, list(files), summary_table(found, hardware, plain, core, whole))
+        _print(found, list(files), summary_table(found, hardware, plain, core, whole, not_counted))
         if len(result.trades) > 1:
             console.print(trades_table(result, core))
         for note in plan_notes(found, wish):
@@ -80,6 +83,21 @@ def plan(
         console.print(_fitting(verdict), style="green")
     if is_interrupted(found):
         raise SystemExit(INTERRUPTED_STATUS)
+
+
+def _complete(network: Network, wish: Wish, board: Board | None, target: str | None) -> tuple[Found, Plan, str]:
+    """What was found, the plan with its code where there is a target, and why code and stack are not counted."""
+    core: Target | None = TARGETS[target] if target else target_of(board) if board else None
+    if core is None:
+        found = find(network, wish, board, target)
+        return found, found.plan, "they depend on the --board or --target"
+    try:
+        completed = find_complete(network, wish, board, core)
+    except Unsupported as error:
+        found = find(network, wish, board, core)
+        return found, found.plan, f"there is no code: {error}"
+    assert completed.found is not None
+    return completed.found, completed.plan, completed.not_counted
 
 
 def _whole(result: Found, asked: Asked, board: Board | None, core: str | None) -> Plan:
@@ -112,6 +130,8 @@ def _json(
     return {
         **plan_to_dict(plan),
         "fits": verdict.fits,
+        "ram_needed": verdict.ram_needed,
+        "flash_needed": verdict.flash_needed,
         "critical": list(critical),
         "techniques": {name: kind.label for name, kind in techniques(plan).items()},
         "notes": [*plan.notes, *plan.network.notes],
@@ -138,4 +158,9 @@ def _print(plan: Plan, written: Sequence[Path], summary: Table) -> None:
 def _fitting(verdict: Fit) -> str:
     if verdict.ram is None:
         return "no --board or --ram given: nothing to compare with"
-    return f"fits: {words.count(verdict.ram - verdict.ram_needed)} B of {words.count(verdict.ram)} B RAM stay free"
+    free = f"{words.count(verdict.ram - verdict.ram_needed)} B of {words.count(verdict.ram)} B RAM"
+    if verdict.flash is not None:
+        free += (
+            f" and {words.count(verdict.flash - verdict.flash_needed)} B of {words.count(verdict.flash)} B flash"
+        )
+    return f"fits: {free} stay free{'' if verdict.stack is not None else ', code and stack apart'}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil
 
 from rich.table import Table
@@ -59,9 +59,10 @@ def summary_table(
     plain: Plan | None = None,
     core: str | None = None,
     whole: Estimate | None = None,
+    not_counted: str = "",
 ) -> Table:
     """The totals; `plain` is the plan to compare with, `core` whose instructions are estimated and `whole` theirs
-    where layers run whole."""
+    where layers run whole; `not_counted` says why code and stack are not."""
     grid = Table.grid(padding=(0, 2))
     size = words.rounded_size(plan.peak_bytes)
     grid.add_row("peak RAM", f"{words.count(plan.peak_bytes)} B", f"{size}, {plan.standing}")
@@ -70,8 +71,8 @@ def summary_table(
             grid.add_row("", f"{words.count(used)} B", f"in {name}")
     if plain is not None:
         grid.add_row("plain peak", f"{words.count(plain.peak_bytes)} B", _saved(plan, plain))
-    weights = f"{words.rounded_size(plan.flash_bytes)} of weights"
-    grid.add_row("flash", f"{words.count(plan.flash_bytes)} B", weights)
+    for row in _code_rows(plan, not_counted):
+        grid.add_row(*row)
     grid.add_row("work", f"{words.rounded_count(plan.macs)} MACs", _work(plan))
     found = estimated(plan, core)
     if found is not None and core is not None:
@@ -80,6 +81,29 @@ def summary_table(
     if board:
         grid.add_row("board", board.name, shown(board.title or ""))
     return grid
+
+
+def _code_rows(plan: Plan, not_counted: str) -> Iterator[tuple[str, str, str]]:
+    """Stack, RAM in all and flash, as far as they are counted."""
+    linked, stack = plan.linked, plan.stack_bytes
+    if stack is not None and linked is not None:
+        yield "stack", f"{words.count(stack)} B", f"at most, with {shown(linked.compiler)}"
+        yield (
+            "RAM in all",
+            f"{words.count(plan.peak_bytes + stack)} B",
+            words.rounded_size(plan.peak_bytes + stack),
+        )
+    flash = f"{words.count(plan.flash_needed)} B"
+    if linked is None:
+        packed = " as packed" if plan.packed else ""
+        yield "flash", flash, f"{words.rounded_size(plan.flash_needed)} of weights{packed}"
+        yield "not counted", "code, stack", shown(not_counted)
+        return
+    parts = {"weights": linked.weights_bytes, "code": linked.code_bytes, "what it calls": linked.runtime_bytes}
+    told = ", ".join(f"{words.count(size)} B {what}" for what, size in parts.items() if size)
+    yield "flash", flash, f"{words.rounded_size(plan.flash_needed)} as linked: {told}"
+    if stack is None:
+        yield "not counted", "stack", "the code tells no bound"
 
 
 def _saved(plan: Plan, plain: Plan) -> str:

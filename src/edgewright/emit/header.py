@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..kernels.options import Options
 from ..kernels.printing.constants import C_TYPES, number
 from ..kernels.printing.source import Source, comment
 from ..network import Network, Tensor
 from ..network.interface import conversion
 from ..program import Plan
+from ..program.options import Options
 from .names import Parameters
 
 VERSION = 1  # of the interface that the header declares

@@ -11,7 +11,6 @@ from math import prod
 import numpy as np
 
 from ..errors import EdgewrightError
-from ..kernels.options import Options, Rounding
 from ..network import Arithmetic, Array, Layer, Network, Tensor
 from ..network.interface import file_outputs, stored_inputs
 from ..network.kernels import execute
@@ -19,6 +18,7 @@ from ..network.kernels.contraction import contracted, may_be_contracted
 from ..network.layerwise import Layerwise, compare_layers
 from ..network.operators import Conv2d, Dense, DynamicQuantize, Quantize, Reshape
 from ..network.reference import Reference, compare, reference
+from ..program.options import Options, Rounding
 
 Source = str | os.PathLike[str] | bytes
 

@@ -6,14 +6,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ..errors import InputError
+from ..kernels.check import checked_kernels
 from ..kernels.module import Module
-from ..kernels.options import Options
 from ..kernels.printing.constants import Constants
 from ..kernels.select import select
 from ..kernels.sites import NetworkFacts, Sites
 from ..network import Network
 from ..platform.target import Target
 from ..program import Plan
+from ..program.linked import packed_bytes
+from ..program.options import Options
 from .files import kernel_files, weight_files
 from .header import header
 from .names import library_name
@@ -46,12 +49,18 @@ def emit(
     name: str | None = None,
     options: Options | None = None,
 ) -> Library:
-    """The library that carries `plan` out on `target`; `network` brings the weights when the plan came from a file."""
+    """The library that carries `plan` out on `target`; `network` brings the weights when the plan came from a file.
+
+    Kernels that were selected for another target, or by other options, are selected anew.
+    """
     whole = replace(plan.network, constants=network.constants) if network else plan.network
     prefix = library_name(whole, name)
     module = Module(prefix, target, options or Options(), Constants(prefix))
     facts = NetworkFacts(whole, target, module.options)
-    plan = plan if plan.target == target.name and plan.selections else select(plan, facts)
+    if plan.is_selected_for(target, module.options):
+        checked_kernels(plan, facts)
+    else:
+        plan = select(plan, facts)
     schedule = Schedule(module, Sites(plan, facts))
     body = schedule.write()
     files: dict[str, str | bytes] = {
@@ -61,6 +70,17 @@ def emit(
         **weight_files(module.constants),
     }
     names = tuple(stage.name for stage in plan.program.stages)
+    packed = module.constants.packed
+    if plan.packed not in ((), packed):
+        raise InputError("the plan was made for other weights than these; make it anew")
     return Library(
-        prefix, plan, whole, target, module.options, files, module.constants.bytes, dict(plan.arenas), names
+        prefix,
+        replace(plan, packed=packed),
+        whole,
+        target,
+        module.options,
+        files,
+        packed_bytes(packed),
+        dict(plan.arenas),
+        names,
     )

@@ -16,6 +16,7 @@ from ..network.layerwise import Layerwise
 from ..network.reference import Difference, compare
 from ..platform import Board
 from ..platform.target import Architecture
+from ..program.linked import Linked
 from . import native
 from .figures import ByLayers, Check, Figures, LayerCost, amount, layer_by_layer, verdict
 from .firmware import Measured, chosen_emulator, measure
@@ -85,12 +86,12 @@ def verify(
     )
     figures = _with_native(figures, library, cases)
     figures = _with_layers(_with_board(figures, library, cases, board), cases)
-    return _noted(_accepted(figures), *library.plan.notes)
+    return _noted(_accepted(figures, library.plan.linked), *library.plan.notes)
 
 
 def predicted(library: Library, board: Board | None = None) -> Figures:
     """What is known before anything has run."""
-    plan, network = library.plan, library.network
+    plan, network, linked = library.plan, library.network, library.plan.linked
     return Figures(
         name=library.name,
         model=network.name,
@@ -104,6 +105,10 @@ def predicted(library: Library, board: Board | None = None) -> Figures:
         flash_weights=library.weight_bytes,
         layers=tuple(_cost(library, index) for index in range(len(library.stages))),
         notes=plan.notes,
+        compiler=linked.compiler if linked else None,
+        stack_bound=linked.stack_bytes if linked else None,
+        flash_code=linked.code_bytes if linked else None,
+        flash_runtime=linked.runtime_bytes if linked else None,
     )
 
 
@@ -240,7 +245,7 @@ def _obstacle(library: Library) -> str:
     return ""
 
 
-def _accepted(figures: Figures) -> Figures:
+def _accepted(figures: Figures, promised: Linked | None) -> Figures:
     if not figures.checks:
         raise EdgewrightError(f"nothing can be verified: {'; '.join(figures.notes)}. Or give --no-verify")
     if not figures.verified:
@@ -251,4 +256,12 @@ def _accepted(figures: Figures) -> Figures:
         raise EdgewrightError(
             f"verification failed: {figures.ram_linked} bytes of RAM are linked, {figures.ram_predicted} were predicted"
         )
+    if promised is not None and figures.compiler == promised.compiler:
+        sizes = figures.flash_weights, figures.flash_code, figures.flash_runtime, figures.stack_bound
+        wanted = promised.weights_bytes, promised.code_bytes, promised.runtime_bytes, promised.stack_bytes
+        if sizes != wanted:
+            raise EdgewrightError(
+                f"verification failed: weights, code, what it calls and stack take {sizes} bytes, and {wanted} "
+                "were predicted"
+            )
     return figures

@@ -21,9 +21,9 @@ from ..network.operators import AvgPool2d, Binary, BinaryKind, Conv2d, Dense, Ma
 from ..network.region import Region, Shape
 from ..network.tensor import DType
 from ..platform.target import Architecture, Family
+from ..program.options import Kernels, Rounding
 from .call import Call
 from .kernel import SMALL, Kernel, Offer
-from .options import Kernels, Rounding
 from .printing.source import Source, braced
 from .requantise.sums import requantised
 from .site import Site

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..platform.target import Target
-from .options import Options
+from ..program.options import Options
 from .printing.constants import Constants
 from .printing.source import Expr, braced
 

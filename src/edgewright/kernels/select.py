@@ -32,7 +32,10 @@ def select(plan: Plan, facts: NetworkFacts) -> Plan:
         plan,
         buffers=(*kept, *scratch),
         selections=tuple(stage.selections for stage in chosen),
-        target=facts.target.name,
+        target=facts.target,
+        options=facts.options.of_selection,
+        packed=(),
+        linked=None,
     )
     return replace(found, peak_bytes=sum(found.arenas.values()))
 

@@ -13,7 +13,7 @@ from ..network import Arithmetic, Interval, Layer, Network, Shape, Tensor
 from ..network.operators import DynamicProduct, Op
 from ..platform.target import Target
 from ..program import Sweep
-from .options import Options
+from ..program.options import Options
 from .placement import Placement
 
 Found = TypeVar("Found")

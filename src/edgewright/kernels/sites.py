@@ -11,8 +11,8 @@ from ..platform.target import Target
 from ..program import Buffer, Plan
 from ..program.index import AffineExpr, Bounds, IndexExpr, variables
 from ..program.lower import KernelCall, settled, standings
+from ..program.options import Options
 from ..program.plan import scratch_name
-from .options import Options
 from .placement import Placement, dense_strides
 from .site import ChannelRange, LayerFacts, Site
 

@@ -17,10 +17,15 @@ from .layout.problem import align_up
 class Fit:
     """What a plan needs beside what there is (None: nobody said)."""
 
-    ram_needed: int
+    arenas: int
+    stack: int | None  # None: not counted
     flash_needed: int
     ram: int | None
     flash: int | None
+
+    @property
+    def ram_needed(self) -> int:
+        return self.arenas + (self.stack or 0)
 
     @property
     def fits(self) -> bool:
@@ -32,23 +37,37 @@ class Fit:
 
 
 def fit(plan: Plan, board: Board | None = None, ram: int | None = None) -> Fit:
-    """The plan beside the board's memories, or beside `ram` bytes."""
+    """The plan beside the board's memories, or beside `ram` bytes: arenas, and the stack where it is known."""
     if ram is not None and ram <= 0:
         raise InputError("there must be some RAM: give a size such as 64K")
-    if board is None or ram is not None:
-        flash = None if board is None else board.flash_size
-        return Fit(plan.peak_bytes, plan.flash_bytes, ram, flash)
-    # A plan is spread over several memories only where each holds its part; otherwise it lies in one.
-    is_spread = len(plan.arenas) > 1
-    available = board.ram_size if is_spread else max(memory.usable for memory in board.ram)
-    return Fit(plan.peak_bytes, plan.flash_bytes, available, board.flash_size)
+    flash = None if board is None else board.flash_size
+    there = ram if board is None or ram is not None else _ram_for(plan, board)
+    return Fit(plan.peak_bytes, plan.stack_bytes, plan.flash_needed, there, flash)
+
+
+def _ram_for(plan: Plan, board: Board) -> int:
+    """Bytes of the memories that arenas and stack lie in.
+
+    A plan is spread over several memories only where each holds its part; otherwise it lies in one. The stack lies
+    beside it, or in another memory where that has more room left.
+    """
+    stack, largest = plan.stack_bytes or 0, max(board.ram, key=lambda memory: memory.usable)
+    if len(plan.arenas) > 1:
+        left = max(memory.usable - plan.arenas.get(memory.name, 0) for memory in board.ram)
+        return board.ram_size if stack <= left else plan.peak_bytes + left
+    homes = [memory for memory in board.ram if memory.name in plan.arenas and memory.usable >= plan.peak_bytes]
+    home = homes[0] if homes else largest
+    others = [memory.usable for memory in board.ram if memory is not home and memory.usable >= stack]
+    is_beside = not others or not plan.peak_bytes <= home.usable < plan.peak_bytes + stack
+    return home.usable if is_beside else home.usable + min(others)
 
 
 def critical_buffers(plan: Plan) -> tuple[str, ...]:
     """Buffers of which one must shrink before the peak can: stacks from address 0 to the peak (S 4.3.3, fig. 4.10)."""
     found: list[str] = []
+    scratch = {selection.scratch for stage in plan.selections for selection in stage}  # taken from what is free
     for memory, size in plan.arenas.items():
-        buffers = [b for b in plan.buffers if b.memory == memory]
+        buffers = [b for b in plan.buffers if b.memory == memory and b.name not in scratch]
         items = tuple(Item(b.name, b.first, b.last + 1, align_up(b.size, plan.alignment)) for b in buffers)
         offsets = {b.name: b.offset for b in buffers}
         placement = Placement(offsets, align_up(size, plan.alignment), 0, "planned")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from ..errors import InputError
 from .fault import FaultKind, PlanFault
 from .form import flaws
+from .linked import packed_bytes
 from .lower import calls, lower
 from .ownership import misuses
 from .plan import Plan
@@ -33,6 +34,7 @@ def faults(plan: Plan) -> Iterator[PlanFault]:
         found = True
         yield PlanFault(FaultKind.FORM, flaw)
     if not found:
+        yield from _scratch_in_the_way(plan)
         yield from misuses(plan)
 
 
@@ -69,6 +71,21 @@ def _flaws_of_selections(plan: Plan) -> Iterator[str]:
                 yield f"the scratch of layer '{selection.layer}' is no buffer of its size and stage"
 
 
+def _scratch_in_the_way(plan: Plan) -> Iterator[PlanFault]:
+    """Scratch that shares bytes with what is alive beside it: nobody knows when a kernel writes where."""
+    buffers = {buffer.name: buffer for buffer in plan.buffers}
+    for index, chosen in enumerate(plan.selections):
+        names = {selection.scratch for selection in chosen if selection.scratch}
+        for name in sorted(names):
+            home = buffers[name]
+            for other in plan.live(index):
+                is_met = other.memory == home.memory and other.offset < home.end and home.offset < other.end
+                if is_met and other.name not in names:
+                    yield PlanFault(
+                        FaultKind.MEMORY, f"'{name}' lies over '{other.name}', which is in use by then"
+                    )
+
+
 def _broken_promises(plan: Plan) -> Iterator[str]:
     """Figures that are not what the plan's own parts come to."""
     network = plan.network
@@ -80,3 +97,20 @@ def _broken_promises(plan: Plan) -> Iterator[str]:
         yield f"its weights take {network.weight_bytes} bytes, and it says {plan.flash_bytes}"
     if plan.macs_plain != network.total_macs:
         yield f"its layers take {network.total_macs} MACs, and it says {plan.macs_plain}"
+    yield from _broken_code(plan)
+
+
+def _broken_code(plan: Plan) -> Iterator[str]:
+    """Figures of the code that are not what the plan's kernels come to."""
+    if bool(plan.selections) != (plan.target is not None and plan.options is not None):
+        yield "kernels are selected for a target by options, and not all three are there"
+    if plan.packed and not plan.selections:
+        yield "weights are packed for kernels, and none are selected"
+    linked = plan.linked
+    if linked is None:
+        return
+    if (packed := packed_bytes(plan.packed)) != linked.weights_bytes:
+        yield f"its packed weights come to {packed} bytes, and it says that {linked.weights_bytes} are linked"
+    least = max((selection.stack for stage in plan.selections for selection in stage), default=0)
+    if linked.stack_bytes is not None and linked.stack_bytes < least:
+        yield f"its kernels keep {least} bytes of scratch on the stack, for which it promises {linked.stack_bytes}"

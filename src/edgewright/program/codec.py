@@ -61,8 +61,11 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
             }
             for name, v in plan.views.items()
         },
-        "target": plan.target,
+        "target": _fields_to_dict(plan.target),
+        "options": _fields_to_dict(plan.options),
         "selections": [[_selection_to_dict(selection) for selection in stage] for stage in plan.selections],
+        "packed": [_fields_to_dict(each) for each in plan.packed],
+        "linked": _fields_to_dict(plan.linked),
         "stages": [{"name": s.name, "body": _body_to_list(s.body)} for s in plan.program.stages],
         "network": network_to_dict(plan.network),
     }
@@ -162,6 +165,14 @@ def _selection_to_dict(selection: Selection) -> dict[str, Any]:
         "variant": dict(selection.offer.variant),
         **scratch,
     }
+
+
+def _fields_to_dict(value: Any) -> dict[str, Any] | None:
+    """A flat value by its fields, enums by their values; None where there is none."""
+    if value is None:
+        return None
+    given = {field.name: getattr(value, field.name) for field in fields(value)}
+    return {name: inner.value if isinstance(inner, Enum) else inner for name, inner in given.items()}
 
 
 def _body_to_list(body: Sequence[Item]) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ class FaultKind(Enum):
     ORDER = "order"  # every step finds what it reads, every output is complete
     MEMORY = "memory"  # nothing is overwritten while it is needed
     PROMISE = "promise"  # figures are what the plan's own parts come to
+    KERNEL = "kernel"  # kernels offer what the plan says, where it says so
 
 
 @dataclass(frozen=True, slots=True)

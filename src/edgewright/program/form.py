@@ -91,6 +91,7 @@ def _flaws_of_buffers(plan: Plan) -> Iterator[str]:
         used.add(room_name(stage.name))
         used |= {sums_name(name) for name in stage.summing}
         used |= {scratch_name(name) for name in _by_channels(stage)}
+    used |= {selection.scratch for stage in plan.selections for selection in stage if selection.scratch}
     if idle := [buffer.name for buffer in plan.buffers if buffer.name not in used]:
         yield f"buffer '{idle[0]}' is there for nothing"
 

@@ -8,6 +8,9 @@ from functools import cached_property
 
 from .. import words
 from ..network import Network
+from ..platform.target import Target
+from .linked import Linked, Packed, packed_bytes
+from .options import Options
 from .program import Program
 from .selection import Selection
 
@@ -80,14 +83,35 @@ class Plan:
     plain: bool = False
     resident_bytes: int | None = None  # RAM with pulled inputs held in memory instead, where that is less
     searched: int = 0  # ways to run parts of the network that were priced, of which this plan takes the best
-    target: str | None = None  # that kernels were selected for
+    target: Target | None = None  # that kernels were selected for
+    options: Options | None = None  # that they were selected by
     selections: tuple[
         tuple[Selection, ...], ...
     ] = ()  # of each stage, call by call; none before they are selected
+    packed: tuple[
+        Packed, ...
+    ] = ()  # weights as these kernels read them, in the order of flash; none before emission
+    linked: Linked | None = None  # None where nothing was linked for the target
 
     @property
     def network(self) -> Network:
         return self.program.network
+
+    def is_selected_for(self, target: Target, options: Options) -> bool:
+        """Whether its kernels were selected for this target by these options."""
+        return bool(self.selections) and (self.target, self.options) == (target, options.of_selection)
+
+    @property
+    def flash_needed(self) -> int:
+        """Bytes of flash, as far as they are known: all that was linked, or the weights as packed, or as they are."""
+        if self.linked is not None:
+            return self.linked.flash_bytes
+        return packed_bytes(self.packed) if self.packed else self.flash_bytes
+
+    @property
+    def stack_bytes(self) -> int | None:
+        """The most stack that a run takes, where that is known."""
+        return self.linked.stack_bytes if self.linked is not None else None
 
     @property
     def optimal(self) -> bool:

@@ -27,8 +27,11 @@ from pydantic_core import PydanticCustomError
 from ..errors import InputError
 from ..network import Arithmetic, DType, Layer, Network, Quant, Region, Tensor
 from ..network.operators import Op, Operator, elementwise, rearrange, reduce
+from ..platform.target import Architecture, Family, Target
 from ..words import printable
 from .check import damage
+from .linked import Linked, Packed
+from .options import Kernels, Optimise, Options, Rounding
 from .plan import Buffer, Plan, Saving, View
 from .program import Program
 from .selection import CallKind, Offer, Selection
@@ -272,6 +275,50 @@ class _Selection(_Entry):
         )
 
 
+class _Target(_Entry):
+    name: str
+    family: Family
+    has_fpu: bool
+    architecture: Architecture
+    cpu: str
+    fpu: str
+    has_dot: bool
+
+    def made(self) -> Target:
+        return Target(**dict(self))
+
+
+class _Options(_Entry):
+    rounding: Rounding
+    fixed_point: bool | None
+    kernels: Kernels
+    optimise: Optimise | None
+
+    def made(self) -> Options:
+        return Options(**dict(self))
+
+
+class _Packed(_Entry):
+    name: str
+    bytes: Count
+    alignment: Positive
+    digest: str
+
+    def made(self) -> Packed:
+        return Packed(**dict(self))
+
+
+class _Linked(_Entry):
+    compiler: str
+    weights_bytes: Count
+    code_bytes: Count
+    runtime_bytes: Count
+    stack_bytes: Count | None
+
+    def made(self) -> Linked:
+        return Linked(**dict(self))
+
+
 class _Saving(_Entry):
     technique: str
     peak_bytes: Count
@@ -310,8 +357,11 @@ class PlanFile(_Entry):
     free: tuple[str, ...]
     buffers: tuple[_Buffer, ...]
     views: dict[str, _View]
-    target: str | None = None
+    target: _Target | None = None
+    options: _Options | None = None
     selections: tuple[tuple[_Selection, ...], ...] = ()
+    packed: tuple[_Packed, ...] = ()
+    linked: _Linked | None = None
     stages: tuple[_Stage, ...]
     network: _Network
 
@@ -333,8 +383,11 @@ class PlanFile(_Entry):
             plain=self.plain,
             searched=self.searched,
             resident_bytes=self.resident_bytes,
-            target=self.target,
+            target=self.target.made() if self.target else None,
+            options=self.options.made() if self.options else None,
             selections=tuple(tuple(each.made() for each in stage) for stage in self.selections),
+            packed=tuple(each.made() for each in self.packed),
+            linked=self.linked.made() if self.linked else None,
         )
 
 

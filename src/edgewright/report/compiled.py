@@ -13,7 +13,7 @@ from ..program import Plan
 from .assets import asset
 from .graph import network_graph_svg
 from .memory_map import memory_map_svg, side_by_side
-from .page import Gauge, environment, plan_style
+from .page import Gauge, environment, plan_style, ram_gauge
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def compiled_page(
             difference=difference,
             notes=[words.printable(note) for note in (*_missing(figures), *figures.notes, *plan.network.notes)],
             gauges=(
-                Gauge("RAM", figures.ram_predicted, ram),
+                ram_gauge(plan, ram),
                 Gauge(
                     "Flash" if figures.flash_code is not None else "Weights", figures.flash_weights + code, flash
                 ),

@@ -27,6 +27,7 @@ class Gauge:
     name: str
     need: int
     limit: int | None
+    parts: str = ""  # what the need is made of
 
     @property
     def fits(self) -> bool:
@@ -58,11 +59,13 @@ def plan_page(
     flash: int | None = None,
     title: str | None = None,
     before: Plan | None = None,
+    not_counted: str = "",
 ) -> str:
     """One self-contained HTML document; the same plan gives the same bytes.
 
     `critical` names the buffers whose size sets the peak (S 4.3.3); `ram` and `flash` are the board's limits in bytes.
-    With `before`, a plan of the same network that does less, the two are drawn side by side.
+    With `before`, a plan of the same network that does less, the two are drawn side by side. `not_counted` says why
+    code and stack are not.
     """
     occupancy = Occupancy(plan)
     critical_buffers = critical_rows(occupancy, critical)
@@ -76,7 +79,7 @@ def plan_page(
         notes=[words.printable(note) for note in (*plan.notes, *plan.network.notes)],
         free=[words.printable(name) for name in plan.free],
         proof=plan.standing,
-        gauges=(Gauge("Peak RAM", plan.peak_bytes, ram), Gauge("Flash", plan.flash_bytes, flash)),
+        gauges=(ram_gauge(plan, ram), flash_gauge(plan, flash, not_counted)),
         savings=saving_rows(plan),
         critical=critical_buffers,
         stages=stage_rows(occupancy),
@@ -93,6 +96,30 @@ def plan_page(
         # Only this very script may run, whatever a model's names contain.
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
     )
+
+
+def ram_gauge(plan: Plan, limit: int | None) -> Gauge:
+    """Arenas, with the stack where it is known."""
+    stack = plan.stack_bytes
+    if stack is None:
+        return Gauge("Peak RAM", plan.peak_bytes, limit)
+    parts = f"arenas {words.size(plan.peak_bytes)}, stack at most {words.size(stack)}"
+    return Gauge("RAM", plan.peak_bytes + stack, limit, parts)
+
+
+def flash_gauge(plan: Plan, limit: int | None, not_counted: str = "") -> Gauge:
+    """All that is linked, or the weights alone."""
+    linked = plan.linked
+    if linked is None:
+        parts = (
+            f"weights alone; code and stack are not counted: {words.printable(not_counted)}" if not_counted else ""
+        )
+        return Gauge("Flash", plan.flash_needed, limit, parts)
+    parts = (
+        f"weights {words.size(linked.weights_bytes)}, code {words.size(linked.code_bytes)}, what it calls "
+        f"{words.size(linked.runtime_bytes)}, with {words.printable(linked.compiler)}"
+    )
+    return Gauge("Flash", linked.flash_bytes, limit, parts)
 
 
 def plan_style() -> str:

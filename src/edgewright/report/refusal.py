@@ -12,21 +12,45 @@ from ..program import Plan, Step
 
 
 def refusal(plan: Plan, verdict: Fit, critical: Sequence[str]) -> str:
+    name = plan.network.name
     if verdict.ram is not None and verdict.ram_needed > verdict.ram:
-        over = verdict.ram_needed - verdict.ram
+        over = f"{words.count(verdict.ram_needed - verdict.ram)} B more than the {words.count(verdict.ram)} B there are"
+        parts = ram_parts(verdict)
+        if verdict.arenas <= verdict.ram:
+            return (
+                f"does not fit: {name} needs {words.count(verdict.ram_needed)} B of RAM, {parts}: with the stack "
+                f"{over}. Try {_way_out(plan)}."
+            )
         names = ", ".join(f"'{name}'" for name in critical[:4])
         more = f" and {len(critical) - 4} more" if len(critical) > 4 else ""
         return (
-            f"does not fit: {plan.network.name} needs {words.count(verdict.ram_needed)} B of RAM ({_proof(plan)}), "
-            f"{words.count(over)} B more than the {words.count(verdict.ram)} B there are; {dominating(plan)}; "
-            f"in the way: {names}{more}. Try {_way_out(plan)}."
+            f"does not fit: {name} needs {words.count(verdict.ram_needed)} B of RAM ({_proof(plan)}"
+            f"{f'; {parts}' if parts else ''}), {over}; {dominating(plan)}; in the way: {names}{more}. "
+            f"Try {_way_out(plan)}."
         )
     assert verdict.flash is not None
+    missing = verdict.flash_needed - verdict.flash
     return (
-        f"does not fit: {plan.network.name} has {words.count(plan.flash_bytes)} B of weights, "
-        f"{words.count(plan.flash_bytes - verdict.flash)} B more than the {words.count(verdict.flash)} B of flash. "
+        f"does not fit: {name} needs {words.count(verdict.flash_needed)} B of flash ({flash_parts(plan)}), "
+        f"{words.count(missing)} B more than the {words.count(verdict.flash)} B there are. "
         f"Try {_smaller_weights(plan)} or {_boards(plan, 'flash')}."
     )
+
+
+def ram_parts(verdict: Fit) -> str:
+    """What the RAM is for, where the stack is counted too."""
+    if verdict.stack is None:
+        return ""
+    return f"{words.count(verdict.arenas)} B of arenas and {words.count(verdict.stack)} B of stack"
+
+
+def flash_parts(plan: Plan) -> str:
+    """What the flash is for, as far as it is counted."""
+    linked = plan.linked
+    if linked is None:
+        return "weights alone"
+    code = linked.code_bytes + linked.runtime_bytes
+    return f"{words.count(linked.weights_bytes)} B of weights and {words.count(code)} B of code"
 
 
 def is_in_parts(plan: Plan) -> bool:
@@ -60,5 +84,5 @@ def _smaller_weights(plan: Plan) -> str:
 
 def _boards(plan: Plan, what: str) -> str:
     """Boards that would do, the smallest first."""
-    found = boards_with(plan.peak_bytes, plan.flash_bytes)
+    found = boards_with(plan.peak_bytes + (plan.stack_bytes or 0), plan.flash_needed)
     return f"a board with more {what}" + (f" ({', '.join(found)})" if found else "")

@@ -320,7 +320,7 @@ def _too_small(best: Plan, ram: int, limits: Limits, search: Search) -> str:
     hints = ["to allow more overhead"] if within else []
     if not search.pull_rows and pullable(best.network):
         hints.append("to pull the input by rows (--pull-input)")
-    if boards := boards_with(best.peak_bytes, best.flash_bytes):
+    if boards := boards_with(best.peak_bytes, best.flash_needed):
         hints.append(f"another board: {' or '.join(boards)} would do")
     hint = f"; try {', or '.join(hints)}" if hints else ""
     return (

@@ -77,6 +77,12 @@ class Wish:
         return overhead, slowdown
 
     @property
+    def may_be_fitted(self) -> bool:
+        """Whether less RAM makes another plan: how layers run is left open, up to what fits."""
+        is_fixed = self.plain or self.phases or self.ways or self.minimise_ram
+        return not is_fixed and self.method is not Method.PAPER
+
+    @property
     def is_search(self) -> bool:
         return self.minimise_ram or self.method is not None or self.limits != (None, None)
 

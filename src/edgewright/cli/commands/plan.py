@@ -30,7 +30,9 @@ class OutPlan(OutFile):
 @model_argument
 @click.option("--board", help="A name from `edgewright boards`, or a board file (.toml).")
 @click.option(
-    "--target", type=click.Choice(TARGETS), help="Whose instructions are estimated.  [default: the board's]"
+    "--target",
+    type=click.Choice(TARGETS),
+    help="Whose code is counted, and whose instructions are estimated.  [default: the board's]",
 )
 @planning_options
 @click.option(

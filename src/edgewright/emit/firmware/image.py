@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib import resources
 from pathlib import Path
 
@@ -21,6 +23,9 @@ from .glue import Probes, glue
 
 STACK = 16 << 10  # bytes that a run may take
 FLASH_SECTIONS = (".weights", ".library", ".runtime")
+INPUTS = (".c", ".h", ".S", ".bin")  # that a compiler may read
+MOST_OBJECTS = 24  # that are kept
+_compiled: OrderedDict[str, bytes] = OrderedDict()  # object files by what they were made of
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +121,32 @@ def compile_library(library: Library, tools: Toolchain, folder: Path, flags: Seq
 def _compile(
     tools: Toolchain, folder: Path, group: str, sources: Sequence[str], flags: Sequence[str]
 ) -> list[str]:
-    """One object per source, named after its group: by these names the linker script tells them apart."""
-    for source in sources:
-        tools.run([*FLAGS, "-I.", *flags, "-c", source, "-o", f"{group}__{source}.o"], folder)
-    return [f"{group}__{source}.o" for source in sources]
+    """One object per source, named after its group: by these names the linker script tells them apart.
+
+    What was compiled before is not compiled again: a library is linked once for its size, and once to be run.
+    """
+    objects = [f"{group}__{source}.o" for source in sources]
+    for source, name in zip(sources, objects, strict=True):
+        command = [*FLAGS, "-I.", *flags, "-c", source, "-o", name]
+        key = _key(tools, command, folder)
+        if key not in _compiled:
+            tools.run(command, folder)
+            _compiled[key] = (folder / name).read_bytes()
+            while len(_compiled) > MOST_OBJECTS:
+                _compiled.popitem(last=False)
+        else:
+            (folder / name).write_bytes(_compiled[key])
+        _compiled.move_to_end(key)
+    return objects
+
+
+def _key(tools: Toolchain, command: Sequence[str], folder: Path) -> str:
+    """The compiler, what it is told, and every file that it may read."""
+    seen = sha256(repr((tools.name, tools.program, tools.flags, command)).encode())
+    for path in sorted(path for path in (*folder.iterdir(), *folder.glob("include/*")) if path.suffix in INPUTS):
+        seen.update(f"{path.relative_to(folder)}:{path.stat().st_size}\n".encode())
+        seen.update(path.read_bytes())
+    return seen.hexdigest()
 
 
 def _link(tools: Toolchain, objects: list[str], layout: Layout, folder: Path, board: Board | None) -> None:

@@ -94,7 +94,7 @@ def measure(
             instructions=record.instructions,
             stages=dict(zip(library.stages, stages, strict=profile)),
             stack_bytes=record.stack,
-            stack_bound=_bound(library, elf, record.stack),
+            stack_bound=stack_promise(library, elf, record.stack),
             ram_linked=elf.size(".data", ".bss", *(f".arena.{name}" for name in firmware.layout.arenas)),
             flash_weights=elf.size(".weights"),
             flash_code=elf.size(".library"),
@@ -147,7 +147,7 @@ def _measure_program(
     )
 
 
-def _bound(library: Library, elf: Elf, used: int | None) -> int | None:
+def stack_promise(library: Library, elf: Elf, used: int | None = None) -> int | None:
     """The most stack that a run can take; an error where one took more, since a bound is a promise."""
     root = f"{library.name}_run"
     pulled = [name for name in library.network.inputs if library.plan.views[name].window]

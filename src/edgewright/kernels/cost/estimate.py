@@ -14,6 +14,7 @@ from ...network import Arithmetic, Network, Region
 from ...platform.target import Family, Target
 from ...program import Plan, Step
 from ...program.lower import calls, lower
+from ...program.options import Options
 from ...program.selection import CallKind
 from ..catalogue import BY_NAME
 from ..select import first_offer, select
@@ -54,10 +55,12 @@ def estimate(plan: Plan, target: Target | str) -> Estimate:
 
 def works_of(plan: Plan, target: Target) -> list[list[tuple[str, Work, int]]]:
     """For each stage the work of its calls: layer, work, and how often."""
-    is_selected = plan.target == target.name and bool(plan.selections)
+    own = plan.target if plan.selections else None
+    is_selected = own is not None and own.name == target.name
     # Of TFLite's layers these kernels take almost all: nothing is gained by finding multipliers first.
     is_plain = target.family is Family.DSP and plan.network.arithmetic is Arithmetic.TFLITE
-    facts = NetworkFacts(plan.network, target, exact=is_selected or not is_plain)
+    core, options = (own or target, plan.options or Options()) if is_selected else (target, Options())
+    facts = NetworkFacts(plan.network, core, options, exact=is_selected or not is_plain)
     chosen = plan if is_selected else select(plan, facts)
     sites, found = Sites(chosen, facts), []
     also = frozenset(selection.kernel for stage in chosen.selections for selection in stage)

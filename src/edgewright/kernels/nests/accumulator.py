@@ -12,8 +12,8 @@ from ...network.kernels import Operand
 from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_scales import activation_range, channel_multipliers, channel_scales, scale
 from ...network.operators import Activation, Clamp, Dense, DynamicProduct, MatMul
+from ...program.options import Rounding
 from ..call import Call
-from ..options import Rounding
 from ..printing.source import Expr
 from ..printing.tensor import CTensor
 from ..site import Site

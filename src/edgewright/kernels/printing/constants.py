@@ -7,6 +7,7 @@ from hashlib import sha256
 import numpy as np
 
 from ...network import Array
+from ...program.linked import Packed, packed_bytes
 
 C_TYPES = {
     "float32": "float",
@@ -33,15 +34,16 @@ class Constants:
         self.arrays: dict[str, Array] = {}
         self.alignments: dict[str, int] = {}
         self.notes: dict[str, str] = {}
-        self._known: dict[tuple[str, bytes], str] = {}
+        self._known: dict[str, str] = {}  # by digest
+        self._digests: dict[str, str] = {}
 
     def add(self, values: Array, note: str, alignment: int = ALIGNMENT) -> str:
         """The C name of an array with these values (flat, in C order); `note` becomes its comment."""
         flat = np.ascontiguousarray(values).reshape(-1)
-        key = (flat.dtype.name, sha256(flat.data).digest())
+        key = f"{flat.dtype.name}:{sha256(flat.data).hexdigest()[:32]}"
         if key not in self._known:
             name = f"{self.prefix}_c{len(self.arrays)}"
-            self._known[key] = name
+            self._known[key], self._digests[name] = name, key
             self.arrays[name], self.notes[name] = flat, note
             self.alignments[name] = ALIGNMENT
         name = self._known[key]
@@ -50,12 +52,16 @@ class Constants:
 
     @property
     def bytes(self) -> int:
-        """What the linker will count: every array at its alignment, in order."""
-        at = 0
-        for name, values in self.arrays.items():
-            alignment = self.alignments[name]
-            at = -(-at // alignment) * alignment + values.nbytes
-        return at
+        """What the linker will count."""
+        return packed_bytes(self.packed)
+
+    @property
+    def packed(self) -> tuple[Packed, ...]:
+        """Every array, in the order of flash."""
+        return tuple(
+            Packed(self.notes[name], values.nbytes, self.alignments[name], self._digests[name])
+            for name, values in self.arrays.items()
+        )
 
 
 def c_type(values: Array) -> str:

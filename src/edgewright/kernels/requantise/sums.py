@@ -14,7 +14,7 @@ from ...network.kernels.tflite_scales import activation_range, channel_multiplie
 from ...network.operators import Activation, Clamp, Conv2d, Dense
 from ...network.region import Region
 from ...network.tensor import DType
-from ..options import Rounding
+from ...program.options import Rounding
 from ..site import Site
 from .multipliers import Rule
 

@@ -11,9 +11,9 @@ from ...network.kernels import Operand
 from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_scales import activation_range, channel_multipliers, channel_scales, scale
 from ...network.operators import Activation, Clamp, Dense
+from ...program.options import Rounding
 from ..call import Call
 from ..nests.finish import stored_range, sum_type
-from ..options import Rounding
 from ..printing.source import braced
 from ..site import Site
 from .packing import ALIGNMENT, padded

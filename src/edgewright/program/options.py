@@ -1,8 +1,8 @@
-"""Choices about the code that the plan does not make."""
+"""Choices about the code that are the user's: whose rounding, whose kernels, how the compiler optimises."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from ..platform.target import Architecture, Target
@@ -31,6 +31,11 @@ class Options:
     fixed_point: bool | None = None  # ONNX scales as integers; None: where the target has no FPU
     kernels: Kernels = Kernels.OWN
     optimise: Optimise | None = None  # what the compiler is asked for; None: size on microcontrollers, else speed
+
+    @property
+    def of_selection(self) -> Options:
+        """Those that kernels are selected by: how the compiler optimises changes none of them."""
+        return replace(self, optimise=None)
 
     def optimise_flag(self, target: Target) -> str:
         """As the compiler is told."""

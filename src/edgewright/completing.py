@@ -1,0 +1,108 @@
+"""Plans that are complete for their target: kernels selected, weights packed, code and stack as linked.
+
+The search is asked again, with the stack set aside, where a plan fits the RAM and its stack does not fit beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from . import words
+from .board.toolchain import toolchain
+from .emit.firmware import link
+from .emit.library import Library, emit
+from .emit.packaging import calls_cmsis_nn
+from .errors import EdgewrightError, Infeasible
+from .memory import fit
+from .network import Network
+from .platform import Board
+from .platform.target import Architecture, Target
+from .program import Plan
+from .program.options import Options
+from .tiling.found import Found
+from .tiling.wish import Wish, find
+
+ROUNDS = 4  # plans that are linked until arenas and stack fit together
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A library whose plan is complete, and what is known besides."""
+
+    library: Library
+    not_counted: str = ""  # why code and stack are not; empty where they are
+    found: Found | None = None  # what a search came by
+
+    @property
+    def plan(self) -> Plan:
+        return self.library.plan
+
+
+def complete(
+    plan: Plan, network: Network, target: Target, options: Options | None = None, name: str | None = None
+) -> Completed:
+    """The plan with all that emission and the linker tell about it."""
+    library = emit(plan, target, network, name, options)
+    obstacle = _obstacle(library)
+    linked = None if obstacle else link(library)
+    return Completed(replace(library, plan=replace(library.plan, linked=linked)), obstacle)
+
+
+def find_complete(
+    network: Network,
+    wish: Wish,
+    board: Board | None,
+    target: Target,
+    options: Options | None = None,
+    name: str | None = None,
+) -> Completed:
+    """The plan that was asked for, complete; one that fits the RAM with its stack, where there is such a plan."""
+    stack = 0
+    for _ in range(ROUNDS):
+        found = _find_beside(network, wish, board, target, stack)
+        completed = replace(complete(found.plan, network, target, options, name), found=found)
+        verdict = fit(completed.plan, board, wish.ram)
+        needed = verdict.stack or 0
+        if verdict.ram_fits or verdict.arenas > (verdict.ram or 0) or needed <= stack or not wish.may_be_fitted:
+            break
+        stack = needed
+    return completed
+
+
+def _find_beside(network: Network, wish: Wish, board: Board | None, target: Target, stack: int) -> Found:
+    """The plan that leaves so many bytes of RAM to the stack."""
+    if not stack:
+        return find(network, wish, board, target)
+    if wish.ram is not None:
+        wish = replace(wish, ram=max(1, wish.ram - stack))
+    elif board is not None:
+        board = _with_stack(board, stack)
+    try:
+        return find(network, wish, board, target)
+    except Infeasible as error:
+        raise Infeasible(f"{error} ({words.size(stack)} of the RAM are left to the stack)") from error
+
+
+def _with_stack(board: Board, stack: int) -> Board:
+    """The board as if the stack lay there already: in the smallest memory that holds it."""
+    able = [memory for memory in board.ram if memory.usable > stack]
+    if not able:
+        return board
+    home = min(able, key=lambda memory: memory.usable)
+    taken = home.model_copy(update={"reserved": home.reserved + stack})
+    return board.model_copy(
+        update={"memories": tuple(taken if memory is home else memory for memory in board.memories)}
+    )
+
+
+def _obstacle(library: Library) -> str:
+    """Why the library cannot be linked for its target; empty where it can."""
+    if calls_cmsis_nn(library):
+        return "the code calls CMSIS-NN, which the project brings"
+    if library.target.architecture in (Architecture.HOST, Architecture.AARCH64):
+        return f"{library.target.name} runs programs, whose code and stack are the system's to place"
+    try:
+        toolchain(library.target)
+    except EdgewrightError as error:
+        return str(error)
+    return ""
