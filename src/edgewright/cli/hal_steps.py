@@ -108,6 +108,11 @@ def run(asked: Asked) -> None:
     else:
         _print(made, asked, list(files))
     if not is_sound:
+        if made.verification and made.verification.is_empty:
+            raise EdgewrightError(
+                "nothing was compared: no function that accesses fields could be called; nothing was written. "
+                "Give it parameters that are numbers, pointers or groups."
+            )
         raise EdgewrightError("the generated code does not do what the source says; nothing was written")
 
 
