@@ -102,7 +102,7 @@ class Bus:
             part = self._answer(register.device, at, wanted, asked is not None) >> at.low
             value |= (part & ones(at.size)) << at.bit
             wire = self._wire(register.device, at)
-            if wire.nature.reading_acts or (wanted and (wire.nature.by_hardware or wire.field.shared_with_isr)):
+            if wire.nature.reading_acts or (wanted and (wire.nature.changes or wire.field.shared_with_isr)):
                 self._step("read", register.device, at, wire, part & ones(at.size))
         self.log.append(Access(False, address, bits, value))
         return value

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ...emit.board.unicorn import require_unicorn
+from ...emit.toolchain import toolchain
+from ...errors import EdgewrightError
 from ..analysis.functions import Function
 from ..design import Analysis, Design
 from ..designing import naive
@@ -51,6 +54,16 @@ def verify(
         for one in (naive(analysis), design)
     ]
     return compare_variants(analysis, variants[0], variants[1], model or (), calls, seed)
+
+
+def missing_tools(target: str) -> str:
+    """Why nothing can be run for a target here: no compiler or no emulator; empty where both are."""
+    try:
+        toolchain(target_named(target))
+        require_unicorn()
+    except EdgewrightError as error:
+        return str(error)
+    return ""
 
 
 def compare_variants(
