@@ -55,8 +55,10 @@ def driver(tmp_path):
     return path
 
 
-def run(*arguments):
-    return CliRunner().invoke(main, ["hal", *map(str, arguments)])
+def run(*arguments, verified=False):
+    """Runs the verb, without verification unless a test is about that."""
+    quick = () if verified or "--verify" in arguments else ("--no-verify",)
+    return CliRunner().invoke(main, ["hal", *map(str, arguments), *quick])
 
 
 def succeed(*arguments) -> str:
@@ -273,3 +275,43 @@ def test_a_difference_ends_with_status_1_and_writes_nothing(driver, tmp_path, mo
 def test_include_prints_the_folder_of_the_header():
     folder = Path(succeed("--include").strip().removeprefix("-I"))
     assert (folder / "edgewright_hal.h").exists()
+
+
+def test_output_is_verified(driver, tmp_path):
+    """With -o both versions run, unless that is asked not to be."""
+    pytest.importorskip("unicorn")
+    result = run(driver, "-o", tmp_path / "out", "--json", verified=True)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.output)["verification"]["is_equal"]
+    assert "verification" not in json.loads(run(driver, "-o", tmp_path / "other", "--json").output)
+
+
+def test_nothing_compared_is_an_error(tmp_path):
+    pytest.importorskip("unicorn")
+    path = tmp_path / "lamp.c"
+    head = '#include "edgewright_hal.h"\nbfGroup Lamp { bit on; };\nmake_device(Lamp, lamp, 0x40000000);\n'
+    path.write_text(f"{head}struct when {{ int a, b; }};\nvoid set(struct when w) {{ lamp->on = w.a; }}\n")
+    result = run(path, "--verify")
+    assert result.exit_code == 1
+    assert "nothing was compared" in result.output
+
+
+def test_an_interrupt_routine_may_be_named(driver, tmp_path):
+    """A field that a named routine writes is shared: registers with it are changed in critical sections."""
+    driver.write_text(
+        DRIVER + "void tick(void) { timer->irq = 0; }\nvoid set(uint8_t n) { timer->prescale = n; }\n"
+    )
+    out = tmp_path / "out"
+    succeed(driver, "-o", out, "--max-map", "12", "--isr", "tick")
+    assert "HAL_ENTER_CRITICAL();" in (out / "timer_hal.h").read_text()
+    succeed(driver, "-o", tmp_path / "other", "--max-map", "12")
+    assert "HAL_ENTER_CRITICAL();" not in (tmp_path / "other" / "timer_hal.h").read_text()
+    assert run(driver, "--isr", "tock").exit_code == 1
+
+
+def test_c_that_does_not_compile_is_refused_as_json(driver):
+    driver.write_text(DRIVER.replace("return t->count;", "return t->counts;"))
+    result = run(driver, "--json")
+    assert result.exit_code == 1
+    (refused,) = json.loads(result.output)["refused"]
+    assert refused["line"] == 24 and "no member named 'counts'" in json.dumps(refused)

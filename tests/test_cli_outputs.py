@@ -47,7 +47,11 @@ FILES = [
     ("layout", "csv", "-o"),
     ("hal", "c", "--page"),
 ]
-FOLDERS = [("compile", "model", "--no-verify", "-o"), ("hal", "c", "-o"), ("sample", "lenet5", "-o")]
+FOLDERS = [
+    ("compile", "model", "--no-verify", "-o"),
+    ("hal", "c", "--no-verify", "-o"),
+    ("sample", "lenet5", "-o"),
+]
 
 
 def refused(given, command, path, words, monkeypatch):

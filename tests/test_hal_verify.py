@@ -103,7 +103,7 @@ PLANTED = {
     "start": (
         "port->level = level; port->go = 1;",
         "port->go = 1; port->level = level;",
-        "at event 1, write of 1 to port.go: port.level holds the reset value instead of",
+        "(at event 1, write of 1 to port.go: port.level holds the reset value|write of 1 to port.go comes before)",
     ),
     "wait": (
         "port->mode = mode; return pause(mode + 1u);",

@@ -22,11 +22,12 @@ from ..hal.export import exports
 from ..hal.export.record import record, refused_record
 from ..hal.generate import generate
 from ..hal.language.description import Bus
+from ..hal.language.diagnostics import NotC
 from ..hal.language.refusal import Refused
 from ..hal.layout.front import FrontPoint, layout_front
 from ..hal.layout.wish import Wish
 from ..hal.lock.lock import Lock, lock_text, read_lock
-from ..hal.verify import Verification, load_model, verify
+from ..hal.verify import Verification, load_model, missing_tools, verify
 from ..report.hal_page import hal_page
 from .common import console, print_json, shown, working
 from .hal_tables import explanation, front_table, functions_table, registers_table, summary, verification_table
@@ -42,7 +43,7 @@ class Asked:
     output: Path | None
     explain: bool
     check: bool
-    verify: bool
+    verify: bool | None  # None: with -o, where there are the tools
     target: str
     model: Path | None
     max_map: int | None
@@ -52,6 +53,7 @@ class Asked:
     byte_lanes: bool
     includes: tuple[Path, ...]
     defines: tuple[str, ...]
+    interrupt_routines: tuple[str, ...]
     lock: Path | None
     relock: bool
     pareto: bool
@@ -86,14 +88,19 @@ class Made:
     before: Design
     front: tuple[FrontPoint, ...] = ()
     verification: Verification | None = None
+    unverified: str = ""  # why nothing was run
 
 
 def run(asked: Asked) -> None:
     """The whole verb; refused sources end it with status 1."""
     try:
         with working(f"reading {asked.files[0].name}"):
-            analysis = analyse(asked.files, asked.includes, asked.defines, asked.declared_bus)
-    except Refused as error:
+            analysis = analyse(
+                asked.files, asked.includes, asked.defines, asked.declared_bus, asked.interrupt_routines
+            )
+    except (Refused, NotC) as error:
+        if isinstance(error, NotC) and not asked.as_json:
+            raise
         _show_refused(error, asked.as_json)
         raise click.exceptions.Exit(1) from error
     if asked.check:
@@ -101,6 +108,8 @@ def run(asked: Asked) -> None:
         return
     made = _made(analysis, asked)
     is_sound = made.verification is None or made.verification.is_equal
+    if not asked.verify and made.verification and made.verification.is_empty:
+        is_sound = True  # nobody asked, and the table says that nothing was compared
     files = _files(made, asked) if is_sound else {}
     _write(files, analysis)
     if asked.as_json:
@@ -108,10 +117,15 @@ def run(asked: Asked) -> None:
     else:
         _print(made, asked, list(files))
     if not is_sound:
+        if made.verification and made.verification.is_empty:
+            raise EdgewrightError(
+                "nothing was compared: no function that accesses fields could be called; nothing was written. "
+                "Give it parameters that are numbers, pointers or groups."
+            )
         raise EdgewrightError("the generated code does not do what the source says; nothing was written")
 
 
-def _show_refused(error: Refused, as_json: bool) -> None:
+def _show_refused(error: Refused | NotC, as_json: bool) -> None:
     if as_json:
         print_json(refused_record(error.refusals))
         return
@@ -143,8 +157,11 @@ def _made(analysis: Analysis, asked: Asked) -> Made:
     with working("laying out registers"):
         found = chosen_design(analysis, asked.method, wish, _lock(asked))
         front = layout_front(analysis.description, analysis.spaces, analysis.joints) if asked.pareto else ()
-    if not asked.verify:
-        return Made(found, naive(analysis), front)
+    missing = "" if asked.verify else missing_tools(asked.target)
+    if asked.verify is False or (asked.verify is None and (not asked.output or missing)):
+        return Made(
+            found, naive(analysis), front, unverified=missing if asked.output and asked.verify is None else ""
+        )
     models = load_model(asked.model) if asked.model else None
     with working(f"running both on {asked.target}"):
         verification = verify(
@@ -226,6 +243,8 @@ def _print(made: Made, asked: Asked, written: Sequence[Path]) -> None:
         console.print(verification_table(made.verification))
         for difference in made.verification.differences:
             console.print(shown(str(difference)), style="red")
+    elif made.unverified:
+        console.print(f"not verified: {shown(made.unverified)}", style="yellow")
     if written:
         named = ", ".join(map(str, written[:NAMED])) + (", …" if len(written) > NAMED else "")
         console.print(f"wrote {words.plural(len(written), 'file')}: {shown(named)}", style="dim", soft_wrap=True)

@@ -109,9 +109,13 @@ def verification_table(found: Verification) -> Table:
     for checked in found.functions:
         was, now = checked.naive, checked.optimised
         result = "[red]differs[/]" if checked.function in different else "[green]same[/]"
+        if not checked.calls and not checked.unfinished:
+            result = "[red]not compared[/]"
         if checked.left_out:
             told = checked.left_out if not checked.calls else checked.left_out.partition(":")[0]
             result = f"{result}; {shown(told)}" if checked.calls else shown(told)
+        if checked.unreached and checked.calls:
+            result += f"; never reached: {shown(', '.join(checked.unreached))}"
         table.add_row(
             shown(checked.function),
             words.count(checked.calls),

@@ -45,7 +45,11 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 )
 @click.option("--explain", is_flag=True, help="Regions, conflicts, what was merged and what not, and why.")
 @click.option("--check", is_flag=True, help="Parse and check only.")
-@click.option("--verify", is_flag=True, help="Run naive and generated code on a virtual prototype and compare.")
+@click.option(
+    "--verify/--no-verify",
+    default=None,
+    help="Run naive and generated code on a virtual prototype and compare.  [default: with -o]",
+)
 @click.option(
     "--target",
     type=click.Choice(["rv32imc", "cortex-m0plus", "cortex-m4"]),
@@ -82,6 +86,13 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 )
 @click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", help="Define a macro. May be given again.")
 @click.option(
+    "--isr",
+    "interrupt_routines",
+    multiple=True,
+    metavar="NAME",
+    help="A function that runs in interrupts, beside those that show it. May be given again.",
+)
+@click.option(
     "--lock",
     type=OutLock(makes_folders=True),
     help="Lock file: fields in it keep their places.  [default: the one in OUTPUT]",
@@ -115,7 +126,7 @@ def command(**options: Any) -> None:
 
     Ends with status 1 when the source is refused or verification finds a difference; then nothing is written.
     """
-    if options["model"] and not options["verify"]:
+    if options["model"] and not (options["verify"] or (options["verify"] is None and options["output"])):
         raise click.UsageError("--model is for --verify")
     if options["lock"] and options["relock"] and not options["output"]:
         raise click.UsageError("--relock needs -o: without it no lock file is written")

@@ -98,10 +98,14 @@ class Conflicts:
             return FAR
         return self._reads(first, second) if first.kind is Kind.READ else self._writes(first, second)
 
+    def changes(self, access: Access) -> bool:
+        """Whether two reads may differ though the function writes nothing in between."""
+        return self.nature(access).changes or self.is_shared(access)
+
     def same_field(self, first: Access, second: Access) -> str | None:
         if first.kind is Kind.WRITE:
             return f"both write {first.field}"
-        if self.nature(first).changes:
+        if self.changes(first):
             return f"{first.field} may change between two reads"
         return None
 
@@ -138,7 +142,7 @@ class Conflicts:
             return f"{access.field} is written in between (line {event.place.line})"
         if event.kind is Kind.WRITE and self.nature(access).by_hardware:
             return f"{event.field} is written in between, and {access.field} may depend on it (line {event.place.line})"
-        if event.kind is Kind.READ and may_alias(event, access) and self.nature(access).changes:
+        if event.kind is Kind.READ and may_alias(event, access) and self.changes(access):
             return f"{access.field} may change, and is read in between (line {event.place.line})"
         if self.acts(event) and self.touches(event, access):
             return f"{_doing(event)} {event.field} in between affects {access.field} (line {event.place.line})"

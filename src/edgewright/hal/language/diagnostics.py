@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from ...errors import InputError
+from .description import Place
+from .refusal import Refusal
 
 _MOST = 5  # one mistake often makes many
 # Names that a driver may well have used for something else.
 _KEYWORDS = {"ro", "wo", "w1c", "w1s", "fifo", "hw", "split", "clear_on_read", "pin", "bus", "bit"}
 
 
-def complaints(unit: Any, files: Mapping[str, bytes]) -> list[str]:
-    """The first errors of a unit, as compilers write them, each with what to try."""
-    errors = [found for found in unit.diagnostics if found.severity >= found.Error]
-    lines = [_line(error, files) for error in errors[:_MOST]]
-    rest = len(errors) - _MOST
-    return [*lines, f"… and {rest} more errors in {unit.spelling}"] if rest > 0 else lines
+class NotC(InputError):
+    """A source that does not compile; `refusals` has the first places."""
+
+    def __init__(self, refusals: Sequence[Refusal], more: Sequence[str] = ()) -> None:
+        self.refusals = tuple(dict.fromkeys(refusals))
+        super().__init__("\n".join([*map(str, self.refusals), *more]))
 
 
-def _line(error: Any, files: Mapping[str, bytes]) -> str:
+def check_compiled(units: Sequence[Any], files: Mapping[str, bytes]) -> None:
+    """Raises where libclang found errors: the first of each unit, as compilers write them, each with what to try."""
+    found: list[Refusal] = []
+    more: list[str] = []
+    for unit in units:
+        errors = [error for error in unit.diagnostics if error.severity >= error.Error]
+        found += [_refusal(error, files) for error in errors[:_MOST]]
+        more += [f"… and {len(errors) - _MOST} more errors in {unit.spelling}"] if len(errors) > _MOST else []
+    if found:
+        raise NotC(found, more)
+
+
+def _refusal(error: Any, files: Mapping[str, bytes]) -> Refusal:
     at = error.location
     file = at.file.name if at.file else "command line"
     hint = _hint(error.spelling, _words(files.get(file, b""), at.line))
-    return f"{file}:{at.line}:{at.column}: {error.spelling}" + (f"; {hint}" if hint else "")
+    return Refusal(Place(file, at.line, at.column), error.spelling, hint)
 
 
 def _words(text: bytes, line: int) -> list[str]:

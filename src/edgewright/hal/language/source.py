@@ -12,7 +12,7 @@ from typing import Any
 from ...errors import EdgewrightError, InputError
 from .cursors import KINDS, Cursor, cindex, is_device, is_group, span, walk
 from .description import Span
-from .diagnostics import complaints
+from .diagnostics import check_compiled
 from .guarding import read_text
 from .macros import Macros, macros_of
 
@@ -65,8 +65,7 @@ def read_source(paths: Sequence[Path], includes: Sequence[Path] = (), defines: S
     units = tuple(_parse(path, flags) for path in main)
     for unit in units:
         files |= {name: read_text(Path(name)) for name in _headers(unit) if name not in files}
-    if problems := [problem for unit in units for problem in complaints(unit, files)]:
-        raise InputError("\n".join(dict.fromkeys(problems)))
+    check_compiled(units, files)
     cursors, again = _declarations(units, files)
     _check(main, cursors)
     macros = macros_of(units, files)

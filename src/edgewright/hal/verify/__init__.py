@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .checking import verify
+from .checking import missing_tools, verify
 from .measuring import Measured, measure
 from .models import load_model
 from .peripheral import Peripheral
@@ -17,5 +17,6 @@ __all__ = [
     "Verification",
     "load_model",
     "measure",
+    "missing_tools",
     "verify",
 ]

@@ -18,6 +18,7 @@ class Type:
     pointee: int = 0  # bytes of what else it points to
     is_const: bool = False  # what it points to
     callback: Signature | None = None  # it points to a function
+    values: tuple[int, ...] = ()  # the only ones that it has, for an enumeration
     inside: tuple[tuple[int, Type], ...] = ()  # it points to a struct with pointers at these bytes
 
     @property

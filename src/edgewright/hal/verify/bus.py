@@ -14,6 +14,7 @@ from ..generate.words import ones
 from ..language.description import Description
 from ..layout.layout import FieldAt, RegisterAt
 from .fault import Fault, Why
+from .order import Step
 from .peripheral import Peripheral, Wire
 
 Config = dict[tuple[str, str], tuple[int, int]]  # device and field: how often written (by hardware fields), value
@@ -37,6 +38,8 @@ class Event:
                 return f"call of {self.what}{self.value}"
             case "write":
                 return f"write of {self.value} to {self.what}"
+            case "foreign":
+                return f"access to {self.what} ({self.value})"
         return f"read of {self.what} ({self.value})"
 
 
@@ -55,7 +58,11 @@ class Access:
 
 class Bus:
     def __init__(
-        self, description: Description, registers: Sequence[RegisterAt], models: Mapping[str, Peripheral]
+        self,
+        description: Description,
+        registers: Sequence[RegisterAt],
+        models: Mapping[str, Peripheral],
+        foreign: frozenset[int] = frozenset(),
     ) -> None:
         self.models = models
         self.events: list[Event] = []
@@ -63,6 +70,12 @@ class Bus:
         self.config: Config = {}
         # Bits (first of each field) that the running HAL function asks for, by address; None: all of any register.
         self.asked: Mapping[int, frozenset[int]] | None = None
+        self.written: Mapping[int, frozenset[int]] | None = None  # the same for what it is to write
+        self.steps: list[Step] = []
+        self.critical = 0  # critical sections that are open
+        self._now = 0
+        self._foreign = foreign  # pages of other peripherals: they keep what is written, and all accesses count
+        self._kept: dict[int, int] = {}
         self._devices = {device.name: device for device in description.devices}
         self._registers = {self._devices[r.device].address + r.offset: r for r in registers}
         self._split = Counter((r.device, at.name) for r in registers for at in r.fields)
@@ -72,9 +85,15 @@ class Bus:
     @property
     def pages(self) -> frozenset[int]:
         """Addresses of the 4 KiB pages that hold registers."""
-        return frozenset(address & ~0xFFF for address in self._registers)
+        return frozenset(address & ~0xFFF for address in self._registers) | self._foreign
 
     def read(self, address: int, bits: int) -> int:
+        self._now += 1
+        if self._is_foreign(address):
+            kept = self._kept.get(address, 0) & ones(bits)
+            self.record("foreign", f"{bits} bits at {address:#x}", "read")
+            self.log.append(Access(False, address, bits, kept))
+            return kept
         register = self._register(address, bits, "read")
         asked = None if self.asked is None else self.asked.get(address, frozenset())
         value = 0
@@ -82,19 +101,47 @@ class Bus:
             wanted = asked is None or at.bit in asked
             part = self._answer(register.device, at, wanted, asked is not None) >> at.low
             value |= (part & ones(at.size)) << at.bit
+            wire = self._wire(register.device, at)
+            if wire.nature.reading_acts or (wanted and (wire.nature.changes or wire.field.shared_with_isr)):
+                self._step("read", register.device, at, wire, part & ones(at.size))
         self.log.append(Access(False, address, bits, value))
         return value
 
     def write(self, address: int, bits: int, value: int) -> None:
+        self._now += 1
+        if self._is_foreign(address):
+            self._kept[address] = value
+            self.record("foreign", f"{bits} bits at {address:#x}", value)
+            self.log.append(Access(True, address, bits, value))
+            return
         register = self._register(address, bits, "write")
         self.log.append(Access(True, address, bits, value))
         for at in register.fields:
             wire = self._wire(register.device, at)
             part = value >> at.bit & ones(at.size)
+            wanted = self.written is None or at.bit in self.written.get(address, frozenset())
+            if wanted:
+                self._step("write", register.device, at, wire, part)
+            elif wire.field.shared_with_isr and wire.nature.kept and not self.critical:
+                what = f"{register.device}.{at.name} is read and put back outside a critical section"
+                raise Fault(Why.WRONG, f"{what}: an interrupt in between is undone")
             if wire.nature.writable and (part or not wire.nature.neutral):
                 self._take(register.device, at, wire, part)
 
+    def _step(self, kind: str, device: str, at: FieldAt, wire: Wire, value: int) -> None:
+        name = f"{device}.{at.name}" + (f" from bit {at.low}" if at.size < wire.field.bits else "")
+        nature = wire.nature
+        acts = nature.writing_acts or nature.neutral
+        is_plain = kind == "write" and not (acts or wire.field.shared_with_isr)
+        self.steps.append(Step(kind, name, value, device, is_plain, self._now))
+
+    def _is_foreign(self, address: int) -> bool:
+        return address not in self._registers and address & ~0xFFF in self._foreign
+
     def record(self, kind: str, what: str, value: object) -> None:
+        if kind in ("call", "foreign"):
+            self._now += 1
+            self.steps.append(Step(kind, what, value, "", False, self._now))
         self.events.append(Event(kind, what, value, self.stored() if kind != "read" else {}))
 
     def stored(self) -> Config:

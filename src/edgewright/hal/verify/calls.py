@@ -65,6 +65,8 @@ def _draw(
         return Argument(What.GROUP, random.choice(instances[type_.group]))
     if type_.is_pointer:
         return Argument(What.CALLBACK if type_.callback else What.BUFFER, number)
+    if type_.values and bound is None:
+        return Argument(What.NUMBER, random.choice(type_.values) & ((1 << type_.bits) - 1))
     return Argument(What.NUMBER, _number(type_.bits, bound, random, small))
 
 

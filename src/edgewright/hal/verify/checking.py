@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ...board.toolchain import toolchain
+from ...emit.board.unicorn import require_unicorn
+from ...errors import EdgewrightError
+from ..analysis.functions import Function
 from ..design import Analysis, Design
 from ..designing import naive
 from ..generate import generate
-from ..generate.calls import names_of, needed_calls
+from ..generate.calls import Call, names_of, needed_calls
 from ..language.description import Description
 from .abi import Signature, Type
 from .building import build, free_window, target_named
 from .calls import bounds_of
 from .compare import Runnable, compare
 from .models import Models, models_for
-from .prototype import CALLBACKS, Prototype, Variant
+from .prototype import CALLBACKS, CRITICAL, Prototype, Variant
 from .requests import requests_of
-from .signatures import exported, signatures_of
+from .signatures import exported, foreign_pages, signatures_of, watched_variables, weak_functions
 from .verification import Verification
 
-# Nothing interrupts the prototype.
+# With functions apart, the prototype watches critical sections; they are not measured.
 _HOOKS = ("HAL_ENTER_CRITICAL()=((void)0)", "HAL_EXIT_CRITICAL()=((void)0)")
+_WATCHED = (
+    f"HAL_ENTER_CRITICAL()=({{void {CRITICAL[0]}(void);{CRITICAL[0]}();}})",
+    f"HAL_EXIT_CRITICAL()=({{void {CRITICAL[1]}(void);{CRITICAL[1]}();}})",
+)
 
 
 def verify(
@@ -48,6 +56,16 @@ def verify(
     return compare_variants(analysis, variants[0], variants[1], model or (), calls, seed)
 
 
+def missing_tools(target: str) -> str:
+    """Why nothing can be run for a target here: no compiler or no emulator; empty where both are."""
+    try:
+        toolchain(target_named(target))
+        require_unicorn()
+    except EdgewrightError as error:
+        return str(error)
+    return ""
+
+
 def compare_variants(
     analysis: Analysis, plain: Variant, optimised: Variant, models: Models = (), calls: int = 32, seed: int = 0
 ) -> Verification:
@@ -59,7 +77,16 @@ def compare_variants(
     checked, differences = compare(prototypes[0], prototypes[1], functions, calls, seed)
     built = [variant.inlined or variant.apart for variant in (plain, optimised)]
     sizes = [one.code_bytes for one in built]
-    return Verification(built[0].target.name, built[0].compiler, seed, checked, differences, sizes[0], sizes[1])
+    return Verification(
+        built[0].target.name,
+        built[0].compiler,
+        seed,
+        checked,
+        differences,
+        sizes[0],
+        sizes[1],
+        bool(_accessing(analysis)),
+    )
 
 
 def variant_of(
@@ -73,16 +100,36 @@ def variant_of(
     """The design's generated code, compiled for the prototype."""
     analysis, processor = design.analysis, target_named(target)
     files = generate(design, "driver")
+    stubs = (*CALLBACKS, *sorted(weak_functions(analysis.source)))
     base = free_window(analysis.description.devices, _room(analysis.description, design))
     built = [
-        build(files, processor, base, inline, includes, [*_HOOKS, *defines], CALLBACKS)
+        build(files, processor, base, inline, includes, [*(_HOOKS if inline else _WATCHED), *defines], stubs)
         if measure or not inline
         else None
         for inline in (False, True)
     ]
     assert built[0] is not None
     requests = requests_of(analysis.spaces, names_of(needed_calls(design)))
-    return Variant(analysis.description, analysis.spaces, design.layout, requests, built[0], built[1])
+    foreign = foreign_pages(analysis.source, analysis.description)
+    watched = watched_variables(analysis.source)
+    return Variant(
+        analysis.description, analysis.spaces, design.layout, requests, built[0], built[1], foreign, watched
+    )
+
+
+def _asked(analysis: Analysis, function: Function, names: Mapping[Call, str]) -> dict[str, str]:
+    """The HAL functions that a function calls in the naive design, each with an access that it stands for."""
+    found: dict[str, str] = {}
+    for access in function.accesses:
+        use = analysis.uses[function.name, access.number]
+        found.setdefault(
+            names[Call(access.kind, use.space, (use.slot,))], f"{access.name} (line {access.place.line})"
+        )
+    return found
+
+
+def _accessing(analysis: Analysis) -> list[str]:
+    return [function.name for function in analysis.functions if function.accesses]
 
 
 def _room(description: Description, design: Design) -> int:
@@ -90,11 +137,12 @@ def _room(description: Description, design: Design) -> int:
 
 
 def _runnable(analysis: Analysis, signatures: dict[str, Signature]) -> list[Runnable]:
-    known = exported(analysis.source)
+    known, names = exported(analysis.source), names_of(needed_calls(naive(analysis)))
     return [
         Runnable(
             signatures.get(function.name, Signature(function.name, Type(0))),
             bounds_of(function, analysis.description),
+            _asked(analysis, function, names),
         )
         for function in analysis.functions
         if function.name in known

@@ -10,6 +10,7 @@ from .abi import Signature
 from .bus import Event
 from .calls import Call, draw_call
 from .fault import Why
+from .order import disorder
 from .prototype import Outcome, Prototype
 from .verification import Checked, Counts, Difference
 
@@ -22,6 +23,7 @@ class Runnable:
 
     signature: Signature
     bounds: Mapping[str, int] = field(default_factory=dict)
+    asked: Mapping[str, str] = field(default_factory=dict)  # HAL functions that it calls, with the access of each
 
 
 @dataclass(slots=True)
@@ -42,10 +44,12 @@ def compare(
     differences: dict[str, Difference] = {}  # the first of each function
     for function in functions:
         tally = _Tally()
+        naive.reached.clear()
         difference = _compare_one(naive, optimised, function, functions, calls, seed, tally)
         if difference:
             differences.setdefault(difference.function, difference)
-        checked.append(_checked(function.signature.name, tally, naive, optimised))
+        unreached = tuple(access for name, access in function.asked.items() if name not in naive.reached)
+        checked.append(replace(_checked(function.signature.name, tally, naive, optimised), unreached=unreached))
     return tuple(checked), tuple(differences.values())
 
 
@@ -125,17 +129,17 @@ def _more(counts: Counts, outcome: Outcome) -> Counts:
 def difference_of(expected: Outcome, found: Outcome) -> str:
     """How two outcomes of a call differ, or nothing. Of calls without end, what they did is compared."""
     endless = [o for o in (expected, found) if o.fault and o.fault.why is Why.ENDLESS]
-    if found.fault and found not in endless:
+    if found.fault and found.fault.why is not Why.ENDLESS:
         return f"faults: {found.fault}" + _after(found.events)
     if len(endless) == 1:
         who = "the optimised code" if found.fault else "the naive code"
         return f"{who} does not end" + (_events(expected.events, found.events) or "")
     story = _events(expected.events, found.events, cut=bool(endless))
     if story or endless:
-        return story
+        return story or disorder(expected.steps, found.steps, expected.certain)
     if expected.result != found.result:
         return f"returns {found.result} instead of {expected.result}"
-    return _final(expected.final, found.final)
+    return _final(expected.final, found.final) or disorder(expected.steps, found.steps)
 
 
 def _after(events: Sequence[Event]) -> str:

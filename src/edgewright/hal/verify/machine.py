@@ -37,7 +37,13 @@ class _Core:
 class Machine:
     """A built driver in memory. `watch` is called with a function's name when one of `watched` is entered."""
 
-    def __init__(self, built: Built, pages: frozenset[int], watched: Mapping[str, Callable[[], None]]) -> None:
+    def __init__(
+        self,
+        built: Built,
+        pages: frozenset[int],
+        watched: Mapping[str, Callable[[], None]],
+        half: Callable[[], object] | None = None,
+    ) -> None:
         require_unicorn()
         import unicorn
 
@@ -48,6 +54,7 @@ class Machine:
         self._core = _core(built)
         self._uc = self._core.uc
         self._limit = LIMIT
+        self._half = half  # told when half of the instructions that a call may take are over
         self._lengths: dict[tuple[int, int], int] = {}
         self._watched = {start: watched[name] for start, _, name in built.elf.functions if name in watched}
         self._uc.mem_map(built.base, WINDOW)
@@ -60,6 +67,19 @@ class Machine:
         self._uc.mem_write(self.built.base + DATA, bytes(self._data_size()))
         for segment in self.built.elf.segments:
             self._uc.mem_write(segment.address, segment.data)
+
+    def watch(self, name: str, touched: Callable[[bool, int], None]) -> None:
+        """Calls `touched` for every access to a variable: whether it is a write, and the value."""
+        import unicorn
+
+        address, size = self.built.elf.symbols.get(name, (0, 0))
+        if size:
+            kinds = unicorn.UC_HOOK_MEM_WRITE | unicorn.UC_HOOK_MEM_READ
+
+            def hook(_: Any, kind: int, __: int, ___: int, value: int, ____: object) -> None:
+                touched(kind == unicorn.UC_MEM_WRITE, value)
+
+            self._uc.hook_add(kinds, hook, begin=address, end=address + size - 1)
 
     def call(self, name: str, types: Sequence[Type], values: Sequence[int], limit: int = LIMIT) -> int:
         """What the function leaves in its result registers: 64 bits."""
@@ -148,6 +168,8 @@ class Machine:
             found = self._lengths[address, size] = instructions_in(
                 bytes(uc.mem_read(address, size)), bool(self._core.thumb)
             )
+        if self._half is not None and self.instructions <= self._limit // 2 < self.instructions + found:
+            self._half()
         self.instructions += found
         if self.instructions > self._limit:
             self._stop(Fault(Why.ENDLESS, f"no end within {self._limit} instructions"))

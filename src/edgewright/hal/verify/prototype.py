@@ -24,12 +24,14 @@ from .calls import Argument, Call, What
 from .fault import Fault, Why
 from .instances import instances_of
 from .machine import Machine
+from .order import Step
 from .peripheral import Peripheral, wires_of
 from .requests import Request, asked_by
 from .seeded import seeded
 
 BUFFER = 1 << 14  # bytes of a buffer that are compared
 _APART = 1 << 17
+CRITICAL = ("prototype_enter_critical", "prototype_exit_critical")
 CALLBACKS = tuple(f"prototype_callback_{number}" for number in range(8))
 
 
@@ -43,6 +45,8 @@ class Variant:
     requests: Mapping[str, Request]
     apart: Built
     inlined: Built | None = None
+    foreign: frozenset[int] = frozenset()  # pages of peripherals that the driver reaches by address
+    watched: frozenset[str] = frozenset()  # variables every access to which counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,8 @@ class Outcome:
     instructions: int = 0
     accesses: int = 0
     fault: Fault | None = None
+    steps: tuple[Step, ...] = ()
+    certain: int | None = None  # of a call that does not end: so many steps are surely made in any layout
 
 
 class Prototype:
@@ -89,6 +95,8 @@ class Prototype:
         self._registers = elaborate(variant.description, variant.spaces, variant.layout)
         self._wires = wires_of(variant.description, self._registers, Natures(variant.description))
         self._seed = 0
+        self.reached: set[str] = set()  # HAL functions that were called
+        self._halves: list[int] = []  # steps that were made when half of the time of a call was over
         self._bus = self._fresh_bus()
         self._calls: dict[str, Counter[str]] = {}
         self._inside = Addresses(variant.apart)
@@ -107,18 +115,21 @@ class Prototype:
 
     def run(self, call: Call) -> Outcome:
         bus, machine = self._bus, self._apart
-        first_event, first_access = len(bus.events), len(bus.log)
-        machine.bus, bus.asked = bus, None
+        first_event, first_access, first_step = len(bus.events), len(bus.log), len(bus.steps)
+        machine.bus, bus.asked, bus.written, bus.critical = bus, None, None, 0
+        self._halves.clear()
         result, fault = self._call(machine, call)
-        events = tuple(bus.events[first_event:])
+        events, steps = tuple(bus.events[first_event:]), tuple(bus.steps[first_step:])
         if fault:
-            return Outcome(None, events, {}, fault=fault)
+            half = self._halves[0] - first_step if self._halves else 0
+            certain = len(steps) if half == len(steps) else half // 2
+            return Outcome(None, events, {}, fault=fault, steps=steps, certain=certain)
         count = len(bus.log) - first_access
         instructions = machine.instructions
         if self._inlined:
             fault = self._replay(call, result, Replay(bus.log[first_access:], bus.pages))
             instructions = self._inlined.instructions
-        return Outcome(result, events, bus.final() | self._memory(call), instructions, count, fault)
+        return Outcome(result, events, bus.final() | self._memory(call), instructions, count, fault, steps)
 
     def _replay(self, call: Call, result: object, replay: Replay) -> Fault | None:
         assert self._inlined is not None
@@ -185,14 +196,26 @@ class Prototype:
         if key == "apart":
             watched = {name: partial(self._ask, request) for name, request in self.variant.requests.items()}
         watched |= {name: partial(self._unknown, key, name) for name in built.stubs}
-        return Machine(built, self._bus.pages, watched)
+        half = (lambda: self._halves.append(len(self._bus.steps))) if key == "apart" else None
+        machine = Machine(built, self._bus.pages, watched, half)
+        for name in self.variant.watched if key == "apart" else ():
+            machine.watch(name, partial(self._touched, name))
+        return machine
+
+    def _touched(self, name: str, is_write: bool, value: int) -> None:
+        self._bus.record("foreign", f"variable {name}", value if is_write else "read")
 
     def _ask(self, request: Request) -> None:
-        self._bus.asked = asked_by(request, self.variant.layout, self.instances, self._apart.argument)
+        asked = asked_by(request, self.variant.layout, self.instances, self._apart.argument)
+        self._bus.asked, self._bus.written = ({}, asked) if request.is_write else (asked, {})
+        self.reached.add(request.name)
 
     def _unknown(self, key: str, name: str) -> None:
         """A call of a function that the driver does not define: it is an event, and answers something."""
         machine = self._apart if key == "apart" or self._inlined is None else self._inlined
+        if name in CRITICAL:
+            self._bus.critical += 1 if name == CRITICAL[0] else -1
+            return
         signature = self._signatures.get(name, Signature(name, Type(64)))
         if machine is self._apart:
             self._bus.record("call", name, self._arguments(machine, signature))
@@ -243,7 +266,7 @@ class Prototype:
             )
             for device in self.variant.description.devices
         }
-        return Bus(self.variant.description, self._registers, models)
+        return Bus(self.variant.description, self._registers, models, self.variant.foreign)
 
 
 @lru_cache(maxsize=256)

@@ -40,7 +40,7 @@ def requests_of(spaces: Spaces, names: Mapping[Call, str]) -> dict[str, Request]
 
 
 def asked_by(request: Request, layout: Layout, instances: Instances, argument: Callable[[int], int]) -> Asked:
-    """The bits that a call asks for; a pointer to no such group, or an index out of range, has no meaning."""
+    """The bits that a call reads or writes; a pointer to no such group, or an index out of range, has no meaning."""
     base = argument(0)
     if base not in instances[request.space]:
         raise Fault(Why.UNDEFINED, f"{request.name} is given {base:#010x}, where no '{request.space}' lies")
@@ -48,7 +48,7 @@ def asked_by(request: Request, layout: Layout, instances: Instances, argument: C
     for index, count in zip(element, request.counts, strict=True):
         if index >= count:
             raise Fault(Why.UNDEFINED, f"{request.name} is given index {index} of {count}")
-    return {} if request.is_write else _bits(request, layout, base, element)
+    return _bits(request, layout, base, element)
 
 
 def _bits(request: Request, layout: Layout, base: int, element: tuple[int, ...]) -> Asked:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from clang import cindex
 
-from ..language.cursors import KINDS, Cursor
+from ..language.cursors import KINDS, Cursor, attributes, constant, is_device, is_volatile, walk
 from ..language.description import Description
+from ..language.nodes import operand
 from ..language.source import Source
 from .abi import Signature, Type
 
@@ -57,6 +59,38 @@ def exported(source: Source) -> frozenset[str]:
     )
 
 
+def foreign_pages(source: Source, description: Description) -> frozenset[int]:
+    """Pages of 4 KiB that the driver reaches by addresses written in it: registers of other peripherals."""
+    found = set()
+    for top in source.cursors:
+        if is_device(top):
+            continue
+        for cursor in walk(top):
+            if cursor.kind is KINDS.CSTYLE_CAST_EXPR and cursor.type.get_canonical().kind is _KIND.POINTER:
+                address = constant(operand(cursor))
+                if address is not None and 0 < address < 1 << 32:
+                    found.add(address & ~0xFFF)
+    return frozenset(found)
+
+
+def weak_functions(source: Source) -> frozenset[str]:
+    """Functions of the driver that another file may replace: what stands here says nothing about them."""
+    pragmas = (re.findall(rb"\bpragma\s+weak\s+(\w+)", content) for content in source.files.values())
+    found = {name.decode() for names in pragmas for name in names}
+    for cursor in source.cursors:
+        if cursor.kind is KINDS.FUNCTION_DECL:
+            texts = attributes(cursor, source.files[str(cursor.extent.start.file)])
+            if any(source.macros.mentions(text, "weak") for text in texts):
+                found.add(str(cursor.spelling))
+    return frozenset(found)
+
+
+def watched_variables(source: Source) -> frozenset[str]:
+    """Variables every access to which counts: volatile and atomic ones."""
+    variables = (cursor for cursor in source.cursors if cursor.kind is KINDS.VAR_DECL and not is_device(cursor))
+    return frozenset(str(cursor.spelling) for cursor in variables if is_volatile(cursor))
+
+
 def _signature(cursor: Cursor, description: Description) -> Signature:
     name = str(cursor.spelling)
     try:
@@ -72,10 +106,21 @@ def _type(kind: Any, description: Description) -> Type:
         return Type(0)
     if plain.kind in _INTEGERS:
         bits, is_signed = _INTEGERS[plain.kind]
-        return Type(bits, is_signed)
+        return Type(bits, is_signed, values=_values(plain))
     if plain.kind in (_KIND.POINTER, _KIND.CONSTANTARRAY, _KIND.INCOMPLETEARRAY):
         return _pointer(plain, description)
     raise _NoScalar(kind.spelling)
+
+
+def _values(plain: Any) -> tuple[int, ...]:
+    """The values of an enumeration: no other may be passed. Those that are made of bits may be put together."""
+    if plain.kind is not _KIND.ENUM:
+        return ()
+    return tuple(
+        dict.fromkeys(
+            c.enum_value for c in plain.get_declaration().get_children() if c.kind is KINDS.ENUM_CONSTANT_DECL
+        )
+    )
 
 
 def _pointer(plain: Any, description: Description) -> Type:

@@ -22,6 +22,7 @@ class Checked:
     optimised: Counts
     unfinished: int = 0  # calls that waited without end: compared as far as they went
     left_out: str = ""  # why no call, or not every call, could be compared
+    unreached: tuple[str, ...] = ()  # accesses that no call came to
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +44,17 @@ class Verification:
     differences: tuple[Difference, ...]
     naive_code_bytes: int
     optimised_code_bytes: int
+    has_accesses: bool = True  # whether there was anything to compare
 
     @property
     def is_equal(self) -> bool:
-        return not self.differences
+        """Whether something was compared, and nothing differs."""
+        return not self.differences and not self.is_empty
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no access could be compared, though there are some."""
+        return self.has_accesses and not any(c.naive.accesses or c.unfinished for c in self.functions)
 
     @property
     def calls(self) -> int:

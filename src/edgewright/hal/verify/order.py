@@ -1,0 +1,74 @@
+"""What a driver did, access by access, and whether another layout's code did the same in an order that nobody can tell.
+
+Only writes of plain fields of one device may change places with each other; accesses may happen at once. All else that
+is seen from outside keeps its order: calls, side effects, reads of what hardware changes, accesses of other devices and
+of fields that an interrupt routine uses. Reads of plain fields show in what is done with their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One access to a field, or a call of unknown code."""
+
+    kind: str  # "read", "write", "call", "foreign"
+    what: str  # "uart.data", with the first bit for parts of wide fields
+    value: object
+    device: str
+    is_plain: bool  # a write of a plain field
+    access: int  # the same for all steps that one access to a register makes
+
+    def __str__(self) -> str:
+        return f"write of {self.value} to {self.what}" if self.kind == "write" else f"{self.kind} of {self.what}"
+
+
+def disorder(expected: Sequence[Step], found: Sequence[Step], certain: int | None = None) -> str:
+    """How the second is no order of the first, or nothing.
+
+    Of a call that does not end, the first `certain` steps must be there and all further ones may.
+    """
+    matched, story = _matched(expected, found, certain)
+    return story or _order(expected, matched)
+
+
+def _matched(expected: Sequence[Step], found: Sequence[Step], certain: int | None) -> tuple[list[int | None], str]:
+    """For each step of the first the access of the second that makes it: the nth of its kind is the nth."""
+    waiting: dict[tuple[str, str], list[Step]] = {}
+    for step in reversed(found):
+        waiting.setdefault((step.kind, step.what), []).append(step)
+    matched: list[int | None] = []
+    for number, step in enumerate(expected):
+        here = waiting.get((step.kind, step.what))
+        if not here:
+            if certain is None or number < certain:
+                return matched, f"{step} is missing"
+            matched.append(None)
+            continue
+        other = here.pop()
+        if other.value != step.value and step.kind != "read":
+            return matched, f"{other} instead of {step}"
+        matched.append(other.access)
+    if certain is None and (rest := [step for steps in waiting.values() for step in steps]):
+        return matched, f"{min(rest, key=lambda step: step.access)} is one too many"
+    return matched, ""
+
+
+def _order(expected: Sequence[Step], matched: Sequence[int | None]) -> str:
+    last: dict[str, tuple[int, Step]] = {}  # by device, the latest access of all steps so far
+    strict: tuple[int, Step] | None = None  # of those that nothing passes
+    for step, at in zip(expected, matched, strict=True):
+        if at is None:
+            continue
+        ahead = [strict, *(one for device, one in last.items() if device != step.device or not step.is_plain)]
+        for one in ahead:
+            if one is not None and one[0] > at:
+                return f"{step} comes before {one[1]}, which the source has first"
+        if not step.is_plain and (strict is None or at > strict[0]):
+            strict = at, step
+        if step.device not in last or at > last[step.device][0]:
+            last[step.device] = at, step
+    return ""

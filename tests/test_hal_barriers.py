@@ -1,0 +1,149 @@
+"""What no access is moved across, and sources whose text cannot be followed."""
+
+from __future__ import annotations
+
+import pytest
+
+from edgewright.hal.choosing import chosen_design
+from edgewright.hal.design import Analysis
+from edgewright.hal.designing import analyse
+from edgewright.hal.generate import generate
+from edgewright.hal.language.refusal import Refused
+
+HEAD = """
+#include "edgewright_hal.h"
+bfGroup Lamp {
+    bit on; uint4 mode; uint4 level; uint8 ro value; bit ro ready; uint8 ro fault; bit on2[4]; uint4 mode2[4];
+};
+bfGroup Power { bit supply; bit low; };
+make_device(Lamp, lamp, 0x40000000);
+make_device(Power, power, 0x40001000);
+void other(void);
+typedef volatile uint32_t vuint32_t;
+static _Atomic uint32_t done;
+static uint32_t current;
+"""
+WEAK = "__attribute__((weak)) void hook(void) {}\n"
+APART = {
+    "weak": WEAK + "void f(void) { lamp->on = 1; hook(); lamp->mode = 2; }",
+    "weak by a macro": "#define W __attribute__((weak))\nW void hook(void);\nvoid hook(void) {}\n"
+    "void f(void) { lamp->on = 1; hook(); lamp->mode = 2; }",
+    "weak by a pragma": "void hook(void) {}\n#pragma weak hook\nvoid f(void) { lamp->on = 1; hook(); lamp->mode = 2; }",
+    "calls a weak one": WEAK + "static void g(void) { hook(); }\n"
+    "void f(void) { lamp->on = 1; g(); lamp->mode = 2; }",
+    "callee with a loop": "static void g(int n) { while (n) { } }\nvoid f(int n) { lamp->on = 1; g(n); lamp->mode = 2; }",
+    "two calls down": "static void g(int n) { a: if (n) goto a; }\nstatic void h(int n) { g(n); }\n"
+    "void f(int n) { lamp->on = 1; h(n); lamp->mode = 2; }",
+    "recursion": "static void g(int n) { if (n) g(n); }\nvoid f(int n) { lamp->on = 1; g(n); lamp->mode = 2; }",
+    "loop": "void f(int n) { lamp->on = 1; if (n) for (;;) { } lamp->mode = 2; }",
+    "loop without keywords": "void f(int n) { lamp->on = 1; a: if (n) goto a; lamp->mode = 2; }",
+    "write in a loop of goto": "void f(uint32_t n) { a: lamp->on = n; n >>= 1; if (n) goto a; lamp->mode = 2; }",
+    "read in a loop of goto": "int f(int n) { int b; a: b = lamp->ready; if (b && n--) goto a; return lamp->value; }",
+    "a turn that goes on early": "void f(int n) { while (1) { lamp->on = n; if (n++ < 3) continue; lamp->mode = 2; break; } }",
+    "loop entered in the middle": "void f(int n) { if (n) goto b; a: lamp->on = n; b: lamp->mode = 2; if (n--) goto a; }",
+    "atomic": "void f(void) { lamp->on = 1; done = 1; lamp->mode = 2; }",
+    "atomic builtin": "void f(uint32_t *p) { lamp->on = 1; __atomic_store_n(p, 1, 5); lamp->mode = 2; }",
+    "volatile by another name": "void f(void) { lamp->on = 1; *(vuint32_t *)0x50000000 = 1; lamp->mode = 2; }",
+    "#if": "void f(void) {\nlamp->on = 1;\n#ifdef TRACE\nother();\n#endif\nlamp->mode = 2;\n}",
+    "#if before the brace": "void f(int n) { lamp->on = 1;\nif (n) {\n#ifdef TRACE\nother();\n#endif\n}\nlamp->mode = 2; }",
+    "macro of two meanings": "#ifdef TRACE\n#define T() other()\n#else\n#define T()\n#endif\n"
+    "void f(void) { lamp->on = 1; T(); lamp->mode = 2; }",
+    "macro defined again": "#define V 1\nvoid f(void) {\nlamp->mode = V;\n#undef V\n#define V 2\nlamp->level = V;\n}",
+    "another device": "void f(void) { power->supply = 1; lamp->on = 1; power->low = 1; }",
+    "pointers to different groups": "void f(bfGroup Power *p) { p->supply = 1; lamp->on = 1; p->low = 1; }",
+    "read behind a write": "int f(int n) { int r = lamp->ready; lamp->mode = n; return r + lamp->value; }",
+    "index changed two calls down": "static void g(void) { current++; }\nstatic void h(void) { g(); }\n"
+    "void f(void) { lamp->on2[current & 3] = 1; h(); lamp->mode2[current & 3] = 2; }",
+    "index of an inner name": "void f(uint32_t n) { lamp->on2[n] = 1; { static uint32_t n; lamp->mode2[n] = 3; } }",
+    "flag of an interrupt routine": "__attribute__((interrupt)) void isr(void) { lamp->level = 1; }\n"
+    "void f(void) { lamp->on = 1; lamp->level = 2; lamp->mode = 2; }",
+    "vector table": "void tick(void) { lamp->level = 1; }\nvoid (*const vectors[])(void) = {tick};\n"
+    "void f(void) { lamp->on = 1; lamp->level = 2; lamp->mode = 2; }",
+}
+PAIRS = [{"on", "mode"}, {"mode", "level"}, {"supply", "low"}, {"ready", "value"}, {"on2", "mode2"}]
+ONE = {
+    "straight": "void f(void) { lamp->on = 1; lamp->mode = 2; }",
+    "call that returns": "static void g(int n) { current = n; }\nvoid f(int n) { lamp->on = 1; g(n); lamp->mode = 2; }",
+    "in a loop": "void f(int n) { while (n--) { lamp->on = 1; lamp->mode = 2; } }",
+    "in a loop of goto": "void f(int n) { a: lamp->on = 1; lamp->mode = 2; if (n--) goto a; }",
+    "one device through two pointers": "void f(bfGroup Lamp *p) { p->on = 1; lamp->level = 1; p->mode = 2; }",
+    "reads of what hardware changes": "int f(void) { return lamp->ready + lamp->value; }",
+}
+
+
+def analysed(tmp_path, text: str) -> Analysis:
+    (tmp_path / "f.c").write_text(HEAD + text)
+    return analyse([tmp_path / "f.c"])
+
+
+def merged(analysis: Analysis) -> list[list[str]]:
+    made = chosen_design(analysis, "paper")
+    return [[use.access.field for use in merge.uses] for merge in made.merging["f"].merges]
+
+
+@pytest.mark.parametrize("name", APART)
+def test_accesses_that_stay_apart(tmp_path, name):
+    found = merged(analysed(tmp_path, APART[name]))
+    assert not [fields for fields in found if any(pair <= set(fields) for pair in PAIRS)]
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_accesses_that_become_one(tmp_path, name):
+    assert [len(fields) for fields in merged(analysed(tmp_path, ONE[name]))] == [2]
+
+
+REFUSED = {
+    "computed goto": ("void f(int n) { void *p = &&a; lamp->on = 1; goto *p; a: lamp->mode = n; }", "computed"),
+    "cleanup": (
+        "void u(int *k);\nvoid f(void) { lamp->on = 1; { __attribute__((cleanup(u))) int k = 1; } lamp->mode = 2; }",
+        "end of the block of 'k'",
+    ),
+    "cleanup by a macro": (
+        "#define GUARD __attribute__((cleanup(u)))\nvoid u(int *k);\nvoid f(void) { lamp->on = 1; { GUARD int k = 1; } }",
+        "end of the block of 'k'",
+    ),
+    "#if in a statement": (
+        "void f(void) { lamp->mode =\n#ifdef BRIGHT\n9 +\n#endif\n2; }",
+        "#if stands in a statement",
+    ),
+    "line number in a macro": ("#define HERE __LINE__\nvoid f(void) { lamp->mode = HERE; }", "number of its line"),
+    "update of a field that an interrupt writes": (
+        "void X_IRQHandler(void) { lamp->mode = 1; }\nvoid f(void) { lamp->mode |= 2; }",
+        "an interrupt routine writes it",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_text_that_cannot_be_followed(tmp_path, name):
+    text, reason = REFUSED[name]
+    with pytest.raises(Refused, match=reason):
+        analysed(tmp_path, text)
+
+
+def test_a_header_that_means_two_things(tmp_path):
+    (tmp_path / "lamp.h").write_text(
+        "#ifndef LAMP\n#define LAMP\n#ifndef T\n#define T()\n#endif\n"
+        f"{HEAD}static inline void f(void) {{ lamp->on = 1; T(); lamp->mode = 2; }}\n#endif\n"
+    )
+    (tmp_path / "a.c").write_text('#include "lamp.h"\nvoid a(void) { f(); }\n')
+    (tmp_path / "b.c").write_text(
+        'void other(void);\n#define T() other()\n#include "lamp.h"\nvoid b(void) { f(); }\n'
+    )
+    with pytest.raises(Refused, match="does not do the same in every file"):
+        analyse([tmp_path / "a.c", tmp_path / "b.c"])
+
+
+def test_values_keep_their_meaning(tmp_path):
+    """A parameter is not taken for the variable of an inner block, a line has its own number, new names are new."""
+    text = (
+        "uint8_t level, tmp1;\n#define DEFAULT tmp1\n"
+        "void f(uint8_t level) { lamp->mode = level; { extern uint8_t level; lamp->level = level; } }\n"
+        "uint32_t g(void) { uint32_t r = lamp->ready + lamp->fault; lamp->level = DEFAULT; return r; }\n"
+        "void h(void) { lamp->level = __LINE__; }\n"
+    )
+    design = chosen_design(analysed(tmp_path, text), "paper")
+    made = generate(design, "f")["f.c"]
+    assert "tmp2 = level" in made
+    assert "uint8_t tmp1" not in made.replace("uint8_t level, tmp1;", "")
+    assert f", {HEAD.count(chr(10)) + 5})" in made
