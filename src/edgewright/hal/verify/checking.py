@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...board.toolchain import toolchain
-from ...emit.board.unicorn import require_unicorn
+from ...board.unicorn import require_unicorn
 from ...errors import EdgewrightError
 from ..analysis.functions import Function
 from ..design import Analysis, Design
