@@ -49,7 +49,7 @@ def estimate(plan: Plan, target: Target | str) -> Estimate:
             total += count * costs.step(step, settings.of(index, step))
             if not costs.is_known(step.layer):
                 guessed[step.layer] = None
-        total += sum(costs.finish(name) for name in stage.summing)
+        total += sum(costs.finish(name) for name in plan.program.partial(stage))
         stages.append(round(total))
     model = costs.model
     return Estimate(sum(stages), tuple(stages), model.error, model.source, tuple(guessed))

@@ -22,7 +22,7 @@ def sample_stages(plan: Plan, target: Target, counts: Sequence[int], name: str) 
             layer = plan.network.by_name[step.layer]
             work = work_of(facts, layer, step.region, settings.of(index, step), step.share)
             works.append((work, count))
-        works += [(finish(facts, plan.network.by_name[each]), 1) for each in stage.summing]
+        works += [(finish(facts, plan.network.by_name[each]), 1) for each in plan.program.partial(stage)]
         found.append(Sample(name, _joined(works), counts[index]))
     return found
 

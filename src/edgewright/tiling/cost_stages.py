@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise, product
 
 from ..network import Interval
-from ..program import Flow, Item, Loop, Program, Stage, Step, Stream, Tiles, Tiling, restricted
-from ..program.program import Parts, tile_parts
+from ..program import FusedLayers, Program, RowTrace, Stage, Step, Tiling, restricted
 
 ENDS = 3  # parts at either end of an axis that may differ from those between them: their windows leave the image
 
@@ -16,7 +16,15 @@ Counted = tuple[Step, int]  # a step, and how many are like it
 
 def alike_steps(program: Program, stage: Stage) -> Iterator[Counted]:
     """The stage's steps, in no particular order; of those between the ends of an axis just one."""
-    return _items(program, stage, stage.body, {})
+    fused = program.fused(stage)
+    tilings = [Tiling(fused, split) for split in stage.schedule.splits]
+    counted = list(_inside(program, fused))
+    for tile in product(*(range(len(tiling.split.ends)) for tiling in tilings)):
+        for step, count in counted:
+            for tiling, at in zip(tilings, tile, strict=True):
+                step = restricted(program.network, step, tiling.split.axis, tiling.intervals[step.layer][at])
+            if not step.region.is_empty and not (step.share is not None and step.share.is_empty):
+                yield replace(step, sweep=stage.sweep), count
 
 
 def cuts(size: int, part: int) -> list[tuple[Interval, int]]:
@@ -37,36 +45,19 @@ def _grouped(parts: Sequence[Interval | None]) -> list[tuple[Interval | None, in
     return [*((part, 1) for part in first), (parts[ENDS], between), *((part, 1) for part in last)]
 
 
-def columns_of(flow: Flow, index: int, width: int) -> list[tuple[Interval | None, int]]:
-    """The columns of a unit of a stream in parts of this width (0: all), those that are alike taken together."""
-    return _grouped(flow.split(index, width))
+def columns_of(trace: RowTrace, index: int, width: int) -> list[tuple[Interval | None, int]]:
+    """The columns of a chain in parts of this width (0: all), those that are alike taken together."""
+    return _grouped(trace.columns(index, width))
 
 
-def _items(program: Program, stage: Stage, body: Iterable[Item], parts: Mapping[str, Parts]) -> Iterator[Counted]:
-    for item in body:
-        match item:
-            case Stream():
-                yield from _stream(program, Flow(program.network, item), parts)
-            case Tiles():
-                for inner in tile_parts(Tiling(program.network, item), parts):
-                    yield from _items(program, stage, item.body, inner)
-            case Loop():
-                yield from ((step, 1) for step in program.steps(Stage(stage.name, (item,))))
-            case Step():
-                yield from _cut(program, item, parts, 1)
-
-
-def _stream(program: Program, flow: Flow, parts: Mapping[str, Parts]) -> Iterator[Counted]:
-    for index, unit in enumerate(flow.stream.units):
-        for rows, often in cuts(flow.heights[index], flow.rows[index]):
-            for columns, times in _grouped(flow.columns(index)):
-                for step in unit.steps:
-                    yield from _cut(program, flow.part(step, rows, columns), parts, often * times)
-
-
-def _cut(program: Program, step: Step, parts: Mapping[str, Parts], count: int) -> Iterator[Counted]:
-    """The step cut to the tile at hand, unless nothing is left of it."""
-    for axis, part in parts.get(step.layer, ()):
-        step = restricted(program.network, step, axis, part)
-    if not step.region.is_empty and not (step.share is not None and step.share.is_empty):
-        yield step, count
+def _inside(program: Program, fused: FusedLayers) -> Iterator[Counted]:
+    """What runs inside of all tiles."""
+    if not fused.schedule.streamed:
+        yield from ((step, 1) for step in program.whole_steps(fused))
+        return
+    trace = RowTrace(fused)
+    for index, chain in enumerate(trace.chains):
+        for rows, often in cuts(trace.heights[index], chain.rows):
+            for columns, times in columns_of(trace, index, chain.columns):
+                for name in chain.layers:
+                    yield trace.step(name, rows, columns), often * times
