@@ -305,7 +305,8 @@ def test_each_memory_has_a_map() -> None:
 
 def test_names_of_a_model_cannot_become_markup() -> None:
     plan = tiny_plan(EVIL)
-    plan = replace(plan, board=EVIL, method=EVIL, free=(EVIL,), savings=(Saving(EVIL, 96),))
+    program = replace(plan.program, free=(EVIL,))
+    plan = replace(plan, program=program, board=EVIL, method=EVIL, savings=(Saving(EVIL, 96),))
     plan = replace(plan, program=replace(plan.program, network=replace(plan.network, notes=(EVIL,), name=EVIL)))
     page = plan_page(plan, critical=[EVIL], title=EVIL)
     assert page.count("<script>") == 1
