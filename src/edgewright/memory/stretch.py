@@ -1,7 +1,7 @@
 """Layers that run together as one stage, and what is kept of every tensor inside.
 
-Nothing is assumed about the network's shape: the stretch is traced as it will run (`program.Flow`), and a window is as
-large as the most rows that are ever there and still needed (M 4; as rolling windows there is no self-loop channel).
+Nothing is assumed about the network's shape: layers are traced as they will run (`program.RowTrace`), and a window is
+as large as the most rows that are ever there and still needed (M 4; as rolling windows there is no self-loop channel).
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ from ..errors import InputError
 from ..network import Interval, Layer, Network
 from ..network.operators import Grain
 from ..program import (
+    COLUMNS,
     ROWS,
-    Flow,
-    Step,
-    Stream,
-    Tiles,
+    FusedLayers,
+    FusionSchedule,
+    PixelChain,
+    RowTrace,
     Tiling,
-    Unit,
-    rows_needed,
-    summed_axes,
     sums_bytes,
     sums_name,
 )
@@ -29,11 +27,10 @@ from .kept import Kept, is_aligned, kept
 from .layout.problem import align_up
 from .overlap import Distance, distance
 from .views import Views
-from .ways import COLUMNS, Way, body_of
 
 HEAVY = 128 * 1024  # bytes of weights that are better not read again for each row
 PIXELS = 28  # in a step, so that reading them pays
-NARROW = 4  # columns at least that a unit computes in a go
+NARROW = 4  # columns at least that a chain computes in a go
 _FAR = 1 << 60  # beyond any address: what is not needed any more
 
 
@@ -41,102 +38,77 @@ _FAR = 1 << 60  # beyond any address: what is not needed any more
 class Stretch:
     """One stage of several layers. Roots in `kept` live inside it alone."""
 
-    way: Way
-    body: tuple[Stream | Tiles | Step, ...]
+    schedule: FusionSchedule
     kept: Mapping[str, Kept]
     sums: Mapping[str, int]  # bytes of buffers for running sums
-    slots: int  # steps of the body in which different things may be kept
+    slots: int  # steps, or chains, during which different things may be kept
     shares: Mapping[tuple[str, str], Distance]  # (X, Y): how an output may trail an input that dies here
 
     @property
     def layers(self) -> tuple[str, ...]:
-        return self.way.layers
+        return self.schedule.layers
 
     @property
     def name(self) -> str:
-        return self.way.name
+        return self.schedule.name
 
 
-def streamable(network: Network, layer: Layer, free: Collection[str]) -> bool:
-    """Whether the layer can go from top to bottom, on inputs that come row by row."""
-    shape = network.tensors[layer.output].shape
-    if len(shape) != 4 or shape[0] != 1:
-        return False
-    return all(_comes_by_rows(network, layer, name, free) for name in network.activations(layer))
+def comfortable(network: Network, views: Views, schedule: FusionSchedule) -> Iterator[FusionSchedule]:
+    """Schedules that do more in a step, the fastest first: whole rows, and several rows for heavy layers.
 
-
-def accumulates(network: Network, layer: Layer) -> bool:
-    """Whether the layer can take in an image row by row, and keep nothing but running sums."""
-    source = layer.inputs[0]
-    shape = network.tensors[source].shape
-    image = len(shape) == 4 and shape[0] == 1 and source not in network.constants
-    return image and ROWS in summed_axes(network, layer)
-
-
-def _comes_by_rows(network: Network, layer: Layer, name: str, free: Collection[str]) -> bool:
-    if rows_needed(network, layer, name) is None:
-        return False
-    producer = network.producers.get(name)
-    if producer is None or producer.name not in free:
-        return True
-    return all(_comes_by_rows(network, producer, source, free) for source in network.activations(producer))
-
-
-def comfortable(network: Network, part: Stretch) -> Iterator[Way]:
-    """Ways that do more in a step, the fastest first: whole rows, and several rows for heavy layers.
-
-    What the way says about rows stays.
+    What the schedule says about rows stays.
     """
-    heavy = tuple(found for found in _heavy_rows(network, part) if found[0] not in dict(part.way.rows))
-    rows = (*part.way.rows, *heavy)
-    is_narrow = any(width for _, width in part.way.widths)
+    found = _heavy_rows(network, views, schedule) if schedule.streamed else ()
+    heavy = tuple(entry for entry in found if entry[0] not in dict(schedule.rows))
+    rows = (*schedule.rows, *heavy)
+    is_narrow = any(width for _, width in schedule.columns)
     if heavy:
-        yield replace(part.way, widths=(), rows=rows)
+        yield replace(schedule, columns=(), rows=rows)
     if is_narrow:
-        yield replace(part.way, widths=())
+        yield replace(schedule, columns=())
         if heavy:
-            yield replace(part.way, rows=rows)
+            yield replace(schedule, rows=rows)
 
 
-def _heavy_rows(network: Network, part: Stretch) -> tuple[tuple[str, int], ...]:
+def _heavy_rows(network: Network, views: Views, schedule: FusionSchedule) -> tuple[tuple[str, int], ...]:
     """The layers that run much faster with several rows in a step: those that read many weights for few pixels."""
-    stream = stream_of(part.body)
+    trace = RowTrace(FusedLayers(network, schedule, views.free))
     found = []
-    for unit in stream.units if stream else ():
-        layers = [network.by_name[step.layer] for step in unit.steps]
+    for chain in trace.chains:
+        layers = [network.by_name[name] for name in chain.layers]
         reads_image = any(
             x in network.inputs for layer in layers for x in layer.inputs
         )  # of which few rows are there
-        width = _across(unit)
+        width = _across(trace, chain)
         heaviest = max(layers, key=lambda layer: weights_read(network, layer))
         if weights_read(network, heaviest) >= HEAVY and width < PIXELS and not reads_image:
             found.append((heaviest.name, -(-PIXELS // width)))
     return tuple(found)
 
 
-def _across(unit: Unit) -> int:
-    """The columns of what a unit goes through."""
-    first = unit.steps[0]
+def _across(trace: RowTrace, chain: PixelChain) -> int:
+    """The columns of what a chain goes through."""
+    first = trace.fused.wholes[chain.layers[0]]
     return (first.share or first.region).shape[COLUMNS]
 
 
-def narrowed(network: Network, views: Views, way: Way) -> Way:
-    """The way with few columns at a time where whole rows between layers of a unit would need more memory.
+def narrowed(network: Network, views: Views, schedule: FusionSchedule) -> FusionSchedule:
+    """The schedule with few columns at a time where whole rows between layers of a chain would need more memory.
 
-    Units of which the way says something keep that.
+    Chains of which the schedule says something keep that.
     """
-    stream = stream_of(body_of(network, way, views.free))
-    if stream is None or any(axis == COLUMNS for axis, _ in way.tiles):
-        return way
-    pixels = pixel_bytes(network, views, stream)
-    widths = [_across(unit) for unit in stream.units]
+    if not schedule.streamed or COLUMNS in schedule.axes:
+        return schedule
+    trace = RowTrace(FusedLayers(network, schedule, views.free))
+    pixels = pixel_bytes(views, trace)
+    widths = [_across(trace, chain) for chain in trace.chains]
     room = max(size * min(width, NARROW) for size, width in zip(pixels, widths, strict=True))
     found = [
-        (unit.last.layer, _even(width, room // size))
-        for unit, size, width in zip(stream.units, pixels, widths, strict=True)
-        if size * width > room and unit.last.layer not in dict(way.widths)
+        (chain.last, _even(width, room // size))
+        for chain, size, width in zip(trace.chains, pixels, widths, strict=True)
+        if size * width > room and chain.last not in dict(schedule.columns)
     ]
-    return replace(way, widths=(*way.widths, *found))
+    return replace(schedule, columns=(*schedule.columns, *found))
 
 
 def _even(width: int, most: int) -> int:
@@ -148,15 +120,13 @@ def _even(width: int, most: int) -> int:
     return -(-width // -(-width // most))
 
 
-def pixel_bytes(network: Network, views: Views, stream: Stream) -> list[int]:
-    """For each unit the bytes of a pixel of all that is handed on inside it."""
-    passing = _passing(network, views, stream)
-    found = [0] * len(stream.units)
-    for root, unit in passing.items():
-        tensor = network.tensors[root]
+def pixel_bytes(views: Views, trace: RowTrace) -> list[int]:
+    """For each chain the bytes of a pixel of all that is handed on inside it, in all rows of a step."""
+    found = [0] * len(trace.chains)
+    for root, chain in _passing(views, trace).items():
+        tensor = trace.network.tensors[root]
         if len(tensor.shape) == 4:
-            rows = stream.units[unit].steps[0].region.shape[ROWS]
-            found[unit] += rows * tensor.bytes // (tensor.shape[ROWS] * tensor.shape[COLUMNS])
+            found[chain] += trace.chains[chain].rows * tensor.bytes // (tensor.shape[ROWS] * tensor.shape[COLUMNS])
     return found
 
 
@@ -166,7 +136,7 @@ def weights_read(network: Network, layer: Layer) -> int:
 
 
 def with_rows_in_place(
-    network: Network, views: Views, layers: Collection[str], tiled: Mapping[str, Way] | None = None
+    network: Network, views: Views, layers: Collection[str], tiled: Mapping[str, FusionSchedule] | None = None
 ) -> Views:
     """The views with element-wise layers of stretches in place: a row is computed where it will be overwritten.
 
@@ -200,11 +170,11 @@ def _replaces(network: Network, layer: Layer, source: str) -> bool:
 
 
 class Trace:
-    """A stretch as it runs row by row: rows kept of every root, and how far outputs stay behind inputs."""
+    """Layers as they run row by row: rows kept of every root, and how far outputs stay behind inputs."""
 
-    def __init__(self, network: Network, views: Views, stream: Stream) -> None:
-        self.network, self.views, self.flow = network, views, Flow(network, stream)
-        self.passing = _passing(network, views, stream)
+    def __init__(self, views: Views, fused: FusedLayers) -> None:
+        self.network, self.views, self.flow = fused.network, views, RowTrace(fused)
+        self.passing = _passing(views, self.flow)
         self.reads = self._reads()
         self.rows: dict[str, int] = {}  # the most rows of each written root that were there and still needed
         # (X, Y): the most bytes by which writing Y was ahead of reading X, both from the start of their buffers.
@@ -218,7 +188,7 @@ class Trace:
         places = self.views.places
         rolls = len(shape) == 4 and all(is_aligned(self.network, x, places[x], (ROWS,)) for x in members)
         if root in self.passing and rolls:
-            return min(self.flow.rows[self.passing[root]], height)
+            return min(self.flow.chains[self.passing[root]].rows, height)
         return max(1, min(self.rows.get(root, height), height)) if rolls else height
 
     def window(self, root: str, members: Iterable[str], alignment: int) -> int:
@@ -228,8 +198,8 @@ class Trace:
     def _reads(self) -> Mapping[str, list[tuple[int, tuple[int, ...]]]]:
         """For each root who reads it, and from which byte on in each step; after the last, from none."""
         found: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
-        for index, unit in enumerate(self.flow.stream.units):
-            layers = [self.network.by_name[step.layer] for step in unit.steps]
+        for index, chain in enumerate(self.flow.chains):
+            layers = [self.network.by_name[name] for name in chain.layers]
             for name in dict.fromkeys(name for layer in layers for name in self.network.activations(layer)):
                 place = self.views.places[name]
                 starts = (place.offset + start * place.strides[ROWS] for start, _ in self.flow.reads(index, name))
@@ -238,18 +208,17 @@ class Trace:
 
     def _run(self) -> None:
         flow = self.flow
-        rows, heights = flow.rows, flow.heights
-        writes = [self._written(unit) for unit in flow.stream.units]
+        writes = [self._written(chain) for chain in flow.chains]
         touched: list[list[tuple[str, list[tuple[int, tuple[int, ...]]]]]] = [[] for _ in writes]
         for root, readers in self.reads.items():
             for index, _ in readers:
                 touched[index].append((root, readers))
         first = dict.fromkeys(self.reads, 0)  # the first byte of each root that is still needed
         done = [0] * len(writes)
-        last = [self.network.by_name[name].output for name in flow.stream.sinks]
+        last = [self.network.by_name[name].output for name in flow.fused.sinks]
         leaving = {self.views.places[name].root for name in last}
         for at, step in flow.order():
-            stop = min((step + 1) * rows[at], heights[at])
+            stop = flow.rows_of_step(at, step)[1]
             for root, offset, stride, size in writes[at]:
                 oldest = min(first[root] // size, stop) if root in first else stop
                 self.rows[root] = max(self.rows.get(root, 0), stop - oldest)
@@ -266,12 +235,12 @@ class Trace:
             if lag > self.lags.get((x, root), -_FAR * 2):
                 self.lags[x, root] = lag
 
-    def _written(self, unit: Unit) -> list[tuple[str, int, int, int]]:
-        """The roots that a unit writes to: where its rows begin, bytes from row to row, and bytes of a row."""
+    def _written(self, chain: PixelChain) -> list[tuple[str, int, int, int]]:
+        """The roots that a chain writes to: where its rows begin, bytes from row to row, and bytes of a row."""
         found = {}
-        for step in unit.steps:
-            place = self.views.places[self.network.by_name[step.layer].output]
-            if place.root not in self.passing and step.share is None:
+        for name in chain.layers:
+            place = self.views.places[self.network.by_name[name].output]
+            if place.root not in self.passing and name not in self.flow.fused.partial:
                 size = self._row_bytes(place.root)
                 found[place.root] = (place.root, place.offset, place.strides[ROWS], size)
         return list(found.values())
@@ -281,12 +250,12 @@ class Trace:
         return tensor.bytes // tensor.shape[ROWS] if len(tensor.shape) == 4 else tensor.bytes
 
 
-def _passing(network: Network, views: Views, stream: Stream) -> Mapping[str, int]:
-    """The roots that only hand rows on inside a unit, and which unit that is."""
+def _passing(views: Views, trace: RowTrace) -> Mapping[str, int]:
+    """The roots that only hand rows on inside a chain, and which chain that is."""
     members = views.members()
     found = {}
-    for index, unit in enumerate(stream.units):
-        outputs = {network.by_name[step.layer].output for step in unit.steps[:-1]}
+    for index, chain in enumerate(trace.chains):
+        outputs = {trace.network.by_name[name].output for name in chain.layers[:-1]}
         for name in outputs:
             root = views.places[name].root
             if set(members[root]) <= outputs:
@@ -294,30 +263,25 @@ def _passing(network: Network, views: Views, stream: Stream) -> Mapping[str, int
     return found
 
 
-def stretch(network: Network, views: Views, way: Way) -> Stretch:
-    """The layers as one stage, traced; an error where the way does not suit them."""
-    body = body_of(network, way, views.free)
-    inner = inner_roots(network, views, way.layers)
-    cuts = _tile_sizes(network, views, body, inner)
-    sums = {
-        sums_name(step.layer): sums_bytes(network, network.by_name[step.layer])
-        for step in _steps(body)
-        if step.share and sums_bytes(network, network.by_name[step.layer])
-    }
-    stream = stream_of(body)
-    if stream is None:
-        steps = _steps(body)
-        spans = {root: _span(network, views, steps, members) for root, members in inner.items()}
+def stretch(network: Network, views: Views, schedule: FusionSchedule) -> Stretch:
+    """The layers as one stage, traced; an error where the schedule does not suit them."""
+    fused = FusedLayers(network, schedule, views.free)
+    inner = inner_roots(network, views, schedule.layers)
+    cuts = _tile_sizes(views, fused, inner)
+    sizes = {sums_name(name): sums_bytes(network, network.by_name[name]) for name in fused.partial}
+    sums = {name: size for name, size in sizes.items() if size}
+    if not schedule.streamed:
+        spans = {root: _span(network, schedule.layers, members) for root, members in inner.items()}
         found = {root: kept(network, root, cuts[root], tuple(cuts[root]), spans[root]) for root in inner}
-        return Stretch(way, body, found, sums, len(steps), {})
-    trace = Trace(network, views, stream)
+        return Stretch(schedule, found, sums, len(schedule.layers), {})
+    trace = Trace(views, fused)
     found = {root: _rows_of(trace, root, members, cuts[root]) for root, members in inner.items()}
     shares = {
         (x, y): Distance(below=lag, above=network.tensors[x].bytes)
         for (x, y), lag in trace.lags.items()
-        if x not in inner and y not in inner and x != y and not way.tiles
+        if x not in inner and y not in inner and x != y and not schedule.splits
     }
-    return Stretch(way, body, found, sums, len(stream.units), shares)
+    return Stretch(schedule, found, sums, len(trace.flow.chains), shares)
 
 
 def _rows_of(trace: Trace, root: str, members: Sequence[str], cuts: Mapping[int, int]) -> Kept:
@@ -330,24 +294,22 @@ def _rows_of(trace: Trace, root: str, members: Sequence[str], cuts: Mapping[int,
     if unit is None:
         return kept(network, root, sizes, tuple(cuts), None)
     tiled = tuple(cuts)
-    width = trace.flow.stream.units[unit].width
+    width = trace.flow.chains[unit].columns
     if width and all(is_aligned(network, x, trace.views.places[x], (ROWS, COLUMNS)) for x in members):
         sizes[COLUMNS], tiled = width, tuple(dict.fromkeys((*tiled, COLUMNS)))
     return kept(network, root, sizes, tiled, (unit, unit))
 
 
 def _tile_sizes(
-    network: Network, views: Views, body: Sequence[Stream | Tiles | Step], inner: Mapping[str, Sequence[str]]
+    views: Views, fused: FusedLayers, inner: Mapping[str, Sequence[str]]
 ) -> Mapping[str, Mapping[int, int]]:
     """For each root inside: the most indices along each axis that a tile holds of it."""
     found: dict[str, dict[int, int]] = {root: {} for root in inner}
-    item: object = body[0]
-    while isinstance(item, Tiles):
-        parts = Tiling(network, item).intervals
+    for split in fused.schedule.splits:
+        parts = Tiling(fused, split).intervals
         for root, members in inner.items():
-            axis = item.axis % len(network.tensors[root].shape)
-            found[root][axis] = _extent(network, views, root, members, axis, parts)
-        item = item.body[0]
+            axis = split.axis % len(fused.network.tensors[root].shape)
+            found[root][axis] = _extent(fused.network, views, root, members, axis, parts)
     return found
 
 
@@ -367,24 +329,12 @@ def _extent(
     return max(max(0, b - a) for a, b in cuts.pop())
 
 
-def stream_of(body: Sequence[Stream | Tiles | Step]) -> Stream | None:
-    """What runs row by row in a body, inside of all tiles."""
-    item: object = body[0]
-    while isinstance(item, Tiles):
-        item = item.body[0]
-    return item if isinstance(item, Stream) else None
-
-
-def _steps(body: Sequence[Stream | Tiles | Step]) -> tuple[Step, ...]:
-    return tuple(step for item in body for step in ((item,) if isinstance(item, Step) else item.steps))
-
-
-def _span(network: Network, views: Views, steps: Sequence[Step], members: Sequence[str]) -> tuple[int, int]:
-    """The first and last of the steps that touch a root."""
+def _span(network: Network, layers: Sequence[str], members: Sequence[str]) -> tuple[int, int]:
+    """The first and last of the layers that touch a root."""
     touching = []
-    for at, step in enumerate(steps):
-        layer = network.by_name[step.layer]
-        if layer.output in members or any(name in members for name in layer.inputs):
+    for at, name in enumerate(layers):
+        layer = network.by_name[name]
+        if layer.output in members or any(x in members for x in layer.inputs):
             touching.append(at)
     return min(touching), max(touching)
 
