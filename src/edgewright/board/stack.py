@@ -123,7 +123,7 @@ class _Program:
         is_reached = True
         while at < sweep.end:
             if (after := self.elf.data_until(at, sweep.start)) is not None:  # constants and tables among the code
-                at, is_reached = max(after, at + 2), False
+                at, is_reached = max(after + after % 2, at + 2), False  # tables of bytes may end between halfwords
                 continue
             if not is_reached:
                 depth = sweep.depths.get(at, deepest)

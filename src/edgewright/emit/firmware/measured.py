@@ -151,7 +151,8 @@ def stack_promise(library: Library, elf: Elf, used: int | None = None) -> int | 
     """The most stack that a run can take; an error where one took more, since a bound is a promise."""
     root = f"{library.name}_run"
     pulled = [name for name in library.network.inputs if library.plan.views[name].window]
-    callers = (root, f"{root}_in") if pulled else ()
+    own = (root, f"{root}_in")  # and what compilers split off them: NAME_run_in.part.0
+    callers = [symbol for symbol in elf.symbols if symbol.split(".")[0] in own] if pulled else []
     bound = partial(stack_bound, elf, library.target.architecture, root, callers)
     # The harness hands out rows itself, on the same stack.
     most = bound([symbol for symbol in elf.symbols if symbol.startswith("pull_")]) if pulled else bound()
