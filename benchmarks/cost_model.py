@@ -77,11 +77,11 @@ def plans(network: Network, everything: bool) -> Iterator[tuple[str, Plan]]:
         yield "apart", edgewright.plan(network, explain=False, plain=True)
         single = rows_alone(network)
         if single:
-            yield "alone", edgewright.plan(network, explain=False, ways=single)
+            yield "alone", edgewright.plan(network, explain=False, schedules=single)
         for turn in range(3):
-            ways = parts(network, turn)
-            if ways:
-                yield f"parts {turn}", edgewright.plan(network, explain=False, ways=ways)
+            found = parts(network, turn)
+            if found:
+                yield f"parts {turn}", edgewright.plan(network, explain=False, schedules=found)
 
 
 def training(target: Target, count: int, console: Console) -> list[Sample]:

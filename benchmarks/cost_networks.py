@@ -9,7 +9,6 @@ import numpy as np
 
 from edgewright.errors import EdgewrightError
 from edgewright.memory import plan
-from edgewright.memory.ways import Way, even_ends
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant
 from edgewright.network.operators import (
     AvgPool2d,
@@ -33,6 +32,7 @@ from edgewright.network.operators import (
     Unary,
     UnaryKind,
 )
+from edgewright.program import FusionSchedule, Split, even_ends
 
 FORMATS = ("tflite", "onnx", "uint8", "float")
 RELU, RELU6 = Clamp(0.0), Clamp(0.0, 6.0)
@@ -322,23 +322,24 @@ def networks(form: str, count: int) -> Iterator[Network]:
                 yield g.builder.build(outputs)
 
 
-def parts(network: Network, turn: int) -> list[Way]:
-    """Ways to run stretches of one to three layers in parts: of every kind some, others each turn."""
-    found: list[Way] = []
+def parts(network: Network, turn: int) -> list[FusionSchedule]:
+    """Schedules for stretches of one to three layers in parts: of every kind some, others each turn."""
+    found: list[FusionSchedule] = []
     chosen = turn
     for stretch in stretches(network, turn):
-        kinds = [way for way in ways(network, stretch) if _is_possible(network, [*found, way])]
+        kinds = [way for way in schedules(network, stretch) if _is_possible(network, [*found, way])]
         if kinds:
             found.append(kinds[chosen % len(kinds)])
             chosen += 1
     return found
 
 
-def rows_alone(network: Network) -> list[Way]:
+def rows_alone(network: Network) -> list[FusionSchedule]:
     """Each layer of an image by rows, by itself."""
-    found: list[Way] = []
+    found: list[FusionSchedule] = []
     for layer in network.layers:
-        shape, way = network.tensors[layer.output].shape, Way((layer.name,))
+        shape = network.tensors[layer.output].shape
+        way = FusionSchedule((layer.name,), streamed=True)
         if len(shape) == 4 and shape[1] > 1 and _is_possible(network, [*found, way]):
             found.append(way)
     return found
@@ -358,29 +359,29 @@ def stretches(network: Network, turn: int) -> Iterator[tuple[str, ...]]:
         yield tuple(chain)
 
 
-def ways(network: Network, stretch: tuple[str, ...]) -> list[Way]:
+def schedules(network: Network, stretch: tuple[str, ...]) -> list[FusionSchedule]:
     """By rows, several at once, few columns at a time; tiles along rows, columns, both, channels."""
     last = network.by_name[stretch[-1]]
     shape, depth = network.tensors[last.output].shape, network.shapes(last)[0][-1]
-    channels = (-1, even_ends(depth if isinstance(last.op, Conv2d | Dense) else shape[-1], 2, 2))
+    channels = Split(-1, even_ends(depth if isinstance(last.op, Conv2d | Dense) else shape[-1], 2, 2))
     if len(shape) != 4:
-        return [Way(stretch, (channels,), by_rows=False)]
-    rows, columns = ((axis, even_ends(shape[axis], parts)) for axis, parts in ((1, 3), (2, 2)))
+        return [FusionSchedule(stretch, (channels,))]
+    rows, columns = (Split(axis, even_ends(shape[axis], parts)) for axis, parts in ((1, 3), (2, 2)))
     return [
-        Way(stretch),
-        Way(stretch, (columns,)),
-        Way(stretch, (channels,), by_rows=False),
-        Way(stretch, (rows,), by_rows=False),
-        Way(stretch, widths=tuple((name, 4) for name in stretch)),
-        Way(stretch, (rows, columns), by_rows=False),
-        Way(stretch, rows=tuple((name, 2) for name in stretch)),
-        Way(stretch, (channels,)),
+        FusionSchedule(stretch, streamed=True),
+        FusionSchedule(stretch, (columns,), streamed=True),
+        FusionSchedule(stretch, (channels,)),
+        FusionSchedule(stretch, (rows,)),
+        FusionSchedule(stretch, streamed=True, columns=tuple((name, 4) for name in stretch)),
+        FusionSchedule(stretch, (rows, columns)),
+        FusionSchedule(stretch, streamed=True, rows=tuple((name, 2) for name in stretch)),
+        FusionSchedule(stretch, (channels,), streamed=True),
     ]
 
 
-def _is_possible(network: Network, chosen: list[Way]) -> bool:
+def _is_possible(network: Network, chosen: list[FusionSchedule]) -> bool:
     try:
-        plan(network, explain=False, ways=chosen)
+        plan(network, explain=False, schedules=chosen)
     except (EdgewrightError, AssertionError, IndexError, ValueError):
         return False
     return True

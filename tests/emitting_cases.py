@@ -11,7 +11,7 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 
 from edgewright.memory import plan as make_plan
-from edgewright.network import Arithmetic, Array, Builder, DType, Network, Quant, Region, Shape, Tensor
+from edgewright.network import Arithmetic, Array, Builder, DType, Network, Quant, Shape, Tensor
 from edgewright.network.operators import (
     ArgMax,
     Cast,
@@ -24,7 +24,7 @@ from edgewright.network.operators import (
     DynamicRange,
     Quantize,
 )
-from edgewright.program import Buffer, Loop, Plan, Stage, Step, View
+from edgewright.program import Buffer, FusedLayers, FusionSchedule, Plan, Program, Split, Stage, View
 from emitting_batch import check_together
 from kernel_cases import Case, cases, result_for
 
@@ -121,7 +121,8 @@ def spaced(draw: Draw, plan: Plan) -> Plan:
         buffers.append(Buffer(name, size, at, 0, len(plan.program.stages)))
         views[name] = View(name, 0, strides)
         at += -(-size // 8) * 8
-    return replace(plan, buffers=tuple(buffers), views=views, peak_bytes=at, free=())
+    program = replace(plan.program, free=(), copied={})
+    return replace(plan, program=program, buffers=tuple(buffers), views=views, peak_bytes=at)
 
 
 def _strides(tensor: Tensor, gap: int) -> tuple[tuple[int, ...], int]:
@@ -137,30 +138,34 @@ def in_turns(plan: Plan, size: int) -> Plan:
     """Each layer as a loop over so many channels at a time, fewer in the last turn perhaps."""
     stages = []
     for layer in plan.network.layers:
-        whole = Region.whole(plan.network.tensors[layer.output].shape)
-        last = len(whole.shape) - 1
-        part = Step(layer.name, whole.with_axis(last, (0, size)), moves=((*(0 for _ in range(last)), size),))
-        stages.append(Stage(layer.name, (Loop(-(-whole.shape[last] // size), (part,)),)))
+        channels = Split(-1, parts_of(plan.network.tensors[layer.output].shape[-1], size))
+        stages.append(Stage(layer.name, FusionSchedule((layer.name,), (channels,))))
     return replace(plan, program=replace(plan.program, stages=tuple(stages)))
 
 
 def in_parts(draw: Draw, plan: Plan) -> Plan:
-    """Each layer as a loop over parts along one axis, and the rest of every part along another as two steps."""
+    """Each layer as a loop over parts along one axis, and every part along another in two."""
     stages = []
     for layer in plan.network.layers:
         shape = plan.network.tensors[layer.output].shape
-        whole = Region.whole(shape)
-        if not shape:
-            stages.append(Stage(layer.name, (Step(layer.name, whole),)))
-            continue
-        axis, other = draw(st.integers(0, len(shape) - 1)), draw(st.integers(0, len(shape) - 1))
-        size = draw(st.integers(1, shape[axis]))
-        move = tuple(size if i == axis else 0 for i in range(len(shape)))
-        part = whole.with_axis(axis, (0, size))
-        halves = [part]
-        if other != axis and shape[other] > 1:
-            cut = draw(st.integers(1, shape[other] - 1))
-            halves = [part.with_axis(other, (0, cut)), part.with_axis(other, (cut, shape[other]))]
-        body = tuple(Step(layer.name, half, moves=(move,)) for half in halves)
-        stages.append(Stage(layer.name, (Loop(-(-shape[axis] // size), body),)))
-    return replace(plan, program=replace(plan.program, stages=tuple(stages)))
+        splits = []
+        if shape:
+            axis, other = draw(st.integers(0, len(shape) - 1)), draw(st.integers(0, len(shape) - 1))
+            splits.append(Split(axis, parts_of(shape[axis], draw(st.integers(1, shape[axis])))))
+            if other != axis and shape[other] > 1:
+                splits.append(Split(other, (draw(st.integers(1, shape[other] - 1)), shape[other])))
+        stages.append(split_stage(plan.network, layer.name, splits))
+    return replace(plan, program=Program(plan.network, tuple(stages)))
+
+
+def parts_of(size: int, part: int) -> tuple[int, ...]:
+    """Where parts of this size end; the last one may be smaller."""
+    return (*range(part, size, part), size)
+
+
+def split_stage(network: Network, layer: str, splits: Sequence[Split]) -> Stage:
+    """A layer in parts of its output: not along axes over which it would rather sum up parts of its input."""
+    schedule = FusionSchedule((layer,), tuple(splits))
+    if FusedLayers(network, schedule).partial:
+        schedule = FusionSchedule((layer,), tuple(split for split in splits if split.axis not in (1, 2)))
+    return Stage(layer, schedule)

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from by_steps import by_steps
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, Region
 from edgewright.network.operators import AvgPool2d, Clamp, MatMul, MaxPool2d
-from edgewright.program import Plan, Program, Stage, Step, Sweep
+from edgewright.program import Plan, Step, Sweep
 from kernel_cases import Case
 
 KINDS = (
@@ -93,7 +94,7 @@ def _bias(b: Builder, rng: np.random.Generator, shape: tuple[int, ...], kind: st
 
 def cut_up(plan: Plan, rng: np.random.Generator) -> Plan:
     """The plan with each layer's output computed in parts, cut at random along every axis."""
-    stages = []
+    written = {}
     for stage in plan.program.stages:
         layer = plan.network.by_name[stage.name]
         parts = [Region.whole(plan.network.tensors[layer.output].shape)]
@@ -102,14 +103,11 @@ def cut_up(plan: Plan, rng: np.random.Generator) -> Plan:
             parts = [
                 part.with_axis(axis, cut) for part in parts for cut in ((0, at), (at, size)) if cut[1] > cut[0]
             ]
-        stages.append(Stage(stage.name, tuple(Step(stage.name, part) for part in parts)))
-    return replace(plan, program=Program(plan.network, tuple(stages)))
+        written[stage.name] = tuple(Step(stage.name, part) for part in parts)
+    return by_steps(plan, written)
 
 
 def backward(plan: Plan) -> Plan:
     """The plan with every layer computed from its last pixel to its first."""
-    stages = [
-        Stage(stage.name, tuple(replace(step, sweep=Sweep.BACKWARD) for step in plan.program.steps(stage)))
-        for stage in plan.program.stages
-    ]
-    return replace(plan, program=Program(plan.network, tuple(stages)))
+    stages = tuple(replace(stage, sweep=Sweep.BACKWARD) for stage in plan.program.stages)
+    return replace(plan, program=replace(plan.program, stages=stages))

@@ -17,7 +17,6 @@ from edgewright.emit.judge import judge
 from edgewright.emit.native import build
 from edgewright.emit.stagewise import compare_stages, is_same
 from edgewright.errors import EdgewrightError, InputError
-from edgewright.memory import Way, even_ends
 from edgewright.memory import plan as make_plan
 from edgewright.memory.pulled import pullable
 from edgewright.network import Array, Network, random_inputs
@@ -25,7 +24,7 @@ from edgewright.network.kernels import execute
 from edgewright.network.operators import DynamicQuantize
 from edgewright.network.read import read_bytes
 from edgewright.network.reference import compare
-from edgewright.program import Plan, interpret
+from edgewright.program import FusionSchedule, Plan, Split, even_ends, interpret
 from edgewright.program.check import faults
 from edgewright.program.options import Options
 from edgewright.tiling.wish import Method, Wish, make
@@ -134,7 +133,7 @@ def _planned(network: Network, rng: np.random.Generator) -> tuple[str, Plan]:
         case "tiles by hand":
             for _ in range(12):
                 try:
-                    return mode, make_plan(network, ways=[drawn_way(network, rng)], **common)
+                    return mode, make_plan(network, schedules=[drawn_schedule(network, rng)], **common)
                 except InputError:
                     continue
     return "whole layers", make_plan(network, **common)
@@ -145,7 +144,7 @@ def drawn_choice(rng: np.random.Generator) -> tuple[str, int | None]:
     return str(rng.choice(MODES)), ALIGNMENTS[int(rng.integers(len(ALIGNMENTS)))]
 
 
-def drawn_way(network: Network, rng: np.random.Generator) -> Way:
+def drawn_schedule(network: Network, rng: np.random.Generator) -> FusionSchedule:
     """A run of layers, with tiles that may or may not suit them."""
     names = [layer.name for layer in network.layers]
     first = int(rng.integers(len(names)))
@@ -158,7 +157,7 @@ def drawn_way(network: Network, rng: np.random.Generator) -> Way:
     shape = network.tensors[names_of[int(rng.integers(len(names_of)))]].shape
     sizes = [shape[axis] if -len(shape) <= axis < len(shape) else 2 for axis in axes]
     cuts = [even_ends(size, int(rng.integers(1, 5))) for size in sizes]
-    return Way(layers, tuple(zip(axes, cuts, strict=True)), by_rows)
+    return FusionSchedule(layers, tuple(map(Split, axes, cuts)), by_rows)
 
 
 def _plan_troubles(plan: Plan) -> list[str]:

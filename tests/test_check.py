@@ -13,16 +13,29 @@ import pytest
 from click.testing import CliRunner
 
 import edgewright
+from by_steps import by_steps
 from edgewright import samples
 from edgewright.cli import main
 from edgewright.compiling import make_library
 from edgewright.emit.planned import check_plan
 from edgewright.errors import EdgewrightError, InputError
-from edgewright.memory import Way, even_ends, plan
+from edgewright.memory import plan
 from edgewright.memory.pulled import pullable
 from edgewright.network import Builder, Network
 from edgewright.network.operators import Clamp, Concat, Conv2d, Dense
-from edgewright.program import Buffer, FaultKind, Plan, Stage, Sweep, faults, plan_text, plan_to_dict, room_name
+from edgewright.program import (
+    Buffer,
+    FaultKind,
+    FusionSchedule,
+    Plan,
+    Split,
+    Sweep,
+    even_ends,
+    faults,
+    plan_text,
+    plan_to_dict,
+    room_name,
+)
 from edgewright.program.codec import plan_from_json
 from edgewright.tiling.wish import Wish, make
 from plan_mutations import mutated
@@ -70,9 +83,8 @@ def test_stages_in_the_wrong_order():
 
 def test_a_step_left_out():
     made = plan(two_convs(), plain=True)
-    step = made.program.stages[0].body[0]
-    part = replace(step, region=step.region.with_axis(1, (0, 5)))
-    short = staged(made, (Stage("a", (part,)), made.program.stages[1]))
+    (step,) = made.program.steps(made.program.stages[0])
+    short = by_steps(made, {"a": (replace(step, region=step.region.with_axis(1, (0, 5))),)})
     assert (kinds(short), first(short)) == ([FaultKind.ORDER], "layer 'b' reads a part of 'a' that is not there")
 
 
@@ -104,7 +116,7 @@ def test_a_buffer_over_one_that_another_layer_reads_later():
 @pytest.mark.parametrize("channels", [1, 2])
 def test_an_overlap_one_element_too_bold(channels):
     made = plan(two_convs(6, channels), explain=False)
-    sweeps = {stage.name: stage.body[0].sweep for stage in made.program.stages}
+    sweeps = {stage.name: stage.sweep for stage in made.program.stages}
     at = {buffer.name: buffer.offset for buffer in made.buffers}
     shared = 0
     for x, y in (("x", "a"), ("a", "b")):
@@ -119,10 +131,7 @@ def test_an_overlap_one_element_too_bold(channels):
 def test_the_wrong_sweep():
     made = plan(two_convs(), explain=False)
     other = {Sweep.FORWARD: Sweep.BACKWARD, Sweep.BACKWARD: Sweep.FORWARD}
-    stages = [
-        Stage(s.name, tuple(replace(step, sweep=other[step.sweep]) for step in s.body))
-        for s in made.program.stages
-    ]
+    stages = [replace(stage, sweep=other[stage.sweep]) for stage in made.program.stages]
     assert kinds(staged(made, stages)) == [FaultKind.MEMORY]
 
 
@@ -160,19 +169,22 @@ def dense_in_shares() -> Plan:
     hidden = b.layer(Dense(), [x, b.constant("w", rng.standard_normal((12, 8)).astype(np.float32))], "hidden")
     y = b.layer(Dense(), [hidden, b.constant("v", rng.standard_normal((4, 12)).astype(np.float32))], "y")
     network = b.build([b.layer(Clamp(0.0), [y], "z")])
-    return plan(network, explain=False, ways=[Way(("hidden", "y"), ((-1, even_ends(12, 3)),), by_rows=False)])
+    return plan(
+        network, explain=False, schedules=[FusionSchedule(("hidden", "y"), (Split(-1, even_ends(12, 3)),))]
+    )
 
 
 def test_every_share_of_a_sum_is_taken_once():
     made = dense_in_shares()
     assert kinds(made) == []
-    stage = next(stage for stage in made.program.stages if stage.summing)
-    (tiles,) = stage.body
-    for body in (tiles.body[:-1], (*tiles.body, tiles.body[-1])):
-        again = [replace(s, body=(replace(tiles, body=body),)) if s is stage else s for s in made.program.stages]
-        assert kinds(staged(made, again)) == [FaultKind.FORM]
-    twice = [replace(s, body=(tiles, *tiles.body)) if s is stage else s for s in made.program.stages]
-    assert kinds(staged(made, twice))[0] in (FaultKind.ORDER, FaultKind.MEMORY)
+    stage = next(stage for stage in made.program.stages if made.program.partial(stage))
+    for layers in (("hidden",), ("hidden", "y", "y")):
+        again = replace(stage, schedule=replace(stage.schedule, layers=layers))
+        stages = [again if other is stage else other for other in made.program.stages]
+        assert kinds(staged(made, stages)) == [FaultKind.FORM]
+    steps = tuple(made.program.steps(stage))
+    for wrong in (steps[:-1], (*steps, steps[-1])):
+        assert kinds(by_steps(made, {stage.name: wrong})) == [FaultKind.ORDER]
 
 
 @pytest.mark.parametrize(
@@ -190,18 +202,24 @@ def test_promises(field, message):
     assert kinds(broken)[0] is FaultKind.PROMISE and message in first(broken)
 
 
-def test_buffers_for_nothing_and_loops_without_end():
+def test_buffers_for_nothing_and_schedules_that_cannot_be():
     made = plan(two_convs(), plain=True)
     assert (
         first(replace(made, buffers=(*made.buffers, Buffer("more", 4, 0, 0, 0))))
         == "buffer 'more' is there for nothing"
     )
     data = plan_to_dict(made)
-    (step,) = data["stages"][0]["body"]
-    for moves in ([0, 0, 0, 0], [0, 1, 0, 0]):
-        data["stages"][0]["body"] = [{"count": 10**15, "body": [{**step, "moves": [moves]}]}]
+    twice = [{"axis": 1, "ends": [3, 6]}] * 2
+    for wrong in (
+        {"splits": [{"axis": 1, "ends": [10**15]}]},
+        {"splits": twice},
+        {"splits": twice[:1], "streamed": True},
+        {"rows": {"a": 2}},
+        {"streamed": True, "columns": {"b": 2}},
+    ):
+        stages = [{**data["stages"][0], **wrong}, data["stages"][1]]
         with pytest.raises(InputError, match="stage 'a' is not well formed"):
-            plan_from_json(json.dumps(data))
+            plan_from_json(json.dumps({**data, "stages": stages}))
 
 
 def test_room_for_the_kernels_of_a_stage_is_of_use():
@@ -277,7 +295,8 @@ def test_files_that_are_no_plans(tmp_path, content, message):
         (("buffers", 0, "size"), 10**30),
         (("buffers", 0, "offset"), -4),
         (("views", "a", "strides"), [1, 1, 1, 1]),
-        (("stages", 0, "body", 0, "region"), [[0, 1]]),
+        (("stages", 0, "layers"), []),
+        (("stages", 0, "sweep"), "upwards"),
         (("order",), ["b", "a"]),
         (("macs",), 7),
         (("model",), "another"),

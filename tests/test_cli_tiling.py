@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 from edgewright import InputError, compile_model, load_plan, read_model, samples
 from edgewright.cli import main
 from edgewright.cli.planning import Asked, Extra
-from edgewright.memory import Way
 from edgewright.memory import plan as make_plan
 from edgewright.memory.fullest import dominating, fullest
 from edgewright.platform import board_names, boards_with, load_board
-from edgewright.program import plan_from_dict, plan_text, plan_to_dict
-from edgewright.tiling.by_hand import Tile, layer_range, parse_tile, tile_way
+from edgewright.program import FusionSchedule, Split, plan_from_dict, plan_text, plan_to_dict
+from edgewright.tiling.by_hand import Tile, layer_range, parse_tile, schedule_of
 from edgewright.tiling.wish import Method, Wish
 
 needs_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
@@ -173,7 +172,8 @@ def test_choices_that_do_not_exist(models):
 
 
 def test_a_wish_of_two_minds():
-    for wrong in ({"plain": True, "phases": True}, {"ways": (Way(("a",)),), "minimise_ram": True}):
+    streamed = FusionSchedule(("a",), streamed=True)
+    for wrong in ({"plain": True, "phases": True}, {"schedules": (streamed,), "minimise_ram": True}):
         with pytest.raises(InputError, match="one of these"):
             Wish(**wrong)
     for limit in (-0.1, float("inf"), float("nan")):
@@ -263,9 +263,9 @@ def test_tiles_and_pulled_rows(models):
     ],
 )
 def test_tiles_are_as_even_as_can_be(resnet, text, tiles, by_rows):
-    way = tile_way(resnet, parse_tile(text))
-    assert (way.tiles, way.by_rows) == (tiles, by_rows)
-    assert make_plan(resnet, ways=[way], explain=False).network.name == resnet.name
+    schedule = schedule_of(resnet, parse_tile(text))
+    assert (schedule.splits, schedule.streamed) == (tuple(Split(*tile) for tile in tiles), by_rows)
+    assert make_plan(resnet, schedules=[schedule], explain=False).network.name == resnet.name
 
 
 def test_names_with_dots_and_colons(resnet):
@@ -554,27 +554,29 @@ def damaged(data, path, value):
     return changed
 
 
-TILES = ("stages", 1, "body", 0)
+TILES = ("stages", 1)
 
 
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ((*TILES, "axis"), 7),
-        ((*TILES, "axis"), None),
-        ((*TILES, "tiles"), []),
-        ((*TILES, "tiles"), [22, 11, 32]),
-        ((*TILES, "tiles"), [11, 22, 33]),
-        ((*TILES, "tiles", 0), "11"),
-        ((*TILES, "sinks"), []),
-        ((*TILES, "sinks", 0), "conv9"),
+        ((*TILES, "splits", 0, "axis"), 7),
+        ((*TILES, "splits", 0, "axis"), None),
+        ((*TILES, "splits", 0, "axis"), 1),
+        ((*TILES, "splits", 0, "ends"), []),
+        ((*TILES, "splits", 0, "ends"), [22, 11, 32]),
+        ((*TILES, "splits", 0, "ends"), [11, 22, 33]),
+        ((*TILES, "splits", 0, "ends", 0), "11"),
+        ((*TILES, "splits"), []),
+        ((*TILES, "streamed"), "yes"),
+        ((*TILES, "layers"), []),
+        ((*TILES, "layers", 0), "nothing"),
+        ((*TILES, "layers", 0), "conv9"),
+        ((*TILES, "rows"), {"conv1": 0}),
+        ((*TILES, "columns"), {"conv1": -1}),
+        ((*TILES, "columns"), {"nothing": 1}),
+        ((*TILES, "sweep"), "channels"),
         ((*TILES, "body"), []),
-        ((*TILES, "body", 0, "axis"), 2),
-        ((*TILES, "body", 0, "stream", 0, "width"), -1),
-        ((*TILES, "body", 0, "stream", 0, "steps"), []),
-        ((*TILES, "body", 0, "stream", 0, "steps", 0, "layer"), "nothing"),
-        ((*TILES, "body", 0, "stream", 0, "steps", 0, "region", 1), [0, 99]),
-        ((*TILES, "body", 0), {"count": 2, "body": []}),
         (("stages", 3), None),
         (("stages", 0, "name"), 5),
         (("views", "conv1"), None),

@@ -21,10 +21,9 @@ from edgewright.kernels.cost.geometry import Axis
 from edgewright.kernels.cost.settings import Setting, Settings
 from edgewright.kernels.cost.stages import alike_steps, cuts
 from edgewright.kernels.cost.work import Work
-from edgewright.memory.ways import Way, even_ends
 from edgewright.network import Builder, DType, Quant, Region, random_inputs
 from edgewright.network.operators import AvgPool2d, Clamp, Conv2d, Elu, Softmax
-from edgewright.program import Sweep
+from edgewright.program import FusionSchedule, Split, Sweep, even_ends
 from random_networks import networks
 from tools import needs_board
 
@@ -78,8 +77,8 @@ def test_more_work_costs_more(residual):
     names = [layer.name for layer in residual.layers if isinstance(layer.op, Conv2d)][1:3]
     whole = estimate(edgewright.plan(residual, explain=False), M4)
     height = residual.tensors[residual.by_name[names[-1]].output].shape[1]
-    tiles = Way(tuple(names), ((1, even_ends(height, 8)),), by_rows=False)
-    tiled = edgewright.plan(residual, explain=False, ways=[tiles])
+    tiles = FusionSchedule(tuple(names), (Split(1, even_ends(height, 8)),))
+    tiled = edgewright.plan(residual, explain=False, schedules=[tiles])
     assert tiled.macs > 1.05 * tiled.macs_plain
     assert estimate(tiled, M4).instructions > 1.05 * whole.instructions
 
@@ -121,12 +120,12 @@ def test_steps_taken_together_are_the_steps(network, by_rows):
 def test_steps_of_tiles(residual):
     names = [layer.name for layer in residual.layers if isinstance(layer.op, Conv2d)][1:3]
     _, height, width, _ = residual.tensors[residual.by_name[names[-1]].output].shape
-    for tiles, by_rows in (
-        (((1, even_ends(height, 3)),), False),
-        (((2, even_ends(width, 4)),), True),
-        (((1, even_ends(height, 2)), (2, even_ends(width, 3))), False),
+    for splits, by_rows in (
+        ((Split(1, even_ends(height, 3)),), False),
+        ((Split(2, even_ends(width, 4)),), True),
+        ((Split(1, even_ends(height, 2)), Split(2, even_ends(width, 3))), False),
     ):
-        plan = edgewright.plan(residual, explain=False, ways=[Way(tuple(names), tiles, by_rows=by_rows)])
+        plan = edgewright.plan(residual, explain=False, schedules=[FusionSchedule(tuple(names), splits, by_rows)])
         for stage in plan.program.stages:
             steps = Counter((step.layer, step.region.size) for step in plan.program.steps(stage))
             together = Counter[tuple[str, int]]()

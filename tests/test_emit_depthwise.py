@@ -10,10 +10,11 @@ import pytest
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.native import build
 from edgewright.memory import plan as make_plan
-from edgewright.network import Arithmetic, Builder, DType, Network, Quant, Region, random_inputs
+from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.operators import Clamp, Conv2d
-from edgewright.program import Loop, Program, Stage, Step
+from edgewright.program import Program, Split
 from emitting import WARNINGS, check_emitted
+from emitting_cases import parts_of, split_stage
 from on_board import check_on_board
 
 RELU6 = Clamp(0.0, 6.0)
@@ -101,11 +102,9 @@ def test_tiles_are_exact(target: str) -> None:
     stages = []
     for stage in (plan := make_plan(network, plain=True)).program.stages:
         _, rows, columns, channels = network.tensors[stage.name].shape
-        moves = ((0, 2, 0, 0), (0, 0, 3, 0), (0, 0, 0, 2))
-        body: Step | Loop = Step(stage.name, Region(((0, 1), (0, 2), (0, 3), (0, 2))), moves=moves)
-        for count in (-(-channels // 2), -(-columns // 3), -(-rows // 2)):
-            body = Loop(count, (body,))
-        stages.append(Stage(stage.name, (body,)))
+        sizes = ((1, rows, 2), (2, columns, 3), (-1, channels, 2))
+        splits = [Split(axis, parts_of(size, part)) for axis, size, part in sizes]
+        stages.append(split_stage(network, stage.name, splits))
     check_emitted(network, target, replace(plan, program=Program(network, tuple(stages))))
 
 

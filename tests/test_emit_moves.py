@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgewright.memory import plan as make_plan
-from edgewright.network import Builder, Network, Region
+from edgewright.network import Builder, Network
 from edgewright.network.operators import (
     Binary,
     BinaryKind,
@@ -33,7 +33,7 @@ from edgewright.network.operators import (
     Tile,
     Transpose,
 )
-from edgewright.program import Buffer, Loop, Plan, Stage, Step, View
+from edgewright.program import Buffer, FusionSchedule, Plan, Program, Stage, View
 from emitting_batch import check_together
 from emitting_cases import FEW, check_layers
 
@@ -90,7 +90,7 @@ def rolling(op: Op) -> Network:
 
 
 def by_rows(network: Network, kept: dict[str, int]) -> Plan:
-    """All layers in one loop over rows; of each tensor so many rows are kept."""
+    """All layers row by row; of each tensor so many rows are kept."""
     buffers, views, at = [], {}, 0
     for tensor in network.tensors.values():
         rows = kept.get(tensor.name, ROWS)
@@ -98,11 +98,7 @@ def by_rows(network: Network, kept: dict[str, int]) -> Plan:
         buffers.append(Buffer(tensor.name, size, at, 0, 1))
         views[tensor.name] = View(tensor.name, 0, tensor.strides, (1, rows) if rows < ROWS else None)
         at += size
-    body = []
-    for layer in network.layers:
-        shape = network.tensors[layer.output].shape
-        move = tuple(int(axis == 1) for axis in range(len(shape)))
-        body.append(Step(layer.name, Region.whole(shape).with_axis(1, (0, 1)), moves=(move,)))
     plan = make_plan(network, plain=True)
-    program = replace(plan.program, stages=(Stage("all", (Loop(ROWS, tuple(body)),)),))
-    return replace(plan, program=program, buffers=tuple(buffers), views=views, peak_bytes=at, free=())
+    schedule = FusionSchedule(tuple(layer.name for layer in network.layers), streamed=True)
+    program = Program(network, (Stage("all", schedule),))
+    return replace(plan, program=program, buffers=tuple(buffers), views=views, peak_bytes=at)

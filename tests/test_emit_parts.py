@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from edgewright.emit import TARGETS, emit
 from edgewright.memory import plan as make_plan
-from edgewright.network import Arithmetic, Builder, DType, Network, Quant, Region, random_inputs
+from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import Clamp, Conv2d, Op
-from edgewright.program import Plan, Program, Stage, Step, Tiles
+from edgewright.program import Plan, Split
 from emitting_batch import agree, build_together, check_together, libraries
 from emitting_cases import FEW, single_layers
 
@@ -46,12 +46,9 @@ def layer(kind: str, dtype: str, seed: int = 0, size: tuple[int, int, int] = (12
 def tiled(network: Network, axis: int, ends: Sequence[int]) -> Plan:
     """Each layer's output in these parts."""
     plan = make_plan(network, plain=True)
-    stages = []
-    for stage in plan.program.stages:
-        name = network.by_name[stage.name].name
-        step = Step(name, Region.whole(network.tensors[network.by_name[name].output].shape))
-        stages.append(Stage(name, (Tiles(axis, tuple(ends), (step,), (name,)),)))
-    return replace(plan, program=Program(network, tuple(stages)))
+    splits = (Split(axis, tuple(ends)),)
+    stages = tuple(replace(x, schedule=replace(x.schedule, splits=splits)) for x in plan.program.stages)
+    return replace(plan, program=replace(plan.program, stages=stages))
 
 
 KINDS = ("conv", "depthwise", "pointwise")

@@ -14,12 +14,13 @@ import edgewright
 from edgewright import samples
 from edgewright.errors import Infeasible
 from edgewright.memory import plan as make_plan
-from edgewright.network import Builder, Network, Region, random_inputs
+from edgewright.network import Builder, Network, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import Conv2d, MatMul, MaxPool2d
-from edgewright.program import Buffer, Loop, Plan, Program, Stage, Step, View, interpret
+from edgewright.program import Buffer, FusionSchedule, Plan, Program, Split, Stage, View, interpret
 from emitting import check_emitted
 from emitting_batch import check_together
+from emitting_cases import parts_of, split_stage
 from random_networks import networks
 
 FAMILIES = ["host", "cortex-m4", "rv32imc", "cortex-m55"]
@@ -30,20 +31,10 @@ def tiled(plan: Plan, seed: int) -> Plan:
     rng = random.Random(seed)
     stages = []
     for stage in plan.program.stages:
-        (step,) = stage.body if len(stage.body) == 1 else (None,)
-        if not isinstance(step, Step):
-            stages.append(stage)
-            continue
-        sizes = [rng.randint(1, n) for n in step.region.shape]
-        body: Step | Loop = Step(step.layer, Region(tuple((0, s) for s in sizes)), moves=_moves(sizes))
-        for axis in reversed(range(len(sizes))):
-            body = Loop(-(-step.region.shape[axis] // sizes[axis]), (body,))
-        stages.append(Stage(stage.name, (body,)))
-    return replace(plan, program=Program(plan.network, tuple(stages)))
-
-
-def _moves(sizes: list[int]) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(s if i == axis else 0 for i in range(len(sizes))) for axis, s in enumerate(sizes))
+        shape = plan.network.tensors[plan.network.by_name[stage.name].output].shape
+        splits = [Split(axis, parts_of(n, rng.randint(1, n))) for axis, n in enumerate(shape) if n]
+        stages.append(split_stage(plan.network, stage.name, splits))
+    return replace(plan, program=replace(plan.program, stages=tuple(stages)))
 
 
 def test_any_tiles_give_the_same_numbers():
@@ -84,18 +75,6 @@ def test_a_rolling_window_of_rows(target):
     """Two convolutions row by row: of the first one's output only three rows are ever kept."""
     network = two_convs()
     x, middle, y = (network.tensors[name] for name in ("x", "conv0", "conv1"))
-    row = Region.whole(middle.shape).with_axis(1, (0, 1))
-    down = (0, 1, 0, 0)
-    body = (
-        Step("conv0", row.with_axis(1, (0, 2))),
-        Loop(
-            y.shape[1],
-            (
-                Step("conv0", row.with_axis(1, (2, 3)), moves=(down,)),
-                Step("conv1", Region.whole(y.shape).with_axis(1, (0, 1)), moves=(down,)),
-            ),
-        ),
-    )
     kept = middle.bytes // middle.shape[1] * 3
     buffers, at = [], 0
     for name, size in (("x", x.bytes), ("conv0", kept), ("conv1", y.bytes)):
@@ -103,8 +82,7 @@ def test_a_rolling_window_of_rows(target):
         at += size
     views = {t.name: View(t.name, 0, t.strides, (1, 3) if t is middle else None) for t in (x, middle, y)}
     plan = Plan(
-        Program(network, (Stage("both", body),)),
-        (),
+        Program(network, (Stage("both", FusionSchedule(("conv0", "conv1"), streamed=True)),)),
         tuple(buffers),
         views,
         4,

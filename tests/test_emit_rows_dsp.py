@@ -12,10 +12,10 @@ from edgewright.emit.firmware import measure
 from edgewright.emit.native import build
 from edgewright.kernels.requantise.multipliers import Rule, fit
 from edgewright.memory import plan
-from edgewright.memory.stretch import _even
-from edgewright.network import Arithmetic, Builder, DType, Network, Quant, Region, random_inputs
+from edgewright.memory.step_sizes import _even
+from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.operators import Clamp, Conv2d
-from edgewright.program import Loop, Plan, Program, Stage, Step, Sweep
+from edgewright.program import FusionSchedule, Plan, Program, Split, Stage, Sweep
 from emitting import WARNINGS, check_emitted
 from on_board import check_on_board
 from tools import compiler, needs_board
@@ -92,9 +92,8 @@ def test_single_rows_are_exact_both_ways(sweep: Sweep) -> None:
     made = plan(network, plain=True, explain=False)
     stages = []
     for stage in made.program.stages:
-        _, rows, columns, channels = network.tensors[stage.name].shape
-        row = Region(((0, 1), (0, 1), (0, columns), (0, channels)))
-        stages.append(Stage(stage.name, (Loop(rows, (Step(stage.name, row, sweep, ((0, 1, 0, 0),)),)),)))
+        rows = Split(1, tuple(range(1, network.tensors[stage.name].shape[1] + 1)))
+        stages.append(Stage(stage.name, FusionSchedule((stage.name,), (rows,)), sweep))
     cut = replace(made, program=Program(network, tuple(stages)))
     assert "rows_dsp_odd_row(" in str(emit(cut, TARGETS["cortex-m4"], network).files["rows.c"])
     check_emitted(network, "cortex-m4", cut)

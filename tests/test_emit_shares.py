@@ -10,15 +10,15 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from by_steps import by_steps
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.firmware import measure
 from edgewright.kernels.dsp import shares as shares_dsp
-from edgewright.memory import Way
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, Region, random_inputs
 from edgewright.network.operators import AvgPool2d, Clamp, Concat, Conv2d, Dense, Op, Reduce
 from edgewright.network.operators.shares import share_axes
-from edgewright.program import Buffer, Plan, Program, Stage, Step, summed_axes, sums_bytes, sums_name
+from edgewright.program import Buffer, FusionSchedule, Plan, Split, Step, summed_axes, sums_bytes, sums_name
 from emitting_batch import check_together
 from on_board import check_on_board
 from quantised_cases import network_of
@@ -43,8 +43,7 @@ def summed_up(network: Network, steps: list[Step], room: int = 0) -> Plan:
     if room:
         buffers.append(Buffer("last", ALIGNMENT, at + room, 0, 0))
         at += room + ALIGNMENT
-    program = Program(network, (Stage(layer.name, tuple(steps)),))
-    return replace(plan, program=program, buffers=tuple(buffers), peak_bytes=at)
+    return by_steps(replace(plan, buffers=tuple(buffers), peak_bytes=at), {layer.name: tuple(steps)})
 
 
 def random_steps(network: Network, rng: np.random.Generator) -> list[Step]:
@@ -171,7 +170,8 @@ def block(depth: int = 6, wide: int = 24, size: int = 7) -> Network:
 
 
 def fan_in(network: Network, ends: tuple[int, ...], by_rows: bool = False) -> Plan:
-    return make_plan(network, ways=[Way(("l0", "l1", "l2"), ((-1, ends),), by_rows)], explain=False)
+    schedule = FusionSchedule(("l0", "l1", "l2"), (Split(-1, ends),), by_rows)
+    return make_plan(network, schedules=[schedule], explain=False)
 
 
 def test_layers_fused_along_channels() -> None:
@@ -182,8 +182,8 @@ def test_layers_fused_along_channels() -> None:
 
 def test_a_mean_takes_rows_as_they_come() -> None:
     network = block()
-    made = make_plan(network, ways=[Way(("l0", "l1", "l2", "mean"))], explain=False)
-    assert made.program.stages[0].summing == ("mean",)
+    made = make_plan(network, schedules=[FusionSchedule(("l0", "l1", "l2", "mean"), streamed=True)], explain=False)
+    assert made.program.partial(made.program.stages[0]) == ("mean",)
     check_together([network] * 3, FAMILIES[:3], [made] * 3)
 
 
@@ -200,7 +200,7 @@ def test_real_sums_among_other_parts_of_a_concat() -> None:
     first = pointwise("first", x, 5)
     second = pointwise("second", pointwise("wide", x, 12), 4)
     network = b.build([b.layer(Concat(3), [first, second], "y", dtype=DType.FLOAT32)])
-    made = make_plan(network, ways=[Way(("wide", "second"), ((-1, (5, 12)),), False)], explain=False)
+    made = make_plan(network, schedules=[FusionSchedule(("wide", "second"), (Split(-1, (5, 12)),))], explain=False)
     assert made.views["second"].buffer == made.views["y"].buffer
     check_together([network] * 3, FAMILIES[:3], [made] * 3)
 
@@ -221,7 +221,8 @@ def test_fan_in_on_the_chip() -> None:
 
 def test_means_on_the_chip() -> None:
     network = block()
-    check_on_board(network, plan=make_plan(network, ways=[Way(("l0", "l1", "l2", "mean"))], explain=False))
+    schedule = FusionSchedule(("l0", "l1", "l2", "mean"), streamed=True)
+    check_on_board(network, plan=make_plan(network, schedules=[schedule], explain=False))
     for kind in ("int8", "uint8"):
         wide = one_layer(Reduce((1, 2)), (1, 3, 300, 7), kind=kind)
         check_on_board(wide, plan=by_parts(wide, 2, 1))

@@ -35,7 +35,7 @@ from edgewright.network.operators import (
     Unary,
     UnaryKind,
 )
-from edgewright.program import Plan, Program, Step, Sweep
+from edgewright.program import Plan, Program, Sweep
 from emitting import WARNINGS
 from emitting_batch import agree
 from tools import checking
@@ -158,7 +158,7 @@ class Layers:
             base += -(-plan.peak_bytes // 64) * 64
         network = whole.build([group.outputs[0] for group in self.groups])
         program = Program(network, tuple(stages))
-        return replace(plan, program=program, buffers=tuple(buffers), views=views, peak_bytes=base, free=())
+        return replace(plan, program=program, buffers=tuple(buffers), views=views, peak_bytes=base)
 
 
 def convolutions(layers: Layers) -> None:
@@ -268,7 +268,7 @@ def test_these_layers_take_the_vector_kernels(kind):
     ]
     unknown = [layer.name for layer in plan.network.layers if layer.op == Unary(UnaryKind.GELU)]
     assert others == unknown
-    sweeps = {step.sweep for stage in plan.program.stages for step in stage.body if isinstance(step, Step)}
+    sweeps = {stage.sweep for stage in plan.program.stages}
     assert sweeps == set(Sweep)
 
 

@@ -25,7 +25,7 @@ from edgewright.network.kernels import execute
 from edgewright.network.kernels.contraction import contracted
 from edgewright.network.operators import Dense
 from edgewright.network.reference import compare
-from edgewright.tiling.by_hand import parse_tile, tile_way
+from edgewright.tiling.by_hand import parse_tile, schedule_of
 from tflite_cases import drawn
 from tools import on_board
 
@@ -105,7 +105,7 @@ def test_more_ram_than_predicted_is_an_error(model, library, monkeypatch):
 def test_layers_count_the_macs_of_their_shares(model):
     """Stretches by channels compute sums share by share: the whole layer is not counted for each."""
     network = edgewright.read_model(model)
-    plan = make_plan(network, ways=(tile_way(network, parse_tile("Conv2..Conv3:channels=4")),))
+    plan = make_plan(network, schedules=(schedule_of(network, parse_tile("Conv2..Conv3:channels=4")),))
     found = predicted(emit(plan, TARGETS["host"], network))
     assert sum(cost.macs for cost in found.layers) == found.macs == plan.macs == network.total_macs
 

@@ -14,10 +14,10 @@ from edgewright import plan, read_model, samples
 from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.firmware import measure
 from edgewright.kernels.cost.model import modelled, stand_in
-from edgewright.memory import Techniques, Way
+from edgewright.memory import Techniques
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.operators import Clamp, Conv2d, Dense, Elu, Reduce, ReduceKind
-from edgewright.program import room_name
+from edgewright.program import FusionSchedule, room_name
 from edgewright.tiling.choice import Choice, Maker
 from edgewright.tiling.faster import Candidate, hastened, moves_of
 from edgewright.tiling.timing import FEARED, TimedPlan, Timing
@@ -162,7 +162,7 @@ def test_a_budget_is_kept_in_the_ram_there_is():
     network = residual()
     maker = maker_of(network, "rv32imc")
     whole = fast_whole(maker)
-    rows = Choice(ways=streams(network))
+    rows = Choice(schedules=streams(network))
     slow = Candidate(rows, maker.made(rows))
     assert slow.cost > 1.05 * whole.cost
     found = hastened(maker, rows, 1.05 * whole.cost, whole.peak)
@@ -172,18 +172,20 @@ def test_a_budget_is_kept_in_the_ram_there_is():
     check_interpreted(network, found.plan)
 
 
-def streams(network: Network) -> tuple[Way, ...]:
+def streams(network: Network) -> tuple[FusionSchedule, ...]:
     """The stretches of the plan by rows."""
     made = plan(network, explain=False, phases=True)
-    ways = tuple(Way(stage.layers) for stage in made.program.stages if len(stage.layers) > 1)
-    return ways if made.network is network else ()  # with copies they are those of another network
+    groups = [stage.layers for stage in made.program.stages if len(stage.layers) > 1]
+    schedules = tuple(FusionSchedule(layers, streamed=True) for layers in groups)
+    return schedules if made.network is network else ()  # with copies they are those of another network
 
 
 def test_parts_of_what_was_never_counted_are_feared():
     b = Builder("odd")
     x = b.input("x", (1, 8, 8, 4))
     network = b.build([b.layer(Elu(2.0), [b.layer(Elu(), [x], "one")], "two")])
-    whole, rows = plan(network, explain=False), plan(network, explain=False, ways=[Way(("one", "two"))])
+    schedule = FusionSchedule(("one", "two"), streamed=True)
+    whole, rows = plan(network, explain=False), plan(network, explain=False, schedules=[schedule])
     timing = Timing("cortex-m4")
     assert timing.of(rows) >= FEARED * 0.9 * timing.of(whole)
 

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from edgewright.emit import TARGETS, emit
-from edgewright.memory import Way
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant
 from edgewright.network.operators import AvgPool2d, Binary, BinaryKind, Clamp, Conv2d, Dense, Reshape
-from edgewright.program import Plan
+from edgewright.program import FusionSchedule, Plan, Split
 from emitting import check_emitted
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -62,7 +61,9 @@ def _streamed() -> tuple[Network, Plan]:
     a = n.product(Conv2d(stride=(2, 2), pads=(0, 0, 1, 1), activation=RELU), "image", "conv", (8, 3, 3, 4))
     b = n.product(Conv2d(pads=(1, 1, 1, 1), groups=8, activation=RELU), a, "depthwise", (8, 3, 3, 1))
     network = n.builder.build([n.product(Conv2d(), b, "pointwise", (16, 1, 1, 8))])
-    return network, make_plan(network, ways=(Way(("conv", "depthwise", "pointwise")),))
+    return network, make_plan(
+        network, schedules=(FusionSchedule(("conv", "depthwise", "pointwise"), streamed=True),)
+    )
 
 
 def _tiled() -> tuple[Network, Plan]:
@@ -70,8 +71,8 @@ def _tiled() -> tuple[Network, Plan]:
     n = _Int8("tiled", (1, 12, 12, 2))
     a = n.product(Conv2d(pads=(1, 1, 1, 1), activation=RELU), "image", "first", (8, 3, 3, 2))
     network = n.builder.build([n.product(Conv2d(stride=(2, 2)), a, "second", (4, 3, 3, 8))])
-    tiles = ((1, (2, 4, 5)), (2, (3, 5)))
-    return network, make_plan(network, ways=(Way(("first", "second"), tiles, by_rows=False),))
+    splits = (Split(1, (2, 4, 5)), Split(2, (3, 5)))
+    return network, make_plan(network, schedules=(FusionSchedule(("first", "second"), splits),))
 
 
 @pytest.mark.parametrize("made", [_whole, _streamed, _tiled], ids=lambda made: made.__name__.strip("_"))

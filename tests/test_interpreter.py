@@ -7,18 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from by_steps import by_steps
 from edgewright.errors import InputError, ModelError
 from edgewright.memory import PLAIN, Techniques, plan
-from edgewright.network import Builder, Region, random_inputs
+from edgewright.network import Builder, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import Binary, BinaryKind, Clamp, Conv2d
 from edgewright.program import (
     Buffer,
-    Loop,
+    FusionSchedule,
     Plan,
     Program,
+    Split,
     Stage,
-    Step,
     Sweep,
     View,
     check_order,
@@ -79,7 +80,7 @@ def test_an_overlap_one_element_too_bold_shows():
     net = two_convs()
     good = plan(net)
     at = {b.name: b.offset for b in good.buffers}
-    sweep = {stage.name: stage.body[0].sweep for stage in good.program.stages}
+    sweep = {stage.name: stage.sweep for stage in good.program.stages}
     x, y = ("x", "a") if at["a"] != at["x"] else ("a", "b")
     assert 0 < abs(at[y] - at[x]) < 6 * 6 * 2 * 4  # they share memory
     closer = at[y] + (4 if sweep[y] is Sweep.FORWARD else -4)
@@ -90,10 +91,7 @@ def test_the_wrong_sweep_shows():
     net = two_convs()
     good = plan(net)
     other = {Sweep.FORWARD: Sweep.BACKWARD, Sweep.BACKWARD: Sweep.FORWARD}
-    stages = tuple(
-        Stage(s.name, tuple(replace(step, sweep=other[step.sweep]) for step in s.body))
-        for s in good.program.stages
-    )
+    stages = tuple(replace(stage, sweep=other[stage.sweep]) for stage in good.program.stages)
     assert not agrees(replace(good, program=replace(good.program, stages=stages)), net)
 
 
@@ -109,10 +107,8 @@ def test_a_wrong_order_shows():
 def test_a_region_left_out_shows():
     net = two_convs()
     good = plan(net, plain=True)
-    first = good.program.stages[0]
-    part = replace(first.body[0], region=first.body[0].region.with_axis(1, (0, 5)))
-    stages = (replace(first, body=(part,)), *good.program.stages[1:])
-    assert not agrees(replace(good, program=replace(good.program, stages=stages)), net)
+    (step,) = good.program.steps(good.program.stages[0])
+    assert not agrees(by_steps(good, {"a": (replace(step, region=step.region.with_axis(1, (0, 5))),)}), net)
 
 
 def test_scratch_over_live_data_shows():
@@ -139,24 +135,10 @@ def test_rows_in_a_rolling_window():
     """Phases (M 4): the second layer runs as soon as its rows are there; three rows of `a` are kept, not six."""
     net = two_convs(6, 2)
     row = 6 * 2 * 4
-    shape = net.tensors["a"].shape
-    first = Region.whole(shape).with_axis(1, (0, 1))
-    body = (
-        Step("a", first),
-        Loop(
-            5,
-            (
-                Step("a", first.moved((0, 1, 0, 0)), moves=((0, 1, 0, 0),)),
-                Step("b", first, moves=((0, 1, 0, 0),)),
-            ),
-        ),
-        Step("b", first.moved((0, 5, 0, 0))),
-    )
 
     def phased(rows):
         return Plan(
-            program=Program(net, (Stage("a+b", body),)),
-            free=(),
+            program=Program(net, (Stage("a+b", FusionSchedule(("a", "b"), streamed=True)),)),
             buffers=(
                 Buffer("x", 6 * row, 0, 0, 0),
                 Buffer("a", rows * row, 6 * row, 0, 0),
@@ -184,15 +166,10 @@ def test_rows_in_a_rolling_window():
 def test_spatial_tiles_recompute_their_halo():
     """FFMT (S 4): two tiles of the last layer, each with its own part of `a`; the shared rows are computed twice."""
     net = two_convs(6, 2)
-    whole = Region.whole(net.tensors["b"].shape)
-    halves = [whole.with_axis(1, (0, 3)), whole.with_axis(1, (3, 6))]
-    stages = []
-    for i, half in enumerate(halves):
-        needed = Conv2d(pads=(1, 1, 1, 1)).needs(half, net.shapes(net.by_name["b"]))[0]
-        stages.append(Stage(f"tile{i}", (Step("a", needed), Step("b", half))))
+    stage = Stage("tiles", FusionSchedule(("a", "b"), (Split(1, (3, 6)),)))
     good = plan(net, plain=True)
-    buffers = tuple(replace(b, first=0, last=1, offset=i * 288) for i, b in enumerate(good.buffers))
-    tiled = replace(good, program=Program(net, tuple(stages)), buffers=buffers)
+    buffers = tuple(replace(b, first=0, last=0, offset=i * 288) for i, b in enumerate(good.buffers))
+    tiled = replace(good, program=Program(net, (stage,)), buffers=buffers)
     assert agrees(tiled, net)
     assert tiled.macs == net.total_macs + 2 * 6 * 2 * 9 * 2  # two rows of six pixels, two channels, 3x3x2 each
 

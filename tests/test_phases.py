@@ -18,13 +18,12 @@ from edgewright.dataflow import cnn_to_csdf, minimum_buffers
 from edgewright.emit import TARGETS, emit
 from edgewright.errors import InputError
 from edgewright.memory import Techniques, streamed
+from edgewright.memory.footprint import Footprint, footprint
 from edgewright.memory.pulled import pullable
-from edgewright.memory.stretch import Stretch, stretch
 from edgewright.memory.views import Views
-from edgewright.memory.ways import Way
 from edgewright.network import Builder, Network
 from edgewright.network.operators import Binary, BinaryKind, Conv2d
-from edgewright.program import Plan, Stream, plan_from_dict, plan_to_dict, rows_needed
+from edgewright.program import FusionSchedule, Plan, Stage, plan_from_dict, plan_to_dict, rows_needed
 from emitting import check_emitted
 from interpreting import check_interpreted
 from on_board import check_on_board
@@ -34,8 +33,14 @@ MANY = 400 if os.environ.get("EDGEWRIGHT_THOROUGH") else 8
 FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55")
 
 
-def streams(made: Plan) -> list[Stream]:
-    return [item for stage in made.program.stages for item in stage.body if isinstance(item, Stream)]
+def streams(made: Plan) -> list[Stage]:
+    return [stage for stage in made.program.stages if stage.schedule.streamed]
+
+
+def pulling(made: Plan) -> set[str]:
+    """The layers that read an input which comes row by row."""
+    pulled = {name for name in made.network.inputs if made.views[name].window}
+    return {layer.name for layer in made.network.layers if pulled & set(layer.inputs)}
 
 
 def made_by_rows(network: Network, techniques: Techniques, phases: bool | list[str], pull: bool) -> Plan:
@@ -74,7 +79,8 @@ def test_any_layers_by_rows(data, network, techniques, pull):
         st.one_of(st.just(able), st.lists(st.sampled_from(able), unique=True)) if able else st.just([])
     )
     made = made_by_rows(network, techniques, names, pull)
-    assert {step.layer for stream in streams(made) for step in stream.steps} == set(names) - set(made.free)
+    streamed_layers = {name for stage in streams(made) for name in stage.layers}
+    assert streamed_layers == {*names, *pulling(made)} - set(made.free)
     check_interpreted(network, made)
     saved = plan_to_dict(made)
     assert plan_to_dict(plan_from_dict(saved)) == saved
@@ -87,10 +93,11 @@ def test_several_rows_and_few_columns_in_a_step(data, network, family):
     rows = {name: data.draw(st.integers(1, 3)) for name in names}
     widths = {name: data.draw(st.integers(0, 3)) for name in names}
 
-    def chosen(n: Network, views: Views, way: Way) -> Stretch:
-        return stretch(n, views, replace(way, rows=tuple(rows.items()), widths=tuple(widths.items())))
+    def chosen(n: Network, views: Views, schedule: FusionSchedule) -> Footprint:
+        own = [tuple((name, sizes[name]) for name in schedule.layers) for sizes in (rows, widths)]
+        return footprint(n, views, replace(schedule, rows=own[0], columns=own[1]))
 
-    with patch.object(streamed, "stretch", chosen):
+    with patch.object(streamed, "footprint", chosen):
         made = plan(network, explain=False, phases=names)
     check_interpreted(network, made)
     check_emitted(network, family, made, seeds=1)

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from by_steps import by_steps
 from edgewright import words
 from edgewright.errors import InputError
 from edgewright.network import Builder, DType, Network, Quant, Region
@@ -40,7 +41,7 @@ from edgewright.network.operators import (
 )
 from edgewright.program import (
     Buffer,
-    Loop,
+    FusionSchedule,
     Plan,
     Program,
     Saving,
@@ -117,8 +118,7 @@ def tiny_plan(image: str = "image") -> Plan:
     network = tiny_network(image)
     dense = {name: t.strides for name, t in network.tensors.items() if name not in network.constants}
     return Plan(
-        program=Program.of_layers(network, ["conv", "swish", "logits"]),
-        free=("flatten",),
+        program=replace(Program.of_layers(network, ["conv", "swish", "logits"]), free=("flatten",)),
         buffers=(
             Buffer(image, 32, 64, 0, 0),
             Buffer("conv", 64, 16, 0, 1),
@@ -151,7 +151,7 @@ def chain_plan(layers: int) -> Plan:
     )
     views = {name: View(name, 0, network.tensors[name].strides) for name in names}
     program = Program.of_layers(network, [layer.name for layer in network.layers])
-    return Plan(program, (), buffers, views, 4, 2048, 2048, 0, 0, "by hand")
+    return Plan(program, buffers, views, 4, 2048, 2048, 0, 0, "by hand")
 
 
 def rects(svg: str, kind: str) -> list[ElementTree.Element]:
@@ -237,18 +237,22 @@ def test_critical_buffers_come_largest_first() -> None:
 def test_fused_stages_and_parts_are_told_apart() -> None:
     plan = tiny_plan()
     rows = Region.whole((1, 4, 4, 4)).with_axis(1, (0, 2))
-    move = ((0, 2, 0, 0),)
-    fused = Stage(
-        "conv+swish",
-        (Loop(2, (Step("conv", rows.with_axis(1, (0, 3)), moves=move), Step("swish", rows, moves=move))),),
+    below = rows.with_axis(1, (2, 4))
+    steps = (
+        Step("conv", rows.with_axis(1, (0, 3))),
+        Step("swish", rows),
+        Step("conv", below),
+        Step("swish", below),
     )
-    logits = Stage("logits", (Step("logits", Region.whole((1, 10)), Sweep.BACKWARD),))
+    fused = Stage("conv+swish", FusionSchedule(("conv", "swish")))
+    logits = Stage.whole("logits", Sweep.BACKWARD)
     buffers = tuple(replace(b, first=max(0, b.first - 1), last=max(0, b.last - 1)) for b in plan.buffers)
     views = {**plan.views, "conv": replace(plan.views["conv"], window=(1, 3))}
     plan = replace(plan, program=Program(plan.network, (fused, logits)), buffers=buffers, views=views)
+    plan = by_steps(plan, {"conv+swish": steps})
     page = Page(plan_page(plan))
     first, second = page.tables["stages"]
-    # Rows 0..3 and 2..5, cut at 4: five of four rows are computed.
+    # Rows 0..3 and 2..4: five of four rows are computed.
     assert first[1:3] == ["conv+swish", "Conv2d 3×3 → 4, ReLU6 (25.0 % computed again)Hard swish"]
     assert first[5] == str(f"{1152 * 5 // 4:,}")
     assert second[7] == "backward"
@@ -301,7 +305,8 @@ def test_each_memory_has_a_map() -> None:
 
 def test_names_of_a_model_cannot_become_markup() -> None:
     plan = tiny_plan(EVIL)
-    plan = replace(plan, board=EVIL, method=EVIL, free=(EVIL,), savings=(Saving(EVIL, 96),))
+    program = replace(plan.program, free=(EVIL,))
+    plan = replace(plan, program=program, board=EVIL, method=EVIL, savings=(Saving(EVIL, 96),))
     plan = replace(plan, program=replace(plan.program, network=replace(plan.network, notes=(EVIL,), name=EVIL)))
     page = plan_page(plan, critical=[EVIL], title=EVIL)
     assert page.count("<script>") == 1
@@ -345,7 +350,7 @@ def test_a_plan_without_stages_has_a_page() -> None:
     b = Builder("free")
     network = b.build([b.layer(Reshape((8,)), [b.input("x", (2, 4))], "y")])
     views = {"x": View("x", 0, (16, 4)), "y": View("x", 0, (4,))}
-    plan = Plan(Program(network, ()), ("y",), (Buffer("x", 32, 0, 0, 0),), views, 4, 32, 32, 0, 0, "by hand")
+    plan = Plan(Program(network, (), ("y",)), (Buffer("x", 32, 0, 0, 0),), views, 4, 32, 32, 0, 0, "by hand")
     page = Page(plan_page(plan, critical=["x"]))
     assert page.tables["stages"] == []
     assert len(page.tables["tensors"]) == 2
@@ -367,7 +372,7 @@ def test_interleaved_views_share_nothing() -> None:
     strides = (16, 8, 4, 1)
     views = {"x": View("z", 0, strides), "y": View("z", 2, strides), "z": View("z", 0, strides)}
     program = Program.of_layers(network, ["y"])
-    plan = Plan(program, ("z",), (Buffer("z", 16, 0, 0, 0),), views, 4, 16, 16, 0, 0, "by hand")
+    plan = Plan(replace(program, free=("z",)), (Buffer("z", 16, 0, 0, 0),), views, 4, 16, 16, 0, 0, "by hand")
     occupancy = Occupancy(plan)
     assert occupancy.shared_bytes("x", "y") == 0
     assert occupancy.shared_bytes("x", "z") == 8

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from edgewright.memory import plan as make_plan
 from edgewright.network import Builder, DType, Network, Quant, Region
 from edgewright.network.operators import Binary, BinaryKind, Clamp, Concat, Conv2d, Dense, Reduce, Reshape
-from edgewright.program import Buffer, Loop, Plan, Program, Stage, Step, Stream, Tiles, Unit, View
+from edgewright.program import Buffer, FusionSchedule, Plan, Program, Split, Stage, View
 from edgewright.program.techniques import Technique, layer_techniques, technique, techniques
 from edgewright.report import front_page, memory_map_svg, network_graph_svg, plan_page
 from edgewright.report.frames import film, image, part
@@ -55,15 +55,6 @@ def network(name: str = "stretchy") -> Network:
     return b.build([b.layer(Dense(), [x, matrix], "logits")])
 
 
-def whole(net: Network, name: str) -> Step:
-    return Step(name, Region.whole(net.tensors[net.by_name[name].output].shape))
-
-
-def row(net: Network, name: str) -> Unit:
-    step = whole(net, name)
-    return Unit((replace(step, region=step.region.with_axis(1, (0, 1))),))
-
-
 def by_hand(net: Network, *stages: Stage, views: dict[str, View] | None = None) -> Plan:
     """These stages, every tensor in a buffer of its own but for the views given, whose buffers are as large as said."""
     names = [name for name in net.tensors if name not in net.constants and name not in (views or {})]
@@ -78,8 +69,7 @@ def by_hand(net: Network, *stages: Stage, views: dict[str, View] | None = None) 
         Buffer(name, size, int(at), 0, last) for (name, size), at in zip(sizes.items(), ends, strict=False)
     )
     return Plan(
-        Program(net, stages),
-        ("flat",),
+        Program(net, stages, ("flat",) if "flat" in net.by_name else ()),
         buffers,
         placed,
         4,
@@ -105,45 +95,40 @@ def kept_view(name: str, shape: tuple[int, int, int], rolls: bool = False, tiled
 def streamed() -> Plan:
     """a, b and c row by row; three rows are kept of a, and of b."""
     net = network()
-    stream = Stream(tuple(row(net, name) for name in "abc"), ("a", "c"))
-    rest = [Stage(name, (whole(net, name),)) for name in ("sum", "d", "mean", "logits")]
+    rest = [Stage.whole(name) for name in ("sum", "d", "mean", "logits")]
     views = {"b": kept_view("b", (3, 8, 4), rolls=True)}
-    return by_hand(net, Stage("a .. c", (stream,)), *rest, views=views)
+    return by_hand(net, Stage("a .. c", FusionSchedule(("a", "b", "c"), streamed=True)), *rest, views=views)
 
 
 def tiled(rows: int = 2, columns: int = 1) -> Plan:
     """b, c and sum tile by tile: `rows` tiles down, `columns` across."""
     net = network()
     ends = lambda n: tuple(8 * (i + 1) // n for i in range(n))  # noqa: E731
-    body: tuple[Step | Tiles, ...] = tuple(whole(net, name) for name in ("b", "c", "sum"))
     axes = (1,) if columns == 1 else (1, 2)
-    if columns > 1:
-        body = (Tiles(2, ends(columns), body, ("sum",)),)
-    tiles = Tiles(1, ends(rows), body, ("sum",))
+    splits = tuple(Split(axis, ends(n)) for axis, n in zip(axes, (rows, columns), strict=False))
     high, wide = min(8, 8 // rows + 2), min(8, 8 // columns + 2)
     views = {name: kept_view(name, (high, wide, 4), tiled=axes) for name in "bc"}
-    stages = [Stage(name, (whole(net, name),)) for name in ("a", "d", "mean", "logits")]
-    return by_hand(net, stages[0], Stage("b .. sum", (tiles,)), *stages[1:], views=views)
+    stages = [Stage.whole(name) for name in ("a", "d", "mean", "logits")]
+    tiles = Stage("b .. sum", FusionSchedule(("b", "c", "sum"), splits))
+    return by_hand(net, stages[0], tiles, *stages[1:], views=views)
 
 
 def striped() -> Plan:
     """b, c and sum row by row in two stripes of columns."""
     net = network()
-    stream = Stream(tuple(row(net, name) for name in ("b", "c", "sum")), ("sum",))
-    stages = [Stage(name, (whole(net, name),)) for name in ("a", "d", "mean", "logits")]
+    stages = [Stage.whole(name) for name in ("a", "d", "mean", "logits")]
     views = {"b": kept_view("b", (3, 6, 4), True, (2,)), "c": kept_view("c", (1, 5, 4), True, (2,))}
-    stripes = Stage("b .. sum", (Tiles(2, (4, 8), (stream,), ("sum",)),))
+    stripes = Stage("b .. sum", FusionSchedule(("b", "c", "sum"), (Split(2, (4, 8)),), streamed=True))
     return by_hand(net, stages[0], stripes, *stages[1:], views=views)
 
 
 def summed() -> Plan:
     """b by channels, each of which c adds to its running sums."""
     net = network()
-    share = Region.whole((1, 8, 8, 4))
-    tiles = Tiles(-1, (2, 4), (whole(net, "b"), replace(whole(net, "c"), share=share)), ("c",))
-    stages = [Stage(name, (whole(net, name),)) for name in ("a", "sum", "d", "mean", "logits")]
+    stages = [Stage.whole(name) for name in ("a", "sum", "d", "mean", "logits")]
     views = {"b": kept_view("b", (8, 8, 2), tiled=(3,))}
-    return by_hand(net, stages[0], Stage("b .. c", (tiles,)), *stages[1:], views=views)
+    tiles = Stage("b .. c", FusionSchedule(("b", "c"), (Split(-1, (2, 4)),)))
+    return by_hand(net, stages[0], tiles, *stages[1:], views=views)
 
 
 PLANS = {
@@ -152,9 +137,7 @@ PLANS = {
     "2d": lambda: tiled(2, 2),
     "striped": striped,
     "summed": summed,
-    "whole": lambda: by_hand(
-        network(), *(Stage(n, (whole(network(), n),)) for n in network().by_name if n != "flat")
-    ),
+    "whole": lambda: by_hand(network(), *(Stage.whole(n) for n in network().by_name if n != "flat")),
 }
 
 
@@ -169,7 +152,7 @@ PLANS = {
         ("whole", "b", Technique.WHOLE),
     ],
 )
-def test_techniques_are_read_off_the_body(name: str, stage: str, kind: Technique) -> None:
+def test_techniques_are_read_off_the_schedule(name: str, stage: str, kind: Technique) -> None:
     plan = PLANS[name]()
     assert techniques(plan)[stage] is kind
     assert list(techniques(plan)) == list(plan.order)
@@ -181,8 +164,7 @@ def test_in_place_is_told_from_whole() -> None:
     plan = tiny_plan()
     # conv starts 16 B into the image, swish lies on conv; logits lies apart from all it reads.
     assert [*techniques(plan).values()] == [Technique.IN_PLACE, Technique.IN_PLACE, Technique.WHOLE]
-    loop = Loop(4, (Step("conv", Region.whole((1, 1, 4, 4)), moves=((0, 1, 0, 0),)),))
-    assert technique(plan, Stage("conv", (loop,))) is Technique.ROWS
+    assert technique(plan, Stage("conv", FusionSchedule(("conv",), streamed=True))) is Technique.ROWS
 
 
 def test_parts_of_one_buffer_are_in_place_only_at_the_same_bytes() -> None:
@@ -192,8 +174,8 @@ def test_parts_of_one_buffer_are_in_place_only_at_the_same_bytes() -> None:
     net = b.build([b.layer(Concat(3), [x, y], "z")])
     strides = (16, 8, 4, 1)
     views = {"x": View("z", 0, strides), "y": View("z", 2, strides), "z": View("z", 0, strides)}
-    program = Program.of_layers(net, ["y"])
-    plan = Plan(program, ("z",), (Buffer("z", 16, 0, 0, 0),), views, 4, 16, 16, 0, 0, "by hand")
+    program = replace(Program.of_layers(net, ["y"]), free=("z",))
+    plan = Plan(program, (Buffer("z", 16, 0, 0, 0),), views, 4, 16, 16, 0, 0, "by hand")
     assert techniques(plan) == {"y": Technique.WHOLE}
     assert techniques(replace(plan, views={**views, "y": views["x"]})) == {"y": Technique.IN_PLACE}
 
@@ -274,7 +256,7 @@ def test_nodes_never_overlap_and_edges_point_down(
     net = random_graph(choices)
     names = [layer.name for layer in net.layers]
     marks = sorted({0, len(names), *(cut for cut in cuts if cut < len(names))})
-    stages = [Stage(names[a], tuple(whole(net, name) for name in names[a:b])) for a, b in pairwise(marks)]
+    stages = [Stage(names[a], FusionSchedule(tuple(names[a:b]))) for a, b in pairwise(marks)]
     plan = by_hand(net, *stages)
     layout = place(plan, width)
     assert set(layout.nodes) == {node_name("x"), *names}
@@ -303,8 +285,8 @@ def test_long_networks_wrap_into_columns(layers: int) -> None:
 
 def test_a_free_layer_stands_with_the_stage_it_lies_inside_of() -> None:
     net = network()
-    both = Stage("mean .. logits", (whole(net, "mean"), whole(net, "logits")))
-    rest = [Stage(name, (whole(net, name),)) for name in ("a", "b", "c", "sum", "d")]
+    both = Stage("mean .. logits", FusionSchedule(("mean", "logits")))
+    rest = [Stage.whole(name) for name in ("a", "b", "c", "sum", "d")]
     assert homes(by_hand(net, *rest, both))["flat"] == 5
     assert "flat" not in homes(PLANS["whole"]())
 
@@ -533,8 +515,7 @@ def test_names_of_a_model_cannot_become_markup() -> None:
         tensors={evil[name]: replace(tensor, name=evil[name]) for name, tensor in net.tensors.items()},
     )
     names = [layer.name for layer in net.layers]
-    stream = Stream(tuple(row(net, name) for name in names), (names[-1],))
-    plan = replace(by_hand(net, Stage(EVIL, (stream,))), board=EVIL)
+    plan = replace(by_hand(net, Stage(EVIL, FusionSchedule(tuple(names), streamed=True))), board=EVIL)
     pages = [
         plan_page(plan, before=plan, title=EVIL),
         front_page([plan], plain=plan, title=EVIL, model=EVIL),

@@ -17,8 +17,6 @@ from joblib import parallel_config
 from conftest import corpus_models
 from edgewright import plan, read_model, samples
 from edgewright.errors import InputError
-from edgewright.memory import Way, even_ends
-from edgewright.memory.ways import body_of
 from edgewright.network import Builder, Network, Region, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import (
@@ -40,11 +38,11 @@ from edgewright.network.operators import (
 )
 from edgewright.network.reference import compare
 from edgewright.platform import load_board
-from edgewright.program import Plan, Tiles, Tiling, interpret
+from edgewright.program import FusedLayers, FusionSchedule, Plan, Split, Tiling, even_ends, interpret
 from edgewright.tiling import trials
 from edgewright.tiling.blocks import Block, Partition, Terminal, matches
 from edgewright.tiling.explore import Exploration, explore
-from edgewright.tiling.paths import Path, candidates, discover, way_of
+from edgewright.tiling.paths import Path, candidates, discover, schedule_of
 from random_networks import networks
 
 CHANNELS, ROWS, COLUMNS = -1, 1, 2
@@ -140,14 +138,13 @@ def test_running_example_pruned():
 def test_running_example_overlap_accumulates():
     """With N = 2 along columns the first part reads columns 1 to 6 of the input, the second 3 to 8."""
     network = running_example()
-    way = Way(("Conv1", "Conv2", "Conv3"), ((COLUMNS, even_ends(4, 2)),), by_rows=False)
-    (tiles,) = body_of(network, way, ())
-    assert isinstance(tiles, Tiles)
+    split = Split(COLUMNS, even_ends(4, 2))
+    fused = FusedLayers(network, FusionSchedule(("Conv1", "Conv2", "Conv3"), (split,)))
     conv1 = network.by_name["Conv1"]
     whole = Region.whole(network.tensors["Conv1"].shape)
     reads = [
         conv1.op.needs(whole.with_axis(COLUMNS, part), network.shapes(conv1))[0].bounds[COLUMNS]
-        for part in Tiling(network, tiles).intervals["Conv1"]
+        for part in Tiling(fused, split).intervals["Conv1"]
     ]
     assert reads == [(0, 6), (2, 8)]
 
@@ -161,7 +158,7 @@ def test_running_example_exploration():
     assert (first.buffer, first.peak_bytes) == ("Conv3", 24576)
     assert first.chosen
     assert str(first.chosen.path) == "[FDTO,PART] PD_D along channels, N=3"
-    assert first.chosen.way.tiles == ((CHANNELS, (22, 43, 64)),)
+    assert first.chosen.schedule.splits == (Split(CHANNELS, (22, 43, 64)),)
     peaks = {(trial.path.label, trial.path.partition.parts): trial.peak_bytes for trial in first.trials}
     # More parts change nothing, since the buffer is no longer in the peak.
     assert [peaks["[FDTO,PART]", n] for n in (2, 3, 4)] == [16640, 16384, 16384]
@@ -171,7 +168,7 @@ def test_running_example_exploration():
     assert found.plan.peak_bytes == 16384
     assert found.plan.macs == found.plan.macs_plain
     assert explore(network, methods={"ffmt"}).plan.peak_bytes == 24576
-    assert explore(network, methods={"fdt"}).ways == found.ways
+    assert explore(network, methods={"fdt"}).schedules == found.schedules
 
 
 @pytest.mark.parametrize("parts", [5, 9, 25])
@@ -179,7 +176,10 @@ def test_running_example_peak_stays(parts):
     network = running_example()
     for path in candidates(network, "Conv3"):
         if path.partition.parts == parts:
-            assert plan(network, plain=True, explain=False, ways=[way_of(network, path)]).peak_bytes == 16384
+            assert (
+                plan(network, plain=True, explain=False, schedules=[schedule_of(network, path)]).peak_bytes
+                == 16384
+            )
 
 
 # Blocks.
@@ -312,15 +312,15 @@ def test_groups_stay_whole():
     first = b.layer(Conv2d(), [x, _weights(b, 5, 1, 1, 4)], "first")
     more = b.layer(Conv2d(groups=5), [first, _weights(b, 15, 3, 3, 1)], "more")
     network = b.build([b.layer(Reduce((1, 2), keep=False, kind=ReduceKind.MEAN), [more], "mean")])
-    ways = {path.partition.parts: way_of(network, path) for path in candidates(network, "more")}
-    assert {parts: way.tiles[0][1] for parts, way in ways.items()} == {
+    schedules = {path.partition.parts: schedule_of(network, path) for path in candidates(network, "more")}
+    assert {parts: schedule.splits[0].ends for parts, schedule in schedules.items()} == {
         2: (9, 15),
         3: (6, 12, 15),
         4: (6, 9, 12, 15),
         5: (3, 6, 9, 12, 15),
     }
-    for way in ways.values():
-        made = plan(network, plain=True, explain=False, ways=[way])
+    for schedule in schedules.values():
+        made = plan(network, plain=True, explain=False, schedules=[schedule])
         assert made.macs == made.macs_plain
         check_interpreted(network, made)
 
@@ -334,7 +334,7 @@ def test_embedding_and_mean():
     check_explored(network, found)
     assert found.plan.peak_bytes <= found.rounds[0].peak_bytes / 4
     assert found.plan.macs == found.plan.macs_plain
-    assert explore(network, methods=["ffmt"]).ways == ()
+    assert explore(network, methods=["ffmt"]).schedules == ()
 
 
 def test_unknown_method():
@@ -345,12 +345,12 @@ def test_unknown_method():
 # Work: FDT adds none, FFMT what it computes again.
 
 
-def counted(network: Network, path: Path, way: Way) -> dict[str, np.ndarray]:
+def counted(network: Network, path: Path, schedule: FusionSchedule) -> dict[str, np.ndarray]:
     """How often each value of each layer's output is computed: every part of the last layer, traced back."""
     names = set(path.layers)
     counts = {name: np.zeros(network.tensors[network.by_name[name].output].shape, int) for name in names}
     last = network.by_name[path.layers[-1]]
-    for part in _parts(network, last, way):
+    for part in _parts(network, last, schedule):
         wanted = {last.name: part}
         for mapped in reversed(path.mapped):
             layer = network.by_name[mapped.layer]
@@ -360,24 +360,24 @@ def counted(network: Network, path: Path, way: Way) -> dict[str, np.ndarray]:
                 at = layer.inputs.index(mapped.source)
                 needed = layer.op.needs(wanted[layer.name], network.shapes(layer))[at]
                 whole = Region.whole(counts[producer.name].shape)  # along axes that are not cut
-                for axis, _ in way.tiles:
+                for axis in schedule.axes:
                     whole = whole.with_axis(axis, needed.bounds[axis])
                 wanted[producer.name] = whole
     return counts
 
 
-def _parts(network: Network, last, way: Way) -> list[Region]:
+def _parts(network: Network, last, schedule: FusionSchedule) -> list[Region]:
     parts = [Region.whole(network.tensors[last.output].shape)]
-    for axis, ends in way.tiles:
-        cuts = [*pairwise((0, *ends))]
-        parts = [part.with_axis(axis, cut) for part in parts for cut in cuts]
+    for split in schedule.splits:
+        cuts = [*pairwise((0, *split.ends))]
+        parts = [part.with_axis(split.axis, cut) for part in parts for cut in cuts]
     return parts
 
 
-def recomputed(network: Network, path: Path, way: Way) -> int:
+def recomputed(network: Network, path: Path, schedule: FusionSchedule) -> int:
     """MACs of values computed more than once, less those of values that nobody asks for."""
     total = 0
-    for name, counts in counted(network, path, way).items():
+    for name, counts in counted(network, path, schedule).items():
         layer = network.by_name[name]
         whole = Region.whole(counts.shape)
         for y, x in np.argwhere(counts[0, :, :, 0] != 1).tolist():
@@ -386,10 +386,10 @@ def recomputed(network: Network, path: Path, way: Way) -> int:
     return int(total)
 
 
-def carried_out(network: Network, path: Path, way: Way) -> Plan | None:
+def carried_out(network: Network, path: Path, schedule: FusionSchedule) -> Plan | None:
     """The plan; None where a halo reaches everywhere, which alone may be refused."""
     try:
-        return plan(network, plain=True, explain=False, ways=[way])
+        return plan(network, plain=True, explain=False, schedules=[schedule])
     except InputError as error:
         if path.partition.terminal is not Terminal.PD_FM or "reach through" not in str(error):
             raise
@@ -405,12 +405,12 @@ def test_any_path_of_any_network(data, network):
     paths = [path for one in found for path in (*one.downward, *one.pruned)]
     assume(paths)
     path = data.draw(st.sampled_from(paths))
-    way = way_of(network, path)
-    made = carried_out(network, path, way)
+    schedule = schedule_of(network, path)
+    made = carried_out(network, path, schedule)
     assume(made is not None)
     check_interpreted(network, made)
     is_fdt = path.partition.terminal is Terminal.PD_D
-    assert made.macs - made.macs_plain == (0 if is_fdt else recomputed(network, path, way))
+    assert made.macs - made.macs_plain == (0 if is_fdt else recomputed(network, path, schedule))
 
 
 @settings(max_examples=30)
@@ -421,10 +421,10 @@ def test_halos_cost_what_is_computed_again(data, parts, axes):
     partition = Partition(tuple((axis, parts) for axis in axes))
     for found in discover(network, "layer0").downward:
         if found.partition == partition:
-            way = way_of(network, found)
-            made = carried_out(network, found, way)
+            schedule = schedule_of(network, found)
+            made = carried_out(network, found, schedule)
             if made is not None:
-                assert made.macs - made.macs_plain == recomputed(network, found, way)
+                assert made.macs - made.macs_plain == recomputed(network, found, schedule)
                 check_interpreted(network, made)
 
 

@@ -13,11 +13,12 @@ from conftest import corpus_models
 from edgewright import plan, read_model, samples, tiling
 from edgewright.errors import Infeasible
 from edgewright.kernels.cost.estimate import Costs
-from edgewright.memory import Techniques, Way, even_ends
+from edgewright.memory import Techniques
 from edgewright.memory.planner import alignment_of
 from edgewright.memory.pulled import pullable
 from edgewright.network import Builder
 from edgewright.network.operators import Clamp, Concat, Conv2d, Reduce, ReduceKind
+from edgewright.program import FusionSchedule, Split, even_ends
 from edgewright.tiling.prices import Prices
 from edgewright.tiling.routes import Routes
 from edgewright.tiling.wish import Wish, make
@@ -73,8 +74,8 @@ def test_routes_say_what_plans_need(network):
     prices = Prices(network, Costs(network, "cortex-m4"))
     routes = Routes(network, Techniques(), alignment_of(network, None, None), prices)
     for route, _ in zip(routes.front(), range(4), strict=False):
-        made = plan(network, explain=False, ways=route.ways)
-        whole = plan(network, explain=False, ways=())
+        made = plan(network, explain=False, schedules=route.schedules)
+        whole = plan(network, explain=False, schedules=())
         assert made.macs - whole.macs <= route.macs
 
 
@@ -98,8 +99,8 @@ def test_channels_that_a_layer_sums_are_cut_where_they_are_computed():
 def test_running_example_beyond_the_paper():
     """S fig. 4.4: 16384 bytes by the paper's path; the joint search needs less, and not one MAC more."""
     network = read_model(samples.build("stahl_running_example"))
-    path = [Way(("Conv3", "globalaveragepool1"), ((-1, even_ends(64, 3)),), by_rows=False)]
-    assert plan(network, plain=True, explain=False, ways=path).peak_bytes == 16384
+    path = [FusionSchedule(("Conv3", "globalaveragepool1"), (Split(-1, even_ends(64, 3)),))]
+    assert plan(network, plain=True, explain=False, schedules=path).peak_bytes == 16384
     made = tiling.least(network, max_overhead=0)
     assert made.peak_bytes < 8192
     assert made.macs == made.macs_plain

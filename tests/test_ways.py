@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 
 import pytest
 from hypothesis import assume, given, settings
@@ -11,10 +10,10 @@ from hypothesis import strategies as st
 
 from edgewright import plan, read_model, samples
 from edgewright.errors import InputError
-from edgewright.memory import Techniques, Way, even_ends
+from edgewright.memory import Techniques
 from edgewright.network import Builder, Network
 from edgewright.network.operators import Clamp, Reduce, ReduceKind
-from edgewright.program import Plan, Tiles, plan_from_dict, plan_to_dict
+from edgewright.program import FusionSchedule, Split, even_ends, plan_from_dict, plan_to_dict
 from emitting import check_emitted
 from interpreting import check_interpreted
 from random_networks import networks
@@ -31,7 +30,7 @@ def ends(draw: st.DrawFn, size: int) -> tuple[int, ...]:
 
 
 @st.composite
-def ways(draw: st.DrawFn, network: Network) -> Way:
+def schedules(draw: st.DrawFn, network: Network) -> FusionSchedule:
     """A run of layers, with tiles that may or may not suit them."""
     names = [layer.name for layer in network.layers]
     first = draw(st.integers(0, len(names) - 1))
@@ -44,23 +43,19 @@ def ways(draw: st.DrawFn, network: Network) -> Way:
         shapes.append(network.tensors[last.inputs[0]].shape)  # for sums over what it reads
     shape = draw(st.sampled_from(shapes))
     assume(all(-len(shape) <= axis < len(shape) for axis in axes))
-    tiles = tuple((axis, draw(ends(shape[axis]))) for axis in axes)
+    splits = tuple(Split(axis, draw(ends(shape[axis]))) for axis in axes)
     some = st.dictionaries(st.sampled_from(layers), st.integers(1, 4), max_size=3)
     rows = tuple(draw(some).items()) if by_rows else ()  # in a step
-    widths = tuple(draw(some).items()) if by_rows and not tiles else ()
-    return Way(layers, tiles, by_rows, rows, widths)
-
-
-def tilings(made: Plan) -> Sequence[Tiles]:
-    return [item for stage in made.program.stages for item in stage.body if isinstance(item, Tiles)]
+    columns = tuple(draw(some).items()) if by_rows and not splits else ()
+    return FusionSchedule(layers, splits, by_rows, rows, columns)
 
 
 @settings(max_examples=8 * MANY)
 @given(data=st.data(), network=networks(), techniques=TECHNIQUES)
 def test_any_layers_in_any_tiles(data, network, techniques):
-    chosen = data.draw(st.lists(ways(network), min_size=1, max_size=2))
+    chosen = data.draw(st.lists(schedules(network), min_size=1, max_size=2))
     try:
-        made = plan(network, techniques=techniques, explain=False, ways=chosen)
+        made = plan(network, techniques=techniques, explain=False, schedules=chosen)
     except InputError:
         assume(False)
     check_interpreted(network, made)
@@ -71,9 +66,9 @@ def test_any_layers_in_any_tiles(data, network, techniques):
 @settings(max_examples=MANY)
 @given(data=st.data(), network=networks(), family=st.sampled_from(FAMILIES))
 def test_emitted_tiles(data, network, family):
-    way = data.draw(ways(network))
+    schedule = data.draw(schedules(network))
     try:
-        made = plan(network, explain=False, ways=[way])
+        made = plan(network, explain=False, schedules=[schedule])
     except InputError:
         assume(False)
     check_emitted(network, family, made, seeds=1)
@@ -83,7 +78,7 @@ def test_a_fan_in_behind_a_reshape():
     """S 4.3.3: [FDTO, PART, PART, FDTI]; the tile at hand is found through a view of another rank."""
     network = read_model(samples.build("stahl_running_example"))
     layers = ("Conv3", "globalaveragepool1", "flatten1", "Dense")
-    made = plan(network, explain=False, ways=[Way(layers, ((-1, even_ends(64, 4)),), by_rows=False)])
+    made = plan(network, explain=False, schedules=[FusionSchedule(layers, (Split(-1, even_ends(64, 4)),))])
     assert made.macs == made.macs_plain
     check_interpreted(network, made)
     check_emitted(network, "host", made, seeds=1)
@@ -95,5 +90,6 @@ def test_what_sums_rows_and_channels_of_others_is_not_cut_along_them():
     x = b.layer(Clamp(0.0), [b.input("x", (1, 4, 4, 6))], "relu")
     network = b.build([b.layer(Reduce((0, 1, 2, 3), keep=False, kind=ReduceKind.MEAN), [x], "mean")])
     with pytest.raises(InputError, match="'mean' sums up rows and channels"):
-        plan(network, ways=[Way(("mean",), ((-1, (3, 6)),), by_rows=True)])
-    check_interpreted(network, plan(network, ways=[Way(("relu", "mean"), ((-1, (3, 6)),), by_rows=True)]))
+        plan(network, schedules=[FusionSchedule(("mean",), (Split(-1, (3, 6)),), streamed=True)])
+    made = plan(network, schedules=[FusionSchedule(("relu", "mean"), (Split(-1, (3, 6)),), streamed=True)])
+    check_interpreted(network, made)

@@ -195,20 +195,21 @@ class Asked:
 
     def wish(self, network: Network) -> Wish:
         """What is asked of a plan of this network."""
-        from ..memory import Way
-        from ..tiling.by_hand import layer_range, tile_way
+        from ..program import FusionSchedule
+        from ..tiling.by_hand import layer_range, schedule_of
         from ..tiling.wish import Method, Wish
 
-        ways = tuple(tile_way(network, tile) for tile in self.tiles)
+        schedules = tuple(schedule_of(network, tile) for tile in self.tiles)
         named = [layer_range(network, text) for text in self.phase_layers]
+        streamed = tuple(FusionSchedule(names, streamed=True) for names in named)
         together = tuple(dict.fromkeys(name for names in named for name in names))
         return Wish(
             ram=self.ram,
             plain=self.plain,
             alignment=self.alignment,
             pull_rows=self.pull_rows,
-            phases=False if ways else together or self.phases,
-            ways=(*ways, *map(Way, named)) if ways else (),
+            phases=False if schedules else together or self.phases,
+            schedules=(*schedules, *streamed) if schedules else (),
             minimise_ram=self.minimise is not None,
             max_overhead=self.max_overhead,
             max_slowdown=self.max_slowdown,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from rich.table import Table
 
 from .. import words
-from ..program import Item, Plan, Stage, Stream, Tiles
+from ..program import Plan, Stage
+from ..program.legal import AXES
 from ..program.techniques import Technique, technique
 from .common import shown
 
@@ -64,34 +65,21 @@ def _row(plan: Plan, stages: Sequence[tuple[int, Stage]], how: str) -> StretchRo
 
 def how(plan: Plan, stage: Stage) -> str:
     """The technique with the number of its parts: "FFMT, 2 × 3 tiles"."""
-    kind = technique(plan, stage)
-    counts = [words.count(len(tiles.ends)) for tiles in _tiles(stage.body)]
+    kind, schedule = technique(plan, stage), stage.schedule
+    counts = [words.count(len(split.ends)) for split in schedule.splits]
     match kind:
         case Technique.STRIPES:
             return f"{' × '.join(counts)} stripes by rows"
         case Technique.FFMT:
-            return f"FFMT, {' × '.join(counts)} {_along(stage)}"
+            return f"FFMT, {' × '.join(counts)} {_along(schedule.axes)}"
         case Technique.FDT:
-            return f"FDT, {' × '.join(counts)} parts" + (", by rows" if _has_stream(stage.body) else "")
+            return f"FDT, {' × '.join(counts)} parts" + (", by rows" if schedule.streamed else "")
         case _:
             return kind.label
 
 
-def _along(stage: Stage) -> str:
-    axes = [tiles.axis for tiles in _tiles(stage.body)]
-    return {1: "tiles of rows", 2: "tiles of columns"}[axes[0]] if len(axes) == 1 else "tiles"
-
-
-def _tiles(body: Iterable[Item]) -> Iterator[Tiles]:
-    """The tiles and those inside of them, outermost first."""
-    for item in body:
-        if isinstance(item, Tiles):
-            yield item
-            yield from _tiles(item.body)
-
-
-def _has_stream(body: Iterable[Item]) -> bool:
-    return any(isinstance(item, Stream) or (isinstance(item, Tiles) and _has_stream(item.body)) for item in body)
+def _along(axes: Sequence[int]) -> str:
+    return f"tiles of {AXES[axes[0]]}" if len(axes) == 1 else "tiles"
 
 
 def _kept(plan: Plan, tensors: Sequence[str]) -> str:

@@ -36,7 +36,7 @@ class StageWriter:
 
     def write(self, c: Source, index: int, stage: Stage) -> None:
         """The stage, between the beginning of running sums and their end as output."""
-        for name in stage.summing:
+        for name in self.plan.program.partial(stage):
             self._clear_sums(c, name)
         self._nodes(c, lower(self.plan, stage), {}, iter(self.plan.selections[index]))
 
@@ -58,10 +58,10 @@ class StageWriter:
                 case For(name, count, body):
                     with c.block(f"for (int32_t {name} = 0; {name} < {count}; {name}++)"):
                         self._nodes(c, body, {**loops, name: count}, chosen)
-                case OnDemand(flow, chains):
-                    with write_on_demand(c, self.module, flow) as turns:
-                        for chain, _ in zip(chains, turns, strict=True):
-                            self._nodes(c, chain.body, loops, chosen)
+                case OnDemand(trace, bodies):
+                    with write_on_demand(c, self.module, trace) as turns:
+                        for body, _ in zip(bodies, turns, strict=True):
+                            self._nodes(c, body, loops, chosen)
                 case KernelCall():
                     self._call(c, node, loops, next(chosen))
 

@@ -13,54 +13,54 @@ from contextlib import contextmanager
 from ..kernels.module import Module
 from ..kernels.printing.index import printed
 from ..kernels.printing.source import Expr, Source, comment
-from ..program import Flow
+from ..program import RowTrace
 from ..program.index import fit
 from ..program.lower import BELOW, ROW
 
 
 @contextmanager
-def write_on_demand(c: Source, module: Module, flow: Flow) -> Iterator[Iterator[int]]:
+def write_on_demand(c: Source, module: Module, trace: RowTrace) -> Iterator[Iterator[int]]:
     """The whole stream; gives the chains, one after the other: what is written then computes rows ROW to BELOW."""
-    count = len(flow.stream.units)
+    count = len(trace.chains)
     with c.block():
         c.line(f"int32_t rows[{count}] = {{0}}; /* of each layer, so far */")
         c.line(f"int32_t rounds = 0, turn = {count};")
-        with c.block(f"while (rounds < {flow.rounds})"), c.block("switch (turn)"):
-            yield _turns(c, module, flow)
-            _driver(c, flow)
+        with c.block(f"while (rounds < {trace.rounds})"), c.block("switch (turn)"):
+            yield _turns(c, module, trace)
+            _driver(c, trace)
 
 
-def _turns(c: Source, module: Module, flow: Flow) -> Iterator[int]:
-    for index in range(len(flow.stream.units)):
-        with _turn(c, module, flow, index):
+def _turns(c: Source, module: Module, trace: RowTrace) -> Iterator[int]:
+    for index in range(len(trace.chains)):
+        with _turn(c, module, trace, index):
             yield index
 
 
 @contextmanager
-def _turn(c: Source, module: Module, flow: Flow, index: int) -> Iterator[None]:
-    size, height = flow.rows[index], flow.heights[index]
-    name = flow.stream.units[index].last.layer
+def _turn(c: Source, module: Module, trace: RowTrace, index: int) -> Iterator[None]:
+    size, height = trace.chains[index].rows, trace.heights[index]
+    name = trace.chains[index].last
     done: Expr = f"rows[{index}]" if size == 1 else f"(rows[{index}] / {size})"
     with c.block(f"case {index}: /* {comment(name)} */"):
-        for ask in flow.asks[index]:
-            _ask(c, ask.producer, printed(module, fit(ask.stops, "done"), {"done": done}))
+        for demand in trace.demands[index]:
+            _ask(c, demand.producer, printed(module, fit(demand.stops, "done"), {"done": done}))
         c.line(f"const int32_t {ROW} = rows[{index}];")
         if size > 1:
             c.line(f"const int32_t {BELOW} = ew_between(0, {ROW} + {size}, {height});")
         with c.block():
             yield
         c.line(f"rows[{index}] = {BELOW if size > 1 else f'{ROW} + 1'};")
-        c.line(f"turn = {_asker(flow, index)};")
+        c.line(f"turn = {_asker(trace, index)};")
         c.line("break;")
 
 
-def _driver(c: Source, flow: Flow) -> None:
+def _driver(c: Source, trace: RowTrace) -> None:
     """The last layers advance in proportion to their heights."""
     with c.block("default:"):
-        for sink in flow.sinks:
-            height = flow.heights[sink]
-            even = height == flow.rounds
-            wanted = "rounds + 1" if even else f"((rounds + 1) * {height} + {flow.rounds - 1}) / {flow.rounds}"
+        for sink in trace.sinks:
+            height = trace.heights[sink]
+            even = height == trace.rounds
+            wanted = "rounds + 1" if even else f"((rounds + 1) * {height} + {trace.rounds - 1}) / {trace.rounds}"
             _ask(c, sink, wanted)
         c.line("rounds++;")
 
@@ -71,7 +71,7 @@ def _ask(c: Source, producer: int, wanted: Expr) -> None:
         c.line("break;")
 
 
-def _asker(flow: Flow, index: int) -> int:
+def _asker(trace: RowTrace, index: int) -> int:
     """Whose turn it is after a step: of the only chain that asks for it; if there are several, all are looked at."""
-    askers = {at for at, asks in enumerate(flow.asks) for ask in asks if ask.producer == index}
-    return askers.pop() if len(askers) == 1 and index not in flow.sinks else len(flow.asks)
+    askers = {at for at, demands in enumerate(trace.demands) for demand in demands if demand.producer == index}
+    return askers.pop() if len(askers) == 1 and index not in trace.sinks else len(trace.demands)

@@ -6,7 +6,6 @@ from .ordering import Order, OrderProblem, Store, order
 from .planner import checked_alignment, plan
 from .problems import PLAIN, Techniques
 from .views import with_copies
-from .ways import Way, even_ends
 
 __all__ = [
     "PLAIN",
@@ -18,11 +17,9 @@ __all__ = [
     "Placement",
     "Store",
     "Techniques",
-    "Way",
     "checked_alignment",
     "conflicts",
     "critical_buffers",
-    "even_ends",
     "fit",
     "order",
     "place_optimal",

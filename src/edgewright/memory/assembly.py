@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..network import Region
-from ..network.operators import Concat
 from ..program import (
     ROWS,
     Buffer,
-    Item,
-    Loop,
+    FusionSchedule,
     Plan,
     Program,
     Saving,
     Stage,
-    Step,
     Sweep,
     View,
     arena_sizes,
     check_order,
 )
+from ..program.plan import copied_parts
 from .apart import Solution
-from .kept import view_of
+from .footprint import view_of
 from .problems import Work
 from .views import Place
 
@@ -47,14 +44,15 @@ def assemble(
         Buffer(name, sizes[name], offsets[name], *spans[name], memory=memories[name]) for name in sizes
     )
     sweeps = _sweeps(solution, memories)
-    stages = tuple(Stage(work.tasks[s].name, _body(work, s, sweeps[s])) for s in solution.order.steps)
-    program = check_order(Program(network, stages), [*work.views.free, *work.views.in_place])
+    stages = tuple(_stage(work, step, sweeps[step]) for step in solution.order.steps)
+    free = tuple(layer.name for layer in network.layers if layer.name in work.views.free)
+    views = {name: _view(work, name, place) for name, place in work.views.places.items()}
+    program = check_order(Program(network, stages, free, copied_parts(network, views)))
     peak = sum(arena_sizes(buffers, work.alignment).values())
     return Plan(
         program=program,
-        free=tuple(layer.name for layer in network.layers if layer.name in work.views.free),
         buffers=tuple(sorted(buffers, key=lambda b: (b.first, b.offset, b.name))),
-        views={name: _view(work, name, place) for name, place in work.views.places.items()},
+        views=views,
         alignment=work.alignment,
         peak_bytes=peak,
         bound_bytes=bound,
@@ -72,36 +70,24 @@ def _method(solution: Solution) -> str:
 
 
 def _view(work: Work, name: str, place: Place) -> View:
-    """Where a tensor lies: whole in its buffer, or what is kept of it inside a stretch or of a pulled input."""
-    if place.root in work.kept:
-        return view_of(work.network, name, place, work.kept[place.root])
+    """Where a tensor lies: whole in its buffer, or what is kept of it inside a stage or of a pulled input."""
+    if place.root in work.locals:
+        return view_of(work.network, name, place, work.locals[place.root])
     rows = dict(work.techniques.pulled).get(place.root)
     return View(place.root, place.offset, place.strides, (ROWS, rows) if rows is not None else None)
 
 
-def _body(work: Work, step: int, sweep: Sweep) -> tuple[Item, ...]:
-    """The steps of one stage: the whole layer, or those parts of a concat that do not lie in place yet.
-
-    What reads a pulled input goes row by row, so that few rows suffice.
-    """
+def _stage(work: Work, step: int, sweep: Sweep) -> Stage:
+    """A stage as scheduled, or a whole layer; what reads a pulled input goes row by row, so that few rows suffice."""
     task = work.tasks[step]
-    if task.stretch:
-        return task.stretch.body
-    layer = task.layers[0]
-    whole = Region.whole(work.network.tensors[layer.output].shape)
-    if any(name in dict(work.techniques.pulled) for name in layer.inputs):
-        down = tuple(int(axis == ROWS) for axis in range(len(whole.bounds)))
-        return (Loop(whole.shape[ROWS], (Step(layer.name, whole.with_axis(ROWS, (0, 1)), sweep, (down,)),)),)
-    if layer.name not in work.views.in_place:
-        return (Step(layer.name, whole, sweep),)
-    assert isinstance(layer.op, Concat)
-    axis = layer.op.axis % len(whole.bounds)
-    steps, start = [], 0
-    for position, shape in enumerate(work.network.shapes(layer)):
-        if position not in work.views.in_place[layer.name]:
-            steps.append(Step(layer.name, whole.with_axis(axis, (start, start + shape[axis]))))
-        start += shape[axis]
-    return tuple(steps)
+    if task.footprint:
+        return Stage(task.name, task.footprint.schedule)
+    (layer,) = task.layers
+    is_pulling = any(name in dict(work.techniques.pulled) for name in layer.inputs)
+    is_swept = layer.name not in work.views.in_place
+    return Stage(
+        task.name, FusionSchedule((layer.name,), streamed=is_pulling), sweep if is_swept else Sweep.FORWARD
+    )
 
 
 def _sweeps(solution: Solution, memories: Mapping[str, str]) -> Mapping[int, Sweep]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ..network import Layer, Network
 from ..network.operators import Concat, Reshape, Slice
 from ..program import rows_needed
+from ..program.legal import can_stream, can_sum
 from .layout.problem import align_up
 from .problems import Techniques
-from .stretch import accumulates, streamable
 
 
 def phased_bound(network: Network, techniques: Techniques, alignment: int) -> int:
@@ -31,9 +31,9 @@ def _least(network: Network, layer: Layer) -> int:
     out = network.tensors[layer.output]
     reads = [network.tensors[name] for name in network.activations(layer)]
     whole = max((tensor.bytes for tensor in (out, *reads)), default=0)
-    if isinstance(layer.op, Concat | Slice | Reshape) or accumulates(network, layer):
+    if isinstance(layer.op, Concat | Slice | Reshape) or can_sum(network, layer):
         return 0  # free, perhaps, or only sums
-    if not streamable(network, layer, ()):
+    if not can_stream(network, layer, ()):
         return whole
     rows = 0
     for tensor in reads:

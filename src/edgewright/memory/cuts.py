@@ -11,16 +11,18 @@ How a stretch runs is decided by its last layers alone. So one trace per end giv
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..network import Layer
-from ..program import ROWS, sums_bytes
+from ..program import COLUMNS, ROWS, FusedLayers, FusionSchedule, sums_bytes
+from ..program.legal import can_stream, can_sum
+from .footprint import inner_roots
 from .layout.problem import align_up
 from .overlap import Distance, most_shared, plane_scratch
 from .problems import Work
-from .stretch import NARROW, Trace, accumulates, inner_roots, stream_of, streamable, weights_read
-from .ways import COLUMNS, Way, body_of
+from .row_windows import RowWindows
+from .step_sizes import NARROW, weights_read
 
 STEP_COST = 2000  # bytes of weights that a step costs as much as reading
 NEAR = 32  # layers by which a stretch may reach beyond those that need too much as a whole
@@ -34,7 +36,7 @@ class Cut:
     last: int
     memory: int
     effort: int  # beyond that of whole layers: weights read again and steps made, in bytes
-    way: Way | None = None  # None for a whole layer
+    schedule: FusionSchedule | None = None  # None for a whole layer
     macs: int = 0  # computed again
     room: int = 0  # bytes of the memory that are scratch for kernels
     is_apart: bool = False  # a whole layer that shares no memory with its input
@@ -60,7 +62,7 @@ class Cuts:
         self.layers = [work.tasks[step].layers[0] for step in order]
         self.names = [layer.name for layer in self.layers]
         self.spans = work.lifetimes(order)
-        self.fits = [streamable(self.network, layer, self.views.free) for layer in self.layers]
+        self.fits = [can_stream(self.network, layer, self.views.free) for layer in self.layers]
         step_at = {step: at for at, step in enumerate(order)}
         self.shared: dict[int, int] = {}  # bytes that a whole layer's output shares with its input
         for (step, x, y), safe in work.pairs.items():
@@ -95,7 +97,7 @@ class Cuts:
         least = limit if heavy is None else heavy
         for begin, end in _clusters([at for at, (whole,) in enumerate(wholes) if whole.memory >= least]):
             for last in range(begin + 1, min(end, len(wholes)) + 1):
-                if self.fits[last - 1] or accumulates(self.network, self.layers[last - 1]):
+                if self.fits[last - 1] or can_sum(self.network, self.layers[last - 1]):
                     arriving[last - 1] += self.stretches(last, limit, begin)
         return arriving
 
@@ -178,12 +180,11 @@ class Cuts:
     def _traced(self, begin: int, last: int) -> tuple[list[Cut], int]:
         """The stretches within [begin, last) that end with it, and what a longer one cannot do without."""
         names = self.names[begin:last]
-        stream = stream_of(body_of(self.network, Way(tuple(names)), self.views.free))
-        assert stream is not None
-        trace = Trace(self.network, self.views, stream)
+        schedule = FusionSchedule(tuple(names), streamed=True)
+        trace = RowWindows(self.views, FusedLayers(self.network, schedule, self.views.free))
         rolling = inner_roots(self.network, self.views, names)
         memory = least = self.crossing[last] + self.sums(last - 1)  # behind the stretch, written by it or before
-        handed: dict[int, int] = {}  # bytes of what each unit hands on inside
+        handed: dict[int, int] = {}  # bytes of what each chain hands on inside
         effort, found = 0, []
         for first in range(last - 1, begin - 1, -1):
             layer = self.layers[first]
@@ -193,15 +194,15 @@ class Cuts:
                 if root in rolling and self.spans[root][1] < last:
                     memory -= self.size(root)
                     if root in trace.passing:
-                        unit = trace.passing[root]
-                        handed[unit] = handed.get(unit, 0) + self.narrow(root)
+                        chain = trace.passing[root]
+                        handed[chain] = handed.get(chain, 0) + self.narrow(root)
                         continue
                     window = trace.window(root, rolling[root], self.work.alignment)
                     memory += window
                     least += window
             effort += self.effort_by_rows(layer)
             needed = memory + max(handed.values(), default=0) - self._trailing(trace, first, last)
-            found.append(Cut(first, last, needed, effort, Way(tuple(self.names[first:last]))))
+            found.append(Cut(first, last, needed, effort, replace(schedule, layers=tuple(self.names[first:last]))))
         return found, least
 
     def effort_by_rows(self, layer: Layer) -> int:
@@ -224,7 +225,7 @@ class Cuts:
     def sums(self, at: int) -> int:
         """Bytes of running sums, should this layer keep any."""
         layer = self.layers[at]
-        needed = sums_bytes(self.network, layer) if accumulates(self.network, layer) else 0
+        needed = sums_bytes(self.network, layer) if can_sum(self.network, layer) else 0
         return align_up(needed, self.work.alignment)
 
     def size(self, root: str) -> int:
@@ -251,7 +252,7 @@ class Cuts:
         """Buffers with tensors in them that do not fill them from end to end: nothing trails these."""
         return {place.root for name, place in self.views.places.items() if self.work.filled(name) is None}
 
-    def _trailing(self, trace: Trace, first: int, last: int) -> int:
+    def _trailing(self, trace: RowWindows, first: int, last: int) -> int:
         """The most bytes that an output of the stretch shares with an input that dies in it."""
         if not self.work.techniques.overlap:
             return 0

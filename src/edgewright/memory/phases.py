@@ -6,36 +6,36 @@ from collections.abc import Collection, Sequence
 
 from ..errors import InputError
 from ..network import Network
+from ..program import FusionSchedule
+from ..program.legal import can_stream, can_sum
 from .cuts import Cuts
 from .problems import Work
-from .stretch import accumulates, streamable
 from .views import Views
-from .ways import Way
 
 
-def stretches(work: Work, order: Sequence[int], known: int | None = None) -> tuple[Way, ...]:
+def stretches(work: Work, order: Sequence[int], known: int | None = None) -> tuple[FusionSchedule, ...]:
     """The groups of layers for which going row by row saves most; `known` is a peak that can be had anyway."""
     cuts = Cuts(work, order)
-    return tuple(cut.way for cut in cuts.best(known) if cut.way)
+    return tuple(cut.schedule for cut in cuts.best(known) if cut.schedule)
 
 
-def runs(work: Work, order: Sequence[int], names: Collection[str]) -> tuple[Way, ...]:
+def runs(work: Work, order: Sequence[int], names: Collection[str]) -> tuple[FusionSchedule, ...]:
     """These layers, those that stand side by side in the order together."""
     found: list[list[str]] = [[]]
     for step in order:
         layer = work.tasks[step].layers[0]
         if layer.name not in names:
             found.append([])
-        elif streamable(work.network, layer, work.views.free):
+        elif can_stream(work.network, layer, work.views.free):
             found[-1].append(layer.name)
-        elif accumulates(work.network, layer):
+        elif can_sum(work.network, layer):
             found[-1].append(layer.name)
             found.append([])  # what reads the sums waits until they are complete
         else:
             raise InputError(
                 f"layer '{layer.name}' cannot run row by row: that takes one image, read from top to bottom"
             )
-    return tuple(Way(tuple(group)) for group in found if group)
+    return tuple(FusionSchedule(tuple(group), streamed=True) for group in found if group)
 
 
 def waists(network: Network, views: Views) -> frozenset[str]:

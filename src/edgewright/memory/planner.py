@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..errors import Infeasible, InputError
 from ..network import Network
 from ..platform import Board
-from ..program import Plan, Saving
+from ..program import FusionSchedule, Plan, Saving
 from .apart import Solution, moved_apart
 from .assembly import assemble
 from .bounds import least_bound, phased_bound
@@ -17,9 +17,8 @@ from .ordering import order
 from .problems import PLAIN, Techniques, Work, relaxed_problem
 from .pulled import pullable
 from .solving import solve
-from .streamed import carried, named, phased
+from .streamed import lay_out, named, phased
 from .views import no_views
-from .ways import Way
 
 MOST_ALIGNMENT = 4096
 
@@ -34,14 +33,14 @@ def plan(
     explain: bool = True,
     pull_rows: bool = False,
     phases: bool | Collection[str] = False,
-    ways: Sequence[Way] | None = None,
+    schedules: Sequence[FusionSchedule] | None = None,
 ) -> Plan:
     """The plan that needs the least RAM, with a bound that no other plan can beat.
 
     `plain` switches everything off but order and layout (S 4.3.1, 4.3.2). `explain` adds what each technique saved.
     With `pull_rows`, images are not held in memory: the first layer asks for their rows. With `phases`, layers run row
     by row, keeping a few rows of what lies between them (M 4): those for which it saves most, or just those named.
-    With `ways`, layers run just as these say, and all others whole.
+    With `schedules`, layers run just as these say, and all others whole.
 
     >>> from edgewright import samples, read_model
     >>> net = read_model(samples.build("stahl_running_example"))
@@ -52,7 +51,7 @@ def plan(
     if pull_rows:
         chosen = replace(chosen, pulled=pulled_inputs(network))
     unit = alignment_of(network, board, alignment)
-    best, bound, parts = _solved(network, chosen, unit, phases, ways)
+    best, bound, parts = _solved(network, chosen, unit, phases, schedules)
     savings = _savings(network, chosen, unit, best.peak if not parts else None) if explain else ()
     if explain and parts:
         savings = (*savings, Saving(parts, best.peak))
@@ -75,11 +74,11 @@ def _solved(
     techniques: Techniques,
     unit: int,
     phases: bool | Collection[str],
-    ways: Sequence[Way] | None,
+    schedules: Sequence[FusionSchedule] | None,
 ) -> tuple[Solution, int, str]:
     """The best solution, what no other can do without, and what running layers in parts is called, if they do."""
-    if ways is not None:
-        best = moved_apart(carried(network, techniques, unit, ways))
+    if schedules is not None:
+        best = moved_apart(lay_out(network, techniques, unit, schedules))
         return best, min(best.peak, least_bound(network, techniques, unit)), "layers in parts"
     if phases and phases is not True:
         best = moved_apart(named(network, techniques, unit, phases))

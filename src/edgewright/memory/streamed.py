@@ -1,4 +1,4 @@
-"""The best way to run layers row by row: stretches as stages among whole layers, placed like everything else."""
+"""Solutions in which some layers run as scheduled among whole ones: where each buffer lies, step sizes included."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
+from ..errors import InputError
 from ..network import Network
+from ..program import FusionSchedule
+from ..program.legal import known_layers, problems
 from ..program.shares import SUM_BYTES
 from .apart import Solution
-from .legal import checked_ways, known_layers
+from .footprint import footprint
 from .ordering import order
 from .phases import runs, stretches, waists
 from .problems import Techniques, Work
 from .solving import place
-from .stretch import comfortable, narrowed, stretch, with_rows_in_place
-from .views import Views, find_views, no_views, with_copies, with_planes
-from .ways import Way
+from .step_sizes import narrow_steps, widen_steps
+from .views import Views, find_views, no_views, with_copies, with_planes, with_rows_in_place
 
 
 def phased(network: Network, techniques: Techniques, alignment: int, whole: Solution) -> Solution:
@@ -37,37 +39,59 @@ def named(network: Network, techniques: Techniques, alignment: int, names: Colle
     return _streamed(network, techniques, alignment, partial(runs, names=names))
 
 
-def carried(network: Network, techniques: Techniques, alignment: int, ways: Sequence[Way]) -> Solution:
-    """The solution in which layers run just these ways, and all others whole."""
+def lay_out(
+    network: Network, techniques: Techniques, alignment: int, schedules: Sequence[FusionSchedule]
+) -> Solution:
+    """The solution in which layers run just as scheduled, and all others whole."""
     pulled = dict(techniques.pulled)
     return _streamed(
-        network, techniques, alignment, lambda work, _: checked_ways(network, ways, work.views.free, pulled)
+        network, techniques, alignment, lambda work, _: _checked(network, schedules, work.views.free, pulled)
     )
+
+
+def _checked(
+    network: Network, schedules: Sequence[FusionSchedule], free: Collection[str], pulled: Collection[str]
+) -> list[FusionSchedule]:
+    """The schedules, less the layers that execute nothing; an error where one cannot be carried out."""
+    found: list[FusionSchedule] = []
+    taken: set[str] = set()
+    for schedule in schedules:
+        known_layers(network, schedule.layers)
+        layers = [layer.name for layer in network.layers if layer.name not in free]
+        names = tuple(name for name in layers if name in schedule.layers)
+        if twice := taken & set(names):
+            raise InputError(f"layer '{min(twice)}' is asked to run in two ways at once")
+        taken |= set(names)
+        if names:
+            found.append(replace(schedule, layers=names))
+            for problem in problems(network, found[-1], free, pulled):
+                raise InputError(problem)
+    return found
 
 
 def _streamed(
     network: Network,
     techniques: Techniques,
     alignment: int,
-    choose: Callable[[Work, Sequence[int]], Sequence[Way]],
+    choose: Callable[[Work, Sequence[int]], Sequence[FusionSchedule]],
     copied: Collection[str] = (),
 ) -> Solution:
-    """The solution in which layers run the ways that are chosen for an order of them."""
+    """The solution in which layers run as is chosen for an order of them."""
     work = loose_work(network, techniques, alignment, copied)
-    ways = choose(work, order(work.order_problem()).steps)
-    chosen = {name for way in ways for name in way.layers}
+    schedules = choose(work, order(work.order_problem()).steps)
+    chosen = {name for schedule in schedules for name in schedule.layers}
     views = _row_views(network, copied) if techniques.views else no_views(network)
     if techniques.in_place:
-        tiled = {name: way for way in ways if way.tiles for name in way.layers}
+        tiled = {name: schedule for schedule in schedules if schedule.splits for name in schedule.layers}
         views = with_rows_in_place(network, views, chosen, tiled)
     if techniques.planes:
         read = {name for layer in chosen for name in network.by_name[layer].inputs}
         views = with_planes(network, views, alignment, {*dict(techniques.pulled), *read}, techniques.apart)
-    parts = tuple(stretch(network, views, narrowed(network, views, way)) for way in ways)
+    parts = tuple(footprint(network, views, narrow_steps(network, views, each)) for each in schedules)
     # Running sums have 32 bits, and lie in words even where everything else is bytes.
     words = max(alignment, SUM_BYTES) if any(part.sums for part in parts) else alignment
     work = Work(network, views, techniques, words, parts)
-    return _comfortable(place(work, order(work.order_problem())))
+    return _widened(place(work, order(work.order_problem())))
 
 
 def loose_work(network: Network, techniques: Techniques, alignment: int, copied: Collection[str] = ()) -> Work:
@@ -77,13 +101,14 @@ def loose_work(network: Network, techniques: Techniques, alignment: int, copied:
     return Work(network, loose, techniques, alignment)
 
 
-def _comfortable(solution: Solution) -> Solution:
+def _widened(solution: Solution) -> Solution:
     """The solution with more in a step wherever that is faster and does not raise the peak."""
-    for at, part in enumerate(solution.work.stretches):
-        for way in comfortable(solution.work.network, part):
-            parts = list(solution.work.stretches)
-            parts[at] = stretch(solution.work.network, solution.work.views, way)
-            work = replace(solution.work, stretches=tuple(parts))
+    for at, part in enumerate(solution.work.footprints):
+        network, views = solution.work.network, solution.work.views
+        for schedule in widen_steps(network, views, part.schedule):
+            parts = list(solution.work.footprints)
+            parts[at] = footprint(network, views, schedule)
+            work = replace(solution.work, footprints=tuple(parts))
             other = place(work, order(work.order_problem()))
             if other.peak <= solution.peak:
                 solution = other

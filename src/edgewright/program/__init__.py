@@ -1,43 +1,46 @@
-"""The network as executed: regions, steps, loops, stages; plans as data; the interpreter that judges them."""
+"""The network as executed: steps over regions, stages of fused layers; plans as data; the judges of them."""
 
 from ..network import Region
 from .check import checked, faults
 from .codec import load_plan, plan_from_dict, plan_text, plan_to_dict, save_plan
 from .fault import FaultKind, PlanFault
+from .fusion import CHANNELS, COLUMNS, FusedLayers, FusionSchedule, Split, even_ends
 from .interpreter import Interpreter, interpret
 from .order import check_order
 from .plan import Buffer, Plan, Saving, View, arena_sizes, room_name
-from .program import Program
+from .program import Program, Stage
+from .row_trace import PixelChain, RowTrace
 from .rows import ROWS, rows_needed
 from .shares import restricted, summed_axes, sums_bytes, sums_name
-from .steps import Item, Loop, Stage, Step, Stream, Sweep, Tiles, Unit
-from .stream import Flow
+from .steps import Step, Sweep
 from .tiling import Tiling
 
 __all__ = [
+    "CHANNELS",
+    "COLUMNS",
     "ROWS",
     "Buffer",
     "FaultKind",
-    "Flow",
+    "FusedLayers",
+    "FusionSchedule",
     "Interpreter",
-    "Item",
-    "Loop",
+    "PixelChain",
     "Plan",
     "PlanFault",
     "Program",
     "Region",
+    "RowTrace",
     "Saving",
+    "Split",
     "Stage",
     "Step",
-    "Stream",
     "Sweep",
-    "Tiles",
     "Tiling",
-    "Unit",
     "View",
     "arena_sizes",
     "check_order",
     "checked",
+    "even_ends",
     "faults",
     "interpret",
     "load_plan",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from math import inf
@@ -12,12 +12,12 @@ from typing import Any
 
 from ..errors import InputError
 from ..files import write_atomic
-from ..network import Network, Region, Tensor
+from ..network import Network, Tensor
 from ..network.operators import Operator
 from .check import checked, damage
 from .plan import FORMAT, Plan
+from .program import Stage
 from .selection import Selection
-from .steps import Item, Loop, Step, Stream, Tiles
 
 
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "selections": [[_selection_to_dict(selection) for selection in stage] for stage in plan.selections],
         "packed": [_fields_to_dict(each) for each in plan.packed],
         "linked": _fields_to_dict(plan.linked),
-        "stages": [{"name": s.name, "body": _body_to_list(s.body)} for s in plan.program.stages],
+        "stages": [_stage_to_dict(stage) for stage in plan.program.stages],
         "network": network_to_dict(plan.network),
     }
 
@@ -175,33 +175,17 @@ def _fields_to_dict(value: Any) -> dict[str, Any] | None:
     return {name: inner.value if isinstance(inner, Enum) else inner for name, inner in given.items()}
 
 
-def _body_to_list(body: Sequence[Item]) -> list[dict[str, Any]]:
-    return [_item_to_dict(item) for item in body]
-
-
-def _item_to_dict(item: Item) -> dict[str, Any]:
-    match item:
-        case Loop():
-            return {"count": item.count, "body": _body_to_list(item.body)}
-        case Stream():
-            units = [{"steps": _body_to_list(unit.steps), "width": unit.width} for unit in item.units]
-            return {"stream": units, "sinks": list(item.sinks), "axis": item.axis}
-        case Tiles():
-            return {
-                "tiles": list(item.ends),
-                "axis": item.axis,
-                "body": _body_to_list(item.body),
-                "sinks": list(item.sinks),
-            }
-        case Step():
-            moves = {"moves": [list(move) for move in item.moves]} if item.moves else {}
-            share = {"share": _region_to_list(item.share)} if item.share else {}
-            region = _region_to_list(item.region)
-            return {"layer": item.layer, "region": region, "sweep": item.sweep.value, **moves, **share}
-
-
-def _region_to_list(region: Region) -> list[list[int]]:
-    return [list(bound) for bound in region.bounds]
+def _stage_to_dict(stage: Stage) -> dict[str, Any]:
+    schedule = stage.schedule
+    data: dict[str, Any] = {"name": stage.name, "layers": list(schedule.layers), "sweep": stage.sweep.value}
+    if schedule.splits:
+        data["splits"] = [{"axis": split.axis, "ends": list(split.ends)} for split in schedule.splits]
+    if schedule.streamed:
+        data["streamed"] = True
+    for name, sizes in (("rows", schedule.rows), ("columns", schedule.columns)):
+        if sizes:
+            data[name] = dict(sizes)
+    return data
 
 
 def _value_to_json(value: Any) -> Any:

@@ -1,25 +1,24 @@
-"""Whether a plan is well formed: names exist, ranks agree, tensors lie inside their buffers, loops come to an end.
+"""Whether a plan is well formed: names exist, ranks agree, tensors lie in buffers, layers can run as scheduled.
 
 What the plan computes is left to `ownership`, which relies on all of this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise, product
+from collections.abc import Iterator
 
 from ..errors import ModelError
-from ..network import Network, Region, Tensor, check
+from ..network import Network, Tensor, check
 from ..network.operators import Conv2d
 from ..network.tensor import MOST_ELEMENTS
+from .fusion import COLUMNS
+from .legal import problems
 from .plan import Buffer, Plan, View, room_name, scratch_name
+from .program import Stage
+from .row_trace import RowTrace
 from .rows import ROWS
-from .shares import SUM_BYTES, summed_axes, sums_bytes, sums_name
-from .steps import Item, Loop, Stage, Step, Stream, Sweep, Tiles
-from .stream import Flow
-from .tiling import Tiling
-
-DEEPEST = 8  # loops inside each other
+from .shares import SUM_BYTES, sums_bytes, sums_name
+from .steps import Sweep
 
 
 def flaws(plan: Plan) -> Iterator[str]:
@@ -32,11 +31,10 @@ def flaws(plan: Plan) -> Iterator[str]:
     except ModelError as error:
         yield str(error)
         return
-    yield from _flaws_of_buffers(plan)
-    yield from _flaws_of_views(plan)
-    for flaw in _flaws_of_layers(plan):
-        yield flaw
-        return
+    for flaws_of in (_flaws_of_layers, _flaws_of_buffers, _flaws_of_views):
+        if found := tuple(flaws_of(plan)):
+            yield from found
+            return
     for stage in plan.program.stages:
         yield from _flaws_of_stage(plan, stage)
 
@@ -89,7 +87,7 @@ def _flaws_of_buffers(plan: Plan) -> Iterator[str]:
     used = {view.buffer for view in plan.views.values()}
     for stage in plan.program.stages:
         used.add(room_name(stage.name))
-        used |= {sums_name(name) for name in stage.summing}
+        used |= {sums_name(name) for name in plan.program.partial(stage)}
         used |= {scratch_name(name) for name in _by_channels(stage)}
     used |= {selection.scratch for stage in plan.selections for selection in stage if selection.scratch}
     if idle := [buffer.name for buffer in plan.buffers if buffer.name not in used]:
@@ -161,10 +159,22 @@ def _flaws_of_layers(plan: Plan) -> Iterator[str]:
 
 
 def _flaws_of_stage(plan: Plan, stage: Stage) -> Iterator[str]:
-    if not stage.body or not all(_is_item(plan.network, item, 0) for item in stage.body):
-        yield f"stage '{stage.name}' is not well formed"
+    pulled = [name for name in plan.network.inputs if plan.views[name].window]
+    for problem in problems(plan.network, stage.schedule, plan.free, pulled):
+        yield f"stage '{stage.name}' is not well formed: {problem}"
         return
-    cut = set(_axes(stage.body))
+    if stage.sweep is Sweep.CHANNELS and not stage.schedule.is_whole:
+        yield f"stage '{stage.name}' works channel by channel, but not on whole layers"
+        return
+    cut = set(stage.schedule.axes)
+    if stage.schedule.streamed:
+        trace = RowTrace(plan.program.fused(stage))
+        cut |= {COLUMNS} if any(chain.columns for chain in trace.chains) else set()
+        try:
+            assert len(trace.demands) == len(trace.chains)
+        except ModelError as error:
+            yield f"stage '{stage.name}' is not well formed: {error}"
+            return
     for name in stage.layers:
         output = plan.network.by_name[name].output
         rank = len(plan.network.tensors[output].shape)
@@ -177,7 +187,7 @@ def _flaws_of_stage(plan: Plan, stage: Stage) -> Iterator[str]:
 def _flaws_of_sums(plan: Plan, stage: Stage) -> Iterator[str]:
     """Running sums of integers have a buffer of their own; those of real numbers lie in the output."""
     buffers = {buffer.name: buffer for buffer in plan.buffers}
-    for name in stage.summing:
+    for name in plan.program.partial(stage):
         wanted, found = sums_bytes(plan.network, plan.network.by_name[name]), buffers.get(sums_name(name))
         if wanted and (found is None or found.size < wanted or found.offset % SUM_BYTES):
             yield f"the running sums of '{name}' have no place"
@@ -199,135 +209,6 @@ def _flaws_of_planes(plan: Plan, stage: Stage) -> Iterator[str]:
             yield f"layer '{name}' has no scratch for one of its channels"
 
 
-def _by_channels(stage: Stage) -> Iterator[str]:
-    """The layers of a stage that work channel by channel: whole ones, in no loop."""
-    for item in stage.body:
-        if isinstance(item, Step) and item.sweep is Sweep.CHANNELS:
-            yield item.layer
-
-
-def _axes(body: Sequence[Item]) -> Iterator[int]:
-    """The axes along which tiles are cut, or units that compute some columns in a go."""
-    for item in body:
-        if isinstance(item, Tiles):
-            yield item.axis
-            yield from _axes(item.body)
-        elif isinstance(item, Stream) and any(unit.width for unit in item.units):
-            yield item.axis + 1
-
-
-def _is_item(network: Network, item: Item, depth: int) -> bool:
-    match item:
-        case Step():
-            return _is_step(network, item) and not item.moves
-        case Loop():
-            return _is_loop(network, item, ())
-        case Stream():
-            return _is_stream(network, item)
-        case Tiles():
-            return depth < DEEPEST and _is_tiles(network, item, depth)
-
-
-def _is_loop(network: Network, loop: Loop, around: tuple[int, ...]) -> bool:
-    """Whether every repetition computes something else of every layer."""
-    counts = (*around, loop.count)
-    if len(counts) > DEEPEST or not loop.body:
-        return False
-    for item in loop.body:
-        if isinstance(item, Loop):
-            if not _is_loop(network, item, counts):
-                return False
-        elif not _is_step(network, item, counts) or item.sweep is Sweep.CHANNELS:
-            return False
-    return True
-
-
-def _is_step(network: Network, step: Step, counts: tuple[int, ...] = ()) -> bool:
-    layer = network.by_name[step.layer]
-    shape = network.tensors[layer.output].shape
-    if len(step.region.bounds) != len(shape) or step.region.is_empty or len(step.moves) != len(counts):
-        return False
-    first = network.tensors[layer.inputs[0]].shape
-    if step.share is not None and not (summed_axes(network, layer) and _lies_in(step.share, first)):
-        return False
-    if not counts:
-        return _lies_in(step.region, shape)
-    if any(
-        len(move) != len(shape) or (n > 1 and not any(move)) for move, n in zip(step.moves, counts, strict=True)
-    ):
-        return False
-    # Regions move on a line, so that those at the corners tell for all.
-    for times in product(*((0, n - 1) for n in counts)):
-        region = step.region
-        for i, move in zip(times, step.moves, strict=True):
-            region = region.moved([i * d for d in move])
-        if region.clipped(shape).is_empty:
-            return False
-    return True
-
-
-def _lies_in(region: Region, shape: Sequence[int]) -> bool:
-    return len(region.bounds) == len(shape) and not region.is_empty and region in Region.whole(shape)
-
-
-def _is_stream(network: Network, stream: Stream) -> bool:
-    """Whether the layers can be run row by row: images whose rows are needed from top to bottom."""
-    if stream.axis != ROWS or not stream.units or not all(unit.steps for unit in stream.units):
-        return False
-    for step in stream.steps:
-        if (
-            step.sweep is Sweep.CHANNELS
-            or step.moves
-            or not _is_step(network, step)
-            or not _is_image(network, step)
-        ):
-            return False
-    if len({step.layer for step in stream.steps}) < len(stream.steps) or not _are_sinks(stream):
-        return False
-    try:
-        return Flow(network, stream).is_sound
-    except ModelError:
-        return False
-
-
-def _is_image(network: Network, step: Step) -> bool:
-    """Whether the step has rows and columns: of its output, or of what it sums up over both."""
-    layer = network.by_name[step.layer]
-    if len(network.tensors[layer.output].shape) == 4:
-        return True
-    given = len(network.tensors[layer.inputs[0]].shape)
-    return step.share is not None and given == 4 and {ROWS, ROWS + 1} <= set(summed_axes(network, layer))
-
-
-def _is_tiles(network: Network, tiles: Tiles, depth: int) -> bool:
-    if tiles.axis not in (1, 2, -1) or not tiles.ends or not all(a < b for a, b in pairwise((0, *tiles.ends))):
-        return False
-    inside = bool(tiles.body) and all(_is_item(network, item, depth + 1) for item in tiles.body)
-    if not inside or not _are_sinks(tiles):
-        return False
-    steps = tiles.steps
-    if len({step.layer for step in steps}) < len(steps) or any(step.sweep is Sweep.CHANNELS for step in steps):
-        return False
-    if not all(_has_axis(network, step, tiles.axis) for step in steps):
-        return False
-    tiling = Tiling(network, tiles)
-    try:
-        return tiles.ends[-1] == tiling.driven_size and bool(tiling.intervals)
-    except LookupError:  # something between the layers has no such axis
-        return False
-
-
-def _has_axis(network: Network, step: Step, axis: int) -> bool:
-    """Whether there is such an axis to cut: of the input where that is summed up along it, else of the output."""
-    layer = network.by_name[step.layer]
-    if step.share is not None:
-        rank = len(step.share.bounds)
-        if -rank <= axis < rank and axis % rank in summed_axes(network, layer):
-            return True
-    rank = len(network.tensors[layer.output].shape)
-    return -rank <= axis < rank
-
-
-def _are_sinks(item: Stream | Tiles) -> bool:
-    inside = {step.layer for step in item.steps}
-    return bool(item.sinks) and all(name in inside for name in item.sinks)
+def _by_channels(stage: Stage) -> tuple[str, ...]:
+    """The layers of a stage that work channel by channel."""
+    return stage.layers if stage.sweep is Sweep.CHANNELS else ()

@@ -17,8 +17,9 @@ from ..network.kernels import Operand, add_share, compute, finish_shares
 from . import hazards
 from .places import Piece, Places
 from .plan import Plan, View, scratch_name
+from .program import Stage
 from .shares import SUM_BYTES, sums_name
-from .steps import Stage, Step
+from .steps import Step
 
 POISON = 0xFF  # NaN as a float, -1 as an integer
 
@@ -69,11 +70,12 @@ class Interpreter:
         return self._load(name, Region.whole(self.network.tensors[name].shape))
 
     def _run_stage(self, stage: Stage) -> None:
-        for name in stage.summing:
+        summing = self.plan.program.partial(stage)
+        for name in summing:
             self._sums(name)[...] = 0
         for step in self.plan.program.steps(stage):
             self._step(step)
-        for name in stage.summing:
+        for name in summing:
             layer = self.network.by_name[name]
             tensors = [self.network.tensors[x] for x in layer.inputs]
             constants = [self.network.constants.get(x) for x in layer.inputs]

@@ -7,16 +7,19 @@ the loop's variable, or as a table. Written out again (`unrolled`) the tree give
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
-from ..network import Interval, Network, Region
+from ..network import Network, Region
+from .fusion import COLUMNS
 from .index import AffineExpr, Bounds, IndexExpr, fit, value, variable, variables
 from .plan import Plan
+from .program import Stage
+from .row_trace import RowTrace
+from .rows import ROWS
 from .selection import CallKind
 from .shares import summed_axes
-from .steps import Item, Loop, Stage, Step, Stream, Sweep, Tiles
-from .stream import Flow
+from .steps import Step, Sweep
 from .tiling import Tiling
 
 ROW, BELOW = "row", "below"  # the rows that a chain computes in its turn; of one row just the first is named
@@ -43,28 +46,20 @@ class For:
 
 
 @dataclass(frozen=True)
-class PixelChain:
-    """Layers that hand pixels on, a few rows in each turn; `body` computes the rows from ROW to BELOW."""
-
-    index: int  # place in the stream
-    body: tuple[Node, ...]
-
-
-@dataclass(frozen=True)
 class OnDemand:
-    """Rows on demand: the last chains are driven, the others asked for rows."""
+    """Rows on demand: the last chains are driven, the others asked for rows; bodies compute rows ROW to BELOW."""
 
-    flow: Flow
-    chains: tuple[PixelChain, ...]
+    trace: RowTrace
+    bodies: tuple[tuple[Node, ...], ...]  # of each chain
 
 
 Node = KernelCall | For | OnDemand
 
 
 def lower(plan: Plan, stage: Stage) -> tuple[Node, ...]:
-    """The stage's body as loops and calls; complete sums become output at its end."""
-    body = _Lowering(plan).nodes(stage.body, _Around())
-    return (*body, *(_finish(plan.network, name) for name in stage.summing))
+    """The stage as loops and calls; complete sums become output at its end."""
+    lowering = _Lowering(plan, stage)
+    return (*lowering.nodes(), *(_finish(plan.network, name) for name in plan.program.partial(stage)))
 
 
 def _finish(network: Network, name: str) -> KernelCall:
@@ -72,99 +67,55 @@ def _finish(network: Network, name: str) -> KernelCall:
     return KernelCall(name, CallKind.FINISH, Region.whole(shape).bounds, None, Sweep.FORWARD, shape)
 
 
-@dataclass(frozen=True)
-class _Around:
-    """What lies around an item: how many loops, and what they cut each layer to."""
-
-    depth: int = 0
-    counters: tuple[tuple[str, int], ...] = ()  # of plain loops, with their counts
-    cuts: Mapping[str, tuple[tuple[int, str, tuple[Interval, ...]], ...]] | None = None  # axis, variable, parts
-
-
-@dataclass
 class _Lowering:
-    plan: Plan
+    """A stage on its way to loops and calls."""
 
-    def __post_init__(self) -> None:
+    def __init__(self, plan: Plan, stage: Stage) -> None:
+        self.plan, self.stage, self.network = plan, stage, plan.network
+        self.fused = plan.program.fused(stage)
         self.origins: dict[tuple[str, int], IndexExpr] = {}  # (buffer, axis from the end)
+        self.loops = [
+            (f"tile{depth}" if depth else "tile", Tiling(self.fused, split))
+            for depth, split in enumerate(stage.schedule.splits)
+        ]
 
-    @property
-    def network(self) -> Network:
-        return self.plan.network
+    def nodes(self) -> tuple[Node, ...]:
+        body: tuple[Node, ...]
+        if self.stage.schedule.streamed:
+            trace = RowTrace(self.fused)
+            bodies = [tuple(self._chain(trace, index)) for index in range(len(trace.chains))]
+            body = (OnDemand(trace, tuple(bodies)),)
+        else:
+            steps = self.plan.program.whole_steps(self.fused)
+            body = tuple(call for step in steps for call in self._call(step, ()))
+        for name, tiling in reversed(self.loops):
+            body = (For(name, len(tiling.split.ends), body),)
+        return body
 
-    def nodes(self, body: Sequence[Item], around: _Around) -> Iterator[Node]:
-        for item in body:
-            match item:
-                case Step():
-                    yield from self._call(item, around, self._moved(item, around), ())
-                case Loop(count, inner):
-                    name = f"part{around.depth}"
-                    counters = (*around.counters, (name, count))
-                    inside = replace(around, depth=around.depth + 1, counters=counters)
-                    yield For(name, count, tuple(self.nodes(inner, inside)))
-                case Tiles():
-                    yield self._tiles(item, around)
-                case Stream():
-                    yield self._stream(item, around)
-
-    def _tiles(self, tiles: Tiles, around: _Around) -> For:
-        tiling, name = Tiling(self.network, tiles), f"tile{around.depth}" if around.depth else "tile"
-        before = around.cuts or {}
-        cuts = {
-            layer: (*before.get(layer, ()), (tiles.axis, name, intervals))
-            for layer, intervals in tiling.intervals.items()
-        }
-        inside = replace(around, depth=around.depth + 1, cuts={**before, **cuts})
-        return For(name, tiling.count, tuple(self.nodes(tiles.body, inside)))
-
-    def _stream(self, stream: Stream, around: _Around) -> OnDemand:
-        flow = Flow(self.network, stream)
-        chains = []
-        for index in range(len(stream.units)):
-            chains.append(PixelChain(index, tuple(self._chain(flow, index, around))))
-        return OnDemand(flow, tuple(chains))
-
-    def _chain(self, flow: Flow, index: int, around: _Around) -> Iterator[Node]:
+    def _chain(self, trace: RowTrace, index: int) -> Iterator[Node]:
         """A chain's turn: all columns at once, or a few after the other."""
-        below = AffineExpr(1, ((ROW, 1),)) if flow.rows[index] == 1 else variable(BELOW)
-        rows = _Cut(flow.stream.axis, (variable(ROW), below), flow.rows[index])
-        columns = flow.columns(index)
-        steps = flow.stream.units[index].steps
+        chain = trace.chains[index]
+        below = AffineExpr(1, ((ROW, 1),)) if chain.rows == 1 else variable(BELOW)
+        rows = _Cut(ROWS, (variable(ROW), below), chain.rows)
+        columns = trace.columns(index, chain.columns)
+        steps = [self.fused.wholes[name] for name in chain.layers]
         if len(columns) == 1:
             part = columns[0]
-            across = () if part is None else (_Cut(flow.stream.axis + 1, part, part[1] - part[0]),)
+            across = () if part is None else (_Cut(COLUMNS, part, part[1] - part[0]),)
             for step in steps:
-                yield from self._call(step, around, self._moved(step, around), (rows, *across))
+                yield from self._call(step, (rows, *across))
             return
         known = [part for part in columns if part is not None]
         bounds = tuple(fit(ends, CHUNK) for ends in zip(*known, strict=True))
-        cut = _Cut(flow.stream.axis + 1, (bounds[0], bounds[1]), max(b - a for a, b in known))
-        body = [
-            node for step in steps for node in self._call(step, around, self._moved(step, around), (rows, cut))
-        ]
-        yield For(CHUNK, len(known), tuple(body))
+        cut = _Cut(COLUMNS, (bounds[0], bounds[1]), max(b - a for a, b in known))
+        yield For(CHUNK, len(known), tuple(call for step in steps for call in self._call(step, (rows, cut))))
 
-    def _moved(self, step: Step, around: _Around) -> Bounds:
-        """The step's region with the loops around it, clipped to the tensor."""
-        shape = self.network.tensors[self.network.by_name[step.layer].output].shape
-        moves = step.moves or ((0,) * len(shape),) * len(around.counters)
-        bounds = []
-        for axis, (ends, size) in enumerate(zip(step.region.bounds, shape, strict=True)):
-            terms = tuple(
-                (name, move[axis])
-                for (name, count), move in zip(around.counters, moves, strict=True)
-                if move[axis] and count > 1
-            )
-            low, high = (AffineExpr(end, terms, (0, size)) if terms else min(max(end, 0), size) for end in ends)
-            bounds.append((low, high))
-        return tuple(bounds)
-
-    def _call(self, step: Step, around: _Around, region: Bounds, cuts: tuple[_Cut, ...]) -> Iterator[KernelCall]:
+    def _call(self, step: Step, cuts: tuple[_Cut, ...]) -> Iterator[KernelCall]:
         """The call for a step, cut by all that lies around it, unless nothing is ever left of it."""
         layer = self.network.by_name[step.layer]
-        tiles = [_Cut.of_parts(*cut) for cut in (around.cuts or {}).get(step.layer, ())]
-        shape = self.network.tensors[layer.output].shape
-        most = list(map(min, step.region.shape, shape))
+        tiles = [_Cut.of_parts(name, tiling, step.layer) for name, tiling in self.loops]
+        region: Bounds = step.region.bounds
+        most = list(step.region.shape)
         partial: Bounds | None = step.share.bounds if step.share else None
         counts = dict(around.counters)
         may_be_empty = any(settled(region, at).is_empty for at in standings(region, counts))
@@ -182,7 +133,7 @@ class _Lowering:
         self._begin(layer.output, region)
         names = dict.fromkeys((*self.network.activations(layer), layer.output))
         origins = tuple(found for name in names for found in self._origins_of(name))
-        yield KernelCall(step.layer, kind, region, partial, step.sweep, tuple(most), origins, may_be_empty)
+        yield KernelCall(step.layer, kind, region, partial, self.stage.sweep, tuple(most), origins, may_be_empty)
 
     def _begin(self, tensor: str, region: Bounds) -> None:
         """Notes where the tile begins that the tensor's memory holds from now on."""
@@ -208,11 +159,12 @@ class _Cut:
     may_be_empty: bool = False
 
     @classmethod
-    def of_parts(cls, axis: int, name: str, parts: Sequence[Interval]) -> _Cut:
+    def of_parts(cls, name: str, tiling: Tiling, layer: str) -> _Cut:
+        parts = tiling.intervals[layer]
         lows, highs = zip(*parts, strict=True)
         most = max(high - low for low, high in parts)
         is_ever_empty = any(high <= low for low, high in parts)
-        return cls(axis, (fit(lows, name), fit(highs, name)), most, is_ever_empty)
+        return cls(tiling.split.axis, (fit(lows, name), fit(highs, name)), most, is_ever_empty)
 
 
 def _with_axis(bounds: Bounds, axis: int, part: tuple[IndexExpr, IndexExpr]) -> Bounds:
@@ -245,9 +197,9 @@ def calls(
         match node:
             case For(name, count, body):
                 yield from calls(body, {**around, name: count})
-            case OnDemand(_, chains):
-                for chain in chains:
-                    yield from calls(chain.body, around)
+            case OnDemand(_, bodies):
+                for body in bodies:
+                    yield from calls(body, around)
             case KernelCall():
                 yield node, around
 
@@ -260,11 +212,10 @@ def unrolled(nodes: Sequence[Node], at: Mapping[str, int] | None = None) -> Iter
             case For(name, count, body):
                 for i in range(count):
                     yield from unrolled(body, {**here, name: i})
-            case OnDemand(flow, chains):
-                for index, done in flow.order():
-                    rows = flow.rows[index]
-                    stands = {ROW: done * rows, BELOW: min((done + 1) * rows, flow.heights[index])}
-                    yield from unrolled(chains[index].body, {**here, **stands})
+            case OnDemand(trace, bodies):
+                for index, done in trace.order():
+                    row, below = trace.rows_of_step(index, done)
+                    yield from unrolled(bodies[index], {**here, ROW: row, BELOW: below})
             case KernelCall(kind=CallKind.FINISH):
                 continue
             case KernelCall():

@@ -5,22 +5,20 @@ The planner asks this of every program it writes down; finished plans are judged
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from ..errors import ModelError
 from ..network import Region
 from .program import Program
 
 
-def check_order(program: Program, free: Iterable[str] = ()) -> Program:
+def check_order(program: Program) -> Program:
     """The program itself, when each step finds what it reads computed before, and every output is complete.
 
-    Layers in `free` cost nothing (a reshape, a concat whose parts lie in place): they are done as soon as their
-    inputs are. Counting elements of boxes is exact for disjoint parts and for whole layers; parts that overlap
-    (recomputed halos) are left to the interpreter.
+    Layers that cost nothing (a reshape, a concat whose parts lie in place) are done as soon as their inputs are.
+    Counting elements of boxes is exact for disjoint parts and for whole layers; parts that overlap (recomputed halos)
+    are left to the interpreter.
     """
     network = program.network
-    aliases = set(free)
+    aliases = {*program.free, *program.copied}
     covered: dict[str, list[Region]] = {}
 
     def is_ready(tensor: str, region: Region) -> bool:
@@ -46,7 +44,7 @@ def check_order(program: Program, free: Iterable[str] = ()) -> Program:
                     raise ModelError(f"step '{step.layer}' {step.region} reads {needed} of '{name}' too early")
             if step.share is None:
                 _cover(covered.setdefault(layer.output, []), step.region)
-        for name in stage.summing:
+        for name in program.partial(stage):
             output = network.by_name[name].output
             covered[output] = [Region.whole(network.tensors[output].shape)]
     for name in network.outputs:

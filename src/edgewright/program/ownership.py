@@ -22,8 +22,9 @@ from . import hazards
 from .fault import FaultKind, PlanFault
 from .places import Piece, Places
 from .plan import Buffer, Plan, scratch_name
+from .program import Stage
 from .shares import SUM_BYTES, sums_name
-from .steps import Stage, Step, Sweep
+from .steps import Step, Sweep
 
 
 def misuses(plan: Plan) -> Iterator[PlanFault]:
@@ -78,7 +79,7 @@ class _Run:
                 )
 
     def _stage(self, stage: Stage) -> Iterator[PlanFault]:
-        shares: dict[str, list[Region]] = {name: [] for name in stage.summing}
+        shares: dict[str, list[Region]] = {name: [] for name in self.plan.program.partial(stage)}
         for name in shares:
             self._write_sums(name)
         for step in self.plan.program.steps(stage):
@@ -237,7 +238,7 @@ class _Marks:
         named = {*plan.views, *(name for layer in network.layers if self.moves(layer) for name in layer.inputs)}
         cells = {name: network.tensors[name].bytes // self.grid for name in sorted(named)}
         for stage in plan.program.stages:
-            for name in stage.summing:
+            for name in plan.program.partial(stage):
                 size = network.tensors[network.by_name[name].output].size
                 cells[sums_name(name)] = size * SUM_BYTES // self.grid
         for buffer in plan.buffers:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from .. import words
-from ..network import Network
+from ..network import Layer, Network
+from ..network.operators import Concat
 from ..platform.target import Target
 from .linked import Linked, Packed, packed_bytes
 from .options import Options
@@ -69,7 +70,6 @@ class Saving:
 @dataclass(frozen=True)
 class Plan:
     program: Program
-    free: tuple[str, ...]  # layers that execute nothing, since their output lies where their inputs do
     buffers: tuple[Buffer, ...]
     views: Mapping[str, View]  # for each tensor that is not a constant
     alignment: int
@@ -112,6 +112,11 @@ class Plan:
     def stack_bytes(self) -> int | None:
         """The most stack that a run takes, where that is known."""
         return self.linked.stack_bytes if self.linked is not None else None
+
+    @property
+    def free(self) -> tuple[str, ...]:
+        """The layers that execute nothing."""
+        return self.program.free
 
     @property
     def optimal(self) -> bool:
@@ -198,6 +203,48 @@ def arena_sizes(buffers: Iterable[Buffer], alignment: int) -> Mapping[str, int]:
         end = -(-buffer.end // alignment) * alignment
         sizes[buffer.memory] = max(sizes.get(buffer.memory, 0), end)
     return sizes
+
+
+def copied_parts(network: Network, views: Mapping[str, View]) -> Mapping[str, tuple[int, ...]]:
+    """Of each concat some of whose inputs already lie in its output: those that do not, and must be copied."""
+    found = {}
+    for layer in network.layers:
+        if not isinstance(layer.op, Concat) or not _is_joined(network, layer):
+            continue
+        copied, start = [], 0
+        for position, name in enumerate(layer.inputs):
+            if not _lies_in_place(network, views, name, layer.output, layer.op.axis, start):
+                copied.append(position)
+            start += network.tensors[name].shape[layer.op.axis]
+        if len(copied) < len(layer.inputs):
+            found[layer.name] = tuple(copied)
+    return found
+
+
+def _is_joined(network: Network, layer: Layer) -> bool:
+    """Whether a concat is well formed: plans are read from files before anything is known of them."""
+    assert isinstance(layer.op, Concat)
+    ranks = {len(network.tensors[name].shape) if name in network.tensors else -1 for name in layer.inputs}
+    (rank, *others) = {*ranks, len(network.tensors[layer.output].shape) if layer.output in network.tensors else -1}
+    return not others and -rank <= layer.op.axis < rank
+
+
+def _lies_in_place(
+    network: Network, views: Mapping[str, View], source: str, target: str, axis: int, start: int
+) -> bool:
+    """Whether a tensor lies where the part of another that begins at an index along the axis lies."""
+    x, y = network.tensors[source], network.tensors[target]
+    if source not in views or target not in views or x.dtype is not y.dtype or x.quant != y.quant:
+        return False
+    own, whole = views[source], views[target]
+    strides = zip(x.shape, own.strides, whole.strides, strict=False)
+    return (
+        own.buffer == whole.buffer
+        and len(own.strides) == len(whole.strides) == len(x.shape)
+        and own.offset == whole.offset + start * whole.strides[axis]
+        and all(n == 1 or a == b for n, a, b in strides)
+        and not (own.window or whole.window or own.tiled or whole.tiled)
+    )
 
 
 def _covered(buffers: Sequence[Buffer]) -> int:

@@ -7,7 +7,7 @@ is up to `form`, whether the plan computes what its network says up to `check`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from functools import cache
 from typing import Annotated, Any, get_args, get_type_hints
@@ -16,26 +16,25 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
-    Discriminator,
     Field,
-    Tag,
     ValidationError,
     create_model,
 )
 from pydantic_core import PydanticCustomError
 
 from ..errors import InputError
-from ..network import Arithmetic, DType, Layer, Network, Quant, Region, Tensor
+from ..network import Arithmetic, DType, Layer, Network, Quant, Tensor
 from ..network.operators import Op, Operator, elementwise, rearrange, reduce
 from ..platform.target import Architecture, Family, Target
 from ..words import printable
 from .check import damage
+from .fusion import FusionSchedule, Split
 from .linked import Linked, Packed
 from .options import Kernels, Optimise, Options, Rounding
-from .plan import Buffer, Plan, Saving, View
-from .program import Program
+from .plan import Buffer, Plan, Saving, View, copied_parts
+from .program import Program, Stage
 from .selection import CallKind, Offer, Selection
-from .steps import Item, Loop, Stage, Step, Stream, Sweep, Tiles, Unit
+from .steps import Sweep
 from .weightless import absent
 
 _MOST = 1 << 60  # of every number; beyond it lies no file that somebody has made on purpose
@@ -64,7 +63,6 @@ class _Entry(BaseModel):
 Count = Annotated[int, Field(ge=0, lt=_MOST)]
 Positive = Annotated[int, Field(ge=1, lt=_MOST)]
 Number = Annotated[int, Field(gt=-_MOST, lt=_MOST)]
-Interval = tuple[Count, Count]
 
 
 def _operator(value: object) -> Operator:
@@ -162,80 +160,27 @@ class _Network(_Entry):
         )
 
 
-class _Step(_Entry):
-    layer: str
-    region: tuple[Interval, ...]
-    sweep: Sweep
-    moves: tuple[tuple[Number, ...], ...] = ()
-    share: tuple[Interval, ...] | None = None
-
-    def made(self) -> Step:
-        share = None if self.share is None else Region(self.share)
-        return Step(self.layer, Region(self.region), self.sweep, self.moves, share)
-
-
-class _Loop(_Entry):
-    count: Positive
-    body: tuple[_InLoop, ...]
-
-    def made(self) -> Loop:
-        return Loop(self.count, tuple(item.made() for item in self.body))
-
-
-class _Unit(_Entry):
-    steps: tuple[_Step, ...]
-    width: Count
-
-    def made(self) -> Unit:
-        return Unit(tuple(step.made() for step in self.steps), self.width)
-
-
-class _Stream(_Entry):
-    stream: tuple[_Unit, ...]
-    sinks: tuple[str, ...]
+class _Split(_Entry):
     axis: Number
+    ends: tuple[Positive, ...]
 
-    def made(self) -> Stream:
-        return Stream(tuple(unit.made() for unit in self.stream), self.sinks, self.axis)
-
-
-class _Tiles(_Entry):
-    tiles: tuple[Positive, ...]
-    axis: Number
-    body: tuple[_InTiles, ...]
-    sinks: tuple[str, ...]
-
-    def made(self) -> Tiles:
-        return Tiles(self.axis, self.tiles, tuple(item.made() for item in self.body), self.sinks)
-
-
-def _kind(item: object) -> str:
-    """Which kind of item an object is: the key that only this kind has."""
-    keys = item if isinstance(item, dict) else ()
-    return next((key for key in ("count", "stream", "tiles") if key in keys), "layer")
-
-
-_InLoop = Annotated[Annotated[_Step, Tag("layer")] | Annotated[_Loop, Tag("count")], Discriminator(_kind)]
-_InTiles = Annotated[
-    Annotated[_Step, Tag("layer")] | Annotated[_Stream, Tag("stream")] | Annotated[_Tiles, Tag("tiles")],
-    Discriminator(_kind),
-]
-_Item = Annotated[
-    Annotated[_Step, Tag("layer")]
-    | Annotated[_Loop, Tag("count")]
-    | Annotated[_Stream, Tag("stream")]
-    | Annotated[_Tiles, Tag("tiles")],
-    Discriminator(_kind),
-]
+    def made(self) -> Split:
+        return Split(self.axis, self.ends)
 
 
 class _Stage(_Entry):
     name: str
-    body: tuple[_Item, ...]
+    layers: Annotated[tuple[str, ...], Field(min_length=1)]
+    sweep: Sweep
+    splits: tuple[_Split, ...] = ()
+    streamed: bool = False
+    rows: dict[str, Positive] = {}
+    columns: dict[str, Count] = {}
 
     def made(self) -> Stage:
-        body: tuple[Item, ...] = tuple(item.made() for item in self.body)
-        return Stage(self.name, body)
+        rows, columns = tuple(self.rows.items()), tuple(self.columns.items())
+        splits = tuple(split.made() for split in self.splits)
+        return Stage(self.name, FusionSchedule(self.layers, splits, self.streamed, rows, columns), self.sweep)
 
 
 class _Buffer(_Entry):
@@ -367,11 +312,11 @@ class PlanFile(_Entry):
 
     def made(self) -> Plan:
         """The plan, with a network that has no weight values."""
+        views = {name: view.made() for name, view in self.views.items()}
         return Plan(
-            program=Program(self.network.made(), tuple(stage.made() for stage in self.stages)),
-            free=self.free,
+            program=self._program(views),
             buffers=tuple(buffer.made() for buffer in self.buffers),
-            views={name: view.made() for name, view in self.views.items()},
+            views=views,
             alignment=self.alignment,
             peak_bytes=self.peak_bytes,
             bound_bytes=self.bound_bytes,
@@ -389,6 +334,11 @@ class PlanFile(_Entry):
             packed=tuple(each.made() for each in self.packed),
             linked=self.linked.made() if self.linked else None,
         )
+
+    def _program(self, views: Mapping[str, View]) -> Program:
+        network = self.network.made()
+        stages = tuple(stage.made() for stage in self.stages)
+        return Program(network, stages, self.free, copied_parts(network, views))
 
 
 def parsed(content: bytes | str, format_: int) -> PlanFile:
@@ -425,13 +375,6 @@ def _each_key_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 def _sentence(error: ValidationError) -> str:
     """The first problem, with the way to it."""
     first = error.errors(include_url=False, include_input=False)[0]
-    tags = ("layer", "count", "stream", "tiles")
-    path = [step for at, step in enumerate(first["loc"]) if not (step in tags and _is_tag(first["loc"], at))]
-    where = "".join(f"[{step}]" if isinstance(step, int) else f".{printable(step)[:40]}" for step in path)
+    where = "".join(f"[{step}]" if isinstance(step, int) else f".{printable(step)[:40]}" for step in first["loc"])
     what = first["msg"]
     return f"{where.removeprefix('.') or 'the file'}: {what[:1].lower()}{printable(what)[1:200]}"
-
-
-def _is_tag(location: tuple[int | str, ...], at: int) -> bool:
-    """Whether this part of a location is the kind of an item, which stands behind the item's number."""
-    return at >= 2 and isinstance(location[at - 1], int) and location[at - 2] == "body"

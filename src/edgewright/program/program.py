@@ -1,37 +1,94 @@
-"""The network as executed: stages of steps over regions. Where data lies is said by a Plan."""
+"""The network as executed: stages, and the steps that follow from them. Where data lies is said by a Plan."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import product
 
-from ..network import Interval, Network, Region
+from ..network import Network, Region
+from ..network.operators import Concat
 from ..network.operators.shares import share_macs, share_needs
+from .fusion import FusedLayers, FusionSchedule
+from .row_trace import RowTrace
 from .shares import restricted
-from .steps import Item, Loop, Stage, Step, Stream, Tiles
-from .stream import Flow
+from .steps import Step, Sweep
 from .tiling import Tiling
 
-Parts = tuple[tuple[int, Interval], ...]  # along which axes a layer is cut to what
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One layer, or several fused into loops. Lifetimes of buffers are counted in stages."""
+
+    name: str
+    schedule: FusionSchedule
+    sweep: Sweep = Sweep.FORWARD
+
+    @classmethod
+    def whole(cls, layer: str, sweep: Sweep = Sweep.FORWARD) -> Stage:
+        return cls(layer, FusionSchedule((layer,)), sweep)
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        return self.schedule.layers
 
 
 @dataclass(frozen=True)
 class Program:
     network: Network
     stages: tuple[Stage, ...]
+    free: tuple[str, ...] = ()  # layers that execute nothing, since their output lies where their inputs do
+    # Of a concat that runs whole, the inputs that are still to be copied, where the others lie in place.
+    copied: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @classmethod
     def of_layers(cls, network: Network, names: Iterable[str]) -> Program:
         """Layer by layer: one stage each, the whole output at once, in this order."""
-        stages = []
-        for name in names:
-            shape = network.tensors[network.by_name[name].output].shape
-            stages.append(Stage(name, (Step(name, Region.whole(shape)),)))
-        return cls(network, tuple(stages))
+        return cls(network, tuple(map(Stage.whole, names)))
+
+    def fused(self, stage: Stage) -> FusedLayers:
+        """The stage's schedule with what follows from the operators."""
+        return FusedLayers(self.network, stage.schedule, self.free)
+
+    def partial(self, stage: Stage) -> tuple[str, ...]:
+        """The layers of a stage that are summed up part by part: their output is there when the stage ends."""
+        return self.fused(stage).partial
 
     def steps(self, stage: Stage) -> Iterator[Step]:
-        """The stage's steps in the order in which they run, with loops written out and borders clipped."""
-        return self._expand(stage.body, (), {})
+        """The stage's steps in the order in which they run, tile by tile."""
+        fused = self.fused(stage)
+        tilings = [Tiling(fused, split) for split in stage.schedule.splits]
+        inside: Iterable[Step]
+        if stage.schedule.streamed:
+            trace = RowTrace(fused)
+            inside = trace.steps() if not tilings else list(trace.steps())
+        else:
+            inside = self.whole_steps(fused)
+        for tile in product(*(range(len(tiling.split.ends)) for tiling in tilings)):
+            for step in inside:
+                for tiling, at in zip(tilings, tile, strict=True):
+                    step = restricted(self.network, step, tiling.split.axis, tiling.intervals[step.layer][at])
+                if not step.region.is_empty and not (step.share is not None and step.share.is_empty):
+                    yield step if step.sweep is stage.sweep else replace(step, sweep=stage.sweep)
+
+    def whole_steps(self, fused: FusedLayers) -> tuple[Step, ...]:
+        """Every layer at once; of a concat just those parts that do not lie in place yet."""
+        found: list[Step] = []
+        for name, step in fused.wholes.items():
+            copied = self.copied.get(name) if fused.schedule.is_whole else None
+            found += [step] if copied is None else self._parts(step, copied)
+        return tuple(found)
+
+    def _parts(self, step: Step, inputs: Iterable[int]) -> Iterator[Step]:
+        """The parts of a concat's output that come from these inputs."""
+        layer = self.network.by_name[step.layer]
+        assert isinstance(layer.op, Concat)
+        axis = layer.op.axis % len(step.region.bounds)
+        start = 0
+        for position, shape in enumerate(self.network.shapes(layer)):
+            if position in inputs:
+                yield replace(step, region=step.region.with_axis(axis, (start, start + shape[axis])))
+            start += shape[axis]
 
     def needs(self, step: Step) -> tuple[Region, ...]:
         """The region of each input that the step reads."""
@@ -55,40 +112,3 @@ class Program:
             else:
                 total += layer.op.macs(step.region, shapes)
         return total
-
-    def _expand(
-        self, body: Iterable[Item], counters: tuple[int, ...], parts: Mapping[str, Parts]
-    ) -> Iterator[Step]:
-        for item in body:
-            match item:
-                case Stream():
-                    for step in Flow(self.network, item).steps():
-                        yield from self._cut(step, parts)
-                case Tiles():
-                    for inner in tile_parts(Tiling(self.network, item), parts):
-                        yield from self._expand(item.body, counters, inner)
-                case Loop():
-                    for i in range(item.count):
-                        yield from self._expand(item.body, (*counters, i), parts)
-                case Step():
-                    region = item.region
-                    for i, move in zip(counters, item.moves, strict=True):
-                        region = region.moved([i * d for d in move])
-                    region = region.clipped(self.network.tensors[self.network.by_name[item.layer].output].shape)
-                    yield from self._cut(replace(item, region=region, moves=()), parts)
-
-    def _cut(self, step: Step, parts: Mapping[str, Parts]) -> Iterator[Step]:
-        """The step cut to the tile at hand, unless nothing is left of it."""
-        for axis, part in parts.get(step.layer, ()):
-            step = restricted(self.network, step, axis, part)
-        if not step.region.is_empty and not (step.share is not None and step.share.is_empty):
-            yield step
-
-
-def tile_parts(tiling: Tiling, around: Mapping[str, Parts]) -> Iterator[Mapping[str, Parts]]:
-    """For each tile what every layer is cut to, tiles around it included."""
-    for index in range(tiling.count):
-        yield {
-            layer: (*around.get(layer, ()), (tiling.tiles.axis, intervals[index]))
-            for layer, intervals in tiling.intervals.items()
-        }

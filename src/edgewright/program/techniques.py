@@ -1,12 +1,13 @@
-"""How each stage of a plan saves memory, read off its body and its views."""
+"""How each stage of a plan saves memory, read off its schedule and its views."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
 
+from .fusion import FusionSchedule, Split
 from .plan import Plan
-from .steps import Item, Loop, Stage, Step, Stream, Tiles
+from .program import Stage
 
 
 class Technique(Enum):
@@ -41,26 +42,15 @@ def layer_techniques(plan: Plan) -> Mapping[str, Technique]:
 
 
 def technique(plan: Plan, stage: Stage) -> Technique:
-    """What the stage's body says; of whole layers, whether the output is written over an input."""
-    return next(filter(None, map(_of_item, stage.body)), None) or (
-        Technique.IN_PLACE if any(_is_in_place(plan, name) for name in stage.layers) else Technique.WHOLE
-    )
-
-
-def _of_item(item: Item) -> Technique | None:
-    match item:
-        case Step():
-            return None
-        case Stream() | Loop():
-            return Technique.ROWS
-        case Tiles(axis=-1):
+    """What the stage's schedule says; of whole layers, whether the output is written over an input."""
+    match stage.schedule:
+        case FusionSchedule(splits=(Split(axis=-1), *_)):
             return Technique.FDT
-        case Tiles():
-            return Technique.STRIPES if _has_stream(item) else Technique.FFMT
-
-
-def _has_stream(tiles: Tiles) -> bool:
-    return any(isinstance(item, Stream) or (isinstance(item, Tiles) and _has_stream(item)) for item in tiles.body)
+        case FusionSchedule(splits=(_, *_), streamed=streamed):
+            return Technique.STRIPES if streamed else Technique.FFMT
+        case FusionSchedule(streamed=True):
+            return Technique.ROWS
+    return Technique.IN_PLACE if any(_is_in_place(plan, name) for name in stage.layers) else Technique.WHOLE
 
 
 def _is_in_place(plan: Plan, name: str) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..network import Array, Interval, Layer, Region, Shape
-from ..program import Item, Plan, Stage, Step, Stream, Tiles, View
+from ..program import Plan, RowTrace, Stage, Step, View
 
 MOST_FRAMES = 36
 Image = tuple[int, int, int]  # height, width, channels
@@ -89,7 +89,7 @@ def film(plan: Plan, stage: Stage, most: int = MOST_FRAMES) -> Film:
     recorder = _Recorder(plan, stage)
     steps = list(plan.program.steps(stage))
     recorder.look_ahead(steps)
-    beats = _beats(stage, steps)
+    beats = _beats(plan, stage, steps)
     chosen = {beats[i * (len(beats) - 1) // (most - 1)] for i in range(most)} if len(beats) > most else {*beats}
     ends = {*beats}
     captions = []
@@ -103,9 +103,9 @@ def film(plan: Plan, stage: Stage, most: int = MOST_FRAMES) -> Film:
     return Film(recorder.maps(), tuple(captions))
 
 
-def _beats(stage: Stage, steps: Sequence[Step]) -> list[int]:
+def _beats(plan: Plan, stage: Stage, steps: Sequence[Step]) -> list[int]:
     """The steps that end a moment: each of the last layer's, but a row that goes a few columns at a time is one."""
-    last, has_width = _sink(stage.body, steps[-1].layer)
+    last, has_width = _sink(plan, stage)
     own = [at for at, step in enumerate(steps) if step.layer == last]
     return [
         at
@@ -120,16 +120,12 @@ def _continues(step: Step, other: Step) -> bool:
     return a.rows == b.rows and a.channels == b.channels and a.columns[1] == b.columns[0]
 
 
-def _sink(body: Sequence[Item], otherwise: str) -> tuple[str, bool]:
+def _sink(plan: Plan, stage: Stage) -> tuple[str, bool]:
     """The last of the layers that are driven, and whether it goes a few columns at a time."""
-    for item in body:
-        if isinstance(item, Tiles) and not isinstance(item.body[0], Step):
-            return _sink(item.body, otherwise)
-        if isinstance(item, Tiles):
-            return item.sinks[-1], False
-        if isinstance(item, Stream):
-            return item.sinks[-1], any(unit.width for unit in item.units if unit.last.layer == item.sinks[-1])
-    return otherwise, False
+    fused = plan.program.fused(stage)
+    last = fused.sinks[-1]
+    chains = RowTrace(fused).chains if stage.schedule.streamed else ()
+    return last, any(chain.columns for chain in chains if chain.last == last)
 
 
 def _caption(plan: Plan, step: Step) -> str:
@@ -159,7 +155,7 @@ class _Recorder:
 
     def __init__(self, plan: Plan, stage: Stage) -> None:
         self.plan, self.network = plan, plan.network
-        self.summing = {self.network.by_name[name].output for name in stage.summing}
+        self.summing = {self.network.by_name[name].output for name in plan.program.partial(stage)}
         self.layers = [self.network.by_name[name] for name in stage.layers]
         made = {layer.output for layer in self.layers}
         read = (name for layer in self.layers for name in self.network.activations(layer))
@@ -274,5 +270,5 @@ class _Recorder:
 def stretches(plan: Plan) -> Iterator[tuple[int, Stage]]:
     """The stages that run in parts, each with its place."""
     for at, stage in enumerate(plan.program.stages):
-        if any(not isinstance(item, Step) for item in stage.body):
+        if not stage.schedule.is_whole:
             yield at, stage

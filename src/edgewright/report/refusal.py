@@ -8,7 +8,7 @@ from .. import words
 from ..memory import Fit
 from ..memory.fullest import dominating
 from ..platform import boards_with
-from ..program import Plan, Step
+from ..program import Plan
 
 
 def refusal(plan: Plan, verdict: Fit, critical: Sequence[str]) -> str:
@@ -55,7 +55,7 @@ def flash_parts(plan: Plan) -> str:
 
 def is_in_parts(plan: Plan) -> bool:
     """Whether some layers run in rows or tiles."""
-    return any(not isinstance(item, Step) for stage in plan.program.stages for item in stage.body)
+    return any(not stage.schedule.is_whole for stage in plan.program.stages)
 
 
 def _proof(plan: Plan) -> str:

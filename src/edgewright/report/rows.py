@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from .. import words
 from ..network import Layer, Shape
-from ..program import Buffer, Item, Loop, Plan, Stage, Step, View, sums_name
+from ..program import Buffer, Plan, Stage, View, sums_name
 from .occupancy import Occupancy, Role
 from .work import Work
 
@@ -156,7 +156,7 @@ def _stage_row(occupancy: Occupancy, position: int, stage: Stage) -> StageRow:
         sum(part.macs for part in work.values()),
         live,
         live / plan.peak_bytes if plan.peak_bytes else 0.0,
-        ", ".join(dict.fromkeys(step.sweep.value for step in _steps(stage.body))),
+        stage.sweep.value,
         tuple(text for layer in layers for text in _shares(occupancy, layer)),
     )
 
@@ -217,18 +217,6 @@ def _tensor_role(plan: Plan, name: str) -> Role:
     if name in plan.network.inputs:
         return Role.INPUT
     return Role.OUTPUT if name in plan.network.outputs else Role.INTERMEDIATE
-
-
-def _steps(body: Iterable[Item]) -> Iterator[Step]:
-    """The steps as written, loops not unrolled."""
-    for item in body:
-        match item:
-            case Step():
-                yield item
-            case Loop():
-                yield from _steps(item.body)
-            case _:
-                yield from item.steps
 
 
 def _numbers(plan: Plan) -> dict[str, int]:

@@ -9,7 +9,6 @@ from functools import lru_cache
 from itertools import groupby, pairwise
 from math import lcm, prod
 
-from ..memory.ways import CHANNELS, COLUMNS
 from ..network import Interval, Layer, Network, Region, Shape
 from ..network.operators import (
     AvgPool2d,
@@ -25,7 +24,8 @@ from ..network.operators import (
     Reshape,
     Resize,
 )
-from ..program import ROWS, rows_needed, summed_axes
+from ..program import CHANNELS, COLUMNS, ROWS, rows_needed
+from ..program.legal import can_sum
 
 
 class Terminal(Enum):
@@ -119,8 +119,7 @@ def _fans_out(network: Network, layer: Layer, source: str, parts: int) -> bool:
 
 def _fans_in(network: Network, layer: Layer, source: str) -> bool:
     """Whether each channel of the input contributes its own sum to all of the output."""
-    rank = len(network.tensors[source].shape)
-    return source == layer.inputs[0] and rank - 1 in summed_axes(network, layer)
+    return source == layer.inputs[0] and can_sum(network, layer, CHANNELS)
 
 
 def _moves(network: Network, layer: Layer, source: str, axis: int, parts: int) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..errors import InputError
-from ..memory import Techniques, Way, even_ends
-from ..memory.legal import check_rows, known_layers
+from ..memory import Techniques
 from ..memory.streamed import loose_work
-from ..memory.ways import CHANNELS, COLUMNS, Cut, body_of
 from ..network import Network
-from ..program import ROWS, Tiles, Tiling
+from ..program import CHANNELS, COLUMNS, ROWS, FusedLayers, FusionSchedule, Split, Tiling, even_ends
+from ..program.legal import AXES as WORDS
+from ..program.legal import can_split, known_layers, streaming
 
 FORM = "FIRST..LAST:rows=4"
 STRIPES = "stripes"  # parts along columns, row by row inside
@@ -78,44 +78,30 @@ def _ends(network: Network, text: str) -> tuple[str, str]:
     return (known or splits or [(text, text)])[0]
 
 
-def tile_way(network: Network, tile: Tile) -> Way:
-    """The way to run these layers, in parts as even as can be."""
-    free = set(loose_work(network, Techniques(), 1).views.free)
+def schedule_of(network: Network, tile: Tile) -> FusionSchedule:
+    """The schedule of these layers, in parts as even as can be."""
+    free = loose_work(network, Techniques(), 1).views.free
     layers = tuple(name for name in layer_range(network, tile.layers) if name not in free)
     if not layers:
         raise InputError(
             f"'{tile.layers}' computes nothing: its output lies where its input does, so nothing is cut"
         )
-    cuts = tuple((AXES[name], (count,)) for name, count in tile.parts)
-    way = Way(layers, cuts, by_rows=tile.by_rows)
-    if way.by_rows:
-        check_rows(network, way, free)
-    return replace(way, tiles=_measured(network, way, free))
+    counts = tuple(Split(AXES[name], (count,)) for name, count in tile.parts)
+    fused = FusedLayers(network, FusionSchedule(layers, counts, tile.by_rows), free)
+    for problem in streaming(fused):
+        raise InputError(problem)
+    return replace(fused.schedule, splits=tuple(_even(fused, split) for split in counts))
 
 
-def _measured(network: Network, way: Way, free: set[str]) -> tuple[Cut, ...]:
-    """The cuts with their ends, for which the layers that drive them must be known."""
-    found: list[Cut] = []
-    item: object = body_of(network, way, free)[0]
-    while isinstance(item, Tiles):
-        (count,) = item.ends
-        found.append((item.axis, _even(network, way, item, count)))
-        item = item.body[0]
-    return tuple(found)
-
-
-def _even(network: Network, way: Way, tiles: Tiles, count: int) -> tuple[int, ...]:
-    ranks = [_rank(network, step.layer) for step in tiles.steps if not step.share]
-    if any(rank != 4 for rank in ranks) if tiles.axis != CHANNELS else 0 in ranks:
-        return (count,)  # no image, or a single number: refused where ways are checked, by the layer's name
-    size = Tiling(network, tiles).driven_size
+def _even(fused: FusedLayers, split: Split) -> Split:
+    """The split into so many parts with their ends, for which the layers that drive it must be known."""
+    (count,) = split.ends
+    if not all(can_split(fused.driven(name, split.axis), split.axis) for name in fused.schedule.layers):
+        return split  # refused where schedules are checked, by the layer's name
+    size, what = Tiling(fused, split).size(fused.sinks[0]), WORDS[split.axis]
     if count > size:
-        what = {axis: name for name, axis in AXES.items() if name != STRIPES}[tiles.axis]
         raise InputError(
-            f"'{way.name}' cannot be cut into {count} parts along {what}: there are {size} {what} at '{tiles.sinks[0]}'"
+            f"'{fused.schedule.name}' cannot be cut into {count} parts along {what}: there are {size} {what} at "
+            f"'{fused.sinks[0]}'"
         )
-    return even_ends(size, count)
-
-
-def _rank(network: Network, layer: str) -> int:
-    return len(network.tensors[network.by_name[layer].output].shape)
+    return Split(split.axis, even_ends(size, count))

@@ -13,13 +13,23 @@ from functools import cached_property
 from math import prod
 
 from ..memory.cuts import Cut, Cuts
-from ..memory.kept import is_aligned
+from ..memory.footprint import inner_roots, tile_extent
 from ..memory.layout.problem import align_up
 from ..memory.problems import Work
-from ..memory.stretch import Trace, accumulates, inner_roots, stream_of
-from ..memory.ways import CHANNELS, COLUMNS, Way, body_of, even_ends, sinks, sums_up
-from ..network import Interval, Layer, Region
-from ..program import ROWS, Stream, Tiles, Tiling, summed_axes, sums_bytes
+from ..memory.row_windows import RowWindows
+from ..network import Layer, Region
+from ..program import (
+    CHANNELS,
+    COLUMNS,
+    ROWS,
+    FusedLayers,
+    FusionSchedule,
+    Split,
+    Tiling,
+    even_ends,
+    sums_bytes,
+)
+from ..program.legal import can_split, can_sum, is_cut
 from .prices import Prices
 
 STRIPES = (2, 3, 4, 5, 6, 8, 10, 12, 16)
@@ -27,8 +37,6 @@ GRIDS = tuple((n, n) for n in (2, 3, 4, 5)) + tuple((n, 1) for n in (2, 3, 4, 6,
 CHANNEL_PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25)
 CHANNEL_UNIT = 4  # channels that kernels like to compute together
 LONGEST = 48  # layers of a stretch in tiles
-
-Ends = tuple[tuple[int, tuple[int, ...]], ...]  # axes, and where tiles of the last layer end along each
 
 
 @dataclass(frozen=True)
@@ -69,7 +77,7 @@ class Candidates(Cuts):
         return self._by_rows(layer)[0]
 
     def _by_rows(self, layer: Layer) -> tuple[int, int, int]:
-        return self.prices.by_rows(layer.name, accumulates(self.network, layer))
+        return self.prices.by_rows(layer.name, can_sum(self.network, layer))
 
     def whole(self, at: int) -> Cut:
         """The layer whole, in the least memory."""
@@ -91,7 +99,7 @@ class Candidates(Cuts):
 
     def with_scratch(self, cut: Cut) -> Cut | None:
         """The stretch by rows with scratch for its kernels, where that makes it faster."""
-        if cut.way is None or cut.way.tiles:
+        if cut.schedule is None or cut.schedule.splits:
             return None
         prices = [self._by_rows(layer) for layer in self.layers[cut.first : cut.last]]
         room, effort = max(need for _, _, need in prices), sum(ample for _, ample, _ in prices)
@@ -104,36 +112,34 @@ class Candidates(Cuts):
         if self.crossing[last] >= limit:
             return []
         for shape in shapes():
-            cut = self._cuts_of(last, shape)
-            if cut is None or (cut, shape.by_rows) in seen:
+            splits = self._splits(last, shape)
+            if splits is None or (splits, shape.by_rows) in seen:
                 continue
-            seen.add((cut, shape.by_rows))
-            found += self._priced(last, shape, cut, limit)
+            seen.add((splits, shape.by_rows))
+            found += self._priced(last, shape, splits, limit)
         return _undominated(found)
 
-    def _cuts_of(self, last: int, shape: Shape) -> Ends | None:
+    def _splits(self, last: int, shape: Shape) -> tuple[Split, ...] | None:
         """Where the tiles of the last layer end along each axis; None where it cannot be cut so."""
         layer = self.layers[last - 1]
         tensor = self.network.tensors[layer.output]
         found = []
         for axis, parts in shape.parts:
             size = self._driven(layer, axis, shape)
-            if size is None or size < parts or (axis != CHANNELS and len(tensor.shape) != 4):
+            if size is None or size < parts or not can_split(tensor.shape, axis):
                 return None
             unit = CHANNEL_UNIT if axis == CHANNELS and size >= CHANNEL_UNIT * parts else 1
-            found.append((axis, even_ends(size, parts, unit)))
-        if any(len(ends) < 2 for _, ends in found):
-            return None
-        return tuple(found)
+            found.append(Split(axis, even_ends(size, parts, unit)))
+        return None if any(len(split.ends) < 2 for split in found) else tuple(found)
 
     def _driven(self, layer: Layer, axis: int, shape: Shape) -> int | None:
         """What the tiles of a last layer are parts of: indices of its output, or of the input that it sums up."""
-        if shape.by_rows and not (self.fits[self.at[layer.name]] or accumulates(self.network, layer)):
+        if shape.by_rows and not (self.fits[self.at[layer.name]] or can_sum(self.network, layer)):
             return None
-        if axis == CHANNELS and self.sums_channels(layer):
+        if axis == CHANNELS and can_sum(self.network, layer, CHANNELS):
             # A reduction that sums them has nothing but its input: rows save as much of it.
             return self.network.tensors[layer.inputs[0]].shape[-1] if len(layer.inputs) > 1 else None
-        if axis != CHANNELS and accumulates(self.network, layer):
+        if axis != CHANNELS and can_sum(self.network, layer):
             return self.network.tensors[layer.inputs[0]].shape[axis]
         shape_ = self.network.tensors[layer.output].shape
         return shape_[axis] if len(shape_) > max(axis, 0) else None
@@ -142,27 +148,22 @@ class Candidates(Cuts):
     def at(self) -> Mapping[str, int]:
         return {name: at for at, name in enumerate(self.names)}
 
-    def sums_channels(self, layer: Layer) -> bool:
-        """Whether the layer sums over the channels of its input, so that channels can come part by part."""
-        return len(self.network.shapes(layer)[0]) - 1 in summed_axes(self.network, layer)
-
-    def _priced(self, last: int, shape: Shape, cut: Ends, limit: int) -> list[Cut]:
+    def _priced(self, last: int, shape: Shape, splits: tuple[Split, ...], limit: int) -> list[Cut]:
         begin = self._earliest(last, shape)
         if last - begin < 2:
             return []
-        names = tuple(self.names[begin:last])
-        way = Way(names, cut, shape.by_rows)
-        return list(_Pricing(self, way, begin, last, limit).priced())
+        schedule = FusionSchedule(tuple(self.names[begin:last]), splits, shape.by_rows)
+        return list(_Pricing(self, schedule, begin, last, limit).priced())
 
-    def traced(self, begin: int, last: int, stream: Stream) -> Trace:
+    def traced(self, begin: int, last: int, fused: FusedLayers) -> RowWindows:
         """The stretch as it runs row by row; the same for any number of parts."""
-        key = begin, last, frozenset(step.layer for step in stream.steps if step.share)
+        key = begin, last, fused.partial
         if key not in self._traces:
-            self._traces[key] = Trace(self.network, self.views, stream)
+            self._traces[key] = RowWindows(self.views, fused)
         return self._traces[key]
 
     @cached_property
-    def _traces(self) -> dict[tuple[int, int, frozenset[str]], Trace]:
+    def _traces(self) -> dict[tuple[int, int, tuple[str, ...]], RowWindows]:
         return {}
 
     def _earliest(self, last: int, shape: Shape) -> int:
@@ -170,11 +171,9 @@ class Candidates(Cuts):
         begin = last - 1
         while begin > self.earliest(last):
             layer = self.layers[begin - 1]
-            if not self.network.tensors[layer.output].shape:
-                break  # a single number has no axis to cut
-            if shape.by_rows and not self.fits[begin - 1]:
+            if not all(can_split(self.network.tensors[layer.output].shape, axis) for axis in shape.axes):
                 break
-            if CHANNELS not in shape.axes and len(self.network.tensors[layer.output].shape) != 4:
+            if shape.by_rows and not self.fits[begin - 1]:
                 break
             begin -= 1
             if CHANNELS in shape.axes and self._mixes_channels(begin):
@@ -221,27 +220,20 @@ def _undominated(cuts: Sequence[Cut]) -> list[Cut]:
 class _Pricing:
     """One kind of tiles up to one end: what all its beginnings need."""
 
-    def __init__(self, cuts: Candidates, way: Way, begin: int, last: int, limit: int) -> None:
-        self.all, self.way, self.begin, self.last, self.limit = cuts, way, begin, last, limit
+    def __init__(self, cuts: Candidates, schedule: FusionSchedule, begin: int, last: int, limit: int) -> None:
+        self.all, self.schedule, self.begin, self.last, self.limit = cuts, schedule, begin, last, limit
         self.network, self.views = cuts.network, cuts.views
-        self.body = body_of(self.network, way, self.views.free)
-        self.parts: list[tuple[int, Mapping[str, tuple[Interval, ...]]]] = []
-        item: object = self.body[0]
-        self.shares: set[str] = set()
-        while isinstance(item, Tiles):
-            self.parts.append((item.axis, Tiling(self.network, item).intervals))
-            self.shares = {step.layer for step in item.steps if step.share}
-            item = item.body[0]
-        stream = stream_of(self.body)
-        self.trace = cuts.traced(begin, last, stream) if stream else None
-        self.inner = inner_roots(self.network, self.views, way.layers)
+        self.fused = FusedLayers(self.network, schedule, self.views.free)
+        self.tilings = [Tiling(self.fused, split) for split in schedule.splits]
+        self.trace = cuts.traced(begin, last, self.fused) if schedule.streamed else None
+        self.inner = inner_roots(self.network, self.views, schedule.layers)
 
     def priced(self) -> Iterator[Cut]:
         """The stretch from each beginning, the shortest first; ends where no longer one can be."""
         cuts, last = self.all, self.last
         end = cuts.layers[last - 1]
         memory = cuts.crossing[last]
-        if end.name in self.shares:
+        if end.name in self.fused.partial:
             memory += align_up(sums_bytes(self.network, end), cuts.work.alignment)
         live = [0] * (last - self.begin)  # bytes kept inside at each step, where layers run one after the other
         windows, handed = 0, dict[int, int]()
@@ -263,8 +255,8 @@ class _Pricing:
                     for at in range(first, cuts.spans[root][1] + 1):
                         live[at - self.begin] += size
                 elif root in self.trace.passing:
-                    unit = self.trace.passing[root]
-                    handed[unit] = handed.get(unit, 0) + size
+                    chain = self.trace.passing[root]
+                    handed[chain] = handed.get(chain, 0) + size
                 else:
                     windows += size
             macs += self._again(layer)
@@ -275,54 +267,38 @@ class _Pricing:
             if cuts.crossing[last] + inside >= self.limit:  # and more inside never helps
                 return
             if last - first > 1 and memory + inside < self.limit:
-                way = replace(self.way, layers=tuple(cuts.names[first:last]))
-                if self._takes_shares(way, end):
-                    yield Cut(first, last, memory + inside, effort, way, macs)
+                schedule = replace(self.schedule, layers=tuple(cuts.names[first:last]))
+                if self._takes_shares(schedule, end):
+                    yield Cut(first, last, memory + inside, effort, schedule, macs)
 
-    def _takes_shares(self, way: Way, end: Layer) -> bool:
+    def _takes_shares(self, schedule: FusionSchedule, end: Layer) -> bool:
         """Whether channels that the last layer sums up are computed in the stretch, where that is what is cut."""
-        if CHANNELS not in self.driven or not self.all.sums_channels(end):
+        if CHANNELS not in schedule.axes or not can_sum(self.network, end, CHANNELS):
             return True
-        return sums_up(self.network, end, way, self.driven, self.views.free)
+        return FusedLayers(self.network, schedule, self.views.free).adds_up(end.name)
 
     def _may_hold(self, first: int, layer: Layer) -> bool:
         """Whether the layer can be part of the stretch: cut by the tiles, and driven like the last one."""
         if first == self.last - 1:
             return True
-        share = layer.name in self.shares
-        for axis, parts in self.parts:
-            shape = self.network.tensors[layer.inputs[0] if share else layer.output].shape
-            size = shape[axis]
-            if size > 1 and set(parts[layer.name]) == {(0, size)}:
-                return False
-            if layer.name in self.sinks and size != self.driven[axis]:
-                return False
-        return layer.name not in self.shares
-
-    @cached_property
-    def sinks(self) -> tuple[str, ...]:
-        return sinks(self.network, self.way.layers, self.views.free)
-
-    @cached_property
-    def driven(self) -> Mapping[int, int]:
-        return {axis: ends[-1] for axis, ends in self.way.tiles}
+        if layer.name in self.fused.partial or not all(is_cut(tiling, layer.name) for tiling in self.tilings):
+            return False
+        sizes = {tiling.size(layer.name) - tiling.split.ends[-1] for tiling in self.tilings}
+        return layer.name not in self.fused.sinks or sizes == {0}
 
     def _kept(self, root: str) -> int | None:
         """Bytes kept of a root inside; None where tensors that share its memory are cut differently."""
         tensor, members = self.network.tensors[root], self.inner[root]
         sizes = list(tensor.shape)
-        names = [self.network.producers[x].name for x in members]
-        for axis, parts in self.parts:
-            at = axis % len(sizes)
-            cuts = {parts[name] for name in names if name in parts}
-            if len(cuts) != 1 or not all(
-                is_aligned(self.network, x, self.views.places[x], (at,)) for x in members
-            ):
+        for tiling in self.tilings:
+            at, parts = tiling.split.axis % len(sizes), tiling.intervals
+            extent = tile_extent(self.network, self.views, members, at, parts)
+            if extent is None:
                 return None
-            sizes[at] = max(max(0, b - a) for a, b in cuts.pop())
+            sizes[at] = extent
         if self.trace is not None and len(sizes) == 4:
             sizes[ROWS] = self.trace.rows_kept(root, members)
-            if root in self.trace.passing and COLUMNS not in self.driven:
+            if root in self.trace.passing and COLUMNS not in self.schedule.axes:
                 sizes[COLUMNS] = min(sizes[COLUMNS], 4)
         return align_up(prod(sizes) * tensor.dtype.bytes, self.all.work.alignment)
 
@@ -331,15 +307,14 @@ class _Pricing:
         total = self.network.macs(layer)
         factor = 1
         whole = 1
-        for axis, parts in self.parts:
-            shape = self.network.tensors[layer.inputs[0] if layer.name in self.shares else layer.output].shape
-            factor *= sum(max(0, b - a) for a, b in parts[layer.name])
-            whole *= shape[axis]
+        for tiling in self.tilings:
+            factor *= sum(max(0, b - a) for a, b in tiling.intervals[layer.name])
+            whole *= tiling.size(layer.name)
         return total * factor // whole - total
 
     def _effort(self, layer: Layer) -> int:
         """Instructions that the layer takes more than as a whole."""
-        is_summing = layer.name in self.shares
+        is_summing = layer.name in self.fused.partial
         shape = self.network.shapes(layer)[0] if is_summing else self.network.tensors[layer.output].shape
-        parts = tuple((axis % len(shape), found[layer.name]) for axis, found in self.parts)
-        return self.all.prices.tiles(layer, parts, self.way.by_rows, is_summing)
+        parts = tuple((tiling.split.axis % len(shape), tiling.intervals[layer.name]) for tiling in self.tilings)
+        return self.all.prices.tiles(layer, parts, self.schedule.streamed, is_summing)

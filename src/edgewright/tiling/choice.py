@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..memory import Techniques, Way
+from ..memory import Techniques
 from ..memory import plan as make_plan
 from ..memory.planner import pulled_inputs
 from ..network import Network
 from ..platform import Board
-from ..program import Plan
+from ..program import FusionSchedule, Plan
 from .timing import TimedPlan, Timing
 
 
@@ -17,7 +17,7 @@ from .timing import TimedPlan, Timing
 class Choice:
     """How a network is run: which layers in parts, and where RAM is spent to be faster."""
 
-    ways: tuple[Way, ...] | None = None  # None: all layers whole
+    schedules: tuple[FusionSchedule, ...] | None = None  # None: all layers whole
     apart: frozenset[str] = frozenset()  # layers whose output keeps off the memory of their inputs
     rooms: tuple[tuple[str, int], ...] = ()  # scratch of stages, in bytes
 
@@ -27,10 +27,11 @@ class Choice:
     def with_apart(self, layers: frozenset[str]) -> Choice:
         return replace(self, apart=self.apart | layers)
 
-    def with_way(self, way: Way) -> Choice:
-        """With the way in the place of the one of the same layers."""
-        assert self.ways is not None
-        return replace(self, ways=tuple(way if other.layers == way.layers else other for other in self.ways))
+    def with_schedule(self, schedule: FusionSchedule) -> Choice:
+        """With the schedule in the place of the one of the same layers."""
+        assert self.schedules is not None
+        others = self.schedules
+        return replace(self, schedules=tuple(schedule if x.layers == schedule.layers else x for x in others))
 
 
 class Maker:
@@ -85,5 +86,5 @@ class Maker:
             techniques=replace(self.techniques, apart=choice.apart, rooms=choice.rooms),
             alignment=self._alignment,
             explain=explain,
-            ways=choice.ways,
+            schedules=choice.schedules,
         )

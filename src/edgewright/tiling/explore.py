@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ..memory import Way, critical_buffers
+from ..memory import critical_buffers
 from ..memory import plan as make_plan
 from ..network import Network
 from ..platform import Board
-from ..program import Plan
+from ..program import FusionSchedule, Plan
 from .interrupts import interrupted
-from .paths import Method, Path, candidates, known_methods, way_of
+from .paths import Method, Path, candidates, known_methods, schedule_of
 from .trials import Evaluator, Trial, joined
 
 MOST_ROUNDS = 32
@@ -37,14 +37,14 @@ class Exploration:
     """What came out, and how."""
 
     plan: Plan
-    ways: tuple[Way, ...]
+    schedules: tuple[FusionSchedule, ...]
     rounds: tuple[Round, ...]
 
     @property
     def paths(self) -> tuple[Path, ...]:
         """The paths that are in the plan, in the order in which they were found."""
         chosen = [found.chosen for found in self.rounds if found.chosen]
-        return tuple(trial.path for trial in chosen if trial.way in self.ways)
+        return tuple(trial.path for trial in chosen if trial.schedule in self.schedules)
 
 
 def explore(
@@ -73,34 +73,34 @@ def explore(
     replan = partial(make_plan, network, plain=plain, explain=False, pull_rows=pull_rows)
     plan = replan(alignment=words)
     evaluator = Evaluator.of(network, plain, pull_rows, plan.alignment)
-    ways: tuple[Way, ...] = ()
+    schedules: tuple[FusionSchedule, ...] = ()
     rounds: list[Round] = []
     is_whole = True
     try:
         for _ in range(most_rounds):
-            rounds += _until_better(evaluator, plan, ways, methods, cutoff)
+            rounds += _until_better(evaluator, plan, schedules, methods, cutoff)
             if not rounds or rounds[-1].chosen is None:
                 break
-            further = joined(ways, rounds[-1].chosen.way)
-            plan, ways = replan(alignment=words, ways=further), further
+            further = joined(schedules, rounds[-1].chosen.schedule)
+            plan, schedules = replan(alignment=words, schedules=further), further
     except KeyboardInterrupt:  # what it has come to so far is a plan
         is_whole = False
     if board is not None:
-        plan = replan(board=board, alignment=alignment, ways=ways or None)
-    return Exploration(plan if is_whole else interrupted(plan), ways, tuple(rounds))
+        plan = replan(board=board, alignment=alignment, schedules=schedules or None)
+    return Exploration(plan if is_whole else interrupted(plan), schedules, tuple(rounds))
 
 
 def _until_better(
-    evaluator: Evaluator, plan: Plan, ways: Sequence[Way], methods: Collection[str], cutoff: float
+    evaluator: Evaluator, plan: Plan, schedules: Sequence[FusionSchedule], methods: Collection[str], cutoff: float
 ) -> Iterator[Round]:
     """One critical buffer after the other, the largest first, up to the first that a path makes better."""
-    known: set[tuple[Way, ...]] = {tuple(ways)}
+    known: set[tuple[FusionSchedule, ...]] = {tuple(schedules)}
     for buffer in _worth_splitting(plan, cutoff):
         tensors = [name for name, view in plan.views.items() if view.buffer == buffer]
         paths = [path for name in tensors for path in candidates(evaluator.network, name, methods)]
-        fresh = [path for path in paths if joined(ways, way_of(evaluator.network, path)) not in known]
-        trials = evaluator.tried_all(ways, fresh)
-        known |= {joined(ways, trial.way) for trial in trials}
+        fresh = [path for path in paths if joined(schedules, schedule_of(evaluator.network, path)) not in known]
+        trials = evaluator.tried_all(schedules, fresh)
+        known |= {joined(schedules, trial.schedule) for trial in trials}
         better = [trial for trial in trials if trial.peak_bytes is not None and trial.peak_bytes < plan.peak_bytes]
         chosen = min(better, key=_preference) if better else None
         yield Round(buffer, plan.peak_bytes, tuple(trials), chosen)

@@ -12,9 +12,7 @@ from dataclasses import dataclass, replace
 from ..errors import InputError
 from ..kernels.cost.settings import AMPLE
 from ..kernels.cost.stages import columns_of, cuts
-from ..memory.stretch import stream_of
-from ..memory.ways import Way
-from ..program import Flow, Plan, Step, Stream, Tiles
+from ..program import FusionSchedule, Plan, RowTrace
 from .choice import Choice, Maker
 from .timing import TimedPlan
 
@@ -97,7 +95,7 @@ def _tried(maker: Maker, at: Candidate) -> Iterator[Candidate]:
 def moves_of(at: Candidate) -> Iterator[Move]:
     """All changes that promise something."""
     timed = at.timed
-    ways = {way.name: way for way in at.choice.ways or ()}
+    schedules = {schedule.name: schedule for schedule in at.choice.schedules or ()}
     for index, stage in enumerate(timed.plan.program.stages):
         now = timed.steps(index)
         if now - timed.steps(index, room=AMPLE) > LEAST_GAIN * at.cost:
@@ -105,12 +103,10 @@ def moves_of(at: Candidate) -> Iterator[Move]:
             yield from (Move(gain, at.choice.with_room(stage.name, room)) for gain, room in rooms)
         if timed.is_shared(index):
             yield Move(now - timed.apart(index), at.choice.with_apart(frozenset(stage.layers)))
-        if stage.name in ways and not ways[stage.name].tiles:
-            stream = stream_of(tuple(item for item in stage.body if isinstance(item, Stream | Tiles | Step)))
-            if stream is not None:
-                units = _Units(timed, index, Flow(timed.plan.network, stream))
-                for gain, way in units.ways(ways[stage.name]):
-                    yield Move(gain, at.choice.with_way(way))
+        if stage.name in schedules and stage.schedule.streamed and not stage.schedule.splits:
+            chains = _Chains(timed, index, RowTrace(timed.plan.program.fused(stage)))
+            for gain, schedule in chains.schedules(schedules[stage.name]):
+                yield Move(gain, at.choice.with_schedule(schedule))
 
 
 def _rooms(timed: TimedPlan, index: int, now: float) -> Iterator[tuple[float, int]]:
@@ -125,57 +121,58 @@ def _rooms(timed: TimedPlan, index: int, now: float) -> Iterator[tuple[float, in
         yield now - timed.steps(index, room=high), -(-high // 8) * 8
 
 
-class _Units:
-    """The units of a stream, and what they would cost with other steps."""
+class _Chains:
+    """The chains of layers that run row by row, and what they would cost with other steps."""
 
-    def __init__(self, timed: TimedPlan, index: int, flow: Flow) -> None:
-        self.timed, self.index, self.flow = timed, index, flow
+    def __init__(self, timed: TimedPlan, index: int, trace: RowTrace) -> None:
+        self.timed, self.index, self.trace = timed, index, trace
 
-    def ways(self, way: Way) -> Iterator[tuple[float, Way]]:
-        """Ways with more in a step: of one unit, of all."""
+    def schedules(self, schedule: FusionSchedule) -> Iterator[tuple[float, FusionSchedule]]:
+        """Schedules with more in a step: of one chain, of all."""
         pulled = {name for name in self.timed.plan.network.inputs if self.timed.plan.views[name].window}
-        each = [
-            self._options(unit) for unit in range(len(self.flow.stream.units)) if not self._reads(unit, pulled)
-        ]
+        each = [self._options(chain) for chain in range(len(self.trace.chains)) if not self._reads(chain, pulled)]
         for options in each:
             for gain, change in options:
-                yield gain, _changed(way, [change])
+                yield gain, _changed(schedule, [change])
         for rank in range(len(ENOUGH)):
             chosen = [options[min(rank, len(options) - 1)] for options in each if options]
             if len(chosen) > 1:
-                yield sum(gain for gain, _ in chosen), _changed(way, [change for _, change in chosen])
+                yield sum(gain for gain, _ in chosen), _changed(schedule, [change for _, change in chosen])
 
-    def _reads(self, unit: int, names: set[str]) -> bool:
+    def _reads(self, chain: int, names: set[str]) -> bool:
         by_name = self.timed.plan.network.by_name
-        return any(names & set(by_name[step.layer].inputs) for step in self.flow.stream.units[unit].steps)
+        return any(names & set(by_name[layer].inputs) for layer in self.trace.chains[chain].layers)
 
-    def _options(self, unit: int) -> list[tuple[float, tuple[str, int]]]:
-        """For a unit: what more rows in a step save, for the fewest rows that save enough."""
-        rows, height = self.flow.rows[unit], self.flow.heights[unit]
-        now = self._cost(unit, rows, self.flow.stream.units[unit].width)
-        costs = {more: self._cost(unit, more, 0) for more in (rows, *STEPS) if rows <= more <= max(height, 1)}
+    def _options(self, index: int) -> list[tuple[float, tuple[str, int]]]:
+        """For a chain: what more rows in a step save, for the fewest rows that save enough."""
+        chain, height = self.trace.chains[index], self.trace.heights[index]
+        now = self._cost(index, chain.rows, chain.columns)
+        costs = {
+            more: self._cost(index, more, 0)
+            for more in (chain.rows, *STEPS)
+            if chain.rows <= more <= max(height, 1)
+        }
         best = min(costs.values(), default=now)
         found = []
         for share in ENOUGH:
             enough = [more for more, cost in costs.items() if cost <= now - share * (now - best)]
             if best < now and enough:
-                found.append((now - costs[min(enough)], (self.flow.stream.units[unit].last.layer, min(enough))))
+                found.append((now - costs[min(enough)], (chain.last, min(enough))))
         return list(dict.fromkeys(found))
 
-    def _cost(self, unit: int, rows: int, width: int) -> float:
-        flow = self.flow
+    def _cost(self, index: int, rows: int, width: int) -> float:
         total = 0.0
-        for part, often in cuts(flow.heights[unit], rows):
-            for columns, times in columns_of(flow, unit, width):
-                for step in flow.stream.units[unit].steps:
-                    cost = self.timed.costs.step(
-                        flow.part(step, part, columns), self.timed.setting(self.index, step)
-                    )
+        for part, often in cuts(self.trace.heights[index], rows):
+            for columns, times in columns_of(self.trace, index, width):
+                for layer in self.trace.chains[index].layers:
+                    step = self.trace.step(layer, part, columns)
+                    cost = self.timed.costs.step(step, self.timed.setting(self.index, step))
                     total += often * times * cost
         return total
 
 
-def _changed(way: Way, changes: list[tuple[str, int]]) -> Way:
-    """The way with so many rows in a step, all columns at once, of units by the name of their last layer."""
-    rows, widths = {**dict(way.rows), **dict(changes)}, {**dict(way.widths), **{name: 0 for name, _ in changes}}
-    return replace(way, rows=tuple(rows.items()), widths=tuple(widths.items()))
+def _changed(schedule: FusionSchedule, changes: list[tuple[str, int]]) -> FusionSchedule:
+    """The schedule with so many rows in a step, all columns at once, of chains by the name of their last layer."""
+    rows = {**dict(schedule.rows), **dict(changes)}
+    columns = {**dict(schedule.columns), **{name: 0 for name, _ in changes}}
+    return replace(schedule, rows=tuple(rows.items()), columns=tuple(columns.items()))

@@ -10,10 +10,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ..errors import InputError
-from ..memory import Way, even_ends
-from ..memory.ways import CHANNELS, COLUMNS
 from ..network import Layer, Network
-from ..program import ROWS
+from ..program import CHANNELS, COLUMNS, ROWS, FusionSchedule, Split, even_ends
 from .blocks import (
     Block,
     Partition,
@@ -223,14 +221,14 @@ def _outside_bytes(network: Network, part: Iterable[Mapped]) -> int:
     return sum(network.tensors[name].bytes for name in read - {layer.output for layer in layers})
 
 
-def way_of(network: Network, path: Path) -> Way:
+def schedule_of(network: Network, path: Path) -> FusionSchedule:
     """The path as the planner takes it: its last layer is cut evenly, the others as that one needs."""
     last = path.mapped[-1]
     layer = network.by_name[last.layer]
     driven = network.tensors[last.source if last.block is Block.FDTI else layer.output].shape
     unit = _unit(network, path) if path.partition.terminal is Terminal.PD_D else 1
-    tiles = tuple((axis, even_ends(driven[axis], parts, unit)) for axis, parts in path.partition.cuts)
-    return Way(path.layers, tiles, by_rows=False)
+    splits = tuple(Split(axis, even_ends(driven[axis], parts, unit)) for axis, parts in path.partition.cuts)
+    return FusionSchedule(path.layers, splits)
 
 
 def _unit(network: Network, path: Path) -> int:

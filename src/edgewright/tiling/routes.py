@@ -15,8 +15,8 @@ from ..memory.cuts import Cut
 from ..memory.ordering import order
 from ..memory.problems import Techniques
 from ..memory.streamed import loose_work
-from ..memory.ways import Way
 from ..network import Network
+from ..program import FusionSchedule
 from .candidates import Candidates
 from .choice import Choice
 from .prices import Prices
@@ -47,8 +47,8 @@ class Route:
         return sum(cut.effort for cut in self.cuts)
 
     @property
-    def ways(self) -> tuple[Way, ...]:
-        return tuple(cut.way for cut in self.cuts if cut.way)
+    def schedules(self) -> tuple[FusionSchedule, ...]:
+        return tuple(cut.schedule for cut in self.cuts if cut.schedule)
 
 
 class Routes:
@@ -157,17 +157,18 @@ class Routes:
     def choice(self, route: Route) -> Choice:
         """What a plan of the route decides."""
         at = {layer.name: index for index, layer in enumerate(self.network.layers)}
-        ways, rooms, apart = [], [], []
+        schedules, rooms, apart = [], [], []
         for cut in route.cuts:
             name = self.candidates.names[cut.first]
-            if cut.way:
-                ways.append(replace(cut.way, layers=tuple(sorted(cut.way.layers, key=at.__getitem__))))
-                name = ways[-1].name
+            if cut.schedule:
+                layers = tuple(sorted(cut.schedule.layers, key=at.__getitem__))
+                schedules.append(replace(cut.schedule, layers=layers))
+                name = schedules[-1].name
             if cut.room:
                 rooms.append((name, cut.room))
             if cut.is_apart:
                 apart.append(name)
-        return Choice(tuple(ways) or None, frozenset(apart), tuple(sorted(rooms)))
+        return Choice(tuple(schedules) or None, frozenset(apart), tuple(sorted(rooms)))
 
     def front(self) -> Iterator[Route]:
         """Routes with ever lower peaks, from the one without tiles; each computes the least again that it must."""

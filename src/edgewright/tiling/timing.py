@@ -69,7 +69,7 @@ class TimedPlan:
         return tuple(list(alike_steps(self.plan, stage)) for stage in self.plan.program.stages)
 
     def _stage(self, index: int) -> float:
-        summing = self.plan.program.stages[index].summing
+        summing = self.plan.program.partial(self.plan.program.stages[index])
         return self.costs.stage + self.steps(index) + sum(self.costs.finish(name) for name in summing)
 
     def setting(self, index: int, step: Step) -> Setting:

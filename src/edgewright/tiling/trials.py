@@ -11,12 +11,13 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from ..errors import InputError
-from ..memory import PLAIN, Techniques, Way
+from ..memory import PLAIN, Techniques
 from ..memory.layout import critical
 from ..memory.pulled import pullable
-from ..memory.streamed import carried
+from ..memory.streamed import lay_out
 from ..network import Network
-from .paths import Path, way_of
+from ..program import FusionSchedule
+from .paths import Path, schedule_of
 
 MANY = 20_000  # candidates times layers, from where starting processes pays
 
@@ -26,7 +27,7 @@ class Trial:
     """A candidate and the RAM that a plan with it takes; None where the planner refuses it, and why."""
 
     path: Path
-    way: Way
+    schedule: FusionSchedule
     peak_bytes: int | None
     refusal: str = ""
 
@@ -45,8 +46,8 @@ class Evaluator:
         pulled = tuple(pullable(network).items()) if pull_rows else ()
         return cls(network, replace(techniques, pulled=pulled), alignment)
 
-    def tried_all(self, chosen: Sequence[Way], paths: Sequence[Path]) -> list[Trial]:
-        """All paths, each beside the ways that were chosen before; over several processes where there are many."""
+    def tried_all(self, chosen: Sequence[FusionSchedule], paths: Sequence[Path]) -> list[Trial]:
+        """All paths, each beside what was chosen before; over several processes where there are many."""
         ordered = sorted(paths, key=lambda path: (*_lane(path), path.partition.parts))
         lanes = [list(lane) for _, lane in groupby(ordered, key=_lane)]
         is_worth_it = len(paths) * len(self.network.layers) >= MANY
@@ -55,7 +56,7 @@ class Evaluator:
         found = Parallel(n_jobs=jobs)(delayed(worker.tried_along)(chosen, lane) for lane in lanes)
         return [trial for trials in found for trial in trials]
 
-    def tried_along(self, chosen: Sequence[Way], lane: Sequence[Path]) -> list[Trial]:
+    def tried_along(self, chosen: Sequence[FusionSchedule], lane: Sequence[Path]) -> list[Trial]:
         """One path with more and more parts, until more change nothing: its buffer is out of the peak (S 4.3.3)."""
         trials: list[Trial] = []
         for path in lane:
@@ -66,16 +67,16 @@ class Evaluator:
                 break
         return trials
 
-    def _tried(self, chosen: Sequence[Way], path: Path) -> tuple[Trial, bool]:
+    def _tried(self, chosen: Sequence[FusionSchedule], path: Path) -> tuple[Trial, bool]:
         """The path evaluated, and whether its critical buffer still makes the peak."""
-        way = way_of(self.network, path)
+        schedule = schedule_of(self.network, path)
         try:
-            found = carried(self.network, self.techniques, self.alignment, joined(chosen, way))
+            found = lay_out(self.network, self.techniques, self.alignment, joined(chosen, schedule))
         except InputError as error:
-            return Trial(path, way, None, str(error)), False
+            return Trial(path, schedule, None, str(error)), False
         problem = found.work.layout_problem(found.order.steps)
         root = found.work.views.places[path.critical].root
-        return Trial(path, way, found.peak), root in critical(problem, found.placement)
+        return Trial(path, schedule, found.peak), root in critical(problem, found.placement)
 
     def without_weights(self) -> Evaluator:
         """The same for another process: planning asks which tensors are constant, never for their values."""
@@ -83,9 +84,9 @@ class Evaluator:
         return replace(self, network=replace(self.network, constants=nothing))
 
 
-def joined(chosen: Sequence[Way], way: Way) -> tuple[Way, ...]:
-    """The ways with one more, less those that it shares layers with."""
-    return (*(other for other in chosen if not set(other.layers) & set(way.layers)), way)
+def joined(chosen: Sequence[FusionSchedule], schedule: FusionSchedule) -> tuple[FusionSchedule, ...]:
+    """The schedules with one more, less those that it shares layers with."""
+    return (*(other for other in chosen if not set(other.layers) & set(schedule.layers)), schedule)
 
 
 def _lane(path: Path) -> tuple[tuple[str, ...], tuple[int, ...]]:

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from ..errors import InputError
-from ..memory import Techniques, Way, fit
+from ..memory import Techniques, fit
 from ..memory import plan as make_plan
 from ..memory.bounds import phased_bound
 from ..network import Network
 from ..platform import Board
 from ..platform.target import Target, target_of
-from ..program import Plan, Stream, Tiles
+from ..program import FusionSchedule, Plan, Stage
 from ..program.techniques import technique
 from .explore import explore
 from .found import Found
@@ -41,16 +41,16 @@ class Wish:
     alignment: int | None = None
     pull_rows: bool = False
     phases: bool | tuple[str, ...] = False
-    ways: tuple[Way, ...] = ()
+    schedules: tuple[FusionSchedule, ...] = ()
     minimise_ram: bool = False
     max_overhead: float | None = None
     max_slowdown: float | None = None
     method: Method | None = None
 
     def __post_init__(self) -> None:
-        if sum(map(bool, (self.plain, self.phases, self.ways, self.is_search))) > 1:
+        if sum(map(bool, (self.plain, self.phases, self.schedules, self.is_search))) > 1:
             raise InputError(
-                "a plan is plain, by rows (phases), in tiles by hand (ways) or searched for: one of these"
+                "a plan is plain, by rows (phases), in tiles by hand (schedules) or searched for: one of these"
             )
         if any(
             limit is not None and not 0 <= limit < float("inf") for limit in (self.max_overhead, self.max_slowdown)
@@ -79,7 +79,7 @@ class Wish:
     @property
     def may_be_fitted(self) -> bool:
         """Whether less RAM makes another plan: how layers run is left open, up to what fits."""
-        is_fixed = self.plain or self.phases or self.ways or self.minimise_ram
+        is_fixed = self.plain or self.phases or self.schedules or self.minimise_ram
         return not is_fixed and self.method is not Method.PAPER
 
     @property
@@ -104,7 +104,7 @@ def find(network: Network, wish: Wish, board: Board | None = None, target: Targe
 
 
 def _found(network: Network, wish: Wish, board: Board | None, target: Target | str | None) -> Found:
-    if wish.plain or wish.phases or wish.ways:
+    if wish.plain or wish.phases or wish.schedules:
         plan = make_plan(
             network,
             board,
@@ -112,7 +112,7 @@ def _found(network: Network, wish: Wish, board: Board | None, target: Target | s
             alignment=wish.alignment,
             pull_rows=wish.pull_rows,
             phases=wish.phases,
-            ways=wish.ways or None,
+            schedules=wish.schedules or None,
         )
         return Found(plan)
     if wish.method is Method.PAPER:
@@ -132,13 +132,19 @@ def _found(network: Network, wish: Wish, board: Board | None, target: Target | s
 
 def fitted_words(plan: Plan, wish: Wish) -> str:
     """What was done by itself so that the plan fits; nothing where that was asked for or was not needed."""
-    stages = [stage for stage in plan.program.stages if isinstance(stage.body[0], Stream | Tiles)]
-    if wish.plain or wish.phases or wish.ways or wish.is_search or not stages:
+    stages = [stage for stage in plan.program.stages if not stage.schedule.is_whole and not _pulls(plan, stage)]
+    if wish.plain or wish.phases or wish.schedules or wish.is_search or not stages:
         return ""
     how = " and ".join(dict.fromkeys(technique(plan, stage).label for stage in stages))
     extra = plan.macs / max(1, plan.macs_plain) - 1
     macs = f"{extra:.1%} more MACs" if extra > 0 else "no extra MACs"
     return f"whole layers do not fit: some run in parts ({how}), with {macs}"
+
+
+def _pulls(plan: Plan, stage: Stage) -> bool:
+    """Whether the stage is a layer that goes by rows for no other reason than that its input comes so."""
+    names = {name for layer in stage.layers for name in plan.network.by_name[layer].inputs}
+    return len(stage.layers) == 1 and any(plan.views[name].window for name in names & {*plan.network.inputs})
 
 
 def plan_notes(plan: Plan, wish: Wish | None) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from ...network import Interval
-from ...program import Flow, Plan, Stage, Step
+from ...program import Plan, RowTrace, Stage, Step
 from ...program.lower import BELOW, CHUNK, ROW, For, KernelCall, Node, OnDemand, lower, settled
 from ...program.selection import CallKind
 
@@ -35,12 +35,12 @@ def alike_calls(
             case For(name, times, body):
                 for index in range(times):
                     yield from alike_calls(body, {**here, name: index}, count)
-            case OnDemand(flow, chains):
-                for chain in chains:
-                    rows = flow.rows[chain.index]
-                    computed = min(flow.heights[chain.index], flow.taken[chain.index] * rows)
-                    for (row, below), often in cuts(computed, rows):
-                        yield from alike_calls(chain.body, {**here, ROW: row, BELOW: below}, count * often)
+            case OnDemand(trace, bodies):
+                for chain, height, taken, body in zip(
+                    trace.chains, trace.heights, trace.taken, bodies, strict=True
+                ):
+                    for (row, below), often in cuts(min(height, taken * chain.rows), chain.rows):
+                        yield from alike_calls(body, {**here, ROW: row, BELOW: below}, count * often)
             case KernelCall(kind=CallKind.FINISH):
                 continue
             case KernelCall():
@@ -68,6 +68,6 @@ def _grouped(parts: Sequence[Part]) -> list[tuple[Part, int]]:
     return [*((part, 1) for part in first), (parts[ENDS], between), *((part, 1) for part in last)]
 
 
-def columns_of(flow: Flow, index: int, width: int) -> list[tuple[Interval | None, int]]:
-    """The columns of a unit of a stream in parts of this width (0: all), those that are alike taken together."""
-    return _grouped(flow.split(index, width))
+def columns_of(trace: RowTrace, index: int, width: int) -> list[tuple[Interval | None, int]]:
+    """The columns of a chain in parts of this width (0: all), those that are alike taken together."""
+    return _grouped(trace.columns(index, width))

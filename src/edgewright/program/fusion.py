@@ -1,0 +1,145 @@
+"""Layers that run together as one stage: in which parts, row by row or layer after layer, and what follows for each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..network import Network, Region, Shape
+from .rows import ROWS
+from .shares import summed_axes
+from .steps import Step
+
+COLUMNS = ROWS + 1
+CHANNELS = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One loop over tiles: where each part of the last layers ends along an axis."""
+
+    axis: int  # ROWS or COLUMNS (FFMT, the halo is computed again), or CHANNELS (FDT)
+    ends: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FusionSchedule:
+    """How layers run as one stage. One layer and nothing else said: that layer whole."""
+
+    layers: tuple[str, ...]  # producers first
+    splits: tuple[Split, ...] = ()  # loops over tiles, outermost first
+    streamed: bool = False  # inside of all tiles: row by row on demand (phases, M 4), or layer after layer
+    rows: tuple[tuple[str, int], ...] = ()  # of a layer's step, where that is not one row
+    columns: tuple[tuple[str, int], ...] = ()  # of a chain's step, by its last layer; 0 for all, as if not named
+
+    @property
+    def name(self) -> str:
+        first, last = self.layers[0], self.layers[-1]
+        return first if first == last else f"{first} .. {last}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every layer is computed at once."""
+        return not self.splits and not self.streamed
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        return tuple(split.axis for split in self.splits)
+
+
+def even_ends(size: int, parts: int, unit: int = 1) -> tuple[int, ...]:
+    """Where each of so many parts ends, each a multiple of `unit` but for the last, as even as can be."""
+    blocks = -(-size // unit)
+    parts = min(parts, blocks)
+    large, small = blocks % parts, blocks // parts
+    ends, at = [], 0
+    for index in range(parts):
+        at += (small + (index < large)) * unit
+        ends.append(min(at, size))
+    return tuple(ends)
+
+
+@dataclass(frozen=True)
+class FusedLayers:
+    """A schedule on its network: which layers drive the others, and which are summed up part by part."""
+
+    network: Network
+    schedule: FusionSchedule
+    free: Collection[str] = ()  # layers of the network that execute nothing
+
+    @cached_property
+    def sinks(self) -> tuple[str, ...]:
+        """The layers whose output somebody outside reads: their parts are given, and those of others follow."""
+        inside = {*self.schedule.layers, *self.free}
+
+        def is_read_outside(tensor: str) -> bool:
+            if tensor in self.network.outputs or not self.network.readers[tensor]:
+                return True
+            return any(
+                reader.name not in inside or (reader.name in self.free and is_read_outside(reader.output))
+                for reader in self.network.readers[tensor]
+            )
+
+        by_name = self.network.by_name
+        return tuple(name for name in self.schedule.layers if is_read_outside(by_name[name].output))
+
+    @cached_property
+    def partial(self) -> tuple[str, ...]:
+        """The layers that add up what they read part by part; the others compute parts of their output."""
+        if self.schedule.is_whole:
+            return ()
+        read = self._read_inside
+        return tuple(name for name in self.sinks if name not in read and self.adds_up(name))
+
+    @cached_property
+    def wholes(self) -> Mapping[str, Step]:
+        """For each layer the step that computes all of it."""
+        found = {}
+        for name in self.schedule.layers:
+            layer = self.network.by_name[name]
+            share = Region.whole(self.network.shapes(layer)[0]) if name in self.partial else None
+            found[name] = Step(name, Region.whole(self.network.tensors[layer.output].shape), share=share)
+        return found
+
+    def sums_over(self, name: str, axis: int) -> bool:
+        """Whether parts along the axis are parts of what the layer reads and adds up."""
+        layer = self.network.by_name[name]
+        rank = len(self.network.tensors[layer.inputs[0]].shape)
+        return name in self.partial and rank > 0 and axis % rank in summed_axes(self.network, layer)
+
+    def driven(self, name: str, axis: int) -> Shape:
+        """The shape that parts along the axis are cut from: of the layer's output, or of what it adds up."""
+        layer = self.network.by_name[name]
+        return self.network.tensors[layer.inputs[0] if self.sums_over(name, axis) else layer.output].shape
+
+    @cached_property
+    def _read_inside(self) -> set[str]:
+        """The layers whose output others of them read, directly or through layers that execute nothing."""
+        inside = set(self.schedule.layers)
+        sources: dict[str, tuple[str, ...]] = {}  # of each tensor: the fused layers that it is made of
+        found: set[str] = set()
+        for layer in self.network.layers:
+            made = tuple(dict.fromkeys(name for x in layer.inputs for name in sources.get(x, ())))
+            if layer.name in inside:
+                found.update(made)
+                sources[layer.output] = (layer.name,)
+            elif layer.name in self.free and made:
+                sources[layer.output] = made
+        return found
+
+    def adds_up(self, name: str) -> bool:
+        """Whether a last layer adds up what it reads: channels that are made inside, or rows and columns."""
+        layer = self.network.by_name[name]
+        rank = len(self.network.tensors[layer.inputs[0]].shape)
+        summed = summed_axes(self.network, layer)
+        if CHANNELS in self.schedule.axes and rank - 1 in summed:
+            return self._is_made_inside(layer.inputs[0])
+        along = {*self.schedule.axes, *((ROWS,) if self.schedule.streamed else ())} - {CHANNELS}
+        return bool(along & set(summed)) and rank == 4
+
+    def _is_made_inside(self, tensor: str) -> bool:
+        producer = self.network.producers.get(tensor)
+        if producer is not None and producer.name in self.free:
+            return any(self._is_made_inside(source) for source in self.network.activations(producer))
+        return producer is not None and producer.name in self.schedule.layers

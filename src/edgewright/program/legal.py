@@ -1,0 +1,191 @@
+"""Whether layers can run as a schedule says; if not, which one stands in the way and why.
+
+Plans by hand and plans from files are held against `problems`; searches ask the same questions layer by layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from difflib import get_close_matches
+from itertools import pairwise
+
+from ..errors import InputError
+from ..network import Layer, Network, Shape
+from .fusion import CHANNELS, COLUMNS, FusedLayers, FusionSchedule, Split
+from .rows import ROWS, rows_needed
+from .shares import summed_axes
+from .tiling import Tiling
+
+AXES = {ROWS: "rows", COLUMNS: "columns", CHANNELS: "channels"}
+
+
+def problems(
+    network: Network, schedule: FusionSchedule, free: Collection[str] = (), pulled: Collection[str] = ()
+) -> Iterator[str]:
+    """Why the layers cannot run so; where something is wrong, looking further may not make sense.
+
+    Layers in `free` execute nothing, inputs in `pulled` come row by row.
+    """
+    fused = FusedLayers(network, schedule, free)
+    checks = (_layers(fused), _enclosed(fused), streaming(fused, pulled), _axes(fused, pulled), _tiles(fused))
+    for check in checks:
+        for problem in check:
+            yield problem
+            return
+
+
+def known_layers(network: Network, names: Collection[str]) -> None:
+    """An error that names the first layer which the network does not have."""
+    for name in names:
+        if name not in network.by_name:
+            near = get_close_matches(name, network.by_name, 1)
+            hint = f"did you mean '{near[0]}'?" if near else "`edgewright inspect` lists the layers"
+            raise InputError(f"network '{network.name}' has no layer '{name}': {hint}")
+
+
+def can_stream(network: Network, layer: Layer, free: Collection[str]) -> bool:
+    """Whether the layer can go from top to bottom, on inputs that come row by row."""
+    shape = network.tensors[layer.output].shape
+    if len(shape) != 4 or shape[0] != 1 or 0 in shape:
+        return False
+    return all(_comes_by_rows(network, layer, name, free) for name in network.activations(layer))
+
+
+def can_sum(network: Network, layer: Layer, axis: int = ROWS) -> bool:
+    """Whether the layer can take in what it reads part by part along the axis, and keep nothing but running sums."""
+    shape = network.tensors[layer.inputs[0]].shape
+    if axis == CHANNELS:
+        return len(shape) - 1 in summed_axes(network, layer)
+    return len(shape) == 4 and shape[0] == 1 and axis in summed_axes(network, layer)
+
+
+def can_split(shape: Shape, axis: int) -> bool:
+    """Whether a tensor has the axis: rows and columns are those of an image."""
+    return bool(shape) if axis == CHANNELS else len(shape) == 4
+
+
+def is_cut(tiling: Tiling, layer: str) -> bool:
+    """Whether tiles take parts of a layer, and not all of it every time."""
+    size = tiling.size(layer)
+    return size == 1 or set(tiling.intervals[layer]) != {(0, size)}
+
+
+def _comes_by_rows(network: Network, layer: Layer, name: str, free: Collection[str]) -> bool:
+    if rows_needed(network, layer, name) is None:
+        return False
+    producer = network.producers.get(name)
+    if producer is None or producer.name not in free:
+        return True
+    return all(_comes_by_rows(network, producer, source, free) for source in network.activations(producer))
+
+
+def _layers(fused: FusedLayers) -> Iterator[str]:
+    """Each layer stands once, and behind what it reads."""
+    schedule, names = fused.schedule, fused.schedule.layers
+    if len(set(names)) < len(names):
+        yield f"'{schedule.name}' names a layer twice"
+    made: set[str] = set()
+    for name in reversed(names):
+        layer = fused.network.by_name[name]
+        if made & set(layer.inputs):
+            yield f"layer '{name}' of '{schedule.name}' stands before what it reads"
+        made |= {layer.output}
+    if strangers := dict((*schedule.rows, *schedule.columns)).keys() - (names if schedule.streamed else ()):
+        yield f"layer '{min(strangers)}' does not run row by row in '{schedule.name}': it has no rows of a step"
+
+
+def _enclosed(fused: FusedLayers) -> Iterator[str]:
+    """Nothing outside may lie between the layers."""
+    network = fused.network
+    inside = set(fused.schedule.layers)
+    between: dict[str, bool] = {}  # whether a tensor was made outside of what the layers compute
+    for layer in network.layers:
+        reads = network.activations(layer)
+        if layer.name in inside:
+            if any(between.get(name) for name in reads):
+                yield (
+                    f"'{fused.schedule.name}' cannot run as one stage: '{layer.name}' reads what layers outside "
+                    "compute from it"
+                )
+            between[layer.output] = False
+        else:
+            made = [network.producers[name].name for name in reads if name in network.producers]
+            comes = any(name in inside for name in made)
+            is_between = any(between.get(name) for name in reads) or (comes and layer.name not in fused.free)
+            between[layer.output] = is_between
+            if comes and layer.name in fused.free:
+                inside.add(layer.name)
+
+
+def streaming(fused: FusedLayers, pulled: Collection[str] = ()) -> Iterator[str]:
+    """Layers that cannot run row by row with the others."""
+    network, names = fused.network, fused.schedule.layers
+    if not fused.schedule.streamed:
+        return
+    if len(names) == 1 and set(network.by_name[names[0]].inputs) & set(pulled):
+        return  # rows are asked of nobody but the caller, and whether they come in order has been looked at
+    for name in names:
+        layer = network.by_name[name]
+        if can_stream(network, layer, fused.free):
+            continue
+        if not can_sum(network, layer):
+            yield f"layer '{name}' cannot run row by row: that takes one image, read from top to bottom"
+        elif name not in fused.sinks or any(reader.name in names for reader in network.readers[layer.output]):
+            yield f"layer '{name}' sums up rows: what reads it must wait, so it can only come last"
+        elif fused.schedule.splits and name not in fused.partial:
+            yield (
+                f"layer '{name}' sums up rows and channels: along channels it can be cut with the layers that "
+                "make them"
+            )
+
+
+def _axes(fused: FusedLayers, pulled: Collection[str]) -> Iterator[str]:
+    """Each axis is cut once, by tiles or by rows, and not where rows come but once."""
+    schedule, axes = fused.schedule, fused.schedule.axes
+    if len(set(axes)) < len(axes) or not set(axes) <= set(AXES):
+        yield f"tiles of '{schedule.name}': each axis once, out of {sorted(AXES)} (rows, columns, channels)"
+    if schedule.streamed and ROWS in axes:
+        yield f"tiles of '{schedule.name}': what runs row by row is not cut along rows as well"
+    if COLUMNS in axes and any(width for _, width in schedule.columns):
+        yield f"tiles of '{schedule.name}': what is cut along columns does not go by columns as well"
+    inputs = {name for layer in schedule.layers for name in fused.network.by_name[layer].inputs}
+    if axes and inputs & set(pulled):
+        yield f"'{schedule.name}' cannot run in tiles: rows of its input come once, and each tile needs them"
+
+
+def _tiles(fused: FusedLayers) -> Iterator[str]:
+    for split in fused.schedule.splits:
+        what = AXES[split.axis]
+        for name in fused.schedule.layers:
+            shape = fused.driven(name, split.axis)
+            if not can_split(shape, split.axis):
+                why = (
+                    "its output is no image"
+                    if shape or split.axis != CHANNELS
+                    else "its output is a single number"
+                )
+                yield f"layer '{name}' cannot be cut along {what}: {why}"
+                return
+        try:
+            yield from _parts(fused, split, what)
+        except LookupError:
+            yield f"'{fused.schedule.name}' cannot be cut along {what}: not all that lies inside has them"
+
+
+def _parts(fused: FusedLayers, split: Split, what: str) -> Iterator[str]:
+    """The parts make up the last layer, and no layer is wanted whole by every part of the one that reads it."""
+    tiling, name = Tiling(fused, split), fused.schedule.name
+    size, ends = tiling.size(fused.sinks[0]), split.ends
+    if not ends or not all(a < b for a, b in pairwise((0, *ends))) or ends[-1] != size:
+        yield f"tiles of '{name}' end at {list(ends)}, but its {size} {what} want rising ends up to {size}"
+        return
+    for cut in tiling.intervals if len(ends) > 1 else ():
+        is_free_to = cut in fused.sinks and split.axis != CHANNELS  # a halo may be all there is; FDT has none
+        if is_free_to or is_cut(tiling, cut):
+            continue
+        layer = fused.network.by_name[cut]
+        reader = next((x for x in fused.network.readers[layer.output] if x.name in tiling.intervals), layer)
+        yield (
+            f"tiles of '{name}' along {what} reach through layer '{reader.name}' ({type(reader.op).__name__}), "
+            f"which reads all {what} of '{layer.output}' for each part: cut there instead"
+        )

@@ -1,0 +1,250 @@
+"""Fused layers carried out row by row, on demand: the phases of M 4 without a table of phases.
+
+The last layers are driven from top to bottom. A layer that lacks rows asks its producers for them, one step at a
+time, so that every row is computed as late as possible and its memory is free again as early as possible. Skip
+connections and concats need no rule of their own: their rows stay needed for longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..errors import ModelError
+from ..network import Interval, Layer, Network
+from .fusion import COLUMNS, FusedLayers
+from .rows import ROWS, rows_needed
+from .shares import restricted
+from .steps import Step
+
+
+@dataclass(frozen=True, slots=True)
+class PixelChain:
+    """Layers that hand each pixel on to the next one alone: one step of them all, with nothing kept in between."""
+
+    layers: tuple[str, ...]
+    rows: int  # in a step
+    columns: int = 0  # in a go; 0 for whole rows
+
+    @property
+    def last(self) -> str:
+        return self.layers[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class RowDemand:
+    """Before its k-th step, a chain wants `stops[k]` rows of another one."""
+
+    producer: int  # its place among the chains
+    stops: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RowTrace:
+    """A streamed schedule with all that follows from its operators: who asks whom, and for how much."""
+
+    fused: FusedLayers
+
+    @property
+    def network(self) -> Network:
+        return self.fused.network
+
+    @cached_property
+    def chains(self) -> tuple[PixelChain, ...]:
+        """Producers first. Who reads a pixel of a layer alone, and nothing else of it, runs along with it."""
+        ends: dict[str, list[str]] = {}  # chains by what their last layer writes
+        depth: dict[str, int] = {}  # layers that a row of each tensor has come through
+        for name in self.fused.schedule.layers:
+            layer = self.network.by_name[name]
+            reads = self.network.activations(layer)
+            fitting = [x for x in reads if x in ends and self._hands_on(x, layer)]
+            fitting = [x for x in fitting if ends[x][-1] not in self.fused.sinks]
+            depth[layer.output] = 1 + max((depth.get(x, 0) for x in reads), default=0)
+            # What has come the longest way is there last; what waits for it is better computed before.
+            before = ends.pop(max(fitting, key=lambda x: depth[x])) if fitting else []
+            ends[layer.output] = [*before, name]
+        order = {name: at for at, name in enumerate(self.fused.schedule.layers)}
+        return tuple(self._chain(names) for names in sorted(ends.values(), key=lambda names: order[names[-1]]))
+
+    def _chain(self, layers: list[str]) -> PixelChain:
+        rows, columns = dict(self.fused.schedule.rows), dict(self.fused.schedule.columns)
+        most = max(min(rows.get(name, 1), self._height(name)) for name in layers)
+        return PixelChain(tuple(layers), most, columns.get(layers[-1], 0))
+
+    def _height(self, name: str) -> int:
+        return self.fused.driven(name, ROWS)[ROWS]
+
+    @cached_property
+    def place(self) -> Mapping[str, int]:
+        """In which chain each layer stands."""
+        return {name: index for index, chain in enumerate(self.chains) for name in chain.layers}
+
+    @cached_property
+    def heights(self) -> tuple[int, ...]:
+        """Rows that each chain goes through: of its output, or of what it adds up."""
+        return tuple(self._height(chain.last) for chain in self.chains)
+
+    @cached_property
+    def sinks(self) -> tuple[int, ...]:
+        """The chains that are driven to their end."""
+        return tuple(dict.fromkeys(self.place[name] for name in self.fused.sinks))
+
+    @cached_property
+    def rounds(self) -> int:
+        """The last layers advance in this many rounds, in proportion to their heights."""
+        return max(self.heights[sink] for sink in self.sinks)
+
+    def wanted(self, sink: int, rounds: int) -> int:
+        """Rows of a last layer that must be there after so many rounds."""
+        return -(-rounds * self.heights[sink] // self.rounds)
+
+    @cached_property
+    def demands(self) -> tuple[tuple[RowDemand, ...], ...]:
+        """For each chain what it asks for, in the order in which it asks.
+
+        What has come the longest way is asked for last: by then, what it was made of may be needed no more.
+        """
+        found: list[tuple[RowDemand, ...]] = []
+        depths: list[int] = []
+        for index in range(len(self.chains)):
+            demands = self._demands(index)
+            if any(demand.producer >= index for demand, _ in demands):
+                raise ModelError("a layer that runs row by row comes before what it reads")
+            depth = {demand: depths[demand.producer] + layers for demand, layers in demands}
+            depths.append(max(depth.values(), default=len(self.chains[index].layers)))
+            found.append(tuple(sorted(depth, key=depth.__getitem__)))
+        return tuple(found)
+
+    @cached_property
+    def taken(self) -> tuple[int, ...]:
+        """Steps that each chain really takes: rows that nobody asks for are never computed."""
+        found = [self._count(index) if index in self.sinks else 0 for index in range(len(self.chains))]
+        for index in reversed(range(len(found))):
+            for demand in self.demands[index]:
+                rows = max(demand.stops[: found[index]], default=0)
+                found[demand.producer] = max(found[demand.producer], -(-rows // self.chains[demand.producer].rows))
+        return tuple(found)
+
+    def _count(self, index: int) -> int:
+        return -(-self.heights[index] // self.chains[index].rows)
+
+    def reads(self, index: int, tensor: str) -> tuple[Interval, ...]:
+        """The rows of a tensor that each step of a chain reads."""
+        rows: list[Interval] = []
+        for name in self.chains[index].layers:
+            layer = self.network.by_name[name]
+            if tensor in layer.inputs:
+                found = self._rows_of(index, layer, tensor)
+                rows = [*map(_hull, rows, found)] if rows else [*found]
+        size = self.chains[index].rows
+        steps = range(0, self.heights[index], size)
+        return tuple((rows[y][0], rows[min(y + size, len(rows)) - 1][1]) for y in steps)
+
+    def order(self) -> Iterator[tuple[int, int]]:
+        """The steps as they run: (place of the chain, how many steps it has done before)."""
+        done = [0] * len(self.chains)  # steps of each chain
+        have = [0] * len(self.chains)  # rows of each chain
+        demands, heights = self.demands, self.heights
+        rows = [chain.rows for chain in self.chains]
+        for round_ in range(1, self.rounds + 1):
+            for sink in self.sinks:
+                waiting = [sink] if have[sink] < self.wanted(sink, round_) else []
+                while waiting:  # the last one has been asked by the one before it
+                    at = waiting[-1]
+                    for demand in demands[at]:
+                        if have[demand.producer] < demand.stops[done[at]]:
+                            waiting.append(demand.producer)
+                            break
+                    else:
+                        yield at, done[at]
+                        done[at] += 1
+                        have[at] = min(done[at] * rows[at], heights[at])
+                        if at != sink or have[sink] >= self.wanted(sink, round_):
+                            waiting.pop()
+
+    def steps(self) -> Iterator[Step]:
+        """The steps as they run; those of a chain a few columns after the other if it says so."""
+        for index, done in self.order():
+            rows = self.rows_of_step(index, done)
+            for columns in self.columns(index, self.chains[index].columns):
+                for name in self.chains[index].layers:
+                    yield self.step(name, rows, columns)
+
+    def rows_of_step(self, index: int, done: int) -> Interval:
+        """The rows that a chain computes after so many steps."""
+        rows = self.chains[index].rows
+        return done * rows, min((done + 1) * rows, self.heights[index])
+
+    def columns(self, index: int, width: int) -> tuple[Interval | None, ...]:
+        """The columns of a chain in parts of this width; None for all."""
+        if not width:
+            return (None,)
+        across = self.fused.driven(self.chains[index].last, ROWS)[COLUMNS]
+        return tuple((x, min(x + width, across)) for x in range(0, across, width))
+
+    def step(self, name: str, rows: Interval, columns: Interval | None) -> Step:
+        """The step of a layer for these rows and columns."""
+        step = restricted(self.network, self.fused.wholes[name], ROWS, rows)
+        return step if columns is None else restricted(self.network, step, COLUMNS, columns)
+
+    def _hands_on(self, tensor: str, reader: Layer) -> bool:
+        """Whether the layer alone reads the tensor, and for each pixel just the one at the same place."""
+        if self.network.sole_reader(tensor) is not reader:
+            return False
+        return all(self._is_in_step(tensor, reader, axis) for axis in (ROWS, COLUMNS))
+
+    def _is_in_step(self, tensor: str, reader: Layer, axis: int) -> bool:
+        """Whether index i along the axis is all that is read for index i; what is added up is taken as it comes."""
+        if tensor == reader.inputs[0] and self.fused.sums_over(reader.name, axis):
+            return True
+        rows = rows_needed(self.network, reader, tensor, axis)
+        return rows is not None and all(row == (i, i + 1) for i, row in enumerate(rows))
+
+    def _rows_of(self, index: int, layer: Layer, tensor: str) -> tuple[Interval, ...]:
+        if tensor == layer.inputs[0] and self.fused.sums_over(layer.name, ROWS):
+            return tuple((y, y + 1) for y in range(self.heights[index]))
+        return self._rows_needed(layer, tensor)
+
+    def _rows_needed(self, layer: Layer, tensor: str) -> tuple[Interval, ...]:
+        rows = rows_needed(self.network, layer, tensor)
+        if rows is None:
+            raise ModelError(f"layer '{layer.name}' does not read '{tensor}' from top to bottom, row by row")
+        return rows
+
+    def _demands(self, index: int) -> list[tuple[RowDemand, int]]:
+        """What a chain asks for, and through how many of its layers that goes."""
+        layers = [self.network.by_name[name] for name in self.chains[index].layers]
+        inside = {layer.output for layer in layers}
+        found: dict[int, tuple[tuple[int, ...], int]] = {}
+        for at, layer in enumerate(layers):
+            for name in self.network.activations(layer):
+                if self._origins.get(name) and name not in inside:
+                    stops = tuple(stop for _, stop in self.reads(index, name))
+                    for producer, own in self._through(name, stops):
+                        before, length = found.get(producer, (own, len(layers) - at))
+                        found[producer] = tuple(map(max, before, own)), length
+        return [(RowDemand(producer, stops), length) for producer, (stops, length) in found.items()]
+
+    @cached_property
+    def _origins(self) -> Mapping[str, bool]:
+        """The tensors that are made of what is computed here, looking through layers that cost nothing."""
+        found: dict[str, bool] = {}
+        for layer in self.network.layers:
+            found[layer.output] = layer.name in self.place or any(found.get(name) for name in layer.inputs)
+        return found
+
+    def _through(self, name: str, stops: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """(chain, rows wanted of it) for a demand for rows of a tensor; concats and slices pass it on."""
+        layer = self.network.producers[name]
+        if layer.name in self.place:
+            yield self.place[layer.name], stops
+            return
+        for source in self.network.activations(layer):
+            if self._origins.get(source):
+                rows = self._rows_needed(layer, source)
+                yield from self._through(source, tuple(rows[stop - 1][1] if stop else 0 for stop in stops))
+
+
+def _hull(a: Interval, b: Interval) -> Interval:
+    return min(a[0], b[0]), max(a[1], b[1])
