@@ -117,8 +117,7 @@ class _Lowering:
         region: Bounds = step.region.bounds
         most = list(step.region.shape)
         partial: Bounds | None = step.share.bounds if step.share else None
-        counts = dict(around.counters)
-        may_be_empty = any(settled(region, at).is_empty for at in standings(region, counts))
+        may_be_empty = False
         for cut in (*tiles, *cuts):
             if partial is not None and cut.axis % len(partial) in summed_axes(self.network, layer):
                 partial = _with_axis(partial, cut.axis % len(partial), cut.bounds)
