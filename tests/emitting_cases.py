@@ -138,9 +138,8 @@ def in_turns(plan: Plan, size: int) -> Plan:
     """Each layer as a loop over so many channels at a time, fewer in the last turn perhaps."""
     stages = []
     for layer in plan.network.layers:
-        channels = plan.network.tensors[layer.output].shape[-1]
-        ends = (*range(size, channels, size), channels)
-        stages.append(split_stage(plan.network, layer.name, [Split(-1, ends)]))
+        channels = Split(-1, parts_of(plan.network.tensors[layer.output].shape[-1], size))
+        stages.append(Stage(layer.name, FusionSchedule((layer.name,), (channels,))))
     return replace(plan, program=replace(plan.program, stages=tuple(stages)))
 
 

@@ -12,7 +12,7 @@ from edgewright.emit.firmware import measure
 from edgewright.emit.native import build
 from edgewright.kernels.requantise.multipliers import Rule, fit
 from edgewright.memory import plan
-from edgewright.memory.stretch import _even
+from edgewright.memory.step_sizes import _even
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.operators import Clamp, Conv2d
 from edgewright.program import FusionSchedule, Plan, Program, Split, Stage, Sweep

@@ -18,8 +18,8 @@ from edgewright.dataflow import cnn_to_csdf, minimum_buffers
 from edgewright.emit import TARGETS, emit
 from edgewright.errors import InputError
 from edgewright.memory import Techniques, streamed
+from edgewright.memory.footprint import Footprint, footprint
 from edgewright.memory.pulled import pullable
-from edgewright.memory.stretch import Stretch, stretch
 from edgewright.memory.views import Views
 from edgewright.network import Builder, Network
 from edgewright.network.operators import Binary, BinaryKind, Conv2d
@@ -93,11 +93,11 @@ def test_several_rows_and_few_columns_in_a_step(data, network, family):
     rows = {name: data.draw(st.integers(1, 3)) for name in names}
     widths = {name: data.draw(st.integers(0, 3)) for name in names}
 
-    def chosen(n: Network, views: Views, schedule: FusionSchedule) -> Stretch:
+    def chosen(n: Network, views: Views, schedule: FusionSchedule) -> Footprint:
         own = [tuple((name, sizes[name]) for name in schedule.layers) for sizes in (rows, widths)]
-        return stretch(n, views, replace(schedule, rows=own[0], columns=own[1]))
+        return footprint(n, views, replace(schedule, rows=own[0], columns=own[1]))
 
-    with patch.object(streamed, "stretch", chosen):
+    with patch.object(streamed, "footprint", chosen):
         made = plan(network, explain=False, phases=names)
     check_interpreted(network, made)
     check_emitted(network, family, made, seeds=1)

@@ -334,7 +334,7 @@ def test_embedding_and_mean():
     check_explored(network, found)
     assert found.plan.peak_bytes <= found.rounds[0].peak_bytes / 4
     assert found.plan.macs == found.plan.macs_plain
-    assert explore(network, methods=["ffmt"]).ways == ()
+    assert explore(network, methods=["ffmt"]).schedules == ()
 
 
 def test_unknown_method():

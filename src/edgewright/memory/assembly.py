@@ -19,7 +19,7 @@ from ..program import (
 )
 from ..program.plan import copied_parts
 from .apart import Solution
-from .kept import view_of
+from .footprint import view_of
 from .problems import Work
 from .views import Place
 
@@ -70,9 +70,9 @@ def _method(solution: Solution) -> str:
 
 
 def _view(work: Work, name: str, place: Place) -> View:
-    """Where a tensor lies: whole in its buffer, or what is kept of it inside a stretch or of a pulled input."""
-    if place.root in work.kept:
-        return view_of(work.network, name, place, work.kept[place.root])
+    """Where a tensor lies: whole in its buffer, or what is kept of it inside a stage or of a pulled input."""
+    if place.root in work.locals:
+        return view_of(work.network, name, place, work.locals[place.root])
     rows = dict(work.techniques.pulled).get(place.root)
     return View(place.root, place.offset, place.strides, (ROWS, rows) if rows is not None else None)
 
@@ -80,8 +80,8 @@ def _view(work: Work, name: str, place: Place) -> View:
 def _stage(work: Work, step: int, sweep: Sweep) -> Stage:
     """A stage as scheduled, or a whole layer; what reads a pulled input goes row by row, so that few rows suffice."""
     task = work.tasks[step]
-    if task.stretch:
-        return Stage(task.name, task.stretch.schedule)
+    if task.footprint:
+        return Stage(task.name, task.footprint.schedule)
     (layer,) = task.layers
     is_pulling = any(name in dict(work.techniques.pulled) for name in layer.inputs)
     is_swept = layer.name not in work.views.in_place

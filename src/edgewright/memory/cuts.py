@@ -17,10 +17,12 @@ from functools import cached_property
 from ..network import Layer
 from ..program import COLUMNS, ROWS, FusedLayers, FusionSchedule, sums_bytes
 from ..program.legal import can_stream, can_sum
+from .footprint import inner_roots
 from .layout.problem import align_up
 from .overlap import Distance, most_shared, plane_scratch
 from .problems import Work
-from .stretch import NARROW, Trace, inner_roots, weights_read
+from .row_windows import RowWindows
+from .step_sizes import NARROW, weights_read
 
 STEP_COST = 2000  # bytes of weights that a step costs as much as reading
 NEAR = 32  # layers by which a stretch may reach beyond those that need too much as a whole
@@ -179,7 +181,7 @@ class Cuts:
         """The stretches within [begin, last) that end with it, and what a longer one cannot do without."""
         names = self.names[begin:last]
         schedule = FusionSchedule(tuple(names), streamed=True)
-        trace = Trace(self.views, FusedLayers(self.network, schedule, self.views.free))
+        trace = RowWindows(self.views, FusedLayers(self.network, schedule, self.views.free))
         rolling = inner_roots(self.network, self.views, names)
         memory = least = self.crossing[last] + self.sums(last - 1)  # behind the stretch, written by it or before
         handed: dict[int, int] = {}  # bytes of what each chain hands on inside
@@ -250,7 +252,7 @@ class Cuts:
         """Buffers with tensors in them that do not fill them from end to end: nothing trails these."""
         return {place.root for name, place in self.views.places.items() if self.work.filled(name) is None}
 
-    def _trailing(self, trace: Trace, first: int, last: int) -> int:
+    def _trailing(self, trace: RowWindows, first: int, last: int) -> int:
         """The most bytes that an output of the stretch shares with an input that dies in it."""
         if not self.work.techniques.overlap:
             return 0

@@ -17,7 +17,7 @@ from .ordering import order
 from .problems import PLAIN, Techniques, Work, relaxed_problem
 from .pulled import pullable
 from .solving import solve
-from .streamed import carried, named, phased
+from .streamed import lay_out, named, phased
 from .views import no_views
 
 MOST_ALIGNMENT = 4096
@@ -78,7 +78,7 @@ def _solved(
 ) -> tuple[Solution, int, str]:
     """The best solution, what no other can do without, and what running layers in parts is called, if they do."""
     if schedules is not None:
-        best = moved_apart(carried(network, techniques, unit, schedules))
+        best = moved_apart(lay_out(network, techniques, unit, schedules))
         return best, min(best.peak, least_bound(network, techniques, unit)), "layers in parts"
     if phases and phases is not True:
         best = moved_apart(named(network, techniques, unit, phases))

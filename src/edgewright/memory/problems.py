@@ -11,11 +11,10 @@ from itertools import accumulate, pairwise
 from ..network import Layer, Network, Tensor
 from ..network.operators import Concat, Grain, Reshape, Slice
 from ..program import room_name
-from .kept import Kept
+from .footprint import Footprint, LocalBuffer
 from .layout.problem import Item, LayoutProblem, align_up
 from .ordering.problem import OrderProblem, Store
 from .overlap import Distance, distance, most_shared, plane_scratch
-from .stretch import Stretch
 from .views import Views, is_dense
 
 
@@ -45,19 +44,19 @@ PLAIN = Techniques(views=False, in_place=False, overlap=False, planes=False)
 
 @dataclass(frozen=True)
 class Task:
-    """What becomes one stage: a layer, or a stretch of layers row by row."""
+    """What becomes one stage: a layer, or several as scheduled."""
 
     name: str
     layers: tuple[Layer, ...]
-    stretch: Stretch | None = None
+    footprint: Footprint | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """Memory that a task needs for itself alone, during some of its slots."""
+    """Memory that a task needs for itself alone, during some of its calls."""
 
     size: int
-    slots: tuple[int, int]
+    calls: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class Work:
     views: Views
     techniques: Techniques = field(default_factory=Techniques)
     alignment: int = 1
-    stretches: tuple[Stretch, ...] = ()
+    footprints: tuple[Footprint, ...] = ()
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
@@ -77,31 +76,31 @@ class Work:
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
         """The steps of the order problem, in an order in which they can run."""
-        stretched = {name: stretch for stretch in self.stretches for name in stretch.layers}
-        tasks = [Task(x.name, (x,)) for x in self.layers if x.name not in stretched]
-        for stretch in self.stretches:
-            layers = tuple(layer for layer in self.layers if layer.name in stretch.layers)
-            tasks.append(Task(stretch.name, layers, stretch))
-        return _sorted_tasks(self.network, tasks) if self.stretches else tuple(tasks)
+        fused = {name for each in self.footprints for name in each.schedule.layers}
+        tasks = [Task(x.name, (x,)) for x in self.layers if x.name not in fused]
+        for each in self.footprints:
+            layers = tuple(layer for layer in self.layers if layer.name in each.schedule.layers)
+            tasks.append(Task(each.schedule.name, layers, each))
+        return _sorted_tasks(self.network, tasks) if self.footprints else tuple(tasks)
 
     @cached_property
     def before(self) -> tuple[tuple[int, ...], ...]:
         return _dependencies(self.network, [task.layers for task in self.tasks])
 
     @cached_property
-    def kept(self) -> Mapping[str, Kept]:
-        """What is kept of the buffers that live inside a stretch."""
-        return {root: kept for stretch in self.stretches for root, kept in stretch.kept.items()}
+    def locals(self) -> Mapping[str, LocalBuffer]:
+        """What is kept of the buffers that live inside a stage alone."""
+        return {root: local for each in self.footprints for root, local in each.locals.items()}
 
     def scratch(self, task: Task) -> Mapping[str, Scratch]:
-        """What the task needs for itself alone: windows and tiles of a stretch, the plane of a depthwise layer."""
-        always = (0, task.stretch.slots - 1 if task.stretch else 0)
+        """What the task needs for itself alone: windows and tiles, the plane of a depthwise layer."""
+        always = (0, task.footprint.calls - 1 if task.footprint else 0)
         found: dict[str, Scratch] = {}
-        if task.stretch:
-            for name, size in task.stretch.sums.items():
+        if task.footprint:
+            for name, size in task.footprint.sums.items():
                 found[name] = Scratch(self._aligned(size), always)
-            for root, kept in task.stretch.kept.items():
-                found[root] = Scratch(self._aligned(kept.bytes), kept.slots or always)
+            for root, local in task.footprint.locals.items():
+                found[root] = Scratch(self._aligned(local.bytes), local.calls or always)
         elif plane := self.views.planes.get(task.name):
             found[f"{task.name}:scratch"] = Scratch(plane, always)
         if room := dict(self.techniques.rooms).get(task.name):
@@ -140,7 +139,7 @@ class Work:
                 root in outputs,
             )
             for root in dict.fromkeys(place.root for place in places.values())
-            if root not in self.kept
+            if root not in self.locals
         }
 
     @cached_property
@@ -158,12 +157,12 @@ class Work:
     def _distances(self, task: Task) -> Mapping[tuple[str, str], Distance]:
         """(X, Y): how an output of the task may lie against an input, both filling their buffers from end to end."""
         places = self.views.places
-        if task.stretch:
+        if task.footprint:
             read = {name for layer in task.layers for name in self.network.activations(layer)}
             made = {layer.output for layer in task.layers}
             partial = {places[name].root for name in read | made if self.filled(name) is None}
-            is_shared = self.techniques.overlap and not self.techniques.apart & set(task.stretch.layers)
-            pairs = task.stretch.shares.items() if is_shared else ()
+            is_shared = self.techniques.overlap and not self.techniques.apart & set(task.footprint.schedule.layers)
+            pairs = task.footprint.shares.items() if is_shared else ()
             return {pair: safe for pair, safe in pairs if not partial & set(pair)}
         layer = task.layers[0]
         target = self.filled(layer.output)
@@ -185,7 +184,7 @@ class Work:
             (step, index[x], index[y]): most_shared(self.stores[x].size, self.stores[y].size, safe, self.alignment)
             for (step, x, y), safe in self.pairs.items()
         }
-        scratch = tuple(_fullest_slot(self.scratch(task).values()) for task in self.tasks)
+        scratch = tuple(_fullest_call(self.scratch(task).values()) for task in self.tasks)
         names = tuple(task.name for task in self.tasks)
         return OrderProblem(names, self.before, tuple(self.stores.values()), savings, scratch)
 
@@ -213,8 +212,8 @@ class Work:
     def layout_problem(self, order: Sequence[int]) -> LayoutProblem:
         """Buffers with their lifetimes, and the pairs that may overlap since one dies where the other is born."""
         spans = self.lifetimes(order)
-        slots = (where.slots if (where := self.tasks[step].stretch) else 1 for step in order)
-        times = list(accumulate(slots, initial=0))  # when each stage begins; one with slots takes longer
+        calls = (each.calls if (each := self.tasks[step].footprint) else 1 for step in order)
+        times = list(accumulate(calls, initial=0))  # when each stage begins; one of several calls takes longer
         times = times if order else [0, 1]
         items = [
             Item(root, times[first], times[last + 1], self.stores[root].size)
@@ -222,7 +221,7 @@ class Work:
         ]
         for position, step in enumerate(order):
             for name, part in self.scratch(self.tasks[step]).items():
-                first, last = part.slots
+                first, last = part.calls
                 items.append(Item(name, times[position] + first, times[position] + last + 1, part.size))
         return LayoutProblem(tuple(items), self.gaps(order), self.alignment)
 
@@ -251,12 +250,12 @@ class Work:
         return place.root if fills and is_dense(tensor, place.strides) else None
 
 
-def _fullest_slot(parts: Iterable[Scratch]) -> int:
+def _fullest_call(parts: Iterable[Scratch]) -> int:
     """The most bytes that are needed at once."""
     change: dict[int, int] = {}
     for part in parts:
-        change[part.slots[0]] = change.get(part.slots[0], 0) + part.size
-        change[part.slots[1] + 1] = change.get(part.slots[1] + 1, 0) - part.size
+        change[part.calls[0]] = change.get(part.calls[0], 0) + part.size
+        change[part.calls[1] + 1] = change.get(part.calls[1] + 1, 0) - part.size
     return max(accumulate(change[slot] for slot in sorted(change)), default=0)
 
 

@@ -1,4 +1,4 @@
-"""The best way to run layers row by row: stretches as stages among whole layers, placed like everything else."""
+"""Solutions in which some layers run as scheduled among whole ones: where each buffer lies, step sizes included."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from ..program import FusionSchedule
 from ..program.legal import known_layers, problems
 from ..program.shares import SUM_BYTES
 from .apart import Solution
+from .footprint import footprint
 from .ordering import order
 from .phases import runs, stretches, waists
 from .problems import Techniques, Work
 from .solving import place
-from .stretch import comfortable, narrowed, stretch, with_rows_in_place
-from .views import Views, find_views, no_views, with_copies, with_planes
+from .step_sizes import narrow_steps, widen_steps
+from .views import Views, find_views, no_views, with_copies, with_planes, with_rows_in_place
 
 
 def phased(network: Network, techniques: Techniques, alignment: int, whole: Solution) -> Solution:
@@ -38,7 +39,7 @@ def named(network: Network, techniques: Techniques, alignment: int, names: Colle
     return _streamed(network, techniques, alignment, partial(runs, names=names))
 
 
-def carried(
+def lay_out(
     network: Network, techniques: Techniques, alignment: int, schedules: Sequence[FusionSchedule]
 ) -> Solution:
     """The solution in which layers run just as scheduled, and all others whole."""
@@ -86,11 +87,11 @@ def _streamed(
     if techniques.planes:
         read = {name for layer in chosen for name in network.by_name[layer].inputs}
         views = with_planes(network, views, alignment, {*dict(techniques.pulled), *read}, techniques.apart)
-    parts = tuple(stretch(network, views, narrowed(network, views, schedule)) for schedule in schedules)
+    parts = tuple(footprint(network, views, narrow_steps(network, views, each)) for each in schedules)
     # Running sums have 32 bits, and lie in words even where everything else is bytes.
     words = max(alignment, SUM_BYTES) if any(part.sums for part in parts) else alignment
     work = Work(network, views, techniques, words, parts)
-    return _comfortable(place(work, order(work.order_problem())))
+    return _widened(place(work, order(work.order_problem())))
 
 
 def loose_work(network: Network, techniques: Techniques, alignment: int, copied: Collection[str] = ()) -> Work:
@@ -100,14 +101,14 @@ def loose_work(network: Network, techniques: Techniques, alignment: int, copied:
     return Work(network, loose, techniques, alignment)
 
 
-def _comfortable(solution: Solution) -> Solution:
+def _widened(solution: Solution) -> Solution:
     """The solution with more in a step wherever that is faster and does not raise the peak."""
-    for at, part in enumerate(solution.work.stretches):
+    for at, part in enumerate(solution.work.footprints):
         network, views = solution.work.network, solution.work.views
-        for schedule in comfortable(network, views, part.schedule):
-            parts = list(solution.work.stretches)
-            parts[at] = stretch(network, views, schedule)
-            work = replace(solution.work, stretches=tuple(parts))
+        for schedule in widen_steps(network, views, part.schedule):
+            parts = list(solution.work.footprints)
+            parts[at] = footprint(network, views, schedule)
+            work = replace(solution.work, footprints=tuple(parts))
             other = place(work, order(work.order_problem()))
             if other.peak <= solution.peak:
                 solution = other

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..network import Array, Layer, Network, Tensor
-from ..network.operators import Concat, Reshape, Slice
+from ..network.operators import Concat, Grain, Reshape, Slice
+from ..program import FusionSchedule
 from .overlap import distance, plane_scratch
 
 
@@ -117,6 +118,63 @@ def with_planes(
             places[name] = replace(places[name], root=root)
             members[root].add(name)
     return replace(views, places=places, planes=planes)
+
+
+def with_rows_in_place(
+    network: Network, views: Views, layers: Collection[str], tiled: Mapping[str, FusionSchedule] | None = None
+) -> Views:
+    """The views with element-wise layers that are fused in place: a row is computed where it will be overwritten.
+
+    What layers in tiles (`tiled`, by layer) read from outside stays, since the next tile may read it again.
+    """
+    apart = tiled or {}
+    places = dict(views.places)
+    alone = {names[0] for names in views.members().values() if len(names) == 1}
+    interface = {*network.inputs, *network.outputs}
+    for layer in reversed(network.layers):
+        if layer.name not in layers or layer.op.grain is not Grain.ELEMENT:
+            continue
+        for source in network.activations(layer):
+            producer = network.producers.get(source)
+            inside = producer is not None and producer.name in layers and source not in interface
+            inside = inside and producer is not None and apart.get(layer.name) is apart.get(producer.name)
+            if inside and source in alone and _replaces(network, layer, source):
+                places[source] = places[layer.output]
+                alone -= {source, layer.output}
+                break
+    return replace(views, places=places)
+
+
+def _replaces(network: Network, layer: Layer, source: str) -> bool:
+    """Whether each element of the output can take the place of the input's at the same index."""
+    x, y = network.tensors[source], network.tensors[layer.output]
+    if network.sole_reader(source) is not layer or x.shape != y.shape or x.dtype is not y.dtype:
+        return False
+    safe = distance(network, layer, source)
+    return max(safe.below, safe.above) <= 0
+
+
+def is_aligned(network: Network, name: str, place: Place, axes: tuple[int, ...]) -> bool:
+    """Whether indices along these axes mean the same in the tensor and in its root, so that one cut suits both."""
+    tensor, root = network.tensors[name], network.tensors[place.root]
+    for axis in axes:
+        if axis >= len(root.shape) or (root.shape[axis] > 1 and not _has_axis(network, name, place, axis)):
+            return False
+        if place.offset >= root.strides[axis] * (1 if axis < len(root.shape) - 1 else root.shape[-1]):
+            return False
+    rest = sum(
+        (n - 1) * s
+        for n, s in zip(tensor.shape, place.strides, strict=True)
+        if n > 1 and s < root.strides[min(axes)]
+    )
+    return place.offset + rest + tensor.dtype.bytes <= root.strides[min(axes)] or min(axes) == len(root.shape) - 1
+
+
+def _has_axis(network: Network, name: str, place: Place, axis: int) -> bool:
+    """Whether the tensor has the root's axis, as long and with the same steps."""
+    tensor, root = network.tensors[name], network.tensors[place.root]
+    steps = list(zip(tensor.shape, place.strides, strict=True))
+    return (root.shape[axis], root.strides[axis]) in steps
 
 
 class _Finder:

@@ -90,7 +90,7 @@ class FusedLayers:
         if self.schedule.is_whole:
             return ()
         read = self._read_inside
-        return tuple(name for name in self.sinks if name not in read and self._adds_up(name))
+        return tuple(name for name in self.sinks if name not in read and self.adds_up(name))
 
     @cached_property
     def wholes(self) -> Mapping[str, Step]:
@@ -128,7 +128,7 @@ class FusedLayers:
                 sources[layer.output] = made
         return found
 
-    def _adds_up(self, name: str) -> bool:
+    def adds_up(self, name: str) -> bool:
         """Whether a last layer adds up what it reads: channels that are made inside, or rows and columns."""
         layer = self.network.by_name[name]
         rank = len(self.network.tensors[layer.inputs[0]].shape)

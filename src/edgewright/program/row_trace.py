@@ -119,15 +119,15 @@ class RowTrace:
     @cached_property
     def taken(self) -> tuple[int, ...]:
         """Steps that each chain really takes: rows that nobody asks for are never computed."""
-        found = [0] * len(self.chains)
-        for sink in self.sinks:
-            found[sink] = -(-self.heights[sink] // self.chains[sink].rows)
+        found = [self._count(index) if index in self.sinks else 0 for index in range(len(self.chains))]
         for index in reversed(range(len(found))):
             for demand in self.demands[index]:
                 rows = max(demand.stops[: found[index]], default=0)
-                steps = -(-rows // self.chains[demand.producer].rows)
-                found[demand.producer] = max(found[demand.producer], steps)
+                found[demand.producer] = max(found[demand.producer], -(-rows // self.chains[demand.producer].rows))
         return tuple(found)
+
+    def _count(self, index: int) -> int:
+        return -(-self.heights[index] // self.chains[index].rows)
 
     def reads(self, index: int, tensor: str) -> tuple[Interval, ...]:
         """The rows of a tensor that each step of a chain reads."""

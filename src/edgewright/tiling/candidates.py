@@ -13,10 +13,10 @@ from functools import cached_property
 from math import prod
 
 from ..memory.cuts import Cut, Cuts
-from ..memory.kept import is_aligned
+from ..memory.footprint import inner_roots, tile_extent
 from ..memory.layout.problem import align_up
 from ..memory.problems import Work
-from ..memory.stretch import Trace, inner_roots
+from ..memory.row_windows import RowWindows
 from ..network import Layer, Region
 from ..program import (
     CHANNELS,
@@ -136,7 +136,7 @@ class Candidates(Cuts):
         """What the tiles of a last layer are parts of: indices of its output, or of the input that it sums up."""
         if shape.by_rows and not (self.fits[self.at[layer.name]] or can_sum(self.network, layer)):
             return None
-        if axis == CHANNELS and self.sums_channels(layer):
+        if axis == CHANNELS and can_sum(self.network, layer, CHANNELS):
             # A reduction that sums them has nothing but its input: rows save as much of it.
             return self.network.tensors[layer.inputs[0]].shape[-1] if len(layer.inputs) > 1 else None
         if axis != CHANNELS and can_sum(self.network, layer):
@@ -148,10 +148,6 @@ class Candidates(Cuts):
     def at(self) -> Mapping[str, int]:
         return {name: at for at, name in enumerate(self.names)}
 
-    def sums_channels(self, layer: Layer) -> bool:
-        """Whether the layer sums over the channels of its input, so that channels can come part by part."""
-        return can_sum(self.network, layer, CHANNELS)
-
     def _priced(self, last: int, shape: Shape, splits: tuple[Split, ...], limit: int) -> list[Cut]:
         begin = self._earliest(last, shape)
         if last - begin < 2:
@@ -159,15 +155,15 @@ class Candidates(Cuts):
         schedule = FusionSchedule(tuple(self.names[begin:last]), splits, shape.by_rows)
         return list(_Pricing(self, schedule, begin, last, limit).priced())
 
-    def traced(self, begin: int, last: int, fused: FusedLayers) -> Trace:
+    def traced(self, begin: int, last: int, fused: FusedLayers) -> RowWindows:
         """The stretch as it runs row by row; the same for any number of parts."""
         key = begin, last, fused.partial
         if key not in self._traces:
-            self._traces[key] = Trace(self.views, fused)
+            self._traces[key] = RowWindows(self.views, fused)
         return self._traces[key]
 
     @cached_property
-    def _traces(self) -> dict[tuple[int, int, tuple[str, ...]], Trace]:
+    def _traces(self) -> dict[tuple[int, int, tuple[str, ...]], RowWindows]:
         return {}
 
     def _earliest(self, last: int, shape: Shape) -> int:
@@ -277,9 +273,9 @@ class _Pricing:
 
     def _takes_shares(self, schedule: FusionSchedule, end: Layer) -> bool:
         """Whether channels that the last layer sums up are computed in the stretch, where that is what is cut."""
-        if CHANNELS not in schedule.axes or not self.all.sums_channels(end):
+        if CHANNELS not in schedule.axes or not can_sum(self.network, end, CHANNELS):
             return True
-        return end.name in FusedLayers(self.network, schedule, self.views.free).partial
+        return FusedLayers(self.network, schedule, self.views.free).adds_up(end.name)
 
     def _may_hold(self, first: int, layer: Layer) -> bool:
         """Whether the layer can be part of the stretch: cut by the tiles, and driven like the last one."""
@@ -294,15 +290,12 @@ class _Pricing:
         """Bytes kept of a root inside; None where tensors that share its memory are cut differently."""
         tensor, members = self.network.tensors[root], self.inner[root]
         sizes = list(tensor.shape)
-        names = [self.network.producers[x].name for x in members]
         for tiling in self.tilings:
             at, parts = tiling.split.axis % len(sizes), tiling.intervals
-            cuts = {parts[name] for name in names if name in parts}
-            if len(cuts) != 1 or not all(
-                is_aligned(self.network, x, self.views.places[x], (at,)) for x in members
-            ):
+            extent = tile_extent(self.network, self.views, members, at, parts)
+            if extent is None:
                 return None
-            sizes[at] = max(max(0, b - a) for a, b in cuts.pop())
+            sizes[at] = extent
         if self.trace is not None and len(sizes) == 4:
             sizes[ROWS] = self.trace.rows_kept(root, members)
             if root in self.trace.passing and COLUMNS not in self.schedule.axes:

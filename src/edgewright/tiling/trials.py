@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..memory import PLAIN, Techniques
 from ..memory.layout import critical
 from ..memory.pulled import pullable
-from ..memory.streamed import carried
+from ..memory.streamed import lay_out
 from ..network import Network
 from ..program import FusionSchedule
 from .paths import Path, schedule_of
@@ -71,7 +71,7 @@ class Evaluator:
         """The path evaluated, and whether its critical buffer still makes the peak."""
         schedule = schedule_of(self.network, path)
         try:
-            found = carried(self.network, self.techniques, self.alignment, joined(chosen, schedule))
+            found = lay_out(self.network, self.techniques, self.alignment, joined(chosen, schedule))
         except InputError as error:
             return Trial(path, schedule, None, str(error)), False
         problem = found.work.layout_problem(found.order.steps)

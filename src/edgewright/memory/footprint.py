@@ -1,0 +1,147 @@
+"""What layers that run together keep in memory inside their stage: traced as they will run, and exact."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from ..errors import InputError
+from ..network import Interval, Network, Shape
+from ..program import COLUMNS, ROWS, FusedLayers, FusionSchedule, Tiling, View, sums_bytes, sums_name
+from .overlap import Distance
+from .row_windows import RowWindows
+from .views import Place, Views, is_aligned
+
+
+@dataclass(frozen=True)
+class LocalBuffer:
+    """What is kept of a root inside a stage: a few rows that roll, the tile at hand, or all of it."""
+
+    shape: Shape  # how many indices along each axis
+    bytes: int
+    rolls: bool = False  # rows: index i is found at i mod n
+    tiled: tuple[int, ...] = ()  # axes along which it is just the tile at hand
+    calls: tuple[int, int] | None = None  # the first and the last that it is needed for; None for all
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What a schedule keeps in memory for itself alone, and when."""
+
+    schedule: FusionSchedule
+    locals: Mapping[str, LocalBuffer]  # by root
+    sums: Mapping[str, int]  # bytes of buffers for running sums
+    calls: int  # layers, or chains of them, during which different things may be kept
+    shares: Mapping[tuple[str, str], Distance]  # (X, Y): how an output may trail an input that dies here
+
+
+def footprint(network: Network, views: Views, schedule: FusionSchedule) -> Footprint:
+    """The layers as one stage, traced; an error where the schedule does not suit them."""
+    fused = FusedLayers(network, schedule, views.free)
+    inner = inner_roots(network, views, schedule.layers)
+    cuts = _tile_sizes(views, fused, inner)
+    sizes = {sums_name(name): sums_bytes(network, network.by_name[name]) for name in fused.partial}
+    sums = {name: size for name, size in sizes.items() if size}
+    if not schedule.streamed:
+        spans = {root: _span(network, schedule.layers, members) for root, members in inner.items()}
+        found = {root: _local(network, root, cuts[root], tuple(cuts[root]), spans[root]) for root in inner}
+        return Footprint(schedule, found, sums, len(schedule.layers), {})
+    windows = RowWindows(views, fused)
+    found = {root: _rows_of(windows, root, members, cuts[root]) for root, members in inner.items()}
+    shares = {
+        (x, y): Distance(below=lag, above=network.tensors[x].bytes)
+        for (x, y), lag in windows.lags.items()
+        if x not in inner and y not in inner and x != y and not schedule.splits
+    }
+    return Footprint(schedule, found, sums, len(windows.trace.chains), shares)
+
+
+def _rows_of(windows: RowWindows, root: str, members: Sequence[str], cuts: Mapping[int, int]) -> LocalBuffer:
+    """What is kept of a root where layers run row by row; of one that is only handed on, while its chain runs."""
+    network = windows.network
+    sizes = dict(cuts)
+    if len(network.tensors[root].shape) == 4:
+        sizes[ROWS] = windows.rows_kept(root, members)
+    chain = windows.passing.get(root)
+    if chain is None:
+        return _local(network, root, sizes, tuple(cuts), None)
+    tiled = tuple(cuts)
+    width = windows.trace.chains[chain].columns
+    if width and all(is_aligned(network, x, windows.views.places[x], (ROWS, COLUMNS)) for x in members):
+        sizes[COLUMNS], tiled = width, tuple(dict.fromkeys((*tiled, COLUMNS)))
+    return _local(network, root, sizes, tiled, (chain, chain))
+
+
+def _tile_sizes(
+    views: Views, fused: FusedLayers, inner: Mapping[str, Sequence[str]]
+) -> Mapping[str, Mapping[int, int]]:
+    """For each root inside: the most indices along each axis that a tile holds of it."""
+    found: dict[str, dict[int, int]] = {root: {} for root in inner}
+    for split in fused.schedule.splits:
+        parts = Tiling(fused, split).intervals
+        for root, members in inner.items():
+            axis = split.axis % len(fused.network.tensors[root].shape)
+            extent = tile_extent(fused.network, views, members, axis, parts)
+            if extent is None:
+                raise InputError(
+                    f"tiles cannot cut '{root}' along axis {axis}: tensors that share its memory differ"
+                )
+            found[root][axis] = extent
+    return found
+
+
+def tile_extent(
+    network: Network, views: Views, members: Sequence[str], axis: int, parts: Mapping[str, tuple[Interval, ...]]
+) -> int | None:
+    """The most indices that a tile holds of a root; None where the tensors in it are cut differently."""
+    cuts = {parts[name] for x in members if (name := network.producers[x].name) in parts}
+    if len(cuts) != 1 or not all(is_aligned(network, x, views.places[x], (axis,)) for x in members):
+        return None
+    return max(max(0, b - a) for a, b in cuts.pop())
+
+
+def _local(
+    network: Network, root: str, sizes: Mapping[int, int], tiled: tuple[int, ...], calls: tuple[int, int] | None
+) -> LocalBuffer:
+    """What is kept of a root with these extents along some axes."""
+    tensor = network.tensors[root]
+    shape = tuple(min(sizes.get(axis, size), size) for axis, size in enumerate(tensor.shape))
+    rolls = ROWS in sizes and ROWS not in tiled and shape[ROWS] < tensor.shape[ROWS]
+    return LocalBuffer(shape, prod(shape) * tensor.dtype.bytes, rolls, tiled, calls)
+
+
+def _span(network: Network, layers: Sequence[str], members: Sequence[str]) -> tuple[int, int]:
+    """The first and last of the layers that touch a root."""
+    touching = []
+    for at, name in enumerate(layers):
+        layer = network.by_name[name]
+        if layer.output in members or any(x in members for x in layer.inputs):
+            touching.append(at)
+    return min(touching), max(touching)
+
+
+def inner_roots(network: Network, views: Views, layers: Collection[str]) -> Mapping[str, tuple[str, ...]]:
+    """The roots that are written and read by these layers alone, with the tensors in each."""
+    inside = {*layers, *views.free}
+    ends = (name for name in (*network.inputs, *network.outputs) if name not in network.constants)
+    outer = {views.places[name].root for name in ends}
+    for layer in network.layers:
+        if layer.name not in inside:
+            outer.update(views.places[name].root for name in (*network.activations(layer), layer.output))
+    members = views.members()
+    written = {views.places[network.by_name[name].output].root for name in layers}
+    return {root: members[root] for root in sorted(written - outer)}
+
+
+def view_of(network: Network, name: str, place: Place, kept: LocalBuffer) -> View:
+    """Where the tensor lies in what is kept of its root."""
+    tensor, root = network.tensors[name], network.tensors[place.root]
+    size = tensor.dtype.bytes
+    dense = [size * prod(kept.shape[axis + 1 :]) for axis in range(len(kept.shape))]
+    new = {old: now for n, old, now in zip(root.shape, root.strides, dense, strict=True) if n > 1}
+    strides = tuple(new.get(s, s) if n > 1 else s for n, s in zip(tensor.shape, place.strides, strict=True))
+    window = (ROWS, kept.shape[ROWS]) if kept.rolls else None
+    behind = len(root.shape) - len(tensor.shape)
+    tiled = tuple(axis - behind for axis in kept.tiled if axis >= behind)
+    return View(place.root, place.offset, strides, window, tiled)

@@ -1,0 +1,109 @@
+"""Rolling windows: how many rows of a tensor are ever there and still needed while layers run row by row.
+
+Nothing is assumed about the network's shape: layers are traced as they will run (`program.RowTrace`; M 4, where as
+rolling windows there is no self-loop channel).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ..program import ROWS, FusedLayers, PixelChain, RowTrace
+from .layout.problem import align_up
+from .views import Views, is_aligned
+
+_FAR = 1 << 60  # beyond any address: what is not needed any more
+
+
+class RowWindows:
+    """Layers traced as they run row by row: rows kept of every root, and how far outputs stay behind inputs."""
+
+    def __init__(self, views: Views, fused: FusedLayers) -> None:
+        self.network, self.views, self.trace = fused.network, views, RowTrace(fused)
+        self.passing = passing_roots(views, self.trace)
+        self.reads = self._reads()
+        self.rows: dict[str, int] = {}  # the most rows of each written root that were there and still needed
+        # (X, Y): the most bytes by which writing Y was ahead of reading X, both from the start of their buffers.
+        self.lags: dict[tuple[str, str], int] = {}
+        self._run()
+
+    def rows_kept(self, root: str, members: Iterable[str]) -> int:
+        """Rows of a root that must be kept: all, unless its members roll together."""
+        shape = self.network.tensors[root].shape
+        height = shape[ROWS] if len(shape) == 4 else 1
+        places = self.views.places
+        rolls = len(shape) == 4 and all(is_aligned(self.network, x, places[x], (ROWS,)) for x in members)
+        if root in self.passing and rolls:
+            return min(self.trace.chains[self.passing[root]].rows, height)
+        return max(1, min(self.rows.get(root, height), height)) if rolls else height
+
+    def window(self, root: str, members: Iterable[str], alignment: int) -> int:
+        """Bytes of the rows that must be kept, in whole words."""
+        return align_up(self.rows_kept(root, members) * self._row_bytes(root), alignment)
+
+    def _reads(self) -> Mapping[str, list[tuple[int, tuple[int, ...]]]]:
+        """For each root who reads it, and from which byte on in each step; after the last, from none."""
+        found: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
+        for index, chain in enumerate(self.trace.chains):
+            layers = [self.network.by_name[name] for name in chain.layers]
+            for name in dict.fromkeys(name for layer in layers for name in self.network.activations(layer)):
+                place = self.views.places[name]
+                starts = (place.offset + start * place.strides[ROWS] for start, _ in self.trace.reads(index, name))
+                found.setdefault(place.root, []).append((index, (*starts, _FAR)))
+        return found
+
+    def _run(self) -> None:
+        trace = self.trace
+        writes = [self._written(chain) for chain in trace.chains]
+        touched: list[list[tuple[str, list[tuple[int, tuple[int, ...]]]]]] = [[] for _ in writes]
+        for root, readers in self.reads.items():
+            for index, _ in readers:
+                touched[index].append((root, readers))
+        first = dict.fromkeys(self.reads, 0)  # the first byte of each root that is still needed
+        done = [0] * len(writes)
+        last = [self.network.by_name[name].output for name in trace.fused.sinks]
+        leaving = {self.views.places[name].root for name in last}
+        for at, step in trace.order():
+            stop = trace.rows_of_step(at, step)[1]
+            for root, offset, stride, size in writes[at]:
+                oldest = min(first[root] // size, stop) if root in first else stop
+                self.rows[root] = max(self.rows.get(root, 0), stop - oldest)
+                if root in leaving:
+                    self._lag(root, offset + stop * stride, first)
+            done[at] += 1
+            for name, readers in touched[at]:
+                first[name] = min([starts[done[i]] for i, starts in readers])
+
+    def _lag(self, root: str, written: int, first: Mapping[str, int]) -> None:
+        """Notes by how much writing a root is ahead of reading others."""
+        for x, needed in first.items():
+            lag = written - needed
+            if lag > self.lags.get((x, root), -_FAR * 2):
+                self.lags[x, root] = lag
+
+    def _written(self, chain: PixelChain) -> list[tuple[str, int, int, int]]:
+        """The roots that a chain writes to: where its rows begin, bytes from row to row, and bytes of a row."""
+        found = {}
+        for name in chain.layers:
+            place = self.views.places[self.network.by_name[name].output]
+            if place.root not in self.passing and name not in self.trace.fused.partial:
+                size = self._row_bytes(place.root)
+                found[place.root] = (place.root, place.offset, place.strides[ROWS], size)
+        return list(found.values())
+
+    def _row_bytes(self, root: str) -> int:
+        tensor = self.network.tensors[root]
+        return tensor.bytes // tensor.shape[ROWS] if len(tensor.shape) == 4 else tensor.bytes
+
+
+def passing_roots(views: Views, trace: RowTrace) -> Mapping[str, int]:
+    """The roots that only hand rows on inside a chain, and which chain that is."""
+    members = views.members()
+    found = {}
+    for index, chain in enumerate(trace.chains):
+        outputs = {trace.network.by_name[name].output for name in chain.layers[:-1]}
+        for name in outputs:
+            root = views.places[name].root
+            if set(members[root]) <= outputs:
+                found[root] = index
+    return found

@@ -1,0 +1,97 @@
+"""How much a chain of layers computes in a step: few columns where memory is short, many rows where that pays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..network import Layer, Network
+from ..program import COLUMNS, ROWS, FusedLayers, FusionSchedule, PixelChain, RowTrace
+from .row_windows import passing_roots
+from .views import Views
+
+HEAVY = 128 * 1024  # bytes of weights that are better not read again for each row
+PIXELS = 28  # in a step, so that reading them pays
+NARROW = 4  # columns at least that a chain computes in a go
+
+
+def widen_steps(network: Network, views: Views, schedule: FusionSchedule) -> Iterator[FusionSchedule]:
+    """Schedules that do more in a step, the fastest first: whole rows, and several rows for heavy layers.
+
+    What the schedule says about rows stays.
+    """
+    found = _heavy_rows(network, views, schedule) if schedule.streamed else ()
+    heavy = tuple(entry for entry in found if entry[0] not in dict(schedule.rows))
+    rows = (*schedule.rows, *heavy)
+    is_narrow = any(width for _, width in schedule.columns)
+    if heavy:
+        yield replace(schedule, columns=(), rows=rows)
+    if is_narrow:
+        yield replace(schedule, columns=())
+        if heavy:
+            yield replace(schedule, rows=rows)
+
+
+def _heavy_rows(network: Network, views: Views, schedule: FusionSchedule) -> tuple[tuple[str, int], ...]:
+    """The layers that run much faster with several rows in a step: those that read many weights for few pixels."""
+    trace = RowTrace(FusedLayers(network, schedule, views.free))
+    found = []
+    for chain in trace.chains:
+        layers = [network.by_name[name] for name in chain.layers]
+        reads_image = any(
+            x in network.inputs for layer in layers for x in layer.inputs
+        )  # of which few rows are there
+        width = _across(trace, chain)
+        heaviest = max(layers, key=lambda layer: weights_read(network, layer))
+        if weights_read(network, heaviest) >= HEAVY and width < PIXELS and not reads_image:
+            found.append((heaviest.name, -(-PIXELS // width)))
+    return tuple(found)
+
+
+def _across(trace: RowTrace, chain: PixelChain) -> int:
+    """The columns of what a chain goes through."""
+    first = trace.fused.wholes[chain.layers[0]]
+    return (first.share or first.region).shape[COLUMNS]
+
+
+def narrow_steps(network: Network, views: Views, schedule: FusionSchedule) -> FusionSchedule:
+    """The schedule with few columns at a time where whole rows between layers of a chain would need more memory.
+
+    Chains of which the schedule says something keep that.
+    """
+    if not schedule.streamed or COLUMNS in schedule.axes:
+        return schedule
+    trace = RowTrace(FusedLayers(network, schedule, views.free))
+    pixels = pixel_bytes(views, trace)
+    widths = [_across(trace, chain) for chain in trace.chains]
+    room = max(size * min(width, NARROW) for size, width in zip(pixels, widths, strict=True))
+    found = [
+        (chain.last, _even(width, room // size))
+        for chain, size, width in zip(trace.chains, pixels, widths, strict=True)
+        if size * width > room and chain.last not in dict(schedule.columns)
+    ]
+    return replace(schedule, columns=(*schedule.columns, *found))
+
+
+def _even(width: int, most: int) -> int:
+    """The columns of parts of a row, as few as `most` allows and all about as wide: a single column costs the most.
+
+    >>> _even(5, 4)
+    3
+    """
+    return -(-width // -(-width // most))
+
+
+def pixel_bytes(views: Views, trace: RowTrace) -> list[int]:
+    """For each chain the bytes of a pixel of all that is handed on inside it, in all rows of a step."""
+    found = [0] * len(trace.chains)
+    for root, chain in passing_roots(views, trace).items():
+        tensor = trace.network.tensors[root]
+        if len(tensor.shape) == 4:
+            found[chain] += trace.chains[chain].rows * tensor.bytes // (tensor.shape[ROWS] * tensor.shape[COLUMNS])
+    return found
+
+
+def weights_read(network: Network, layer: Layer) -> int:
+    """Bytes of constants that each step of the layer reads."""
+    return sum(network.tensors[name].bytes for name in layer.inputs if name in network.constants)
