@@ -8,7 +8,7 @@ from fractions import Fraction
 from rich.table import Table
 
 from .. import words
-from ..dataflow.analysis import Analysis
+from ..dataflow.analysis import GraphAnalysis
 from ..dataflow.buffers.looped import schedule_text
 from ..dataflow.buffers.minimum import Buffers
 from ..dataflow.buffers.occupancy import Peak
@@ -131,7 +131,7 @@ def graph_line(graph: Graph, firings: Mapping[str, int]) -> str:
     return f"{kind}: {actors}, {channels}{fires}"
 
 
-def findings_table(found: Analysis, unit: str) -> Table:
+def findings_table(found: GraphAnalysis, unit: str) -> Table:
     """What an analysis found, a line for each fact."""
     unit = unit or "units of time"
     grid = Table.grid(padding=(0, 2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from .analysis import Analysis
+from .analysis import GraphAnalysis
 from .buffers.looped import looped, nested, schedule_text
 from .buffers.minimum import Buffers
 from .buffers.sized import Sized
@@ -20,7 +20,7 @@ def number(time: Fraction | None) -> int | str | None:
     return int(time) if time.denominator == 1 else str(time)
 
 
-def analysis_to_dict(found: Analysis) -> dict[str, object]:
+def analysis_to_dict(found: GraphAnalysis) -> dict[str, object]:
     """Everything that was found, under the names that the command line prints."""
     schedule = found.buffers.schedule if found.buffers else None
     return {

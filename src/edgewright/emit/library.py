@@ -17,7 +17,7 @@ from ..program import Plan
 from .files import kernel_files, weight_files
 from .header import header
 from .names import library_name
-from .schedule import Schedule, schedule_file
+from .schedule import RunFunction, schedule_file
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def emit(
     module = Module(prefix, target, options or Options(), Constants(prefix))
     facts = NetworkFacts(whole, target, module.options)
     plan = plan if plan.target == target.name and plan.selections else select(plan, facts)
-    schedule = Schedule(module, Sites(plan, facts))
+    schedule = RunFunction(module, Sites(plan, facts))
     body = schedule.write()
     files: dict[str, str | bytes] = {
         f"{prefix}.h": header(prefix, plan, whole, schedule.public, module.options),

@@ -13,7 +13,7 @@ from ..graph import Graph
 from .bounds import least_capacities
 from .downstream import downstream_first
 from .load import Load, load
-from .quiet import quietest
+from .quiet import least_peak
 from .schedule import Schedule, lazy_schedule, runs_of
 from .sized import Sized, live_firings
 from .untimed import Untimed, untimed
@@ -56,7 +56,7 @@ def _lowest(graph: Graph, ready: Untimed, loads: Load, bound: int, weight: Weigh
     other = runs_of(ready, downstream_first(ready, loads))
     if loads.peak(other) < peak:
         best, peak = Schedule((), other), loads.peak(other)
-    found = quietest(ready, loads, bound, peak)
+    found = least_peak(ready, loads, bound, peak)
     return (best if found.order is None else Schedule((), runs_of(ready, found.order))), found.bound
 
 

@@ -16,7 +16,7 @@ MOST_FIRINGS = 10_000_000
 
 
 @dataclass(frozen=True)
-class Slot:
+class Supply:
     """What a firing may have to wait for: the tokens of a channel, or the room that is left in it."""
 
     channel: Channel
@@ -40,7 +40,7 @@ class Slot:
         return self.channel.consumption if self.is_room else self.channel.production
 
 
-def slots(graph: Graph, capacities: Mapping[str, int] | None) -> Sequence[Slot]:
+def supplies(graph: Graph, capacities: Mapping[str, int] | None) -> Sequence[Supply]:
     """Tokens of every channel, and room in those with a capacity; an initial token takes room from the start."""
     capacities = capacities or {}
     unknown = [name for name in capacities if name not in graph.channel]
@@ -52,8 +52,8 @@ def slots(graph: Graph, capacities: Mapping[str, int] | None) -> Sequence[Slot]:
                 f"channel {quoted(channel.name)} holds {channel.tokens:,} tokens at first, more than its capacity "
                 f"{capacities[channel.name]:,}"
             )
-    rooms = [Slot(c, True, capacities[c.name] - c.tokens) for c in graph.channels if c.name in capacities]
-    return [*(Slot(c, False, c.tokens) for c in graph.channels), *rooms]
+    rooms = [Supply(c, True, capacities[c.name] - c.tokens) for c in graph.channels if c.name in capacities]
+    return [*(Supply(c, False, c.tokens) for c in graph.channels), *rooms]
 
 
 @dataclass
@@ -74,7 +74,7 @@ class _State:
 class Demand:
     """Some actors of a graph underway. Of the slots only those given limit anything; they lie between these actors."""
 
-    def __init__(self, graph: Graph, actors: Sequence[str], limiting: Sequence[Slot]) -> None:
+    def __init__(self, graph: Graph, actors: Sequence[str], limiting: Sequence[Supply]) -> None:
         self.slots = limiting
         self.stock = [slot.first for slot in limiting]
         self.fired = dict.fromkeys(actors, 0)

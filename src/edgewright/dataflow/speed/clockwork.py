@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
 from ...errors import Unsupported
-from ..checks.demand import Slot
+from ..checks.demand import Supply
 from ..graph import Actor, Rates
 
 MOST_AT_ONCE = 2_000_000  # firings that start at one moment
@@ -21,7 +21,7 @@ class Clockwork:
     """Some actors of a graph underway; of the slots only those given are waited for."""
 
     def __init__(
-        self, actors: Sequence[Actor], slots: Sequence[Slot], unit: int, most: Mapping[str, int] | None = None
+        self, actors: Sequence[Actor], slots: Sequence[Supply], unit: int, most: Mapping[str, int] | None = None
     ) -> None:
         number = {actor.name: i for i, actor in enumerate(actors)}
         self.now = 0

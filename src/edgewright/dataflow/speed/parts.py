@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..checks.demand import slots
-from ..checks.parts import Part
+from ..checks.demand import supplies
+from ..checks.parts import Component
 from ..checks.parts import parts as parts_of
 from ..graph import Channel, Graph
 
 
-def parts(graph: Graph, capacities: Mapping[str, int] | None) -> Iterator[Part]:
+def parts(graph: Graph, capacities: Mapping[str, int] | None) -> Iterator[Component]:
     """The strongly connected parts in which anything is waited for again and again."""
-    return parts_of(graph, [slot for slot in slots(graph, capacities) if slot.filled.total])
+    return parts_of(graph, [slot for slot in supplies(graph, capacities) if slot.filled.total])
 
 
 def is_serial(channel: Channel) -> bool:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from ...errors import ModelError
 from ..checks.consistency import cycles
 from ..checks.liveness import blocked
-from ..checks.parts import Part
+from ..checks.parts import Component
 from ..graph import Actor, Graph
 from .parts import is_serial, parts
 from .ratio import cycle_ratio
@@ -28,7 +28,9 @@ def period(graph: Graph, capacities: Mapping[str, int] | None = None) -> Fractio
     return max((_period(graph, part, whole, capacities) for part in parts(graph, capacities)), default=Fraction(0))
 
 
-def _period(graph: Graph, part: Part, whole: Mapping[str, int], capacities: Mapping[str, int] | None) -> Fraction:
+def _period(
+    graph: Graph, part: Component, whole: Mapping[str, int], capacities: Mapping[str, int] | None
+) -> Fraction:
     if all(is_serial(slot.channel) and slot.first > 0 for slot in part.limits):
         return max(whole[actor.name] * _busy(actor) for actor in part.actors)
     alone = Graph(graph.name, tuple(part.actors), part.channels)

@@ -18,10 +18,10 @@ from ...program.selection import CallKind
 from ..catalogue import BY_NAME
 from ..select import first_offer, select
 from ..sites import NetworkFacts, Sites
-from .model import Error, model_of, modelled, target_named
+from .model import FitError, model_of, modelled, target_named
 from .settings import Setting, site_in
 from .stages import alike_calls, cuts
-from .work import Work
+from .work import KernelWork
 
 __all__ = ["Costs", "Estimate", "estimate", "model_of", "modelled", "step_cost", "works_of"]
 
@@ -32,7 +32,7 @@ class Estimate:
 
     instructions: int
     stages: tuple[int, ...]  # of each
-    error: Error
+    error: FitError
     source: str  # what the model was fitted to
     guessed: tuple[str, ...]  # layers of a kind that was never measured
 
@@ -52,7 +52,7 @@ def estimate(plan: Plan, target: Target | str) -> Estimate:
     return Estimate(sum(stages), tuple(stages), model.error, model.source, tuple(guessed))
 
 
-def works_of(plan: Plan, target: Target) -> list[list[tuple[str, Work, int]]]:
+def works_of(plan: Plan, target: Target) -> list[list[tuple[str, KernelWork, int]]]:
     """For each stage the work of its calls: layer, work, and how often."""
     is_selected = plan.target == target.name and bool(plan.selections)
     # Of TFLite's layers these kernels take almost all: nothing is gained by finding multipliers first.
@@ -107,7 +107,7 @@ class Costs:
             self._known[key] = self.model.cost(work)
         return self._known[key]
 
-    def work(self, layer: str, region: Region, setting: Setting, share: Region | None = None) -> Work:
+    def work(self, layer: str, region: Region, setting: Setting, share: Region | None = None) -> KernelWork:
         """What the kernel does that would be selected there."""
         site = site_in(self.facts, layer, region, setting, share)
         kind = CallKind.COMPUTE if share is None else CallKind.ADD

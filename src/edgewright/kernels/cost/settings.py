@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ...network import Interval, Region, Tensor
 from ...network.operators import Conv2d
 from ...program import Plan, Step, Sweep
-from ..placement import Placement, dense_strides
+from ..placement import StridedTensor, dense_strides
 from ..site import ChannelRange, Site
 from ..sites import NetworkFacts, Sites
 from .stages import alike_steps
@@ -60,12 +60,12 @@ def _kept(bounds: Interval, size: int) -> Interval | None:
     return bounds if bounds == (0, size) else None
 
 
-def _placed(facts: NetworkFacts, tensor: Tensor, setting: Setting, at: int) -> Placement:
+def _placed(facts: NetworkFacts, tensor: Tensor, setting: Setting, at: int) -> StridedTensor:
     if tensor.name in facts.network.constants:
-        return Placement(tensor, dense_strides(tensor))
+        return StridedTensor(tensor, dense_strides(tensor))
     window = (1, tensor.shape[1]) if setting.is_bent and len(tensor.shape) == 4 else None
     first = at * _FAR // 8
-    return Placement(tensor, dense_strides(tensor), window, "ram", first, first + tensor.bytes)
+    return StridedTensor(tensor, dense_strides(tensor), window, "ram", first, first + tensor.bytes)
 
 
 def _has_convolution(facts: NetworkFacts) -> bool:

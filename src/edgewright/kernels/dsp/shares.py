@@ -12,18 +12,18 @@ from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Family
 from ...program.shares import SUM_BYTES
-from ..call import Call
+from ..call import CCall
 from ..cost.sums import add_dense_work, finish_work
 from ..kernel import CallKind, Kernel, Offer
 from ..placement import dense_strides
 from ..printing.images import image, part_pointer
 from ..printing.nest import loops
-from ..printing.source import Expr, Source, braced, plus, times
+from ..printing.source import CWriter, Expr, braced, plus, times
 from ..requantise.sums import requantised
 from ..shares_form import difference, form_of, missing, share_of, sums_place, write_lines
 from ..site import ChannelRange, Site
 from . import work
-from .conv import STACK, Window, fields_of
+from .conv import STACK, ConvColumns, fields_of
 from .numbers import Numbers, numbers_of
 from .packing import LARGEST, grouped, layer_numbers, overlapped
 
@@ -71,7 +71,7 @@ def _goes(channels: ChannelRange, most: int) -> list[Interval]:
     return [(start, min(high, start + most)) for start in range(low, high, most)]
 
 
-def _window(site: Site, op: Conv2d, part: Interval) -> Window:
+def _window(site: Site, op: Conv2d, part: Interval) -> ConvColumns:
     """The convolution over these channels of x alone, and the running sums as its output."""
     low, high = part
     weights = site.network.constants[site.inputs[1].tensor.name][..., low:high]
@@ -81,10 +81,10 @@ def _window(site: Site, op: Conv2d, part: Interval) -> Window:
     _, height, width, _ = site.shapes[0]
     row, pixel = (SUM_BYTES * stride for stride in dense_strides(site.result)[1:3])
     images = (image(site.inputs[0]), braced((row, pixel, 0)))
-    return Window(op, (height, width, depth), (rows, columns), runs, images)
+    return ConvColumns(op, (height, width, depth), (rows, columns), runs, images)
 
 
-def write_conv(call: Call, offer: Offer, c: Source) -> None:
+def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Conv2d)
     is_pointwise = call.shapes[1][1:3] == (1, 1) and op.pads == (0, 0, 0, 0)
@@ -96,12 +96,12 @@ def write_conv(call: Call, offer: Offer, c: Source) -> None:
 class _Go:
     """One go over the inputs that a call sums over."""
 
-    call: Call
+    call: CCall
     op: Conv2d
     offer: Offer
     at: int
 
-    def window(self, channels: ChannelRange) -> Window:
+    def window(self, channels: ChannelRange) -> ConvColumns:
         return _window(self.call, self.op, _goes(channels, self.offer["depth"])[self.at])
 
     @property
@@ -114,14 +114,14 @@ class _Go:
         """Bytes of the columns of two pixels, at most."""
         return max(self.window(channels).columns for channels in self.call.ranges)
 
-    def kernel(self, window: Window, count: int) -> tuple[str, int]:
+    def kernel(self, window: ConvColumns, count: int) -> tuple[str, int]:
         """The kernel that multiplies, and how many channels at once."""
         taps = window.columns // 4  # which are of two pixels, two bytes each
         if taps == EIGHT and count % 4 == 0:
             return "share_eight", 4
         return ("share_odd" if count % 2 else "share_few" if taps <= FEW else "share_pairs"), 2
 
-    def packed(self, channels: ChannelRange) -> tuple[tuple[Expr, ...], str, Window]:
+    def packed(self, channels: ChannelRange) -> tuple[tuple[Expr, ...], str, ConvColumns]:
         """The fields of ew_dsp_sums, the kernel, and the window."""
         window, (first, last) = self.window(channels), channels.channels
         kernel, group = self.kernel(window, channels.count)
@@ -141,13 +141,13 @@ def _flip(site: Site) -> int:
     return 128 if site.inputs[0].tensor.dtype is DType.UINT8 else 0
 
 
-def _fields(call: Call, weights: Array, count: int, group: int) -> tuple[Expr, ...]:
+def _fields(call: CCall, weights: Array, count: int, group: int) -> tuple[Expr, ...]:
     """Of ew_dsp_sums, as far as sums alone are wanted."""
     name = call.add(weights, "weights of a share, pairs of channels as 256 * b + a")
     return (name, 0, count, weights.shape[1] * 2 // group, 8, 0, 0, 0, 0, 0)
 
 
-def _write_windows(call: Call, c: Source, go: _Go) -> None:
+def _write_windows(call: CCall, c: CWriter, go: _Go) -> None:
     def fields(channels: ChannelRange) -> tuple[Expr, ...]:
         sums, kernel, window = go.packed(channels)
         call.use("dsp_conv", kernel)
@@ -162,11 +162,11 @@ def _write_windows(call: Call, c: Source, go: _Go) -> None:
         c.line(f"{run}(&{table}, {x}, {y}, {where}, {buffer});")
 
 
-def _columns(call: Call, c: Source, go: _Go) -> str:
+def _columns(call: CCall, c: CWriter, go: _Go) -> str:
     return call.room or call.scratch(c, "uint32_t", go.columns // 4, "columns")
 
 
-def _write_points(call: Call, c: Source, go: _Go) -> None:
+def _write_points(call: CCall, c: CWriter, go: _Go) -> None:
     """Row by row, or all rows at once where pixels follow each other at one distance."""
     x, place, (down, right) = call.inputs[0], sums_place(call), go.op.stride
 
@@ -208,7 +208,7 @@ def _dense_words(site: Site, channels: ChannelRange) -> Array:
     return words
 
 
-def write_dense(call: Call, _: Offer, c: Source) -> None:
+def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
     x, (first, _last), (low, high) = call.inputs[0], call.region[-1], share_of(call, len(call.shapes[0]) - 1)
     call.use("share_dense")
     table = call.table("ew_dsp_sums", lambda r: _fields(call, _dense_words(call, r), r.count, 4))
@@ -232,7 +232,7 @@ def _numbers(site: Site) -> Numbers | None:
     return numbers_of(site, sums, missing(sums, form.is_raw), is_unsigned)
 
 
-def write_finish(call: Call, _: Offer, c: Source) -> None:
+def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
     sums, numbers = requantised(call), _numbers(call)
     assert sums is not None and numbers is not None
     flip = 128 if call.result.dtype is DType.UINT8 else 0

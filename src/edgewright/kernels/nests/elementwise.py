@@ -19,15 +19,15 @@ from ...network.operators import (
     Unary,
     UnaryKind,
 )
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
-from ..printing.source import Source
+from ..printing.source import CWriter
 from ..site import Site
 from .activations import ACTIVATIONS, activated
 from .values import (
     Formula,
-    Stream,
+    LoopOperand,
     World,
     offers_anywhere,
     offers_in_float,
@@ -61,32 +61,32 @@ _WHOLE_UNARY: Mapping[UnaryKind, str | None] = {  # None: an integer stays what 
 }
 
 
-def write_activation(call: Call, _: Offer, c: Source) -> None:
+def write_activation(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Activation)
     world = _world(call, op)
     write_each(call, c, world, lambda v: _folded(call, world, op, v[0]))
 
 
-def write_prelu(call: Call, _: Offer, c: Source) -> None:
+def write_prelu(call: CCall, _: Offer, c: CWriter) -> None:
     call.use("real")
     write_each(call, c, World.REAL, lambda v: f"ew_leaky_relu({v[0]}, {v[1]})")
 
 
-def write_batch_norm(call: Call, _: Offer, c: Source) -> None:
+def write_batch_norm(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, BatchNorm)
     _write_computed(call, c, World.REAL, op.activation, lambda v: f"{v[0]} * {v[1]} + {v[2]}")
 
 
-def write_binary(call: Call, _: Offer, c: Source) -> None:
+def write_binary(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Binary)
     world = _world(call, op.activation)
     _write_computed(call, c, world, op.activation, lambda v: _combined(call, world, op.kind, v))
 
 
-def write_cast(call: Call, _: Offer, c: Source) -> None:
+def write_cast(call: CCall, _: Offer, c: CWriter) -> None:
     """What is stored counts, not what it stands for."""
     x, y = reader(call, 0, World.WHOLE), writer(call, World.WHOLE)
     if call.result.dtype.is_float or call.inputs[0].tensor.dtype.is_float:
@@ -94,14 +94,14 @@ def write_cast(call: Call, _: Offer, c: Source) -> None:
     write_elements(call, c, [x, y], lambda v: v[0])
 
 
-def write_quantize(call: Call, _: Offer, c: Source) -> None:
+def write_quantize(call: CCall, _: Offer, c: CWriter) -> None:
     write_each(call, c, World.REAL, lambda v: v[0])
 
 
-def _bare(stream: Stream) -> Stream:
+def _bare(stream: LoopOperand) -> LoopOperand:
     """The stream as plain numbers, whatever its scale, computed in float."""
     place = replace(stream.place, tensor=replace(stream.tensor, quant=None))
-    return Stream(stream.call, World.REAL, (place,))
+    return LoopOperand(stream.call, World.REAL, (place,))
 
 
 def _world(site: Site, op: Activation | None) -> World:
@@ -116,7 +116,7 @@ def _is_whole(op: Activation) -> bool:
     return isinstance(op, Clamp) or (isinstance(op, Unary) and op.kind in _WHOLE_UNARY)
 
 
-def _write_computed(call: Call, c: Source, world: World, folded: Activation | None, formula: Formula) -> None:
+def _write_computed(call: CCall, c: CWriter, world: World, folded: Activation | None, formula: Formula) -> None:
     """The formula, then the activation: a clamp of a quantised result is one of what is stored."""
     if isinstance(folded, Clamp) and call.result.quant is not None and not call.result.dtype.is_float:
         streams = [reader(call, i, world) for i in range(len(call.inputs))]
@@ -128,7 +128,7 @@ def _write_computed(call: Call, c: Source, world: World, folded: Activation | No
         write_each(call, c, world, lambda v: _folded(call, world, folded, formula(v)))
 
 
-def _folded(call: Call, world: World, op: Activation | None, value: str) -> str:
+def _folded(call: CCall, world: World, op: Activation | None, value: str) -> str:
     if world is World.REAL or op is None:
         return activated(call, op, value)
     call.use("whole")
@@ -148,7 +148,7 @@ def _whole_clamp(op: Clamp, value: str) -> str:
     return value
 
 
-def _combined(call: Call, world: World, kind: BinaryKind, v: Sequence[str]) -> str:
+def _combined(call: CCall, world: World, kind: BinaryKind, v: Sequence[str]) -> str:
     a, b = v
     if world is World.WHOLE:
         call.use("whole")

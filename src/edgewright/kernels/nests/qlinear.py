@@ -8,10 +8,10 @@ import numpy as np
 
 from ...network import Arithmetic, DType, Quant
 from ...network.operators import Binary, BinaryKind, Clamp
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
-from ..printing.source import Expr, Source
+from ..printing.source import CWriter, Expr
 from ..requantise.pairs import PairRule, pair_rule
 from ..site import Site
 from .values import World, is_byte, stored_range, world_of, write_each
@@ -51,7 +51,7 @@ def _storages(site: Site) -> list[tuple[DType, Quant]]:
     return found
 
 
-def write_pairs(call: Call, _: Offer, c: Source) -> None:
+def write_pairs(call: CCall, _: Offer, c: CWriter) -> None:
     rule = _rule(call)
     assert rule is not None
 
@@ -61,7 +61,7 @@ def write_pairs(call: Call, _: Offer, c: Source) -> None:
     write_each(call, c, World.RAW, stored)
 
 
-def _steps(call: Call, rule: PairRule, v: Sequence[str]) -> str:
+def _steps(call: CCall, rule: PairRule, v: Sequence[str]) -> str:
     """What the rule makes of two stored numbers, before it is kept in range."""
     if rule.second:
         value = f"{v[0]} * {rule.first} + {v[1]} * {_negative(rule.second)}"
@@ -86,7 +86,7 @@ def offers_binary(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_binary(call: Call, _: Offer, c: Source) -> None:
+def write_binary(call: CCall, _: Offer, c: CWriter) -> None:
     """The zero point is part of the number that is rounded."""
     op, ctype = call.op, call.output.ctype
     assert isinstance(op, Binary) and isinstance(op.activation, Clamp | None)
@@ -100,13 +100,13 @@ def _quants(site: Site) -> list[tuple[np.float32, int]]:
     return [(np.float32(quant.scale[0]), quant.zero[0]) for _, quant in _storages(site)]
 
 
-def _mul_steps(call: Call, v: Sequence[str]) -> str:
+def _mul_steps(call: CCall, v: Sequence[str]) -> str:
     (sa, za), (sb, zb), (sc, zc) = _quants(call)
     product = f"(float)(({v[0]} - {_negative(za)}) * ({v[1]} - {_negative(zb)}))"
     return f"{product} * {number(sa * sb / sc)} + {number(zc)}"
 
 
-def _add_steps(call: Call, v: Sequence[str]) -> str:
+def _add_steps(call: CCall, v: Sequence[str]) -> str:
     """Two sums of a product, each rounded once."""
     (sa, za), (sb, zb), (sc, zc) = _quants(call)
     ra, rb = sa / sc, sb / sc
@@ -114,7 +114,7 @@ def _add_steps(call: Call, v: Sequence[str]) -> str:
     return _fma(call, v[0], ra, _fma(call, v[1], rb, number(rest)))
 
 
-def _fma(call: Call, a: str, b: np.float32, rest: str) -> str:
+def _fma(call: CCall, a: str, b: np.float32, rest: str) -> str:
     """a * b + rest, rounded once: by the instruction where there is one, else in double, which holds the product."""
     if call.target.has_fpu:
         call.use("math_functions")
@@ -126,7 +126,7 @@ def _negative(value: Expr) -> str:
     return f"({value})" if str(value).startswith("-") else str(value)
 
 
-_STEPS: dict[BinaryKind, Callable[[Call, Sequence[str]], str]] = {
+_STEPS: dict[BinaryKind, Callable[[CCall, Sequence[str]], str]] = {
     BinaryKind.ADD: _add_steps,
     BinaryKind.MUL: _mul_steps,
 }

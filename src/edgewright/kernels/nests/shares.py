@@ -8,17 +8,18 @@ from dataclasses import replace
 import numpy as np
 
 from ...network.operators import Conv2d, Dense
-from ..call import Call
+from ..call import CCall
 from ..cost.sums import add_conv_work, add_dense_work, finish_work
 from ..cost.work import scaling
 from ..kernel import CallKind, Kernel, Offer
 from ..printing.nest import loops
-from ..printing.source import Expr, Source, times
-from ..printing.taps import Axis, Taps, taps
+from ..printing.source import CWriter, Expr, times
+from ..printing.taps import Taps, taps
 from ..printing.tensor import CTensor
 from ..requantise.sums import requantised
-from ..shares_form import Form, form_of, missing, share_of, summed_type, sums_place
+from ..shares_form import PartialLayout, form_of, missing, share_of, summed_type, sums_place
 from ..site import Site
+from ..window import axes
 from .accumulator import Accumulator, accumulator, accumulator_type, can_accumulate
 from .finish import activation_of, per_channel
 from .windows import channels, grouped
@@ -30,7 +31,7 @@ def offers(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_conv(call: Call, _: Offer, c: Source) -> None:
+def write_conv(call: CCall, _: Offer, c: CWriter) -> None:
     n, rows, columns = call.region[:3]
     form, acc = form_of(call), accumulator(call)
     with c.block():
@@ -44,7 +45,7 @@ def write_conv(call: Call, _: Offer, c: Source) -> None:
                     form.put(call, c, place, (batch, row, column, channel))
 
 
-def write_dense(call: Call, _: Offer, c: Source) -> None:
+def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
     x, features, form, acc = call.inputs[0], call.shapes[0][-1], form_of(call), accumulator(call)
     kept = _kept(form, acc)
     with c.block():
@@ -57,12 +58,12 @@ def write_dense(call: Call, _: Offer, c: Source) -> None:
             form.put(call, c, place, (*lead, channel))
 
 
-def _kept(form: Form, acc: Accumulator) -> Accumulator:
+def _kept(form: PartialLayout, acc: Accumulator) -> Accumulator:
     """The same where x keeps its zero point."""
     return replace(acc, left=lambda element, _: element) if form.is_raw else acc
 
 
-def _declare(call: Call, c: Source, acc: Accumulator) -> CTensor:
+def _declare(call: CCall, c: CWriter, acc: Accumulator) -> CTensor:
     """Pointers to input, weights and sums; the place of these."""
     c.line(f"const {call.inputs[0].ctype} *const px = {call.inputs[0].pointer};")
     c.line(f"const {acc.weights.ctype} *const pw = {acc.weights.pointer};")
@@ -70,16 +71,17 @@ def _declare(call: Call, c: Source, acc: Accumulator) -> CTensor:
     return sums_place(call, "ps")
 
 
-def _taps(call: Call, c: Source, i: int, index: Expr) -> Taps:
+def _taps(call: CCall, c: CWriter, i: int, index: Expr) -> Taps:
     """The taps along axis i of the image for one output row or column."""
     op = call.op
     assert isinstance(op, Conv2d)
-    sizes = call.shapes[0][1 + i], call.result.shape[1 + i]
-    axis = Axis(call.shapes[1][1 + i], op.stride[i], op.dilation[i], op.pads[i], *sizes)
-    return taps(c, axis, index, *(("top", "ky"), ("left", "kx"))[i])
+    axis = axes(op, call.shapes[1][1:3], call.shapes[0])[i]
+    return taps(c, axis, call.result.shape[1 + i], index, *(("top", "ky"), ("left", "kx"))[i])
 
 
-def _sum(call: Call, c: Source, acc: Accumulator, batch: Expr, windows: tuple[Taps, Taps], channel: Expr) -> None:
+def _sum(
+    call: CCall, c: CWriter, acc: Accumulator, batch: Expr, windows: tuple[Taps, Taps], channel: Expr
+) -> None:
     """`sum`: the share of a window times the weights of the channel."""
     x, weights = call.inputs[0], acc.weights
     c.line(f"{acc.ctype} sum = 0;")
@@ -89,13 +91,13 @@ def _sum(call: Call, c: Source, acc: Accumulator, batch: Expr, windows: tuple[Ta
         _add_products(call, c, acc, channel)
 
 
-def _add_products(call: Call, c: Source, acc: Accumulator, channel: Expr) -> None:
+def _add_products(call: CCall, c: CWriter, acc: Accumulator, channel: Expr) -> None:
     with loops(c, [share_of(call, len(call.shapes[0]) - 1)], "depth") as (d,):
         a = times(d, call.inputs[0].strides[-1])
         c.line(f"sum += {acc.product(f'tap[{a}]', f'weight[{d}]', channel)};")
 
 
-def write_finish(call: Call, _: Offer, c: Source) -> None:
+def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
     """Bias, scale and activation of complete sums."""
     acc, form = accumulator(call), form_of(call)
     if summed_type(call) == "float" and len(call.inputs) < 3 and activation_of(call) is None:
@@ -109,7 +111,7 @@ def write_finish(call: Call, _: Offer, c: Source) -> None:
             c.line(f"py[{call.output.offset((*lead, channel))}] = {acc.store('sum', channel)};")
 
 
-def _start(call: Call, form: Form, acc: Accumulator) -> Callable[[Expr], str]:
+def _start(call: CCall, form: PartialLayout, acc: Accumulator) -> Callable[[Expr], str]:
     """What a channel's sum begins with: its bias, and what x kept of its zero point."""
     whole = requantised(call) if form.is_raw else None
     if whole is None:

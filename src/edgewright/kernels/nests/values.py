@@ -12,11 +12,11 @@ import numpy as np
 from ...network import Arithmetic, Array, DType, Tensor
 from ...network.kernels.scales import number as stored_number
 from ...network.operators import Clamp
-from ..call import Call
+from ..call import CCall
 from ..kernel import Offer
 from ..printing.constants import number
 from ..printing.nest import Bounds, elements
-from ..printing.source import Expr, Source
+from ..printing.source import CWriter, Expr
 from ..printing.tensor import CTensor
 from ..site import Site
 
@@ -32,10 +32,10 @@ class World(Enum):
 
 
 @dataclass(frozen=True)
-class Stream:
+class LoopOperand:
     """A tensor that a nest reads or writes: its place, and the tables of its scales where there are several."""
 
-    call: Call
+    call: CCall
     world: World
     places: tuple[CTensor, ...]  # the tensor; then scales and zero points, broadcast along it
     clamp: Clamp | None = None  # on what is stored
@@ -48,7 +48,7 @@ class Stream:
     def tensor(self) -> Tensor:
         return self.place.tensor
 
-    def at(self, place: CTensor) -> Stream:
+    def at(self, place: CTensor) -> LoopOperand:
         """The same tensor, found through another place."""
         return replace(self, places=(place, *self.places[1:]))
 
@@ -95,7 +95,7 @@ class Stream:
         whole = f"ew_round_even({steps}, {limits[0]}, {limits[1]})"
         return f"({self.place.ctype})({whole if zero == '0' else f'{whole} + {zero}'})"
 
-    def store(self, c: Source, value: str, offsets: Sequence[Expr]) -> None:
+    def store(self, c: CWriter, value: str, offsets: Sequence[Expr]) -> None:
         c.line(f"{self.place.pointer}[{offsets[0]}] = {self.stored(value, offsets)};")
         if any(clashes(self.call, which) for which in range(len(self.call.inputs))):
             c.line("EW_FENCE();")
@@ -122,7 +122,7 @@ def _bracketed(text: str) -> str:
     return f"({text})" if text.startswith("-") else text
 
 
-def clashes(call: Call, which: int) -> bool:
+def clashes(call: CCall, which: int) -> bool:
     """Whether the compiler might take shared elements for different ones, since their types differ.
 
     Character types are never mistaken.
@@ -167,16 +167,16 @@ def offers_in_float(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def reader(call: Call, which: int, world: World) -> Stream:
+def reader(call: CCall, which: int, world: World) -> LoopOperand:
     place = call.place(which)
-    return Stream(call, world, (place, *_tables(call, place, world)))
+    return LoopOperand(call, world, (place, *_tables(call, place, world)))
 
 
-def writer(call: Call, world: World, clamp: Clamp | None = None) -> Stream:
-    return Stream(call, world, (call.output, *_tables(call, call.output, world)), clamp)
+def writer(call: CCall, world: World, clamp: Clamp | None = None) -> LoopOperand:
+    return LoopOperand(call, world, (call.output, *_tables(call, call.output, world)), clamp)
 
 
-def _tables(call: Call, place: CTensor, world: World) -> tuple[CTensor, ...]:
+def _tables(call: CCall, place: CTensor, world: World) -> tuple[CTensor, ...]:
     """The scales and zero points of a tensor that has several, as tensors that broadcast against it."""
     quant, shape = place.tensor.quant, place.tensor.shape
     if quant is None or world is not World.REAL or not has_scales(place.tensor):
@@ -186,7 +186,7 @@ def _tables(call: Call, place: CTensor, world: World) -> tuple[CTensor, ...]:
     return tuple(_table(call, values, axis, len(shape)) for values in tables)
 
 
-def _table(call: Call, values: Array, axis: int, rank: int) -> CTensor:
+def _table(call: CCall, values: Array, axis: int, rank: int) -> CTensor:
     name = call.add(values, "scales")
     shape = tuple(values.size if i == axis else 1 for i in range(rank))
     return CTensor(
@@ -194,7 +194,7 @@ def _table(call: Call, values: Array, axis: int, rank: int) -> CTensor:
     )
 
 
-def pointed(c: Source, stream: Stream, name: str, written: bool = False) -> Stream:
+def pointed(c: CWriter, stream: LoopOperand, name: str, written: bool = False) -> LoopOperand:
     """The stream behind a local pointer of this name, so that what follows reads well."""
     if stream.place.is_constant:
         return stream
@@ -204,7 +204,7 @@ def pointed(c: Source, stream: Stream, name: str, written: bool = False) -> Stre
 
 @contextmanager
 def walk(
-    call: Call, c: Source, bounds: Bounds, streams: Sequence[Stream]
+    call: CCall, c: CWriter, bounds: Bounds, streams: Sequence[LoopOperand]
 ) -> Iterator[tuple[tuple[Expr, ...], ...]]:
     """Loops over the bounds in the step's order; gives the offsets of each stream's places.
 
@@ -219,20 +219,20 @@ def walk(
         yield tuple(found)
 
 
-def write_each(call: Call, c: Source, world: World, formula: Formula) -> None:
+def write_each(call: CCall, c: CWriter, world: World, formula: Formula) -> None:
     """The formula of every element of all inputs, in the step's order."""
     streams = [*(reader(call, i, world) for i in range(len(call.inputs))), writer(call, world)]
     write_elements(call, c, streams, formula)
 
 
-def write_elements(call: Call, c: Source, streams: Sequence[Stream], formula: Formula) -> None:
+def write_elements(call: CCall, c: CWriter, streams: Sequence[LoopOperand], formula: Formula) -> None:
     """The formula of every element of these streams; the last one is written."""
     with named(call, c, streams) as (*read, y), walk(call, c, call.region, [*read, y]) as offsets:
         y.store(c, formula([x.value(at) for x, at in zip(read, offsets, strict=False)]), offsets[-1])
 
 
 @contextmanager
-def named(call: Call, c: Source, streams: Sequence[Stream]) -> Iterator[list[Stream]]:
+def named(call: CCall, c: CWriter, streams: Sequence[LoopOperand]) -> Iterator[list[LoopOperand]]:
     """A block with a local pointer for each stream: px or pa, pb, pc for what is read, py for the last."""
     letters = ["px"] if len(streams) == 2 else [f"p{chr(ord('a') + i)}" for i in range(len(streams) - 1)]
     with c.block():

@@ -9,12 +9,12 @@ from ...network import Array
 from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...program.shares import SUM_BYTES
-from ..call import Call
+from ..call import CCall
 from ..kernel import CallKind, Kernel, Offer
 from ..placement import dense_strides
 from ..printing.images import image
 from ..printing.nest import loops
-from ..printing.source import Expr, Source, braced
+from ..printing.source import CWriter, Expr, braced
 from ..shares_form import share_of, sums_place
 from ..site import ChannelRange, Site
 from .conv import PITCH
@@ -58,7 +58,7 @@ def _part(site: Site, channels: ChannelRange) -> Array:
     return weights[first:last, ..., low:high]
 
 
-def write_conv(call: Call, offer: Offer, c: Source) -> None:
+def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Conv2d)
     _, height, width, _ = call.shapes[0]
@@ -74,7 +74,7 @@ def write_conv(call: Call, offer: Offer, c: Source) -> None:
         _run(call, offer, c, fields, (n, 0, 0), (*rows, *columns))
 
 
-def write_dense(call: Call, offer: Offer, c: Source) -> None:
+def write_dense(call: CCall, offer: Offer, c: CWriter) -> None:
     def fields(channels: ChannelRange) -> tuple[Expr, ...]:
         count, depth = (part := _part(call, channels)).shape
         window = (1, 1, depth, 1, 1, 1, 1, 1, 1, 0, 0, count, "{0, 0, 0}", "{0, 0, 0}")
@@ -84,7 +84,7 @@ def write_dense(call: Call, offer: Offer, c: Source) -> None:
         _run(call, offer, c, fields, at, (0, 1, 0, 1))
 
 
-def _sums_image(call: Call) -> str:
+def _sums_image(call: CCall) -> str:
     """An ew_image: of floats, or of bytes for the sums of bytes."""
     if call.result.dtype.is_float:
         return image(call.output)
@@ -92,7 +92,7 @@ def _sums_image(call: Call) -> str:
     return braced((SUM_BYTES * row, SUM_BYTES * pixel, 0))
 
 
-def _fields(call: Call, part: Array, window: Sequence[Expr], rows: int) -> tuple[Expr, ...]:
+def _fields(call: CCall, part: Array, window: Sequence[Expr], rows: int) -> tuple[Expr, ...]:
     """Of ew_simd_conv or ew_simd_int8, without a bias: sums go on."""
     note, matrix = "weights of a share in panels", part.reshape(len(part), -1)
     if call.result.dtype.is_float:
@@ -108,9 +108,9 @@ def _fields(call: Call, part: Array, window: Sequence[Expr], rows: int) -> tuple
 
 
 def _run(
-    call: Call,
+    call: CCall,
     offer: Offer,
-    c: Source,
+    c: CWriter,
     fields: Callable[[ChannelRange], tuple[Expr, ...]],
     at: tuple[Expr, ...],
     bounds: tuple[Expr, ...],
