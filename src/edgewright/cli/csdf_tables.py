@@ -12,12 +12,12 @@ from ..dataflow.analysis import GraphAnalysis
 from ..dataflow.buffers.looped import schedule_text
 from ..dataflow.buffers.minimum import Buffers
 from ..dataflow.buffers.occupancy import Peak
-from ..dataflow.buffers.weights import Weight
+from ..dataflow.buffers.sized import Weight
+from ..dataflow.checks.components import is_serial
 from ..dataflow.formats.dot import short
 from ..dataflow.graph import Actor, Channel, Graph
 from ..dataflow.speed.latency import Latency
 from ..dataflow.speed.pareto import Pareto
-from ..dataflow.speed.parts import is_serial
 from ..report.axis import exact, speed
 from ..report.dataflow_page import busy_time
 from .common import shown

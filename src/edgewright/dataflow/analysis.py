@@ -11,7 +11,7 @@ from ..errors import EdgewrightError, Unsupported
 from .buffers.minimum import Buffers, minimum_buffers
 from .buffers.occupancy import Peak, peak_occupancy
 from .buffers.schedule import lazy_schedule
-from .buffers.weights import Weight
+from .buffers.sized import Weight
 from .checks.consistency import mismatch, repetitions
 from .checks.deadlock import Deadlock
 from .checks.liveness import blocked

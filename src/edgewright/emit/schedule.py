@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..kernels.module import Module
-from ..kernels.placement import dense_strides
 from ..kernels.printing.nest import elements
 from ..kernels.printing.source import CWriter, comment
 from ..kernels.printing.tensor import CTensor
 from ..kernels.sites import Sites
+from ..kernels.strided_tensor import dense_strides
 from ..network import Tensor
 from .files import renamed
 from .header import arena_macro, declared, lies_densely, return_type

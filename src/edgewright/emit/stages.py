@@ -114,7 +114,7 @@ class StageWriter:
             inputs=tuple(storage.tensor(name, shifts.get(name, ())) for name in site.layer.inputs),
             output=storage.tensor(site.layer.output, shifts.get(site.layer.output, ())),
             which=printed(self.module, channel_ranges(node, loops)[1]),
-            share=None if node.partial is None else self._box(node.partial, names),
+            partial=None if node.partial is None else self._box(node.partial, names),
             sums=None if node.kind is CallKind.COMPUTE else storage.sums(node.layer),
             room=None if chosen.scratch is None else storage.buffer(chosen.scratch),
             plane_at=storage.plane(node.layer),

@@ -21,7 +21,7 @@ class CCall(Site):
     inputs: tuple[CTensor, ...]  # constants included, as they are in the network: the module not yet told
     output: CTensor
     which: Expr = 0  # of the ranges of channels
-    share: tuple[tuple[Expr, Expr], ...] | None = None  # part of input 0 that is added to running sums
+    partial: tuple[tuple[Expr, Expr], ...] | None = None  # part of input 0 that is added to running sums
     sums: str | None = (
         None  # C of those sums (int32_t *, or float *: the output), in the order of the whole output
     )

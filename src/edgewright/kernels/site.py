@@ -14,7 +14,7 @@ from ..network.operators import DynamicProduct, Op
 from ..platform.target import Target
 from ..program import Sweep
 from .options import Options
-from .placement import StridedTensor
+from .strided_tensor import StridedTensor
 
 Found = TypeVar("Found")
 

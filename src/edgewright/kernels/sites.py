@@ -13,8 +13,8 @@ from ..program.index import AffineExpr, Bounds, IndexExpr, variables
 from ..program.lower import KernelCall, settled, standings
 from ..program.plan import scratch_name
 from .options import Options
-from .placement import StridedTensor, dense_strides
 from .site import ChannelRange, LayerFacts, Site
+from .strided_tensor import StridedTensor, dense_strides
 
 Loops = Mapping[str, int]  # how often the loops around a call run, by their variables
 

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from ..errors import BoardError
 from .board import Board
-from .part import Entry
+from .entry import Entry
 from .units import show
 
 Location = tuple[int | str, ...]

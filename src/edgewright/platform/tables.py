@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .board import Board, Link, Memory, Power
 from .catalogue import catalogue
-from .part import Entry
+from .entry import Entry
 from .processor import Processor
 from .units import format_frequency, format_size
 

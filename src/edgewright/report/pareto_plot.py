@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 
 from .. import words
-from ..dataflow.buffers.weights import Weight
+from ..dataflow.buffers.sized import Weight
 from ..dataflow.speed.pareto import Pareto, Point
 from .axis import Axis, exact, opening
 

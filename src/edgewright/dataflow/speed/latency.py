@@ -8,13 +8,13 @@ from fractions import Fraction
 from math import ceil, inf
 
 from ...errors import ModelError, Unsupported
+from ..checks.components import pacing_components
 from ..checks.consistency import repetitions
 from ..checks.demand import supplies
 from ..checks.liveness import blocked
 from ..graph import Actor, Channel, Graph
 from ..labels import quoted
 from .clockwork import Clockwork
-from .parts import parts
 from .selftimed import self_timed
 from .timing import check_times
 
@@ -107,7 +107,7 @@ class _TimedRun:
 
     def _is_in_step(self) -> bool:
         """Whether all actors wait for each other, so that none can run ahead for ever."""
-        found = list(parts(self.graph, self.capacities))
+        found = list(pacing_components(self.graph, self.capacities))
         return len(found) == 1 and len(found[0].actors) == len(self.graph.actors)
 
     def _size(self, iterations: int) -> int:

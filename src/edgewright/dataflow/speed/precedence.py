@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ModelError
+from ..checks.components import is_serial
 from ..checks.consistency import repetitions
 from ..graph import Actor, Channel, Graph, Rates
 from ..labels import quoted
 from .layers import layers
-from .parts import is_serial
 from .timing import check_times
 
 MOST_FIRINGS = 2_000_000  # in one iteration

@@ -12,14 +12,13 @@ from fractions import Fraction
 from math import gcd
 
 from ...errors import InputError, Unsupported
+from ..checks.components import Component, pacing_components
 from ..checks.consistency import repetitions
 from ..checks.demand import Demand, Supply, supplies
 from ..checks.liveness import blocked
-from ..checks.parts import Component
 from ..graph import Actor, Graph
 from ..labels import quoted
 from .clockwork import Clockwork
-from .parts import parts
 from .timing import check_times
 
 MOST_WORK = 20_000_000  # firings and entries of remembered states: some minutes, some hundred MB
@@ -64,7 +63,7 @@ def self_timed(graph: Graph, capacities: Mapping[str, int] | None = None, iterat
     if _may_stop_unseen(graph) and blocked(graph, capacities):
         return SelfTimed(None, firings=firings)
     slowest = SelfTimed(Fraction(0), firings=firings)
-    for part in parts(graph, capacities):
+    for part in pacing_components(graph, capacities):
         found = _regime(graph, part, counts)
         if found is None:
             return SelfTimed(None, firings=firings)

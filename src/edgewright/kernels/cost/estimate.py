@@ -96,23 +96,23 @@ class Costs:
         return self.region(step.layer, step.region, setting or Setting(sweep=step.sweep), step.share)
 
     def region(
-        self, layer: str, region: Region, setting: Setting | None = None, share: Region | None = None
+        self, layer: str, region: Region, setting: Setting | None = None, partial: Region | None = None
     ) -> float:
-        """Instructions to compute a region of a layer's output, or to add a share to its running sums."""
+        """Instructions to compute a region of a layer's output, or to add a part to its running sums."""
         setting = setting or Setting()
-        key = (layer, region, share, setting)
+        key = (layer, region, partial, setting)
         if key not in self._known:
-            work = self.work(layer, region, setting, share)
+            work = self.work(layer, region, setting, partial)
             self._kinds[layer] = self.model.knows(work)
             self._known[key] = self.model.cost(work)
         return self._known[key]
 
-    def work(self, layer: str, region: Region, setting: Setting, share: Region | None = None) -> KernelWork:
+    def work(self, layer: str, region: Region, setting: Setting, partial: Region | None = None) -> KernelWork:
         """What the kernel does that would be selected there."""
-        site = site_in(self.facts, layer, region, setting, share)
-        kind = CallKind.COMPUTE if share is None else CallKind.ADD
+        site = site_in(self.facts, layer, region, setting, partial)
+        kind = CallKind.COMPUTE if partial is None else CallKind.ADD
         kernel, offer = first_offer(site, kind, setting.room)
-        return kernel.work(site, offer, region, share)
+        return kernel.work(site, offer, region, partial)
 
     def finish(self, layer: str) -> float:
         """Instructions to zero a layer's running sums and to make them its output."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from ...network import Interval, Region, Tensor
 from ...network.operators import Conv2d
 from ...program import Plan, Step, Sweep
-from ..placement import StridedTensor, dense_strides
 from ..site import ChannelRange, Site
 from ..sites import NetworkFacts, Sites
+from ..strided_tensor import StridedTensor, dense_strides
 from .stages import alike_steps
 
 AMPLE = 1 << 30
@@ -29,11 +29,13 @@ class Setting:
     sweep: Sweep = Sweep.FORWARD
 
 
-def site_in(facts: NetworkFacts, name: str, region: Region, setting: Setting, share: Region | None = None) -> Site:
+def site_in(
+    facts: NetworkFacts, name: str, region: Region, setting: Setting, partial: Region | None = None
+) -> Site:
     """A part of a layer in a setting, wherever it may lie."""
     layer, network = facts.network.by_name[name], facts.network
     y = network.tensors[layer.output]
-    ranges = (ChannelRange(region.bounds[-1], share.bounds[-1] if share else None),) if region.bounds else ()
+    ranges = (ChannelRange(region.bounds[-1], partial.bounds[-1] if partial else None),) if region.bounds else ()
     also = {ROWS_KERNEL: setting.has_rows, PAIRS_KERNEL: _has_convolution(facts)}
     inputs = tuple(_placed(facts, network.tensors[n], setting, at) for at, n in enumerate(layer.inputs))
     out = _placed(facts, y, setting, 0)

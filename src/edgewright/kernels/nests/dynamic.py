@@ -26,7 +26,7 @@ from ..printing.source import CWriter, Expr, plus
 from ..site import ChannelRange, Site
 from . import products, windows
 from .reals import BLOCK, ConvGeometry, conv_geometry, limits, row_geometry
-from .values import World, named, reader, walk, writer
+from .values import ComputeType, named, reader, walk, writer
 
 SiteOrCall = TypeVar("SiteOrCall", bound=Site)
 
@@ -42,7 +42,7 @@ def write_range(call: CCall, _: Offer, c: CWriter) -> None:
     kind = "asymmetric" if op.asymmetric else "symmetric"
     first, last = call.region[-1]
     rest = [(0, size) for size in x.tensor.shape[op.lead :]]
-    numbers = reader(call, 0, World.REAL)
+    numbers = reader(call, 0, ComputeType.REAL)
     with c.block():
         c.line(f"const {x.ctype} *const px = {call.place(0).pointer};")
         source = numbers.at(replace(numbers.place, pointer="px"))
@@ -64,8 +64,8 @@ def write_quantize(call: CCall, _: Offer, c: CWriter) -> None:
     limits = (-128 if op.asymmetric else -127, 127)
     with _items(call, c, 1, ("inverse", "zero") if op.asymmetric else ("inverse",)) as item:
         bounds = (*item, *call.region[len(item) :])
-        streams = [reader(call, 0, World.REAL), writer(call, World.RAW)]
-        with named(call, c, streams) as (x, y), walk(call, c, bounds, [x, y]) as (a, b):
+        operands = [reader(call, 0, ComputeType.REAL), writer(call, ComputeType.RAW)]
+        with named(call, c, operands) as (x, y), walk(call, c, bounds, [x, y]) as (a, b):
             steps = f"ew_round_away_float({x.value(a)} * inverse)" + (" + zero" if op.asymmetric else "")
             y.store(c, f"({y.place.ctype})ew_between({limits[0]}, {steps}, {limits[1]})", b)
 

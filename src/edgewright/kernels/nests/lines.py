@@ -13,7 +13,7 @@ from ..printing.constants import number
 from ..printing.nest import Bounds, loops
 from ..printing.source import CWriter, Expr, plus
 from ..site import Site
-from .values import LoopOperand, World, has_scales, pointed, reader, world_of, writer
+from .values import ComputeType, LoopOperand, compute_type, has_scales, pointed, reader, writer
 
 Element = Callable[[Expr], str]  # index along the line -> C expression of the input element, a float
 Survey = Callable[[CWriter, Element, int], None]  # declares what all elements of a line share
@@ -21,7 +21,7 @@ Survey = Callable[[CWriter, Element, int], None]  # declares what all elements o
 
 def offers(site: Site) -> Iterator[Offer]:
     """Real numbers, unless TFLite's own rules apply, or each channel has a scale of its own."""
-    if world_of(site) is not None and not has_scales(site.inputs[0].tensor) and not has_scales(site.result):
+    if compute_type(site) is not None and not has_scales(site.inputs[0].tensor) and not has_scales(site.result):
         yield Offer()
 
 
@@ -124,15 +124,15 @@ def _sum_of(raised: Callable[[str], str]) -> Survey:
     return survey
 
 
-def _at(stream: LoopOperand, at: Sequence[Expr]) -> str:
-    return stream.value((stream.place.offset(at),))
+def _at(operand: LoopOperand, at: Sequence[Expr]) -> str:
+    return operand.value((operand.place.offset(at),))
 
 
 @contextmanager
 def _opened(call: CCall, c: CWriter) -> Iterator[tuple[LoopOperand, LoopOperand]]:
     """Real numbers in and out, behind local pointers."""
     call.use("math_functions")
-    x, y = reader(call, 0, World.REAL), writer(call, World.REAL)
+    x, y = reader(call, 0, ComputeType.REAL), writer(call, ComputeType.REAL)
     with c.block():
         yield pointed(c, x, "px"), pointed(c, y, "py", written=True)
 

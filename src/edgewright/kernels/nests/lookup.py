@@ -15,7 +15,7 @@ from ..kernel import Kernel, Offer
 from ..printing.source import CWriter
 from ..site import Site
 from .activations import ACTIVATIONS
-from .values import World, is_byte, write_each
+from .values import ComputeType, is_byte, write_each
 
 
 def offers(site: Site) -> Iterator[Offer]:
@@ -25,7 +25,7 @@ def offers(site: Site) -> Iterator[Offer]:
 
 def write(call: CCall, _: Offer, c: CWriter) -> None:
     answers = _answers(call)
-    write_each(call, c, World.RAW, lambda v: answer(call, 0, v[0], answers))
+    write_each(call, c, ComputeType.RAW, lambda v: answer(call, 0, v[0], answers))
 
 
 def every_byte(tensor: Tensor) -> Array:

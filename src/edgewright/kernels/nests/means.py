@@ -1,4 +1,4 @@
-"""Sums, means and global averages share by share: stored values are added as they are."""
+"""Sums, means and global averages in partial sums: stored values are added as they are."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ...network.operators import AvgPool2d, Reduce, ReduceKind
 from ..call import CCall
 from ..cost.sums import add_mean_work, finish_work
 from ..kernel import SMALL, CallKind, Kernel, Offer
-from ..placement import StridedTensor
+from ..partial_layout import difference, partial_range, summed, summed_type, sums_place
 from ..printing.constants import number
 from ..printing.nest import Bounds, loops
 from ..printing.source import CWriter, Expr, plus
-from ..shares_form import difference, share_of, summed, summed_type, sums_place
 from ..site import Site
+from ..strided_tensor import StridedTensor
 from .finish import narrowed
 from .pools import mean_of, mean_type
 from .reductions import is_pooled, pooled
 from .tflite import placed
-from .values import World, writer
+from .values import ComputeType, writer
 
 
 def offers_pixels(site: Site) -> Iterator[Offer]:
@@ -68,12 +68,12 @@ def write_elements(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def _spans(call: CCall) -> Bounds:
-    """What is read of the input along each axis: of those summed over the share, of the others the region."""
+    """What is read of the input along each axis: of those summed over the part, of the others the region."""
     axes, kept = summed(call), iter(call.region)
     found: list[tuple[Expr, Expr]] = []
     for axis in range(len(call.shapes[0])):
         if axis in axes:
-            found.append(share_of(call, axis))
+            found.append(partial_range(call, axis))
             if _keeps(call):
                 next(kept)
         else:
@@ -134,7 +134,7 @@ def _stored(call: CCall) -> tuple[int, str]:
         call.use("fixed")
         factor, shift = reduce_factor(op, x, call.result)
         return -zero(x) * _count(call), placed(call, f"ew_multiply(total, {factor}, {shift})")
-    fold = pooled(call, op, writer(call, World.REAL))
+    fold = pooled(call, op, writer(call, ComputeType.REAL))
     return int(fold.start), fold.end
 
 

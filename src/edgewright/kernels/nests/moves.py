@@ -24,7 +24,7 @@ from ..printing.nest import Bounds, loops
 from ..printing.source import CWriter, Expr, modulo, plus, times
 from ..site import Site
 from .copies import Copy, Route, can_carry, looked_up, offers_copy, opened, shifted, straight
-from .values import LoopOperand, World, pointed, reader
+from .values import ComputeType, LoopOperand, pointed, reader
 
 
 def _routed(call: CCall, c: CWriter, route: Route) -> None:
@@ -48,10 +48,10 @@ def write_reshape(call: CCall, _: Offer, c: CWriter) -> None:
             seen.nest([(0, size) for size in x], straight(len(x)), straight(len(x)))
 
 
-def _shaped(stream: LoopOperand, shape: Shape) -> LoopOperand:
+def _shaped(operand: LoopOperand, shape: Shape) -> LoopOperand:
     """A dense tensor seen under another shape."""
-    tensor = replace(stream.tensor, shape=shape)
-    return stream.at(replace(stream.place, tensor=tensor, strides=_steps(shape)))
+    tensor = replace(operand.tensor, shape=shape)
+    return operand.at(replace(operand.place, tensor=tensor, strides=_steps(shape)))
 
 
 def _steps(shape: Shape) -> tuple[int, ...]:
@@ -120,7 +120,7 @@ def _gather_blocks(call: CCall, c: CWriter, k: int, channels: int) -> None:
         source = (n, plus(times(row, k), down), plus(times(col, k), right))
         part = times(plus(times(down, k), right), channels)
         x, y = copy.x.place, copy.y.place
-        if copy.x.world is World.RAW and x.strides[3] == y.strides[3] == 1:
+        if copy.x.compute is ComputeType.RAW and x.strides[3] == y.strides[3] == 1:
             copy.run(x.offset((*source, 0)), y.offset((n, row, col, part)), channels)
         else:
             with loops(c, [(0, channels)], "d") as (d,):
@@ -148,7 +148,7 @@ def write_gather(call: CCall, _: Offer, c: CWriter) -> None:
     axis = op.axis % len(call.shapes[0])
     call.use("moves")
     with opened(call, c) as copy:
-        chosen = pointed(c, reader(call, 1, World.RAW), "pa").place
+        chosen = pointed(c, reader(call, 1, ComputeType.RAW), "pa").place
         with loops(c, call.region[: axis + rank]) as outer, c.block():
             element = f"{chosen.pointer}[{chosen.offset(outer[axis:])}]"
             c.line(f"const int32_t at = ew_index({element}, {call.shapes[0][axis]});")

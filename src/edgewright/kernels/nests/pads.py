@@ -14,7 +14,7 @@ from ..printing.constants import number
 from ..printing.nest import elements, loops
 from ..printing.source import CWriter, Expr, plus
 from .copies import looked_up, offers_copy, opened, shifted
-from .values import World, pointed, writer
+from .values import ComputeType, pointed, writer
 
 
 def write(call: CCall, _: Offer, c: CWriter) -> None:
@@ -49,7 +49,7 @@ def _pad_apart(call: CCall, c: CWriter, op: Pad) -> None:
     # The nest counts from where both the image and the region begin, so that no address lies before either.
     bounds = [shifted(span, -max(a, 0), n - max(-a, 0)) for span, a, n in spans]
     with c.block():
-        py = pointed(c, writer(call, World.RAW), "py", written=True).place
+        py = pointed(c, writer(call, ComputeType.RAW), "py", written=True).place
         with elements(c, call.region, [py]) as ((at,), _):
             c.line(f"py[{at}] = {_filling(call, op)};")
     if any(isinstance(a, int) and isinstance(b, int) and b <= a for a, b in bounds):

@@ -14,13 +14,13 @@ from ..printing.constants import number
 from ..printing.source import CWriter, Expr
 from ..requantise.pairs import PairRule, pair_rule
 from ..site import Site
-from .values import World, is_byte, stored_range, world_of, write_each
+from .values import ComputeType, compute_type, is_byte, stored_range, write_each
 
 
 def _are_bytes(site: Site) -> bool:
     """Whether inputs and output are bytes with one scale each, for which TFLite has no rules of its own."""
     tensors = (*(place.tensor for place in site.inputs), site.result)
-    return world_of(site) is not None and all(map(is_byte, tensors))
+    return compute_type(site) is not None and all(map(is_byte, tensors))
 
 
 def offers_pairs(site: Site) -> Iterator[Offer]:
@@ -58,7 +58,7 @@ def write_pairs(call: CCall, _: Offer, c: CWriter) -> None:
     def stored(v: Sequence[str]) -> str:
         return f"({call.output.ctype})ew_between({rule.low}, {_steps(call, rule, v)}, {rule.high})"
 
-    write_each(call, c, World.RAW, stored)
+    write_each(call, c, ComputeType.RAW, stored)
 
 
 def _steps(call: CCall, rule: PairRule, v: Sequence[str]) -> str:
@@ -92,7 +92,7 @@ def write_binary(call: CCall, _: Offer, c: CWriter) -> None:
     assert isinstance(op, Binary) and isinstance(op.activation, Clamp | None)
     steps, (low, high) = _STEPS[op.kind], map(number, stored_range(call.result, op.activation))
     call.use("fixed")
-    write_each(call, c, World.RAW, lambda v: f"({ctype})ew_round_even({steps(call, v)}, {low}, {high})")
+    write_each(call, c, ComputeType.RAW, lambda v: f"({ctype})ew_round_even({steps(call, v)}, {low}, {high})")
 
 
 def _quants(site: Site) -> list[tuple[np.float32, int]]:

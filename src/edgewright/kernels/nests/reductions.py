@@ -18,14 +18,14 @@ from ..printing.nest import Bounds, loops
 from ..printing.source import CWriter, Expr, plus
 from ..site import Site
 from .values import (
+    ComputeType,
     LoopOperand,
-    World,
+    compute_type,
     has_scales,
     is_byte,
     offers_anywhere,
     pointed,
     reader,
-    world_of,
     writer,
 )
 
@@ -50,32 +50,32 @@ def offers_pooled(site: Site) -> Iterator[Offer]:
 
 
 def write_pooled(call: CCall, _: Offer, c: CWriter) -> None:
-    op, y = call.op, writer(call, World.REAL)
+    op, y = call.op, writer(call, ComputeType.REAL)
     assert isinstance(op, Reduce)
-    _write_folded(call, c, op, reader(call, 0, World.RAW), y, lambda first: pooled(call, op, y))
+    _write_folded(call, c, op, reader(call, 0, ComputeType.RAW), y, lambda first: pooled(call, op, y))
 
 
 def offers_reduce(site: Site) -> Iterator[Offer]:
     """Everything that TFLite has no rules of its own for, unless each channel has a scale of its own."""
-    world, tensors = _world(site), (site.inputs[0].tensor, site.result)
-    if world is not None and not (world is World.REAL and any(map(has_scales, tensors))):
+    compute, tensors = _world(site), (site.inputs[0].tensor, site.result)
+    if compute is not None and not (compute is ComputeType.REAL and any(map(has_scales, tensors))):
         yield Offer()
 
 
 def write_reduce(call: CCall, _: Offer, c: CWriter) -> None:
-    op, world = call.op, _world(call)
-    assert isinstance(op, Reduce) and world is not None
-    x, y = reader(call, 0, world), writer(call, world)
-    _write_folded(call, c, op, x, y, lambda first: _fold(call, op, world, y, first))
+    op, compute = call.op, _world(call)
+    assert isinstance(op, Reduce) and compute is not None
+    x, y = reader(call, 0, compute), writer(call, compute)
+    _write_folded(call, c, op, x, y, lambda first: _fold(call, op, compute, y, first))
 
 
-def _world(site: Site) -> World | None:
+def _world(site: Site) -> ComputeType | None:
     """The largest and least of stored integers is one of them."""
-    op, world = site.op, world_of(site)
+    op, compute = site.op, compute_type(site)
     assert isinstance(op, Reduce)
     is_raw = op.kind in _EXTREMES and site.inputs[0].tensor.quant == site.result.quant
     is_integer = not site.result.dtype.is_float and not site.inputs[0].tensor.dtype.is_float
-    return World.RAW if world is not None and is_raw and is_integer else world
+    return ComputeType.RAW if compute is not None and is_raw and is_integer else compute
 
 
 def _write_folded(
@@ -112,13 +112,19 @@ def _source(at: Sequence[Expr], inner: Sequence[Expr], reduced: set[int], keep: 
     return found
 
 
-def _fold(call: CCall, op: Reduce, world: World, y: LoopOperand, first: str) -> Fold:
+def _fold(call: CCall, op: Reduce, compute: ComputeType, y: LoopOperand, first: str) -> Fold:
     if op.kind in _EXTREMES:
         sign = ">" if op.kind is ReduceKind.MAX else "<"
-        ctype = "float" if world is World.REAL else call.inputs[0].ctype if world is World.RAW else "int64_t"
+        ctype = (
+            "float"
+            if compute is ComputeType.REAL
+            else call.inputs[0].ctype
+            if compute is ComputeType.RAW
+            else "int64_t"
+        )
         return Fold(ctype, first, f"total = v {sign} total ? v : total;", y.stored("total"))
     count = call.inputs[0].tensor.size // max(1, call.result.size)
-    return _whole_fold(call, op, y, count) if world is World.WHOLE else _real_fold(call, op, y, count)
+    return _whole_fold(call, op, y, count) if compute is ComputeType.WHOLE else _real_fold(call, op, y, count)
 
 
 def _real_fold(call: CCall, op: Reduce, y: LoopOperand, count: int) -> Fold:
@@ -186,13 +192,13 @@ def write_arg_max(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, ArgMax)
     is_real = call.inputs[0].tensor.dtype.is_float
-    x = reader(call, 0, World.REAL if is_real else World.RAW)
+    x = reader(call, 0, ComputeType.REAL if is_real else ComputeType.RAW)
     rank = len(call.shapes[0])
     axis = op.axes[0] % rank
     sign = ("<" if op.least else ">") + ("=" if op.last else "")
     with c.block():
         x = pointed(c, x, "px")
-        y = pointed(c, writer(call, World.RAW), "py", written=True)
+        y = pointed(c, writer(call, ComputeType.RAW), "py", written=True)
         with loops(c, call.region) as at, c.block():
 
             def value(k: Expr) -> str:

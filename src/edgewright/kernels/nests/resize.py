@@ -19,11 +19,11 @@ from ..printing.nest import loops
 from ..printing.source import CWriter, Expr
 from ..site import Site
 from .copies import can_carry, opened
-from .values import LoopOperand, World, has_scales, pointed, reader, world_of, writer
+from .values import ComputeType, LoopOperand, compute_type, has_scales, pointed, reader, writer
 
 
 def offers_nearest(site: Site) -> Iterator[Offer]:
-    if _mode(site) is ResizeMode.NEAREST and world_of(site) is not None and can_carry(site):
+    if _mode(site) is ResizeMode.NEAREST and compute_type(site) is not None and can_carry(site):
         yield Offer()
 
 
@@ -68,7 +68,7 @@ def shown(op: Resize, axis: int, shape: Sequence[int]) -> Array:
 def offers_linear(site: Site) -> Iterator[Offer]:
     """Unless there is a scale for each channel, which no runtime has."""
     has_tables = has_scales(site.inputs[0].tensor) or has_scales(site.result)
-    if _mode(site) is ResizeMode.LINEAR and world_of(site) is not None and not has_tables:
+    if _mode(site) is ResizeMode.LINEAR and compute_type(site) is not None and not has_tables:
         yield Offer()
 
 
@@ -76,7 +76,7 @@ def write_linear(call: CCall, _: Offer, c: CWriter) -> None:
     """The four neighbours of every place, weighted and added in onnxruntime's order."""
     op, (n, rows, cols, channels) = call.op, call.region
     assert isinstance(op, Resize)
-    x, y = reader(call, 0, World.REAL), writer(call, World.REAL)
+    x, y = reader(call, 0, ComputeType.REAL), writer(call, ComputeType.REAL)
     call.use("resize")
     with c.block():
         x, y = pointed(c, x, "px"), pointed(c, y, "py", written=True)

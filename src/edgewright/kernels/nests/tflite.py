@@ -28,7 +28,7 @@ from ..printing.constants import number
 from ..printing.source import CWriter
 from ..site import Site
 from .activations import ACTIVATIONS
-from .values import World, write_each
+from .values import ComputeType, write_each
 
 _WIDE = (*FUNCTIONS, UnaryKind.ABS, UnaryKind.LOG, UnaryKind.RSQRT)  # functions of 16-bit numbers
 
@@ -73,7 +73,7 @@ def offers_binary(site: Site) -> Iterator[Offer]:
 def write_binary(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Binary)
-    write_each(call, c, World.RAW, lambda v: _combined(call, op, v))
+    write_each(call, c, ComputeType.RAW, lambda v: _combined(call, op, v))
 
 
 def _combined(call: CCall, op: Binary, v: Sequence[str]) -> str:
@@ -128,7 +128,7 @@ def offers_activation(site: Site) -> Iterator[Offer]:
 
 def write_activation(call: CCall, _: Offer, c: CWriter) -> None:
     function = _function(call)
-    write_each(call, c, World.RAW, lambda v: function(v[0]))
+    write_each(call, c, ComputeType.RAW, lambda v: function(v[0]))
 
 
 def _function(call: CCall) -> Callable[[str], str]:
@@ -180,7 +180,7 @@ def write_prelu(call: CCall, _: Offer, c: CWriter) -> None:
         x = centred(call, 0, v[0])
         return _two_slopes(call, x, ratio, f"{x} * {centred(call, 1, v[1])}", sloped)
 
-    write_each(call, c, World.RAW, formula)
+    write_each(call, c, ComputeType.RAW, formula)
 
 
 def write_quantize(call: CCall, _: Offer, c: CWriter) -> None:
@@ -192,7 +192,7 @@ def write_quantize(call: CCall, _: Offer, c: CWriter) -> None:
             return f"ew_round_away_float({_wide(call, element)} / {number(step)})"
         return scaled(call, centred(call, 0, element), float(scale(x)) / float(step))
 
-    write_each(call, c, World.RAW, lambda v: placed(call, steps(v[0])))
+    write_each(call, c, ComputeType.RAW, lambda v: placed(call, steps(v[0])))
 
 
 def _wide(call: CCall, element: str) -> str:
@@ -212,7 +212,7 @@ def offers_dequantize(site: Site) -> Iterator[Offer]:
 
 def write_dequantize(call: CCall, _: Offer, c: CWriter) -> None:
     step = number(scale(call.inputs[0].tensor))
-    write_each(call, c, World.RAW, lambda v: f"(float){centred(call, 0, v[0])} * {step}")
+    write_each(call, c, ComputeType.RAW, lambda v: f"(float){centred(call, 0, v[0])} * {step}")
 
 
 ACTIVATION = Kernel("activation_tflite", ACTIVATIONS, offers_activation, write_activation)

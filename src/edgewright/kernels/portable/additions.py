@@ -11,10 +11,10 @@ from ...network.kernels.tflite_scales import activation_range, scale, zero
 from ...network.operators import Binary, BinaryKind
 from ..call import CCall
 from ..kernel import SMALL, Kernel, Offer
-from ..placement import StridedTensor
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced, times
 from ..site import Site
+from ..strided_tensor import StridedTensor
 
 MOST_SHIFT = 21  # a zero point, shifted by this, leaves room for the sum in 32 bits
 

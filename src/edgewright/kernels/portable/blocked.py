@@ -10,12 +10,12 @@ import numpy as np
 from ...network import Array, Interval
 from ...network.tensor import DType
 from ..call import CCall
-from ..placement import StridedTensor
 from ..printing.images import image
 from ..printing.source import Expr, braced
 from ..requantise.multipliers import Fixed, Rule, fit
 from ..requantise.sums import Requantised, requantised
 from ..site import ChannelRange, Site
+from ..strided_tensor import StridedTensor
 
 STACK = 576  # bytes of a column buffer that may lie on the stack when the arena has no room for it
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..call import CCall
-from ..placement import StridedTensor
+from ..strided_tensor import StridedTensor
 from .source import CWriter, Expr, braced
 
 

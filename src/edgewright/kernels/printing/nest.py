@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from ..placement import StridedTensor
+from ..strided_tensor import StridedTensor
 from .source import CWriter, Expr, offset, plus
 
 Bounds = Sequence[tuple[Expr, Expr]]

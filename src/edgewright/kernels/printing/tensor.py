@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..placement import StridedTensor
+from ..strided_tensor import StridedTensor
 from .constants import C_TYPES
 from .source import Expr, moved, offset
 

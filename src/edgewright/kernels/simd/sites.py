@@ -14,10 +14,10 @@ from ...network.operators import Conv2d
 from ...platform.target import Family
 from ..call import CCall
 from ..kernel import Offer
-from ..placement import StridedTensor
 from ..printing.images import image
 from ..printing.source import CWriter, Expr, braced, moved, plus, times
 from ..site import Site
+from ..strided_tensor import StridedTensor
 
 SIMD = frozenset({Family.SIMD})
 ROOM = 64 << 10  # bytes of stack where the arena has no room

@@ -11,12 +11,12 @@ from ...network.tensor import DType
 from ...program.shares import SUM_BYTES
 from ..call import CCall
 from ..kernel import CallKind, Kernel, Offer
-from ..placement import dense_strides
+from ..partial_layout import partial_range, sums_place
 from ..printing.images import image
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced
-from ..shares_form import share_of, sums_place
 from ..site import ChannelRange, Site
+from ..strided_tensor import dense_strides
 from .conv import PITCH
 from .ending import Ending
 from .finish import byte_weights
@@ -118,7 +118,7 @@ def _run(
     """The kernel's call for one image, whose first pixel is known by its indices, and a part of it."""
     kernel, ctype = ("simd_conv", "float") if call.result.dtype.is_float else ("simd_int8", "uint8_t")
     call.use(kernel)
-    table, (low, _), (first, _) = call.table(f"ew_{kernel}", fields), share_of(call, len(at)), call.region[-1]
+    table, (low, _), (first, _) = call.table(f"ew_{kernel}", fields), partial_range(call, len(at)), call.region[-1]
     x, y = call.inputs[0].address((*at, low)), sums_place(call).address((*at, first))
     with c.block():
         c.line(f"const ew_part part = {braced(bounds)};")

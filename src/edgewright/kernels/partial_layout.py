@@ -1,4 +1,4 @@
-"""How the running sums of a layer lie in memory while shares of its input are added to them."""
+"""How the running sums of a layer lie in memory while parts of its input are added to them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..network.operators.shares import share_axes
 from ..platform.target import Family
 from .call import CCall
 from .dsp.packing import LARGEST, grouped
-from .placement import dense_strides
 from .printing.nest import loops
 from .printing.source import CWriter, Expr
 from .printing.tensor import CTensor
 from .requantise.sums import Requantised, requantised
 from .site import Site
+from .strided_tensor import dense_strides
 
 DUAL = (Family.DSP, Family.HELIUM)  # families with pairs of 16-bit products
 MOST = 1 << 23  # of the sum of the second channel of a pair, which has 24 bits
@@ -49,9 +49,9 @@ class PartialLayout:
         return f"{place.address((*at[:-1], 0))}, {at[-1]}"
 
 
-def form_of(site: Site) -> PartialLayout:
-    """The form of a layer's sums: the same for every step of it, found once."""
-    return site.facts.once(("form", site.output.strides[-1:]), lambda: _found(site))
+def partial_layout(site: Site) -> PartialLayout:
+    """How a layer's running sums lie: the same for every step of it, found once."""
+    return site.facts.once(("partial layout", site.output.strides[-1:]), lambda: _found(site))
 
 
 def _found(site: Site) -> PartialLayout:
@@ -92,10 +92,10 @@ def summed(site: Site) -> Collection[int]:
     return share_axes(site.op, site.shapes).keys()
 
 
-def share_of(call: CCall, axis: int) -> tuple[Expr, Expr]:
+def partial_range(call: CCall, axis: int) -> tuple[Expr, Expr]:
     """The part of the input along an axis that is summed over."""
-    assert call.share is not None
-    return call.share[axis]
+    assert call.partial is not None
+    return call.partial[axis]
 
 
 def difference(low: Expr, high: Expr) -> Expr:
