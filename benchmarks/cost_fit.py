@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgewright.kernels.cost.model import Error
-from edgewright.kernels.cost.work import Work, general
+from edgewright.kernels.cost.model import FitError
+from edgewright.kernels.cost.work import KernelWork, general
 from edgewright.network import Array
 
-STAGE = Work("stage", {"calls": 1})  # what every stage costs beside its steps
+STAGE = KernelWork("stage", {"calls": 1})  # what every stage costs beside its steps
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Sample:
     """A stage that was run: the work it consists of, and the instructions it took."""
 
     plan: str
-    works: tuple[Work, ...]  # one of each kind
+    works: tuple[KernelWork, ...]  # one of each kind
     instructions: int
 
 
@@ -43,7 +43,7 @@ def predicted(coefficients: Mapping[str, Mapping[str, float]], sample: Sample) -
     )
 
 
-def errors(coefficients: Mapping[str, Mapping[str, float]], samples: Sequence[Sample]) -> Error:
+def errors(coefficients: Mapping[str, Mapping[str, float]], samples: Sequence[Sample]) -> FitError:
     """How far these coefficients are from counts: of stages, and of all stages of a plan together."""
     found = [(sample, predicted(coefficients, sample)) for sample in samples]
     totals: dict[str, tuple[float, int]] = {}
@@ -52,7 +52,7 @@ def errors(coefficients: Mapping[str, Mapping[str, float]], samples: Sequence[Sa
         totals[sample.plan] = (before[0] + guess, before[1] + sample.instructions)
     stages = [abs(guess / sample.instructions - 1) for sample, guess in found]
     plans = [abs(guess / count - 1) for guess, count in totals.values()]
-    return Error(float(np.median(stages)), max(stages), max(plans))
+    return FitError(float(np.median(stages)), max(stages), max(plans))
 
 
 def nnls(a: Array, b: Array) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cost_fit import Sample
 from edgewright.kernels.cost.estimate import works_of
-from edgewright.kernels.cost.work import Work
+from edgewright.kernels.cost.work import KernelWork
 from edgewright.platform.target import Target
 from edgewright.program import Plan
 
@@ -19,11 +19,11 @@ def sample_stages(plan: Plan, target: Target, counts: Sequence[int], name: str) 
     ]
 
 
-def _joined(works: Sequence[tuple[Work, int]]) -> tuple[Work, ...]:
+def _joined(works: Sequence[tuple[KernelWork, int]]) -> tuple[KernelWork, ...]:
     """Work of one kind taken together: amounts add up."""
     sums: dict[str, dict[str, float]] = {}
     for work, count in works:
         kept = sums.setdefault(work.kind, {})
         for key, amount in work.amounts.items():
             kept[key] = kept.get(key, 0.0) + count * amount
-    return tuple(Work(kind, amounts) for kind, amounts in sums.items())
+    return tuple(KernelWork(kind, amounts) for kind, amounts in sums.items())

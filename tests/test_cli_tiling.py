@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from edgewright import InputError, compile_model, load_plan, read_model, samples
 from edgewright.cli import main
-from edgewright.cli.planning import Asked, Extra
+from edgewright.cli.planning import Extra, PlanOptions
 from edgewright.memory import plan as make_plan
 from edgewright.memory.fullest import dominating, fullest
 from edgewright.platform import board_names, boards_with, load_board
@@ -612,7 +612,7 @@ def test_plans_survive_the_way_to_a_file_and_back(resnet, tiled):
 
 def test_asked_knows_every_option():
     """A new option must be named in the table of what is given, or contradictions miss it."""
-    nothing = Asked(None, None, None, None, None, (), False, (), False, False, None)
+    nothing = PlanOptions(None, None, None, None, None, (), False, (), False, False, None)
     assert not any(nothing.given.values())
-    everything = Asked(1, "ram", 0.0, 0.0, "paper", (parse_tile("a:rows=2"),), True, ("a",), True, True, 4)
+    everything = PlanOptions(1, "ram", 0.0, 0.0, "paper", (parse_tile("a:rows=2"),), True, ("a",), True, True, 4)
     assert all(everything.given.values())

@@ -17,10 +17,10 @@ from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.firmware import measure
 from edgewright.errors import InputError
 from edgewright.kernels.cost.estimate import Costs, estimate, model_of, modelled, step_cost
-from edgewright.kernels.cost.geometry import Axis
 from edgewright.kernels.cost.settings import Setting, Settings
 from edgewright.kernels.cost.stages import alike_steps, cuts
-from edgewright.kernels.cost.work import Work
+from edgewright.kernels.cost.work import KernelWork
+from edgewright.kernels.window import WindowAxis
 from edgewright.network import Builder, DType, Quant, Region, random_inputs
 from edgewright.network.operators import AvgPool2d, Clamp, Conv2d, Elu, Softmax
 from edgewright.program import FusionSchedule, Split, Sweep, even_ends
@@ -143,7 +143,7 @@ def test_parts_of_an_axis(size, part):
 
 @given(st.integers(1, 7), st.integers(1, 3), st.integers(1, 2), st.integers(-1, 3), st.integers(8, 20), st.data())
 def test_taps_that_meet_the_image(kernel, stride, dilation, pad, size, data):
-    axis = Axis(kernel, stride, dilation, pad, size)
+    axis = WindowAxis(kernel, stride, dilation, pad, size)
     low = data.draw(st.integers(0, 8))
     out = (low, low + data.draw(st.integers(1, 8)))
     places = [[o * stride - pad + k * dilation for k in range(kernel)] for o in range(*out)]
@@ -208,7 +208,7 @@ def test_a_fit_finds_what_was_put_in():
     samples_ = []
     for index in range(60):
         outputs, calls = int(rng.integers(1, 5000)), int(rng.integers(1, 40))
-        works = (Work("add int8", {"calls": calls, "outputs": outputs}),)
+        works = (KernelWork("add int8", {"calls": calls, "outputs": outputs}),)
         samples_.append(Sample(f"s{index}", works, 30 * calls + 7 * outputs + 100))
     found = fit(samples_)
     assert found["add int8"] == pytest.approx({"calls": 30, "outputs": 7})
@@ -229,7 +229,7 @@ def test_samples_hold_all_work_of_a_stage(residual):
 
 def test_the_error_is_that_of_the_fit():
     """Fitted and written down with the counts at hand: the relative error of each stage."""
-    works = (Work("add int8", {"outputs": 10}),)
+    works = (KernelWork("add int8", {"outputs": 10}),)
     found = cost_fit.errors({"add int8": {"outputs": 10.0}}, [Sample("n", works, 80), Sample("n", works, 100)])
     assert found.median == pytest.approx(0.125)
     assert found.worst == pytest.approx(0.25)

@@ -13,8 +13,8 @@ from edgewright.dataflow import (
     Actor,
     Channel,
     Graph,
-    Loop,
     Rates,
+    ScheduleLoop,
     analyse,
     analysis_to_dict,
     looped,
@@ -30,7 +30,7 @@ from edgewright.errors import InputError, Unsupported
 from random_graphs import live_graphs
 
 
-def unrolled(loops: tuple[Loop, ...]) -> list[str]:
+def unrolled(loops: tuple[ScheduleLoop, ...]) -> list[str]:
     """The firings that loops stand for, one by one."""
     found: list[str] = []
     for loop in loops:

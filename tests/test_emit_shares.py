@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from by_steps import by_steps
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.firmware import measure
-from edgewright.kernels.dsp import shares as shares_dsp
+from edgewright.kernels.dsp import partials as dsp_partials
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, Region, random_inputs
 from edgewright.network.operators import AvgPool2d, Clamp, Concat, Conv2d, Dense, Op, Reduce
@@ -145,7 +145,7 @@ def test_means_of_many_pixels(kind: str) -> None:
 
 
 def test_sums_of_pairs_without_exact_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shares_dsp, "numbers_of", lambda *_: None)
+    monkeypatch.setattr(dsp_partials, "numbers_of", lambda *_: None)
     networks = [network for network, _ in WIDE if not network.tensors["y"].dtype.is_float]
     check_together(networks, ["cortex-m4"], [by_parts(n, 8, last_axis(n)) for n in networks])
 

@@ -11,8 +11,8 @@ import pytest
 
 from board_cases import quantised
 from edgewright.board import rv32, thumb
-from edgewright.board.elf import Elf, Section, Segment
-from edgewright.board.instruction import Flow
+from edgewright.board.elf import Elf, LoadSegment, Section
+from edgewright.board.instruction import ControlFlow
 from edgewright.board.stack import stack_bound
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.firmware import Emulator, measure, measured
@@ -26,62 +26,62 @@ CODE = 0x1000
 
 # As the GNU assembler encodes them.
 THUMB = {
-    "push {r4-r7, lr}": ("b5f0", Flow.NEXT, 20),
-    "push.w {r4-r11, lr}": ("e92d4ff0", Flow.NEXT, 36),
-    "vpush {d8-d15}": ("ed2d8b10", Flow.NEXT, 64),
-    "vpush {s16}": ("ed2d8a01", Flow.NEXT, 4),
-    "str lr, [sp, #-4]!": ("f84ded04", Flow.NEXT, 4),
-    "strd r0, r1, [sp, #-8]!": ("e96d0102", Flow.NEXT, 8),
-    "vstrw.32 q4, [sp, #-16]!": ("ed2d9f04", Flow.NEXT, 16),
-    "sub sp, #32": ("b088", Flow.NEXT, 32),
-    "sub.w sp, sp, #1024": ("f5ad6d80", Flow.NEXT, 1024),
-    "subw sp, sp, #1028": ("f2ad4d04", Flow.NEXT, 1028),
-    "add sp, #32": ("b008", Flow.NEXT, -32),
-    "add.w sp, sp, #1024": ("f50d6d80", Flow.NEXT, -1024),
-    "pop {r4, r5}": ("bc30", Flow.NEXT, -8),
-    "ldr r2, [sp], #4": ("f85d2b04", Flow.NEXT, -4),
-    "vpop {d8-d15}": ("ecbd8b10", Flow.NEXT, -64),
-    "pop {r4, pc}": ("bd10", Flow.RETURN, -8),
-    "pop.w {r4-r11, pc}": ("e8bd8ff0", Flow.RETURN, -36),
-    "ldr pc, [sp], #4": ("f85dfb04", Flow.RETURN, -4),
-    "bx lr": ("4770", Flow.RETURN, 0),
-    "bx r3": ("4718", Flow.JUMP, 0),
-    "blx r3": ("4798", Flow.CALL, 0),
-    "mov pc, r3": ("469f", Flow.JUMP, 0),
-    "tbb [pc, r0]": ("e8dff000", Flow.JUMP, 0),
-    "tbh [pc, r0, lsl #1]": ("e8dff010", Flow.JUMP, 0),
-    "str r0, [sp, #4]": ("9001", Flow.NEXT, 0),
-    "vstr s0, [sp, #8]": ("ed8d0a02", Flow.NEXT, 0),
-    "vstrw.32 q4, [r4, #-16]!": ("ed249f04", Flow.NEXT, 0),
-    "ldmia r0!, {r1, r2}": ("c806", Flow.NEXT, 0),
-    "add r0, sp, #8": ("a802", Flow.NEXT, 0),
+    "push {r4-r7, lr}": ("b5f0", ControlFlow.NEXT, 20),
+    "push.w {r4-r11, lr}": ("e92d4ff0", ControlFlow.NEXT, 36),
+    "vpush {d8-d15}": ("ed2d8b10", ControlFlow.NEXT, 64),
+    "vpush {s16}": ("ed2d8a01", ControlFlow.NEXT, 4),
+    "str lr, [sp, #-4]!": ("f84ded04", ControlFlow.NEXT, 4),
+    "strd r0, r1, [sp, #-8]!": ("e96d0102", ControlFlow.NEXT, 8),
+    "vstrw.32 q4, [sp, #-16]!": ("ed2d9f04", ControlFlow.NEXT, 16),
+    "sub sp, #32": ("b088", ControlFlow.NEXT, 32),
+    "sub.w sp, sp, #1024": ("f5ad6d80", ControlFlow.NEXT, 1024),
+    "subw sp, sp, #1028": ("f2ad4d04", ControlFlow.NEXT, 1028),
+    "add sp, #32": ("b008", ControlFlow.NEXT, -32),
+    "add.w sp, sp, #1024": ("f50d6d80", ControlFlow.NEXT, -1024),
+    "pop {r4, r5}": ("bc30", ControlFlow.NEXT, -8),
+    "ldr r2, [sp], #4": ("f85d2b04", ControlFlow.NEXT, -4),
+    "vpop {d8-d15}": ("ecbd8b10", ControlFlow.NEXT, -64),
+    "pop {r4, pc}": ("bd10", ControlFlow.RETURN, -8),
+    "pop.w {r4-r11, pc}": ("e8bd8ff0", ControlFlow.RETURN, -36),
+    "ldr pc, [sp], #4": ("f85dfb04", ControlFlow.RETURN, -4),
+    "bx lr": ("4770", ControlFlow.RETURN, 0),
+    "bx r3": ("4718", ControlFlow.JUMP, 0),
+    "blx r3": ("4798", ControlFlow.CALL, 0),
+    "mov pc, r3": ("469f", ControlFlow.JUMP, 0),
+    "tbb [pc, r0]": ("e8dff000", ControlFlow.JUMP, 0),
+    "tbh [pc, r0, lsl #1]": ("e8dff010", ControlFlow.JUMP, 0),
+    "str r0, [sp, #4]": ("9001", ControlFlow.NEXT, 0),
+    "vstr s0, [sp, #8]": ("ed8d0a02", ControlFlow.NEXT, 0),
+    "vstrw.32 q4, [r4, #-16]!": ("ed249f04", ControlFlow.NEXT, 0),
+    "ldmia r0!, {r1, r2}": ("c806", ControlFlow.NEXT, 0),
+    "add r0, sp, #8": ("a802", ControlFlow.NEXT, 0),
 }
 THUMB_TARGETS = {
-    "bl +0x1000": ("f000fffe", Flow.CALL, 0x1000),
-    "b.w -0x2004": ("f7fdbffc", Flow.JUMP, -0x2004),
-    "beq +8": ("d002", Flow.BRANCH, 8),
-    "bne.w +0x800": ("f04083fe", Flow.BRANCH, 0x800),
-    "cbz r3, +20": ("b143", Flow.BRANCH, 20),
-    "b -16": ("e7f6", Flow.JUMP, -16),
+    "bl +0x1000": ("f000fffe", ControlFlow.CALL, 0x1000),
+    "b.w -0x2004": ("f7fdbffc", ControlFlow.JUMP, -0x2004),
+    "beq +8": ("d002", ControlFlow.BRANCH, 8),
+    "bne.w +0x800": ("f04083fe", ControlFlow.BRANCH, 0x800),
+    "cbz r3, +20": ("b143", ControlFlow.BRANCH, 20),
+    "b -16": ("e7f6", ControlFlow.JUMP, -16),
 }
 RV32 = {
-    "c.addi sp, -16": ("1141", Flow.NEXT, 16),
-    "c.addi16sp sp, -64": ("7139", Flow.NEXT, 64),
-    "addi sp, sp, -2032": ("81010113", Flow.NEXT, 2032),
-    "c.addi16sp sp, 32": ("6105", Flow.NEXT, -32),
-    "andi sp, sp, -16": ("ff017113", Flow.NEXT, 15),
-    "ret": ("8082", Flow.RETURN, 0),
-    "c.jr a5": ("8782", Flow.JUMP, 0),
-    "c.jalr a5": ("9782", Flow.CALL, 0),
-    "c.swsp ra, 12(sp)": ("c606", Flow.NEXT, 0),
-    "c.addi4spn a0, sp, 16": ("0808", Flow.NEXT, 0),
-    "jalr zero, 4(t1)": ("00430067", Flow.JUMP, 0),
+    "c.addi sp, -16": ("1141", ControlFlow.NEXT, 16),
+    "c.addi16sp sp, -64": ("7139", ControlFlow.NEXT, 64),
+    "addi sp, sp, -2032": ("81010113", ControlFlow.NEXT, 2032),
+    "c.addi16sp sp, 32": ("6105", ControlFlow.NEXT, -32),
+    "andi sp, sp, -16": ("ff017113", ControlFlow.NEXT, 15),
+    "ret": ("8082", ControlFlow.RETURN, 0),
+    "c.jr a5": ("8782", ControlFlow.JUMP, 0),
+    "c.jalr a5": ("9782", ControlFlow.CALL, 0),
+    "c.swsp ra, 12(sp)": ("c606", ControlFlow.NEXT, 0),
+    "c.addi4spn a0, sp, 16": ("0808", ControlFlow.NEXT, 0),
+    "jalr zero, 4(t1)": ("00430067", ControlFlow.JUMP, 0),
 }
 RV32_TARGETS = {
-    "jal ra, +0x1000": ("000010ef", Flow.CALL, 0x1000),
-    "c.j -64": ("b7c1", Flow.JUMP, -64),
-    "c.beqz a0, +32": ("c105", Flow.BRANCH, 32),
-    "bltu a0, a1, -2000": ("82b568e3", Flow.BRANCH, -2000),
+    "jal ra, +0x1000": ("000010ef", ControlFlow.CALL, 0x1000),
+    "c.j -64": ("b7c1", ControlFlow.JUMP, -64),
+    "c.beqz a0, +32": ("c105", ControlFlow.BRANCH, 32),
+    "bltu a0, a1, -2000": ("82b568e3", ControlFlow.BRANCH, -2000),
 }
 
 
@@ -122,7 +122,7 @@ def image(
     content += struct.pack(f"<{len(data)}I", *data)
     section = Section(".library", 1, 6, CODE, 0, len(content))
     symbols = {name: (at, size) for at, size, name in places}
-    return Elf(CODE, (section,), (Segment(CODE, content),), symbols, tuple(places), marks)
+    return Elf(CODE, (section,), (LoadSegment(CODE, content),), symbols, tuple(places), marks)
 
 
 def bl(distance: int) -> str:
@@ -174,7 +174,7 @@ def test_constants_among_code_are_no_code():
 
 
 def test_code_goes_on_at_an_even_address_behind_a_table_of_bytes():
-    """push {r4, lr}; tbb [pc, r0]; .byte 2, 2, 2; bl leaf; pop {r4, pc}: the assembler marks code at the odd address."""
+    """push {r4, lr}; tbb [pc, r0]; .byte 2, 2, 2; bl leaf; pop {r4, pc}: the assembler marks code at an odd address."""
     run = arm("b510", "e8dff000") + bytes((2, 2, 2, 0)) + arm(bl(6), "bd10")
     marks = ((CODE, False), (CODE + 6, True), (CODE + 9, False))
     assert bound({"run": run, "leaf": arm(PUSH, POP)}, marks=marks) == 8 + 36

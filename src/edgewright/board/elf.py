@@ -34,7 +34,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class LoadSegment:
     address: int  # where the loader puts it
     data: bytes
 
@@ -43,7 +43,7 @@ class Segment:
 class Elf:
     entry: int
     sections: tuple[Section, ...]
-    segments: tuple[Segment, ...]
+    segments: tuple[LoadSegment, ...]
     symbols: dict[str, tuple[int, int]]  # address and size
     functions: tuple[tuple[int, int, str], ...]  # address, size, name: by address
     marks: tuple[tuple[int, bool], ...] = ()  # by address: whether data begins there, or code ("mapping symbols")
@@ -111,12 +111,12 @@ def _section_header(data: bytes, at: int, wide: bool) -> tuple[int, ...]:
     return struct.unpack_from("<IIQQQQI" if wide else "<IIIIIII", data, at)
 
 
-def _segment(data: bytes, at: int, wide: bool) -> Segment | None:
+def _segment(data: bytes, at: int, wide: bool) -> LoadSegment | None:
     if wide:
         kind, _, offset, _, physical, size = struct.unpack_from("<IIQQQQ", data, at)
     else:
         kind, offset, _, physical, size = struct.unpack_from("<IIIII", data, at)
-    return Segment(physical, data[offset : offset + size]) if kind == LOADABLE else None
+    return LoadSegment(physical, data[offset : offset + size]) if kind == LOADABLE else None
 
 
 def _symbols(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Flow(Enum):
+class ControlFlow(Enum):
     """Where execution goes on."""
 
     NEXT = "next"
@@ -20,7 +20,7 @@ class Flow(Enum):
 @dataclass(frozen=True, slots=True)
 class Instruction:
     size: int
-    flow: Flow = Flow.NEXT
+    flow: ControlFlow = ControlFlow.NEXT
     target: int | None = None
     push: int = 0  # bytes that the stack pointer goes down by; negative where it goes up
     push_by: int | None = None  # a register whose value it goes down by

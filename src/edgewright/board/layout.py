@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..errors import Infeasible
 from ..platform import Board
-from .machine import KIB, Bank, Machine
+from .machine import KIB, Bank, EmulatedMachine
 
 BOOT = 16 * KIB  # vectors and harness, apart from the flash that a board's size is held against
 HARNESS_STACK = 4 * KIB
@@ -16,7 +16,7 @@ CODE_ROOM = 256 * KIB  # for code beside the weights
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class MemoryRegion:
     name: str  # in the linker script
     what: str  # for people
     origin: int
@@ -24,21 +24,21 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    boot: Region
-    flash: Region
-    weights: Region  # the flash itself, where it has room for them
-    arenas: Mapping[str, Region]  # by the memory's C name
-    stack: Region
-    harness: Region
+class LinkLayout:
+    boot: MemoryRegion
+    flash: MemoryRegion
+    weights: MemoryRegion  # the flash itself, where it has room for them
+    arenas: Mapping[str, MemoryRegion]  # by the memory's C name
+    stack: MemoryRegion
+    harness: MemoryRegion
 
     @property
-    def regions(self) -> tuple[Region, ...]:
+    def regions(self) -> tuple[MemoryRegion, ...]:
         every = (self.boot, self.flash, self.weights, *self.arenas.values(), self.stack, self.harness)
         return tuple({region.name: region for region in every}.values())
 
 
-class _Room:
+class _BumpAllocator:
     """A bank of memory, given away from its start."""
 
     def __init__(self, bank: Bank) -> None:
@@ -48,26 +48,26 @@ class _Room:
     def left(self) -> int:
         return self.end - self.at
 
-    def take(self, name: str, what: str, size: int) -> Region:
-        region = Region(name, what, self.at, size)
+    def take(self, name: str, what: str, size: int) -> MemoryRegion:
+        region = MemoryRegion(name, what, self.at, size)
         self.at = -(-(self.at + size) // 64) * 64
         return region
 
 
 def lay_out(
-    machine: Machine,
+    machine: EmulatedMachine,
     arenas: Mapping[str, int],
     sections: Mapping[str, str],
     weights: int,
     stack: int,
     harness: int,
     board: Board | None,
-) -> Layout:
+) -> LinkLayout:
     """Memories of the machine, cut to the sizes of `board`, or of the plan where there is no board.
 
     Arenas are given by the memory that they are planned in, with the names of their sections.
     """
-    code, ram, spare = _Room(machine.code), _Room(machine.ram), _Room(machine.spare)
+    code, ram, spare = _BumpAllocator(machine.code), _BumpAllocator(machine.ram), _BumpAllocator(machine.spare)
     ram.take("GUARD", "guard", GUARD)
     stack_region = ram.take("STACK", "stack", stack)
     harness_region = spare.take("HARNESS", "test harness", harness)
@@ -89,7 +89,7 @@ def lay_out(
         usable = _usable(board, memory, size)
         name = sections[memory]
         placed[name] = room.take(f"ARENA_{name.upper()}", f"memory '{memory}'", min(usable, room.left))
-    return Layout(boot, flash, weight_region, placed, stack_region, harness_region)
+    return LinkLayout(boot, flash, weight_region, placed, stack_region, harness_region)
 
 
 def _usable(board: Board | None, memory: str, planned: int) -> int:
@@ -99,11 +99,11 @@ def _usable(board: Board | None, memory: str, planned: int) -> int:
     return next((m.usable for m in board.ram if m.name == memory), max(m.usable for m in board.ram))
 
 
-def _too_large(machine: Machine, what: str, size: int, left: int) -> str:
+def _too_large(machine: EmulatedMachine, what: str, size: int, left: int) -> str:
     return f"the {what} of {size} bytes cannot be emulated on {machine.name}, which has {left} bytes left for it"
 
 
-def linker_script(layout: Layout) -> str:
+def linker_script(layout: LinkLayout) -> str:
     """Sections by the file they come from: what the library takes can be read off their sizes."""
     regions = "\n".join(
         f"    {r.name} (rwx) : ORIGIN = {r.origin:#010x}, LENGTH = {r.length}" for r in layout.regions

@@ -17,7 +17,7 @@ class Bank:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class EmulatedMachine:
     """`code` holds vectors and flash, `ram` stack and arenas; `spare` takes what the others have no room for."""
 
     name: str  # as -machine takes it
@@ -44,15 +44,15 @@ class Machine:
         return round(ticks * 1_000_000_000 / (self.counter_hz << self.shift))
 
 
-def _mps2(name: str, spare: int) -> Machine:
+def _mps2(name: str, spare: int) -> EmulatedMachine:
     banks = Bank(0, 4 * MIB), Bank(0x2000_0000, 4 * MIB), Bank(spare, 16 * MIB)
-    return Machine(name, "qemu-system-arm", (), *banks, 0x4002_8000, 25_000_000, 8)
+    return EmulatedMachine(name, "qemu-system-arm", (), *banks, 0x4002_8000, 25_000_000, 8)
 
 
 AN385, AN386 = _mps2("mps2-an385", 0x2100_0000), _mps2("mps2-an386", 0x2100_0000)
 AN500 = _mps2("mps2-an500", 0x6000_0000)
 # These start in the secure state: secure aliases throughout, but for the memories that have none.
-AN505 = Machine(
+AN505 = EmulatedMachine(
     "mps2-an505",
     "qemu-system-arm",
     (),
@@ -63,7 +63,7 @@ AN505 = Machine(
     20_000_000,
     8,
 )
-AN547 = Machine(
+AN547 = EmulatedMachine(
     "mps3-an547",
     "qemu-system-arm",
     (),
@@ -76,8 +76,8 @@ AN547 = Machine(
 )
 
 
-def _virt(options: str) -> Machine:
-    return Machine(
+def _virt(options: str) -> EmulatedMachine:
+    return EmulatedMachine(
         "virt",
         "qemu-system-riscv32",
         ("-bios", "none", "-m", "512M", "-cpu", options),
@@ -87,7 +87,7 @@ def _virt(options: str) -> Machine:
     )
 
 
-def machine_for(target: Target) -> Machine:
+def machine_for(target: Target) -> EmulatedMachine:
     """The machine that runs the target's code; a Cortex-M0+ is a subset of the Cortex-M3 on the AN385."""
     if target.architecture is Architecture.RV32:
         # Without what the target lacks, so that an instruction it does not have is found out.

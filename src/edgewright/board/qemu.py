@@ -7,17 +7,17 @@ import subprocess
 from pathlib import Path
 
 from ..errors import EdgewrightError
-from .machine import Machine
+from .machine import EmulatedMachine
 
 TRACE = "trace.bin"  # what the firmware writes beside its record
 _PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
 
 
-def has_qemu(machine: Machine) -> bool:
+def has_qemu(machine: EmulatedMachine) -> bool:
     return shutil.which(machine.emulator) is not None
 
 
-def require_qemu(machine: Machine) -> None:
+def require_qemu(machine: EmulatedMachine) -> None:
     if not has_qemu(machine):
         raise EdgewrightError(
             f"{machine.emulator} is not installed (Debian: apt install {_PACKAGES[machine.emulator]}); "
@@ -25,7 +25,7 @@ def require_qemu(machine: Machine) -> None:
         )
 
 
-def run_qemu(firmware: Path, machine: Machine, inputs: bytes, timeout_s: float) -> bytes:
+def run_qemu(firmware: Path, machine: EmulatedMachine, inputs: bytes, timeout_s: float) -> bytes:
     """The record of a run. Emulated time follows the instructions alone, so that every run is the same."""
     folder = firmware.parent
     record = folder / "record.bin"

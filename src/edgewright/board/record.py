@@ -11,12 +11,12 @@ from ..errors import EdgewrightError
 from ..platform.target import Architecture, Target
 from .elf import Elf
 from .layout import GUARD
-from .machine import Machine
+from .machine import EmulatedMachine
 
 MAGIC = 0x52425745
 
 
-class Status(Enum):
+class RunStatus(Enum):
     OK = 0
     FAULT = 1
     NO_INPUT = 2
@@ -30,15 +30,15 @@ class Record:
     outputs: bytes
 
 
-def read_record(data: bytes, machine: Machine, target: Target, elf: Elf) -> Record:
+def read_record(data: bytes, machine: EmulatedMachine, target: Target, elf: Elf) -> Record:
     """What the run gave; a fault of the firmware is an error that says where and why."""
     if len(data) < 8 or struct.unpack_from("<I", data)[0] != MAGIC:
         raise EdgewrightError(f"the firmware on {machine.name} ended without a record")
-    status = Status(struct.unpack_from("<I", data, 4)[0])
-    if status is Status.FAULT:
+    status = RunStatus(struct.unpack_from("<I", data, 4)[0])
+    if status is RunStatus.FAULT:
         pc, cause, address = struct.unpack_from("<III", data, 8)
         raise EdgewrightError(_fault(pc, cause, address, machine, target, elf))
-    if status is Status.NO_INPUT:
+    if status is RunStatus.NO_INPUT:
         raise EdgewrightError(f"the firmware on {machine.name} could not read its inputs")
     words = struct.unpack_from("<8I", data, 8)
     before, ready, after = ((words[i], words[i + 1]) for i in (0, 2, 4))
@@ -49,7 +49,7 @@ def read_record(data: bytes, machine: Machine, target: Target, elf: Elf) -> Reco
     return Record(machine.instructions(ready, after) - cost, _stages(stamps, machine), stack, data[at:])
 
 
-def _stages(stamps: list[tuple[int, int]], machine: Machine) -> tuple[int, ...]:
+def _stages(stamps: list[tuple[int, int]], machine: EmulatedMachine) -> tuple[int, ...]:
     """The first two stamps have nothing between them: what a probe costs."""
     if len(stamps) < 3:
         return ()
@@ -84,7 +84,7 @@ _RISCV = {
 }
 
 
-def _fault(pc: int, cause: int, address: int, machine: Machine, target: Target, elf: Elf) -> str:
+def _fault(pc: int, cause: int, address: int, machine: EmulatedMachine, target: Target, elf: Elf) -> str:
     bottom = elf.symbols["__stack_bottom"][0]
     if bottom - GUARD <= address < bottom:
         reasons = ["stack overflow"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 
-from .instruction import Flow, Instruction, signed
+from .instruction import ControlFlow, Instruction, signed
 
 RA, SP, LINKS = 1, 2, (1, 5)
 
@@ -30,7 +30,7 @@ def _short(word: int, address: int) -> Instruction:
         case (1, 0b000):
             return Instruction(2, sets=register, value=small, adds_to=register)
         case (1, 0b001 | 0b101):
-            flow = Flow.CALL if kind[1] == 0b001 else Flow.JUMP
+            flow = ControlFlow.CALL if kind[1] == 0b001 else ControlFlow.JUMP
             return Instruction(2, flow, address + _jump_distance(word))
         case (1, 0b010):
             return Instruction(2, sets=register, value=small)
@@ -39,10 +39,10 @@ def _short(word: int, address: int) -> Instruction:
         case (1, 0b011):
             return Instruction(2, sets=register, value=small << 12)
         case (1, 0b110 | 0b111):
-            return Instruction(2, Flow.BRANCH, address + _branch_distance(word))
+            return Instruction(2, ControlFlow.BRANCH, address + _branch_distance(word))
         case (2, 0b100) if not word >> 2 & 31 and register:
             if word >> 12 & 1:
-                return Instruction(2, Flow.CALL)
+                return Instruction(2, ControlFlow.CALL)
             return _to_pointer(2, register)
         case (2, 0b100) if register == SP and word >> 12 & 1:
             return Instruction(2, push_by=word >> 2 & 31, push_up=True)
@@ -66,7 +66,11 @@ def _branch_distance(word: int) -> int:
 
 def _to_pointer(size: int, register: int) -> Instruction:
     """A jump to where a register points: back, or anywhere."""
-    return Instruction(size, Flow.RETURN) if register in LINKS else Instruction(size, Flow.JUMP, through=register)
+    return (
+        Instruction(size, ControlFlow.RETURN)
+        if register in LINKS
+        else Instruction(size, ControlFlow.JUMP, through=register)
+    )
 
 
 def _long(word: int, address: int) -> Instruction:
@@ -94,16 +98,16 @@ def _long(word: int, address: int) -> Instruction:
                 | (word >> 21 & 0x3FF) << 1,
                 21,
             )
-            return Instruction(4, Flow.CALL if register in LINKS else Flow.JUMP, address + bits)
+            return Instruction(4, ControlFlow.CALL if register in LINKS else ControlFlow.JUMP, address + bits)
         case 0x67:
             if register in LINKS:
-                return Instruction(4, Flow.CALL, sets=None, adds_to=source, value=small)
+                return Instruction(4, ControlFlow.CALL, sets=None, adds_to=source, value=small)
             if source in LINKS and not small:
-                return Instruction(4, Flow.RETURN)
-            return Instruction(4, Flow.JUMP, through=source, adds_to=source, value=small)
+                return Instruction(4, ControlFlow.RETURN)
+            return Instruction(4, ControlFlow.JUMP, through=source, adds_to=source, value=small)
         case 0x63:
             bits = signed(
                 (word >> 31) << 12 | (word >> 7 & 1) << 11 | (word >> 25 & 0x3F) << 5 | (word >> 8 & 0xF) << 1, 13
             )
-            return Instruction(4, Flow.BRANCH, address + bits)
+            return Instruction(4, ControlFlow.BRANCH, address + bits)
     return Instruction(4)

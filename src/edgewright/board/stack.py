@@ -15,7 +15,7 @@ from itertools import pairwise
 from ..platform.target import Architecture
 from . import rv32, thumb
 from .elf import Elf
-from .instruction import Decoder, Flow, Instruction
+from .instruction import ControlFlow, Decoder, Instruction
 
 CODE = (".library", ".runtime")  # sections of what runs, apart from the harness
 FRESH = (
@@ -41,7 +41,7 @@ def stack_bound(
         {elf.symbols[n][0] & ~1 for n in names if n in elf.symbols} for names in (callbacks, given)
     )
     program = _Program(elf, _DECODERS[architecture], pulling)
-    return _Walk(program, outside).depth(elf.symbols[root][0] & ~1, ())
+    return _CallChains(program, outside).depth(elf.symbols[root][0] & ~1, ())
 
 
 @dataclass
@@ -136,12 +136,12 @@ class _Program:
                 return
             deeper = max(depth, depth + push)
             deepest = max(deepest, deeper)
-            self._note(sweep, step, depth if step.flow is Flow.RETURN else deeper)
+            self._note(sweep, step, depth if step.flow is ControlFlow.RETURN else deeper)
             # What may be skipped counts where it pushes, and not where it pops.
             depth = deeper if may_skip else max(0, depth + push)
-            is_reached = may_skip or step.flow in (Flow.NEXT, Flow.BRANCH, Flow.CALL)
+            is_reached = may_skip or step.flow in (ControlFlow.NEXT, ControlFlow.BRANCH, ControlFlow.CALL)
             at += step.size
-            if step.flow is Flow.CALL and at >= sweep.end:
+            if step.flow is ControlFlow.CALL and at >= sweep.end:
                 is_reached = False  # it does not come back
         if is_reached and sweep.end in self.ends:
             sweep.found.call(sweep.end, depth)  # one that goes on as the next
@@ -149,13 +149,17 @@ class _Program:
 
     def _note(self, sweep: _Sweep, step: Instruction, depth: int) -> None:
         target = sweep.target(step)
-        if step.flow in (Flow.BRANCH, Flow.JUMP) and target is not None and sweep.start <= target < sweep.end:
+        if (
+            step.flow in (ControlFlow.BRANCH, ControlFlow.JUMP)
+            and target is not None
+            and sweep.start <= target < sweep.end
+        ):
             sweep.depths[target] = max(depth, sweep.depths.get(target, 0))
-        elif step.flow in (Flow.BRANCH, Flow.JUMP, Flow.CALL) and target is not None:
+        elif step.flow in (ControlFlow.BRANCH, ControlFlow.JUMP, ControlFlow.CALL) and target is not None:
             sweep.found.call(self._function(target), depth)
-        elif step.flow is Flow.CALL:
+        elif step.flow is ControlFlow.CALL:
             sweep.found.point(depth)
-        elif step.flow is Flow.JUMP and not depth and sweep.may_leave(step):
+        elif step.flow is ControlFlow.JUMP and not depth and sweep.may_leave(step):
             sweep.found.jumps = True
 
     def _function(self, address: int) -> int:
@@ -207,7 +211,7 @@ class _Sweep:
 
 
 @dataclass
-class _Walk:
+class _CallChains:
     """The longest chain of calls."""
 
     program: _Program

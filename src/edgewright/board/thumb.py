@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 
-from .instruction import Flow, Instruction, signed
+from .instruction import ControlFlow, Instruction, signed
 
 SP, LR, PC = 13, 14, 15
 FRAMES = (7, 11)  # frame pointers: what they held before is taken back at the end of a function
@@ -30,7 +30,7 @@ def _short(code: bytes, word: int, at: int, address: int) -> Instruction:
         case 0xB4 | 0xB5:
             return Instruction(2, push=4 * (low.bit_count() + (word >> 8 & 1)))
         case 0xBC | 0xBD as kind:
-            flow = Flow.RETURN if kind == 0xBD else Flow.NEXT
+            flow = ControlFlow.RETURN if kind == 0xBD else ControlFlow.NEXT
             return Instruction(2, flow, push=-4 * (low.bit_count() + (kind & 1)), pops=low)
         case 0xB0:
             return Instruction(2, push=4 * (low & 0x7F) * (1 if low & 0x80 else -1))
@@ -41,18 +41,24 @@ def _short(code: bytes, word: int, at: int, address: int) -> Instruction:
         case 0x46 if low & 0x87 == 0x85 and low >> 3 & 0xF not in FRAMES:
             return Instruction(2, push_by=PC)  # from wherever: nobody knows how far
         case 0x46 if low & 0x87 == 0x87:  # to the program counter: a table of jumps
-            return Instruction(2, Flow.JUMP)
+            return Instruction(2, ControlFlow.JUMP)
         case 0x47:
             register = low >> 3 & 0xF
             if low & 0x80:
-                return Instruction(2, Flow.CALL)
-            return Instruction(2, Flow.RETURN) if register == LR else Instruction(2, Flow.JUMP, through=register)
+                return Instruction(2, ControlFlow.CALL)
+            return (
+                Instruction(2, ControlFlow.RETURN)
+                if register == LR
+                else Instruction(2, ControlFlow.JUMP, through=register)
+            )
         case kind if kind >> 4 == 0xD and kind & 0xF < 0xE:
-            return Instruction(2, Flow.BRANCH, address + 4 + 2 * signed(low, 8))
+            return Instruction(2, ControlFlow.BRANCH, address + 4 + 2 * signed(low, 8))
         case kind if kind >> 3 == 0b11100:
-            return Instruction(2, Flow.JUMP, address + 4 + 2 * signed(word, 11))
+            return Instruction(2, ControlFlow.JUMP, address + 4 + 2 * signed(word, 11))
         case kind if kind & 0xF5 == 0xB1:  # compare with zero and branch
-            return Instruction(2, Flow.BRANCH, address + 4 + ((word >> 3 & 0x1F) << 1 | (word >> 9 & 1) << 6))
+            return Instruction(
+                2, ControlFlow.BRANCH, address + 4 + ((word >> 3 & 0x1F) << 1 | (word >> 9 & 1) << 6)
+            )
         case kind if kind >> 3 == 0b01001:
             return _literal(code, at, address, word >> 8 & 7, 4 * low, 2)
         case kind if kind >> 3 == 0b00100:
@@ -75,12 +81,12 @@ def _branch(first: int, second: int, address: int) -> Instruction | None:
     if second & 0x1000:  # B.W, BL
         j1, j2 = (1 ^ sign ^ (second >> at & 1) for at in (13, 11))
         distance = sign << 24 | j1 << 23 | j2 << 22 | (first & 0x3FF) << 12 | (second & 0x7FF) << 1
-        flow = Flow.CALL if second & 0x4000 else Flow.JUMP
+        flow = ControlFlow.CALL if second & 0x4000 else ControlFlow.JUMP
         return Instruction(4, flow, address + 4 + signed(distance, 25))
     if second & 0x4000 or first >> 7 & 7 == 7:
         return None  # not a branch on a condition
     distance = sign << 20 | (second >> 11 & 1) << 19 | (second >> 13 & 1) << 18 | (first & 0x3F) << 12
-    return Instruction(4, Flow.BRANCH, address + 4 + signed(distance | (second & 0x7FF) << 1, 21))
+    return Instruction(4, ControlFlow.BRANCH, address + 4 + signed(distance | (second & 0x7FF) << 1, 21))
 
 
 def _memory(first: int, second: int) -> Instruction | None:
@@ -88,18 +94,20 @@ def _memory(first: int, second: int) -> Instruction | None:
     if first == 0xE92D:
         return Instruction(4, push=4 * second.bit_count())
     if first == 0xE8BD:
-        flow = Flow.RETURN if second >> 15 else Flow.NEXT
+        flow = ControlFlow.RETURN if second >> 15 else ControlFlow.NEXT
         return Instruction(4, flow, push=-4 * second.bit_count(), pops=second)
     if first & 0xFFF0 == 0xE8D0 and second & 0xFFE0 == 0xF000:
-        return Instruction(4, Flow.JUMP)  # TBB, TBH
+        return Instruction(4, ControlFlow.JUMP)  # TBB, TBH
     if first & 0xFE0F == 0xF80D and second & 0x0900 == 0x0900:  # one register, stepping
         is_return = first & 0x0050 == 0x0050 and second >> 12 == PC
         distance = second & 0xFF
         return Instruction(
-            4, Flow.RETURN if is_return else Flow.NEXT, push=-distance if second & 0x200 else distance
+            4,
+            ControlFlow.RETURN if is_return else ControlFlow.NEXT,
+            push=-distance if second & 0x200 else distance,
         )
     if first & 0xFF70 == 0xF850 and second >> 12 == PC:
-        return Instruction(4, Flow.JUMP)  # the program counter from a table
+        return Instruction(4, ControlFlow.JUMP)  # the program counter from a table
     if first & 0xFE6F == 0xE86D:  # two registers, stepping
         distance = 4 * (second & 0xFF)
         return Instruction(4, push=-distance if first & 0x80 else distance)

@@ -13,8 +13,8 @@ from typing import Any
 from ..errors import EdgewrightError
 from ..platform.target import Architecture, Target
 from .elf import Elf
-from .layout import Layout
-from .machine import Machine
+from .layout import LinkLayout
+from .machine import EmulatedMachine
 from .qemu import TRACE
 
 PAGE = 4096
@@ -35,7 +35,7 @@ def has_unicorn() -> bool:
     return find_spec("unicorn") is not None
 
 
-def require_unicorn(machine: Machine | None = None) -> None:
+def require_unicorn(machine: EmulatedMachine | None = None) -> None:
     """An error where the emulator, or the processor of the machine in it, is missing."""
     if not has_unicorn():
         raise EdgewrightError("the emulator Unicorn is not installed; pip install 'edgewright[board]'")
@@ -56,7 +56,13 @@ class _Files:
 
 
 def run_unicorn(
-    elf: Elf, layout: Layout, target: Target, machine: Machine, inputs: bytes, timeout_s: float, folder: Path
+    elf: Elf,
+    layout: LinkLayout,
+    target: Target,
+    machine: EmulatedMachine,
+    inputs: bytes,
+    timeout_s: float,
+    folder: Path,
 ) -> bytes:
     """The record of a run, its stamps being counts of instructions. What else it writes goes to `folder`."""
     import unicorn
@@ -83,7 +89,7 @@ def run_unicorn(
 
 
 @dataclass(frozen=True)
-class _Core:
+class _EmulatedCore:
     """A processor: how it is started, where its registers are, how long its instructions are."""
 
     uc: Any
@@ -93,25 +99,27 @@ class _Core:
     mark: bytes  # the breakpoint
     thumb: bool
 
-    def start(self, elf: Elf, layout: Layout, timeout_us: int) -> None:
+    def start(self, elf: Elf, layout: LinkLayout, timeout_us: int) -> None:
         self.uc.emu_start(elf.symbols["board_reset"][0] | int(self.thumb), 0xFFFF_FFFE, timeout=timeout_us)
 
 
-def _core(target: Target, machine: Machine) -> _Core:
+def _core(target: Target, machine: EmulatedMachine) -> _EmulatedCore:
     from unicorn import UC_ARCH_ARM, UC_ARCH_RISCV, UC_MODE_MCLASS, UC_MODE_RISCV32, UC_MODE_THUMB, Uc, arm_const
     from unicorn import riscv_const as riscv
 
     if target.architecture is Architecture.RV32:
         uc = Uc(UC_ARCH_RISCV, UC_MODE_RISCV32)
-        return _Core(
+        return _EmulatedCore(
             uc, riscv.UC_RISCV_REG_PC, riscv.UC_RISCV_REG_A0, riscv.UC_RISCV_REG_A1, b"\x73\x00\x10\x00", False
         )
     uc = Uc(UC_ARCH_ARM, UC_MODE_THUMB | UC_MODE_MCLASS)
     uc.ctl_set_cpu_model(getattr(arm_const, f"UC_CPU_ARM_{_MODELS[machine.name]}"))
-    return _Core(uc, arm_const.UC_ARM_REG_PC, arm_const.UC_ARM_REG_R0, arm_const.UC_ARM_REG_R1, b"\xab\xbe", True)
+    return _EmulatedCore(
+        uc, arm_const.UC_ARM_REG_PC, arm_const.UC_ARM_REG_R0, arm_const.UC_ARM_REG_R1, b"\xab\xbe", True
+    )
 
 
-def _map_memory(uc: Any, elf: Elf, layout: Layout, machine: Machine) -> None:
+def _map_memory(uc: Any, elf: Elf, layout: LinkLayout, machine: EmulatedMachine) -> None:
     """The pages of the regions and nothing else: any other access ends the run."""
     pages: set[int] = set()
     for region in layout.regions:
@@ -127,7 +135,7 @@ def _map_memory(uc: Any, elf: Elf, layout: Layout, machine: Machine) -> None:
         uc.mem_write(segment.address, segment.data)
 
 
-def _counter(core: _Core, now: int, stamps: list[int]) -> Callable[..., None]:
+def _counter(core: _EmulatedCore, now: int, stamps: list[int]) -> Callable[..., None]:
     """Counts by blocks, each decoded once; a call of `board_now` is a stamp."""
     lengths: dict[tuple[int, int], int] = {}
     total = 0
@@ -155,13 +163,13 @@ def instructions_in(code: bytes, thumb: bool) -> int:
     return number
 
 
-def _breakpoint(elf: Elf, core: _Core) -> int:
+def _breakpoint(elf: Elf, core: _EmulatedCore) -> int:
     """The address of the instruction by which the firmware calls us; it is stepped over, never executed."""
     start, size = elf.symbols["board_call"]
     return start + bytes(core.uc.mem_read(start & ~1, size or 64)).index(core.mark) - (start & 1)
 
 
-def _semihosting(core: _Core, files: _Files, pc: int) -> None:
+def _semihosting(core: _EmulatedCore, files: _Files, pc: int) -> None:
     uc = core.uc
     operation, argument = uc.reg_read(core.result), uc.reg_read(core.argument)
     words = struct.unpack("<III", bytes(uc.mem_read(argument, 12)))

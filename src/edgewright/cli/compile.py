@@ -15,7 +15,7 @@ from ..network import Shape
 from ..tiling.wish import plan_notes
 from .common import console, print_json, read_model, shown, working
 from .costs import costs_table, figures_table, sentence
-from .planning import Asked
+from .planning import PlanOptions
 
 
 def compile_(
@@ -26,7 +26,7 @@ def compile_(
     rounding: str,
     fixed_point: bool | None,
     optimise: str | None,
-    asked: Asked,
+    asked: PlanOptions,
     output: Path | None,
     name: str | None,
     kernels: str,

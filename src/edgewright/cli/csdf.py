@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from .. import words
-from ..dataflow.analysis import QUICK, Analysis, analyse, bounded_front, usual_weight
-from ..dataflow.buffers.weights import Weight
+from ..dataflow.analysis import QUICK, GraphAnalysis, analyse, bounded_front, usual_weight
+from ..dataflow.buffers.sized import Weight
 from ..dataflow.checks.consistency import mismatch, repetitions
 from ..dataflow.findings import analysis_to_dict, front_to_list
 from ..dataflow.formats.dot import dot
@@ -86,7 +86,7 @@ class _Results:
 
     about: Subject
     weight: Weight
-    found: Analysis | None
+    found: GraphAnalysis | None
     front: Pareto | None
 
     def print_json(self) -> None:
@@ -145,7 +145,7 @@ def _check_times(graph: Graph) -> None:
         raise
 
 
-def _analysed(graph: Graph, weight: Weight, limit: float | None) -> Analysis:
+def _analysed(graph: Graph, weight: Weight, limit: float | None) -> GraphAnalysis:
     with working(f"analysing {words.printable(graph.name)}"):
         return analyse(graph, weight, _effort(limit, QUICK))
 
@@ -159,7 +159,7 @@ def _effort(limit: float | None, usual: int) -> int:
     return usual if limit is None or isnan(limit) else int(limit * PER_SECOND)
 
 
-def _firings(found: Analysis, iterations: int) -> tuple[Firing, ...]:
+def _firings(found: GraphAnalysis, iterations: int) -> tuple[Firing, ...]:
     """The first firings within the least buffers; where nobody gave times, each takes one step."""
     if found.buffers is None:
         raise Unsupported(f"no firings to draw: {'; '.join(found.notes)}")
@@ -174,12 +174,12 @@ def _timed(graph: Graph) -> Graph:
     return replace(graph, actors=tuple(actors))
 
 
-def _gantt(found: Analysis, iterations: int, unit: str) -> str:
+def _gantt(found: GraphAnalysis, iterations: int, unit: str) -> str:
     firings = _firings(found, iterations)
     return gantt_svg(found.graph, firings, found.repetitions, unit=unit if found.graph.has_times else "steps")
 
 
-def _page(found: Analysis, iterations: int, front: Pareto | None, unit: str) -> str:
+def _page(found: GraphAnalysis, iterations: int, front: Pareto | None, unit: str) -> str:
     firings: tuple[Firing, ...] = ()
     if found.is_live:
         try:

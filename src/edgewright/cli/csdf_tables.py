@@ -8,16 +8,16 @@ from fractions import Fraction
 from rich.table import Table
 
 from .. import words
-from ..dataflow.analysis import Analysis
+from ..dataflow.analysis import GraphAnalysis
 from ..dataflow.buffers.looped import schedule_text
 from ..dataflow.buffers.minimum import Buffers
 from ..dataflow.buffers.occupancy import Peak
-from ..dataflow.buffers.weights import Weight
+from ..dataflow.buffers.sized import Weight
+from ..dataflow.checks.components import is_serial
 from ..dataflow.formats.dot import short
 from ..dataflow.graph import Actor, Channel, Graph
 from ..dataflow.speed.latency import Latency
 from ..dataflow.speed.pareto import Pareto
-from ..dataflow.speed.parts import is_serial
 from ..report.axis import exact, speed
 from ..report.dataflow_page import busy_time
 from .common import shown
@@ -131,7 +131,7 @@ def graph_line(graph: Graph, firings: Mapping[str, int]) -> str:
     return f"{kind}: {actors}, {channels}{fires}"
 
 
-def findings_table(found: Analysis, unit: str) -> Table:
+def findings_table(found: GraphAnalysis, unit: str) -> Table:
     """What an analysis found, a line for each fact."""
     unit = unit or "units of time"
     grid = Table.grid(padding=(0, 2))

@@ -25,12 +25,12 @@ from ..tiling.interrupts import INTERRUPTED, is_interrupted
 from .common import INTERRUPTED_STATUS, console, print_json, shown, working
 from .estimates import estimated
 from .plan_tables import overhead
-from .planning import Asked
+from .planning import PlanOptions
 
 
 def show_front(
     network: Network,
-    asked: Asked,
+    asked: PlanOptions,
     board: Board | None,
     core: str | None,
     command: str,

@@ -36,7 +36,7 @@ NAMED = 12  # files that are named when they are written
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HalOptions:
     """The options of the verb."""
 
     files: tuple[Path, ...]
@@ -91,7 +91,7 @@ class Made:
     unverified: str = ""  # why nothing was run
 
 
-def run(asked: Asked) -> None:
+def run(asked: HalOptions) -> None:
     """The whole verb; refused sources end it with status 1."""
     try:
         with working(f"reading {asked.files[0].name}"):
@@ -152,7 +152,7 @@ def _show_checked(analysis: Analysis, as_json: bool) -> None:
     console.print(f"nothing to refuse: {told}", style="green")
 
 
-def _made(analysis: Analysis, asked: Asked) -> Made:
+def _made(analysis: Analysis, asked: HalOptions) -> Made:
     wish = Wish(asked.max_map, asked.minimise)
     with working("laying out registers"):
         found = chosen_design(analysis, asked.method, wish, _lock(asked))
@@ -170,7 +170,7 @@ def _made(analysis: Analysis, asked: Asked) -> Made:
     return Made(found, naive(analysis), front, verification)
 
 
-def _lock(asked: Asked) -> Lock | None:
+def _lock(asked: HalOptions) -> Lock | None:
     """The lock to obey. One in the output folder, or one that is still to be written there, may be missing."""
     path = asked.lock_file
     if path is None or asked.relock or (asked.output and not exists(path)):
@@ -178,7 +178,7 @@ def _lock(asked: Asked) -> Lock | None:
     return read_lock(path)
 
 
-def _files(made: Made, asked: Asked) -> dict[Path, str | bytes]:
+def _files(made: Made, asked: HalOptions) -> dict[Path, str | bytes]:
     """All files to write; nothing is written yet."""
     files: dict[Path, str | bytes] = {}
     page = (
@@ -229,7 +229,7 @@ def _record(made: Made, files: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _print(made: Made, asked: Asked, written: Sequence[Path]) -> None:
+def _print(made: Made, asked: HalOptions, written: Sequence[Path]) -> None:
     if asked.explain:
         for function in made.design.analysis.functions:
             console.print(explanation(made.design, function))

@@ -25,7 +25,7 @@ shape_option = click.option(
 )
 
 
-class Size(click.ParamType[int]):
+class ByteSize(click.ParamType[int]):
     """A size in bytes, such as 65536, 64K, "128 KiB"."""
 
     name = "size"

@@ -31,7 +31,7 @@ from .common import INTERRUPTED_STATUS, console, print_json, read_model, shown, 
 from .estimates import core_of, estimated
 from .front import show_front
 from .plan_tables import savings_table, stages_table, summary_table, trades_table
-from .planning import Asked
+from .planning import PlanOptions
 from .stretches import stretch_table
 
 
@@ -39,7 +39,7 @@ def plan(
     model: Path,
     board: str | None,
     target: str | None,
-    asked: Asked,
+    asked: PlanOptions,
     pareto: bool,
     page: Path | None,
     output: Path | None,
@@ -100,7 +100,7 @@ def _complete(network: Network, wish: Wish, board: Board | None, target: str | N
     return completed.found, completed.plan, completed.not_counted
 
 
-def _whole(result: Found, asked: Asked, board: Board | None, core: str | None) -> Plan:
+def _whole(result: Found, asked: PlanOptions, board: Board | None, core: str | None) -> Plan:
     """The plan with whole layers: what a limit on slowdown is relative to."""
     return result.whole or whole_layers(
         result.plan.network, board, alignment=asked.alignment, pull_rows=asked.pull_rows, target=core

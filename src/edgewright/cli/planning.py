@@ -12,7 +12,7 @@ import click
 
 from ..errors import EdgewrightError
 from .choices import METHODS
-from .options import Size
+from .options import ByteSize
 
 if TYPE_CHECKING:  # what these stand on takes long to load, and `--help` needs none of it
     from ..network import Network
@@ -90,7 +90,7 @@ pull_option = click.option(
     help="Images come row by row through a callback, and are never held whole.",
 )
 _OPTIONS = (
-    click.option("--ram", type=Size(), help="RAM that there is, such as 64K. Overrules the board's."),
+    click.option("--ram", type=ByteSize(), help="RAM that there is, such as 64K. Overrules the board's."),
     click.option(
         "--minimise",
         type=click.Choice(["ram"]),
@@ -161,7 +161,7 @@ _CONTRADICTIONS = (
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlanOptions:
     """The options as they were given."""
 
     ram: int | None
@@ -222,7 +222,7 @@ def planning_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def collected(**given: Any) -> Any:
-        asked = Asked(**{field.name: given.pop(field.name) for field in fields(Asked)})
+        asked = PlanOptions(**{field.name: given.pop(field.name) for field in fields(PlanOptions)})
         return command(asked=asked, **given)
 
     found: Callable[..., Any] = collected

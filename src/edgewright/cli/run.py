@@ -21,7 +21,7 @@ from ..network.reference import to_file_layout
 from ..tiling.wish import plan_notes
 from .common import console, print_json, read_model, shown, working
 from .costs import costs_table, figures_table
-from .planning import Asked
+from .planning import PlanOptions
 
 
 def run(
@@ -32,7 +32,7 @@ def run(
     rounding: str,
     fixed_point: bool | None,
     optimise: str | None,
-    asked: Asked,
+    asked: PlanOptions,
     inputs: tuple[Path, ...],
     output: Path | None,
     quantised_input: bool,

@@ -1,7 +1,7 @@
 """SDF and CSDF: graphs, consistency, liveness, throughput, buffer sizes, and CNNs as dataflow."""
 
-from .analysis import Analysis, analyse
-from .buffers.looped import Loop, looped, schedule_text
+from .analysis import GraphAnalysis, analyse
+from .buffers.looped import ScheduleLoop, looped, schedule_text
 from .buffers.minimum import Buffers, minimum_buffers
 from .buffers.occupancy import peak_occupancy
 from .checks.consistency import cycles, repetitions
@@ -24,13 +24,13 @@ from .speed.throughput import period
 
 __all__ = [
     "Actor",
-    "Analysis",
     "Buffers",
     "Channel",
     "Graph",
-    "Loop",
+    "GraphAnalysis",
     "Pareto",
     "Rates",
+    "ScheduleLoop",
     "SelfTimed",
     "analyse",
     "analysis_to_dict",

@@ -11,7 +11,7 @@ from ..errors import EdgewrightError, Unsupported
 from .buffers.minimum import Buffers, minimum_buffers
 from .buffers.occupancy import Peak, peak_occupancy
 from .buffers.schedule import lazy_schedule
-from .buffers.weights import Weight
+from .buffers.sized import Weight
 from .checks.consistency import mismatch, repetitions
 from .checks.deadlock import Deadlock
 from .checks.liveness import blocked
@@ -30,7 +30,7 @@ Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
-class Analysis:
+class GraphAnalysis:
     """The answers for one graph; None where one could not be had, which the notes explain.
 
     `buffers` are the least, and of those with the same total the fastest where `is_fastest` says so.
@@ -70,12 +70,12 @@ def usual_weight(graph: Graph) -> Weight:
     return "bytes" if 0 in sizes and len(sizes) > 1 else "tokens"
 
 
-def analyse(graph: Graph, weight: Weight | None = None, effort: int = QUICK) -> Analysis:
+def analyse(graph: Graph, weight: Weight | None = None, effort: int = QUICK) -> GraphAnalysis:
     """Whether a graph can run for ever, how fast, and in how little memory.
 
     `effort` bounds the search for the fastest of the least capacities, in the units of `pareto`.
     """
-    found = Analysis(graph, weight or usual_weight(graph))
+    found = GraphAnalysis(graph, weight or usual_weight(graph))
     wrong = mismatch(graph)
     if wrong is not None:
         return replace(found, inconsistent=str(wrong))
@@ -99,13 +99,13 @@ def bounded_front(graph: Graph, weight: Weight, effort: int = EFFORT, most_point
 class _Steps:
     """The steps for a live graph, and the notes that collect on the way."""
 
-    def __init__(self, found: Analysis) -> None:
+    def __init__(self, found: GraphAnalysis) -> None:
         self.found = found
         self.graph = found.graph
         self.weight = found.weight
         self.notes: list[str] = []
 
-    def taken(self, effort: int) -> Analysis:
+    def taken(self, effort: int) -> GraphAnalysis:
         buffers = self._try("minimum buffers", lambda: minimum_buffers(self.graph, self.weight))
         peak = self._try("peak occupancy", lambda: peak_occupancy(self.graph, self.weight))
         found = replace(self.found, buffers=buffers, peak=peak)
@@ -115,7 +115,7 @@ class _Steps:
             self._try("period and latency", lambda: check_times(self.graph))
         return replace(found, notes=tuple(self.notes))
 
-    def _timed(self, found: Analysis, effort: int) -> Analysis:
+    def _timed(self, found: GraphAnalysis, effort: int) -> GraphAnalysis:
         graph = self.graph
         found = replace(
             found,
@@ -132,7 +132,7 @@ class _Steps:
             latency_at_minimum=self._try("latency at the minimum", lambda: latency(graph, sizes)),
         )
 
-    def _with_fastest(self, found: Analysis, effort: int) -> Analysis:
+    def _with_fastest(self, found: GraphAnalysis, effort: int) -> GraphAnalysis:
         """The first point of the front between size and period: least buffers, proven, and the fastest of them."""
         front = self._try(
             "fastest of the least buffers",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from .analysis import Analysis
+from .analysis import GraphAnalysis
 from .buffers.looped import looped, nested, schedule_text
 from .buffers.minimum import Buffers
-from .buffers.sized import Sized
-from .buffers.weights import Weight
+from .buffers.sized import Sized, Weight
 from .speed.latency import Latency
 from .speed.pareto import Pareto
 
@@ -20,7 +19,7 @@ def number(time: Fraction | None) -> int | str | None:
     return int(time) if time.denominator == 1 else str(time)
 
 
-def analysis_to_dict(found: Analysis) -> dict[str, object]:
+def analysis_to_dict(found: GraphAnalysis) -> dict[str, object]:
     """Everything that was found, under the names that the command line prints."""
     schedule = found.buffers.schedule if found.buffers else None
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..kernels.printing.constants import C_TYPES, number
-from ..kernels.printing.source import Source, comment
+from ..kernels.printing.source import CWriter, comment
 from ..network import Network, Tensor
 from ..network.interface import conversion
 from ..program import Plan
@@ -23,7 +23,7 @@ def arena_macro(prefix: str, memory: str, names: Parameters) -> str:
 
 
 def header(prefix: str, plan: Plan, network: Network, names: Parameters, options: Options) -> str:
-    c = Source()
+    c = CWriter()
     guard = prefix.upper()
     c.lines += [
         f"/* {prefix}: {comment(network.name)}, compiled by edgewright.",
@@ -167,7 +167,7 @@ def declared(
     return parts + [f"{C_TYPES[network.tensors[n].dtype.value]} *{p}" for n, p in names.outputs.items()]
 
 
-def _describe(c: Source, macro: str, tensor: Tensor) -> None:
+def _describe(c: CWriter, macro: str, tensor: Tensor) -> None:
     c.line(f"/* {comment(tensor.name)}: {tensor.dtype.value}[{'x'.join(map(str, tensor.shape))}] */")
     c.line(f'#define {macro}_NAME "{_text(tensor.name)}"')
     c.line(f"#define {macro}_SIZE {tensor.size}")
@@ -178,7 +178,7 @@ def _describe(c: Source, macro: str, tensor: Tensor) -> None:
         c.line(f"#define {macro}_ZERO ({tensor.quant.zero[0]})")
 
 
-def _locate(c: Source, macro: str, plan: Plan, names: Parameters, name: str) -> None:
+def _locate(c: CWriter, macro: str, plan: Plan, names: Parameters, name: str) -> None:
     view = plan.views[name]
     buffer = next(buffer for buffer in plan.buffers if buffer.name == view.buffer)
     where = f" /* in {names.arenas[buffer.memory]} */" if len(names.arenas) > 1 else ""

@@ -20,7 +20,7 @@ from ..program.options import Options
 from .files import kernel_files, weight_files
 from .header import header
 from .names import library_name
-from .schedule import Schedule, schedule_file
+from .schedule import RunFunction, schedule_file
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def emit(
         checked_kernels(plan, facts)
     else:
         plan = select(plan, facts)
-    schedule = Schedule(module, Sites(plan, facts))
+    schedule = RunFunction(module, Sites(plan, facts))
     body = schedule.write()
     files: dict[str, str | bytes] = {
         f"{prefix}.h": header(prefix, plan, whole, schedule.public, module.options),

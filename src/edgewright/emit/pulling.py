@@ -8,21 +8,21 @@ from dataclasses import dataclass, replace
 from ..kernels.module import Module
 from ..kernels.printing.index import printed
 from ..kernels.printing.nest import Bounds
-from ..kernels.printing.source import Expr, Source, plus
+from ..kernels.printing.source import CWriter, Expr, plus
 from ..network import Layer
 from ..program import rows_needed
 from ..program.index import AffineExpr, TableExpr, fit
-from .storage import Storage
+from .storage import ArenaPointers
 
 
 @dataclass(frozen=True)
 class Pulling:
     module: Module
-    storage: Storage
+    storage: ArenaPointers
     parameters: Mapping[str, str]  # the C parameter of each input
     inputs: Collection[str]  # those that are pulled
 
-    def write(self, c: Source, layer: Layer, name: str, region: Bounds) -> None:
+    def write(self, c: CWriter, layer: Layer, name: str, region: Bounds) -> None:
         """Asks the caller for rows of input `name`, if it is pulled, up to the last that this region reads."""
         if name not in self.inputs:
             return

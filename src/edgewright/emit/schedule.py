@@ -5,23 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..kernels.module import Module
-from ..kernels.placement import dense_strides
 from ..kernels.printing.nest import elements
-from ..kernels.printing.source import Source, comment
+from ..kernels.printing.source import CWriter, comment
 from ..kernels.printing.tensor import CTensor
 from ..kernels.sites import Sites
+from ..kernels.strided_tensor import dense_strides
 from ..network import Tensor
 from .files import renamed
 from .header import arena_macro, declared, lies_densely, return_type
 from .names import local_names, parameters
 from .pulling import Pulling
 from .stages import StageWriter
-from .storage import Storage
+from .storage import ArenaPointers
 
 FENCE = "EW_FENCE();"  # between stages: memory is used anew under other types
 
 
-class Schedule:
+class RunFunction:
     """The run function: inputs in, stage after stage, outputs out."""
 
     def __init__(self, module: Module, sites: Sites) -> None:
@@ -30,12 +30,12 @@ class Schedule:
         self.public = parameters(module.prefix, network, plan.arenas)  # as the header has them
         self.parameters = local_names(self.public)
         self.pulled = {name for name in network.inputs if plan.views[name].window}
-        self.storage = Storage(sites, self.parameters.arenas)
+        self.storage = ArenaPointers(sites, self.parameters.arenas)
         pulling = Pulling(module, self.storage, self.parameters.inputs, self.pulled)
         self.stages = StageWriter(module, self.storage, pulling)
 
-    def write(self) -> Source:
-        c = Source()
+    def write(self) -> CWriter:
+        c = CWriter()
         prefix = self.module.prefix
         with c.block(f"{self.returns} {prefix}_run_in({self.signature(arenas=True)})"):
             for name in self.network.inputs:
@@ -78,13 +78,13 @@ class Schedule:
         out = "x".join(map(str, self.network.tensors[layer.output].shape))
         return f"{type(layer.op).__name__} {', '.join(shapes)} -> {out} ({stage})"
 
-    def _copy_in(self, c: Source, name: str) -> None:
+    def _copy_in(self, c: CWriter, name: str) -> None:
         """Unless the caller has put the input where it belongs."""
         place, parameter = self.storage.tensor(name), self.parameters.inputs[name]
         with c.block(f"if ({parameter} && {parameter} != {place.pointer})"):
             _copy(c, _dense(place.tensor, parameter), place)
 
-    def _copy_out(self, c: Source, name: str) -> None:
+    def _copy_out(self, c: CWriter, name: str) -> None:
         place, parameter = self.storage.tensor(name), self.parameters.outputs[name]
         if place.is_constant:
             with c.block(f"if ({parameter})"):
@@ -102,7 +102,7 @@ def _dense(tensor: Tensor, pointer: str) -> CTensor:
     return CTensor(tensor, dense_strides(tensor), memory="caller", pointer=pointer)
 
 
-def _copy(c: Source, source: CTensor, target: CTensor) -> None:
+def _copy(c: CWriter, source: CTensor, target: CTensor) -> None:
     if source.is_dense and target.is_dense:
         c.line(f"memcpy({target.pointer}, {source.pointer}, {target.tensor.bytes});")
         return
@@ -110,10 +110,10 @@ def _copy(c: Source, source: CTensor, target: CTensor) -> None:
         c.line(f"{target.pointer}[{b}] = {source.pointer}[{a}];")
 
 
-def schedule_file(module: Module, schedule: Schedule, body: Source) -> str:
+def schedule_file(module: Module, schedule: RunFunction, body: CWriter) -> str:
     """NAME.c: tables of the layers, the run function, and the arenas unless the caller brings them."""
     prefix = module.prefix
-    c = Source()
+    c = CWriter()
     c.line(f"/* {prefix}: the schedule. Which layer runs when, where its tensors lie. */")
     c.line(f'#include "{prefix}.h"')
     c.line(f'#include "{prefix}_kernels.h"')

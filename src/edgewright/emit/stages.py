@@ -6,19 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ..kernels.call import Call
+from ..kernels.call import CCall
 from ..kernels.catalogue import BY_NAME
 from ..kernels.module import Module
 from ..kernels.printing.index import printed
 from ..kernels.printing.nest import elements
-from ..kernels.printing.source import Expr, Source, times
+from ..kernels.printing.source import CWriter, Expr, times
 from ..kernels.sites import Loops, channel_ranges
 from ..program import Plan, Stage, sums_bytes
 from ..program.index import AffineExpr, Bounds, IndexExpr, TableExpr, scaled
 from ..program.lower import For, KernelCall, Node, OnDemand, lower
 from ..program.selection import CallKind, Selection
 from .pulling import Pulling
-from .storage import Storage
+from .storage import ArenaPointers
 from .streaming import write_on_demand
 
 
@@ -27,20 +27,20 @@ class StageWriter:
     """Prints the stages of a plan."""
 
     module: Module
-    storage: Storage
+    storage: ArenaPointers
     pulling: Pulling
 
     @property
     def plan(self) -> Plan:
         return self.storage.plan
 
-    def write(self, c: Source, index: int, stage: Stage) -> None:
+    def write(self, c: CWriter, index: int, stage: Stage) -> None:
         """The stage, between the beginning of running sums and their end as output."""
         for name in self.plan.program.partial(stage):
             self._clear_sums(c, name)
         self._nodes(c, lower(self.plan, stage), {}, iter(self.plan.selections[index]))
 
-    def _clear_sums(self, c: Source, name: str) -> None:
+    def _clear_sums(self, c: CWriter, name: str) -> None:
         """Running sums begin at zero. Those in an output that lies among others are cleared one by one."""
         layer = self.storage.network.by_name[name]
         size, place = sums_bytes(self.storage.network, layer), self.storage.tensor(layer.output)
@@ -50,7 +50,7 @@ class StageWriter:
         with elements(c, [(0, n) for n in place.tensor.shape], [place]) as ((at,), _):
             c.line(f"{place.pointer}[{at}] = 0.0f;")
 
-    def _nodes(self, c: Source, nodes: Sequence[Node], loops: Loops, chosen: Iterator[Selection]) -> None:
+    def _nodes(self, c: CWriter, nodes: Sequence[Node], loops: Loops, chosen: Iterator[Selection]) -> None:
         for node in nodes:
             match node:
                 case For(_, 1, body):
@@ -65,7 +65,7 @@ class StageWriter:
                 case KernelCall():
                     self._call(c, node, loops, next(chosen))
 
-    def _call(self, c: Source, node: KernelCall, loops: Loops, chosen: Selection) -> None:
+    def _call(self, c: CWriter, node: KernelCall, loops: Loops, chosen: Selection) -> None:
         with self._scope(c, node) as names:
             call = self._made(node, loops, names, chosen)
             for name in call.layer.inputs:
@@ -73,7 +73,7 @@ class StageWriter:
             BY_NAME[chosen.kernel].write(call, chosen.offer, c)
 
     @contextmanager
-    def _scope(self, c: Source, node: KernelCall) -> Iterator[Mapping[IndexExpr, Expr]]:
+    def _scope(self, c: CWriter, node: KernelCall) -> Iterator[Mapping[IndexExpr, Expr]]:
         """A block with a variable for each bound that takes more than a sum; entered only where something is left.
 
         Bounds of channels have none: kernels that know their channels before do not ask for both of them.
@@ -103,18 +103,18 @@ class StageWriter:
     def _box(self, bounds: Bounds, names: Mapping[IndexExpr, Expr]) -> tuple[tuple[Expr, Expr], ...]:
         return tuple((self._end(low, names), self._end(high, names)) for low, high in bounds)
 
-    def _made(self, node: KernelCall, loops: Loops, names: Mapping[IndexExpr, Expr], chosen: Selection) -> Call:
+    def _made(self, node: KernelCall, loops: Loops, names: Mapping[IndexExpr, Expr], chosen: Selection) -> CCall:
         """The call as its kernel prints it."""
         storage, site = self.storage, self.storage.sites.site(node, loops)
         shifts = self._shifts(node, names)
-        return Call.of(
+        return CCall.of(
             site,
             module=self.module,
             region=self._box(node.region, names),
             inputs=tuple(storage.tensor(name, shifts.get(name, ())) for name in site.layer.inputs),
             output=storage.tensor(site.layer.output, shifts.get(site.layer.output, ())),
             which=printed(self.module, channel_ranges(node, loops)[1]),
-            share=None if node.partial is None else self._box(node.partial, names),
+            partial=None if node.partial is None else self._box(node.partial, names),
             sums=None if node.kind is CallKind.COMPUTE else storage.sums(node.layer),
             room=None if chosen.scratch is None else storage.buffer(chosen.scratch),
             plane_at=storage.plane(node.layer),

@@ -14,7 +14,7 @@ import numpy as np
 from ..network import Array, Layer, Network
 from ..network.kernels import run_layer
 from ..network.operators import DynamicQuantize, DynamicRange, Quantize
-from ..network.reference import Difference, difference
+from ..network.reference import OutputDifference, difference
 from ..program import Plan
 
 NOISE = 2.0**-22  # of real numbers, relative: what the order of a few additions, or another exp, leaves to chance
@@ -27,7 +27,7 @@ class StageDifference:
     """A stage whose output is not what our kernels make of its inputs."""
 
     stage: str
-    difference: Difference
+    difference: OutputDifference
 
 
 class Tracer:
@@ -123,7 +123,7 @@ def _with_free(plan: Plan, network: Network, layers: Sequence[Layer], known: Map
     return list(ordered.values())
 
 
-def is_same(gap: Difference) -> bool:
+def is_same(gap: OutputDifference) -> bool:
     """Whether integers are equal, and real numbers within their tolerance."""
     return gap.largest == 0 or (gap.passes and not gap.unit)
 

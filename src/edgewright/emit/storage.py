@@ -15,7 +15,7 @@ from ..program.plan import scratch_name
 
 
 @dataclass(frozen=True)
-class Storage:
+class ArenaPointers:
     sites: Sites
     memories: Mapping[str, str]  # the C variable of each memory's arena
 

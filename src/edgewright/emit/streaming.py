@@ -12,14 +12,14 @@ from contextlib import contextmanager
 
 from ..kernels.module import Module
 from ..kernels.printing.index import printed
-from ..kernels.printing.source import Expr, Source, comment
+from ..kernels.printing.source import CWriter, Expr, comment
 from ..program import RowTrace
 from ..program.index import fit
 from ..program.lower import BELOW, ROW
 
 
 @contextmanager
-def write_on_demand(c: Source, module: Module, trace: RowTrace) -> Iterator[Iterator[int]]:
+def write_on_demand(c: CWriter, module: Module, trace: RowTrace) -> Iterator[Iterator[int]]:
     """The whole stream; gives the chains, one after the other: what is written then computes rows ROW to BELOW."""
     count = len(trace.chains)
     with c.block():
@@ -30,14 +30,14 @@ def write_on_demand(c: Source, module: Module, trace: RowTrace) -> Iterator[Iter
             _driver(c, trace)
 
 
-def _turns(c: Source, module: Module, trace: RowTrace) -> Iterator[int]:
+def _turns(c: CWriter, module: Module, trace: RowTrace) -> Iterator[int]:
     for index in range(len(trace.chains)):
         with _turn(c, module, trace, index):
             yield index
 
 
 @contextmanager
-def _turn(c: Source, module: Module, trace: RowTrace, index: int) -> Iterator[None]:
+def _turn(c: CWriter, module: Module, trace: RowTrace, index: int) -> Iterator[None]:
     size, height = trace.chains[index].rows, trace.heights[index]
     name = trace.chains[index].last
     done: Expr = f"rows[{index}]" if size == 1 else f"(rows[{index}] / {size})"
@@ -54,7 +54,7 @@ def _turn(c: Source, module: Module, trace: RowTrace, index: int) -> Iterator[No
         c.line("break;")
 
 
-def _driver(c: Source, trace: RowTrace) -> None:
+def _driver(c: CWriter, trace: RowTrace) -> None:
     """The last layers advance in proportion to their heights."""
     with c.block("default:"):
         for sink in trace.sinks:
@@ -65,7 +65,7 @@ def _driver(c: Source, trace: RowTrace) -> None:
         c.line("rounds++;")
 
 
-def _ask(c: Source, producer: int, wanted: Expr) -> None:
+def _ask(c: CWriter, producer: int, wanted: Expr) -> None:
     with c.block(f"if (rows[{producer}] < {wanted})"):
         c.line(f"turn = {producer};")
         c.line("break;")

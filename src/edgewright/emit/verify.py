@@ -13,13 +13,13 @@ from ..errors import EdgewrightError
 from ..network import Array
 from ..network.interface import file_inputs, file_outputs, random_file_inputs, stored_inputs
 from ..network.layerwise import Layerwise
-from ..network.reference import Difference, compare
+from ..network.reference import OutputDifference, compare
 from ..platform import Board
 from ..platform.target import Architecture
 from ..program.linked import Linked
 from . import native
 from .figures import ByLayers, Check, Figures, LayerCost, amount, layer_by_layer, verdict
-from .firmware import Measured, chosen_emulator, measure
+from .firmware import Measurement, chosen_emulator, measure
 from .firmware import trace as board_trace
 from .firmware.hosted import emulator
 from .inputs import Inputs
@@ -146,7 +146,9 @@ def _checked(library: Library, where: str, cases: Sequence[_Case], run: Run, tra
     return Check(where, len(found), worst.largest, worst.unit, worst.allowed, worst.passes)
 
 
-def _compared(library: Library, case: _Case, values: Mapping[str, Array], trace: Run | None = None) -> Difference:
+def _compared(
+    library: Library, case: _Case, values: Mapping[str, Array], trace: Run | None = None
+) -> OutputDifference:
     network = library.network
     outputs = file_outputs(network, values)
     found = compare(network, outputs, case.expected)
@@ -191,7 +193,7 @@ def _with_layers(figures: Figures, cases: Sequence[_Case]) -> Figures:
     return _noted(replace(figures, reference=name), note)
 
 
-def _badness(difference: Difference) -> tuple[bool, float]:
+def _badness(difference: OutputDifference) -> tuple[bool, float]:
     return not difference.passes, difference.largest
 
 
@@ -215,7 +217,7 @@ def _with_board(figures: Figures, library: Library, cases: Sequence[_Case], boar
     return replace(with_measured(figures, measured), checks=(*figures.checks, check))
 
 
-def with_measured(figures: Figures, measured: Measured) -> Figures:
+def with_measured(figures: Figures, measured: Measurement) -> Figures:
     layers = tuple(replace(cost, instructions=measured.stages.get(cost.name)) for cost in figures.layers)
     return replace(
         figures,

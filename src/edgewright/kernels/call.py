@@ -9,19 +9,19 @@ from typing import Any
 from ..network import Array
 from .module import Module
 from .printing.constants import ALIGNMENT
-from .printing.source import Expr, Source
+from .printing.source import CWriter, Expr
 from .printing.tensor import CTensor
 from .site import ChannelRange, Site
 
 
 @dataclass(frozen=True)
-class Call(Site):
+class CCall(Site):
     module: Module
     region: tuple[tuple[Expr, Expr], ...]  # of the output: half-open, already clipped; may be empty at run time
     inputs: tuple[CTensor, ...]  # constants included, as they are in the network: the module not yet told
     output: CTensor
     which: Expr = 0  # of the ranges of channels
-    share: tuple[tuple[Expr, Expr], ...] | None = None  # part of input 0 that is added to running sums
+    partial: tuple[tuple[Expr, Expr], ...] | None = None  # part of input 0 that is added to running sums
     sums: str | None = (
         None  # C of those sums (int32_t *, or float *: the output), in the order of the whole output
     )
@@ -29,7 +29,7 @@ class Call(Site):
     plane_at: str | None = None  # C (uint8_t *) of the plane that the plan reserves
 
     @classmethod
-    def of(cls, site: Site, **given: Any) -> Call:
+    def of(cls, site: Site, **given: Any) -> CCall:
         """The site with what C needs besides."""
         return cls(**{field.name: getattr(site, field.name) for field in fields(Site)} | given)
 
@@ -53,7 +53,7 @@ class Call(Site):
         """The name of a constant in flash."""
         return self.module.constants.add(values, f"{self.layer.name}: {note}", alignment)
 
-    def scratch(self, c: Source, ctype: str, count: int, name: str = "scratch") -> str:
+    def scratch(self, c: CWriter, ctype: str, count: int, name: str = "scratch") -> str:
         """C of a pointer (`ctype *`) to the scratch: in an arena, or declared here as a local array of so many."""
         if self.room is None:
             c.line(f"{ctype} {name}[{count}];")

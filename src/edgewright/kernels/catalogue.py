@@ -10,7 +10,7 @@ from ..program.selection import CallKind
 from . import cmsis
 from .dsp import conv as dsp
 from .dsp import depthwise_rows, pixels
-from .dsp import shares as dsp_shares
+from .dsp import partials as dsp_partials
 from .dsp import windows as dsp_windows
 from .helium import products as helium
 from .kernel import Kernel
@@ -22,28 +22,28 @@ from .nests import (
     means,
     moves,
     pads,
+    partials,
     pools,
     products,
     qlinear,
     reals,
     reductions,
     resize,
-    shares,
     tflite,
     tflite_images,
     tflite_lines,
     windows,
 )
 from .portable import additions, depthwise, depthwise_direct
+from .portable import partials as portable_partials
 from .portable import pools as portable_pools
 from .portable import products as portable
-from .portable import shares as portable_shares
 from .simd import conv as simd
 from .simd import depthwise as simd_depthwise
 from .simd import int8 as simd_int8
 from .simd import lines as simd_lines
+from .simd import partials as simd_partials
 from .simd import pool as simd_pool
-from .simd import shares as simd_shares
 
 CATALOGUE: Sequence[Kernel] = (
     # an installed CMSIS-NN, where it is asked for
@@ -74,11 +74,11 @@ CATALOGUE: Sequence[Kernel] = (
     *(moves.RESHAPE, moves.TRANSPOSE, tflite_images.CONCAT, moves.CONCAT, moves.SLICE, pads.PAD),
     *(moves.EXPAND, moves.TILE, moves.SPACE_TO_DEPTH, moves.DEPTH_TO_SPACE, moves.GATHER),
     *(tflite_images.RESIZE_NEAREST, tflite_images.RESIZE_LINEAR, resize.NEAREST, resize.LINEAR),
-    # sums part by part
-    *(simd_shares.ADD_CONV, dsp_shares.ADD_CONV, portable_shares.ADD_CONV, shares.ADD_CONV),
-    *(simd_shares.ADD_DENSE, dsp_shares.ADD_DENSE, portable_shares.ADD_DENSE, shares.ADD_DENSE),
+    # partial sums
+    *(simd_partials.ADD_CONV, dsp_partials.ADD_CONV, portable_partials.ADD_CONV, partials.ADD_CONV),
+    *(simd_partials.ADD_DENSE, dsp_partials.ADD_DENSE, portable_partials.ADD_DENSE, partials.ADD_DENSE),
     *(means.ADD_PIXELS, means.ADD_ELEMENTS),
-    *(dsp_shares.FINISH, portable_shares.FINISH, shares.FINISH, means.FINISH),
+    *(dsp_partials.FINISH, portable_partials.FINISH, partials.FINISH, means.FINISH),
 )
 
 BY_NAME: Mapping[str, Kernel] = {kernel.name: kernel for kernel in CATALOGUE}

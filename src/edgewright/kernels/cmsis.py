@@ -22,9 +22,9 @@ from ..network.region import Region, Shape
 from ..network.tensor import DType
 from ..platform.target import Architecture, Family
 from ..program.options import Kernels, Rounding
-from .call import Call
+from .call import CCall
 from .kernel import SMALL, Kernel, Offer
-from .printing.source import Source, braced
+from .printing.source import CWriter, braced
 from .requantise.sums import requantised
 from .site import Site
 
@@ -60,7 +60,7 @@ def _depthwise_bytes(site: Site) -> int:
     return 2 * w[1] * w[2] * channels
 
 
-def write_conv(call: Call, offer: Offer, c: Source) -> None:
+def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     op, (x, w) = call.op, call.shapes[:2]
     assert isinstance(op, Conv2d)
     is_depthwise = _is_depthwise(call, op)
@@ -87,7 +87,7 @@ def offers_dense(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_dense(call: Call, offer: Offer, c: Source) -> None:
+def write_dense(call: CCall, offer: Offer, c: CWriter) -> None:
     w = call.inputs[1].tensor
     rows, depth, channels = prod(call.result.shape[:-1]), call.shapes[0][-1], w.shape[0]
     multipliers, shifts = _multipliers(call)
@@ -113,7 +113,7 @@ def offers_pool(site: Site) -> Iterator[Offer]:
         yield Offer.of(4 * site.result.shape[-1])
 
 
-def write_pool(call: Call, offer: Offer, c: Source) -> None:
+def write_pool(call: CCall, offer: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, AvgPool2d | MaxPool2d)
     call.use("cmsis")
@@ -134,7 +134,7 @@ def offers_add(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_add(call: Call, _: Offer, c: Source) -> None:
+def write_add(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Binary)
     tensors = [place.tensor for place in call.inputs]
@@ -158,7 +158,7 @@ def offers_softmax(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_softmax(call: Call, _: Offer, c: Source) -> None:
+def write_softmax(call: CCall, _: Offer, c: CWriter) -> None:
     op, shape = call.op, call.result.shape
     assert isinstance(op, Softmax)
     call.use("cmsis")
@@ -184,14 +184,14 @@ def _is_ours(site: Site) -> bool:
     )
 
 
-def _write_context(call: Call, offer: Offer, c: Source) -> None:
+def _write_context(call: CCall, offer: Offer, c: CWriter) -> None:
     """The buffer that CMSIS-NN works in."""
     buffer = f"{call.room}, {offer.scratch}" if offer.scratch else "NULL, 0"
     c.line(f"const cmsis_nn_context context = {{{buffer}}};")
 
 
 def _write_product(
-    call: Call, c: Source, name: str, parameters: str, shapes: tuple[Shape, Shape, Shape], weights: Array
+    call: CCall, c: CWriter, name: str, parameters: str, shapes: tuple[Shape, Shape, Shape], weights: Array
 ) -> None:
     """The call that convolutions and dense layers share."""
     call.use("cmsis")
@@ -206,21 +206,21 @@ def _write_product(
     c.line(f"            &{w}, {values}, &{each}, {bias}, &{y}, {target});")
 
 
-def _dims(call: Call, shape: Shape) -> str:
+def _dims(call: CCall, shape: Shape) -> str:
     return call.module.table("cmsis_nn_dims", shape)
 
 
-def _range(call: Call) -> str:
+def _range(call: CCall) -> str:
     return braced(activation_range(getattr(call.op, "activation", None), call.result))
 
 
-def _multipliers(call: Call) -> tuple[Array, Array]:
+def _multipliers(call: CCall) -> tuple[Array, Array]:
     w = call.inputs[1].tensor
     kernel = Operand(call.network.constants[w.name], Region.whole(w.shape), w)
     return channel_multipliers(call.inputs[0].tensor, kernel, call.result)
 
 
-def _per_channel(call: Call) -> str:
+def _per_channel(call: CCall) -> str:
     """Multipliers and shifts of each output channel. CMSIS-NN declares them without const, and only reads them."""
     each = np.ones(call.result.shape[-1], np.int32)
     names = [

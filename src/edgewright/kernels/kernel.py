@@ -9,9 +9,9 @@ from ..network import Region
 from ..network.operators import Op
 from ..platform.target import Family
 from ..program.selection import CallKind, Offer
-from .call import Call
-from .cost.work import Work, plain_work
-from .printing.source import Source
+from .call import CCall
+from .cost.work import KernelWork, plain_work
+from .printing.source import CWriter
 from .site import Site
 
 __all__ = ["EVERY", "SMALL", "CallKind", "Kernel", "Offer"]
@@ -21,7 +21,7 @@ EVERY = frozenset(Family)
 SMALL = EVERY - {Family.SIMD}  # cores of microcontrollers
 
 
-def _plain(site: Site, _: Offer, region: Region, __: Region | None) -> Work:
+def _plain(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
     return plain_work(site, region)
 
 
@@ -37,11 +37,11 @@ class Kernel:
     name: str  # the plan names it so, and so do the coefficients of costs
     operators: tuple[type[Op], ...]
     offers: Callable[[Site], Iterator[Offer]]
-    write: Callable[[Call, Offer, Source], None]
+    write: Callable[[CCall, Offer, CWriter], None]
     families: frozenset[Family] = EVERY
     kind: CallKind = CallKind.COMPUTE
     stack: int = 0
-    work: Callable[[Site, Offer, Region, Region | None], Work] = _plain
+    work: Callable[[Site, Offer, Region, Region | None], KernelWork] = _plain
 
     def offered(self, site: Site) -> Iterator[Offer]:
         """What it can do here, on targets that it is made for."""

@@ -14,7 +14,7 @@ from ..network.operators import DynamicProduct, Op
 from ..platform.target import Target
 from ..program import Sweep
 from ..program.options import Options
-from .placement import Placement
+from .strided_tensor import StridedTensor
 
 Found = TypeVar("Found")
 
@@ -57,8 +57,8 @@ class Site:
     bounds: tuple[Interval | None, ...]  # of the output along each axis, where they are the same in every call
     ranges: tuple[ChannelRange, ...]  # of all calls, in the order in which they are packed; none where unknown
     sweep: Sweep
-    inputs: tuple[Placement, ...]
-    output: Placement
+    inputs: tuple[StridedTensor, ...]
+    output: StridedTensor
     plane: int  # sweep CHANNELS: bytes that the plan reserves for one channel plane
     also: frozenset[str]  # kernels that are in the code anyway
     dynamic: DynamicProduct | None  # the operator is its product, of numbers stored as they came

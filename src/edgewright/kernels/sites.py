@@ -13,8 +13,8 @@ from ..program.index import AffineExpr, Bounds, IndexExpr, variables
 from ..program.lower import KernelCall, settled, standings
 from ..program.options import Options
 from ..program.plan import scratch_name
-from .placement import Placement, dense_strides
 from .site import ChannelRange, LayerFacts, Site
+from .strided_tensor import StridedTensor, dense_strides
 
 Loops = Mapping[str, int]  # how often the loops around a call run, by their variables
 
@@ -51,12 +51,12 @@ class Sites:
     def buffers(self) -> Mapping[str, Buffer]:
         return {buffer.name: buffer for buffer in self.plan.buffers}
 
-    def placement(self, name: str) -> Placement:
+    def placement(self, name: str) -> StridedTensor:
         """Where a tensor lies."""
         network = self.facts.network
         tensor = network.tensors[name]
         if name in network.constants:
-            return Placement(tensor, dense_strides(tensor))
+            return StridedTensor(tensor, dense_strides(tensor))
         view = self.plan.views[name]
         buffer = self.buffers[view.buffer]
         start = buffer.offset + view.offset
@@ -66,7 +66,7 @@ class Sites:
         reach = sum((n - 1) * s for n, s in zip(size, view.strides, strict=True)) + tensor.dtype.bytes
         reach = min(reach, buffer.size - view.offset)  # of a tiled tensor no more is there
         strides = tuple(s // tensor.dtype.bytes for s in view.strides)
-        return Placement(tensor, strides, view.window, buffer.memory, start, start + reach)
+        return StridedTensor(tensor, strides, view.window, buffer.memory, start, start + reach)
 
     def site(self, call: KernelCall, loops: Loops, also: frozenset[str] = frozenset()) -> Site:
         """The call, wherever the loops around it stand."""

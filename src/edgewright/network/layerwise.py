@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from .interface import file_outputs, stored_inputs
 from .kernels import execute, run_layer
 from .network import Network
-from .reference import Difference, Reference, compare, difference
+from .reference import OutputDifference, Reference, compare, difference
 from .tensor import Array
 
 
@@ -21,7 +21,7 @@ class LayerDifference:
     """A layer whose output is not the reference's, though its inputs are."""
 
     layer: str
-    difference: Difference
+    difference: OutputDifference
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Layerwise:
     compared: int  # layers
     first: LayerDifference | None  # the first that differs
     worst: LayerDifference | None  # the one that is worst for what is allowed
-    itself: Difference  # the reference without its optimisations, against itself with them
+    itself: OutputDifference  # the reference without its optimisations, against itself with them
 
     @property
     def passes(self) -> bool:

@@ -220,7 +220,7 @@ def to_file_shape(network: Network, name: str) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class OutputDifference:
     """How far a network's outputs lie from the expected ones, and whether that is near enough."""
 
     output: str  # where it lies: of all outputs, the one that is worst for what is allowed there
@@ -239,13 +239,13 @@ class Difference:
 RELATIVE, ABSOLUTE = 1e-4, 1e-5  # float tolerance: sums of products may be reordered
 
 
-def compare(network: Network, actual: Mapping[str, Array], expected: Mapping[str, Array]) -> Difference:
+def compare(network: Network, actual: Mapping[str, Array], expected: Mapping[str, Array]) -> OutputDifference:
     """The largest difference among the outputs, judged by what the arithmetic promises.
 
     Integers: bit by bit with TFLite's rounding, one step of the scale with ONNX's. Floats: a small part of the
     largest expected magnitude.
     """
-    worst: Difference | None = None
+    worst: OutputDifference | None = None
     for name in network.outputs:
         mine, theirs = np.asarray(actual[name]), np.asarray(expected[name])
         if mine.shape != theirs.shape:
@@ -257,7 +257,7 @@ def compare(network: Network, actual: Mapping[str, Array], expected: Mapping[str
     return worst
 
 
-def difference(network: Network, name: str, mine: Array, theirs: Array) -> Difference:
+def difference(network: Network, name: str, mine: Array, theirs: Array) -> OutputDifference:
     """How far a tensor lies from the expected one, judged by what the arithmetic promises."""
     is_float = np.issubdtype(theirs.dtype, np.floating)
     step = _step(network, name)
@@ -271,11 +271,11 @@ def difference(network: Network, name: str, mine: Array, theirs: Array) -> Diffe
         largest = float(np.abs(a[finite] - b[finite]).max(initial=0)) if alike else float("inf")
     if is_float and step is None:
         allowed = RELATIVE * float(np.abs(b[finite]).max(initial=0)) + ABSOLUTE
-        return Difference(name, largest, allowed, largest <= allowed)
+        return OutputDifference(name, largest, allowed, largest <= allowed)
     allowed = 1.0 if step is not None and network.arithmetic is not Arithmetic.TFLITE else 0.0
     if is_float and step is not None:
         largest = round(largest / step, 3)  # a float32 product of the scale is no exact multiple of it
-    return Difference(name, largest, allowed, largest <= allowed, "steps")
+    return OutputDifference(name, largest, allowed, largest <= allowed, "steps")
 
 
 def _step(network: Network, name: str) -> float | None:
@@ -287,5 +287,5 @@ def _step(network: Network, name: str) -> float | None:
     return None if quant is None else max(quant.scale)
 
 
-def _badness(difference: Difference) -> tuple[bool, float]:
+def _badness(difference: OutputDifference) -> tuple[bool, float]:
     return not difference.passes, difference.largest / max(difference.allowed, 1e-30)

@@ -10,11 +10,11 @@ from typing import Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from .part import Address, BitsPerSecond, Bytes, BytesOrZero, Flag, Name, Part, Seconds, Text, Watts, Whole
+from .entry import Address, BitsPerSecond, Bytes, BytesOrZero, Entry, Flag, Name, Seconds, Text, Watts, Whole
 from .processor import Processor, ProcessorKind
 
 
-class Memory(Part):
+class Memory(Entry):
     """One memory as the linker sees it: a name, a size, perhaps an address."""
 
     name: Name = Field(description="a name, unique among the memories")
@@ -53,7 +53,7 @@ class LinkKind(Enum):
     CAN = "can"
 
 
-class Link(Part):
+class Link(Entry):
     """A way from this board to others."""
 
     name: Name = Field(description="a name, unique among the links")
@@ -62,14 +62,14 @@ class Link(Part):
     latency: Seconds | None = Field(default=None, description='a time, such as "0.5 ms"')
 
 
-class Power(Part):
+class Power(Entry):
     """What the whole board draws."""
 
     idle: Watts | None = Field(default=None, description='a power, such as "80 mW"')
     active: Watts | None = Field(default=None, description='a power, such as "2.5 W"')
 
 
-class Board(Part):
+class Board(Entry):
     """Processors, memories and links of one piece of hardware.
 
     Memories are listed fastest first, in the file and here: a planner that has a choice takes the earlier

@@ -6,7 +6,7 @@ from enum import Enum
 
 from pydantic import Field
 
-from .part import Hertz, Name, Part, Whole
+from .entry import Entry, Hertz, Name, Whole
 
 
 class ProcessorKind(Enum):
@@ -77,7 +77,7 @@ _SIMD_BITS = {
 }
 
 
-class Processor(Part):
+class Processor(Entry):
     """One or several equal cores, or one GPU."""
 
     name: Name = Field(description="a name, unique among the processors")

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from ..errors import BoardError
 from .board import Board
-from .part import Part
+from .entry import Entry
 from .units import show
 
 Location = tuple[int | str, ...]
@@ -117,19 +117,19 @@ def _expected(location: Location) -> str:
     return (field.description if field else None) or "a table of keys"
 
 
-def _fields(model: type[Part]) -> dict[str, FieldInfo]:
+def _fields(model: type[Entry]) -> dict[str, FieldInfo]:
     """A model's fields under the keys that files use."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def _keys(model: type[Part]) -> tuple[str, ...]:
+def _keys(model: type[Entry]) -> tuple[str, ...]:
     return tuple(_fields(model))
 
 
-def _model_of(field: FieldInfo | None) -> type[Part]:
+def _model_of(field: FieldInfo | None) -> type[Entry]:
     if field is None:
         return Board
-    return next(kind for kind in _classes(field.annotation) if issubclass(kind, Part))
+    return next(kind for kind in _classes(field.annotation) if issubclass(kind, Entry))
 
 
 def _choices(field: FieldInfo | None) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .board import Board, Link, Memory, Power
 from .catalogue import catalogue
-from .part import Part
+from .entry import Entry
 from .processor import Processor
 from .units import format_frequency, format_size
 
@@ -33,7 +33,7 @@ def catalogue_table() -> str:
 def key_table() -> str:
     """One row per key of a board file: what is expected, and whether it must be there."""
     rows = ["| table | key | | expected |", "|---|---|---|---|"]
-    tables: dict[str, type[Part]] = {
+    tables: dict[str, type[Entry]] = {
         "": Board,
         "`[[processor]]`": Processor,
         "`[[memory]]`": Memory,

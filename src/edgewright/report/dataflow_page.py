@@ -9,7 +9,7 @@ from fractions import Fraction
 from markupsafe import Markup
 
 from .. import words
-from ..dataflow.analysis import Analysis
+from ..dataflow.analysis import GraphAnalysis
 from ..dataflow.buffers.looped import schedule_text
 from ..dataflow.formats.dot import short
 from ..dataflow.graph import Actor, Channel
@@ -50,7 +50,7 @@ class ChannelRow:
 
 
 def dataflow_page(
-    found: Analysis, *, firings: Sequence[Firing] = (), front: Pareto | None = None, unit: str = ""
+    found: GraphAnalysis, *, firings: Sequence[Firing] = (), front: Pareto | None = None, unit: str = ""
 ) -> str:
     """One self-contained HTML document without a script; `firings` are drawn as a Gantt chart, `front` as steps."""
     graph = found.graph
@@ -87,7 +87,7 @@ def dataflow_page(
     )
 
 
-def about(found: Analysis) -> str:
+def about(found: GraphAnalysis) -> str:
     """The graph in one line."""
     graph = found.graph
     parts = [
@@ -100,7 +100,7 @@ def about(found: Analysis) -> str:
     return " · ".join(parts)
 
 
-def cards(found: Analysis, unit: str) -> Iterator[Card]:
+def cards(found: GraphAnalysis, unit: str) -> Iterator[Card]:
     if found.period is not None:
         yield Card("Period", exact(found.period), f"{unit} per iteration, with channels of any size".strip())
     if found.buffers is not None:
@@ -123,7 +123,7 @@ def cards(found: Analysis, unit: str) -> Iterator[Card]:
         )
 
 
-def actor_rows(found: Analysis) -> Iterator[ActorRow]:
+def actor_rows(found: GraphAnalysis) -> Iterator[ActorRow]:
     graph = found.graph
     times = {actor.name: busy_time(actor, found.repetitions.get(actor.name, 0)) for actor in graph.actors}
     most = max((time or Fraction(0) for time in times.values()), default=Fraction(0)) or Fraction(1)
@@ -148,7 +148,7 @@ def busy_time(actor: Actor, firings: int) -> Fraction | None:
     return sum(map(Fraction, again), Fraction(0)) * (firings // actor.phases)
 
 
-def channel_rows(found: Analysis) -> Iterator[ChannelRow]:
+def channel_rows(found: GraphAnalysis) -> Iterator[ChannelRow]:
     capacities = found.buffers.capacities if found.buffers else {}
     weigh = [_weight_of(channel, capacities.get(channel.name, 0), found) for channel in found.graph.channels]
     most = max(weigh, default=0) or 1
@@ -168,7 +168,7 @@ def channel_rows(found: Analysis) -> Iterator[ChannelRow]:
         )
 
 
-def _weight_of(channel: Channel, capacity: int, found: Analysis) -> int:
+def _weight_of(channel: Channel, capacity: int, found: GraphAnalysis) -> int:
     return capacity * (channel.token_bytes if found.weight == "bytes" else 1)
 
 

@@ -15,7 +15,7 @@ Image = tuple[int, int, int]  # height, width, channels
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Extent:
     """A box of a feature map: rows, columns, channels."""
 
     rows: Interval
@@ -26,7 +26,7 @@ class Part:
     def is_empty(self) -> bool:
         return any(stop <= start for start, stop in (self.rows, self.columns, self.channels))
 
-    def __or__(self, other: Part) -> Part:
+    def __or__(self, other: Extent) -> Extent:
         """The smallest box around both."""
         if self.is_empty or other.is_empty:
             return other if self.is_empty else self
@@ -34,19 +34,19 @@ class Part:
             (self.rows, self.columns, self.channels), (other.rows, other.columns, other.channels), strict=True
         )
         rows, columns, channels = ((min(a, c), max(b, d)) for (a, b), (c, d) in pairs)
-        return Part(rows, columns, channels)
+        return Extent(rows, columns, channels)
 
 
-NOTHING = Part((0, 0), (0, 0), (0, 0))
+NOTHING = Extent((0, 0), (0, 0), (0, 0))
 
 
 @dataclass(frozen=True, slots=True)
 class Shot:
     """One map at one moment."""
 
-    kept: Part  # what lies in memory
-    now: Part  # what has just been computed, or read where the map comes from outside
-    fresh: Part  # the part of `now` that was not computed before; the rest is halo
+    kept: Extent  # what lies in memory
+    now: Extent  # what has just been computed, or read where the map comes from outside
+    fresh: Extent  # the part of `now` that was not computed before; the rest is halo
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,12 @@ def image(shape: Shape) -> Image:
     return (front[-1] if front else 1), 1, channels
 
 
-def part(region: Region) -> Part:
+def part(region: Region) -> Extent:
     """A region as rows, columns and channels."""
     *front, channels = region.bounds or ((0, 1),)
     if len(front) >= 3:
-        return Part(front[-2], front[-1], channels)
-    return Part(front[-1] if front else (0, 1), (0, 1), channels)
+        return Extent(front[-2], front[-1], channels)
+    return Extent(front[-1] if front else (0, 1), (0, 1), channels)
 
 
 def film(plan: Plan, stage: Stage, most: int = MOST_FRAMES) -> Film:
@@ -161,13 +161,13 @@ class _Recorder:
         read = (name for layer in self.layers for name in self.network.activations(layer))
         self.given = tuple(dict.fromkeys(name for name in read if name not in made and name in plan.views))
         self.names = (*self.given, *(layer.output for layer in self.layers))
-        self.now: dict[str, Part] = {}
-        self.fresh: dict[str, Part] = {}
-        self.recent: dict[str, Part] = {}  # the last part of each map that was computed
-        self.done: dict[str, Part] = {}  # all parts so far
+        self.now: dict[str, Extent] = {}
+        self.fresh: dict[str, Extent] = {}
+        self.recent: dict[str, Extent] = {}  # the last part of each map that was computed
+        self.done: dict[str, Extent] = {}  # all parts so far
         self.masks: dict[tuple[str, Interval], Array] = {}
         self.shots: dict[str, list[Shot]] = {name: [] for name in self.names}
-        self.reads: list[tuple[tuple[str, Part], ...]] = []  # of each step, from outside
+        self.reads: list[tuple[tuple[str, Extent], ...]] = []  # of each step, from outside
         self.waiting: list[
             Mapping[str, int]
         ] = []  # after each step, the first row of a given map still to be read
@@ -220,7 +220,7 @@ class _Recorder:
             for name in self.names
         )
 
-    def _unseen(self, name: str, region: Part) -> Part:
+    def _unseen(self, name: str, region: Extent) -> Extent:
         """The part of the region that no step has computed before; a box, as tiles go from corner to corner."""
         height, width, _ = image(self.network.tensors[name].shape)
         mask = self.masks.setdefault((name, region.channels), np.zeros((height, width), bool))
@@ -230,9 +230,9 @@ class _Recorder:
         if not len(rows):
             return NOTHING
         y, x = region.rows[0], region.columns[0]
-        return Part((y + rows[0], y + rows[-1] + 1), (x + columns[0], x + columns[-1] + 1), region.channels)
+        return Extent((y + rows[0], y + rows[-1] + 1), (x + columns[0], x + columns[-1] + 1), region.channels)
 
-    def _kept(self, name: str, at: int) -> Part:
+    def _kept(self, name: str, at: int) -> Extent:
         """What the buffer holds: a window of rows, the tile at hand, or what is there and still needed."""
         view, size = self.plan.views[name], image(self.network.tensors[name].shape)
         if name in self.given:
@@ -241,20 +241,20 @@ class _Recorder:
                 if view.window is None
                 else self._rolled(view, self.now.get(name))
             )
-            return Part(rows, (0, size[1]), (0, size[2]))
+            return Extent(rows, (0, size[1]), (0, size[2]))
         if name not in self.recent:
             return NOTHING
         recent, done = self.recent[name], self.done[name]
         tiled = self._tiled(name, view)
         rows = recent.rows if 0 in tiled else done.rows
         rows = self._rolled(view, recent) if view.window else rows
-        return Part(
+        return Extent(
             rows,
             recent.columns if 1 in tiled else done.columns,
             recent.channels if 2 in tiled else done.channels,
         )
 
-    def _rolled(self, view: View, recent: Part | None) -> Interval:
+    def _rolled(self, view: View, recent: Extent | None) -> Interval:
         """The rows that a rolling window holds once its last ones are these."""
         if view.window is None or recent is None or recent.is_empty:
             return (0, 0)

@@ -18,7 +18,7 @@ def front_svg(
     plans: Sequence[Plan], *, plain: Plan, width: int = 860, height: int = 380, standalone: bool = True
 ) -> str:
     """Peaks over MACs as one SVG element; points carry `data-point` for a page's script."""
-    return "".join(_Plot(plans, plain, width, height).lines(standalone))
+    return "".join(_FrontPlot(plans, plain, width, height).lines(standalone))
 
 
 def overhead(plan: Plan) -> float:
@@ -26,7 +26,7 @@ def overhead(plan: Plan) -> float:
     return 100 * (plan.macs - plan.macs_plain) / plan.macs_plain if plan.macs_plain else 0.0
 
 
-class _Plot:
+class _FrontPlot:
     def __init__(self, plans: Sequence[Plan], plain: Plan, width: int, height: int) -> None:
         self.plans, self.plain, self.width, self.height = plans, plain, width, height
         peaks = [plan.peak_bytes for plan in plans] or [plain.peak_bytes]

@@ -11,8 +11,8 @@ from ..program import Plan
 from ..program.techniques import Technique, layer_techniques, techniques
 from .assets import asset
 from .graph_edges import routes
-from .graph_layout import ROOMY, Box, Frame, Layout, node_name, place, wiring
-from .work import Work, layer_work
+from .graph_layout import ROOMY, GraphDrawing, NodeBox, StageFrame, node_name, place, wiring
+from .work import LayerWork, layer_work
 
 LETTER = 6.0  # px, the mean width of a letter, generously
 BOLD = 6.8  # px, of a letter of an operator
@@ -27,7 +27,7 @@ def network_graph_svg(
     width: int = 1160,
     standalone: bool = True,
     light: bool = False,
-    work: Mapping[str, Work] | None = None,
+    work: Mapping[str, LayerWork] | None = None,
 ) -> str:
     """The graph as one SVG element, about `width` px wide unless one column is wider.
 
@@ -46,7 +46,7 @@ def technique_class(technique: Technique) -> str:
     return f"t-{technique.name.lower()}"
 
 
-def _lines(plan: Plan, work: Mapping[str, Work], width: int, standalone: bool, light: bool) -> Iterator[str]:
+def _lines(plan: Plan, work: Mapping[str, LayerWork], width: int, standalone: bool, light: bool) -> Iterator[str]:
     layout = place(plan, 1.1 * width)  # a browser shrinks the rest
     used = layer_techniques(plan)
     across = max(layout.width, 420.0)
@@ -73,7 +73,7 @@ ARROW = (
 )
 
 
-def _frames(plan: Plan, layout: Layout) -> Iterator[str]:
+def _frames(plan: Plan, layout: GraphDrawing) -> Iterator[str]:
     """A frame around each stage of several layers; one that continues in the next column says so."""
     stages, kinds = plan.program.stages, techniques(plan)
     for frame in layout.frames:
@@ -88,7 +88,7 @@ def _frames(plan: Plan, layout: Layout) -> Iterator[str]:
         yield from _seams(frame)
 
 
-def _seams(frame: Frame) -> Iterator[str]:
+def _seams(frame: StageFrame) -> Iterator[str]:
     """Where a stage goes on in another column, its frame is open."""
     box = frame.box
     for y, is_edge in ((box.y, frame.opens), (box.bottom, frame.closes)):
@@ -96,7 +96,7 @@ def _seams(frame: Frame) -> Iterator[str]:
             yield f'<path class="seam" d="M{box.x + 8:.0f} {y:.1f}H{box.right - 8:.0f}"/>'
 
 
-def _edges(network: Network, layout: Layout) -> Iterator[str]:
+def _edges(network: Network, layout: GraphDrawing) -> Iterator[str]:
     found = list(routes(layout, wiring(network)))
     skip = "edge skip" if sum(route.is_skip for route in found) <= MOST_SKIPS else "edge skip faint"
     for route in found:
@@ -104,7 +104,7 @@ def _edges(network: Network, layout: Layout) -> Iterator[str]:
 
 
 def _nodes(
-    plan: Plan, work: Mapping[str, Work], layout: Layout, used: Mapping[str, Technique], light: bool
+    plan: Plan, work: Mapping[str, LayerWork], layout: GraphDrawing, used: Mapping[str, Technique], light: bool
 ) -> Iterator[str]:
     network, live = plan.network, plan.live_bytes
     fullest = plan.program.stages[live.index(max(live))].layers if plan.program.stages else ()
@@ -128,7 +128,7 @@ def _nodes(
 
 
 def _node(
-    box: Box, kind: str, told: str, first: str, second: str, roomy: bool, again: str = "", layer: str = ""
+    box: NodeBox, kind: str, told: str, first: str, second: str, roomy: bool, again: str = "", layer: str = ""
 ) -> str:
     """A box with one line or two, and what is computed again at its right."""
     lines = [f'<g class="node {kind}" role="img"><title>{escape(printable_lines(told))}</title>{_box(box, 5)}']
@@ -143,7 +143,7 @@ def _node(
     return "".join([*lines, "</g>"])
 
 
-def _told(plan: Plan, layer: Layer, kind: Technique, work: Work | None, number: Mapping[str, int]) -> str:
+def _told(plan: Plan, layer: Layer, kind: Technique, work: LayerWork | None, number: Mapping[str, int]) -> str:
     """What a pointer on the layer shows, one fact to a line."""
     network = plan.network
     tensor = network.tensors[layer.output]
@@ -198,7 +198,7 @@ def _legend(used: Mapping[str, Technique], across: float, top: float) -> Iterato
     yield line
 
 
-def _box(box: Box, radius: int) -> str:
+def _box(box: NodeBox, radius: int) -> str:
     return (
         f'<rect x="{box.x:.0f}" y="{box.y:.0f}" width="{box.width:.0f}" height="{box.height:.0f}" rx="{radius}"/>'
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from .graph_layout import GUTTER, Box, Layout
+from .graph_layout import GUTTER, GraphDrawing, NodeBox
 
 LANE = 5.0  # px between edges that run side by side
 BEND = 9.0  # px, the radius of a corner
@@ -13,7 +13,7 @@ NEAR = 3.0  # px that an edge keeps from a node
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class EdgeRoute:
     source: str
     target: str
     tensor: str
@@ -37,7 +37,7 @@ class _Lanes:
         return len(self.taken) - 1
 
 
-def routes(layout: Layout, edges: Iterable[tuple[str, str, str]]) -> Iterator[Route]:
+def routes(layout: GraphDrawing, edges: Iterable[tuple[str, str, str]]) -> Iterator[EdgeRoute]:
     """Every edge with its way, short ones first, so that they run next to the nodes."""
     lanes: dict[int, _Lanes] = {gutter: _Lanes() for gutter in range(-1, len(layout.columns))}
     overhead = _Lanes()
@@ -49,15 +49,15 @@ def routes(layout: Layout, edges: Iterable[tuple[str, str, str]]) -> Iterator[Ro
     for source, target, tensor in sorted(edges, key=span):
         a, b = layout.nodes[source], layout.nodes[target]
         if a.column == b.column and _is_clear(layout, a, b):
-            yield Route(source, target, tensor, _down(a, b), False)
+            yield EdgeRoute(source, target, tensor, _down(a, b), False)
         elif a.column == b.column:
-            yield Route(source, target, tensor, _beside(layout, lanes, a, b), True)
+            yield EdgeRoute(source, target, tensor, _beside(layout, lanes, a, b), True)
         else:
             is_skip = a.bottom < max(box.y for box in layout.nodes.values() if box.column == a.column)
-            yield Route(source, target, tensor, _over(layout, lanes, overhead, a, b), is_skip)
+            yield EdgeRoute(source, target, tensor, _over(layout, lanes, overhead, a, b), is_skip)
 
 
-def _is_clear(layout: Layout, a: Box, b: Box) -> bool:
+def _is_clear(layout: GraphDrawing, a: NodeBox, b: NodeBox) -> bool:
     """Whether no node stands between the bottom of one and the top of the other."""
     for box in layout.nodes.values():
         if box.column != a.column or box in (a, b) or box.bottom <= a.bottom or box.y >= b.y:
@@ -68,12 +68,12 @@ def _is_clear(layout: Layout, a: Box, b: Box) -> bool:
     return True
 
 
-def _between(a: Box, b: Box, y: float) -> float:
+def _between(a: NodeBox, b: NodeBox, y: float) -> float:
     share = (y - a.bottom) / ((b.y - a.bottom) or 1)
     return a.middle + share * (b.middle - a.middle)
 
 
-def _down(a: Box, b: Box) -> str:
+def _down(a: NodeBox, b: NodeBox) -> str:
     if a.middle == b.middle:
         return f"M{a.middle:.0f} {a.bottom:.0f}V{b.y:.0f}"
     bend = (b.y - a.bottom) / 2
@@ -83,7 +83,7 @@ def _down(a: Box, b: Box) -> str:
     )
 
 
-def _beside(layout: Layout, lanes: dict[int, _Lanes], a: Box, b: Box) -> str:
+def _beside(layout: GraphDrawing, lanes: dict[int, _Lanes], a: NodeBox, b: NodeBox) -> str:
     """Out at one side, down, and in again at the same side: the right one unless a neighbour stands there."""
     top, bottom = a.y + a.height / 2, b.y + b.height / 2
     is_left = _has_neighbour(layout, a, b, 1) and not _has_neighbour(layout, a, b, -1)
@@ -95,7 +95,7 @@ def _beside(layout: Layout, lanes: dict[int, _Lanes], a: Box, b: Box) -> str:
     return f"M{start:.0f} {top:.0f}{_corner(x, top, 1, start)}V{bottom - BEND:.0f}{_in(x, bottom, end)}"
 
 
-def _has_neighbour(layout: Layout, a: Box, b: Box, side: int) -> bool:
+def _has_neighbour(layout: GraphDrawing, a: NodeBox, b: NodeBox, side: int) -> bool:
     return any(
         box.column == end.column and box.y == end.y and (box.x - end.x) * side > 0
         for box in layout.nodes.values()
@@ -103,7 +103,7 @@ def _has_neighbour(layout: Layout, a: Box, b: Box, side: int) -> bool:
     )
 
 
-def _over(layout: Layout, lanes: dict[int, _Lanes], overhead: _Lanes, a: Box, b: Box) -> str:
+def _over(layout: GraphDrawing, lanes: dict[int, _Lanes], overhead: _Lanes, a: NodeBox, b: NodeBox) -> str:
     """Through the gutter to the next column; to one further on, above those between."""
     start, end = a.y + a.height / 2, b.y + b.height / 2
     if b.column == a.column + 1:
@@ -124,7 +124,7 @@ def _over(layout: Layout, lanes: dict[int, _Lanes], overhead: _Lanes, a: Box, b:
     )
 
 
-def _gutter(layout: Layout, lanes: dict[int, _Lanes], column: int, top: float, bottom: float) -> float:
+def _gutter(layout: GraphDrawing, lanes: dict[int, _Lanes], column: int, top: float, bottom: float) -> float:
     lane = lanes[column].claim(top, bottom)
     return layout.columns[column][1] + NEAR + (lane * LANE) % (GUTTER - 2 * NEAR)
 

@@ -21,7 +21,7 @@ TITLE = 15.0  # px above the nodes of a frame, for its title
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class NodeSize:
     """Of a node, and the distances between nodes; px."""
 
     width: float
@@ -30,13 +30,13 @@ class Size:
     down: float
 
 
-ROOMY = Size(164, 32, 12, 14)
-DENSE = Size(128, 19, 7, 9)  # one line to a node
+ROOMY = NodeSize(164, 32, 12, 14)
+DENSE = NodeSize(128, 19, 7, 9)  # one line to a node
 MOST_ROOMY = 72  # layers
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class NodeBox:
     x: float
     y: float
     width: float
@@ -57,20 +57,20 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class StageFrame:
     """The part of a stage that stands in one column."""
 
     stage: int
-    box: Box
+    box: NodeBox
     opens: bool  # the stage begins here
     closes: bool  # and ends here
 
 
 @dataclass(frozen=True)
-class Layout:
-    size: Size
-    nodes: Mapping[str, Box]  # layers and inputs by their names
-    frames: tuple[Frame, ...]
+class GraphDrawing:
+    size: NodeSize
+    nodes: Mapping[str, NodeBox]  # layers and inputs by their names
+    frames: tuple[StageFrame, ...]
     columns: tuple[tuple[float, float], ...]  # from and to, px
     width: float
     height: float
@@ -118,7 +118,7 @@ def wiring(network: Network) -> Iterator[tuple[str, str, str]]:
             yield (maker.name if maker else node_name(name)), layer.name, name
 
 
-def place(plan: Plan, widest: float) -> Layout:
+def place(plan: Plan, widest: float) -> GraphDrawing:
     """The drawing in as many columns of fair height as fit `widest` px, or fewer and higher ones."""
     size = ROOMY if len(plan.network.layers) <= MOST_ROOMY else DENSE
     stage_of = homes(plan)
@@ -131,7 +131,7 @@ def place(plan: Plan, widest: float) -> Layout:
         tallest *= 1.15
 
 
-def _rows(network: Network, stage_of: Mapping[str, int], size: Size) -> Iterator[_Row]:
+def _rows(network: Network, stage_of: Mapping[str, int], size: NodeSize) -> Iterator[_Row]:
     """All nodes in rows from top to bottom: rank by rank of the stages, and of the layers inside each."""
     edges = [(a, b) for a, b, _ in wiring(network)]
     nodes = [*map(node_name, network.inputs), *network.by_name]
@@ -157,7 +157,7 @@ def _ranks(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[list[
     return [sorted(rank, key=place.__getitem__) for rank in nx.topological_generations(graph)]
 
 
-def _side_by_side(groups: Sequence[list[list[str]]], size: Size) -> Iterator[_Row]:
+def _side_by_side(groups: Sequence[list[list[str]]], size: NodeSize) -> Iterator[_Row]:
     """The rows of groups that stand beside each other; a frame needs room above and below."""
     spans = [max(map(len, ranks)) * (size.width + size.across) + 2 * FRAME * _is_framed(ranks) for ranks in groups]
     framed = any(map(_is_framed, groups))
@@ -179,7 +179,7 @@ def _is_framed(ranks: Sequence[Sequence[str]]) -> bool:
     return sum(map(len, ranks)) > 1
 
 
-def _columns(rows: Sequence[_Row], size: Size, tallest: float) -> list[list[_Row]]:
+def _columns(rows: Sequence[_Row], size: NodeSize, tallest: float) -> list[list[_Row]]:
     """The rows in columns of about the same height, none much above `tallest`; tied rows stay together."""
     step = size.height + size.down
     total = sum(row.above + step + row.below for row in rows)
@@ -195,9 +195,9 @@ def _columns(rows: Sequence[_Row], size: Size, tallest: float) -> list[list[_Row
     return columns
 
 
-def _stack(columns: Sequence[Sequence[_Row]], stage_of: Mapping[str, int], size: Size) -> Layout:
+def _stack(columns: Sequence[Sequence[_Row]], stage_of: Mapping[str, int], size: NodeSize) -> GraphDrawing:
     """Every node at its place, and the frames around those of a stage."""
-    nodes: dict[str, Box] = {}
+    nodes: dict[str, NodeBox] = {}
     spans: list[tuple[float, float]] = []
     left, lowest = GUTTER, 0.0
     for at, rows in enumerate(columns):
@@ -206,16 +206,16 @@ def _stack(columns: Sequence[Sequence[_Row]], stage_of: Mapping[str, int], size:
         for row in rows:
             y += row.above
             for name, x in row.nodes:
-                nodes[name] = Box(left + half + x - size.width / 2, y, size.width, size.height, at)
+                nodes[name] = NodeBox(left + half + x - size.width / 2, y, size.width, size.height, at)
             y += size.height + size.down + row.below
         spans.append((left, left + 2 * half))
         left += 2 * half + GUTTER
         lowest = max(lowest, y)
     frames = tuple(_frames(nodes, stage_of))
-    return Layout(size, nodes, frames, tuple(spans), left, lowest + GUTTER / 2)
+    return GraphDrawing(size, nodes, frames, tuple(spans), left, lowest + GUTTER / 2)
 
 
-def _frames(nodes: Mapping[str, Box], stage_of: Mapping[str, int]) -> Iterator[Frame]:
+def _frames(nodes: Mapping[str, NodeBox], stage_of: Mapping[str, int]) -> Iterator[StageFrame]:
     """A frame for each column that a stage of several layers stands in."""
     mine = sorted((stage_of[name], box.column, name) for name, box in nodes.items() if name in stage_of)
     for stage, group in groupby(mine, key=lambda entry: entry[0]):
@@ -227,5 +227,5 @@ def _frames(nodes: Mapping[str, Box], stage_of: Mapping[str, int]) -> Iterator[F
             boxes = [nodes[name] for at, name in names if at == column]
             x, y = min(box.x for box in boxes) - FRAME, min(box.y for box in boxes) - TITLE - FRAME / 2
             right, bottom = max(box.right for box in boxes) + FRAME, max(box.bottom for box in boxes) + FRAME
-            box = Box(x, y, right - x, bottom - y, column)
-            yield Frame(stage, box, column == columns[0], column == columns[-1])
+            box = NodeBox(x, y, right - x, bottom - y, column)
+            yield StageFrame(stage, box, column == columns[0], column == columns[-1])

@@ -23,7 +23,7 @@ from .register_map import KINDS, register_map_svg
 
 
 @dataclass(frozen=True, slots=True)
-class MapView:
+class RegisterMapView:
     group: str
     devices: str
     size: int
@@ -105,12 +105,12 @@ def cards(design: Design, before: Design) -> Iterator[Card]:
     )
 
 
-def map_views(design: Design) -> Iterator[MapView]:
+def map_views(design: Design) -> Iterator[RegisterMapView]:
     for table in tables(design):
         own = [d for d in design.analysis.description.devices if d.group == table.group]
         told = ", ".join(f"{device.name} at 0x{device.address:08X}" for device in own)
         picture = Markup(register_map_svg(table))
-        yield MapView(words.printable(table.group), words.printable(told), table.size, picture)
+        yield RegisterMapView(words.printable(table.group), words.printable(told), table.size, picture)
 
 
 def function_views(design: Design, before: Design) -> Iterator[FunctionView]:

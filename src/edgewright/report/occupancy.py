@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import InputError
 from ..network import Array
 from ..program import Buffer, Plan
-from .work import Work, layer_work
+from .work import LayerWork, layer_work
 
 
 class Role(Enum):
@@ -55,7 +55,7 @@ class Occupancy:
         return {buffer: tuple(names) for buffer, names in found.items()}
 
     @cached_property
-    def work(self) -> Mapping[str, Work]:
+    def work(self) -> Mapping[str, LayerWork]:
         """What is computed for each layer that a stage executes."""
         return layer_work(self.plan)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 
 from .. import words
-from ..dataflow.buffers.weights import Weight
+from ..dataflow.buffers.sized import Weight
 from ..dataflow.speed.pareto import Pareto, Point
 from .axis import Axis, exact, opening
 
@@ -24,10 +24,10 @@ def pareto_svg(
     standalone: bool = True,
 ) -> str:
     """The front as one SVG element; `standalone` brings style and background, which a page has already."""
-    return "".join(_Plot(front, weight, unit, width, height).lines(standalone))
+    return "".join(_ParetoPlot(front, weight, unit, width, height).lines(standalone))
 
 
-class _Plot:
+class _ParetoPlot:
     def __init__(self, front: Pareto, weight: Weight, unit: str, width: int, height: int) -> None:
         self.front, self.weight, self.unit = front, weight, unit
         self.width, self.height = width, height

@@ -10,7 +10,7 @@ from .. import words
 from ..network import Layer, Shape
 from ..program import Buffer, Plan, Stage, View, sums_name
 from .occupancy import Occupancy, Role
-from .work import Work
+from .work import LayerWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def _stage_row(occupancy: Occupancy, position: int, stage: Stage) -> StageRow:
     )
 
 
-def _operator(plan: Plan, layer: Layer, work: Work) -> str:
+def _operator(plan: Plan, layer: Layer, work: LayerWork) -> str:
     """The operator; and how much of its output is computed where that is not just all of it."""
     text = words.operator(layer.op, plan.network.shapes(layer))
     if work.done < work.whole:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from .. import words
 from ..program import Plan, Stage
 from ..program.techniques import Technique, technique
-from .frames import NOTHING, Image, Map, Part, Shot, film, stretches
+from .frames import NOTHING, Extent, Image, Map, Shot, film, stretches
 from .graph import short_operator
 from .occupancy import Occupancy
 
@@ -26,7 +26,7 @@ MOST_MAPS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class MapView:
+class FeatureMapView:
     """One feature map with the words below it."""
 
     svg: Markup
@@ -43,7 +43,7 @@ class StretchView:
     name: str
     technique: Technique
     about: str
-    maps: tuple[MapView, ...]
+    maps: tuple[FeatureMapView, ...]
     captions: tuple[str, ...]  # of each moment
     shown: int  # the moment that is drawn at first
     left_out: int  # maps
@@ -80,9 +80,9 @@ def _view(occupancy: Occupancy, position: int, stage: Stage) -> StretchView:
     )
 
 
-def _map_view(occupancy: Occupancy, item: Map, scale: float, shown: int, kind: Technique) -> MapView:
+def _map_view(occupancy: Occupancy, item: Map, scale: float, shown: int, kind: Technique) -> FeatureMapView:
     network = occupancy.plan.network
-    return MapView(
+    return FeatureMapView(
         Markup(_map_svg(occupancy.plan, item, scale, shown, kind)),
         short_operator(network, item.layer).split(" → ")[0] if item.layer else "from outside",
         words.shape(network.tensors[item.tensor].shape),
@@ -118,7 +118,7 @@ class _Canvas:
     def depth(self) -> float:
         return (self.sheets - 1) * SHIFT
 
-    def is_whole(self, box: Part) -> bool:
+    def is_whole(self, box: Extent) -> bool:
         return box.rows == (0, self.image[0]) and box.columns == (0, self.image[1])
 
     def rect(self, rows: Sequence[int], columns: Sequence[int]) -> list[float]:
@@ -190,7 +190,7 @@ def _frame(canvas: _Canvas, shot: Shot, by_channels: bool) -> list[list[float]]:
 
 
 def _halo(
-    now: Part, fresh: Part
+    now: Extent, fresh: Extent
 ) -> tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]:
     """What is computed again: above what is new over the full width, and beside it."""
     if now.is_empty:

@@ -12,7 +12,7 @@ from ..program import Plan, Program, Stage, Step
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class LayerWork:
     """What a stage does for one layer, beside what computing its output once would take."""
 
     macs: int
@@ -25,12 +25,12 @@ class Work:
         return max(0, self.done - self.whole) / (self.whole or 1)
 
 
-def layer_work(plan: Plan) -> Mapping[str, Work]:
+def layer_work(plan: Plan) -> Mapping[str, LayerWork]:
     """The work of each layer that a stage executes."""
     return {name: work for stage in plan.program.stages for name, work in stage_work(plan.program, stage).items()}
 
 
-def stage_work(program: Program, stage: Stage) -> Mapping[str, Work]:
+def stage_work(program: Program, stage: Stage) -> Mapping[str, LayerWork]:
     """The work of each layer of the stage."""
     macs: dict[str, int] = dict.fromkeys(stage.layers, 0)
     done, whole = dict(macs), dict(macs)
@@ -39,7 +39,7 @@ def stage_work(program: Program, stage: Stage) -> Mapping[str, Work]:
         macs[step.layer] += count
         done[step.layer] += part
         whole[step.layer] = total
-    return {name: Work(macs[name], done[name], whole[name]) for name in macs}
+    return {name: LayerWork(macs[name], done[name], whole[name]) for name in macs}
 
 
 def _step_work(network: Network, step: Step) -> tuple[int, int, int]:

@@ -41,7 +41,7 @@ def same_pads(height: int, width: int, kernel: tuple[int, int], stride: tuple[in
     return (low[0], low[1], high[0], high[1])
 
 
-class Builder:
+class ModelBuilder:
     """A graph under construction. The weights follow from the name alone."""
 
     def __init__(self, name: str) -> None:

@@ -5,12 +5,12 @@ Shapes, parameters and MACs are those of torchvision; the weights are random.
 
 import onnx
 
-from edgewright.samples.builder import LINEAR, RELU_CENTRED, Builder
+from edgewright.samples.builder import LINEAR, RELU_CENTRED, ModelBuilder
 
 
 def lenet5(classes: int = 10) -> onnx.ModelProto:
     """LeNet-5 on 28×28 digits, tanh and average pooling (LeCun et al. 1998)."""
-    net = Builder("lenet5")
+    net = ModelBuilder("lenet5")
     x = net.input(1, 1, 28, 28)
     x = net.average_pool(net.node("Tanh", net.conv(x, 6, 5)), 2, 2)
     x = net.average_pool(net.node("Tanh", net.conv(x, 16, 5, 1, 0)), 2, 2)
@@ -22,7 +22,7 @@ def lenet5(classes: int = 10) -> onnx.ModelProto:
 
 def mobilenet_v2(alpha: float = 0.35, size: int = 96, classes: int = 1000) -> onnx.ModelProto:
     """MobileNetV2: inverted residuals, wide inside and narrow between (Sandler et al. 2018, table 2)."""
-    net = Builder("mobilenet_v2")
+    net = ModelBuilder("mobilenet_v2")
     x = net.input(1, 3, size, size)
     x = net.relu6(net.conv(x, _divisible(32 * alpha), 3, 2, 1))
     for expansion, width, repeats, first in (
@@ -34,7 +34,7 @@ def mobilenet_v2(alpha: float = 0.35, size: int = 96, classes: int = 1000) -> on
     return net.model(net.classifier(x, classes))
 
 
-def _inverted_residual(net: Builder, x: str, expansion: int, channels: int, stride: int) -> str:
+def _inverted_residual(net: ModelBuilder, x: str, expansion: int, channels: int, stride: int) -> str:
     depth = net.shape(x)[1]
     y = net.relu6(net.conv(x, depth * expansion, gain=LINEAR)) if expansion > 1 else x
     y = net.relu6(net.depthwise(y, 3, stride, 1))
@@ -51,7 +51,7 @@ def _divisible(channels: float, divisor: int = 8) -> int:
 
 def resnet18(size: int = 224, classes: int = 1000) -> onnx.ModelProto:
     """ResNet-18: eight residual blocks of two convolutions (He et al. 2016, table 1)."""
-    net = Builder("resnet18")
+    net = ModelBuilder("resnet18")
     x = net.input(1, 3, size, size)
     x = net.max_pool(net.relu(net.conv(x, 64, 7, 2, 3)), 3, 2, 1)
     for channels in (64, 128, 256, 512):
@@ -67,7 +67,7 @@ def resnet18(size: int = 224, classes: int = 1000) -> onnx.ModelProto:
 
 def squeezenet(size: int = 224, classes: int = 1000) -> onnx.ModelProto:
     """SqueezeNet 1.1: fire modules that squeeze, expand twice and concatenate (Iandola et al. 2016)."""
-    net = Builder("squeezenet")
+    net = ModelBuilder("squeezenet")
     x = net.input(1, 3, size, size)
     x = net.max_pool(net.relu(net.conv(x, 64, 3, 2, 0)), 3, 2)
     for squeeze, fires, pooled in ((16, 2, True), (32, 2, True), (48, 2, False), (64, 2, False)):

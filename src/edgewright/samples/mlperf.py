@@ -5,12 +5,12 @@ Shapes, parameters and MACs are those of the reference models; the weights are r
 
 import onnx
 
-from edgewright.samples.builder import LINEAR, Builder
+from edgewright.samples.builder import LINEAR, ModelBuilder
 
 
 def ds_cnn(classes: int = 12) -> onnx.ModelProto:
     """Keyword spotting: depthwise separable CNN on a 49×10 spectrogram."""
-    net = Builder("ds_cnn")
+    net = ModelBuilder("ds_cnn")
     x = net.input(1, 1, 49, 10)
     x = net.relu(net.conv(x, 64, (10, 4), 2))
     for _ in range(4):
@@ -22,7 +22,7 @@ def ds_cnn(classes: int = 12) -> onnx.ModelProto:
 
 def mobilenet_v1(alpha: float = 0.25, size: int = 96, classes: int = 2) -> onnx.ModelProto:
     """Visual wake words: MobileNetV1, a plain chain of depthwise separable layers (Howard et al. 2017)."""
-    net = Builder("mobilenet_v1")
+    net = ModelBuilder("mobilenet_v1")
     x = net.input(1, 3, size, size)
     x = net.relu(net.conv(x, int(32 * alpha), 3, 2))
     blocks = [
@@ -45,7 +45,7 @@ def mobilenet_v1(alpha: float = 0.25, size: int = 96, classes: int = 2) -> onnx.
 
 def resnet8(classes: int = 10) -> onnx.ModelProto:
     """Image classification: ResNet of three blocks on 32×32 pixels."""
-    net = Builder("resnet8")
+    net = ModelBuilder("resnet8")
     x = net.input(1, 3, 32, 32)
     x = net.relu(net.conv(x, 16, 3))
     for channels, stride in ((16, 1), (32, 2), (64, 2)):
@@ -60,7 +60,7 @@ def resnet8(classes: int = 10) -> onnx.ModelProto:
 
 def autoencoder() -> onnx.ModelProto:
     """Anomaly detection: ten dense layers from 640 features through 8 and back."""
-    net = Builder("autoencoder")
+    net = ModelBuilder("autoencoder")
     x = net.input(1, 640)
     for units in (128, 128, 128, 128, 8, 128, 128, 128, 128):
         x = net.relu(net.dense(x, units))

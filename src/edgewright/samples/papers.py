@@ -6,12 +6,12 @@ They are the dissertations of Stahl and of Minakova. A layer carries the name th
 import numpy as np
 import onnx
 
-from edgewright.samples.builder import LINEAR, Builder
+from edgewright.samples.builder import LINEAR, ModelBuilder
 
 
 def stahl_running_example() -> onnx.ModelProto:
     """Running example of Stahl fig. 4.4: a small keyword spotter that only depthwise tiling shrinks."""
-    net = Builder("stahl_running_example")
+    net = ModelBuilder("stahl_running_example")
     x = net.input(1, 1, 32, 8)
     # Two rows of padding on either side make 16 rows of the 32; the 8 columns divide evenly.
     x = net.relu(net.conv(x, 32, (6, 2), 2, (2, 0, 2, 0), name="Conv1"))
@@ -27,7 +27,7 @@ def stahl_two_paths() -> onnx.ModelProto:
     ours: input 20, A2 20, D 10; any with input <= 30, A2 <= 40 and D <= 30 keep both peaks. D has to be smaller
     than what it reads, so it is a product: rows of the first path times rows of the second.
     """
-    net = Builder("stahl_two_paths")
+    net = ModelBuilder("stahl_two_paths")
     x = net.input(20, 40)
     first, second = x, x
     for layer, width in (("A1", 100), ("B1", 60), ("C1", 80)):
@@ -39,7 +39,7 @@ def stahl_two_paths() -> onnx.ModelProto:
 
 def minakova_example() -> onnx.ModelProto:
     """Low-memory example of Minakova table 4.1: four layers whose buffers shrink when run row by row."""
-    net = Builder("minakova_example")
+    net = ModelBuilder("minakova_example")
     x = net.input(1, 1, 32, 32)
     x = net.conv(x, 4, 17, 1, 0, gain=LINEAR, name="l2")
     # The pads of l3 are -1 on all sides. Conv knows no negative pads, Pad does.

@@ -59,7 +59,7 @@ def quantise(model: onnx.ModelProto, form: Form = "qdq") -> onnx.ModelProto:
         quantization.quantize_static(
             source,
             result,
-            _Reader(feeds),
+            _CalibrationFeeds(feeds),
             quant_format=quantization.QuantFormat[FORMATS[form]],
             per_channel=True,
             activation_type=quantization.QuantType.QInt8,
@@ -68,7 +68,7 @@ def quantise(model: onnx.ModelProto, form: Form = "qdq") -> onnx.ModelProto:
         return onnx.load(result)
 
 
-class _Reader:
+class _CalibrationFeeds:
     def __init__(self, feeds: list[dict[str, npt.NDArray[Any]]]) -> None:
         self._feeds = iter(feeds)
 

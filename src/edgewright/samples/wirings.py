@@ -5,12 +5,12 @@ import onnx
 from onnx import TensorProto
 
 from edgewright.errors import InputError
-from edgewright.samples.builder import LINEAR, RELU_CENTRED, Builder
+from edgewright.samples.builder import LINEAR, RELU_CENTRED, ModelBuilder
 
 
 def tiny_inception(size: int = 64, classes: int = 10) -> onnx.ModelProto:
     """Three inception modules: four branches each, concatenated (Szegedy et al. 2015, fig. 2b)."""
-    net = Builder("tiny_inception")
+    net = ModelBuilder("tiny_inception")
     x = net.input(1, 3, size, size)
     x = net.max_pool(net.relu(net.conv(x, 16, 3, 2)), 3, 2, 1)
     for width in (8, 16):
@@ -20,7 +20,7 @@ def tiny_inception(size: int = 64, classes: int = 10) -> onnx.ModelProto:
     return net.model(net.softmax(x))
 
 
-def _inception(net: Builder, x: str, width: int) -> str:
+def _inception(net: ModelBuilder, x: str, width: int) -> str:
     one = net.relu(net.conv(x, width))
     three = net.relu(net.conv(net.relu(net.conv(x, width)), 2 * width, 3))
     five = net.relu(net.conv(net.relu(net.conv(x, width // 2)), width, 5))
@@ -30,7 +30,7 @@ def _inception(net: Builder, x: str, width: int) -> str:
 
 def tiny_densenet(growth: int = 8, layers: int = 3, classes: int = 10) -> onnx.ModelProto:
     """Three dense blocks: every layer reads all before it, normalised first (Huang et al. 2017)."""
-    net = Builder("tiny_densenet")
+    net = ModelBuilder("tiny_densenet")
     x = net.input(1, 3, 32, 32)
     x = net.conv(x, 2 * growth, 3, bias=False, gain=LINEAR)
     for block in range(3):
@@ -49,7 +49,7 @@ def unet(size: int = 64, width: int = 8, classes: int = 2, transposed: bool = Fa
 
     Upsampling is nearest neighbour and a convolution, or a transposed convolution as in the original.
     """
-    net = Builder("unet")
+    net = ModelBuilder("unet")
     x = net.input(1, 1, size, size)
     skips = []
     for level in range(2):
@@ -63,7 +63,7 @@ def unet(size: int = 64, width: int = 8, classes: int = 2, transposed: bool = Fa
     return net.model(net.conv(x, classes, gain=LINEAR))
 
 
-def _double_conv(net: Builder, x: str, channels: int) -> str:
+def _double_conv(net: ModelBuilder, x: str, channels: int) -> str:
     for _ in range(2):
         x = net.relu(net.conv(x, channels, 3))
     return x
@@ -71,7 +71,7 @@ def _double_conv(net: Builder, x: str, channels: int) -> str:
 
 def tiny_mobilenet_v3(size: int = 64, classes: int = 10) -> onnx.ModelProto:
     """MobileNetV3 in small: squeeze-and-excite gates, HardSwish, batch normalisation (Howard et al. 2019)."""
-    net = Builder("tiny_mobilenet_v3")
+    net = ModelBuilder("tiny_mobilenet_v3")
     x = net.input(1, 3, size, size)
     x = net.hard_swish(_conv_bn(net, x, 16, 3, 2))
     for expanded, channels, stride in ((16, 16, 2), (72, 24, 2), (88, 24, 1), (96, 40, 2), (120, 40, 1)):
@@ -85,7 +85,7 @@ def tiny_mobilenet_v3(size: int = 64, classes: int = 10) -> onnx.ModelProto:
 
 
 def _conv_bn(
-    net: Builder,
+    net: ModelBuilder,
     x: str,
     channels: int,
     kernel: int = 1,
@@ -97,7 +97,7 @@ def _conv_bn(
     return net.batchnorm(net.conv(x, channels, kernel, stride, pad, groups=groups, bias=False, gain=gain))
 
 
-def _squeeze_excite(net: Builder, x: str) -> str:
+def _squeeze_excite(net: ModelBuilder, x: str) -> str:
     """The channels of x, each scaled by a gate computed from all of them."""
     channels = net.shape(x)[1]
     gate = net.relu(net.conv(net.node("GlobalAveragePool", x), max(8, channels // 4)))
@@ -109,7 +109,7 @@ def randwire(seed: int = 0, nodes: int = 12, width: int = 16, classes: int = 10)
     """Randomly wired cell: a Watts-Strogatz graph of separable convolutions (Xie et al. 2019)."""
     if nodes < 6:
         raise InputError(f"randwire: {nodes} nodes are too few for four neighbours each. Choose 6 or more.")
-    net = Builder(f"randwire_{seed}" if seed else "randwire")
+    net = ModelBuilder(f"randwire_{seed}" if seed else "randwire")
     stem = net.input(1, 3, 32, 32)
     stem = net.relu(_conv_bn(net, stem, width, 3, 2))
     edges = _small_world(np.random.default_rng(seed), nodes, neighbours=4, rewired=0.75)
@@ -146,7 +146,7 @@ def text_classifier(words: int = 10003, length: int = 256, width: int = 16, clas
     The sizes are those of the average-word-vector model of the TensorFlow Lite samples, a network like TXT in
     Stahl table 4.1.
     """
-    net = Builder("text_classifier")
+    net = ModelBuilder("text_classifier")
     x = net.embedding(net.input(1, length, dtype=TensorProto.INT32), words, width)
     x = net.node("ReduceMean", x, axes=[1], keepdims=0)
     # The mean of n words varies n times less than one.

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ...errors import InputError
-from ..options import IN_FILE, Size, json_option
+from ..options import IN_FILE, ByteSize, json_option
 from ..outputs import OutFile, OutFolder, Verb
 
 RDL_KINDS = ("html", "ipxact", "regblock", "cheader")
@@ -59,7 +59,7 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 )
 @click.option("--model", type=IN_FILE, metavar="FILE.py", help="How the peripherals behave, for --verify.")
 @click.option(
-    "--max-map", type=Size(), metavar="BYTES", help="Limit for the register maps of all devices together."
+    "--max-map", type=ByteSize(), metavar="BYTES", help="Limit for the register maps of all devices together."
 )
 @click.option(
     "--minimise",
@@ -133,9 +133,9 @@ def command(**options: Any) -> None:
     if options["rdl"] and not options["output"]:
         raise click.UsageError("--rdl needs -o: it writes folders of files")
     try:
-        from ..hal_steps import Asked, run
+        from ..hal_steps import HalOptions, run
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "clang":
             raise
         raise InputError("drivers are read with libclang: pip install 'edgewright[hal]'") from error
-    run(Asked(**options))
+    run(HalOptions(**options))

@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from ..options import IN_FILE, Size, json_option
+from ..options import IN_FILE, ByteSize, json_option
 from ..outputs import OutFile, Verb
 
 
 @click.command(cls=Verb)
 @click.argument("buffers", type=IN_FILE)
-@click.option("--capacity", type=Size(), help="Bytes that there are; without it, the least that is needed.")
+@click.option("--capacity", type=ByteSize(), help="Bytes that there are; without it, the least that is needed.")
 @click.option("--alignment", type=click.IntRange(min=1), default=1, show_default=True, help="Of every offset.")
 @click.option("-o", "--output", type=OutFile(), help="Write the CSV with a column of offsets.")
 @json_option

@@ -36,7 +36,7 @@ class LeastSum:
 
 
 @dataclass(frozen=True)
-class _Step:
+class _CircleEdge:
     """A wait for space, or several for tokens in a row, as tables over the firings at its two ends."""
 
     actor: int
@@ -64,7 +64,7 @@ def least_sum(graph: Untimed, circle: Circle) -> LeastSum | None:
     return _reduced([(step.line, scale // step.each) for step in steps if step.line is not None], least)
 
 
-def _steps(graph: Untimed, circle: Circle) -> list[_Step]:
+def _steps(graph: Untimed, circle: Circle) -> list[_CircleEdge]:
     """Waits for tokens that follow each other are taken together, which loses nothing."""
     last = max(at for at, wait in enumerate(circle) if wait.is_space)
     steps = []
@@ -76,10 +76,12 @@ def _steps(graph: Untimed, circle: Circle) -> list[_Step]:
             start, asked = (wait.actor, needed) if start < 0 else (start, [needed[firing] for firing in asked])
             continue
         if start >= 0:
-            steps.append(_Step(start, asked, range(graph.limit[wait.actor] + 1), graph.each[wait.actor], None))
+            steps.append(
+                _CircleEdge(start, asked, range(graph.limit[wait.actor] + 1), graph.each[wait.actor], None)
+            )
             start = -1
         each = line.channel.production.total * graph.each[wait.actor] // len(line.channel.production.cycle)
-        steps.append(_Step(wait.actor, line.made, line.taken, each, wait.line))
+        steps.append(_CircleEdge(wait.actor, line.made, line.taken, each, wait.line))
     return steps
 
 

@@ -11,7 +11,7 @@ from .untimed import Untimed
 def downstream_first(graph: Untimed, load: Load) -> list[int]:
     """The actors of one iteration, firing after firing; for a graph without initial phases.
 
-    A firing that leaves no more than it found, within the peak so far, goes before all others (see `quiet`).
+    A firing that leaves no more than it found, within the peak so far, goes before all others (see `least_peak`).
     """
     depth = _depths(graph)
     place = graph.start()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain, cycle, islice
 
 from ..graph import Graph, Rates
-from .weights import Weight, price
+from .sized import Weight, price
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,11 +19,11 @@ _PLAIN = re.compile(
 
 
 @dataclass(frozen=True)
-class Loop:
+class ScheduleLoop:
     """An actor, or steps one after the other, so many times."""
 
     times: int
-    body: str | tuple[Loop, ...]
+    body: str | tuple[ScheduleLoop, ...]
 
     def __str__(self) -> str:
         if isinstance(self.body, str):
@@ -39,15 +39,15 @@ def schedule_text(schedule: Schedule) -> str:
     return f"{first}; {again}" if first else again
 
 
-def nested(loops: Sequence[Loop]) -> list[object]:
+def nested(loops: Sequence[ScheduleLoop]) -> list[object]:
     """The loops as lists of a count and an actor, or a count and such lists."""
     return [[loop.times, loop.body if isinstance(loop.body, str) else nested(loop.body)] for loop in loops]
 
 
-def looped(runs: Runs) -> tuple[Loop, ...]:
+def looped(runs: Runs) -> tuple[ScheduleLoop, ...]:
     """The runs with repetitions folded, short ones first, so that loops nest."""
     table = _Table()
-    row = np.array([table.number(Loop(count, actor)) for actor, count in runs], dtype=np.int64)
+    row = np.array([table.number(ScheduleLoop(count, actor)) for actor, count in runs], dtype=np.int64)
     length, work = 1, 0
     while 2 * length <= len(row) and length <= LONGEST_BODY:
         work += len(row)
@@ -62,10 +62,10 @@ class _Table:
     """Loops by number, so that equal ones are equal numbers."""
 
     def __init__(self) -> None:
-        self.loops: list[Loop] = []
-        self._numbers: dict[Loop, int] = {}
+        self.loops: list[ScheduleLoop] = []
+        self._numbers: dict[ScheduleLoop, int] = {}
 
-    def number(self, loop: Loop) -> int:
+    def number(self, loop: ScheduleLoop) -> int:
         if loop not in self._numbers:
             self._numbers[loop] = len(self.loops)
             self.loops.append(loop)
@@ -75,8 +75,8 @@ class _Table:
         """The number of a loop over these steps; a loop over one loop is that loop, more often."""
         steps = tuple(self.loops[number] for number in body)
         if len(steps) == 1:
-            return self.number(Loop(times * steps[0].times, steps[0].body))
-        return self.number(Loop(times, steps))
+            return self.number(ScheduleLoop(times * steps[0].times, steps[0].body))
+        return self.number(ScheduleLoop(times, steps))
 
 
 def _folded(row: NDArray[np.int64], length: int, table: _Table) -> NDArray[np.int64]:

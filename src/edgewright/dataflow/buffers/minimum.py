@@ -14,10 +14,9 @@ from ..graph import Graph
 from .blocks import blocks, firings_within
 from .bounds import loop_capacity
 from .schedule import lazy_schedule
-from .sized import Sized, live_firings
+from .sized import Sized, Weight, live_firings, price
 from .sizing import Sizes, size
 from .untimed import untimed
-from .weights import Weight, price
 
 
 @dataclass(frozen=True)

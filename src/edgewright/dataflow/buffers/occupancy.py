@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from ..graph import Graph
 from .bounds import least_capacities
 from .downstream import downstream_first
+from .least_peak import least_peak
 from .load import Load, load
-from .quiet import quietest
 from .schedule import Schedule, lazy_schedule, runs_of
-from .sized import Sized, live_firings
+from .sized import Sized, Weight, live_firings, price
 from .untimed import Untimed, untimed
-from .weights import Weight, price
 
 _MOST_LOOKS = 3_000_000  # at actors, to find one that can fire: some seconds
 
@@ -56,7 +55,7 @@ def _lowest(graph: Graph, ready: Untimed, loads: Load, bound: int, weight: Weigh
     other = runs_of(ready, downstream_first(ready, loads))
     if loads.peak(other) < peak:
         best, peak = Schedule((), other), loads.peak(other)
-    found = quietest(ready, loads, bound, peak)
+    found = least_peak(ready, loads, bound, peak)
     return (best if found.order is None else Schedule((), runs_of(ready, found.order))), found.bound
 
 

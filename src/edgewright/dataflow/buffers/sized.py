@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from ...errors import ModelError
 from ..checks.consistency import repetitions
 from ..checks.liveness import blocked
-from ..graph import Graph
+from ..graph import Channel, Graph
 from .schedule import Schedule
 from .untimed import check_size
-from .weights import Weight
+
+Weight = Literal["tokens", "bytes"]  # what a token counts as: one, or its bytes
+
+
+def price(channel: Channel, weight: Weight) -> int:
+    """Of one token."""
+    return channel.token_bytes if weight == "bytes" else 1
 
 
 @dataclass(frozen=True)

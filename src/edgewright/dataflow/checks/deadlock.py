@@ -13,7 +13,7 @@ MOST_WAITS = 8  # of a cycle that are written out
 
 
 @dataclass(frozen=True)
-class Wait:
+class BlockedFiring:
     """An actor that cannot fire: a channel holds fewer tokens, or has less room, than its next firing needs."""
 
     actor: str
@@ -54,8 +54,8 @@ class Deadlock:
 
     graph: Graph
     capacities: Mapping[str, int]
-    cycle: tuple[Wait, ...]  # each waits for the next, the last for the first
-    waits: tuple[Wait, ...]  # of every actor held up, those of the cycle included
+    cycle: tuple[BlockedFiring, ...]  # each waits for the next, the last for the first
+    waits: tuple[BlockedFiring, ...]  # of every actor held up, those of the cycle included
     fixes: tuple[Fix, ...] = ()
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class Deadlock:
             f" To try: {fixes}." if fixes else ""
         )
 
-    def _chain(self, waits: tuple[Wait, ...]) -> str:
+    def _chain(self, waits: tuple[BlockedFiring, ...]) -> str:
         words = [self.explain(wait) for wait in waits]
         if len(words) > MOST_WAITS:
             words[MOST_WAITS - 1 : -1] = [f"… {len(words) - MOST_WAITS:,} more in between"]
@@ -75,14 +75,14 @@ class Deadlock:
             words[-1] += ", which closes the cycle"
         return "; ".join(words)
 
-    def explain(self, wait: Wait) -> str:
+    def explain(self, wait: BlockedFiring) -> str:
         """One wait in a sentence without its stop."""
         actor = labelled(self.graph.by_name[wait.actor])
         if wait.channel.is_self_loop:
             return f"actor {actor} waits for itself: {self._self_loop(wait)}"
         return f"{actor} waits for {self._room(wait) if wait.is_room else self._tokens(wait)}"
 
-    def _tokens(self, wait: Wait) -> str:
+    def _tokens(self, wait: BlockedFiring) -> str:
         words = (
             f"{quoted(wait.other)}: channel {labelled(wait.channel)} holds "
             f"{plural(wait.holds, 'token')}, {quoted(wait.actor)} needs {wait.needs:,}: {wait.missing:,} missing"
@@ -90,7 +90,7 @@ class Deadlock:
         nobody = not wait.channel.production.total and not self.cycle
         return f"{words}, and only the initial phases of {quoted(wait.other)} make any" if nobody else words
 
-    def _room(self, wait: Wait) -> str:
+    def _room(self, wait: BlockedFiring) -> str:
         capacity = self.capacities[wait.channel.name]
         if wait.needs > capacity:
             return (
@@ -103,7 +103,7 @@ class Deadlock:
             f"{quoted(wait.actor)} needs {wait.needs:,}: {wait.missing:,} missing"
         )
 
-    def _self_loop(self, wait: Wait) -> str:
+    def _self_loop(self, wait: BlockedFiring) -> str:
         loop = f"its self-loop {labelled(wait.channel)}"
         if wait.is_room:
             return (

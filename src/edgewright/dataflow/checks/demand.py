@@ -16,7 +16,7 @@ MOST_FIRINGS = 10_000_000
 
 
 @dataclass(frozen=True)
-class Slot:
+class Supply:
     """What a firing may have to wait for: the tokens of a channel, or the room that is left in it."""
 
     channel: Channel
@@ -40,7 +40,7 @@ class Slot:
         return self.channel.consumption if self.is_room else self.channel.production
 
 
-def slots(graph: Graph, capacities: Mapping[str, int] | None) -> Sequence[Slot]:
+def supplies(graph: Graph, capacities: Mapping[str, int] | None) -> Sequence[Supply]:
     """Tokens of every channel, and room in those with a capacity; an initial token takes room from the start."""
     capacities = capacities or {}
     unknown = [name for name in capacities if name not in graph.channel]
@@ -52,13 +52,13 @@ def slots(graph: Graph, capacities: Mapping[str, int] | None) -> Sequence[Slot]:
                 f"channel {quoted(channel.name)} holds {channel.tokens:,} tokens at first, more than its capacity "
                 f"{capacities[channel.name]:,}"
             )
-    rooms = [Slot(c, True, capacities[c.name] - c.tokens) for c in graph.channels if c.name in capacities]
-    return [*(Slot(c, False, c.tokens) for c in graph.channels), *rooms]
+    rooms = [Supply(c, True, capacities[c.name] - c.tokens) for c in graph.channels if c.name in capacities]
+    return [*(Supply(c, False, c.tokens) for c in graph.channels), *rooms]
 
 
 @dataclass
 class _State:
-    """An actor underway: where it is in its phases, and the slots that each phase takes from and fills."""
+    """An actor underway: where it is in its phases, and the supplies that each phase takes from and fills."""
 
     initial: int
     phases: int  # initial ones included
@@ -72,20 +72,20 @@ class _State:
 
 
 class Demand:
-    """Some actors of a graph underway. Of the slots only those given limit anything; they lie between these actors."""
+    """Some actors of a graph underway. Only the given supplies limit anything; they lie between these actors."""
 
-    def __init__(self, graph: Graph, actors: Sequence[str], limiting: Sequence[Slot]) -> None:
-        self.slots = limiting
-        self.stock = [slot.first for slot in limiting]
+    def __init__(self, graph: Graph, actors: Sequence[str], limiting: Sequence[Supply]) -> None:
+        self.supplies = limiting
+        self.stock = [supply.first for supply in limiting]
         self.fired = dict.fromkeys(actors, 0)
-        self.stuck: dict[str, int] = {}  # actors that will never fire again, with the slot that they wait for
+        self.stuck: dict[str, int] = {}  # actors that will never fire again, with the supply that they wait for
         self.cycle: Sequence[str] = ()  # the first actors found to wait for each other
         self._left = MOST_FIRINGS
         self._name = graph.name
         self._states = {name: _State.of(graph.by_name[name]) for name in actors}
-        for number, slot in enumerate(limiting):
-            self._states[slot.taker].takes.append((number, (*slot.taken.initial, *slot.taken.cycle)))
-            self._states[slot.filler].fills.append((number, (*slot.filled.initial, *slot.filled.cycle)))
+        for number, supply in enumerate(limiting):
+            self._states[supply.taker].takes.append((number, (*supply.taken.initial, *supply.taken.cycle)))
+            self._states[supply.filler].fills.append((number, (*supply.filled.initial, *supply.filled.cycle)))
 
     def reach(self, goals: Mapping[str, int]) -> bool:
         """Whether each actor could be made to fire that often in all; goes on past those that cannot."""
@@ -95,7 +95,7 @@ class Demand:
         return not self.stuck
 
     def lacks(self, name: str) -> int | None:
-        """A slot that does not hold what the actor's next firing takes; None where it may fire."""
+        """A supply that does not hold what the actor's next firing takes; None where it may fire."""
         state = self._states[name]
         for number, rates in state.takes:
             if self.stock[number] < rates[state.phase]:
@@ -103,31 +103,31 @@ class Demand:
         return None
 
     def needs(self, name: str) -> int:
-        """What the next firing of a stuck actor takes from the slot it waits for."""
+        """What the next firing of a stuck actor takes from the supply it waits for."""
         state = self._states[name]
         return dict(state.takes)[self.stuck[name]][state.phase]
 
     def _pull(self, name: str) -> bool:
         """Fire an actor once, and before it those it waits for; False where it can never fire again."""
-        waiting = {name: -1}  # in the order of asking, each with the slot it waits for
+        waiting = {name: -1}  # in the order of asking, each with the supply it waits for
         here = name
         while here not in self.stuck:
-            slot = self.lacks(here)
-            if slot is None:
+            supply = self.lacks(here)
+            if supply is None:
                 self._fire(here)
                 del waiting[here]
                 if not waiting:
                     return True
                 here = next(reversed(waiting))
                 continue
-            waiting[here] = slot
-            asked = self.slots[slot].filler
+            waiting[here] = supply
+            asked = self.supplies[supply].filler
             if asked in waiting:
                 self.cycle = self.cycle or tuple(waiting)[list(waiting).index(asked) :]
                 break
             here = asked
             waiting[here] = -1
-        self.stuck.update((actor, slot) for actor, slot in waiting.items() if slot >= 0)
+        self.stuck.update((actor, supply) for actor, supply in waiting.items() if supply >= 0)
         return False
 
     def _fire(self, name: str) -> None:

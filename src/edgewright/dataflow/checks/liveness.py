@@ -7,10 +7,10 @@ from dataclasses import replace
 from math import gcd
 
 from ..graph import Actor, Graph
+from .components import components
 from .consistency import cycles, repetitions
-from .deadlock import Deadlock, Fix, Wait
-from .demand import Demand, Slot, slots
-from .parts import parts
+from .deadlock import BlockedFiring, Deadlock, Fix
+from .demand import Demand, Supply, supplies
 
 MOST_FIXES = 3  # that are told
 _TRIED_FIXES = 8  # channels of the blocking cycle that are looked at
@@ -31,12 +31,12 @@ def blocked(graph: Graph, capacities: Mapping[str, int] | None = None) -> Deadlo
 
 
 def _first_block(graph: Graph, capacities: Mapping[str, int] | None) -> Deadlock | None:
-    limits = slots(graph, capacities)
-    starved = [slot for slot in limits if _starves(slot)]
+    limits = supplies(graph, capacities)
+    starved = [supply for supply in limits if _starves(supply)]
     if starved:
         return _starvation(graph, capacities or {}, starved[0])
     whole = cycles(graph)
-    for part in parts(graph, limits):
+    for part in components(graph, limits):
         demand = Demand(graph, [actor.name for actor in part.actors], part.limits)
         if not _is_live(part.actors, demand, whole):
             return _deadlock(graph, capacities or {}, demand)
@@ -51,17 +51,17 @@ def _is_live(actors: Sequence[Actor], demand: Demand, whole: Mapping[str, int]) 
     return demand.reach({a.name: demand.fired[a.name] + whole[a.name] // shared * a.phases for a in actors})
 
 
-def _starves(slot: Slot) -> bool:
+def _starves(supply: Supply) -> bool:
     """Whether initial phases take more than is there and than initial phases fill in, where no cycle adds to it."""
-    return not slot.filled.total and slot.first + sum(slot.filled.initial) < sum(slot.taken.initial)
+    return not supply.filled.total and supply.first + sum(supply.filled.initial) < sum(supply.taken.initial)
 
 
-def _starvation(graph: Graph, capacities: Mapping[str, int], slot: Slot) -> Deadlock:
+def _starvation(graph: Graph, capacities: Mapping[str, int], supply: Supply) -> Deadlock:
     """The wait of the first firing that a channel used by initial phases alone cannot serve."""
-    there = slot.first + sum(slot.filled.initial)
-    firing = next(f for f in range(len(slot.taken.initial)) if slot.taken.upto(f + 1) > there)
-    holds = there - slot.taken.upto(firing)
-    wait = Wait(slot.taker, slot.channel, slot.is_room, holds, slot.taken.at(firing))
+    there = supply.first + sum(supply.filled.initial)
+    firing = next(f for f in range(len(supply.taken.initial)) if supply.taken.upto(f + 1) > there)
+    holds = there - supply.taken.upto(firing)
+    wait = BlockedFiring(supply.taker, supply.channel, supply.is_room, holds, supply.taken.at(firing))
     return Deadlock(graph, capacities, (), (wait,))
 
 
@@ -71,10 +71,10 @@ def _deadlock(graph: Graph, capacities: Mapping[str, int], demand: Demand) -> De
     return Deadlock(graph, capacities, cycle, tuple(waits.values()))
 
 
-def _wait(demand: Demand, name: str) -> Wait:
+def _wait(demand: Demand, name: str) -> BlockedFiring:
     number = demand.stuck[name]
-    slot = demand.slots[number]
-    return Wait(name, slot.channel, slot.is_room, demand.stock[number], demand.needs(name))
+    supply = demand.supplies[number]
+    return BlockedFiring(name, supply.channel, supply.is_room, demand.stock[number], demand.needs(name))
 
 
 def _fixes(deadlock: Deadlock) -> tuple[Fix, ...]:
@@ -86,7 +86,7 @@ def _fixes(deadlock: Deadlock) -> tuple[Fix, ...]:
     return tuple(enough[:MOST_FIXES] or found[:1])
 
 
-def _fix(deadlock: Deadlock, wait: Wait) -> Fix:
+def _fix(deadlock: Deadlock, wait: BlockedFiring) -> Fix:
     """The least that this channel must be given so that the graph is live or a cycle without it blocks.
 
     As long as nothing else changes, the cycle blocks at the same firings until its deficit is made up for.
@@ -106,7 +106,7 @@ def _fix(deadlock: Deadlock, wait: Wait) -> Fix:
     return Fix(channel, is_room, now, wanted, is_enough)
 
 
-def _raised(deadlock: Deadlock, wait: Wait, wanted: int) -> tuple[Graph, Mapping[str, int]]:
+def _raised(deadlock: Deadlock, wait: BlockedFiring, wanted: int) -> tuple[Graph, Mapping[str, int]]:
     """The graph and the capacities with the tokens or the capacity of one channel set; tokens bring their room."""
     graph, name = deadlock.graph, wait.channel.name
     if wait.is_room:

@@ -12,7 +12,7 @@ from math import prod
 from ...words import plural, shortened
 from ..graph import Channel, Graph, Rates
 from ..labels import ROOM, labelled, listed, quoted
-from .speeds import Step, speeds
+from .speeds import ChannelTraversal, speeds
 
 MOST_STEPS = 8  # of a cycle that are written out
 MOST_FIXES = 3  # that are told
@@ -52,7 +52,7 @@ class Mismatch:
     """A closed walk around which rates do not fit; its first step goes forwards."""
 
     graph: Graph
-    steps: tuple[Step, ...]
+    steps: tuple[ChannelTraversal, ...]
 
     @cached_property
     def product(self) -> Fraction:
@@ -86,7 +86,7 @@ class Mismatch:
             "so that tokens pile up or run out whatever the order"
         )
 
-    def _single_rates(self, step: Step) -> Iterator[RateFix]:
+    def _single_rates(self, step: ChannelTraversal) -> Iterator[RateFix]:
         """Fixes that change what is consumed, or what is produced, where that gives whole tokens."""
         made, taken = step.channel.production.total, step.channel.consumption.total
         excess = self.product if step.forwards else 1 / self.product  # of what is produced
@@ -95,22 +95,22 @@ class Mismatch:
         if (made / excess).denominator == 1:
             yield RateFix(step.channel, int(made / excess), taken)
 
-    def _both_rates(self, step: Step) -> RateFix:
+    def _both_rates(self, step: ChannelTraversal) -> RateFix:
         wanted = step.gain / self.product
         return RateFix(step.channel, wanted.numerator, wanted.denominator)
 
 
-def mismatch_of(graph: Graph, channel: Channel, reached_by: Mapping[str, Step | None]) -> Mismatch:
+def mismatch_of(graph: Graph, channel: Channel, reached_by: Mapping[str, ChannelTraversal | None]) -> Mismatch:
     """The cycle that a channel closes with the paths of a spanning tree."""
     down, up = _path(channel.source, reached_by), _path(channel.target, reached_by)
     shared = 0
     while shared < min(len(down), len(up)) and down[shared] is up[shared]:
         shared += 1
-    back = tuple(Step(step.channel, not step.forwards) for step in reversed(up[shared:]))
-    return Mismatch(graph, (Step(channel, forwards=True), *back, *down[shared:]))
+    back = tuple(ChannelTraversal(step.channel, not step.forwards) for step in reversed(up[shared:]))
+    return Mismatch(graph, (ChannelTraversal(channel, forwards=True), *back, *down[shared:]))
 
 
-def _path(actor: str, reached_by: Mapping[str, Step | None]) -> list[Step]:
+def _path(actor: str, reached_by: Mapping[str, ChannelTraversal | None]) -> list[ChannelTraversal]:
     """The steps from the root of its component to an actor."""
     path = []
     while (step := reached_by[actor]) is not None:
@@ -128,7 +128,7 @@ def _with_total(rates: Rates, total: int) -> Rates:
     return replace(rates, cycle=(total, *(0 for _ in rates.cycle[1:])))
 
 
-def _written(step: Step) -> str:
+def _written(step: ChannelTraversal) -> str:
     channel = step.channel
     arrow = f"{quoted(step.start)} {'→' if step.forwards else '←'} {quoted(step.end)}"
     return f"{quoted(channel.name)} ({arrow}, {channel.production.total:,} made : {channel.consumption.total:,} taken)"

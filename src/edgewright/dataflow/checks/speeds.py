@@ -15,7 +15,7 @@ MOST_BITS = 4096  # of a number of cycles: far beyond use, and still printable
 
 
 @dataclass(frozen=True)
-class Step:
+class ChannelTraversal:
     """A channel walked along, or against its direction."""
 
     channel: Channel
@@ -42,7 +42,7 @@ class Speeds:
 
     component: Mapping[str, int]
     speed: Mapping[str, Fraction]
-    reached_by: Mapping[str, Step | None]
+    reached_by: Mapping[str, ChannelTraversal | None]
 
     def fits(self, channel: Channel) -> bool:
         """Whether as many tokens are made as are taken; where only initial phases use it, anything fits."""
@@ -54,7 +54,7 @@ def speeds(graph: Graph) -> Speeds:
     """Speeds along a breadth-first tree of each component, so that paths through it are short."""
     component: dict[str, int] = {}
     speed: dict[str, Fraction] = {}
-    reached_by: dict[str, Step | None] = {}
+    reached_by: dict[str, ChannelTraversal | None] = {}
     around = _steps(graph)
     for number, root in enumerate(graph.actors):
         if root.name in speed:
@@ -83,11 +83,11 @@ def too_large(graph: Graph) -> ModelError:
     )
 
 
-def _steps(graph: Graph) -> Mapping[str, list[Step]]:
-    around: dict[str, list[Step]] = {actor.name: [] for actor in graph.actors}
+def _steps(graph: Graph) -> Mapping[str, list[ChannelTraversal]]:
+    around: dict[str, list[ChannelTraversal]] = {actor.name: [] for actor in graph.actors}
     for channel in tying(graph):
-        around[channel.source].append(Step(channel, forwards=True))
-        around[channel.target].append(Step(channel, forwards=False))
+        around[channel.source].append(ChannelTraversal(channel, forwards=True))
+        around[channel.target].append(ChannelTraversal(channel, forwards=False))
     return around
 
 

@@ -65,7 +65,7 @@ def _hull(intervals: Sequence[Interval]) -> Interval:
 
 
 @dataclass(frozen=True)
-class Use:
+class RowUse:
     """How the parts of a layer go through the rows of an input, counted from the top.
 
     A part may start when `needed` rows were made; when it ends, `done` of them are read by nobody any more. The last
@@ -87,13 +87,13 @@ class Use:
         return tuple(needed - done for needed, done in zip(self.needed, self.done, strict=True))
 
 
-def use(read: Sequence[Interval], rows: int) -> Use:
+def use(read: Sequence[Interval], rows: int) -> RowUse:
     """What must be there and what is done with, from the rows that each part reads."""
     needed = list(accumulate((stop for _, stop in read), max))
     starts = [start if start < stop else rows for start, stop in read]
     least = list(accumulate(reversed(starts[1:]), min, initial=rows))[::-1]
     done = [min(a, b) for a, b in zip(least, needed, strict=True)]
-    return Use((*needed[:-1], rows), (*done[:-1], rows))
+    return RowUse((*needed[:-1], rows), (*done[:-1], rows))
 
 
 def steps(totals: Sequence[int]) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ class Element:
 
 def tree(data: bytes, name: str, known: Collection[str]) -> Element:
     """The root with those elements below it whose tags, and whose parents' tags, are known; `name` is for errors."""
-    reader = _Reader(name, known)
+    reader = _MarkupReader(name, known)
     try:
         reader.parser.Parse(data, True)
     except expat.ExpatError as error:
@@ -40,7 +40,7 @@ def tree(data: bytes, name: str, known: Collection[str]) -> Element:
     return reader.root
 
 
-class _Reader:
+class _MarkupReader:
     """Follows the parser's events; holds the elements that are open."""
 
     def __init__(self, name: str, known: Collection[str]) -> None:

@@ -28,13 +28,13 @@ _A = {"actor": "an actor", "channel": "a channel"}
 
 
 @dataclass(frozen=True)
-class _Port:
+class _Sdf3Port:
     direction: str
     rates: Series[int]
     where: str
 
 
-Ports = Mapping[str, Mapping[str, _Port]]  # by actor and name
+Ports = Mapping[str, Mapping[str, _Sdf3Port]]  # by actor and name
 
 
 def read_sdf3(path: Path | str) -> Graph:
@@ -111,16 +111,16 @@ def _properties(application: Element, kind: str, known: Collection[str]) -> Mapp
     return found
 
 
-def _ports(actor: Element) -> Mapping[str, _Port]:
+def _ports(actor: Element) -> Mapping[str, _Sdf3Port]:
     return {name: _port(name, port, actor) for name, port in _named(actor, "port").items()}
 
 
-def _port(name: str, port: Element, actor: Element) -> _Port:
+def _port(name: str, port: Element, actor: Element) -> _Sdf3Port:
     direction = _required(port, "type")
     if direction not in _TYPE.values():
         raise ModelError(f"{_place(port)}: a port's type is in or out, not {quoted(direction)}")
     where = f"port {quoted(name)} of actor {quoted(actor.attributes['name'])} (line {port.line})"
-    return _Port(direction, rates(_required(port, "rate"), where), where)
+    return _Sdf3Port(direction, rates(_required(port, "rate"), where), where)
 
 
 def _actor(name: str, element: Element, properties: Element | None) -> ActorDraft:
@@ -170,7 +170,7 @@ def _channel(name: str, element: Element, ports: Ports, properties: Element | No
     )
 
 
-def _end(channel: Element, end: str, ports: Ports, where: str) -> _Port:
+def _end(channel: Element, end: str, ports: Ports, where: str) -> _Sdf3Port:
     """The port at one end of a channel."""
     actor, name = _required(channel, f"{end}Actor"), _required(channel, f"{end}Port")
     if actor not in ports:

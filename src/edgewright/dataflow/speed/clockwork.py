@@ -10,30 +10,30 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
 from ...errors import Unsupported
-from ..checks.demand import Slot
+from ..checks.demand import Supply
 from ..graph import Actor, Rates
 
 MOST_AT_ONCE = 2_000_000  # firings that start at one moment
-Moves = list[list[tuple[int, int]]]  # by phase: slots and what is moved, where anything is
+Moves = list[list[tuple[int, int]]]  # by phase: supplies and what is moved, where anything is
 
 
 class Clockwork:
-    """Some actors of a graph underway; of the slots only those given are waited for."""
+    """Some actors of a graph underway; of the supplies only those given are waited for."""
 
     def __init__(
-        self, actors: Sequence[Actor], slots: Sequence[Slot], unit: int, most: Mapping[str, int] | None = None
+        self, actors: Sequence[Actor], supplies: Sequence[Supply], unit: int, most: Mapping[str, int] | None = None
     ) -> None:
         number = {actor.name: i for i, actor in enumerate(actors)}
         self.now = 0
         self.fired = [0] * len(actors)
         self.starts: list[tuple[int, int, int]] = []  # actor, firing, start; of the last instant
-        self._stock = [slot.first for slot in slots]
-        self._taker = [number[slot.taker] for slot in slots]
+        self._stock = [supply.first for supply in supplies]
+        self._taker = [number[supply.taker] for supply in supplies]
         self._phase = [0] * len(actors)
         self._initial = [actor.initial_phases for actor in actors]
         self._times = [[int(time * unit) for time in actor.times or ()] for actor in actors]
-        self._takes = _moves(actors, [(i, slot.taker, slot.taken) for i, slot in enumerate(slots)])
-        self._leaves = _moves(actors, [(i, slot.filler, slot.filled) for i, slot in enumerate(slots)])
+        self._takes = _moves(actors, [(i, supply.taker, supply.taken) for i, supply in enumerate(supplies)])
+        self._leaves = _moves(actors, [(i, supply.filler, supply.filled) for i, supply in enumerate(supplies)])
         self._most = [None if most is None else most[actor.name] for actor in actors]
         self._latest = [0] * len(actors)  # when the latest arrival of each is due
         self._running: list[tuple[int, int, int, int]] = []  # due, actor, firing, phase
@@ -58,9 +58,9 @@ class Clockwork:
 
     def _arrive(self) -> None:
         _, actor, _, phase = heappop(self._running)
-        for slot, amount in self._leaves[actor][phase]:
-            self._stock[slot] += amount
-            self._woken.add(self._taker[slot])
+        for supply, amount in self._leaves[actor][phase]:
+            self._stock[supply] += amount
+            self._woken.add(self._taker[supply])
 
     def _fire_all(self, actor: int) -> None:
         stock = self._stock
@@ -68,10 +68,10 @@ class Clockwork:
         while most is None or self.fired[actor] < most:
             phase = self._phase[actor]
             takes = self._takes[actor][phase]
-            if any(stock[slot] < amount for slot, amount in takes):
+            if any(stock[supply] < amount for supply, amount in takes):
                 return
-            for slot, amount in takes:
-                stock[slot] -= amount
+            for supply, amount in takes:
+                stock[supply] -= amount
             self._start(actor, phase)
             if len(self.starts) > MOST_AT_ONCE:
                 raise Unsupported(
@@ -89,13 +89,13 @@ class Clockwork:
 
 
 def _moves(actors: Sequence[Actor], ends: Iterable[tuple[int, str, Rates]]) -> list[Moves]:
-    """For each actor what each of its phases moves, given the slots with the actor at one end and its rates."""
+    """For each actor what each of its phases moves, given the supplies with the actor at one end and its rates."""
     of: dict[str, list[tuple[int, Rates]]] = {actor.name: [] for actor in actors}
-    for slot, name, rates in ends:
-        of[name].append((slot, rates))
+    for supply, name, rates in ends:
+        of[name].append((supply, rates))
     return [
         [
-            [(slot, rates.at(p)) for slot, rates in of[a.name] if rates.at(p)]
+            [(supply, rates.at(p)) for supply, rates in of[a.name] if rates.at(p)]
             for p in range(a.initial_phases + a.phases)
         ]
         for a in actors

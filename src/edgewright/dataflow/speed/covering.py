@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...lazy import lazy_module
-from .storage import Cut, Store
+from .storage import Cut, SizedChannel
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -16,7 +16,7 @@ else:
 _WORK = 20.0  # CP-SAT's deterministic time for one answer: some tens of seconds
 
 
-def cheapest(stores: Mapping[str, Store], cuts: Sequence[Cut], least: int) -> dict[str, int] | None:
+def cheapest(stores: Mapping[str, SizedChannel], cuts: Sequence[Cut], least: int) -> dict[str, int] | None:
     """Levels of least cost, known to be `least` or more, such that each cut is passed by one of its channels.
 
     None where that could not be proven in the time allowed.
@@ -31,7 +31,7 @@ def cheapest(stores: Mapping[str, Store], cuts: Sequence[Cut], least: int) -> di
 
 
 def _solved(
-    stores: Mapping[str, Store], floor: Mapping[str, int], cuts: Sequence[Cut], least: int
+    stores: Mapping[str, SizedChannel], floor: Mapping[str, int], cuts: Sequence[Cut], least: int
 ) -> dict[str, int] | None:
     model = cp_model.CpModel()
 

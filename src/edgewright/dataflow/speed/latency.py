@@ -8,13 +8,13 @@ from fractions import Fraction
 from math import ceil, inf
 
 from ...errors import ModelError, Unsupported
+from ..checks.components import pacing_components
 from ..checks.consistency import repetitions
-from ..checks.demand import slots
+from ..checks.demand import supplies
 from ..checks.liveness import blocked
 from ..graph import Actor, Channel, Graph
 from ..labels import quoted
 from .clockwork import Clockwork
-from .parts import parts
 from .selftimed import self_timed
 from .timing import check_times
 
@@ -48,7 +48,7 @@ def latency(graph: Graph, capacities: Mapping[str, int] | None = None) -> Latenc
     deadlock = blocked(graph, capacities)
     if deadlock is not None:
         raise ModelError(str(deadlock))
-    run = _Run(graph, capacities, repetitions(graph), _ends(graph, graph.inputs), _ends(graph, graph.outputs))
+    run = _TimedRun(graph, capacities, repetitions(graph), _ends(graph, graph.inputs), _ends(graph, graph.outputs))
     return Latency(run.first(), run.steady(), run.sources, run.sinks)
 
 
@@ -72,7 +72,7 @@ class _Span:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _TimedRun:
     """A live graph to be run for some iterations."""
 
     graph: Graph
@@ -107,7 +107,7 @@ class _Run:
 
     def _is_in_step(self) -> bool:
         """Whether all actors wait for each other, so that none can run ahead for ever."""
-        found = list(parts(self.graph, self.capacities))
+        found = list(pacing_components(self.graph, self.capacities))
         return len(found) == 1 and len(found[0].actors) == len(self.graph.actors)
 
     def _size(self, iterations: int) -> int:
@@ -123,7 +123,7 @@ class _Run:
             )
         spans = [_Span(left=sum(self.firings[name] for name in self.sinks)) for _ in range(iterations)]
         most = {a.name: a.initial_phases + iterations * self.firings[a.name] for a in self.graph.actors}
-        limits = slots(self.graph, self.capacities)
+        limits = supplies(self.graph, self.capacities)
         clockwork = Clockwork(self.graph.actors, limits, self.graph.time_unit, most)
         ends = {*self.sources, *self.sinks}
         while clockwork.instant():

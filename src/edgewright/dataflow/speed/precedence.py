@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ModelError
+from ..checks.components import is_serial
 from ..checks.consistency import repetitions
 from ..graph import Actor, Channel, Graph, Rates
 from ..labels import quoted
 from .layers import layers
-from .parts import is_serial
 from .timing import check_times
 
 MOST_FIRINGS = 2_000_000  # in one iteration
@@ -31,7 +31,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class ActorNodes:
     """The nodes of an actor: its starts, and after them its arrivals where they have nodes of their own."""
 
     first: int
@@ -68,7 +68,7 @@ class Queue:
     space_slot: int  # of the edges that wait for space
 
 
-class Precedence:
+class PrecedenceGraph:
     """The edges by slot and node: edge [s, n] comes from node `source[s, n]`.
 
     Slot 0 holds the order of an actor's firings; it also fills the places where a node has no further edge.
@@ -134,7 +134,7 @@ class Precedence:
         """Of the actor, in the order of blocks."""
         return bisect_right(self._firsts, node) - 1
 
-    def _order(self, block: Block) -> None:
+    def _order(self, block: ActorNodes) -> None:
         parts = [block.starts, block.arrivals] if block.has_arrivals else [block.starts]
         for part in parts:
             before = np.arange(part.start, part.stop) - 1
@@ -160,7 +160,7 @@ class Precedence:
         nodes = self.blocks[channel.target].starts
         self._put(self._token_slots[channel.name], nodes, self.blocks[channel.source], firing, delay)
 
-    def _put(self, slot: int, nodes: slice, on: Block, firing: Ints, delay: Ints) -> None:
+    def _put(self, slot: int, nodes: slice, on: ActorNodes, firing: Ints, delay: Ints) -> None:
         self.source[slot, nodes], self.weight[slot, nodes] = on.ended(firing)
         self.delay[slot, nodes] = delay
 
@@ -192,18 +192,18 @@ def _slots(graph: Graph) -> tuple[int, dict[str, int], dict[str, int]]:
     return max([2, *used.values()]), tokens, space
 
 
-def _blocks(graph: Graph) -> dict[str, Block]:
+def _blocks(graph: Graph) -> dict[str, ActorNodes]:
     check_times(graph)
     counts = repetitions(graph)
     firings = sum(counts.values())
     if firings > MOST_FIRINGS:
         raise ModelError(_too_large(graph, firings))
-    blocks: dict[str, Block] = {}
+    blocks: dict[str, ActorNodes] = {}
     first = 0
     for actor in graph.actors:
         times = _times(graph, actor, counts[actor.name])
         may_overtake = len(set(times.tolist())) > 1 and not any(map(is_serial, graph.inputs[actor.name]))
-        blocks[actor.name] = Block(first, counts[actor.name], times, may_overtake)
+        blocks[actor.name] = ActorNodes(first, counts[actor.name], times, may_overtake)
         first = blocks[actor.name].stop
     return blocks
 

@@ -8,24 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from ..checks.demand import slots
+from ..checks.demand import supplies
 from ..checks.liveness import blocked
 from ..graph import Graph
 from .circuit import Cycle, Gains, Ints, fresh, positive_cycles, wide_enough
-from .precedence import Precedence
+from .precedence import PrecedenceGraph
 
 
 def cycle_ratio(graph: Graph, capacities: Mapping[str, int] | None = None) -> Fraction | None:
     """Time per iteration, given channels of these capacities (unlimited where none is given); None: it deadlocks."""
-    slots(graph, capacities)  # refuses capacities that make no sense
+    supplies(graph, capacities)  # refuses capacities that make no sense
     if any(actor.initial_phases for actor in graph.actors) and blocked(graph, capacities):
         return None
-    precedence = Precedence(graph)
+    precedence = PrecedenceGraph(graph)
     precedence.limit_all(capacities)
     return greatest_ratio(precedence, fresh(precedence.nodes))
 
 
-def greatest_ratio(precedence: Precedence, parent: Ints) -> Fraction | None:
+def greatest_ratio(precedence: PrecedenceGraph, parent: Ints) -> Fraction | None:
     """The greatest ratio of time to delay; None where a cycle has no delay, so that its firings wait for each other."""
     if cycles_from(precedence, None, parent):
         return None
@@ -35,24 +35,24 @@ def greatest_ratio(precedence: Precedence, parent: Ints) -> Fraction | None:
     return ratio / precedence.graph.time_unit
 
 
-def cycles_from(precedence: Precedence, period: Fraction | None, parent: Ints) -> list[Cycle]:
+def cycles_from(precedence: PrecedenceGraph, period: Fraction | None, parent: Ints) -> list[Cycle]:
     """Some cycles that keep the period from being less than that (None: that keep the graph from running at all)."""
     ratio = None if period is None else period * precedence.graph.time_unit
     return _positive(precedence, _gain_at_least(precedence, ratio), parent)
 
 
-def _positive(precedence: Precedence, gain: Gains, parent: Ints) -> list[Cycle]:
+def _positive(precedence: PrecedenceGraph, gain: Gains, parent: Ints) -> list[Cycle]:
     return positive_cycles(precedence.source, gain, parent, precedence.layers)
 
 
-def _gain(precedence: Precedence, ratio: Fraction) -> Gains:
+def _gain(precedence: PrecedenceGraph, ratio: Fraction) -> Gains:
     """Gains that are positive on a cycle of a greater ratio."""
     weight, delay = precedence.weight, precedence.delay
     kind = wide_enough((weight, ratio.denominator), (delay, ratio.numerator), nodes=precedence.nodes)
     return weight.astype(kind) * ratio.denominator - delay.astype(kind) * ratio.numerator
 
 
-def _gain_at_least(precedence: Precedence, ratio: Fraction | None) -> Gains:
+def _gain_at_least(precedence: PrecedenceGraph, ratio: Fraction | None) -> Gains:
     """Gains that are positive on a cycle of that ratio or more, or without delay.
 
     Each edge gains one more, which is less than one in all once the gains are scaled by the length of any cycle.
@@ -64,7 +64,7 @@ def _gain_at_least(precedence: Precedence, ratio: Fraction | None) -> Gains:
     return (weight.astype(kind) * below - delay.astype(kind) * above) * scale + 1
 
 
-def _ratios(precedence: Precedence, cycles: Iterable[Cycle]) -> Iterable[Fraction]:
+def _ratios(precedence: PrecedenceGraph, cycles: Iterable[Cycle]) -> Iterable[Fraction]:
     for cycle in cycles:
         weight = sum(int(precedence.weight[edge]) for edge in cycle)
         yield Fraction(weight, sum(int(precedence.delay[edge]) for edge in cycle))

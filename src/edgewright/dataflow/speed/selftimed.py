@@ -12,14 +12,13 @@ from fractions import Fraction
 from math import gcd
 
 from ...errors import InputError, Unsupported
+from ..checks.components import Component, pacing_components
 from ..checks.consistency import repetitions
-from ..checks.demand import Demand, Slot, slots
+from ..checks.demand import Demand, Supply, supplies
 from ..checks.liveness import blocked
-from ..checks.parts import Part
 from ..graph import Actor, Graph
 from ..labels import quoted
 from .clockwork import Clockwork
-from .parts import parts
 from .timing import check_times
 
 MOST_WORK = 20_000_000  # firings and entries of remembered states: some minutes, some hundred MB
@@ -58,13 +57,13 @@ class SelfTimed:
 def self_timed(graph: Graph, capacities: Mapping[str, int] | None = None, iterations: int = 0) -> SelfTimed:
     """The period of self-timed execution and, where asked for, the firings of the first iterations."""
     check_times(graph)
-    limits = slots(graph, capacities)
+    limits = supplies(graph, capacities)
     counts = repetitions(graph)
     firings = _first_firings(graph, limits, counts, iterations)
     if _may_stop_unseen(graph) and blocked(graph, capacities):
         return SelfTimed(None, firings=firings)
     slowest = SelfTimed(Fraction(0), firings=firings)
-    for part in parts(graph, capacities):
+    for part in pacing_components(graph, capacities):
         found = _regime(graph, part, counts)
         if found is None:
             return SelfTimed(None, firings=firings)
@@ -85,7 +84,9 @@ def _takes_time(actor: Actor) -> bool:
     return any(actor.times[actor.initial_phases :])
 
 
-def _regime(graph: Graph, part: Part, counts: Mapping[str, int]) -> tuple[Fraction, Fraction, Fraction] | None:
+def _regime(
+    graph: Graph, part: Component, counts: Mapping[str, int]
+) -> tuple[Fraction, Fraction, Fraction] | None:
     """Period, transient and iterations until a state comes back, for one part; None where it stops."""
     if not any(map(_takes_time, part.actors)):
         return Fraction(0), Fraction(0), Fraction(1)
@@ -110,7 +111,7 @@ def _regime(graph: Graph, part: Part, counts: Mapping[str, int]) -> tuple[Fracti
     return None
 
 
-def _watched(part: Part, counts: Mapping[str, int]) -> tuple[int, int]:
+def _watched(part: Component, counts: Mapping[str, int]) -> tuple[int, int]:
     """The actor that fires least, and how often it does before the part, run alone, can be back in its state.
 
     That may be sooner than after an iteration of the whole graph.
@@ -121,7 +122,7 @@ def _watched(part: Part, counts: Mapping[str, int]) -> tuple[int, int]:
 
 
 def _first_firings(
-    graph: Graph, limits: Sequence[Slot], counts: Mapping[str, int], iterations: int
+    graph: Graph, limits: Sequence[Supply], counts: Mapping[str, int], iterations: int
 ) -> tuple[Firing, ...]:
     if iterations < 0:
         raise InputError(f"firings of {iterations} iterations: ask for none or more")

@@ -11,7 +11,7 @@ from ..checks.consistency import cycles
 from ..checks.liveness import blocked
 from ..graph import Channel, Graph
 from .circuit import Cycle, fresh
-from .precedence import Precedence
+from .precedence import PrecedenceGraph
 from .ratio import cycles_from, greatest_ratio
 
 Levels = Mapping[str, int]  # by channel, steps of capacity beyond the initial tokens; no limit where there is none
@@ -22,7 +22,7 @@ _SMALL_PART = 4  # times smaller than the whole graph
 
 
 @dataclass(frozen=True)
-class Store:
+class SizedChannel:
     """A channel as something to be sized. Capacities between two steps are as good as the lower one."""
 
     tokens: int
@@ -49,11 +49,13 @@ class Storage:
 
     def __init__(self, graph: Graph, in_bytes: bool) -> None:
         self.graph = graph
-        self.stores = {c.name: Store(c.tokens, _step(c), c.token_bytes if in_bytes else 1) for c in graph.channels}
+        self.stores = {
+            c.name: SizedChannel(c.tokens, _step(c), c.token_bytes if in_bytes else 1) for c in graph.channels
+        }
         self.work = 0  # roughly, the entries of tables looked at
         self._in_bytes = in_bytes
         self._cycles = cycles(graph)
-        self._precedence = Precedence(graph)
+        self._precedence = PrecedenceGraph(graph)
         self._parent = fresh(self._precedence.nodes)
         self._levels: Levels = {}
         self._begins = any(actor.initial_phases for actor in graph.actors)

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from ...errors import ModelError
+from ..checks.components import Component, is_serial, pacing_components
 from ..checks.consistency import cycles
 from ..checks.liveness import blocked
-from ..checks.parts import Part
 from ..graph import Actor, Graph
-from .parts import is_serial, parts
 from .ratio import cycle_ratio
 from .timing import check_times
 
@@ -25,11 +24,16 @@ def period(graph: Graph, capacities: Mapping[str, int] | None = None) -> Fractio
     if any(actor.initial_phases for actor in graph.actors):
         _check_live(graph, capacities)
     whole = cycles(graph)
-    return max((_period(graph, part, whole, capacities) for part in parts(graph, capacities)), default=Fraction(0))
+    return max(
+        (_period(graph, part, whole, capacities) for part in pacing_components(graph, capacities)),
+        default=Fraction(0),
+    )
 
 
-def _period(graph: Graph, part: Part, whole: Mapping[str, int], capacities: Mapping[str, int] | None) -> Fraction:
-    if all(is_serial(slot.channel) and slot.first > 0 for slot in part.limits):
+def _period(
+    graph: Graph, part: Component, whole: Mapping[str, int], capacities: Mapping[str, int] | None
+) -> Fraction:
+    if all(is_serial(supply.channel) and supply.first > 0 for supply in part.limits):
         return max(whole[actor.name] * _busy(actor) for actor in part.actors)
     alone = Graph(graph.name, tuple(part.actors), part.channels)
     inside = {name: size for name, size in (capacities or {}).items() if name in alone.channel}

@@ -9,7 +9,7 @@ measured.outputs, measured.instructions, measured.stages, measured.stack_bytes, 
 """
 
 from .linking import link
-from .measured import Emulator, Measured, chosen_emulator, measure
+from .measured import Emulator, Measurement, chosen_emulator, measure
 from .tracing import trace
 
-__all__ = ["Emulator", "Measured", "chosen_emulator", "link", "measure", "trace"]
+__all__ = ["Emulator", "Measurement", "chosen_emulator", "link", "measure", "trace"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ...kernels.printing.constants import C_TYPES
-from ...kernels.printing.source import Source
+from ...kernels.printing.source import CWriter
 from ..library import Library
 from ..names import Parameters, parameters
 
@@ -18,7 +18,7 @@ class Glue:
 
 
 @dataclass(frozen=True, slots=True)
-class _Port:
+class _HarnessPort:
     """An input or output: in the arena where it lies there densely, else in a buffer of the harness."""
 
     at: str  # C expression
@@ -40,7 +40,7 @@ def glue(library: Library, probes: Probes) -> Glue:
     inputs = [_port(library, "input", *item) for item in names.inputs.items()]
     outputs = [_port(library, "output", *item) for item in names.outputs.items()]
     stamps = len(library.stages) + 3 if probes is Probes.STAMPS else 0
-    c = Source()
+    c = CWriter()
     c.lines += ['#include "board.h"', f'#include "{library.name}.h"', "#include <string.h>", ""]
     for port in (*inputs, *outputs):
         c.lines += port.declaration
@@ -66,11 +66,11 @@ def _names(library: Library) -> Parameters:
     return parameters(library.name, library.network, library.arenas)
 
 
-def _port(library: Library, way: str, name: str, parameter: str) -> _Port:
+def _port(library: Library, way: str, name: str, parameter: str) -> _HarnessPort:
     tensor = library.network.tensors[name]
     function = f"{library.name}_{way}_{parameter}"
     if f"{function}(void);" in str(library.files[f"{library.name}.h"]):
-        return _Port(f"{function}()", tensor.bytes, ("0",))
+        return _HarnessPort(f"{function}()", tensor.bytes, ("0",))
     buffer = f"buffer_{way}_{parameter}"
     declared = [f"BOARD_MEMORY static uint8_t {buffer}[{tensor.bytes}];"]
     pointer = f"(void *){buffer}"
@@ -83,11 +83,11 @@ def _port(library: Library, way: str, name: str, parameter: str) -> _Port:
             f"    memcpy(target, {buffer} + row * {row}, {row});",
             "}",
         ]
-        return _Port(pointer, tensor.bytes, (f"pull_{parameter}", "0"), tuple(declared))
-    return _Port(pointer, tensor.bytes, (pointer,), tuple(declared))
+        return _HarnessPort(pointer, tensor.bytes, (f"pull_{parameter}", "0"), tuple(declared))
+    return _HarnessPort(pointer, tensor.bytes, (pointer,), tuple(declared))
 
 
-def _write_stamps(c: Source, name: str, count: int) -> None:
+def _write_stamps(c: CWriter, name: str, count: int) -> None:
     c.line(f"BOARD_MEMORY board_stamp board_probes[{max(count, 1)}];")
     c.line(f"const uint32_t board_probe_count = {count};")
     if count:
@@ -96,7 +96,7 @@ def _write_stamps(c: Source, name: str, count: int) -> None:
             c.line("board_probes[stage + 2] = board_now();")
 
 
-def _write_trace(c: Source, library: Library) -> None:
+def _write_trace(c: CWriter, library: Library) -> None:
     """After each stage all arenas, one after the other."""
     names = _names(library).arenas
     c.line(f"void {library.name}_probe(int32_t stage);")
@@ -105,7 +105,7 @@ def _write_trace(c: Source, library: Library) -> None:
             c.line(f"board_trace(__arena_{names[memory]}, {size}u);")
 
 
-def _write_inputs(c: Source, library: Library, inputs: list[_Port]) -> None:
+def _write_inputs(c: CWriter, library: Library, inputs: list[_HarnessPort]) -> None:
     """Before they are read, arenas are filled: a run that counts on zeroed memory shall fail."""
     memories = _names(library).arenas.values()
     c.line("#ifndef BOARD_HOSTED")

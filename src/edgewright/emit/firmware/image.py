@@ -11,8 +11,8 @@ from importlib import resources
 from pathlib import Path
 
 from ...board.elf import Elf, read_elf
-from ...board.layout import GUARD, HARNESS_STACK, Layout, lay_out, linker_script
-from ...board.machine import Machine
+from ...board.layout import GUARD, HARNESS_STACK, LinkLayout, lay_out, linker_script
+from ...board.machine import EmulatedMachine
 from ...board.toolchain import FLAGS, Toolchain
 from ...errors import EdgewrightError, Infeasible
 from ...platform import Board, format_size
@@ -32,12 +32,12 @@ _compiled: OrderedDict[str, bytes] = OrderedDict()  # object files by what they 
 class Firmware:
     path: Path
     elf: Elf
-    layout: Layout
+    layout: LinkLayout
 
 
 def build_firmware(
     library: Library,
-    machine: Machine,
+    machine: EmulatedMachine,
     tools: Toolchain,
     folder: Path,
     *,
@@ -149,7 +149,7 @@ def _key(tools: Toolchain, command: Sequence[str], folder: Path) -> str:
     return seen.hexdigest()
 
 
-def _link(tools: Toolchain, objects: list[str], layout: Layout, folder: Path, board: Board | None) -> None:
+def _link(tools: Toolchain, objects: list[str], layout: LinkLayout, folder: Path, board: Board | None) -> None:
     flags = ["-static", "-Wl,--gc-sections", "-Wl,-T,firmware.ld", "-o", "firmware.elf"]
     try:
         tools.run([*FLAGS, *flags, *objects, *tools.helpers], folder)
@@ -160,7 +160,7 @@ def _link(tools: Toolchain, objects: list[str], layout: Layout, folder: Path, bo
         raise Infeasible(refusal) from error
 
 
-def _overflow(message: str, layout: Layout, board: Board | None) -> str | None:
+def _overflow(message: str, layout: LinkLayout, board: Board | None) -> str | None:
     """The linker's refusal in our words, if that is what it was."""
     found = [
         (region, int(size))

@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from ...board.machine import MIB, Bank, Machine, machine_for
+from ...board.machine import MIB, Bank, EmulatedMachine, machine_for
 from ...board.toolchain import toolchain
 from ...program.linked import Linked
 from ..library import Library
@@ -34,6 +34,6 @@ def link(library: Library, *, zig: bool | None = None) -> Linked:
         )
 
 
-def _ample(machine: Machine) -> Machine:
+def _ample(machine: EmulatedMachine) -> EmulatedMachine:
     """The machine with more memory than anybody emulates: whether something fits a board is for others to say."""
     return replace(machine, code=CODE, ram=RAM, spare=SPARE)

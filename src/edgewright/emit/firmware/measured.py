@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ...board.elf import Elf
-from ...board.machine import Machine, machine_for
+from ...board.machine import EmulatedMachine, machine_for
 from ...board.qemu import has_qemu, require_qemu, run_qemu
 from ...board.record import Record, read_record
 from ...board.stack import stack_bound
@@ -35,7 +35,7 @@ class Emulator(Enum):
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     outputs: Mapping[str, Array]
     instructions: int | None  # of one run; inputs and outputs stay in the arena where they lie densely there
     stages: Mapping[str, int]  # instructions of each; empty unless asked for
@@ -65,7 +65,7 @@ def measure(
     zig: bool | None = None,
     timeout_s: float = 600.0,
     folder: str | Path | None = None,
-) -> Measured:
+) -> Measurement:
     """Builds firmware for the library's target, runs it once on an emulated machine, and reads everything off.
 
     With `profile`, a second firmware with probes tells the instructions of each stage; the other figures are
@@ -89,7 +89,7 @@ def measure(
         firmware, record = run(where, Probes.NONE)
         stages = run(where / "profile", Probes.STAMPS)[1].stages if profile else ()
         elf = firmware.elf
-        return Measured(
+        return Measurement(
             outputs=unpacked(library.network, record.outputs),
             instructions=record.instructions,
             stages=dict(zip(library.stages, stages, strict=profile)),
@@ -105,7 +105,12 @@ def measure(
 
 
 def run_firmware(
-    library: Library, firmware: Firmware, machine: Machine, emulator: Emulator, inputs: bytes, timeout_s: float
+    library: Library,
+    firmware: Firmware,
+    machine: EmulatedMachine,
+    emulator: Emulator,
+    inputs: bytes,
+    timeout_s: float,
 ) -> Record:
     if emulator is Emulator.QEMU:
         found = run_qemu(firmware.path, machine, inputs, timeout_s)
@@ -117,7 +122,7 @@ def run_firmware(
     return read_record(found, counting, library.target, firmware.elf)
 
 
-def chosen_emulator(machine: Machine, wanted: Emulator | None = None) -> Emulator:
+def chosen_emulator(machine: EmulatedMachine, wanted: Emulator | None = None) -> Emulator:
     """The emulator that was asked for, or QEMU, or Unicorn where it is the only one; an error says what to install."""
     if wanted is Emulator.UNICORN or (wanted is None and not has_qemu(machine) and has_unicorn()):
         require_unicorn(machine)
@@ -128,11 +133,11 @@ def chosen_emulator(machine: Machine, wanted: Emulator | None = None) -> Emulato
 
 def _measure_program(
     library: Library, tools: Toolchain, folder: Path, inputs: bytes, optimise: str, timeout_s: float
-) -> Measured:
+) -> Measurement:
     program = build_program(library, tools, folder, optimise)
     outputs = run_program(library, program, inputs, timeout_s)
     code, ram = object_sizes(folder, "library")
-    return Measured(
+    return Measurement(
         outputs=unpacked(library.network, outputs),
         instructions=None,
         stages={},

@@ -44,7 +44,7 @@ _TEMPLATES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class ExampleArgument:
     """An input or output as the examples use it."""
 
     parameter: str
@@ -170,10 +170,10 @@ def _arguments(library: Library) -> dict[str, Any]:
     }
 
 
-def _argument(library: Library, way: str, tensor: Tensor, parameter: str) -> Argument:
+def _argument(library: Library, way: str, tensor: Tensor, parameter: str) -> ExampleArgument:
     accessor = f"{library.name}_{way}_{parameter}"
     declared = lies_densely(library.plan, library.network, tensor.name)
-    return Argument(
+    return ExampleArgument(
         parameter=parameter,
         array=f"{way}_{parameter}",
         macro=f"{library.name.upper()}_{way.upper()}_{parameter.upper()}",

@@ -19,10 +19,10 @@ from ...program.selection import CallKind
 from ..catalogue import BY_NAME
 from ..select import first_offer, select
 from ..sites import NetworkFacts, Sites
-from .model import Error, model_of, modelled, target_named
+from .model import FitError, model_of, modelled, target_named
 from .settings import Setting, site_in
 from .stages import alike_calls, cuts
-from .work import Work
+from .work import KernelWork
 
 __all__ = ["Costs", "Estimate", "estimate", "model_of", "modelled", "step_cost", "works_of"]
 
@@ -33,7 +33,7 @@ class Estimate:
 
     instructions: int
     stages: tuple[int, ...]  # of each
-    error: Error
+    error: FitError
     source: str  # what the model was fitted to
     guessed: tuple[str, ...]  # layers of a kind that was never measured
 
@@ -53,7 +53,7 @@ def estimate(plan: Plan, target: Target | str) -> Estimate:
     return Estimate(sum(stages), tuple(stages), model.error, model.source, tuple(guessed))
 
 
-def works_of(plan: Plan, target: Target) -> list[list[tuple[str, Work, int]]]:
+def works_of(plan: Plan, target: Target) -> list[list[tuple[str, KernelWork, int]]]:
     """For each stage the work of its calls: layer, work, and how often."""
     own = plan.target if plan.selections else None
     is_selected = own is not None and own.name == target.name
@@ -99,23 +99,23 @@ class Costs:
         return self.region(step.layer, step.region, setting or Setting(sweep=step.sweep), step.share)
 
     def region(
-        self, layer: str, region: Region, setting: Setting | None = None, share: Region | None = None
+        self, layer: str, region: Region, setting: Setting | None = None, partial: Region | None = None
     ) -> float:
-        """Instructions to compute a region of a layer's output, or to add a share to its running sums."""
+        """Instructions to compute a region of a layer's output, or to add a part to its running sums."""
         setting = setting or Setting()
-        key = (layer, region, share, setting)
+        key = (layer, region, partial, setting)
         if key not in self._known:
-            work = self.work(layer, region, setting, share)
+            work = self.work(layer, region, setting, partial)
             self._kinds[layer] = self.model.knows(work)
             self._known[key] = self.model.cost(work)
         return self._known[key]
 
-    def work(self, layer: str, region: Region, setting: Setting, share: Region | None = None) -> Work:
+    def work(self, layer: str, region: Region, setting: Setting, partial: Region | None = None) -> KernelWork:
         """What the kernel does that would be selected there."""
-        site = site_in(self.facts, layer, region, setting, share)
-        kind = CallKind.COMPUTE if share is None else CallKind.ADD
+        site = site_in(self.facts, layer, region, setting, partial)
+        kind = CallKind.COMPUTE if partial is None else CallKind.ADD
         kernel, offer = first_offer(site, kind, setting.room)
-        return kernel.work(site, offer, region, share)
+        return kernel.work(site, offer, region, partial)
 
     def finish(self, layer: str) -> float:
         """Instructions to zero a layer's running sums and to make them its output."""

@@ -10,13 +10,13 @@ from importlib import resources
 
 from ...errors import InputError
 from ...platform.target import TARGETS, Architecture, Family, Target
-from .work import Work, general
+from .work import KernelWork, general
 
 Coefficients = Mapping[str, Mapping[str, float]]  # kind of work -> amount -> instructions for each
 
 
 @dataclass(frozen=True, slots=True)
-class Error:
+class FitError:
     """How far estimates were from counts, relative to these, when the model was fitted."""
 
     median: float  # of single stages
@@ -25,18 +25,18 @@ class Error:
 
 
 @dataclass(frozen=True)
-class Model:
+class CostModel:
     """What everything costs on a target."""
 
     target: str
     coefficients: Coefficients
-    error: Error
+    error: FitError
     source: str
 
-    def knows(self, work: Work) -> bool:
+    def knows(self, work: KernelWork) -> bool:
         return work.kind in self.coefficients
 
-    def cost(self, work: Work) -> float:
+    def cost(self, work: KernelWork) -> float:
         """Instructions; work of a kind that was never measured counts as other work on such elements."""
         found = self.coefficients.get(work.kind)
         if found is None:
@@ -51,7 +51,7 @@ def modelled() -> tuple[str, ...]:
     return tuple(sorted(file.name.removesuffix(".json") for file in files if file.name.endswith(".json")))
 
 
-def model_of(target: Target | str) -> Model:
+def model_of(target: Target | str) -> CostModel:
     """The model of a target; an error where nothing was ever counted."""
     name = target_named(target).name
     if name not in modelled():
@@ -87,9 +87,9 @@ def stand_in(target: Target | str | None) -> Target:
 
 
 @cache
-def _read(name: str) -> Model:
+def _read(name: str) -> CostModel:
     data = json.loads((resources.files(__package__) / "coefficients" / f"{name}.json").read_text())
-    return Model(name, data["instructions"], Error(**data["error"]), data["source"])
+    return CostModel(name, data["instructions"], FitError(**data["error"]), data["source"])
 
 
 def target_named(target: Target | str) -> Target:

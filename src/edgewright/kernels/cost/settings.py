@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from ...network import Interval, Region, Tensor
 from ...network.operators import Conv2d
 from ...program import Plan, Step, Sweep
-from ..placement import Placement, dense_strides
 from ..site import ChannelRange, Site
 from ..sites import NetworkFacts, Sites
+from ..strided_tensor import StridedTensor, dense_strides
 from .stages import alike_steps
 
 AMPLE = 1 << 30
@@ -29,11 +29,13 @@ class Setting:
     sweep: Sweep = Sweep.FORWARD
 
 
-def site_in(facts: NetworkFacts, name: str, region: Region, setting: Setting, share: Region | None = None) -> Site:
+def site_in(
+    facts: NetworkFacts, name: str, region: Region, setting: Setting, partial: Region | None = None
+) -> Site:
     """A part of a layer in a setting, wherever it may lie."""
     layer, network = facts.network.by_name[name], facts.network
     y = network.tensors[layer.output]
-    ranges = (ChannelRange(region.bounds[-1], share.bounds[-1] if share else None),) if region.bounds else ()
+    ranges = (ChannelRange(region.bounds[-1], partial.bounds[-1] if partial else None),) if region.bounds else ()
     also = {ROWS_KERNEL: setting.has_rows, PAIRS_KERNEL: _has_convolution(facts)}
     inputs = tuple(_placed(facts, network.tensors[n], setting, at) for at, n in enumerate(layer.inputs))
     out = _placed(facts, y, setting, 0)
@@ -60,12 +62,12 @@ def _kept(bounds: Interval, size: int) -> Interval | None:
     return bounds if bounds == (0, size) else None
 
 
-def _placed(facts: NetworkFacts, tensor: Tensor, setting: Setting, at: int) -> Placement:
+def _placed(facts: NetworkFacts, tensor: Tensor, setting: Setting, at: int) -> StridedTensor:
     if tensor.name in facts.network.constants:
-        return Placement(tensor, dense_strides(tensor))
+        return StridedTensor(tensor, dense_strides(tensor))
     window = (1, tensor.shape[1]) if setting.is_bent and len(tensor.shape) == 4 else None
     first = at * _FAR // 8
-    return Placement(tensor, dense_strides(tensor), window, "ram", first, first + tensor.bytes)
+    return StridedTensor(tensor, dense_strides(tensor), window, "ram", first, first + tensor.bytes)
 
 
 def _has_convolution(facts: NetworkFacts) -> bool:

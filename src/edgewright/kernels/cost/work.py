@@ -18,22 +18,22 @@ from ...network.kernels.tflite_scales import activation_range
 from ...network.operators import AvgPool2d, Binary, Clamp, Conv2d, MaxPool2d, Reduce, Unary
 from ..requantise.sums import requantised
 from ..site import Site
-from .geometry import Axis, axes, up
+from ..window import WindowAxis, axes, up
 
 Amounts = dict[str, float]
 BYTES = {DType.INT8: (-128, 127), DType.UINT8: (0, 255)}
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class KernelWork:
     kind: str  # coefficients are kept by it
     amounts: Mapping[str, float]
 
 
-def general(work: Work) -> Work:
+def general(work: KernelWork) -> KernelWork:
     """The same for a kind that was never measured: by the type of its elements alone."""
     wanted = ("calls", "lines", "outputs", "shared", "bent", "reads")
-    return Work(f"other {work.kind.split()[-1]}", {key: work.amounts.get(key, 0) for key in wanted})
+    return KernelWork(f"other {work.kind.split()[-1]}", {key: work.amounts.get(key, 0) for key in wanted})
 
 
 def is_small(site: Site) -> bool:
@@ -128,17 +128,17 @@ class ConvPart:
         }
 
 
-def dense_work(site: Site, region: Region, how: str, depth: int = 1, width: int = 1, odd: int = 0) -> Work:
+def dense_work(site: Site, region: Region, how: str, depth: int = 1, width: int = 1, odd: int = 0) -> KernelWork:
     """Rows of a dense layer, `depth` taps and `width` channels at a time; a rest of channels below `odd` one by one."""
     taps, channels, rows = site.shapes[1][-1], region.shape[-1], prod(region.shape[:-1])
     done = rows * up(channels, width)
     amounts: Amounts = {"calls": 1, "rows": rows, "macs": done * up(taps, depth), "taps": rows * taps}
     if odd:
         amounts["odd macs"] = rows * (channels % odd) * taps
-    return Work("dense int8", amounts | {f"outputs {how}": done})
+    return KernelWork("dense int8", amounts | {f"outputs {how}": done})
 
 
-def loops_work(site: Site, region: Region) -> Work:
+def loops_work(site: Site, region: Region) -> KernelWork:
     """Products of real numbers, four channels at a time; and integers of unusual kinds, in plain loops."""
     shapes, op = site.shapes, site.op
     taps, channels, pixels = prod(shapes[1][1:]), region.shape[-1], prod(region.shape[:-1])
@@ -163,16 +163,16 @@ def loops_work(site: Site, region: Region) -> Work:
         "taps": pixels * channels * prod(shapes[1][1:3]) if groups > 1 else 0,
         scaled: region.size,
     }
-    return Work(f"{kind} {'bytes' if is_small(site) else type_of(site)}", amounts)
+    return KernelWork(f"{kind} {'bytes' if is_small(site) else type_of(site)}", amounts)
 
 
-def pool_work(site: Site, region: Region) -> Work:
+def pool_work(site: Site, region: Region) -> KernelWork:
     """Windows of a pool, or of a mean over the whole image."""
     op, shape = site.op, site.shapes[0]
     if isinstance(op, MaxPool2d | AvgPool2d):
         name, window = "max" if isinstance(op, MaxPool2d) else "average", axes(op, op.kernel, shape)
     else:
-        name, window = "mean", (Axis(shape[1], 1, 1, 0, shape[1]), Axis(shape[2], 1, 1, 0, shape[2]))
+        name, window = "mean", (WindowAxis(shape[1], 1, 1, 0, shape[1]), WindowAxis(shape[2], 1, 1, 0, shape[2]))
         region = Region(((0, 1), (0, 1), (0, 1), region.bounds[-1]))
     rows, columns = window
     _, height, width, channels = region.shape
@@ -189,14 +189,14 @@ def pool_work(site: Site, region: Region) -> Work:
         "padded": met * channels if any(getattr(op, "pads", ())) else 0,
         "outputs": region.size,
     }
-    return Work(f"{name} {type_of(site)}", amounts)
+    return KernelWork(f"{name} {type_of(site)}", amounts)
 
 
 def is_global_mean(op: Reduce, shape: Shape) -> bool:
     return op.kind.value == "mean" and len(shape) == 4 and {axis % 4 for axis in op.axes} == {1, 2}
 
 
-def plain_work(site: Site, region: Region) -> Work:
+def plain_work(site: Site, region: Region) -> KernelWork:
     """Element by element, or moved, or along lines."""
     if isinstance(site.op, Reduce) and is_global_mean(site.op, site.shapes[0]):
         return pool_work(site, region)
@@ -213,7 +213,7 @@ def plain_work(site: Site, region: Region) -> Work:
         "reads": reads,
         "macs": site.op.macs(region, site.shapes),
     }
-    return Work(f"{_name(site)} {type_of(site)}", amounts)
+    return KernelWork(f"{_name(site)} {type_of(site)}", amounts)
 
 
 def _name(site: Site) -> str:

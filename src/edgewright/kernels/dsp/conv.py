@@ -10,11 +10,11 @@ from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Family
 from ...program import Sweep
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.images import image, part_pointer
 from ..printing.nest import loops
-from ..printing.source import Expr, Source, braced
+from ..printing.source import CWriter, Expr, braced
 from ..site import ChannelRange, Site
 from . import work
 from .packing import LARGEST, layer_numbers, packed, packs
@@ -25,7 +25,7 @@ THREES = ("plain", "general")  # ways of storing for which there is a kernel of 
 
 
 @dataclass(frozen=True)
-class Window:
+class ConvColumns:
     """A convolution over an image, which a dense layer is as well: one window, one tap."""
 
     op: Conv2d
@@ -62,10 +62,10 @@ def is_image_conv(site: Site) -> bool:
     return is_ours(site) and op.groups == 1 and site.sweep is not Sweep.CHANNELS and lies_well
 
 
-def conv_window(site: Site) -> Window:
+def conv_window(site: Site) -> ConvColumns:
     op, (x, w) = site.op, site.shapes[:2]
     assert isinstance(op, Conv2d)
-    return Window(
+    return ConvColumns(
         op, (x[1], x[2], x[3]), (w[1], w[2]), _runs(site, op), (image(site.inputs[0]), image(site.output))
     )
 
@@ -78,13 +78,13 @@ def _runs(site: Site, op: Conv2d) -> Array:
     return w.reshape(channels, rows, columns * depth) if is_joined else w.reshape(channels, rows * columns, depth)
 
 
-def _dense_window(site: Site) -> Window:
+def _dense_window(site: Site) -> ConvColumns:
     depth = site.inputs[0].tensor.shape[-1]
     runs = site.network.constants[site.inputs[1].tensor.name].reshape(-1, 1, depth)
-    return Window(Conv2d(), (1, 1, depth), (1, 1), runs, ("{0, 0, 0}", "{0, 0, 0}"))
+    return ConvColumns(Conv2d(), (1, 1, depth), (1, 1), runs, ("{0, 0, 0}", "{0, 0, 0}"))
 
 
-def _fits(site: Site, window: Window) -> bool:
+def _fits(site: Site, window: ConvColumns) -> bool:
     """Whether there are two channels at least, and all of them can be packed."""
     if not window.fits_table or any(channels.count < 2 for channels in site.ranges):
         return False
@@ -111,7 +111,7 @@ def _takes_threes(site: Site) -> bool:
     return numbers is not None and numbers.kind in THREES and is_even and is_odd
 
 
-def write_conv(call: Call, offer: Offer, c: Source) -> None:
+def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     window = conv_window(call)
     batch, rows, columns, _ = call.region
     table = _table(call, window)
@@ -138,11 +138,11 @@ def offers_small_dense(site: Site) -> Iterator[Offer]:
             yield Offer.of(window.columns, row=0, pixels=2)
 
 
-def write_small_dense(call: Call, offer: Offer, c: Source) -> None:
+def write_small_dense(call: CCall, offer: Offer, c: CWriter) -> None:
     _write(call, offer, c, f"ew_dsp_conv(&{_table(call, _dense_window(call))}", (0, 1), (0, 1, 0, 1))
 
 
-def _table(call: Call, window: Window) -> str:
+def _table(call: CCall, window: ConvColumns) -> str:
     def fields(channels: ChannelRange) -> tuple[Expr, ...]:
         made = packed(call, window.runs, channels.channels, group=2, is_raw=False)
         assert made is not None
@@ -153,7 +153,9 @@ def _table(call: Call, window: Window) -> str:
     return call.table("ew_dsp_convolution", fields)
 
 
-def fields_of(call: Call, window: Window, sums: tuple[Expr, ...], zero: int, kernel: str) -> tuple[Expr, ...]:
+def fields_of(
+    call: CCall, window: ConvColumns, sums: tuple[Expr, ...], zero: int, kernel: str
+) -> tuple[Expr, ...]:
     """The fields of ew_dsp_convolution."""
     op, rows, depth = window.op, window.kernel[0], window.size[2]
     _, runs, taps = window.runs.shape
@@ -168,7 +170,7 @@ def fields_of(call: Call, window: Window, sums: tuple[Expr, ...], zero: int, ker
 
 
 def _write(
-    call: Call, offer: Offer, c: Source, begun: str, batch: tuple[Expr, Expr], part: tuple[Expr, ...]
+    call: CCall, offer: Offer, c: CWriter, begun: str, batch: tuple[Expr, Expr], part: tuple[Expr, ...]
 ) -> None:
     """The call, of which the beginning is given, for every image of the batch."""
     rank = len(call.output.strides)

@@ -10,12 +10,12 @@ from ...network import Array, DType
 from ...network.operators import Conv2d
 from ...platform.target import Family
 from ...program import Sweep
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..portable.depthwise_fit import fits_depthwise
 from ..portable.work import depthwise_rows
 from ..printing.images import image, part_pointer
-from ..printing.source import Expr, Source
+from ..printing.source import CWriter, Expr
 from ..requantise.depthwise_factors import Factors, factors_shifted_by, flip
 from ..site import Site
 
@@ -55,7 +55,7 @@ def _pays(site: Site, op: Conv2d) -> bool:
     return site.most[1] <= 2 or (op.stride == (2, 2) and FILE in site.also)
 
 
-def write(call: Call, _: Offer, c: Source) -> None:
+def write(call: CCall, _: Offer, c: CWriter) -> None:
     call.use(FILE)
     table = call.module.table("ew_rows", _fields(call))
     x, y = f"(const int8_t *){call.inputs[0].pointer}", f"(uint8_t *){call.output.pointer}"
@@ -64,7 +64,7 @@ def write(call: Call, _: Offer, c: Source) -> None:
         c.line(f"ew_rows_run(&{table}, {x}, {y}, {part_pointer(call, c, bounds)}, {first}, {last});")
 
 
-def _fields(call: Call) -> list[Expr]:
+def _fields(call: CCall) -> list[Expr]:
     op, x, y, factors = call.op, call.inputs[0], call.output, _factors(call)
     assert isinstance(op, Conv2d) and factors is not None
     rule, up = factors.sums.rule, flip(y.tensor.dtype)

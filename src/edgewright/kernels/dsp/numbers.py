@@ -9,7 +9,7 @@ import numpy as np
 from ...network import Arithmetic, Array
 from ...network.tensor import DType
 from ..requantise.multipliers import Fixed, fit
-from ..requantise.sums import Sums
+from ..requantise.sums import Requantised
 from ..site import Site
 
 LEFT = 8  # sums of every second channel come shifted by this
@@ -23,7 +23,7 @@ class Numbers:
     shift: int
 
 
-def numbers_of(site: Site, sums: Sums, base: Array, is_unsigned: bool) -> Numbers | None:
+def numbers_of(site: Site, sums: Requantised, base: Array, is_unsigned: bool) -> Numbers | None:
     """The first kind that is exact, fastest first; C's sums come without `base`.
 
     Of onnxruntime's float products ties round to even, which no line through all thresholds may follow: they are
@@ -45,7 +45,7 @@ def numbers_of(site: Site, sums: Sums, base: Array, is_unsigned: bool) -> Number
 _COLUMNS = {"plain": [0, 1], "general": [0, 1, 4, 5], "wide": [0, 1, 2, 3, 4, 5]}
 
 
-def _fitted(sums: Sums, base: Array, is_wide: bool) -> Fixed | None:
+def _fitted(sums: Requantised, base: Array, is_wide: bool) -> Fixed | None:
     if sums.drop_bits is not None:
         return fit(sums.rule, drop_bits=sums.drop_bits, least_left=LEFT, is_wide=is_wide)
     return fit(sums.rule, bias=base, least_left=LEFT, is_wide=is_wide)
@@ -60,7 +60,7 @@ def _channels(fixed: Fixed, base: Array, flip: int) -> Array:
     return np.stack([fixed.multiplier, offset, fixed.shifts, offset >> 32, drop, bias], axis=1).astype(np.int32)
 
 
-def _in_float(site: Site, sums: Sums, base: Array, flip: int) -> Numbers | None:
+def _in_float(site: Site, sums: Requantised, base: Array, flip: int) -> Numbers | None:
     """Float scales of shifted sums: a power of two changes no rounding."""
     rule, is_live = sums.rule, ~sums.rule.constant
     assert site.result.quant is not None

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...network import Array, Interval
 from ...network.tensor import DType
-from ..call import Call
+from ..call import CCall
 from ..printing.source import Expr
 from ..requantise.sums import requantised
 from ..site import Site
@@ -32,7 +32,7 @@ class Packed:
     numbers: Numbers
     limits: tuple[int, int, int]  # least and largest stored value as signed bytes, and what makes them stored ones
 
-    def fields(self, call: Call) -> tuple[Expr, ...]:
+    def fields(self, call: CCall) -> tuple[Expr, ...]:
         """The fields of ew_dsp_sums."""
         return (
             call.add(self.weights, "weights, pairs of channels as 256 * b + a"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...network.operators import Conv2d, Dense
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.nest import loops
-from ..printing.source import Expr, Source, times
+from ..printing.source import CWriter, Expr, times
 from ..site import ChannelRange, Site
 from . import work
 from .conv import DSP, conv_window, is_image_conv, is_ours
@@ -25,7 +25,7 @@ def offers(site: Site) -> Iterator[Offer]:
             yield Offer()
 
 
-def write(call: Call, _: Offer, c: Source) -> None:
+def write(call: CCall, _: Offer, c: CWriter) -> None:
     """One pixel after the other."""
     x, y, depth, kernel = call.inputs[0], call.output, call.shapes[0][-1], fours_kernel(call)
     call.use("dsp_dense", kernel)

@@ -7,11 +7,11 @@ from math import prod
 
 from ...network.operators import Conv2d
 from ...network.tensor import DType
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.images import image, part_pointer
 from ..printing.nest import loops
-from ..printing.source import Expr, Source, braced
+from ..printing.source import CWriter, Expr, braced
 from ..site import ChannelRange, Site
 from . import work
 from .conv import DSP, conv_window, is_image_conv
@@ -30,7 +30,7 @@ def offers(site: Site) -> Iterator[Offer]:
         yield Offer.of(taps)
 
 
-def write(call: Call, offer: Offer, c: Source) -> None:
+def write(call: CCall, offer: Offer, c: CWriter) -> None:
     table = call.table("ew_dsp_windows", lambda channels: _fields(call, channels))
     batch, rows, columns, (first, _) = call.region
     with loops(c, [batch], "n", backward=call.is_backward) as (n,), c.block():
@@ -40,7 +40,7 @@ def write(call: Call, offer: Offer, c: Source) -> None:
         c.line(f"ew_dsp_windows_run(&{table}, {x}, {y}, {part}, {buffer});")
 
 
-def _fields(call: Call, channels: ChannelRange) -> tuple[Expr, ...]:
+def _fields(call: CCall, channels: ChannelRange) -> tuple[Expr, ...]:
     op, kernel = call.op, fours_kernel(call)
     made = packed_fours(call, prod(call.shapes[1][1:]), channels.channels)
     assert isinstance(op, Conv2d) and made is not None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ...network import Arithmetic, Region
 from ...network.operators import Conv2d, Dense
 from ...network.operators.shares import share_needs
-from ..cost.geometry import up
-from ..cost.work import Amounts, ConvPart, Work, dense_work, is_narrow, scaling, type_of
+from ..cost.work import Amounts, ConvPart, KernelWork, dense_work, is_narrow, scaling, type_of
 from ..kernel import Offer
 from ..site import Site
+from ..window import up
 from .packing import layer_numbers
 
 
@@ -21,7 +21,7 @@ def stored_how(site: Site) -> str:
     return numbers.kind if numbers else "plain"
 
 
-def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> Work:
+def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> KernelWork:
     """Two pixels and two channels at a time."""
     part, how = ConvPart(site, region), stored_how(site)
     padded = part.runs * up(part.run, 4)
@@ -29,10 +29,10 @@ def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> Work:
         return _row(part, how, padded, offer["pixels"] == 3)
     done = up(part.pixels, 2) * up(part.channels, 2)
     amounts = part.common(2, 4) | {"macs": done * padded, "odd": part.pixels * (part.channels % 2)}
-    return Work("conv int8", amounts | {f"outputs {how}": done})
+    return KernelWork("conv int8", amounts | {f"outputs {how}": done})
 
 
-def _row(part: ConvPart, how: str, taps: int, has_threes: bool) -> Work:
+def _row(part: ConvPart, how: str, taps: int, has_threes: bool) -> KernelWork:
     """A row of a pointwise layer: two pixels at a time, of an odd number the last three."""
     threes = 3 * part.rows if has_threes and part.columns > 2 and part.columns % 2 else 0
     pairs = part.rows * up(part.columns, 2) if not threes else part.pixels - threes
@@ -49,27 +49,27 @@ def _row(part: ConvPart, how: str, taps: int, has_threes: bool) -> Work:
         f"threes outputs {how}": threes * part.channels,
         f"outputs {how}": pairs * up(part.channels, 2),
     }
-    return Work("conv-row int8", amounts)
+    return KernelWork("conv-row int8", amounts)
 
 
-def small_dense(site: Site, _: Offer, region: Region, __: Region | None) -> Work:
+def small_dense(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
     taps, channels = site.shapes[1][-1], up(region.shape[-1], 2)
     amounts: Amounts = {"calls": 1, "words": up(taps, 4) / 4, "macs": channels * up(taps, 4)}
-    return Work("small-dense int8", amounts | {f"outputs {stored_how(site)}": channels})
+    return KernelWork("small-dense int8", amounts | {f"outputs {stored_how(site)}": channels})
 
 
-def pixels(site: Site, _: Offer, region: Region, __: Region | None) -> Work:
+def pixels(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
     """A pixel and four channels at a time."""
     if isinstance(site.op, Dense):
         return dense_work(site, region, stored_how(site), depth=4, width=4)
     part = ConvPart(site, region)
-    return Work("tight-pointwise int8", _fours(site, part))
+    return KernelWork("tight-pointwise int8", _fours(site, part))
 
 
-def windows(site: Site, _: Offer, region: Region, __: Region | None) -> Work:
+def windows(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
     part = ConvPart(site, region)
     gathered = {"runs": part.pixels * part.runs, "words": part.pixels * part.taps / 4}
-    return Work("tight-conv int8", _fours(site, part) | gathered | {"edge runs": part.edges(1) * part.runs})
+    return KernelWork("tight-conv int8", _fours(site, part) | gathered | {"edge runs": part.edges(1) * part.runs})
 
 
 def _fours(site: Site, part: ConvPart) -> Amounts:
@@ -84,7 +84,7 @@ def _fours(site: Site, part: ConvPart) -> Amounts:
     }
 
 
-def add_conv(site: Site, offer: Offer, region: Region, partial: Region | None) -> Work:
+def add_conv(site: Site, offer: Offer, region: Region, partial: Region | None) -> KernelWork:
     """Two pixels and two channels at a time; in several goes where memory for their columns is short."""
     assert isinstance(site.op, Conv2d) and partial is not None
     part = ConvPart(site, region, share_needs(site.op, region, site.shapes, partial)[0].shape[-1])
@@ -97,4 +97,4 @@ def add_conv(site: Site, offer: Offer, region: Region, partial: Region | None) -
         "goes": goes,
         "odd": part.pixels * (part.channels % 2),
     }
-    return Work(f"sums-{'points' if part.is_pointwise else 'windows'} {type_of(site)}", amounts)
+    return KernelWork(f"sums-{'points' if part.is_pointwise else 'windows'} {type_of(site)}", amounts)

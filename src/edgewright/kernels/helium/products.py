@@ -12,12 +12,12 @@ from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Family
 from ...program import Sweep
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..portable.blocked import STACK, Convolution, has_products, products_of
 from ..printing.images import is_image
 from ..printing.nest import loops
-from ..printing.source import Expr, Source
+from ..printing.source import CWriter, Expr
 from ..site import ChannelRange, Site
 from . import work
 
@@ -41,7 +41,7 @@ def offers_conv(site: Site) -> Iterator[Offer]:
     yield Offer() if is_direct else Offer.of(prod(w[1:]))
 
 
-def write_conv(call: Call, offer: Offer, c: Source) -> None:
+def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     call.use("helium_conv")
     with c.block():
         column = "NULL"
@@ -60,13 +60,13 @@ def offers_depthwise(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_depthwise(call: Call, _: Offer, c: Source) -> None:
+def write_depthwise(call: CCall, _: Offer, c: CWriter) -> None:
     call.use("helium_depthwise")
     _write(call, c, 0, lambda weights: np.ascontiguousarray(weights.T), ("ew_helium_depthwise", ""))
 
 
 def _write(
-    call: Call, c: Source, pixels: int, arranged: Callable[[Array], Array], kernel: tuple[str, str]
+    call: CCall, c: CWriter, pixels: int, arranged: Callable[[Array], Array], kernel: tuple[str, str]
 ) -> None:
     """A call for each image of the batch; of the kernel its name and its last arguments are given."""
     op, (x, w), (source, target) = call.op, call.shapes[:2], (call.inputs[0], call.output)
@@ -89,7 +89,7 @@ def offers_dense(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_dense(call: Call, _: Offer, c: Source) -> None:
+def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
     call.use("helium")
 
     def fields(channels: ChannelRange) -> tuple[Expr, ...]:

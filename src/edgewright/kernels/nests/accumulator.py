@@ -13,7 +13,7 @@ from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_scales import activation_range, channel_multipliers, channel_scales, scale
 from ...network.operators import Activation, Clamp, Dense, DynamicProduct, MatMul
 from ...program.options import Rounding
-from ..call import Call
+from ..call import CCall
 from ..printing.source import Expr
 from ..printing.tensor import CTensor
 from ..site import Site
@@ -69,7 +69,7 @@ def accumulator_type(site: Site) -> str:
     return sum_type(site) if _has_integers(site) else "float"
 
 
-def accumulator(call: Call) -> Accumulator:
+def accumulator(call: CCall) -> Accumulator:
     """How the layer's products are summed and stored."""
     assert can_accumulate(call), call.layer
     if call.dynamic is not None:
@@ -102,7 +102,7 @@ def _minus(text: str, value: int) -> str:
     return text if value == 0 else f"({plus_number(text, -value)})"
 
 
-def _real(call: Call) -> Accumulator:
+def _real(call: CCall) -> Accumulator:
     bias = _bias(call)
     return Accumulator(
         ctype="float",
@@ -114,7 +114,7 @@ def _real(call: Call) -> Accumulator:
     )
 
 
-def _dynamic(call: Call, op: DynamicProduct) -> Accumulator:
+def _dynamic(call: CCall, op: DynamicProduct) -> Accumulator:
     """`scale` and `zero` are those of the item at hand."""
     scales, bias = call.place(2), call.place(3)
 
@@ -133,11 +133,11 @@ def _dynamic(call: Call, op: DynamicProduct) -> Accumulator:
     )
 
 
-def _bias(call: Call) -> CTensor | None:
+def _bias(call: CCall) -> CTensor | None:
     return call.place(2) if len(call.inputs) > 2 else None
 
 
-def _plain(call: Call) -> Accumulator:
+def _plain(call: CCall) -> Accumulator:
     """Integers that stand for themselves; sums keep 64 bits until they are stored."""
     activation, bias = activation_of(call), _bias(call)
 
@@ -167,7 +167,7 @@ def _integer_bias(bias: CTensor | None, channel: Expr, ctype: str) -> str:
     return f"({ctype}){element}" if bias.tensor.dtype is DType.INT64 and ctype == "int32_t" else element
 
 
-def _integers(call: Call, store: Callable[[str, Expr], str], with_bias: bool = True) -> Accumulator:
+def _integers(call: CCall, store: Callable[[str, Expr], str], with_bias: bool = True) -> Accumulator:
     """Sums of stored integers less their zero points."""
     x, w = call.inputs[0].tensor, call.inputs[1].tensor
     bias = _bias(call) if with_bias else None
@@ -190,7 +190,7 @@ def _weights_operand(site: Site) -> Operand:
     return Operand(np.empty(0), Region.whole(tensor.shape), tensor)
 
 
-def _tflite(call: Call) -> Accumulator:
+def _tflite(call: CCall) -> Accumulator:
     """A convolution multiplies in fixed point, rounding twice; a dense layer in double, rounding once."""
     call.use("fixed")
     x = call.inputs[0].tensor
@@ -205,7 +205,7 @@ def _tflite(call: Call) -> Accumulator:
     return _integers(call, lambda s, ch: _placed(call, f"ew_multiply({kept}{s}, {factors(ch)}, {powers(ch)})"))
 
 
-def _factors(call: Call) -> tuple[Callable[[Expr], str], Callable[[Expr], str]]:
+def _factors(call: CCall) -> tuple[Callable[[Expr], str], Callable[[Expr], str]]:
     x, w = call.inputs[0].tensor, call.inputs[1].tensor
     if x.dtype is DType.UINT8:  # one scale for all channels, combined in float32
         factor, power = quantize_multiplier(float(scale(x) * scale(w)) / float(scale(call.result)))
@@ -218,7 +218,7 @@ def _factors(call: Call) -> tuple[Callable[[Expr], str], Callable[[Expr], str]]:
     )
 
 
-def _wide_factors(call: Call) -> tuple[Callable[[Expr], str], Callable[[Expr], str]]:
+def _wide_factors(call: CCall) -> tuple[Callable[[Expr], str], Callable[[Expr], str]]:
     """Multipliers of 15 bits, and shifts to the right."""
     multipliers, shifts = channel_multipliers(call.inputs[0].tensor, _weights_operand(call), call.result)
     narrow = np.where(multipliers < 0x7FFF0000, (multipliers + (1 << 15)) >> 16, 0x7FFF)
@@ -228,12 +228,12 @@ def _wide_factors(call: Call) -> tuple[Callable[[Expr], str], Callable[[Expr], s
     )
 
 
-def _placed(call: Call, steps: str) -> str:
+def _placed(call: CCall, steps: str) -> str:
     low, high = activation_range(activation_of(call), call.result)
     return f"({call.output.ctype})ew_placed({steps}, {zero_of(call.result)}, {low}, {high})"
 
 
-def _onnx(call: Call) -> Accumulator:
+def _onnx(call: CCall) -> Accumulator:
     """Integer sums, one float32 multiplication, rounded half to even; other activations than clamps before rounding."""
     x, w = call.inputs[0].tensor, call.inputs[1].tensor
     activation = activation_of(call)
@@ -250,7 +250,7 @@ def _onnx(call: Call) -> Accumulator:
     return _integers(call, lambda s, ch: rounded_even(call, f"(float){s} * {ratios(ch)}", activation))
 
 
-def _activated_onnx(call: Call, scales: Array, activation: Activation) -> Accumulator:
+def _activated_onnx(call: CCall, scales: Array, activation: Activation) -> Accumulator:
     """Real numbers go through the activation: the bias, with a scale of its own perhaps, joins them there."""
     factors = per_channel(call, scales, "scales")
     bias = _real_bias(call, scales)
@@ -262,7 +262,7 @@ def _activated_onnx(call: Call, scales: Array, activation: Activation) -> Accumu
     return _integers(call, store, with_bias=False)
 
 
-def _real_bias(call: Call, scales: Array) -> Callable[[Expr], str] | None:
+def _real_bias(call: CCall, scales: Array) -> Callable[[Expr], str] | None:
     if len(call.inputs) < 3:
         return None
     tensor = call.inputs[2].tensor
@@ -275,7 +275,7 @@ def _real_bias(call: Call, scales: Array) -> Callable[[Expr], str] | None:
     return per_channel(call, values.astype(np.float32), "bias")
 
 
-def _between_scales(call: Call) -> Accumulator:
+def _between_scales(call: CCall) -> Accumulator:
     """Real numbers throughout: of each element read, and back when it is stored."""
     bias = _real_bias(call, np.ones(1, np.float32))
     return Accumulator(

@@ -7,7 +7,7 @@ from math import inf
 from typing import get_args
 
 from ...network.operators import Activation, Clamp, Elu, HardSigmoid, LeakyRelu, Op, Unary, UnaryKind
-from ..call import Call
+from ..call import CCall
 from ..printing.constants import number
 
 ACTIVATIONS: tuple[type[Op], ...] = get_args(Activation)
@@ -41,7 +41,7 @@ UNARY: Mapping[UnaryKind, tuple[str, str]] = {  # (C function of a float, kernel
 }
 
 
-def activated(call: Call, activation: Activation | None, value: str) -> str:
+def activated(call: CCall, activation: Activation | None, value: str) -> str:
     """The activation of a float expression, which is evaluated once; takes the kernel file it needs."""
     if activation is None:
         return value

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ...network import Arithmetic, DType, Tensor
-from ..call import Call
+from ..call import CCall
 from ..kernel import Offer
 from ..printing.nest import Bounds, elements, joined_axes, loops
-from ..printing.source import Expr, Source, moved, offset, plus, times
+from ..printing.source import CWriter, Expr, moved, offset, plus, times
 from ..printing.tensor import CTensor
 from ..site import Site
-from .values import Stream, World, pointed, reader, writer
+from .values import ComputeType, LoopOperand, pointed, reader, writer
 
 Route = Sequence[tuple[int | None, int, int]]  # for each axis of a place: (axis of the nest, start, step)
 Index = Callable[[Sequence[Expr]], Sequence[Expr]]  # indices of the output -> those of the input
@@ -39,27 +39,27 @@ def offers_copy(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def carried(call: Call, which: int = 0) -> tuple[Stream, Stream]:
+def carried(call: CCall, which: int = 0) -> tuple[LoopOperand, LoopOperand]:
     """How input `which` is read and the output written."""
     assert can_carry(call, which), call.layer
     is_raw = _keeps_bytes(call, which) or call.arithmetic is Arithmetic.TFLITE
-    world = World.RAW if is_raw else World.REAL
-    return reader(call, which, world), writer(call, world)
+    compute = ComputeType.RAW if is_raw else ComputeType.REAL
+    return reader(call, which, compute), writer(call, compute)
 
 
 @dataclass(frozen=True)
 class Copy:
     """One tensor's elements on their way into another."""
 
-    call: Call
-    c: Source
-    x: Stream
-    y: Stream
+    call: CCall
+    c: CWriter
+    x: LoopOperand
+    y: LoopOperand
 
     @property
     def in_runs(self) -> bool:
         """Whether bytes may be copied as they are, in any order."""
-        return self.x.world is World.RAW and not self.x.place.meets(self.y.place)
+        return self.x.compute is ComputeType.RAW and not self.x.place.meets(self.y.place)
 
     def element(self, source: Expr, target: Expr) -> None:
         self.y.store(self.c, self.x.value((source,)), (target,))
@@ -99,7 +99,7 @@ class Copy:
         """
         low, high = span
         x, y = self.x.place, self.y.place
-        is_dense = self.x.world is World.RAW and x.strides[-1] == y.strides[-1] == 1
+        is_dense = self.x.compute is ComputeType.RAW and x.strides[-1] == y.strides[-1] == 1
         if is_dense and isinstance(low, int) and isinstance(high, int):
             self.run(x.offset((*source, plus(ahead, low))), y.offset((*target, low)), high - low)
             return
@@ -147,14 +147,14 @@ def straight(rank: int) -> list[tuple[int | None, int, int]]:
 
 
 @contextmanager
-def opened(call: Call, c: Source, which: int = 0) -> Iterator[Copy]:
+def opened(call: CCall, c: CWriter, which: int = 0) -> Iterator[Copy]:
     """The copy of an input into the output, behind local pointers."""
     x, y = carried(call, which)
     with c.block():
         yield Copy(call, c, pointed(c, x, "px"), pointed(c, y, "py", written=True))
 
 
-def looked_up(call: Call, c: Source, index: Index) -> None:
+def looked_up(call: CCall, c: CWriter, index: Index) -> None:
     """Every element comes from where `index` says."""
     with opened(call, c) as copy, loops(c, call.region, backward=call.is_backward) as at:
         copy.element(copy.x.place.offset(index(at)), copy.y.place.offset(at))

@@ -18,15 +18,15 @@ from ...network.operators import (
     DynamicQuantize,
     DynamicRange,
 )
-from ..call import Call
+from ..call import CCall
 from ..kernel import SMALL, Kernel, Offer
 from ..printing.images import is_image, part_pointer
 from ..printing.nest import loops
-from ..printing.source import Expr, Source, plus
+from ..printing.source import CWriter, Expr, plus
 from ..site import ChannelRange, Site
 from . import products, windows
 from .reals import BLOCK, ConvGeometry, conv_geometry, limits, row_geometry
-from .values import World, named, reader, walk, writer
+from .values import ComputeType, named, reader, walk, writer
 
 SiteOrCall = TypeVar("SiteOrCall", bound=Site)
 
@@ -35,14 +35,14 @@ def _always(_: Site) -> Iterator[Offer]:
     yield Offer()
 
 
-def write_range(call: Call, _: Offer, c: Source) -> None:
+def write_range(call: CCall, _: Offer, c: CWriter) -> None:
     op, x = call.op, call.inputs[0]
     assert isinstance(op, DynamicRange)
     call.use("dynamic")
     kind = "asymmetric" if op.asymmetric else "symmetric"
     first, last = call.region[-1]
     rest = [(0, size) for size in x.tensor.shape[op.lead :]]
-    numbers = reader(call, 0, World.REAL)
+    numbers = reader(call, 0, ComputeType.REAL)
     with c.block():
         c.line(f"const {x.ctype} *const px = {call.place(0).pointer};")
         source = numbers.at(replace(numbers.place, pointer="px"))
@@ -57,15 +57,15 @@ def write_range(call: Call, _: Offer, c: Source) -> None:
                 c.line(f"{call.output.pointer}[{call.output.offset((*item, k))}] = found[{k}];")
 
 
-def write_quantize(call: Call, _: Offer, c: Source) -> None:
+def write_quantize(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, DynamicQuantize)
     call.use("fixed")
     limits = (-128 if op.asymmetric else -127, 127)
     with _items(call, c, 1, ("inverse", "zero") if op.asymmetric else ("inverse",)) as item:
         bounds = (*item, *call.region[len(item) :])
-        streams = [reader(call, 0, World.REAL), writer(call, World.RAW)]
-        with named(call, c, streams) as (x, y), walk(call, c, bounds, [x, y]) as (a, b):
+        operands = [reader(call, 0, ComputeType.REAL), writer(call, ComputeType.RAW)]
+        with named(call, c, operands) as (x, y), walk(call, c, bounds, [x, y]) as (a, b):
             steps = f"ew_round_away_float({x.value(a)} * inverse)" + (" + zero" if op.asymmetric else "")
             y.store(c, f"({y.place.ctype})ew_between({limits[0]}, {steps}, {limits[1]})", b)
 
@@ -87,7 +87,7 @@ def _one(bound: Interval | None) -> Interval | None:
 
 
 @contextmanager
-def _products(call: Call, c: Source) -> Iterator[tuple[Call, DynamicProduct]]:
+def _products(call: CCall, c: CWriter) -> Iterator[tuple[CCall, DynamicProduct]]:
     """Loops over the items; gives the call of the product of each."""
     op = call.op
     assert isinstance(op, DynamicProduct)
@@ -101,7 +101,7 @@ def offers_product(site: Site) -> Iterator[Offer]:
     yield from (products.offers_dense if isinstance(inner.op, Dense) else windows.offers)(inner)
 
 
-def write_product(call: Call, offer: Offer, c: Source) -> None:
+def write_product(call: CCall, offer: Offer, c: CWriter) -> None:
     with _products(call, c) as (inner, _):
         (products.write_dense if isinstance(inner.op, Dense) else windows.write)(inner, offer, c)
 
@@ -124,7 +124,7 @@ def offers_conv(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_conv(call: Call, _: Offer, c: Source) -> None:
+def write_conv(call: CCall, _: Offer, c: CWriter) -> None:
     call.use("dynamic_conv")
     with _products(call, c) as (inner, op):
         product, x, y, region = inner.op, call.inputs[0], call.output, inner.region
@@ -153,7 +153,7 @@ def _first_group(channels: ChannelRange, per_group: int) -> int:
 
 
 def _fields(
-    call: Call, op: DynamicProduct, geometry: ConvGeometry, per_group: int, channels: ChannelRange
+    call: CCall, op: DynamicProduct, geometry: ConvGeometry, per_group: int, channels: ChannelRange
 ) -> tuple[Expr, ...]:
     """Of ew_dynamic_conv."""
     before = channels.channels[0] % per_group if per_group else 0
@@ -163,7 +163,7 @@ def _fields(
     return (*packed, *geometry.images, *geometry.sizes, channels.count, *groups, *ends)
 
 
-def _packed(call: Call, channels: ChannelRange, per_group: int) -> tuple[Expr, ...]:
+def _packed(call: CCall, channels: ChannelRange, per_group: int) -> tuple[Expr, ...]:
     """Weights, in fours unless there are groups; scales and bias."""
     first, last = channels.channels
     w, scales, bias = (call.network.constants[place.tensor.name][first:last] for place in call.inputs[1:4])
@@ -178,7 +178,9 @@ _NUMBERS = {"scale": ("float", 0), "inverse": ("float", 1), "zero": ("int32_t", 
 
 
 @contextmanager
-def _items(call: Call, c: Source, which: int, wanted: tuple[str, ...]) -> Iterator[tuple[tuple[Expr, Expr], ...]]:
+def _items(
+    call: CCall, c: CWriter, which: int, wanted: tuple[str, ...]
+) -> Iterator[tuple[tuple[Expr, Expr], ...]]:
     """Loops over the items of the region, in the step's order; gives the bounds of each, with its numbers at hand."""
     place = call.place(which)
     lead = len(place.strides) - 1

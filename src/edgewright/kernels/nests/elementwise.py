@@ -19,20 +19,20 @@ from ...network.operators import (
     Unary,
     UnaryKind,
 )
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
-from ..printing.source import Source
+from ..printing.source import CWriter
 from ..site import Site
 from .activations import ACTIVATIONS, activated
 from .values import (
+    ComputeType,
     Formula,
-    Stream,
-    World,
+    LoopOperand,
+    compute_type,
     offers_anywhere,
     offers_in_float,
     reader,
-    world_of,
     write_each,
     write_elements,
     writer,
@@ -61,54 +61,54 @@ _WHOLE_UNARY: Mapping[UnaryKind, str | None] = {  # None: an integer stays what 
 }
 
 
-def write_activation(call: Call, _: Offer, c: Source) -> None:
+def write_activation(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Activation)
-    world = _world(call, op)
-    write_each(call, c, world, lambda v: _folded(call, world, op, v[0]))
+    compute = _world(call, op)
+    write_each(call, c, compute, lambda v: _folded(call, compute, op, v[0]))
 
 
-def write_prelu(call: Call, _: Offer, c: Source) -> None:
+def write_prelu(call: CCall, _: Offer, c: CWriter) -> None:
     call.use("real")
-    write_each(call, c, World.REAL, lambda v: f"ew_leaky_relu({v[0]}, {v[1]})")
+    write_each(call, c, ComputeType.REAL, lambda v: f"ew_leaky_relu({v[0]}, {v[1]})")
 
 
-def write_batch_norm(call: Call, _: Offer, c: Source) -> None:
+def write_batch_norm(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, BatchNorm)
-    _write_computed(call, c, World.REAL, op.activation, lambda v: f"{v[0]} * {v[1]} + {v[2]}")
+    _write_computed(call, c, ComputeType.REAL, op.activation, lambda v: f"{v[0]} * {v[1]} + {v[2]}")
 
 
-def write_binary(call: Call, _: Offer, c: Source) -> None:
+def write_binary(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Binary)
-    world = _world(call, op.activation)
-    _write_computed(call, c, world, op.activation, lambda v: _combined(call, world, op.kind, v))
+    compute = _world(call, op.activation)
+    _write_computed(call, c, compute, op.activation, lambda v: _combined(call, compute, op.kind, v))
 
 
-def write_cast(call: Call, _: Offer, c: Source) -> None:
+def write_cast(call: CCall, _: Offer, c: CWriter) -> None:
     """What is stored counts, not what it stands for."""
-    x, y = reader(call, 0, World.WHOLE), writer(call, World.WHOLE)
+    x, y = reader(call, 0, ComputeType.WHOLE), writer(call, ComputeType.WHOLE)
     if call.result.dtype.is_float or call.inputs[0].tensor.dtype.is_float:
         x, y = _bare(x), _bare(y)
     write_elements(call, c, [x, y], lambda v: v[0])
 
 
-def write_quantize(call: Call, _: Offer, c: Source) -> None:
-    write_each(call, c, World.REAL, lambda v: v[0])
+def write_quantize(call: CCall, _: Offer, c: CWriter) -> None:
+    write_each(call, c, ComputeType.REAL, lambda v: v[0])
 
 
-def _bare(stream: Stream) -> Stream:
-    """The stream as plain numbers, whatever its scale, computed in float."""
-    place = replace(stream.place, tensor=replace(stream.tensor, quant=None))
-    return Stream(stream.call, World.REAL, (place,))
+def _bare(operand: LoopOperand) -> LoopOperand:
+    """The operand as plain numbers, whatever its scale, computed in float."""
+    place = replace(operand.place, tensor=replace(operand.tensor, quant=None))
+    return LoopOperand(operand.call, ComputeType.REAL, (place,))
 
 
-def _world(site: Site, op: Activation | None) -> World:
+def _world(site: Site, op: Activation | None) -> ComputeType:
     """Integers of which the activation makes others are computed in float."""
-    world = world_of(site)
-    assert world is not None
-    return World.REAL if world is World.WHOLE and op is not None and not _is_whole(op) else world
+    compute = compute_type(site)
+    assert compute is not None
+    return ComputeType.REAL if compute is ComputeType.WHOLE and op is not None and not _is_whole(op) else compute
 
 
 def _is_whole(op: Activation) -> bool:
@@ -116,20 +116,24 @@ def _is_whole(op: Activation) -> bool:
     return isinstance(op, Clamp) or (isinstance(op, Unary) and op.kind in _WHOLE_UNARY)
 
 
-def _write_computed(call: Call, c: Source, world: World, folded: Activation | None, formula: Formula) -> None:
+def _write_computed(
+    call: CCall, c: CWriter, compute: ComputeType, folded: Activation | None, formula: Formula
+) -> None:
     """The formula, then the activation: a clamp of a quantised result is one of what is stored."""
     if isinstance(folded, Clamp) and call.result.quant is not None and not call.result.dtype.is_float:
-        streams = [reader(call, i, world) for i in range(len(call.inputs))]
-        write_elements(call, c, [*streams, writer(call, world, folded)], formula)
-    elif world is World.WHOLE and folded is not None:  # what the type cannot hold wraps before the activation
+        operands = [reader(call, i, compute) for i in range(len(call.inputs))]
+        write_elements(call, c, [*operands, writer(call, compute, folded)], formula)
+    elif (
+        compute is ComputeType.WHOLE and folded is not None
+    ):  # what the type cannot hold wraps before the activation
         ctype = call.output.ctype
-        write_each(call, c, world, lambda v: _folded(call, world, folded, f"(int64_t)({ctype})({formula(v)})"))
+        write_each(call, c, compute, lambda v: _folded(call, compute, folded, f"(int64_t)({ctype})({formula(v)})"))
     else:
-        write_each(call, c, world, lambda v: _folded(call, world, folded, formula(v)))
+        write_each(call, c, compute, lambda v: _folded(call, compute, folded, formula(v)))
 
 
-def _folded(call: Call, world: World, op: Activation | None, value: str) -> str:
-    if world is World.REAL or op is None:
+def _folded(call: CCall, compute: ComputeType, op: Activation | None, value: str) -> str:
+    if compute is ComputeType.REAL or op is None:
         return activated(call, op, value)
     call.use("whole")
     if isinstance(op, Clamp):
@@ -148,9 +152,9 @@ def _whole_clamp(op: Clamp, value: str) -> str:
     return value
 
 
-def _combined(call: Call, world: World, kind: BinaryKind, v: Sequence[str]) -> str:
+def _combined(call: CCall, compute: ComputeType, kind: BinaryKind, v: Sequence[str]) -> str:
     a, b = v
-    if world is World.WHOLE:
+    if compute is ComputeType.WHOLE:
         call.use("whole")
         return f"ew_whole_{kind.value}({a}, {b})"
     if kind in _SIGNS:

@@ -9,7 +9,7 @@ import numpy as np
 from ...network import Array, DType, Tensor
 from ...network.kernels.scales import number as stored_as
 from ...network.operators import Activation, Clamp, MatMul
-from ..call import Call
+from ..call import CCall
 from ..printing.constants import C_TYPES, number
 from ..printing.source import Expr
 from ..site import Site
@@ -19,7 +19,7 @@ from .activations import activated
 Element = Callable[[str, Expr], str]
 
 
-def per_channel(call: Call, values: Array, note: str) -> Callable[[Expr], str]:
+def per_channel(call: CCall, values: Array, note: str) -> Callable[[Expr], str]:
     """One number, or a table in flash that the channel is looked up in."""
     if values.size == 1 or (values == values.flat[0]).all():
         text = number(values.flat[0].item(), values.dtype.name)
@@ -34,7 +34,7 @@ def per_channel(call: Call, values: Array, note: str) -> Callable[[Expr], str]:
     return at
 
 
-def widened(call: Call, tensor: Tensor, element: str) -> str:
+def widened(call: CCall, tensor: Tensor, element: str) -> str:
     """A float or plain integer; float16 is stored as bits."""
     if tensor.dtype is not DType.FLOAT16:
         return element
@@ -42,7 +42,7 @@ def widened(call: Call, tensor: Tensor, element: str) -> str:
     return f"ew_from_half({element})"
 
 
-def narrowed(call: Call, value: str) -> str:
+def narrowed(call: CCall, value: str) -> str:
     """A float expression as an element of a result without scale; integers are cut towards zero."""
     dtype = call.result.dtype
     if dtype is DType.FLOAT32:
@@ -53,7 +53,7 @@ def narrowed(call: Call, value: str) -> str:
     return f"({C_TYPES[dtype.value]})({value})"
 
 
-def rounded_even(call: Call, steps: str, clamp: Clamp | None = None) -> str:
+def rounded_even(call: CCall, steps: str, clamp: Clamp | None = None) -> str:
     """A float in steps of the result's scale: rounded half to even, zero point added, kept in range."""
     call.use("fixed")
     info, zero = np.iinfo(call.result.dtype.numpy), zero_of(call.result)
@@ -63,7 +63,7 @@ def rounded_even(call: Call, steps: str, clamp: Clamp | None = None) -> str:
     return f"({call.output.ctype})({plus_number(total, zero)})"
 
 
-def stored_even(call: Call, value: str, activation: Activation | None) -> str:
+def stored_even(call: CCall, value: str, activation: Activation | None) -> str:
     """A real number, activated, as the result stores it (onnxruntime's arithmetic: a clamp comes after rounding)."""
     if call.result.quant is None or call.result.dtype.is_float:
         return narrowed(call, activated(call, activation, value))
@@ -77,7 +77,7 @@ def stored_range(clamp: Clamp, result: Tensor) -> tuple[int, int]:
     return int(stored_as(clamp.low, result)), int(stored_as(clamp.high, result))
 
 
-def real_element(call: Call, which: int) -> Element:
+def real_element(call: CCall, which: int) -> Element:
     tensor = call.inputs[which].tensor
     if tensor.quant is None or tensor.dtype.is_float:
         return lambda e, _: widened(call, tensor, e)

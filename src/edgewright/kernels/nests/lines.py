@@ -7,21 +7,21 @@ from contextlib import contextmanager
 
 from ...network import DType
 from ...network.operators import L2Normalize, LogSoftmax, Lrn, Softmax
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.nest import Bounds, loops
-from ..printing.source import Expr, Source, plus
+from ..printing.source import CWriter, Expr, plus
 from ..site import Site
-from .values import Stream, World, has_scales, pointed, reader, world_of, writer
+from .values import ComputeType, LoopOperand, compute_type, has_scales, pointed, reader, writer
 
 Element = Callable[[Expr], str]  # index along the line -> C expression of the input element, a float
-Survey = Callable[[Source, Element, int], None]  # declares what all elements of a line share
+Survey = Callable[[CWriter, Element, int], None]  # declares what all elements of a line share
 
 
 def offers(site: Site) -> Iterator[Offer]:
     """Real numbers, unless TFLite's own rules apply, or each channel has a scale of its own."""
-    if world_of(site) is not None and not has_scales(site.inputs[0].tensor) and not has_scales(site.result):
+    if compute_type(site) is not None and not has_scales(site.inputs[0].tensor) and not has_scales(site.result):
         yield Offer()
 
 
@@ -38,7 +38,7 @@ def _raised(op: Softmax) -> Callable[[str], str]:
     return _exponential("" if op.beta == 1 else f" * {number(op.beta)}")
 
 
-def write_terms(call: Call, _: Offer, c: Source) -> None:
+def write_terms(call: CCall, _: Offer, c: CWriter) -> None:
     """Exponentials first, each once; then their share."""
     op, span = call.op, [(0, call.shapes[0][-1])]
     assert isinstance(op, Softmax)
@@ -55,29 +55,29 @@ def write_terms(call: Call, _: Offer, c: Source) -> None:
             y.store(c, f"{_at(y, (*at, k))} / sum", (y.place.offset((*at, k)),))
 
 
-def write_softmax(call: Call, _: Offer, c: Source) -> None:
+def write_softmax(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Softmax)
     raised = _raised(op)
     _write_lines(call, c, op.axis, _sum_of(raised), lambda x: f"{raised(x)} / sum")
 
 
-def write_log_softmax(call: Call, _: Offer, c: Source) -> None:
+def write_log_softmax(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, LogSoftmax)
 
-    def survey(c: Source, x: Element, size: int) -> None:
+    def survey(c: CWriter, x: Element, size: int) -> None:
         _sum_of(_exponential(""))(c, x, size)
         c.line("const float whole = logf(sum);")
 
     _write_lines(call, c, op.axis, survey, lambda x: f"{x} - most - whole")
 
 
-def write_l2_normalize(call: Call, _: Offer, c: Source) -> None:
+def write_l2_normalize(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, L2Normalize)
 
-    def survey(c: Source, x: Element, size: int) -> None:
+    def survey(c: CWriter, x: Element, size: int) -> None:
         c.line("float sum = 0.0f;")
         with loops(c, [(0, size)], "k") as (k,):
             c.line(f"sum += ew_square({x(k)});")
@@ -86,7 +86,7 @@ def write_l2_normalize(call: Call, _: Offer, c: Source) -> None:
     _write_lines(call, c, op.axis, survey, lambda x: f"{x} / norm")
 
 
-def write_lrn(call: Call, _: Offer, c: Source) -> None:
+def write_lrn(call: CCall, _: Offer, c: CWriter) -> None:
     op, size = call.op, call.shapes[0][-1]
     assert isinstance(op, Lrn)
     with _opened(call, c) as (x, y), loops(c, call.region, backward=call.is_backward) as at:
@@ -114,7 +114,7 @@ def _exponential(factor: str) -> Callable[[str], str]:
 def _sum_of(raised: Callable[[str], str]) -> Survey:
     """`most`, the largest element, and `sum`, that of the exponentials."""
 
-    def survey(c: Source, x: Element, size: int) -> None:
+    def survey(c: CWriter, x: Element, size: int) -> None:
         c.line(f"float most = {x(0)}, sum = 0.0f;")
         with loops(c, [(0, size)], "k") as (k,):
             c.line(f"most = ew_maximum(most, {x(k)});")
@@ -124,20 +124,20 @@ def _sum_of(raised: Callable[[str], str]) -> Survey:
     return survey
 
 
-def _at(stream: Stream, at: Sequence[Expr]) -> str:
-    return stream.value((stream.place.offset(at),))
+def _at(operand: LoopOperand, at: Sequence[Expr]) -> str:
+    return operand.value((operand.place.offset(at),))
 
 
 @contextmanager
-def _opened(call: Call, c: Source) -> Iterator[tuple[Stream, Stream]]:
+def _opened(call: CCall, c: CWriter) -> Iterator[tuple[LoopOperand, LoopOperand]]:
     """Real numbers in and out, behind local pointers."""
     call.use("math_functions")
-    x, y = reader(call, 0, World.REAL), writer(call, World.REAL)
+    x, y = reader(call, 0, ComputeType.REAL), writer(call, ComputeType.REAL)
     with c.block():
         yield pointed(c, x, "px"), pointed(c, y, "py", written=True)
 
 
-def _write_lines(call: Call, c: Source, axis: int, survey: Survey, formula: Callable[[str], str]) -> None:
+def _write_lines(call: CCall, c: CWriter, axis: int, survey: Survey, formula: Callable[[str], str]) -> None:
     """Line by line. Lines across shared pixels are surveyed anew for every element: all must be read in order."""
     axis %= len(call.region)
     crossing = axis != len(call.region) - 1 and call.shares()

@@ -10,12 +10,12 @@ import numpy as np
 from ...network import Array, Region, Tensor
 from ...network.kernels import Operand, compute
 from ...network.operators import Quantize
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
-from ..printing.source import Source
+from ..printing.source import CWriter
 from ..site import Site
 from .activations import ACTIVATIONS
-from .values import World, is_byte, write_each
+from .values import ComputeType, is_byte, write_each
 
 
 def offers(site: Site) -> Iterator[Offer]:
@@ -23,9 +23,9 @@ def offers(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write(call: Call, _: Offer, c: Source) -> None:
+def write(call: CCall, _: Offer, c: CWriter) -> None:
     answers = _answers(call)
-    write_each(call, c, World.RAW, lambda v: answer(call, 0, v[0], answers))
+    write_each(call, c, ComputeType.RAW, lambda v: answer(call, 0, v[0], answers))
 
 
 def every_byte(tensor: Tensor) -> Array:
@@ -42,7 +42,7 @@ def _answers(site: Site) -> Array:
     return compute(site.op, line, [Operand(values, line, x)], y, site.arithmetic)
 
 
-def answer(call: Call, which: int, element: str, answers: Array) -> str:
+def answer(call: CCall, which: int, element: str, answers: Array) -> str:
     """The answer to one element of input `which`, as C; `answers` are those to all values, from the least on."""
     x, ctype = call.inputs[which].tensor, call.output.ctype
     values, found = every_byte(x).astype(np.int32), answers.astype(np.int32)

@@ -1,4 +1,4 @@
-"""Sums, means and global averages share by share: stored values are added as they are."""
+"""Sums, means and global averages in partial sums: stored values are added as they are."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from ...network import Arithmetic, DType
 from ...network.kernels.tflite_lines import reduce_factor
 from ...network.kernels.tflite_scales import zero
 from ...network.operators import AvgPool2d, Reduce, ReduceKind
-from ..call import Call
+from ..call import CCall
 from ..cost.sums import add_mean_work, finish_work
 from ..kernel import SMALL, CallKind, Kernel, Offer
-from ..placement import Placement
+from ..partial_layout import difference, partial_range, summed, summed_type, sums_place
 from ..printing.constants import number
 from ..printing.nest import Bounds, loops
-from ..printing.source import Expr, Source, plus
-from ..shares_form import difference, share_of, summed, summed_type, sums_place
+from ..printing.source import CWriter, Expr, plus
 from ..site import Site
+from ..strided_tensor import StridedTensor
 from .finish import narrowed
 from .pools import mean_of, mean_type
 from .reductions import is_pooled, pooled
 from .tflite import placed
-from .values import World, writer
+from .values import ComputeType, writer
 
 
 def offers_pixels(site: Site) -> Iterator[Offer]:
@@ -31,7 +31,7 @@ def offers_pixels(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_pixels(call: Call, _: Offer, c: Source) -> None:
+def write_pixels(call: CCall, _: Offer, c: CWriter) -> None:
     x, axis = call.inputs[0], max(summed(call))
     call.use("share_mean")
     spans = list(_spans(call))
@@ -46,7 +46,7 @@ def write_pixels(call: Call, _: Offer, c: Source) -> None:
         c.line(f"ew_share_{kernel}_pixels({x.address(start)}, {x.strides[axis]}, {count}, {channels}, {sums});")
 
 
-def _lies_by_pixels(x: Placement, axis: int) -> bool:
+def _lies_by_pixels(x: StridedTensor, axis: int) -> bool:
     """Whether elements are bytes, channels lie side by side, and pixels along the axis at one distance."""
     is_narrow = x.tensor.dtype in (DType.INT8, DType.UINT8) and x.strides[-1] == 1
     return is_narrow and axis < len(x.strides) - 1 and not (x.window and x.window[0] == axis)
@@ -56,7 +56,7 @@ def offers_elements(_: Site) -> Iterator[Offer]:
     yield Offer()
 
 
-def write_elements(call: Call, _: Offer, c: Source) -> None:
+def write_elements(call: CCall, _: Offer, c: CWriter) -> None:
     """Element by element, in the order of the input."""
     x = call.inputs[0]
     with c.block():
@@ -67,13 +67,13 @@ def write_elements(call: Call, _: Offer, c: Source) -> None:
             c.line(f"ps[{place.offset(_kept(call, at))}] += px[{x.offset(at)}];")
 
 
-def _spans(call: Call) -> Bounds:
-    """What is read of the input along each axis: of those summed over the share, of the others the region."""
+def _spans(call: CCall) -> Bounds:
+    """What is read of the input along each axis: of those summed over the part, of the others the region."""
     axes, kept = summed(call), iter(call.region)
     found: list[tuple[Expr, Expr]] = []
     for axis in range(len(call.shapes[0])):
         if axis in axes:
-            found.append(share_of(call, axis))
+            found.append(partial_range(call, axis))
             if _keeps(call):
                 next(kept)
         else:
@@ -81,7 +81,7 @@ def _spans(call: Call) -> Bounds:
     return found
 
 
-def _kept(call: Call, at: tuple[Expr, ...] | list[Expr]) -> tuple[Expr, ...]:
+def _kept(call: CCall, at: tuple[Expr, ...] | list[Expr]) -> tuple[Expr, ...]:
     """The indices of the output that an element of the input belongs to."""
     axes = summed(call)
     return tuple(0 if axis in axes else index for axis, index in enumerate(at) if _keeps(call) or axis not in axes)
@@ -103,7 +103,7 @@ def offers_finish(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_finish(call: Call, _: Offer, c: Source) -> None:
+def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
     start, value = _stored(call)
     with c.block():
         place = sums_place(call)
@@ -121,7 +121,7 @@ def _count(site: Site) -> int:
     return prod(site.shapes[0][axis] for axis in summed(site))
 
 
-def _stored(call: Call) -> tuple[int, str]:
+def _stored(call: CCall) -> tuple[int, str]:
     """(what is added to a sum, C of the `total` as the output stores it)."""
     op, x = call.op, call.inputs[0].tensor
     if isinstance(op, AvgPool2d):
@@ -134,7 +134,7 @@ def _stored(call: Call) -> tuple[int, str]:
         call.use("fixed")
         factor, shift = reduce_factor(op, x, call.result)
         return -zero(x) * _count(call), placed(call, f"ew_multiply(total, {factor}, {shift})")
-    fold = pooled(call, op, writer(call, World.REAL))
+    fold = pooled(call, op, writer(call, ComputeType.REAL))
     return int(fold.start), fold.end
 
 

@@ -18,22 +18,22 @@ from ...network.operators import (
     Tile,
     Transpose,
 )
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.nest import Bounds, loops
-from ..printing.source import Expr, Source, modulo, plus, times
+from ..printing.source import CWriter, Expr, modulo, plus, times
 from ..site import Site
 from .copies import Copy, Route, can_carry, looked_up, offers_copy, opened, shifted, straight
-from .values import Stream, World, pointed, reader
+from .values import ComputeType, LoopOperand, pointed, reader
 
 
-def _routed(call: Call, c: Source, route: Route) -> None:
+def _routed(call: CCall, c: CWriter, route: Route) -> None:
     """Every element comes from where a straight route leads."""
     with opened(call, c) as copy:
         copy.nest(call.region, route, straight(len(call.region)))
 
 
-def write_reshape(call: Call, _: Offer, c: Source) -> None:
+def write_reshape(call: CCall, _: Offer, c: CWriter) -> None:
     op, x = call.op, call.shapes[0]
     assert isinstance(op, Reshape)
     if not call.inputs[0].is_dense and not (call.output.is_dense and call.is_whole):
@@ -48,10 +48,10 @@ def write_reshape(call: Call, _: Offer, c: Source) -> None:
             seen.nest([(0, size) for size in x], straight(len(x)), straight(len(x)))
 
 
-def _shaped(stream: Stream, shape: Shape) -> Stream:
+def _shaped(operand: LoopOperand, shape: Shape) -> LoopOperand:
     """A dense tensor seen under another shape."""
-    tensor = replace(stream.tensor, shape=shape)
-    return stream.at(replace(stream.place, tensor=tensor, strides=_steps(shape)))
+    tensor = replace(operand.tensor, shape=shape)
+    return operand.at(replace(operand.place, tensor=tensor, strides=_steps(shape)))
 
 
 def _steps(shape: Shape) -> tuple[int, ...]:
@@ -74,30 +74,30 @@ def _quotient(value: Expr, n: int) -> Expr:
     return f"({value}) / {n}"
 
 
-def write_transpose(call: Call, _: Offer, c: Source) -> None:
+def write_transpose(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Transpose)
     route = [(op.perm.index(axis), 0, 1) for axis in range(len(op.perm))]
     _routed(call, c, route)
 
 
-def write_slice(call: Call, _: Offer, c: Source) -> None:
+def write_slice(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Slice)
     _routed(call, c, [(axis, *pair) for axis, pair in enumerate(zip(op.starts, op.steps, strict=True))])
 
 
-def write_expand(call: Call, _: Offer, c: Source) -> None:
+def write_expand(call: CCall, _: Offer, c: CWriter) -> None:
     x = call.shapes[0]
     lead = len(call.region) - len(x)
     _routed(call, c, [(None if size == 1 else lead + axis, 0, 1) for axis, size in enumerate(x)])
 
 
-def write_tile(call: Call, _: Offer, c: Source) -> None:
+def write_tile(call: CCall, _: Offer, c: CWriter) -> None:
     looked_up(call, c, lambda at: [modulo(i, n) for i, n in zip(at, call.shapes[0], strict=True)])
 
 
-def write_space_to_depth(call: Call, _: Offer, c: Source) -> None:
+def write_space_to_depth(call: CCall, _: Offer, c: CWriter) -> None:
     op, channels = call.op, call.shapes[0][3]
     assert isinstance(op, SpaceToDepth)
     k = op.block
@@ -114,20 +114,20 @@ def write_space_to_depth(call: Call, _: Offer, c: Source) -> None:
     looked_up(call, c, index)
 
 
-def _gather_blocks(call: Call, c: Source, k: int, channels: int) -> None:
+def _gather_blocks(call: CCall, c: CWriter, k: int, channels: int) -> None:
     """All channels of a pixel of a block at once."""
     with opened(call, c) as copy, loops(c, [*call.region[:3], (0, k), (0, k)]) as (n, row, col, down, right):
         source = (n, plus(times(row, k), down), plus(times(col, k), right))
         part = times(plus(times(down, k), right), channels)
         x, y = copy.x.place, copy.y.place
-        if copy.x.world is World.RAW and x.strides[3] == y.strides[3] == 1:
+        if copy.x.compute is ComputeType.RAW and x.strides[3] == y.strides[3] == 1:
             copy.run(x.offset((*source, 0)), y.offset((n, row, col, part)), channels)
         else:
             with loops(c, [(0, channels)], "d") as (d,):
                 copy.element(x.offset((*source, d)), y.offset((n, row, col, plus(part, d))))
 
 
-def write_depth_to_space(call: Call, _: Offer, c: Source) -> None:
+def write_depth_to_space(call: CCall, _: Offer, c: CWriter) -> None:
     op, channels = call.op, call.result.shape[3]
     assert isinstance(op, DepthToSpace)
     k = op.block
@@ -142,13 +142,13 @@ def write_depth_to_space(call: Call, _: Offer, c: Source) -> None:
             copy.element(copy.x.place.offset((*source, depth)), copy.y.place.offset((n, row, col, d)))
 
 
-def write_gather(call: Call, _: Offer, c: Source) -> None:
+def write_gather(call: CCall, _: Offer, c: CWriter) -> None:
     op, rank = call.op, len(call.shapes[1])
     assert isinstance(op, Gather)
     axis = op.axis % len(call.shapes[0])
     call.use("moves")
     with opened(call, c) as copy:
-        chosen = pointed(c, reader(call, 1, World.RAW), "pa").place
+        chosen = pointed(c, reader(call, 1, ComputeType.RAW), "pa").place
         with loops(c, call.region[: axis + rank]) as outer, c.block():
             element = f"{chosen.pointer}[{chosen.offset(outer[axis:])}]"
             c.line(f"const int32_t at = ew_index({element}, {call.shapes[0][axis]});")
@@ -165,7 +165,7 @@ def offers_concat(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_concat(call: Call, _: Offer, c: Source) -> None:
+def write_concat(call: CCall, _: Offer, c: CWriter) -> None:
     """In exact row-major order, whichever part an element comes from."""
     op = call.op
     assert isinstance(op, Concat)
@@ -190,7 +190,7 @@ def _misses(low: Expr, high: Expr, begin: int, size: int) -> bool:
     return (isinstance(low, int) and low >= begin + size) or (isinstance(high, int) and high <= begin)
 
 
-def _part(call: Call, c: Source, which: int, axis: int, begin: int, at: Sequence[Expr]) -> None:
+def _part(call: CCall, c: CWriter, which: int, axis: int, begin: int, at: Sequence[Expr]) -> None:
     """One input's share of the region; indices of the first axes may be given by loops around."""
     size = call.shapes[which][axis]
     fixed: Bounds = [(i, plus(i, 1)) for i in at]

@@ -8,16 +8,16 @@ from ...network import Arithmetic, DType
 from ...network.kernels.scales import number as stored_number
 from ...network.kernels.tflite_scales import stored_number as tflite_number
 from ...network.operators import Pad, PadMode
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.nest import elements, loops
-from ..printing.source import Expr, Source, plus
+from ..printing.source import CWriter, Expr, plus
 from .copies import looked_up, offers_copy, opened, shifted
-from .values import World, pointed, writer
+from .values import ComputeType, pointed, writer
 
 
-def write(call: Call, _: Offer, c: Source) -> None:
+def write(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Pad)
     if op.mode is not PadMode.CONSTANT:
@@ -29,7 +29,7 @@ def write(call: Call, _: Offer, c: Source) -> None:
         _pad_apart(call, c, op)
 
 
-def _filling(call: Call, op: Pad) -> str:
+def _filling(call: CCall, op: Pad) -> str:
     """The element that pads hold, as stored."""
     y = call.result
     if y.quant is not None and not y.dtype.is_float:
@@ -42,14 +42,14 @@ def _filling(call: Call, op: Pad) -> str:
     return number(op.value, y.dtype.value)
 
 
-def _pad_apart(call: Call, c: Source, op: Pad) -> None:
+def _pad_apart(call: CCall, c: CWriter, op: Pad) -> None:
     """All of the region filled, then the image put into it."""
     rank = len(call.region)
     spans = zip(call.region, op.before, call.shapes[0], strict=True)
     # The nest counts from where both the image and the region begin, so that no address lies before either.
     bounds = [shifted(span, -max(a, 0), n - max(-a, 0)) for span, a, n in spans]
     with c.block():
-        py = pointed(c, writer(call, World.RAW), "py", written=True).place
+        py = pointed(c, writer(call, ComputeType.RAW), "py", written=True).place
         with elements(c, call.region, [py]) as ((at,), _):
             c.line(f"py[{at}] = {_filling(call, op)};")
     if any(isinstance(a, int) and isinstance(b, int) and b <= a for a, b in bounds):
@@ -60,7 +60,7 @@ def _pad_apart(call: Call, c: Source, op: Pad) -> None:
         copy.nest(bounds, source, target)
 
 
-def _pad_in_order(call: Call, c: Source, op: Pad) -> None:
+def _pad_in_order(call: CCall, c: CWriter, op: Pad) -> None:
     """Element by element: the image moves within its own memory."""
     x = call.shapes[0]
     with opened(call, c) as copy, loops(c, call.region, backward=call.is_backward) as at:
@@ -76,7 +76,7 @@ def _pad_in_order(call: Call, c: Source, op: Pad) -> None:
         c.line(f"{copy.y.place.pointer}[{target}] = ({copy.y.place.ctype})({element});")
 
 
-def _mirrored(call: Call, op: Pad, axis: int, index: Expr) -> Expr:
+def _mirrored(call: CCall, op: Pad, axis: int, index: Expr) -> Expr:
     """Which element of an axis an output index shows. Negative pads crop first."""
     before, after, extent = op.before[axis], op.after[axis], call.shapes[0][axis]
     low, size = max(0, -before), extent + min(0, before) + min(0, after)

@@ -13,14 +13,15 @@ from ...network import Arithmetic, DType
 from ...network.kernels.onnx_quant import is_global, sums_columns
 from ...network.kernels.tflite_scales import activation_range
 from ...network.operators import Activation, AvgPool2d, Clamp, MaxPool2d
-from ..call import Call
+from ..call import CCall
 from ..cost.work import pool_work
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.nest import loops
-from ..printing.source import Expr, Source
-from ..printing.taps import Axis, Taps, taps
+from ..printing.source import CWriter, Expr
+from ..printing.taps import Taps, taps
 from ..site import Site
+from ..window import axes
 from .activations import activated
 from .finish import (
     activation_of,
@@ -44,7 +45,7 @@ def offers_max(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_max(call: Call, _: Offer, c: Source) -> None:
+def write_max(call: CCall, _: Offer, c: CWriter) -> None:
     """Only taps within the image are compared, so that padding never wins; order is the same at every scale."""
     x, store = call.inputs[0], _largest_stored(call)
     is_float = x.tensor.dtype.is_float
@@ -67,7 +68,7 @@ def offers_average(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_average(call: Call, _: Offer, c: Source) -> None:
+def write_average(call: CCall, _: Offer, c: CWriter) -> None:
     mean = mean_of(call)
     with _pixels(call, c) as (at, windows):
         if not _is_scaled_once(call):
@@ -83,7 +84,7 @@ def write_average(call: Call, _: Offer, c: Source) -> None:
 
 
 def _add_columns(
-    call: Call, c: Source, batch: Expr, windows: tuple[Taps, Taps], channel: Expr, mean: Mean
+    call: CCall, c: CWriter, batch: Expr, windows: tuple[Taps, Taps], channel: Expr, mean: Mean
 ) -> None:
     """Each column of the window, from the top, then the columns: the order decides the last bit of a float."""
     x = call.inputs[0]
@@ -96,28 +97,29 @@ def _add_columns(
 
 
 @contextmanager
-def _pixels(call: Call, c: Source) -> Iterator[tuple[tuple[Expr, Expr, Expr], tuple[Taps, Taps]]]:
+def _pixels(call: CCall, c: CWriter) -> Iterator[tuple[tuple[Expr, Expr, Expr], tuple[Taps, Taps]]]:
     """Loops over the pixels of the region; gives the index of each, and the taps of its window."""
     n, rows, cols, _ = call.region
     with c.block():
         c.line(f"const {call.inputs[0].ctype} *const px = {call.place(0).pointer};")
         c.line(f"{call.output.ctype} *const py = {call.output.pointer};")
         with loops(c, [n, rows], backward=call.is_backward) as (batch, row):
-            vertical = taps(c, _axis(call, 0), row, "top", "ky")
+            vertical = _taps(call, c, 0, row)
             with loops(c, [cols], "j", call.is_backward) as (col,), c.block():
-                yield (batch, row, col), (vertical, taps(c, _axis(call, 1), col, "left", "kx"))
+                yield (batch, row, col), (vertical, _taps(call, c, 1, col))
                 fence(call, c)
 
 
-def _axis(site: Site, i: int) -> Axis:
-    op = site.op
+def _taps(call: CCall, c: CWriter, i: int, index: Expr) -> Taps:
+    """The taps along axis i of the image for one output row or column."""
+    op = call.op
     assert isinstance(op, MaxPool2d | AvgPool2d)
-    size, outputs = site.shapes[0][1 + i], site.result.shape[1 + i]
-    return Axis(op.kernel[i], op.stride[i], op.dilation[i], op.pads[i], size, outputs)
+    axis = axes(op, op.kernel, call.shapes[0])[i]
+    return taps(c, axis, call.result.shape[1 + i], index, *(("top", "ky"), ("left", "kx"))[i])
 
 
 @contextmanager
-def _elements(call: Call, c: Source, batch: Expr, windows: tuple[Taps, Taps], channel: Expr) -> Iterator[None]:
+def _elements(call: CCall, c: CWriter, batch: Expr, windows: tuple[Taps, Taps], channel: Expr) -> Iterator[None]:
     """Loops over the taps within the image; `tap` points to the element under each."""
     x = call.inputs[0]
     with windows[0].each(c) as (_, row), windows[1].each(c) as (_, col), c.block():
@@ -125,7 +127,7 @@ def _elements(call: Call, c: Source, batch: Expr, windows: tuple[Taps, Taps], ch
         yield
 
 
-def _count(call: Call, windows: tuple[Taps, Taps]) -> Expr:
+def _count(call: CCall, windows: tuple[Taps, Taps]) -> Expr:
     """By how many taps a window's sum is divided."""
     op = call.op
     assert isinstance(op, AvgPool2d)
@@ -141,7 +143,7 @@ def _count(call: Call, windows: tuple[Taps, Taps]) -> Expr:
     return f"ew_max(1, {counts[0]} * {counts[1]})"
 
 
-def _largest_stored(call: Call) -> Callable[[str], str]:
+def _largest_stored(call: CCall) -> Callable[[str], str]:
     """How the largest element of a window is stored."""
     x, result, activation = call.inputs[0].tensor, call.result, activation_of(call)
     if call.is_quantised and call.arithmetic is Arithmetic.TFLITE:
@@ -162,7 +164,7 @@ def _largest_stored(call: Call) -> Callable[[str], str]:
     return lambda best: _between(call, best, low, high)
 
 
-def _between(call: Call, value: str, low: int, high: int) -> str:
+def _between(call: CCall, value: str, low: int, high: int) -> str:
     info = np.iinfo(call.result.dtype.numpy)
     if low <= info.min and high >= info.max:
         return f"({call.output.ctype}){value}" if value != "best" else value
@@ -189,7 +191,7 @@ def mean_type(site: Site) -> str | None:
     return "float" if _is_plain(site) and is_bare else "double"
 
 
-def mean_of(call: Call) -> Mean:
+def mean_of(call: CCall) -> Mean:
     ctype = mean_type(call)
     assert ctype is not None, call.layer
     x, activation = call.inputs[0].tensor, activation_of(call)
@@ -240,7 +242,7 @@ def _sums_columns(site: Site) -> bool:
     return is_ours and _is_onnx_average(site) and not _is_global(site)
 
 
-def _global_mean(call: Call, activation: Clamp | None) -> str:
+def _global_mean(call: CCall, activation: Clamp | None) -> str:
     """An integer sum, scaled once."""
     x, y = call.inputs[0].tensor.quant, call.result.quant
     assert x is not None and y is not None
@@ -249,7 +251,7 @@ def _global_mean(call: Call, activation: Clamp | None) -> str:
     return rounded_even(call, f"(float)({plus_number('total', -count * x.zero[0])}) * {number(scale)}", activation)
 
 
-def _pooled(call: Call, activation: Clamp | None) -> str:
+def _pooled(call: CCall, activation: Clamp | None) -> str:
     """QLinearAveragePool: the zero point is part of the number that is rounded."""
     quant = call.result.quant
     assert quant is not None
@@ -260,7 +262,7 @@ def _pooled(call: Call, activation: Clamp | None) -> str:
     return f"({call.output.ctype})ew_round_even({steps}, {number(low)}, {number(high)})"
 
 
-def _whole_mean(call: Call, activation: Activation | None) -> str:
+def _whole_mean(call: CCall, activation: Activation | None) -> str:
     """Plain integers: the mean in double, cut towards zero."""
     mean = "(double)total / count"
     if isinstance(activation, Clamp):

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ...network.operators import Dense, MatMul
-from ..call import Call
+from ..call import CCall
 from ..cost.work import loops_work
 from ..kernel import Kernel, Offer
 from ..printing.nest import loops
-from ..printing.source import Expr, Source, times
+from ..printing.source import CWriter, Expr, times
 from ..site import Site
 from .accumulator import accumulator, can_accumulate
 from .windows import channels, declare, fence, grouped
@@ -21,7 +21,7 @@ def offers_dense(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_dense(call: Call, _: Offer, c: Source) -> None:
+def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
     acc, x, features = accumulator(call), call.inputs[0], call.shapes[0][-1]
     with c.block():
         declare(call, c, acc)
@@ -41,7 +41,7 @@ def offers_matmul(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_matmul(call: Call, _: Offer, c: Source) -> None:
+def write_matmul(call: CCall, _: Offer, c: CWriter) -> None:
     op, acc = call.op, accumulator(call)
     assert isinstance(op, MatMul)
     rank = len(call.result.shape)

@@ -8,19 +8,19 @@ import numpy as np
 
 from ...network import Arithmetic, DType, Quant
 from ...network.operators import Binary, BinaryKind, Clamp
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
-from ..printing.source import Expr, Source
+from ..printing.source import CWriter, Expr
 from ..requantise.pairs import PairRule, pair_rule
 from ..site import Site
-from .values import World, is_byte, stored_range, world_of, write_each
+from .values import ComputeType, compute_type, is_byte, stored_range, write_each
 
 
 def _are_bytes(site: Site) -> bool:
     """Whether inputs and output are bytes with one scale each, for which TFLite has no rules of its own."""
     tensors = (*(place.tensor for place in site.inputs), site.result)
-    return world_of(site) is not None and all(map(is_byte, tensors))
+    return compute_type(site) is not None and all(map(is_byte, tensors))
 
 
 def offers_pairs(site: Site) -> Iterator[Offer]:
@@ -51,17 +51,17 @@ def _storages(site: Site) -> list[tuple[DType, Quant]]:
     return found
 
 
-def write_pairs(call: Call, _: Offer, c: Source) -> None:
+def write_pairs(call: CCall, _: Offer, c: CWriter) -> None:
     rule = _rule(call)
     assert rule is not None
 
     def stored(v: Sequence[str]) -> str:
         return f"({call.output.ctype})ew_between({rule.low}, {_steps(call, rule, v)}, {rule.high})"
 
-    write_each(call, c, World.RAW, stored)
+    write_each(call, c, ComputeType.RAW, stored)
 
 
-def _steps(call: Call, rule: PairRule, v: Sequence[str]) -> str:
+def _steps(call: CCall, rule: PairRule, v: Sequence[str]) -> str:
     """What the rule makes of two stored numbers, before it is kept in range."""
     if rule.second:
         value = f"{v[0]} * {rule.first} + {v[1]} * {_negative(rule.second)}"
@@ -86,13 +86,13 @@ def offers_binary(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_binary(call: Call, _: Offer, c: Source) -> None:
+def write_binary(call: CCall, _: Offer, c: CWriter) -> None:
     """The zero point is part of the number that is rounded."""
     op, ctype = call.op, call.output.ctype
     assert isinstance(op, Binary) and isinstance(op.activation, Clamp | None)
     steps, (low, high) = _STEPS[op.kind], map(number, stored_range(call.result, op.activation))
     call.use("fixed")
-    write_each(call, c, World.RAW, lambda v: f"({ctype})ew_round_even({steps(call, v)}, {low}, {high})")
+    write_each(call, c, ComputeType.RAW, lambda v: f"({ctype})ew_round_even({steps(call, v)}, {low}, {high})")
 
 
 def _quants(site: Site) -> list[tuple[np.float32, int]]:
@@ -100,13 +100,13 @@ def _quants(site: Site) -> list[tuple[np.float32, int]]:
     return [(np.float32(quant.scale[0]), quant.zero[0]) for _, quant in _storages(site)]
 
 
-def _mul_steps(call: Call, v: Sequence[str]) -> str:
+def _mul_steps(call: CCall, v: Sequence[str]) -> str:
     (sa, za), (sb, zb), (sc, zc) = _quants(call)
     product = f"(float)(({v[0]} - {_negative(za)}) * ({v[1]} - {_negative(zb)}))"
     return f"{product} * {number(sa * sb / sc)} + {number(zc)}"
 
 
-def _add_steps(call: Call, v: Sequence[str]) -> str:
+def _add_steps(call: CCall, v: Sequence[str]) -> str:
     """Two sums of a product, each rounded once."""
     (sa, za), (sb, zb), (sc, zc) = _quants(call)
     ra, rb = sa / sc, sb / sc
@@ -114,7 +114,7 @@ def _add_steps(call: Call, v: Sequence[str]) -> str:
     return _fma(call, v[0], ra, _fma(call, v[1], rb, number(rest)))
 
 
-def _fma(call: Call, a: str, b: np.float32, rest: str) -> str:
+def _fma(call: CCall, a: str, b: np.float32, rest: str) -> str:
     """a * b + rest, rounded once: by the instruction where there is one, else in double, which holds the product."""
     if call.target.has_fpu:
         call.use("math_functions")
@@ -126,7 +126,7 @@ def _negative(value: Expr) -> str:
     return f"({value})" if str(value).startswith("-") else str(value)
 
 
-_STEPS: dict[BinaryKind, Callable[[Call, Sequence[str]], str]] = {
+_STEPS: dict[BinaryKind, Callable[[CCall, Sequence[str]], str]] = {
     BinaryKind.ADD: _add_steps,
     BinaryKind.MUL: _mul_steps,
 }

@@ -11,12 +11,12 @@ import numpy as np
 from ...network.operators import Activation, Clamp, Conv2d, Dense
 from ...network.tensor import DType
 from ...program import Sweep
-from ..call import Call
+from ..call import CCall
 from ..cost.work import loops_work
 from ..kernel import SMALL, Kernel, Offer
 from ..printing.constants import number
 from ..printing.images import image, is_image, part_pointer
-from ..printing.source import Expr, Source, braced
+from ..printing.source import CWriter, Expr, braced
 from ..site import ChannelRange, Site
 from .finish import activation_of
 
@@ -52,7 +52,7 @@ def offers_conv(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_conv(call: Call, _: Offer, c: Source) -> None:
+def write_conv(call: CCall, _: Offer, c: CWriter) -> None:
     op, (rows, columns) = call.op, call.region[1:3]
     assert isinstance(op, Conv2d)
     _write(call, c, conv_geometry(call, op), (*rows, *columns))
@@ -63,7 +63,7 @@ def offers_dense(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_dense(call: Call, _: Offer, c: Source) -> None:
+def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
     x = call.inputs[0].tensor
     depth, channels = x.shape[-1], call.result.shape[-1]
     rows = x.size // depth
@@ -81,7 +81,7 @@ def _fits(site: Site) -> bool:
     )
 
 
-def _write(call: Call, c: Source, geometry: ConvGeometry, part: Sequence[Expr]) -> None:
+def _write(call: CCall, c: CWriter, geometry: ConvGeometry, part: Sequence[Expr]) -> None:
     def fields(channels: ChannelRange) -> tuple[Expr, ...]:
         packed = _packed(call, channels)
         return (*packed, *geometry.images, *geometry.sizes, channels.count, *limits(activation_of(call)))
@@ -95,7 +95,7 @@ def _write(call: Call, c: Source, geometry: ConvGeometry, part: Sequence[Expr]) 
         c.line(f"ew_real_conv_run(&{table}, {x.pointer}, {target}, {where}, {int(call.is_backward)});")
 
 
-def _packed(call: Call, channels: ChannelRange) -> tuple[Expr, Expr]:
+def _packed(call: CCall, channels: ChannelRange) -> tuple[Expr, Expr]:
     """Weights (blocks, depth, 4) and bias, with zeros for the channels that a last block lacks."""
     first, last = channels.channels
     constants = [np.asarray(call.network.constants[place.tensor.name][first:last]) for place in call.inputs[1:]]

@@ -11,21 +11,21 @@ import numpy as np
 from ...network import Arithmetic
 from ...network.operators import ArgMax, Reduce, ReduceKind
 from ...platform.target import Family
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.nest import Bounds, loops
-from ..printing.source import Expr, Source, plus
+from ..printing.source import CWriter, Expr, plus
 from ..site import Site
 from .values import (
-    Stream,
-    World,
+    ComputeType,
+    LoopOperand,
+    compute_type,
     has_scales,
     is_byte,
     offers_anywhere,
     pointed,
     reader,
-    world_of,
     writer,
 )
 
@@ -49,36 +49,38 @@ def offers_pooled(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_pooled(call: Call, _: Offer, c: Source) -> None:
-    op, y = call.op, writer(call, World.REAL)
+def write_pooled(call: CCall, _: Offer, c: CWriter) -> None:
+    op, y = call.op, writer(call, ComputeType.REAL)
     assert isinstance(op, Reduce)
-    _write_folded(call, c, op, reader(call, 0, World.RAW), y, lambda first: pooled(call, op, y))
+    _write_folded(call, c, op, reader(call, 0, ComputeType.RAW), y, lambda first: pooled(call, op, y))
 
 
 def offers_reduce(site: Site) -> Iterator[Offer]:
     """Everything that TFLite has no rules of its own for, unless each channel has a scale of its own."""
-    world, tensors = _world(site), (site.inputs[0].tensor, site.result)
-    if world is not None and not (world is World.REAL and any(map(has_scales, tensors))):
+    compute, tensors = _world(site), (site.inputs[0].tensor, site.result)
+    if compute is not None and not (compute is ComputeType.REAL and any(map(has_scales, tensors))):
         yield Offer()
 
 
-def write_reduce(call: Call, _: Offer, c: Source) -> None:
-    op, world = call.op, _world(call)
-    assert isinstance(op, Reduce) and world is not None
-    x, y = reader(call, 0, world), writer(call, world)
-    _write_folded(call, c, op, x, y, lambda first: _fold(call, op, world, y, first))
+def write_reduce(call: CCall, _: Offer, c: CWriter) -> None:
+    op, compute = call.op, _world(call)
+    assert isinstance(op, Reduce) and compute is not None
+    x, y = reader(call, 0, compute), writer(call, compute)
+    _write_folded(call, c, op, x, y, lambda first: _fold(call, op, compute, y, first))
 
 
-def _world(site: Site) -> World | None:
+def _world(site: Site) -> ComputeType | None:
     """The largest and least of stored integers is one of them."""
-    op, world = site.op, world_of(site)
+    op, compute = site.op, compute_type(site)
     assert isinstance(op, Reduce)
     is_raw = op.kind in _EXTREMES and site.inputs[0].tensor.quant == site.result.quant
     is_integer = not site.result.dtype.is_float and not site.inputs[0].tensor.dtype.is_float
-    return World.RAW if world is not None and is_raw and is_integer else world
+    return ComputeType.RAW if compute is not None and is_raw and is_integer else compute
 
 
-def _write_folded(call: Call, c: Source, op: Reduce, x: Stream, y: Stream, fold_of: Callable[[str], Fold]) -> None:
+def _write_folded(
+    call: CCall, c: CWriter, op: Reduce, x: LoopOperand, y: LoopOperand, fold_of: Callable[[str], Fold]
+) -> None:
     """One output element after the other, each from all that it is made of."""
     reduced = {axis % len(call.shapes[0]) for axis in op.axes}
     spans: Bounds = [(0, size) if i in reduced else (0, 1) for i, size in enumerate(call.shapes[0])]
@@ -110,16 +112,22 @@ def _source(at: Sequence[Expr], inner: Sequence[Expr], reduced: set[int], keep: 
     return found
 
 
-def _fold(call: Call, op: Reduce, world: World, y: Stream, first: str) -> Fold:
+def _fold(call: CCall, op: Reduce, compute: ComputeType, y: LoopOperand, first: str) -> Fold:
     if op.kind in _EXTREMES:
         sign = ">" if op.kind is ReduceKind.MAX else "<"
-        ctype = "float" if world is World.REAL else call.inputs[0].ctype if world is World.RAW else "int64_t"
+        ctype = (
+            "float"
+            if compute is ComputeType.REAL
+            else call.inputs[0].ctype
+            if compute is ComputeType.RAW
+            else "int64_t"
+        )
         return Fold(ctype, first, f"total = v {sign} total ? v : total;", y.stored("total"))
     count = call.inputs[0].tensor.size // max(1, call.result.size)
-    return _whole_fold(call, op, y, count) if world is World.WHOLE else _real_fold(call, op, y, count)
+    return _whole_fold(call, op, y, count) if compute is ComputeType.WHOLE else _real_fold(call, op, y, count)
 
 
-def _real_fold(call: Call, op: Reduce, y: Stream, count: int) -> Fold:
+def _real_fold(call: CCall, op: Reduce, y: LoopOperand, count: int) -> Fold:
     """In double where that costs nothing, or where a last bit decides what is stored."""
     ctype = "double" if call.target.family is Family.SIMD or call.is_quantised else "float"
     suffix = "" if ctype == "double" else "f"
@@ -134,7 +142,7 @@ def _real_fold(call: Call, op: Reduce, y: Stream, count: int) -> Fold:
     return Fold(ctype, f"{_first(op)}.0{suffix}", _STEPS[op.kind], y.stored(real))
 
 
-def _whole_fold(call: Call, op: Reduce, y: Stream, count: int) -> Fold:
+def _whole_fold(call: CCall, op: Reduce, y: LoopOperand, count: int) -> Fold:
     """Sums wrap as numpy's do; a mean and a root are cut towards zero."""
     call.use("whole")
     steps = {
@@ -169,7 +177,7 @@ def is_pooled(site: Site, op: Reduce) -> bool:
     return is_plain and over_image and op.kind is ReduceKind.MEAN and site.arithmetic is not Arithmetic.TFLITE
 
 
-def pooled(call: Call, op: Reduce, y: Stream) -> Fold:
+def pooled(call: CCall, op: Reduce, y: LoopOperand) -> Fold:
     """An integer sum, scaled once."""
     x, result = call.inputs[0].tensor.quant, call.result.quant
     assert x is not None and result is not None
@@ -179,18 +187,18 @@ def pooled(call: Call, op: Reduce, y: Stream) -> Fold:
     return Fold("int32_t", str(start), "total += v;", y.rounded(f"(float)total * {number(scale)}"))
 
 
-def write_arg_max(call: Call, _: Offer, c: Source) -> None:
+def write_arg_max(call: CCall, _: Offer, c: CWriter) -> None:
     """The first of several equal elements, or the last; what is stored is compared."""
     op = call.op
     assert isinstance(op, ArgMax)
     is_real = call.inputs[0].tensor.dtype.is_float
-    x = reader(call, 0, World.REAL if is_real else World.RAW)
+    x = reader(call, 0, ComputeType.REAL if is_real else ComputeType.RAW)
     rank = len(call.shapes[0])
     axis = op.axes[0] % rank
     sign = ("<" if op.least else ">") + ("=" if op.last else "")
     with c.block():
         x = pointed(c, x, "px")
-        y = pointed(c, writer(call, World.RAW), "py", written=True)
+        y = pointed(c, writer(call, ComputeType.RAW), "py", written=True)
         with loops(c, call.region) as at, c.block():
 
             def value(k: Expr) -> str:

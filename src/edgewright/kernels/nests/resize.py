@@ -12,18 +12,18 @@ from ...network import Array, DType, Region, Tensor
 from ...network.kernels import Operand
 from ...network.kernels.resize import nearest, pixels_per_step
 from ...network.operators import Coordinates, Resize, ResizeMode
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.nest import loops
-from ..printing.source import Expr, Source
+from ..printing.source import CWriter, Expr
 from ..site import Site
 from .copies import can_carry, opened
-from .values import Stream, World, has_scales, pointed, reader, world_of, writer
+from .values import ComputeType, LoopOperand, compute_type, has_scales, pointed, reader, writer
 
 
 def offers_nearest(site: Site) -> Iterator[Offer]:
-    if _mode(site) is ResizeMode.NEAREST and world_of(site) is not None and can_carry(site):
+    if _mode(site) is ResizeMode.NEAREST and compute_type(site) is not None and can_carry(site):
         yield Offer()
 
 
@@ -32,7 +32,7 @@ def _mode(site: Site) -> ResizeMode:
     return site.op.mode
 
 
-def write_nearest(call: Call, _: Offer, c: Source) -> None:
+def write_nearest(call: CCall, _: Offer, c: CWriter) -> None:
     op, (n, rows, cols, channels) = call.op, call.region
     assert isinstance(op, Resize)
     with opened(call, c) as copy, loops(c, [n, rows, cols], backward=call.is_backward) as at:
@@ -40,7 +40,7 @@ def write_nearest(call: Call, _: Offer, c: Source) -> None:
         copy.line((at[0], *shown), at, channels)  # a pixel never lies where it is itself read
 
 
-def _shown(call: Call, op: Resize, axis: int, index: Expr) -> Expr:
+def _shown(call: CCall, op: Resize, axis: int, index: Expr) -> Expr:
     """Which row or column of the input an output index shows: by division where that is right, else by a table."""
     table, size = shown(op, axis, call.shapes[0]), op.size[axis]
     if isinstance(index, int):
@@ -68,15 +68,15 @@ def shown(op: Resize, axis: int, shape: Sequence[int]) -> Array:
 def offers_linear(site: Site) -> Iterator[Offer]:
     """Unless there is a scale for each channel, which no runtime has."""
     has_tables = has_scales(site.inputs[0].tensor) or has_scales(site.result)
-    if _mode(site) is ResizeMode.LINEAR and world_of(site) is not None and not has_tables:
+    if _mode(site) is ResizeMode.LINEAR and compute_type(site) is not None and not has_tables:
         yield Offer()
 
 
-def write_linear(call: Call, _: Offer, c: Source) -> None:
+def write_linear(call: CCall, _: Offer, c: CWriter) -> None:
     """The four neighbours of every place, weighted and added in onnxruntime's order."""
     op, (n, rows, cols, channels) = call.op, call.region
     assert isinstance(op, Resize)
-    x, y = reader(call, 0, World.REAL), writer(call, World.REAL)
+    x, y = reader(call, 0, ComputeType.REAL), writer(call, ComputeType.REAL)
     call.use("resize")
     with c.block():
         x, y = pointed(c, x, "px"), pointed(c, y, "py", written=True)
@@ -88,7 +88,7 @@ def write_linear(call: Call, _: Offer, c: Source) -> None:
                     y.store(c, _blend(x, batch, channel), (y.place.offset((batch, row, col, channel)),))
 
 
-def _blend(x: Stream, batch: Expr, channel: Expr) -> str:
+def _blend(x: LoopOperand, batch: Expr, channel: Expr) -> str:
     terms = []
     for (row, down), (col, right) in product((("low", "before"), ("high", "after")), repeat=2):
         offset = x.place.offset((batch, f"up.{row}", f"side.{col}", channel))
@@ -96,7 +96,7 @@ def _blend(x: Stream, batch: Expr, channel: Expr) -> str:
     return " + ".join(terms)
 
 
-def _around(call: Call, op: Resize, axis: int, index: Expr) -> str:
+def _around(call: CCall, op: Resize, axis: int, index: Expr) -> str:
     """The neighbours of an output index, computed in float as the runtime does."""
     extent, size = call.shapes[0][1 + axis], op.size[axis]
     if op.by_product:

@@ -22,13 +22,13 @@ from ...network.operators import (
     Unary,
     UnaryKind,
 )
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
-from ..printing.source import Source
+from ..printing.source import CWriter
 from ..site import Site
 from .activations import ACTIVATIONS
-from .values import World, write_each
+from .values import ComputeType, write_each
 
 _WIDE = (*FUNCTIONS, UnaryKind.ABS, UnaryKind.LOG, UnaryKind.RSQRT)  # functions of 16-bit numbers
 
@@ -43,20 +43,20 @@ def offers(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def centred(call: Call, which: int, element: str) -> str:
+def centred(call: CCall, which: int, element: str) -> str:
     """A stored integer less its zero point."""
     offset = zero(call.inputs[which].tensor)
     return element if offset == 0 else f"({element} {'-' if offset > 0 else '+'} {abs(offset)})"
 
 
-def scaled(call: Call, value: str, ratio: float | np.float32) -> str:
+def scaled(call: CCall, value: str, ratio: float | np.float32) -> str:
     """value * ratio in fixed point."""
     call.use("fixed")
     factor, shift = quantize_multiplier(ratio)
     return f"ew_multiply({value}, {factor}, {shift})"
 
 
-def placed(call: Call, steps: str, activation: Activation | None = None) -> str:
+def placed(call: CCall, steps: str, activation: Activation | None = None) -> str:
     """Steps of the output's scale as stored: zero point added, kept in the range of type and activation."""
     call.use("fixed")
     low, high = activation_range(activation, call.result)
@@ -70,13 +70,13 @@ def offers_binary(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_binary(call: Call, _: Offer, c: Source) -> None:
+def write_binary(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Binary)
-    write_each(call, c, World.RAW, lambda v: _combined(call, op, v))
+    write_each(call, c, ComputeType.RAW, lambda v: _combined(call, op, v))
 
 
-def _combined(call: Call, op: Binary, v: Sequence[str]) -> str:
+def _combined(call: CCall, op: Binary, v: Sequence[str]) -> str:
     """Two stored numbers combined, as stored."""
     match op.kind:
         case BinaryKind.MIN:
@@ -87,7 +87,7 @@ def _combined(call: Call, op: Binary, v: Sequence[str]) -> str:
             return placed(call, _steps(call, kind, v), op.activation)
 
 
-def _steps(call: Call, kind: BinaryKind, v: Sequence[str]) -> str:
+def _steps(call: CCall, kind: BinaryKind, v: Sequence[str]) -> str:
     """Two stored numbers combined, in steps of the output's scale."""
     a, b = (centred(call, which, element) for which, element in enumerate(v))
     sa, sb, sy = (scale(tensor) for tensor in (*(place.tensor for place in call.inputs), call.result))
@@ -111,7 +111,7 @@ def _steps(call: Call, kind: BinaryKind, v: Sequence[str]) -> str:
             raise AssertionError(f"TFLite has no integer kernel for {kind}")
 
 
-def _common(call: Call, a: str, b: str, left: int) -> tuple[str, str, float]:
+def _common(call: CCall, a: str, b: str, left: int) -> tuple[str, str, float]:
     """Both operands in steps of half the finer common scale, shifted to the left; and that scale, doubled."""
     scales = [float(scale(place.tensor)) for place in call.inputs]
     twice = 2.0 * max(scales)
@@ -126,12 +126,12 @@ def offers_activation(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_activation(call: Call, _: Offer, c: Source) -> None:
+def write_activation(call: CCall, _: Offer, c: CWriter) -> None:
     function = _function(call)
-    write_each(call, c, World.RAW, lambda v: function(v[0]))
+    write_each(call, c, ComputeType.RAW, lambda v: function(v[0]))
 
 
-def _function(call: Call) -> Callable[[str], str]:
+def _function(call: CCall) -> Callable[[str], str]:
     """C of a stored input -> C of the stored output."""
     x, op = call.inputs[0].tensor, call.op
     ratio = scale(x) / scale(call.result)
@@ -154,25 +154,25 @@ def _function(call: Call) -> Callable[[str], str]:
             raise AssertionError(f"TFLite has no 16-bit kernel for {op}")
 
 
-def _two_slopes(call: Call, value: str, ratio: np.float32, below: str, sloped: np.float32) -> str:
+def _two_slopes(call: CCall, value: str, ratio: np.float32, below: str, sloped: np.float32) -> str:
     """One ratio for what is not negative, another for what is."""
     return placed(call, f"{value} >= 0 ? {scaled(call, value, ratio)} : {scaled(call, below, sloped)}")
 
 
-def _size(call: Call, element: str, ratio: np.float32) -> str:
+def _size(call: CCall, element: str, ratio: np.float32) -> str:
     call.use("tflite_square")
     size = f"ew_size({centred(call, 0, element)})"
     return size if ratio == 1 else scaled(call, size, ratio)
 
 
-def _by_sigmoid(call: Call, element: str, kind: UnaryKind) -> str:
+def _by_sigmoid(call: CCall, element: str, kind: UnaryKind) -> str:
     call.use("tflite_wide")
     table = call.module.constants.add(sigmoid_table().astype(np.uint16), "sigmoid(i / 24)")
     factor, shift = input_factor(call.inputs[0].tensor, 0 if kind is UnaryKind.SIGMOID else 1)
     return f"ew_wide_{kind.value}(ew_wide_scaled({element}, {factor}, {shift}), {table})"
 
 
-def write_prelu(call: Call, _: Offer, c: Source) -> None:
+def write_prelu(call: CCall, _: Offer, c: CWriter) -> None:
     sx, slope = (scale(place.tensor) for place in call.inputs)
     ratio, sloped = sx / scale(call.result), sx * slope / scale(call.result)
 
@@ -180,10 +180,10 @@ def write_prelu(call: Call, _: Offer, c: Source) -> None:
         x = centred(call, 0, v[0])
         return _two_slopes(call, x, ratio, f"{x} * {centred(call, 1, v[1])}", sloped)
 
-    write_each(call, c, World.RAW, formula)
+    write_each(call, c, ComputeType.RAW, formula)
 
 
-def write_quantize(call: Call, _: Offer, c: Source) -> None:
+def write_quantize(call: CCall, _: Offer, c: CWriter) -> None:
     """Real numbers to stored ones, or stored ones to another scale or type."""
     x, step = call.inputs[0].tensor, scale(call.result)
 
@@ -192,10 +192,10 @@ def write_quantize(call: Call, _: Offer, c: Source) -> None:
             return f"ew_round_away_float({_wide(call, element)} / {number(step)})"
         return scaled(call, centred(call, 0, element), float(scale(x)) / float(step))
 
-    write_each(call, c, World.RAW, lambda v: placed(call, steps(v[0])))
+    write_each(call, c, ComputeType.RAW, lambda v: placed(call, steps(v[0])))
 
 
-def _wide(call: Call, element: str) -> str:
+def _wide(call: CCall, element: str) -> str:
     if call.inputs[0].tensor.dtype is DType.FLOAT32:
         return element
     call.use("half")
@@ -210,9 +210,9 @@ def offers_dequantize(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_dequantize(call: Call, _: Offer, c: Source) -> None:
+def write_dequantize(call: CCall, _: Offer, c: CWriter) -> None:
     step = number(scale(call.inputs[0].tensor))
-    write_each(call, c, World.RAW, lambda v: f"(float){centred(call, 0, v[0])} * {step}")
+    write_each(call, c, ComputeType.RAW, lambda v: f"(float){centred(call, 0, v[0])} * {step}")
 
 
 ACTIVATION = Kernel("activation_tflite", ACTIVATIONS, offers_activation, write_activation)

@@ -11,10 +11,10 @@ from ...network.kernels import Operand
 from ...network.kernels.resize import nearest_places
 from ...network.kernels.tflite_images import fixed_places, float_places, rescaled
 from ...network.operators import Concat, Resize, ResizeMode
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.nest import loops
-from ..printing.source import Expr, Source, plus
+from ..printing.source import CWriter, Expr, plus
 from ..site import Site
 from .lookup import answer, every_byte
 from .tflite import applies
@@ -28,7 +28,7 @@ def offers_concat(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_concat(call: Call, _: Offer, c: Source) -> None:
+def write_concat(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Concat)
     axis, begin, parts = op.axis % len(call.region), 0, []
@@ -40,7 +40,7 @@ def write_concat(call: Call, _: Offer, c: Source) -> None:
             _part(call, c, which, axis, first, outer)
 
 
-def _part(call: Call, c: Source, which: int, axis: int, first: int, outer: tuple[Expr, ...]) -> None:
+def _part(call: CCall, c: CWriter, which: int, axis: int, first: int, outer: tuple[Expr, ...]) -> None:
     """One input's share of a line across the parts, in the order of the sweep."""
     x, y = call.place(which), call.output
     low, high = (plus(bound, -first) for bound in call.region[axis])
@@ -55,7 +55,7 @@ def _part(call: Call, c: Source, which: int, axis: int, first: int, outer: tuple
         c.line(f"{y.pointer}[{at}] = {answer(call, which, element, _bytes_of(call, which))};")
 
 
-def _bytes_of(call: Call, which: int) -> Array:
+def _bytes_of(call: CCall, which: int) -> Array:
     tensor = call.inputs[which].tensor
     values = every_byte(tensor)
     return rescaled(Operand(values, Region.whole(values.shape), tensor), call.result)
@@ -76,7 +76,7 @@ def _mode(site: Site) -> ResizeMode:
     return site.op.mode
 
 
-def write_resize(call: Call, _: Offer, c: Source) -> None:
+def write_resize(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Resize)
     with c.block():
@@ -87,7 +87,7 @@ def write_resize(call: Call, _: Offer, c: Source) -> None:
             write(call, c, op, at)
 
 
-def _nearest(call: Call, c: Source, op: Resize, at: tuple[Expr, ...]) -> None:
+def _nearest(call: CCall, c: CWriter, op: Resize, at: tuple[Expr, ...]) -> None:
     whole, shape = Region.whole(call.result.shape), call.shapes[0]
     rows = [nearest_places(op, i, whole, shape[1 + i]) for i in range(2)]
     row, col = (_entry(call, table, at[1 + i], "places") for i, table in enumerate(rows))
@@ -96,7 +96,7 @@ def _nearest(call: Call, c: Source, op: Resize, at: tuple[Expr, ...]) -> None:
         c.line(f"py[{call.output.offset((*at, channel))}] = px[{source}];")
 
 
-def _entry(call: Call, values: Array, index: Expr, note: str) -> Expr:
+def _entry(call: CCall, values: Array, index: Expr, note: str) -> Expr:
     """The number that belongs to an output row or column: itself, or looked up in a table."""
     if isinstance(index, int) and np.issubdtype(values.dtype, np.integer):
         return int(values[index])
@@ -104,7 +104,7 @@ def _entry(call: Call, values: Array, index: Expr, note: str) -> Expr:
     return f"{call.add(kind, note)}[{index}]"
 
 
-def _linear(call: Call, c: Source, op: Resize, at: tuple[Expr, ...]) -> None:
+def _linear(call: CCall, c: CWriter, op: Resize, at: tuple[Expr, ...]) -> None:
     """Between two rows and two columns: bytes without sign in float, others with 10 bits behind the point."""
     call.use("tflite_resize")
     is_float = call.result.dtype is DType.UINT8

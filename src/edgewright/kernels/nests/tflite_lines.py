@@ -12,11 +12,11 @@ from ...network.kernels.tflite_functions import step_table
 from ...network.kernels.tflite_lines import difference_scale, reduce_factor
 from ...network.kernels.tflite_scales import scale, zero
 from ...network.operators import L2Normalize, LogSoftmax, Reduce, ReduceKind, Softmax
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.nest import loops
-from ..printing.source import Expr, Source
+from ..printing.source import CWriter, Expr
 from ..site import Site
 from .tflite import applies, centred, offers, placed
 from .windows import grouped
@@ -29,7 +29,7 @@ def offers_softmax(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_softmax(call: Call, _: Offer, c: Source) -> None:
+def write_softmax(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Softmax)
     name, ctype = ("softmax", "uint8_t") if call.result.dtype.bytes == 1 else ("softmax_16", "int16_t")
@@ -38,7 +38,7 @@ def write_softmax(call: Call, _: Offer, c: Source) -> None:
     _write_lines(call, c, ("uint8_t", ctype), lambda x, y, span: f"ew_{name}(&{table}, {x}, {y}, {span});")
 
 
-def _line_table(call: Call, beta: float) -> str:
+def _line_table(call: CCall, beta: float) -> str:
     """The parameters of an eight-bit line, as a struct."""
     factor, shift, least = difference_scale(beta, call.inputs[0].tensor)
     return call.module.table("ew_softmax_line", [*_shape(call), factor, shift, least, _flip(call)])
@@ -53,7 +53,7 @@ def _flip(site: Site) -> int:
     return 0x80 if site.inputs[0].tensor.dtype is DType.INT8 else 0
 
 
-def _write_lines(call: Call, c: Source, types: tuple[str, str], statement: Statement) -> None:
+def _write_lines(call: CCall, c: CWriter, types: tuple[str, str], statement: Statement) -> None:
     """The statement for every line along the last axis."""
     with c.block():
         c.line(f"const {types[0]} *const px = (const {types[0]} *){call.place(0).pointer};")
@@ -75,7 +75,7 @@ def offers_wide_softmax(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_wide_softmax(call: Call, _: Offer, c: Source) -> None:
+def write_wide_softmax(call: CCall, _: Offer, c: CWriter) -> None:
     """16 bits: exp over -10..0 and 1 / (1 + x) over 0..1 from tables."""
     op = call.op
     assert isinstance(op, Softmax)
@@ -94,7 +94,7 @@ def write_wide_softmax(call: Call, _: Offer, c: Source) -> None:
     _write_lines(call, c, types, lambda x, y, span: f"ew_wide_softmax(&{table}, {x}, {y}, {span});")
 
 
-def write_log_softmax(call: Call, _: Offer, c: Source) -> None:
+def write_log_softmax(call: CCall, _: Offer, c: CWriter) -> None:
     call.use("tflite_log_softmax")
     table = _line_table(call, 1.0)
     factor, shift, _least = difference_scale(1.0, call.inputs[0].tensor)
@@ -103,7 +103,7 @@ def write_log_softmax(call: Call, _: Offer, c: Source) -> None:
     _write_lines(call, c, ("uint8_t", "uint8_t"), lambda x, y, span: f"{begun}, {x}, {y}, {span});")
 
 
-def write_l2_normalize(call: Call, _: Offer, c: Source) -> None:
+def write_l2_normalize(call: CCall, _: Offer, c: CWriter) -> None:
     call.use("tflite_l2")
     unsigned_zero = zero(call.inputs[0].tensor) + _flip(call)
     table = call.module.table("ew_l2_line", [*_shape(call), unsigned_zero, _flip(call)])
@@ -111,7 +111,7 @@ def write_l2_normalize(call: Call, _: Offer, c: Source) -> None:
     _write_lines(call, c, types, lambda x, y, span: f"ew_l2_normalize(&{table}, {x}, {y}, {span});")
 
 
-def write_reduce(call: Call, _: Offer, c: Source) -> None:
+def write_reduce(call: CCall, _: Offer, c: CWriter) -> None:
     op, x = call.op, call.inputs[0]
     assert isinstance(op, Reduce)
     reduced = {axis % len(x.tensor.shape) for axis in op.axes}
@@ -130,7 +130,7 @@ def write_reduce(call: Call, _: Offer, c: Source) -> None:
             c.line(f"py[{call.output.offset(at)}] = {store};")
 
 
-def _fold(call: Call, op: Reduce) -> tuple[str, Callable[[str], str], str]:
+def _fold(call: CCall, op: Reduce) -> tuple[str, Callable[[str], str], str]:
     """(declaration, what is done with an element, the result) of a reduction."""
     x = call.inputs[0]
     if op.kind in (ReduceKind.MAX, ReduceKind.MIN):

@@ -12,18 +12,18 @@ import numpy as np
 from ...network import Arithmetic, Array, DType, Tensor
 from ...network.kernels.scales import number as stored_number
 from ...network.operators import Clamp
-from ..call import Call
+from ..call import CCall
 from ..kernel import Offer
 from ..printing.constants import number
 from ..printing.nest import Bounds, elements
-from ..printing.source import Expr, Source
+from ..printing.source import CWriter, Expr
 from ..printing.tensor import CTensor
 from ..site import Site
 
 Formula = Callable[[Sequence[str]], str]  # C expressions of the inputs -> that of the output
 
 
-class World(Enum):
+class ComputeType(Enum):
     """What numbers an element is computed in."""
 
     REAL = "real"  # float; stored integers are scaled on the way in and out, as onnxruntime does it
@@ -32,11 +32,11 @@ class World(Enum):
 
 
 @dataclass(frozen=True)
-class Stream:
+class LoopOperand:
     """A tensor that a nest reads or writes: its place, and the tables of its scales where there are several."""
 
-    call: Call
-    world: World
+    call: CCall
+    compute: ComputeType
     places: tuple[CTensor, ...]  # the tensor; then scales and zero points, broadcast along it
     clamp: Clamp | None = None  # on what is stored
 
@@ -48,19 +48,19 @@ class Stream:
     def tensor(self) -> Tensor:
         return self.place.tensor
 
-    def at(self, place: CTensor) -> Stream:
+    def at(self, place: CTensor) -> LoopOperand:
         """The same tensor, found through another place."""
         return replace(self, places=(place, *self.places[1:]))
 
     def value(self, offsets: Sequence[Expr]) -> str:
         """The element as a C expression: float, int64_t, or as stored."""
         element = f"{self.place.pointer}[{offsets[0]}]"
-        if self.world is World.RAW or self.tensor.dtype is DType.FLOAT32:
+        if self.compute is ComputeType.RAW or self.tensor.dtype is DType.FLOAT32:
             return element
         if self.tensor.dtype is DType.FLOAT16:
             self.call.use("half")
             return f"ew_from_half({element})"
-        if self.world is World.WHOLE:
+        if self.compute is ComputeType.WHOLE:
             return f"(int64_t){element}"
         if self.tensor.quant is None:
             return f"(float){element}"
@@ -68,14 +68,14 @@ class Stream:
         return f"((float)({element} - {zero}) * {scale})" if zero != "0" else f"((float){element} * {scale})"
 
     def stored(self, value: str, offsets: Sequence[Expr] = (0,)) -> str:
-        """A C expression of this world's type as an element of the tensor."""
+        """A C expression of the type computed in, as an element of the tensor."""
         dtype, ctype = self.tensor.dtype, self.place.ctype
-        if self.world is World.RAW or dtype is DType.FLOAT32:
+        if self.compute is ComputeType.RAW or dtype is DType.FLOAT32:
             return value
         if dtype is DType.FLOAT16:
             self.call.use("half")
             return f"ew_to_half({value})"
-        if self.world is World.WHOLE:
+        if self.compute is ComputeType.WHOLE:
             return f"({ctype})(({value}) != 0)" if dtype is DType.BOOL else f"({ctype})({value})"
         if self.tensor.quant is not None:
             return self.rounded(f"({value}) / {self._scale(offsets)}", offsets)
@@ -95,7 +95,7 @@ class Stream:
         whole = f"ew_round_even({steps}, {limits[0]}, {limits[1]})"
         return f"({self.place.ctype})({whole if zero == '0' else f'{whole} + {zero}'})"
 
-    def store(self, c: Source, value: str, offsets: Sequence[Expr]) -> None:
+    def store(self, c: CWriter, value: str, offsets: Sequence[Expr]) -> None:
         c.line(f"{self.place.pointer}[{offsets[0]}] = {self.stored(value, offsets)};")
         if any(clashes(self.call, which) for which in range(len(self.call.inputs))):
             c.line("EW_FENCE();")
@@ -122,7 +122,7 @@ def _bracketed(text: str) -> str:
     return f"({text})" if text.startswith("-") else text
 
 
-def clashes(call: Call, which: int) -> bool:
+def clashes(call: CCall, which: int) -> bool:
     """Whether the compiler might take shared elements for different ones, since their types differ.
 
     Character types are never mistaken.
@@ -149,12 +149,12 @@ def has_scales(tensor: Tensor) -> bool:
     return tensor.quant is not None and tensor.quant.is_per_channel and not tensor.dtype.is_float
 
 
-def world_of(site: Site) -> World | None:
+def compute_type(site: Site) -> ComputeType | None:
     """How elements are computed unless the operator only moves them; None where TFLite's own rules apply."""
     if site.is_quantised:
-        return None if site.arithmetic is Arithmetic.TFLITE else World.REAL
+        return None if site.arithmetic is Arithmetic.TFLITE else ComputeType.REAL
     tensors = (site.result, *(place.tensor for place in site.inputs))
-    return World.REAL if any(t.dtype.is_float for t in tensors) else World.WHOLE
+    return ComputeType.REAL if any(t.dtype.is_float for t in tensors) else ComputeType.WHOLE
 
 
 def offers_anywhere(_: Site) -> Iterator[Offer]:
@@ -163,30 +163,30 @@ def offers_anywhere(_: Site) -> Iterator[Offer]:
 
 def offers_in_float(site: Site) -> Iterator[Offer]:
     """Where what is computed is real numbers or plain integers, and no rules of TFLite apply."""
-    if world_of(site) is not None:
+    if compute_type(site) is not None:
         yield Offer()
 
 
-def reader(call: Call, which: int, world: World) -> Stream:
+def reader(call: CCall, which: int, compute: ComputeType) -> LoopOperand:
     place = call.place(which)
-    return Stream(call, world, (place, *_tables(call, place, world)))
+    return LoopOperand(call, compute, (place, *_tables(call, place, compute)))
 
 
-def writer(call: Call, world: World, clamp: Clamp | None = None) -> Stream:
-    return Stream(call, world, (call.output, *_tables(call, call.output, world)), clamp)
+def writer(call: CCall, compute: ComputeType, clamp: Clamp | None = None) -> LoopOperand:
+    return LoopOperand(call, compute, (call.output, *_tables(call, call.output, compute)), clamp)
 
 
-def _tables(call: Call, place: CTensor, world: World) -> tuple[CTensor, ...]:
+def _tables(call: CCall, place: CTensor, compute: ComputeType) -> tuple[CTensor, ...]:
     """The scales and zero points of a tensor that has several, as tensors that broadcast against it."""
     quant, shape = place.tensor.quant, place.tensor.shape
-    if quant is None or world is not World.REAL or not has_scales(place.tensor):
+    if quant is None or compute is not ComputeType.REAL or not has_scales(place.tensor):
         return ()
     axis = (quant.axis or 0) % len(shape)
     tables = (np.array(quant.scale, np.float32), np.array(quant.zero, np.int32))
     return tuple(_table(call, values, axis, len(shape)) for values in tables)
 
 
-def _table(call: Call, values: Array, axis: int, rank: int) -> CTensor:
+def _table(call: CCall, values: Array, axis: int, rank: int) -> CTensor:
     name = call.add(values, "scales")
     shape = tuple(values.size if i == axis else 1 for i in range(rank))
     return CTensor(
@@ -194,49 +194,49 @@ def _table(call: Call, values: Array, axis: int, rank: int) -> CTensor:
     )
 
 
-def pointed(c: Source, stream: Stream, name: str, written: bool = False) -> Stream:
-    """The stream behind a local pointer of this name, so that what follows reads well."""
-    if stream.place.is_constant:
-        return stream
-    c.line(f"{'' if written else 'const '}{stream.place.ctype} *{name} = {stream.place.pointer};")
-    return stream.at(replace(stream.place, pointer=name))
+def pointed(c: CWriter, operand: LoopOperand, name: str, written: bool = False) -> LoopOperand:
+    """The operand behind a local pointer of this name, so that what follows reads well."""
+    if operand.place.is_constant:
+        return operand
+    c.line(f"{'' if written else 'const '}{operand.place.ctype} *{name} = {operand.place.pointer};")
+    return operand.at(replace(operand.place, pointer=name))
 
 
 @contextmanager
 def walk(
-    call: Call, c: Source, bounds: Bounds, streams: Sequence[Stream]
+    call: CCall, c: CWriter, bounds: Bounds, operands: Sequence[LoopOperand]
 ) -> Iterator[tuple[tuple[Expr, ...], ...]]:
-    """Loops over the bounds in the step's order; gives the offsets of each stream's places.
+    """Loops over the bounds in the step's order; gives the offsets of each operand's places.
 
-    The last stream is written, the others are read.
+    The last operand is written, the others are read.
     """
-    places = [place for stream in streams for place in stream.places]
+    places = [place for operand in operands for place in operand.places]
     with elements(c, bounds, places, backward=call.is_backward) as (offsets, _):
         found, at = [], 0
-        for stream in streams:
-            found.append(tuple(offsets[at : at + len(stream.places)]))
-            at += len(stream.places)
+        for operand in operands:
+            found.append(tuple(offsets[at : at + len(operand.places)]))
+            at += len(operand.places)
         yield tuple(found)
 
 
-def write_each(call: Call, c: Source, world: World, formula: Formula) -> None:
+def write_each(call: CCall, c: CWriter, compute: ComputeType, formula: Formula) -> None:
     """The formula of every element of all inputs, in the step's order."""
-    streams = [*(reader(call, i, world) for i in range(len(call.inputs))), writer(call, world)]
-    write_elements(call, c, streams, formula)
+    operands = [*(reader(call, i, compute) for i in range(len(call.inputs))), writer(call, compute)]
+    write_elements(call, c, operands, formula)
 
 
-def write_elements(call: Call, c: Source, streams: Sequence[Stream], formula: Formula) -> None:
-    """The formula of every element of these streams; the last one is written."""
-    with named(call, c, streams) as (*read, y), walk(call, c, call.region, [*read, y]) as offsets:
+def write_elements(call: CCall, c: CWriter, operands: Sequence[LoopOperand], formula: Formula) -> None:
+    """The formula of every element of these operands; the last one is written."""
+    with named(call, c, operands) as (*read, y), walk(call, c, call.region, [*read, y]) as offsets:
         y.store(c, formula([x.value(at) for x, at in zip(read, offsets, strict=False)]), offsets[-1])
 
 
 @contextmanager
-def named(call: Call, c: Source, streams: Sequence[Stream]) -> Iterator[list[Stream]]:
-    """A block with a local pointer for each stream: px or pa, pb, pc for what is read, py for the last."""
-    letters = ["px"] if len(streams) == 2 else [f"p{chr(ord('a') + i)}" for i in range(len(streams) - 1)]
+def named(call: CCall, c: CWriter, operands: Sequence[LoopOperand]) -> Iterator[list[LoopOperand]]:
+    """A block with a local pointer for each operand: px or pa, pb, pc for what is read, py for the last."""
+    letters = ["px"] if len(operands) == 2 else [f"p{chr(ord('a') + i)}" for i in range(len(operands) - 1)]
     with c.block():
         yield [
-            pointed(c, stream, name, written=name == "py")
-            for stream, name in zip(streams, [*letters, "py"], strict=True)
+            pointed(c, operand, name, written=name == "py")
+            for operand, name in zip(operands, [*letters, "py"], strict=True)
         ]

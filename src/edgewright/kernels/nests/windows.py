@@ -7,13 +7,14 @@ from contextlib import contextmanager
 
 from ...network.operators import Conv2d, ConvTranspose2d
 from ...program import Sweep
-from ..call import Call
+from ..call import CCall
 from ..cost.work import loops_work
 from ..kernel import Kernel, Offer
 from ..printing.nest import loops
-from ..printing.source import Expr, Source, plus, times
-from ..printing.taps import Axis, Meetings, Window, taps
+from ..printing.source import CWriter, Expr, plus, times
+from ..printing.taps import TapLoop, TransposedTaps, taps
 from ..site import Site
+from ..window import axes
 from .accumulator import Accumulator, accumulator, can_accumulate
 from .values import clashes
 
@@ -23,7 +24,7 @@ def offers(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write(call: Call, _: Offer, c: Source) -> None:
+def write(call: CCall, _: Offer, c: CWriter) -> None:
     acc = accumulator(call)
     with c.block():
         declare(call, c, acc)
@@ -33,7 +34,7 @@ def write(call: Call, _: Offer, c: Source) -> None:
             _by_pixels(call, c, acc)
 
 
-def declare(call: Call, c: Source, acc: Accumulator) -> None:
+def declare(call: CCall, c: CWriter, acc: Accumulator) -> None:
     """Pointers to input, weights and output."""
     c.line(f"const {call.inputs[0].ctype} *const px = {call.place(0).pointer};")
     c.line(f"const {acc.weights.ctype} *const pw = {acc.weights.pointer};")
@@ -41,7 +42,7 @@ def declare(call: Call, c: Source, acc: Accumulator) -> None:
 
 
 @contextmanager
-def channels(call: Call, c: Source) -> Iterator[Expr]:
+def channels(call: CCall, c: CWriter) -> Iterator[Expr]:
     """A loop over the region's channels; gives the channel."""
     low, high = call.region[-1]
     if isinstance(low, int) and high == low + 1:
@@ -52,7 +53,7 @@ def channels(call: Call, c: Source) -> Iterator[Expr]:
         yield "channel"
 
 
-def _by_pixels(call: Call, c: Source, acc: Accumulator) -> None:
+def _by_pixels(call: CCall, c: CWriter, acc: Accumulator) -> None:
     """All channels of a pixel, then the next pixel."""
     n, rows, cols, _ = call.region
     with loops(c, [n, rows], backward=call.is_backward) as (batch, row):
@@ -66,13 +67,13 @@ def _by_pixels(call: Call, c: Source, acc: Accumulator) -> None:
             fence(call, c)
 
 
-def fence(call: Call, c: Source) -> None:
+def fence(call: CCall, c: CWriter) -> None:
     """Keeps the compiler from reordering reads and writes of memory that is shared under different types."""
     if any(clashes(call, which) for which in range(len(call.inputs))):
         c.line("EW_FENCE();")
 
 
-def _by_planes(call: Call, c: Source, acc: Accumulator) -> None:
+def _by_planes(call: CCall, c: CWriter, acc: Accumulator) -> None:
     """A whole channel is computed aside before it is written: a depthwise layer exactly in place."""
     n, rows, cols, _ = call.region
     ctype, width = call.output.ctype, call.result.shape[2]
@@ -94,19 +95,19 @@ def _flat(at: tuple[Expr, ...], steps: tuple[int, ...]) -> Expr:
     return plus(*(times(index, step) for index, step in zip(at, steps, strict=True)))
 
 
-def _window(call: Call, c: Source, i: int, index: Expr) -> Window:
+def _window(call: CCall, c: CWriter, i: int, index: Expr) -> TapLoop:
     """The taps along axis i of the image for one output row or column."""
     op, size, kernel = call.op, call.shapes[0][1 + i], call.shapes[1][1 + i]
     start, name = (("top", "ky"), ("left", "kx"))[i]
     if isinstance(op, ConvTranspose2d):
-        return Meetings(kernel, op.stride[i], op.dilation[i], plus(index, op.pads[i]), size, name)
+        return TransposedTaps(kernel, op.stride[i], op.dilation[i], plus(index, op.pads[i]), size, name)
     assert isinstance(op, Conv2d)
-    axis = Axis(kernel, op.stride[i], op.dilation[i], op.pads[i], size, call.result.shape[1 + i])
-    return taps(c, axis, index, start, name)
+    axis = axes(op, call.shapes[1][1:3], call.shapes[0])[i]
+    return taps(c, axis, call.result.shape[1 + i], index, start, name)
 
 
 def _sum(
-    call: Call, c: Source, acc: Accumulator, batch: Expr, windows: tuple[Window, Window], channel: Expr
+    call: CCall, c: CWriter, acc: Accumulator, batch: Expr, windows: tuple[TapLoop, TapLoop], channel: Expr
 ) -> None:
     """`sum`: what the window holds times the weights of the channel."""
     x, weights, depth = call.inputs[0], acc.weights, call.shapes[1][3]
@@ -120,7 +121,7 @@ def _sum(
             c.line(f"sum += {acc.product(f'tap[{a}]', f'weight[{b}]', channel)};")
 
 
-def _first_input(call: Call, channel: Expr) -> Expr:
+def _first_input(call: CCall, channel: Expr) -> Expr:
     """The first input channel of the group that an output channel belongs to."""
     op, depth = call.op, call.shapes[1][3]
     assert isinstance(op, Conv2d | ConvTranspose2d)

@@ -9,12 +9,12 @@ from ...network import Arithmetic, DType
 from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_scales import activation_range, scale, zero
 from ...network.operators import Binary, BinaryKind
-from ..call import Call
+from ..call import CCall
 from ..kernel import SMALL, Kernel, Offer
-from ..placement import Placement
 from ..printing.nest import loops
-from ..printing.source import Expr, Source, braced, times
+from ..printing.source import CWriter, Expr, braced, times
 from ..site import Site
+from ..strided_tensor import StridedTensor
 
 MOST_SHIFT = 21  # a zero point, shifted by this, leaves room for the sum in 32 bits
 
@@ -45,7 +45,7 @@ def _axis(site: Site) -> int | None:
     return next((axis for axis in axes if all(_lies_side_by_side(place, axis) for place in places)), None)
 
 
-def _lies_side_by_side(place: Placement, axis: int) -> bool:
+def _lies_side_by_side(place: StridedTensor, axis: int) -> bool:
     """Whether elements follow each other without gaps along this axis and those behind it."""
     step = 1
     for size, stride in zip(reversed(place.tensor.shape[axis:]), reversed(place.strides[axis:]), strict=True):
@@ -82,7 +82,7 @@ def _rescale(real: float, offset: int) -> tuple[int, int, int, int] | None:
     return multiplier, right, ((1 << right) >> 1) + offset * (1 << right), -1 if right else 0
 
 
-def write(call: Call, _: Offer, c: Source) -> None:
+def write(call: CCall, _: Offer, c: CWriter) -> None:
     op, axis, shape = call.op, _axis(call), call.result.shape
     assert isinstance(op, Binary) and axis is not None
     inputs = [call.place(0), call.place(1)]

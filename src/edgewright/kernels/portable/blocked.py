@@ -9,13 +9,13 @@ import numpy as np
 
 from ...network import Array, Interval
 from ...network.tensor import DType
-from ..call import Call
-from ..placement import Placement
+from ..call import CCall
 from ..printing.images import image
 from ..printing.source import Expr, braced
 from ..requantise.multipliers import Fixed, Rule, fit
-from ..requantise.sums import Sums, requantised
+from ..requantise.sums import Requantised, requantised
 from ..site import ChannelRange, Site
+from ..strided_tensor import StridedTensor
 
 STACK = 576  # bytes of a column buffer that may lie on the stack when the arena has no room for it
 
@@ -28,7 +28,7 @@ class Scaling:
     fixed: Fixed
     bias: Array | None  # (channels,) added to the sums before; None: it is in the offsets
 
-    def fields(self, call: Call, channels: Interval, depth: int) -> tuple[Expr, ...]:
+    def fields(self, call: CCall, channels: Interval, depth: int) -> tuple[Expr, ...]:
         """The fields of ew_products after the weights."""
         first, last = channels
 
@@ -45,7 +45,7 @@ class Scaling:
         return (*tables, depth, last - first, self.rule.low, self.rule.high, fixed.left, fixed.shift)
 
 
-def scaling_of(sums: Sums, base: Array) -> Scaling | None:
+def scaling_of(sums: Requantised, base: Array) -> Scaling | None:
     """For sums that lack `base`; None where no multipliers are exact."""
     if sums.drop_bits is None:
         fixed, bias = fit(sums.rule, bias=base), None
@@ -62,7 +62,7 @@ class Products:
     channels: Interval
     scaling: Scaling
 
-    def fields(self, call: Call) -> tuple[Expr, ...]:
+    def fields(self, call: CCall) -> tuple[Expr, ...]:
         """The fields of ew_products after the weights."""
         return self.scaling.fields(call, self.channels, self.weights.shape[1])
 
@@ -95,7 +95,7 @@ def _flip(site: Site) -> int:
     return 0x80 if site.inputs[0].tensor.dtype is DType.UINT8 else 0
 
 
-def _fits(sums: Sums, base: Array) -> bool:
+def _fits(sums: Requantised, base: Array) -> bool:
     """Whether no sum of stored x can leave 32 bits on the way, whatever the order of its terms."""
     reach = np.abs(base) + 128 * np.abs(sums.weights.astype(np.int64)).sum(axis=1)
     return int(reach.max()) < 1 << 31
@@ -115,13 +115,13 @@ def interleaved(weights: Array, widths: Sequence[int]) -> Array:
 class Convolution:
     """An ew_convolution, but for its weights: images, window, and how many pixels are gathered at once."""
 
-    places: tuple[Placement, Placement]  # x and the output
+    places: tuple[StridedTensor, StridedTensor]  # x and the output
     window: tuple[
         int, ...
     ]  # height, width, depth of x; of the kernel, of strides, of dilations, of pads: two each
     pixels: int
 
-    def table(self, call: Call, arranged: Callable[[Array], Array], step: int = 1) -> str:
+    def table(self, call: CCall, arranged: Callable[[Array], Array], step: int = 1) -> str:
         """C of the struct for the channels of the call, of which weights are packed so."""
         x, y = self.places
         _, _, depth, _, kernel_w, _, _, _, dilation_w, *_ = self.window

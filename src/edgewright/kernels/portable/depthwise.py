@@ -12,10 +12,10 @@ from ...network import Array
 from ...network.operators import Conv2d
 from ...platform.target import Family
 from ...program import Sweep
-from ..call import Call
+from ..call import CCall
 from ..kernel import SMALL, Kernel, Offer
 from ..printing.images import image, part_pointer
-from ..printing.source import Expr, Source
+from ..printing.source import CWriter, Expr
 from ..requantise.depthwise_factors import Factors, factors_of, flip
 from ..site import Site
 from .depthwise_fit import extent, fits_depthwise
@@ -169,7 +169,7 @@ def _has_plane(site: Site, shape: _Geometry) -> bool:
     return site.plane >= shape.scratch + 3
 
 
-def write(call: Call, offer: Offer, c: Source) -> None:
+def write(call: CCall, offer: Offer, c: CWriter) -> None:
     shape = _offered(call, offer)
     call.use("depthwise", "depthwise_plain" if call.target.family is Family.PORTABLE else "depthwise_pairs")
     table = call.module.table("ew_depthwise", _fields(call, shape))
@@ -186,7 +186,7 @@ def write(call: Call, offer: Offer, c: Source) -> None:
             c.line(f"ew_depthwise_shared({given}, &blocks, {scratch});")
 
 
-def _scratch(call: Call, c: Source, shape: _Geometry) -> str:
+def _scratch(call: CCall, c: CWriter, shape: _Geometry) -> str:
     """Memory for the ring: free arena, the plane that the plan reserves, or the stack."""
     if call.room:
         return call.scratch(c, "int16_t", 0)
@@ -195,7 +195,7 @@ def _scratch(call: Call, c: Source, shape: _Geometry) -> str:
     return f"(int16_t *){call.scratch(c, 'int32_t', -(-shape.scratch // 4))}"
 
 
-def _fields(call: Call, shape: _Geometry) -> list[Expr]:
+def _fields(call: CCall, shape: _Geometry) -> list[Expr]:
     """Of ew_depthwise: all channels of the layer, of which the call says which it computes."""
     x, y, factors = call.inputs[0], call.output, _factors(call)
     flip_x, flip_y = flip(x.tensor.dtype), flip(y.tensor.dtype)

@@ -11,10 +11,10 @@ from ...network import DType
 from ...network.operators import Conv2d
 from ...platform.target import Architecture, Family
 from ...program import Sweep
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.images import image, part_pointer
-from ..printing.source import Expr, Source
+from ..printing.source import CWriter, Expr
 from ..requantise.depthwise_factors import LEAST_LEFT, factors_of
 from ..site import Site
 from .depthwise_fit import fits_depthwise
@@ -25,7 +25,7 @@ STACK_BYTES = 768  # for a line and a block of outputs where the arena has no ro
 
 
 @dataclass(frozen=True)
-class _Walk:
+class _Traversal:
     """How the layer is worked through."""
 
     axes: tuple[int, int]  # of the image that are the kernel's rows and columns
@@ -74,9 +74,9 @@ def _is_in_place(site: Site, op: Conv2d) -> bool:
     return is_same and op.pads == (1, 1, 1, 1) and op.stride == (1, 1) and site.bounds[1:3] == sizes
 
 
-def _walks(site: Site, op: Conv2d) -> Iterator[_Walk]:
+def _walks(site: Site, op: Conv2d) -> Iterator[_Traversal]:
     _, rows, columns, depth = site.most
-    plain = _Walk((1, 2), columns + 2 if _keeps_a_line(site, op) else 0, None, depth)
+    plain = _Traversal((1, 2), columns + 2 if _keeps_a_line(site, op) else 0, None, depth)
     if site.sweep is not Sweep.CHANNELS and site.shares(0):
         blocks = [(n, columns) for n in range(rows, 0, -1)] + [(1, n) for n in range(columns - 1, 0, -1)]
         yield from (replace(plain, block=block) for block in blocks)
@@ -92,7 +92,7 @@ def _keeps_a_line(site: Site, op: Conv2d) -> bool:
     return op.stride == (1, 1) and (site.sweep is Sweep.CHANNELS or site.most[1] > FEW_ROWS)
 
 
-def write(call: Call, offer: Offer, c: Source) -> None:
+def write(call: CCall, offer: Offer, c: CWriter) -> None:
     call.use("depthwise_direct")
     axes = (2, 1) if offer["exchanged"] else (1, 2)
     table = call.module.table("ew_direct", _fields(call, axes, bool(offer["line"])))
@@ -109,14 +109,14 @@ def write(call: Call, offer: Offer, c: Source) -> None:
             c.line(f"ew_direct_shared({given}, &{blocks}, {scratch});")
 
 
-def _scratch(call: Call, c: Source, size: int) -> str:
+def _scratch(call: CCall, c: CWriter, size: int) -> str:
     """Free arena or the stack."""
     if size == 0:
         return "0"
     return f"(int8_t *){call.room}" if call.room else call.scratch(c, "int8_t", size)
 
 
-def _fields(call: Call, axes: tuple[int, int], keeps_a_line: bool) -> list[Expr]:
+def _fields(call: CCall, axes: tuple[int, int], keeps_a_line: bool) -> list[Expr]:
     """Of ew_direct: all channels of the layer, of which the call says which it computes."""
     op, x, y, factors = call.op, call.inputs[0], call.output, factors_of(call)
     assert isinstance(op, Conv2d) and factors is not None

@@ -9,11 +9,11 @@ from ...network.kernels.scales import number
 from ...network.kernels.tflite_lines import reduce_factor
 from ...network.kernels.tflite_scales import activation_range, zero
 from ...network.operators import AvgPool2d, Clamp, MaxPool2d, Reduce, ReduceKind
-from ..call import Call
+from ..call import CCall
 from ..cost.work import pool_work
 from ..kernel import SMALL, Kernel, Offer
 from ..printing.images import image, part_pointer
-from ..printing.source import Expr, Source, braced
+from ..printing.source import CWriter, Expr, braced
 from ..site import Site
 
 
@@ -41,7 +41,7 @@ def offers_average(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_average(call: Call, _: Offer, c: Source) -> None:
+def write_average(call: CCall, _: Offer, c: CWriter) -> None:
     _write(call, c, "average", _window(call), (1, 2))
 
 
@@ -53,7 +53,7 @@ def offers_max(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_max(call: Call, _: Offer, c: Source) -> None:
+def write_max(call: CCall, _: Offer, c: CWriter) -> None:
     _write(call, c, "max", _window(call), (1, 2))
 
 
@@ -67,7 +67,7 @@ def offers_mean(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_mean(call: Call, _: Offer, c: Source) -> None:
+def write_mean(call: CCall, _: Offer, c: CWriter) -> None:
     op, x = call.op, call.inputs[0].tensor
     assert isinstance(op, Reduce)
     low, high = activation_range(None, call.result)
@@ -90,7 +90,7 @@ def _range(site: Site, op: AvgPool2d | MaxPool2d) -> tuple[int, int]:
     return int(number(activation.low, site.result)), int(number(activation.high, site.result))
 
 
-def _write(call: Call, c: Source, kind: str, fields: Sequence[int], axes: tuple[int, int] | None) -> None:
+def _write(call: CCall, c: CWriter, kind: str, fields: Sequence[int], axes: tuple[int, int] | None) -> None:
     call.use("pool")
     places = (image(call.inputs[0]), image(call.output, axes) if axes else braced((0, 0, 0)))
     table = call.module.table("ew_pool", [*places, *fields])

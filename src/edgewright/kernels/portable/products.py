@@ -12,11 +12,11 @@ from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Architecture
 from ...program import Sweep
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.images import is_image, part_pointer
 from ..printing.nest import loops
-from ..printing.source import Expr, Source
+from ..printing.source import CWriter, Expr
 from ..printing.tensor import CTensor
 from ..site import ChannelRange, Site
 from . import work
@@ -88,14 +88,14 @@ class _Image:
     part: tuple[Expr, ...]  # rows and columns
 
 
-def write_conv(call: Call, offer: Offer, c: Source) -> None:
+def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     lead = call.region[:1] if isinstance(call.op, Conv2d) else call.region[:-2]
     made = _conv_image if isinstance(call.op, Conv2d) else _dense_image
     with loops(c, lead, "n", backward=call.is_backward) as at, c.block():
         _write(call, offer, c, made(call, at))
 
 
-def _conv_image(call: Call, at: tuple[Expr, ...]) -> _Image:
+def _conv_image(call: CCall, at: tuple[Expr, ...]) -> _Image:
     op, (x, w), (_, rows, columns, (first, _)) = call.op, call.shapes[:2], call.region
     assert isinstance(op, Conv2d)
     source, target = (
@@ -106,7 +106,7 @@ def _conv_image(call: Call, at: tuple[Expr, ...]) -> _Image:
     return _Image((source, target), window, (*rows, *columns))
 
 
-def _dense_image(call: Call, at: tuple[Expr, ...]) -> _Image:
+def _dense_image(call: CCall, at: tuple[Expr, ...]) -> _Image:
     """A dense layer as a convolution of one tap over an image of one line."""
     *_, rows, (first, _) = ((0, 1), *call.region)
     x = call.inputs[0].tensor.shape
@@ -121,7 +121,7 @@ def _line(place: CTensor, at: tuple[Expr, ...], channel: Expr) -> CTensor:
     return replace(place, pointer=place.address(index), strides=(0, 0, step, 1))
 
 
-def _write(call: Call, offer: Offer, c: Source, image: _Image) -> None:
+def _write(call: CCall, offer: Offer, c: CWriter, image: _Image) -> None:
     """The call, in a block of its own where columns lie on the stack."""
     has_pairs = bool(offer["pairs"])
     kernel, ctype, size = ("portable_pairs", "int32_t", 4) if has_pairs else ("portable_conv", "int8_t", 1)
@@ -145,7 +145,7 @@ def offers_dense(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_dense(call: Call, _: Offer, c: Source) -> None:
+def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
     """The row as it lies. Few channels do without the block of sixteen, and so without its code."""
 
     def weights(channels: ChannelRange) -> str:

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 
 from ...network import DType, Region
 from ...network.operators import Conv2d, Dense
-from ..cost.geometry import Axis, axes, up
-from ..cost.work import Amounts, ConvPart, Work, dense_work, is_narrow, scaling
+from ..cost.work import Amounts, ConvPart, KernelWork, dense_work, is_narrow, scaling
 from ..kernel import Offer
 from ..site import Site
+from ..window import WindowAxis, axes, up
 
 DENSE_BLOCK = 16
 
 
-def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> Work:
+def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> KernelWork:
     """Four pixels and four channels at a time, or one pixel where columns of four have no room."""
     if isinstance(site.op, Dense):
         return dense(site, offer, region, None)
@@ -28,7 +28,7 @@ def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> Work:
             how: (4 * fours + ones) * part.channels,
             "blocks": (fours + ones) * part.channels / 4,
         }
-        return Work("conv-pairs int8", amounts)
+        return KernelWork("conv-pairs int8", amounts)
     is_blocked = offer["pixels"] > 1
     fours, ones = divmod(part.pixels, 4) if is_blocked else (0, part.pixels)
     wide, odd = divmod(part.channels, 4)
@@ -39,10 +39,10 @@ def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> Work:
         how: part.pixels * part.channels,
         "blocks": (fours + ones) * (wide + odd),
     }
-    return Work("conv int8" if is_blocked else "tight-conv int8", amounts)
+    return KernelWork("conv int8" if is_blocked else "tight-conv int8", amounts)
 
 
-def dense(site: Site, _: Offer, region: Region, __: Region | None) -> Work:
+def dense(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
     return dense_work(site, region, scaling(site), odd=DENSE_BLOCK)
 
 
@@ -53,8 +53,8 @@ class _Part:
     rows: int
     columns: int
     channels: int
-    down: Axis
-    across: Axis
+    down: WindowAxis
+    across: WindowAxis
     is_signed: bool  # sums below zero are rounded otherwise
     is_settled: bool  # outputs are gone over once more
     block: tuple[int, int] | None = None  # rows and columns computed aside before the first is written
@@ -82,24 +82,24 @@ def _part(site: Site, offer: Offer, region: Region) -> _Part:
     return replace(part, block=(given["rows"], given["columns"])) if given.get("rows") else part
 
 
-def _spread(axis: Axis) -> Axis:
+def _spread(axis: WindowAxis) -> WindowAxis:
     """The same with dilation written out, as the weights are."""
     if axis.dilation == 1:
         return axis
     return replace(axis, kernel=(axis.kernel - 1) * axis.dilation + 1, dilation=1)
 
 
-def depthwise_rows(site: Site, offer: Offer, region: Region, _: Region | None) -> Work:
+def depthwise_rows(site: Site, offer: Offer, region: Region, _: Region | None) -> KernelWork:
     part = _part(site, offer, region)
-    return Work(f"depthwise-rows-{part.across.stride} int8", _lines(part))
+    return KernelWork(f"depthwise-rows-{part.across.stride} int8", _lines(part))
 
 
-def depthwise_direct(site: Site, offer: Offer, region: Region, _: Region | None) -> Work:
+def depthwise_direct(site: Site, offer: Offer, region: Region, _: Region | None) -> KernelWork:
     part = _part(site, offer, region)
-    return Work(f"depthwise-direct-{part.across.stride} int8", _lines(part))
+    return KernelWork(f"depthwise-direct-{part.across.stride} int8", _lines(part))
 
 
-def depthwise_ring(site: Site, offer: Offer, region: Region, _: Region | None) -> Work:
+def depthwise_ring(site: Site, offer: Offer, region: Region, _: Region | None) -> KernelWork:
     """One channel at a time, from rows that are gathered."""
     part = _part(site, offer, region)
     tall, wide = part.block or (part.rows, part.columns)
@@ -108,12 +108,12 @@ def depthwise_ring(site: Site, offer: Offer, region: Region, _: Region | None) -
     pairs = part.channels * part.rows * strips * up(wide, 2)
     amounts = _lines(part) | {"outputs": pairs, "gathers": lines, "gathered": lines * part.across.covered(wide)}
     if part.is_nine:
-        return Work(f"depthwise-ring-{part.across.stride} int8", amounts)
+        return KernelWork(f"depthwise-ring-{part.across.stride} int8", amounts)
     amounts["signed"] = pairs if part.is_signed else 0
     amounts["taps"] = pairs * part.down.kernel * up(part.across.kernel, 2)
     amounts["weights"] = part.channels * bands * strips * part.down.kernel * part.across.kernel
     amounts["tap lines"] = pairs * part.down.kernel
-    return Work("depthwise-any int8", amounts)
+    return KernelWork("depthwise-any int8", amounts)
 
 
 def _lines(part: _Part) -> Amounts:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from ..placement import Placement
-from .source import Expr, Source, offset, plus
+from ..strided_tensor import StridedTensor
+from .source import CWriter, Expr, offset, plus
 
 Bounds = Sequence[tuple[Expr, Expr]]
 
@@ -17,7 +17,7 @@ def is_single(low: Expr, high: Expr) -> bool:
 
 
 @contextmanager
-def loops(c: Source, bounds: Bounds, prefix: str = "i", backward: bool = False) -> Iterator[tuple[Expr, ...]]:
+def loops(c: CWriter, bounds: Bounds, prefix: str = "i", backward: bool = False) -> Iterator[tuple[Expr, ...]]:
     """One loop per axis, row-major (or in exactly the reverse order); gives the index along each axis.
 
     An axis with one index has no loop.
@@ -41,7 +41,7 @@ def loops(c: Source, bounds: Bounds, prefix: str = "i", backward: bool = False) 
 
 @contextmanager
 def elements(
-    c: Source, bounds: Bounds, places: Sequence[Placement], backward: bool = False
+    c: CWriter, bounds: Bounds, places: Sequence[StridedTensor], backward: bool = False
 ) -> Iterator[tuple[tuple[Expr, ...], tuple[Expr, ...]]]:
     """Loops over a region, with neighbouring axes joined where all places allow it.
 
@@ -54,7 +54,7 @@ def elements(
 
 
 def joined_axes(
-    bounds: list[tuple[Expr, Expr]], places: Sequence[Placement]
+    bounds: list[tuple[Expr, Expr]], places: Sequence[StridedTensor]
 ) -> tuple[list[tuple[Expr, Expr]], list[list[int]], list[tuple[int, int] | None]]:
     """Axes merged from the inside: the inner one must be whole in every place, and lie densely in the outer one."""
     spans: list[tuple[Expr, Expr]] = []

@@ -11,7 +11,7 @@ from ...text import printable
 Expr = int | str  # a number, or a C expression of type int32_t
 
 
-class Source:
+class CWriter:
     """Lines of C. `with c.block("for (...)"):` opens braces and indents."""
 
     def __init__(self) -> None:

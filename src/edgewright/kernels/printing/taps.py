@@ -7,33 +7,16 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..window import WindowAxis
 from .nest import loops
-from .source import Expr, Source, plus, times
+from .source import CWriter, Expr, plus, times
 
 
-class Window(Protocol):
+class TapLoop(Protocol):
     """The taps of one window along one axis."""
 
-    def each(self, c: Source) -> AbstractContextManager[tuple[Expr, Expr]]:
+    def each(self, c: CWriter) -> AbstractContextManager[tuple[Expr, Expr]]:
         """A loop over the taps that meet the image; gives (the tap, the row or column of the image under it)."""
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One axis of a sliding window, in the words of the operator."""
-
-    kernel: int
-    stride: int
-    dilation: int
-    pad: int
-    size: int  # of the image
-    outputs: int  # of the whole output
-
-    @property
-    def never_leaves(self) -> bool:
-        """Whether every window lies within the image."""
-        last = (self.outputs - 1) * self.stride - self.pad + (self.kernel - 1) * self.dilation
-        return self.pad <= 0 and last < self.size
 
 
 @dataclass(frozen=True)
@@ -59,13 +42,16 @@ class Taps:
         return f"ew_min({kernel}, {_rounded_up(f'{end} - {self.start}', self.dilation)})"
 
     @contextmanager
-    def each(self, c: Source) -> Iterator[tuple[Expr, Expr]]:
+    def each(self, c: CWriter) -> Iterator[tuple[Expr, Expr]]:
         with loops(c, [(self.low, self.high)], self.name) as (tap,):
             yield tap, plus(self.start, times(tap, self.dilation))
 
 
-def taps(c: Source, axis: Axis, index: Expr, start: str, name: str) -> Taps:
-    """The taps of the window at `index`; where they must be computed, variables called by these names hold them."""
+def taps(c: CWriter, axis: WindowAxis, outputs: int, index: Expr, start: str, name: str) -> Taps:
+    """The taps of the window at `index`, one of so many outputs.
+
+    Where they must be computed, variables called by these names hold them.
+    """
     first, d = plus(times(index, axis.stride), -axis.pad), axis.dilation
     if isinstance(first, int):
         low = -(first // d) if first < 0 else 0
@@ -73,7 +59,7 @@ def taps(c: Source, axis: Axis, index: Expr, start: str, name: str) -> Taps:
     if first != index:
         c.line(f"const int32_t {start} = {first};")
         first = start
-    if axis.never_leaves:
+    if axis.stays_inside(outputs):
         return Taps(first, 0, axis.kernel, d, name)
     low_name, high_name = f"{name}_low", f"{name}_high"
     if axis.pad > 0:
@@ -87,7 +73,7 @@ def _rounded_up(value: str, d: int) -> str:
 
 
 @dataclass(frozen=True)
-class Meetings:
+class TransposedTaps:
     """The taps of a transposed window at one output: those whose distance from it is a multiple of the stride."""
 
     kernel: int
@@ -98,7 +84,7 @@ class Meetings:
     name: str
 
     @contextmanager
-    def each(self, c: Source) -> Iterator[tuple[Expr, Expr]]:
+    def each(self, c: CWriter) -> Iterator[tuple[Expr, Expr]]:
         tap, at = f"{self.name}0", f"{self.name}_at"
         with c.block(f"for (int32_t {tap} = 0; {tap} < {self.kernel}; {tap}++)"):
             c.line(f"const int32_t {at} = {self.place} - {times(tap, self.dilation)};")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..placement import Placement
+from ..strided_tensor import StridedTensor
 from .constants import C_TYPES
 from .source import Expr, moved, offset
 
 
 @dataclass(frozen=True, slots=True)
-class CTensor(Placement):
+class CTensor(StridedTensor):
     """A tensor in memory. Element (i, j, ...) lies at pointer[i * strides[0] + j * strides[1] + ...]."""
 
     pointer: str = ""  # C expression of type `ctype *` (const for constants and inputs) to element (0, ..., 0)

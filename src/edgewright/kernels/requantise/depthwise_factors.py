@@ -9,14 +9,14 @@ import numpy as np
 from ...network import Array, DType
 from ..site import Site
 from .multipliers import Fixed, Rule, fit
-from .sums import Sums, requantised
+from .sums import Requantised, requantised
 
 LEAST_LEFT, MOST_LEFT = 8, 16  # bits that sums are shifted: gathered numbers by 8, weights by up to 8
 
 
 @dataclass(frozen=True)
 class Factors:
-    sums: Sums
+    sums: Requantised
     table: Array  # (channels, 2): multiplier, offset; a third column: shift; or a third and fourth: start, drop
     left: int  # of the weights, or of the sums
     shift: int  # of all channels that have none of their own
@@ -49,7 +49,7 @@ def _found(site: Site) -> Factors | None:
     return _shifted(site, sums, base, LEAST_LEFT, _most_left(sums, 0))
 
 
-def _assumed(sums: Sums) -> Factors:
+def _assumed(sums: Requantised) -> Factors:
     """Stands for factors that were not searched for: of this form they are, if there are any."""
     return Factors(sums, np.zeros((len(sums.weights), 2 if sums.drop_bits is None else 4), np.int32), 0, 0)
 
@@ -64,7 +64,7 @@ def factors_shifted_by(site: Site, left: int) -> Factors | None:
     return _shifted(site, sums, _base(sums, site), left, left)
 
 
-def _shifted(site: Site, sums: Sums, base: Array, least: int, most: int) -> Factors | None:
+def _shifted(site: Site, sums: Requantised, base: Array, least: int, most: int) -> Factors | None:
     """One shift of the results for all channels where possible, else channels have their own."""
     fixed = fit(sums.rule, bias=base, most_left=most, least_left=least)
     if fixed is None:
@@ -73,13 +73,13 @@ def _shifted(site: Site, sums: Sums, base: Array, least: int, most: int) -> Fact
     return Factors(sums, table.astype(np.int32), fixed.left - LEAST_LEFT, fixed.shift)
 
 
-def _base(sums: Sums, site: Site) -> Array:
+def _base(sums: Requantised, site: Site) -> Array:
     """(channels,) what the kernel's sums of stored values, read as int8, lack."""
     zero = sums.zero - flip(site.inputs[0].tensor.dtype)
     return sums.bias - zero * sums.weights.sum(axis=1, dtype=np.int64)
 
 
-def _most_left(sums: Sums, beside: int) -> int:
+def _most_left(sums: Requantised, beside: int) -> int:
     """By how many bits sums may be shifted and still fit 32 at every moment."""
     largest = 128 * int(np.abs(sums.weights.astype(np.int64)).sum(axis=1).max()) + beside
     return min(MOST_LEFT, 31 - largest.bit_length())
@@ -90,7 +90,7 @@ def _offset(site: Site, fixed: Fixed) -> Array:
     return fixed.offset.astype(np.int64) - (flip(site.result.dtype) << fixed.shift)
 
 
-def _signed(site: Site, sums: Sums, base: Array) -> Factors | None:
+def _signed(site: Site, sums: Requantised, base: Array) -> Factors | None:
     most = _most_left(sums, int(np.abs(base).max()))
     fixed = fit(sums.rule, drop_bits=sums.drop_bits, most_left=most, least_left=LEAST_LEFT)
     if fixed is None or fixed.drop is None:
@@ -99,7 +99,7 @@ def _signed(site: Site, sums: Sums, base: Array) -> Factors | None:
     return Factors(sums, table.astype(np.int32), fixed.left - LEAST_LEFT, fixed.shift)
 
 
-def _in_groups(site: Site, sums: Sums, base: Array, left: int) -> Factors | None:
+def _in_groups(site: Site, sums: Requantised, base: Array, left: int) -> Factors | None:
     """Channels whose scales are alike have a shift in common: small scales keep more bits than among large ones."""
     table = np.zeros((sums.rule.channels, 3), np.int64)
     exponents = np.frexp(sums.rule.scale)[1]

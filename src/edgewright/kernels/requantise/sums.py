@@ -20,7 +20,7 @@ from .multipliers import Rule
 
 
 @dataclass(frozen=True)
-class Sums:
+class Requantised:
     """One product layer with eight-bit weights (zero point 0) and one scale of x."""
 
     weights: Array  # (channels, taps in the order of the weights' own axes) int8
@@ -30,12 +30,12 @@ class Sums:
     drop_bits: Array | None  # (channels,): TFLite's convolutions round a second time, after this shift
 
 
-def requantised(site: Site) -> Sums | None:
+def requantised(site: Site) -> Requantised | None:
     """The layer's sums, found once; None where they are not plain (float, 16 bits, weights with a zero point, ...)."""
     return site.facts.once("requantised", lambda: _found(site))
 
 
-def _found(site: Site) -> Sums | None:
+def _found(site: Site) -> Requantised | None:
     op = site.op
     if not isinstance(op, Conv2d | Dense) or not _is_plain(site):
         return None
@@ -52,11 +52,15 @@ def _found(site: Site) -> Sums | None:
         return None
     kernel = Operand(values[w.name], Region.whole(w.shape), w)
     if site.arithmetic is not Arithmetic.TFLITE:
-        return Sums(weights, bias, zero, _rule_of_onnx(x, kernel, site.result, op.activation, first, last), None)
+        return Requantised(
+            weights, bias, zero, _rule_of_onnx(x, kernel, site.result, op.activation, first, last), None
+        )
     if isinstance(op, Dense) and site.options.rounding is Rounding.REFERENCE:
-        return Sums(weights, bias, zero, _rule_in_double(x, kernel, site.result, op.activation, first, last), None)
+        return Requantised(
+            weights, bias, zero, _rule_in_double(x, kernel, site.result, op.activation, first, last), None
+        )
     rule, bits = _rule_rounded_twice(x, kernel, site.result, op.activation, first, last)
-    return Sums(weights, bias, zero, rule, bits) if rule else None
+    return Requantised(weights, bias, zero, rule, bits) if rule else None
 
 
 def _is_plain(site: Site) -> bool:

@@ -10,9 +10,9 @@ import numpy as np
 from ...network import Array
 from ...network.operators import Conv2d, Dense
 from ...program import Sweep
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
-from ..printing.source import Expr, Source
+from ..printing.source import CWriter, Expr
 from ..site import Site
 from .ending import Ending, ending, write_rest
 from .packing import ALIGNMENT, PANEL, can_join, joined_groups, padded, panels
@@ -54,7 +54,7 @@ def _pixel(site: Site, depth: int) -> int:
     return 4 * (PITCH + (site.result.shape[-1] if has_sums else 0))
 
 
-def write_conv(call: Call, offer: Offer, c: Source) -> None:
+def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Conv2d)
     groups, end = _turns(call, op), ending(op.activation)
@@ -70,7 +70,7 @@ def write_conv(call: Call, offer: Offer, c: Source) -> None:
     write_rest(call, c, end)
 
 
-def _table(call: Call, window: Sequence[Expr], rows: int, end: Ending, packed: tuple[Array, Array]) -> str:
+def _table(call: CCall, window: Sequence[Expr], rows: int, end: Ending, packed: tuple[Array, Array]) -> str:
     call.use("simd_conv")
     weights = call.add(packed[0], "weights in panels", ALIGNMENT)
     bias = call.add(packed[1], "bias", ALIGNMENT)
@@ -90,7 +90,7 @@ def real_bias(site: Site) -> Array:
     return np.zeros(site.shapes[1][0], np.float32)
 
 
-def _write_turns(call: Call, c: Source, table: str, groups: int, places: tuple[str, str, str]) -> None:
+def _write_turns(call: CCall, c: CWriter, table: str, groups: int, places: tuple[str, str, str]) -> None:
     channels, depth = call.shapes[1][0] // groups, prod(call.shapes[1][1:])
     size = -(-channels // PANEL) * PANEL
     x, y, room = places
@@ -113,7 +113,7 @@ def offers_dense(site: Site) -> Iterator[Offer]:
         yield from tiles(_pixel(site, site.shapes[0][-1]), ROWS)
 
 
-def write_dense(call: Call, offer: Offer, c: Source) -> None:
+def write_dense(call: CCall, offer: Offer, c: CWriter) -> None:
     op, lines = call.op, dense_lines(call)
     assert isinstance(op, Dense) and lines is not None
     end, weights = ending(op.activation), call.network.constants[call.inputs[1].tensor.name]

@@ -10,11 +10,11 @@ import numpy as np
 from ...network import Array
 from ...network.operators import Conv2d
 from ...program import Sweep
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.images import image
 from ..printing.nest import loops
-from ..printing.source import Source, braced
+from ..printing.source import CWriter, braced
 from ..site import Site
 from .conv import real_bias
 from .ending import ending, write_rest
@@ -79,7 +79,7 @@ def _panel(site: Site, columns: int) -> int:
     return 4 * PANEL * (down + 1) * ((columns - 1) * op.stride[1] + right + 1)
 
 
-def write_real(call: Call, offer: Offer, c: Source) -> None:
+def write_real(call: CCall, offer: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Conv2d)
     weights, end = call.network.constants[call.inputs[1].tensor.name], ending(op.activation)
@@ -89,7 +89,7 @@ def write_real(call: Call, offer: Offer, c: Source) -> None:
     write_rest(call, c, end)
 
 
-def write_int8(call: Call, offer: Offer, c: Source) -> None:
+def write_int8(call: CCall, offer: Offer, c: CWriter) -> None:
     op, layer = call.op, byte_layer(call)
     assert isinstance(op, Conv2d) and layer is not None
     finish = finish_fields(call, layer)
@@ -98,7 +98,7 @@ def write_int8(call: Call, offer: Offer, c: Source) -> None:
     _write(call, offer, c, "ew_simd_depthwise8_run", call.module.table("ew_simd_depthwise8", fields))
 
 
-def _windows(call: Call, op: Conv2d, weights: Array, offer: Offer) -> str:
+def _windows(call: CCall, op: Conv2d, weights: Array, offer: Offer) -> str:
     """The initialiser of an ew_simd_windows."""
     call.use("simd_depthwise")
     _, height, width, channels = call.shapes[0]
@@ -110,7 +110,7 @@ def _windows(call: Call, op: Conv2d, weights: Array, offer: Offer) -> str:
     return braced((name, *sizes, *images, offer["group"], int(call.is_backward)))
 
 
-def _write(call: Call, offer: Offer, c: Source, run: str, table: str) -> None:
+def _write(call: CCall, offer: Offer, c: CWriter, run: str, table: str) -> None:
     """The kernel for the part that the step computes, or for a few columns of a row at a time."""
     with pictures(call, c) as (x, y):
         rows = working_room(call, offer, c, "float") if offer.scratch else "NULL"
@@ -123,7 +123,7 @@ def _write(call: Call, offer: Offer, c: Source, run: str, table: str) -> None:
 
 
 @contextmanager
-def _pieces(call: Call, c: Source, columns: int) -> Iterator[str]:
+def _pieces(call: CCall, c: CWriter, columns: int) -> Iterator[str]:
     """Loops over pieces of `part`, row by row; gives an ew_part."""
     left, right = "part.left + done", f"ew_min(part.left + done + {columns}, part.right)"
     if call.is_backward:

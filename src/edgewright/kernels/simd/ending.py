@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...network.operators import Activation, Clamp, Elu, HardSigmoid, LeakyRelu, Unary, UnaryKind
-from ..call import Call
+from ..call import CCall
 from ..nests.activations import activated
 from ..printing.constants import number
 from ..printing.nest import elements
-from ..printing.source import Source
+from ..printing.source import CWriter
 
 _KINDS = {
     UnaryKind.SIGMOID: "EW_SIMD_SIGMOID",
@@ -59,7 +59,7 @@ def ending(activation: Activation | None) -> Ending:
             return Ending(rest=activation)
 
 
-def write_rest(call: Call, c: Source, end: Ending) -> None:
+def write_rest(call: CCall, c: CWriter, end: Ending) -> None:
     """The second pass, over what has been written, for activations that the kernels do not know."""
     if end.rest is None:
         return

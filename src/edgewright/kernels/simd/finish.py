@@ -12,7 +12,7 @@ from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_scales import activation_range, channel_multipliers, channel_scales, scale
 from ...network.operators import Activation, Clamp, Dense
 from ...program.options import Rounding
-from ..call import Call
+from ..call import CCall
 from ..nests.finish import stored_range, sum_type
 from ..printing.source import braced
 from ..site import Site
@@ -67,7 +67,7 @@ def _bias(site: Site, channels: int) -> Array | None:
     return values if values is not None and values.dtype == np.int32 else None
 
 
-def finish_fields(call: Call, layer: ByteLayer) -> str:
+def finish_fields(call: CCall, layer: ByteLayer) -> str:
     """The initialiser of the layer's ew_simd_finish."""
     result = call.result
     assert result.quant is not None
@@ -104,6 +104,6 @@ def _spread(values: Array, channels: int) -> Array:
     return np.ascontiguousarray(np.broadcast_to(values, (channels,)))
 
 
-def _table(call: Call, values: Array | None) -> str:
+def _table(call: CCall, values: Array | None) -> str:
     """The name of a table in whole panels; 0, C's null pointer, where there is none."""
     return "0" if values is None else call.add(padded(values), "bias and scales", ALIGNMENT)

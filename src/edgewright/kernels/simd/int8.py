@@ -8,9 +8,9 @@ from math import prod
 from ...network import Array
 from ...network.operators import Conv2d, Dense
 from ...program import Sweep
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
-from ..printing.source import Expr, Source
+from ..printing.source import CWriter, Expr
 from ..site import Site
 from .finish import ByteLayer, byte_layer, finish_fields
 from .packing import ALIGNMENT, byte_panels, can_join, joined_groups, totals
@@ -33,7 +33,7 @@ def offers_conv(site: Site) -> Iterator[Offer]:
         yield from tiles(pixel_bytes(prod(site.shapes[1][1:]) * op.groups), ROWS)
 
 
-def write_conv(call: Call, offer: Offer, c: Source) -> None:
+def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     op, layer = call.op, byte_layer(call)
     assert isinstance(op, Conv2d) and layer is not None
     weights = joined_groups(layer.weights, op.groups)
@@ -50,7 +50,7 @@ def offers_dense(site: Site) -> Iterator[Offer]:
         yield from tiles(pixel_bytes(site.shapes[0][-1]), min(ROWS, lines.count))
 
 
-def write_dense(call: Call, offer: Offer, c: Source) -> None:
+def write_dense(call: CCall, offer: Offer, c: CWriter) -> None:
     layer, lines = byte_layer(call), dense_lines(call)
     assert layer is not None and lines is not None
     table = _table(call, layer, layer.weights, lines.window(call), offer["rows"])
@@ -60,7 +60,7 @@ def write_dense(call: Call, offer: Offer, c: Source) -> None:
         c.line(f"ew_simd_int8_run(&{table}, {call.inputs[0].pointer}, {call.output.pointer}, part, {room});")
 
 
-def _table(call: Call, layer: ByteLayer, weights: Array, window: tuple[Expr, ...], rows: int) -> str:
+def _table(call: CCall, layer: ByteLayer, weights: Array, window: tuple[Expr, ...], rows: int) -> str:
     call.use("simd_int8")
     finish, matrix = finish_fields(call, layer), weights.reshape(len(weights), -1)
     tables = (

@@ -21,12 +21,12 @@ from ...network.operators import (
     ReduceKind,
     Unary,
 )
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.images import image
 from ..printing.nest import joined_axes, loops
-from ..printing.source import Expr, Source, braced, moved, offset, times
+from ..printing.source import CWriter, Expr, braced, moved, offset, times
 from ..site import Site
 from .ending import Ending, ending, write_rest
 from .sites import SIMD, has_types, is_image
@@ -58,7 +58,7 @@ def _function(site: Site) -> tuple[str, Ending] | None:
     return ("EW_SIMD_ONE", end) if end.rest is None else None
 
 
-def write_map(call: Call, _: Offer, c: Source) -> None:
+def write_map(call: CCall, _: Offer, c: CWriter) -> None:
     function, steps = _function(call), _steps(call)
     assert function is not None and steps is not None
     call.use("simd_lines")
@@ -84,7 +84,7 @@ def offers_add(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_add(call: Call, _: Offer, c: Source) -> None:
+def write_add(call: CCall, _: Offer, c: CWriter) -> None:
     op, tensors = call.op, [place.tensor for place in call.inputs]
     assert isinstance(op, Binary)
     call.use("simd_lines")
@@ -116,7 +116,7 @@ def _steps(site: Site) -> tuple[int, ...] | None:
 
 
 @contextmanager
-def _lines(call: Call, c: Source) -> Iterator[tuple[list[str], Expr]]:
+def _lines(call: CCall, c: CWriter) -> Iterator[tuple[list[str], Expr]]:
     """Loops over all axes but the innermost joined one; gives a pointer to each place's line, and its length."""
     rank = len(call.region)
     places = [*(call.place(i).spread(rank) for i in range(len(call.inputs))), call.output.spread(rank)]
@@ -142,7 +142,7 @@ def offers_mean(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_mean(call: Call, _: Offer, c: Source) -> None:
+def write_mean(call: CCall, _: Offer, c: CWriter) -> None:
     op, x = call.op, call.inputs[0]
     assert isinstance(op, Reduce)
     call.use("simd_lines")

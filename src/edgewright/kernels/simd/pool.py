@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...network.operators import AvgPool2d, MaxPool2d
-from ..call import Call
+from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.images import image
-from ..printing.source import Source, braced
+from ..printing.source import CWriter, braced
 from ..site import Site
 from .ending import ending, write_rest
 from .sites import SIMD, has_types, is_plain_image, pictures
@@ -19,7 +19,7 @@ def offers(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write(call: Call, _: Offer, c: Source) -> None:
+def write(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, MaxPool2d | AvgPool2d)
     call.use("simd_pool")

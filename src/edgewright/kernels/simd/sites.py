@@ -12,12 +12,12 @@ import numpy as np
 
 from ...network.operators import Conv2d
 from ...platform.target import Family
-from ..call import Call
+from ..call import CCall
 from ..kernel import Offer
-from ..placement import Placement
 from ..printing.images import image
-from ..printing.source import Expr, Source, braced, moved, plus, times
+from ..printing.source import CWriter, Expr, braced, moved, plus, times
 from ..site import Site
+from ..strided_tensor import StridedTensor
 
 SIMD = frozenset({Family.SIMD})
 ROOM = 64 << 10  # bytes of stack where the arena has no room
@@ -34,7 +34,7 @@ def is_real(site: Site) -> bool:
     return has_types(site, "float32") and all(v is not None and v.dtype == np.float32 for v in constants)
 
 
-def is_image(place: Placement) -> bool:
+def is_image(place: StridedTensor) -> bool:
     """Whether channels, if there are several, lie side by side, and nothing but rows rolls."""
     has_pixels = len(place.strides) == 4 and (place.strides[3] == 1 or place.tensor.shape[3] == 1)
     return has_pixels and (place.window is None or place.window[0] == 1)
@@ -124,7 +124,7 @@ def rooms(each: int, most: int, least: int = 1) -> Iterator[tuple[int, int]]:
         yield (ROOM if is_stack else each * count), count
 
 
-def working_room(call: Call, offer: Offer, c: Source, ctype: str) -> str:
+def working_room(call: CCall, offer: Offer, c: CWriter, ctype: str) -> str:
     """C of the scratch as `ctype *`; declares it where it is on the stack."""
     if call.room is not None:
         return call.room if ctype == "uint8_t" else f"({ctype} *)(void *){call.room}"
@@ -134,7 +134,7 @@ def working_room(call: Call, offer: Offer, c: Source, ctype: str) -> str:
 
 
 @contextmanager
-def pictures(call: Call, c: Source) -> Iterator[tuple[str, str]]:
+def pictures(call: CCall, c: CWriter) -> Iterator[tuple[str, str]]:
     """A block for each picture of the batch with its part of the output; gives pointers to input and output."""
     low, high = call.region[0]
     assert isinstance(low, int) and isinstance(high, int)

@@ -6,12 +6,12 @@ from math import ceil, isfinite, prod
 
 import numpy as np
 
-from .node import FOLD_LIMIT, Node
+from .node import FOLD_LIMIT, OnnxNode
 from .tensors import check_shape
 from .values import Constant, Value
 
 
-def constant(node: Node) -> Value:
+def constant(node: OnnxNode) -> Value:
     name = node.outputs[0]
     if (data := node.stored("value")) is not None:
         return Constant(name, data)
@@ -26,7 +26,7 @@ def constant(node: Node) -> Value:
     raise node.unsupported("only tensors and numbers are supported as values")
 
 
-def constant_of_shape(node: Node) -> Value:
+def constant_of_shape(node: OnnxNode) -> Value:
     """One value repeated as a view: the shape takes no memory, however large."""
     shape = check_shape(node.array_ints(node.input(0), "shape"), str(node))
     value = node.stored("value")
@@ -37,17 +37,17 @@ def constant_of_shape(node: Node) -> Value:
     return Constant(node.outputs[0], np.broadcast_to(value.reshape(()), shape))
 
 
-def shape_of(node: Node) -> Value:
+def shape_of(node: OnnxNode) -> Value:
     shape = node.shape(node.input(0))
     start, end = node.integer("start", 0), node.integer("end", len(shape))
     return Constant(node.outputs[0], np.array(shape[slice(start, end)], np.int64))
 
 
-def size_of(node: Node) -> Value:
+def size_of(node: OnnxNode) -> Value:
     return Constant(node.outputs[0], np.array(prod(node.shape(node.input(0))), np.int64))
 
 
-def range_(node: Node) -> Value:
+def range_(node: OnnxNode) -> Value:
     values = [node.array(node.input(i), name) for i, name in enumerate(("start", "limit", "delta"))]
     if any(value.size != 1 for value in values):
         raise node.error("start, limit and delta must be one number each")

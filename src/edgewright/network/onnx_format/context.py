@@ -26,7 +26,7 @@ from ..operators import (
 )
 from ..region import Shape
 from ..tensor import Array, DType, Quant, Tensor
-from .tensors import Source, check_shape, is_finite
+from .tensors import ModelBytes, check_shape, is_finite
 from .values import Absent, Computed, Constant, Dequantized, Value
 
 # Layers that keep stored values as they are, so that a quantisation known behind them holds before them too.
@@ -44,7 +44,7 @@ class AbsentInput(Exception):
 class Context:
     """What importers add layers to. Names of the file are kept; helper tensors never take them."""
 
-    def __init__(self, builder: Builder, source: Source, written: set[str], given: set[str]) -> None:
+    def __init__(self, builder: Builder, source: ModelBytes, written: set[str], given: set[str]) -> None:
         self.builder = builder
         self.source = source
         self.written = written  # names of the file's main graph that nodes write

@@ -25,16 +25,16 @@ from ..operators import (
 )
 from ..operators.base import broadcast_shape
 from ..tensor import DType
-from .node import FOLD_LIMIT, Node
+from .node import FOLD_LIMIT, OnnxNode
 from .tensors import WIDENED, dtype_of, element_type_name
 from .values import Constant, Value
 
-Importer = Callable[[Node], Value | tuple[Value, ...]]
+Importer = Callable[[OnnxNode], Value | tuple[Value, ...]]
 
 FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
-def _require_real(node: Node, *values: Value) -> None:
+def _require_real(node: OnnxNode, *values: Value) -> None:
     """Refuses arithmetic on the stored integers of quantised tensors, which our layers would take as real numbers."""
     for value in values:
         tensor = node.tensor(value)
@@ -44,7 +44,7 @@ def _require_real(node: Node, *values: Value) -> None:
             raise node.unsupported(f"arithmetic on {tensor.dtype.value}")
 
 
-def activation(node: Node, op: Op) -> Value:
+def activation(node: OnnxNode, op: Op) -> Value:
     """An activation on floats; most are defined for nothing else."""
     _require_real(node, node.input(0))
     if not node.tensor(node.input(0)).dtype.is_float:
@@ -52,7 +52,7 @@ def activation(node: Node, op: Op) -> Value:
     return node.layer(op, [node.input(0)])
 
 
-def _unary(kind: UnaryKind, node: Node) -> Value:
+def _unary(kind: UnaryKind, node: OnnxNode) -> Value:
     x = node.input(0)
     if kind in (UnaryKind.ABS, UnaryKind.NEG, UnaryKind.SIGN):  # defined for integers too
         _require_real(node, x)
@@ -64,11 +64,11 @@ def unary(kind: UnaryKind) -> Importer:
     return partial(_unary, kind)
 
 
-def relu(node: Node) -> Value:
+def relu(node: OnnxNode) -> Value:
     return _clamp(node, 0.0, inf)
 
 
-def clip(node: Node) -> Value:
+def clip(node: OnnxNode) -> Value:
     """Bounds are attributes before opset 11, then inputs; the largest float stands for no bound."""
     if node.opset < 11:
         low, high = node.real("min", -FLOAT_MAX), node.real("max", FLOAT_MAX)
@@ -81,7 +81,7 @@ def clip(node: Node) -> Value:
     return _clamp(node, -inf if low <= -FLOAT_MAX else low, inf if high >= FLOAT_MAX else high)
 
 
-def _clamp(node: Node, low: float, high: float) -> Value:
+def _clamp(node: OnnxNode, low: float, high: float) -> Value:
     x = node.input(0)
     tensor = node.tensor(x)
     if tensor.quant is not None:  # ONNX clamps what is stored, our layer what it stands for
@@ -94,32 +94,32 @@ def _clamp(node: Node, low: float, high: float) -> Value:
     return node.layer(Clamp(min(low, high), high), [x])
 
 
-def leaky_relu(node: Node) -> Value:
+def leaky_relu(node: OnnxNode) -> Value:
     return activation(node, LeakyRelu(node.real("alpha", 0.01)))
 
 
-def elu(node: Node) -> Value:
+def elu(node: OnnxNode) -> Value:
     return activation(node, Elu(node.real("alpha", 1.0)))
 
 
-def selu(node: Node) -> Value:
+def selu(node: OnnxNode) -> Value:
     old = node.opset < 6
     alpha = node.real("alpha", 1.6732 if old else 1.67326319217681884765625)
     return activation(node, Elu(alpha, node.real("gamma", 1.0507 if old else 1.05070102214813232421875)))
 
 
-def hard_sigmoid(node: Node) -> Value:
+def hard_sigmoid(node: OnnxNode) -> Value:
     return activation(node, HardSigmoid(node.real("alpha", 0.2), node.real("beta", 0.5)))
 
 
-def gelu(node: Node) -> Value:
+def gelu(node: OnnxNode) -> Value:
     approximate = node.text("approximate", "none")
     if approximate not in ("none", "tanh"):
         raise node.error(f"approximate '{approximate}' is neither 'none' nor 'tanh'")
     return activation(node, Unary(UnaryKind.GELU if approximate == "none" else UnaryKind.GELU_TANH))
 
 
-def prelu(node: Node) -> Value:
+def prelu(node: OnnxNode) -> Value:
     x, slope = node.input(0), node.input(1)
     _require_real(node, x, slope)
     if node.opset < 7 and len(node.shape(slope)) == 1 and len(node.shape(x)) > 2:
@@ -131,7 +131,7 @@ def prelu(node: Node) -> Value:
     return node.layer(PRelu(), [x, slope])
 
 
-def _aligned(node: Node, a: Value, b: Value) -> Value:
+def _aligned(node: OnnxNode, a: Value, b: Value) -> Value:
     """b as opset 7 would broadcast it; before, attribute 'axis' said where its first axis stands in a."""
     if node.opset >= 7:
         return b
@@ -145,12 +145,12 @@ def _aligned(node: Node, a: Value, b: Value) -> Value:
     return node.reshaped(b, (*y, *(1,) * (len(x) - len(y) - axis)), "aligned")
 
 
-def _binary(kind: BinaryKind, node: Node) -> Value:
+def _binary(kind: BinaryKind, node: OnnxNode) -> Value:
     a = node.input(0)
     return pairwise(node, kind, a, _aligned(node, a, node.input(1)))
 
 
-def pairwise(node: Node, kind: BinaryKind, a: Value, b: Value, tag: str = "") -> Value:
+def pairwise(node: OnnxNode, kind: BinaryKind, a: Value, b: Value, tag: str = "") -> Value:
     _require_real(node, a, b)
     types = node.tensor(a).dtype, node.tensor(b).dtype
     if types[0] is not types[1]:
@@ -162,7 +162,7 @@ def binary(kind: BinaryKind) -> Importer:
     return partial(_binary, kind)
 
 
-def _chain(kind: BinaryKind, node: Node) -> Value:
+def _chain(kind: BinaryKind, node: OnnxNode) -> Value:
     """n-ary Min, Max and Sum: one pair after the other."""
     result, *rest = node.all_inputs()
     if not rest:
@@ -172,7 +172,7 @@ def _chain(kind: BinaryKind, node: Node) -> Value:
     return result
 
 
-def power(node: Node) -> Value:
+def power(node: OnnxNode) -> Value:
     """x ** y, where files give whole exponents as integers."""
     x, y = node.input(0), _aligned(node, node.input(0), node.input(1))
     if node.tensor(x).dtype.is_float and not _is_float(node, y):
@@ -180,7 +180,7 @@ def power(node: Node) -> Value:
     return pairwise(node, BinaryKind.POW, x, y)
 
 
-def _is_float(node: Node, value: Value) -> bool:
+def _is_float(node: OnnxNode, value: Value) -> bool:
     if isinstance(value, Constant):
         return np.issubdtype(value.data.dtype, np.floating)
     return node.tensor(value).dtype.is_float
@@ -190,20 +190,20 @@ def chain(kind: BinaryKind) -> Importer:
     return partial(_chain, kind)
 
 
-def mean(node: Node) -> Value:
+def mean(node: OnnxNode) -> Value:
     count = len(node.all_inputs())
     total = _chain(BinaryKind.ADD, node)
     return pairwise(node, BinaryKind.MUL, total, node.number("share", 1.0 / count), "mean") if count > 1 else total
 
 
-def cast(node: Node) -> Value:
+def cast(node: OnnxNode) -> Value:
     """Element types that we do not have are computed as float32; casts between those are none."""
     x = node.input(0)
     to = node.integer("to", 0) if node.opset >= 6 else _named_type(node)
     return _cast(node, x, to)
 
 
-def cast_like(node: Node) -> Value:
+def cast_like(node: OnnxNode) -> Value:
     like = {dtype.value: to for to, dtype in _ELEMENT_TYPES.items()}
     return _cast(node, node.input(0), like[node.tensor(node.input(1)).dtype.value])
 
@@ -222,14 +222,14 @@ _ELEMENT_TYPES = {
 }
 
 
-def _named_type(node: Node) -> int:
+def _named_type(node: OnnxNode) -> int:
     name = node.text("to", "")
     if name not in onnx.TensorProto.DataType.keys():  # noqa: SIM118 (an enum wrapper, not a dict)
         raise node.error(f"'{name}' is no element type")
     return int(onnx.TensorProto.DataType.Value(name))
 
 
-def _cast(node: Node, x: Value, to: int) -> Value:
+def _cast(node: OnnxNode, x: Value, to: int) -> Value:
     dtype = dtype_of(to, "target of Cast")
     if isinstance(x, Constant) and (x.data.size <= FOLD_LIMIT or x.data.dtype == dtype.numpy):
         return Constant(x.name, _converted(x, dtype, to))

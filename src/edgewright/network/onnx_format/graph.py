@@ -15,12 +15,12 @@ from ...errors import ModelError, Unsupported
 from ..tensor import Array
 from .context import AbsentInput, Context
 from .fold import folded
-from .node import Node
+from .node import OnnxNode
 from .order import sorted_nodes
 from .table import OPERATORS
 from .tensors import read_tensor
 from .values import Absent, Computed, Constant, Problem, Value
-from .wire import Extent, Key
+from .wire import ByteSpan, Key
 
 MOST_NODES = 1_000_000  # after inlining; calls of calls can grow without bound
 MOST_CALLS = 40  # nested
@@ -34,12 +34,12 @@ class Scope:
 
     opsets: Mapping[str, int]
     values: dict[str, Value] = field(default_factory=dict)
-    initializers: dict[str, tuple[onnx.TensorProto, Extent | None]] = field(default_factory=dict)
+    initializers: dict[str, tuple[onnx.TensorProto, ByteSpan | None]] = field(default_factory=dict)
     parent: Scope | None = None
     prefix: str = ""
     attributes: Mapping[str, onnx.AttributeProto] | None = None  # of the call, inside a function
     calls: tuple[FunctionKey, ...] = ()
-    extents: Mapping[Key, Extent] = field(default_factory=dict)  # of large tensors among the nodes' attributes
+    extents: Mapping[Key, ByteSpan] = field(default_factory=dict)  # of large tensors among the nodes' attributes
 
     @property
     def is_main(self) -> bool:
@@ -84,13 +84,13 @@ class GraphReader:
             around = around.parent
         raise ModelError(f"tensor '{name}' is read, but nothing writes it")
 
-    def _initializer(self, name: str, tensor: onnx.TensorProto, extent: Extent | None) -> Value:
+    def _initializer(self, name: str, tensor: onnx.TensorProto, extent: ByteSpan | None) -> Value:
         try:
             return Constant(name, read_tensor(tensor, extent, self.context.source, f"tensor '{name}'"))
         except Unsupported as error:
             return Absent(Problem("initializer", name, str(error)))
 
-    def _read_node(self, proto: onnx.NodeProto, name: str, scope: Scope, extents: Mapping[str, Extent]) -> None:
+    def _read_node(self, proto: onnx.NodeProto, name: str, scope: Scope, extents: Mapping[str, ByteSpan]) -> None:
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         key = (domain, proto.op_type, proto.overload)
         attributes = _attributes(proto, scope)
@@ -116,7 +116,7 @@ class GraphReader:
             else:
                 opset = self._opset(domain, scope)
                 outputs = tuple(proto.output)
-                node = Node(proto.op_type, name, opset, inputs, outputs, attributes, self.context, extents)
+                node = OnnxNode(proto.op_type, name, opset, inputs, outputs, attributes, self.context, extents)
                 result = importer(node)
                 node.require_all_asked()
                 results = result if isinstance(result, tuple) else (result,)

@@ -7,11 +7,11 @@ from math import prod
 import numpy as np
 
 from ..operators import Binary, BinaryKind, Dense, MatMul
-from .node import Node
+from .node import OnnxNode
 from .values import Computed, Constant, Dequantized, Value
 
 
-def gemm(node: Node) -> Value:
+def gemm(node: OnnxNode) -> Value:
     """alpha * A' * B' + beta * C, as Dense with a bias when alpha is 1 and C is one row."""
     a, b, c = node.input(0), node.input(1), node.optional(2)
     if len(node.shape(a)) != 2 or len(node.shape(b)) != 2:
@@ -38,7 +38,7 @@ def gemm(node: Node) -> Value:
     return total
 
 
-def _row(node: Node, c: Value, beta: float, outputs: int) -> Value | None:
+def _row(node: OnnxNode, c: Value, beta: float, outputs: int) -> Value | None:
     """beta * C as a bias of one number for each output; None when C is computed or has several rows."""
     shape = node.shape(c)
     if beta == 0.0 or isinstance(c, Computed) or prod(shape[:-1]) != 1 or len(shape) > 2:
@@ -51,7 +51,7 @@ def _row(node: Node, c: Value, beta: float, outputs: int) -> Value | None:
     return node.constant("bias", (data * np.float32(beta)).astype(data.dtype) if beta != 1.0 else data)
 
 
-def matmul(node: Node) -> Value:
+def matmul(node: OnnxNode) -> Value:
     """Dense for a constant matrix on the right; MatMul otherwise. Vectors become matrices of one row or column."""
     a, b = node.input(0), node.input(1)
     if not node.shape(a) or not node.shape(b):

@@ -16,7 +16,7 @@ from ..tensor import Array, DType, Quant, Tensor
 from .context import Context
 from .tensors import read_tensor
 from .values import Computed, Constant, Dequantized, Value
-from .wire import Extent
+from .wire import ByteSpan
 
 # Most elements that reading works out by itself; beyond it, constants pass through layers like other tensors.
 FOLD_LIMIT = 1 << 22
@@ -42,7 +42,7 @@ NHWC, NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class OnnxNode:
     op_type: str
     name: str
     opset: int  # of the operator's domain
@@ -50,7 +50,7 @@ class Node:
     outputs: tuple[str, ...]
     attributes: Mapping[str, onnx.AttributeProto]
     context: Context
-    extents: Mapping[str, Extent] = field(default_factory=dict)  # of large tensors among the attributes
+    extents: Mapping[str, ByteSpan] = field(default_factory=dict)  # of large tensors among the attributes
     asked: set[str] = field(default_factory=set)  # names of attributes that the importer looked at
 
     def __str__(self) -> str:

@@ -19,28 +19,28 @@ from ..operators import (
     UnaryKind,
 )
 from ..tensor import Array, DType
-from .node import Node
+from .node import OnnxNode
 from .values import Value
 
 
-def _channels_last(node: Node, x: Value) -> Value:
+def _channels_last(node: OnnxNode, x: Value) -> Value:
     rank = len(node.shape(x))
     return node.transposed(x, (0, *range(2, rank), 1), "nhwc") if rank > 2 else x
 
 
-def _channels_second(node: Node, y: Value) -> Value:
+def _channels_second(node: OnnxNode, y: Value) -> Value:
     rank = len(node.shape(y))
     return node.transposed(y, (0, rank - 1, *range(1, rank - 1)), "nchw") if rank > 2 else y
 
 
-def _require_float(node: Node, x: Value, rank: int = 1) -> None:
+def _require_float(node: OnnxNode, x: Value, rank: int = 1) -> None:
     if node.tensor(x).dtype is not DType.FLOAT32 or node.tensor(x).quant is not None:
         raise node.unsupported(f"works on floats, not on {node.tensor(x).dtype.value}")
     if len(node.shape(x)) < rank:
         raise node.error(f"needs a tensor of rank {rank} or more, not {list(node.shape(x))}")
 
 
-def batch_norm(node: Node) -> Value:
+def batch_norm(node: OnnxNode) -> Value:
     """x * scale + shift for each channel; mean, variance and epsilon folded into the two in double precision."""
     x = node.input(0)
     _require_float(node, x, 2)
@@ -67,14 +67,14 @@ def batch_norm(node: Node) -> Value:
     return _channels_second(node, node.layer(BatchNorm(), [_channels_last(node, x), *operands]))
 
 
-def _per_channel(node: Node, value: Value, name: str, channels: int) -> Array:
+def _per_channel(node: OnnxNode, value: Value, name: str, channels: int) -> Array:
     data = node.array(value, name)
     if data.shape != (channels,):
         raise node.error(f"{name} has shape {list(data.shape)} for {channels} channels")
     return data.astype(np.float64)
 
 
-def lrn(node: Node) -> Value:
+def lrn(node: OnnxNode) -> Value:
     x = node.input(0)
     _require_float(node, x, 2)
     size = node.integer("size", 0)
@@ -84,7 +84,7 @@ def lrn(node: Node) -> Value:
     return _channels_second(node, node.layer(op, [_channels_last(node, x)]))
 
 
-def _normalised(node: Node, x: Value, axes: tuple[int, ...], epsilon: float) -> Value:
+def _normalised(node: OnnxNode, x: Value, axes: tuple[int, ...], epsilon: float) -> Value:
     """(x - mean) / sqrt(variance + epsilon) along the axes, layer by layer."""
     mean = node.layer(Reduce(axes, True, ReduceKind.MEAN), [x], "mean")
     centred = node.layer(Binary(BinaryKind.SUB), [x, mean], "centred")
@@ -95,12 +95,12 @@ def _normalised(node: Node, x: Value, axes: tuple[int, ...], epsilon: float) -> 
     return node.layer(Binary(BinaryKind.MUL), [centred, factor])
 
 
-def _scaled(node: Node, y: Value, scale: Value, bias: Value | None) -> Value:
+def _scaled(node: OnnxNode, y: Value, scale: Value, bias: Value | None) -> Value:
     y = node.layer(Binary(BinaryKind.MUL), [y, scale], "scaled")
     return y if bias is None else node.layer(Binary(BinaryKind.ADD), [y, bias], "biased")
 
 
-def instance_norm(node: Node) -> Value:
+def instance_norm(node: OnnxNode) -> Value:
     x, scale, bias = (node.input(i) for i in range(3))
     _require_float(node, x, 3)
     rank, channels = len(node.shape(x)), node.shape(x)[1]
@@ -109,7 +109,7 @@ def instance_norm(node: Node) -> Value:
     return _scaled(node, y, node.reshaped(scale, column, "scale"), node.reshaped(bias, column, "bias"))
 
 
-def layer_norm(node: Node) -> Value:
+def layer_norm(node: OnnxNode) -> Value:
     x = node.input(0)
     _require_float(node, x)
     rank = len(node.shape(x))
@@ -121,7 +121,7 @@ def layer_norm(node: Node) -> Value:
     return result
 
 
-def group_norm(node: Node) -> Value:
+def group_norm(node: OnnxNode) -> Value:
     """Normalised in groups of channels; scale and bias are per channel from opset 21, per group before."""
     x, scale, bias = (node.input(i) for i in range(3))
     _require_float(node, x, 3)
@@ -140,15 +140,15 @@ def group_norm(node: Node) -> Value:
     return _scaled(node, y, node.reshaped(scale, column, "scale"), node.reshaped(bias, column, "bias"))
 
 
-def softmax(node: Node) -> Value:
+def softmax(node: OnnxNode) -> Value:
     return _softmax(node, log=False)
 
 
-def log_softmax(node: Node) -> Value:
+def log_softmax(node: OnnxNode) -> Value:
     return _softmax(node, log=True)
 
 
-def _softmax(node: Node, log: bool) -> Value:
+def _softmax(node: OnnxNode, log: bool) -> Value:
     x = node.input(0)
     _require_float(node, x)
     rank = len(node.shape(x))
@@ -156,7 +156,7 @@ def _softmax(node: Node, log: bool) -> Value:
     return along(node, x, axis, flatten=node.opset < 13, log=log)
 
 
-def along(node: Node, x: Value, axis: int, *, flatten: bool, log: bool) -> Value:
+def along(node: OnnxNode, x: Value, axis: int, *, flatten: bool, log: bool) -> Value:
     """Softmax along one axis, or, before opset 13, along all axes from `axis` on taken as one."""
     shape = node.shape(x)
     if not flatten or prod(shape[axis + 1 :]) == 1:

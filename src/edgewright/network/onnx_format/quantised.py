@@ -33,7 +33,7 @@ from ..operators.base import broadcast_shape
 from ..tensor import Array, DType, Quant
 from .context import plain_dtype
 from .elementwise import Importer
-from .node import FOLD_LIMIT, Node, transposed_quant
+from .node import FOLD_LIMIT, OnnxNode, transposed_quant
 from .tensors import dtype_of
 from .values import Computed, Constant, Dequantized, Value
 from .windows import averaging, convolution, image_in, spatial_axes
@@ -41,7 +41,7 @@ from .windows import averaging, convolution, image_in, spatial_axes
 _STORED = (DType.INT8, DType.UINT8, DType.INT16, DType.INT32)
 
 
-def read_quant(node: Node, scale: Value, zero: Value | None, axis: int | None = None) -> Quant:
+def read_quant(node: OnnxNode, scale: Value, zero: Value | None, axis: int | None = None) -> Quant:
     """Scale and zero point; along `axis` when there are several."""
     scales = node.array(scale, "scale")
     zeros = np.zeros(scales.shape, np.int8) if zero is None else node.array(zero, "zero point")
@@ -55,7 +55,7 @@ def read_quant(node: Node, scale: Value, zero: Value | None, axis: int | None = 
     return Quant(*values, axis if len(values[0]) > 1 else None)
 
 
-def _axis_quant(node: Node, shape: tuple[int, ...]) -> Quant:
+def _axis_quant(node: OnnxNode, shape: tuple[int, ...]) -> Quant:
     """The parameters of QuantizeLinear and DequantizeLinear, checked against the tensor."""
     if node.integer("block_size", 0):
         raise node.unsupported("blocks of scales are not supported")
@@ -69,7 +69,7 @@ def _axis_quant(node: Node, shape: tuple[int, ...]) -> Quant:
     return quant
 
 
-def quantize_linear(node: Node) -> Value:
+def quantize_linear(node: OnnxNode) -> Value:
     x, zero = node.input(0), node.optional(2)
     quant = _axis_quant(node, node.shape(x))
     dtype = DType.UINT8 if zero is None else plain_dtype(node.array(zero, "zero point"), "zero point")
@@ -95,7 +95,7 @@ def quantized(data: Array, quant: Quant, dtype: DType) -> Array:
     return np.clip(shifted, info.min, info.max).astype(dtype.numpy).reshape(data.shape)
 
 
-def dequantize_linear(node: Node) -> Value:
+def dequantize_linear(node: OnnxNode) -> Value:
     x = node.input(0)
     quant = _axis_quant(node, node.shape(x))
     if dtype_of(node.integer("output_dtype", 0) or 1, "output") is not DType.FLOAT32:
@@ -112,7 +112,7 @@ def dequantize_linear(node: Node) -> Value:
             return _in_steps(node, x, quant)
 
 
-def _in_steps(node: Node, x: Value, quant: Quant) -> Value:
+def _in_steps(node: OnnxNode, x: Value, quant: Quant) -> Value:
     if node.tensor(x).quant is not None or quant.axis is not None:
         raise node.unsupported("dequantises with other parameters than the tensor was quantised with")
     y = node.layer(Cast(DType.FLOAT32), [x], "cast", dtype=DType.FLOAT32)
@@ -120,14 +120,14 @@ def _in_steps(node: Node, x: Value, quant: Quant) -> Value:
     return node.layer(Binary(BinaryKind.MUL), [y, node.number("scale", quant.scale[0])])
 
 
-def _stored(node: Node, index: int, axis: int | None = None) -> Value:
+def _stored(node: OnnxNode, index: int, axis: int | None = None) -> Value:
     """Inputs index, index + 1 and index + 2 (values, scale, zero point) as one quantised operand."""
     return as_quantised(
         node, node.input(index), read_quant(node, node.input(index + 1), node.optional(index + 2), axis)
     )
 
 
-def as_quantised(node: Node, x: Value, quant: Quant) -> Value:
+def as_quantised(node: OnnxNode, x: Value, quant: Quant) -> Value:
     """The value as a tensor that is quantised so."""
     if quant.axis is not None and node.shape(x)[quant.axis] != len(quant.scale):
         raise node.error(f"{len(quant.scale)} scales do not fit a tensor of shape {list(node.shape(x))}")
@@ -142,7 +142,7 @@ def as_quantised(node: Node, x: Value, quant: Quant) -> Value:
             raise node.unsupported("reads a tensor with other scales than it was written with")
 
 
-def _result(node: Node, scale: int, zero: int) -> tuple[DType, Quant]:
+def _result(node: OnnxNode, scale: int, zero: int) -> tuple[DType, Quant]:
     """Element type and quantisation of the output, from the inputs that state them."""
     value = node.optional(zero)
     dtype = DType.UINT8 if value is None else plain_dtype(node.array(value, "zero point"), "zero point")
@@ -151,7 +151,7 @@ def _result(node: Node, scale: int, zero: int) -> tuple[DType, Quant]:
     return dtype, read_quant(node, node.input(scale), value)
 
 
-def _bias(node: Node, value: Value | None, x: Quant, w: Quant, outputs: int) -> Value | None:
+def _bias(node: OnnxNode, value: Value | None, x: Quant, w: Quant, outputs: int) -> Value | None:
     """The int32 bias, whose scale is that of the products."""
     if value is None:
         return None
@@ -162,13 +162,13 @@ def _bias(node: Node, value: Value | None, x: Quant, w: Quant, outputs: int) -> 
     return as_quantised(node, node.reshaped(value, (outputs,), "bias"), quant)
 
 
-def _quant(node: Node, x: Value) -> Quant:
+def _quant(node: OnnxNode, x: Value) -> Quant:
     quant = node.tensor(x).quant
     assert quant is not None
     return quant
 
 
-def qlinear_conv(node: Node) -> Value:
+def qlinear_conv(node: OnnxNode) -> Value:
     x = _stored(node, 0)
     w, scale, zero = node.input(3), node.input(4), node.input(5)
     if not isinstance(w, Constant):
@@ -180,7 +180,7 @@ def qlinear_conv(node: Node) -> Value:
     return convolution(node, x, weights, bias, dtype, result)
 
 
-def _weight_quant(node: Node, scale: Value, zero: Value | None, axis: int) -> Quant:
+def _weight_quant(node: OnnxNode, scale: Value, zero: Value | None, axis: int) -> Quant:
     """Weights may have one zero point for many scales."""
     count = prod(node.shape(scale))
     if zero is not None and count > 1 and prod(node.shape(zero)) == 1:
@@ -190,7 +190,7 @@ def _weight_quant(node: Node, scale: Value, zero: Value | None, axis: int) -> Qu
 
 
 def _product(
-    node: Node, a: Value, b: int, bias: int | None, transposed: bool, result: tuple[DType, Quant]
+    node: OnnxNode, a: Value, b: int, bias: int | None, transposed: bool, result: tuple[DType, Quant]
 ) -> Value:
     """A quantised matrix product: Dense for constant weights."""
     w = node.input(b)
@@ -209,13 +209,13 @@ def _product(
     return node.layer(Dense(), inputs, dtype=result[0], quant=result[1])
 
 
-def qlinear_matmul(node: Node) -> Value:
+def qlinear_matmul(node: OnnxNode) -> Value:
     if min(len(node.shape(node.input(0))), len(node.shape(node.input(3)))) < 2:
         raise node.unsupported("vectors are not supported")
     return _product(node, _stored(node, 0), 3, None, False, _result(node, 6, 7))
 
 
-def qgemm(node: Node) -> Value:
+def qgemm(node: OnnxNode) -> Value:
     """Inputs A, B and C with scales; without an output scale the result would be real."""
     if node.real("alpha", 1.0) != 1.0 or node.optional(7) is None:
         raise node.unsupported("alpha other than 1 or a real output")
@@ -225,7 +225,7 @@ def qgemm(node: Node) -> Value:
     return _product(node, a, 3, 6, node.flag("transB"), _result(node, 7, 8))
 
 
-def _qlinear_binary(kind: BinaryKind, node: Node) -> Value:
+def _qlinear_binary(kind: BinaryKind, node: OnnxNode) -> Value:
     node.context.builder.arithmetic = Arithmetic.QLINEAR
     a, b = _stored(node, 0), _stored(node, 3)
     dtype, quant = _result(node, 6, 7)
@@ -237,20 +237,20 @@ def qlinear_binary(kind: BinaryKind) -> Importer:
     return partial(_qlinear_binary, kind)
 
 
-def _single(node: Node, op: Op) -> Value:
+def _single(node: OnnxNode, op: Op) -> Value:
     dtype, quant = _result(node, 3, 4)
     return node.layer(op, [_stored(node, 0)], dtype=dtype, quant=quant)
 
 
-def qlinear_sigmoid(node: Node) -> Value:
+def qlinear_sigmoid(node: OnnxNode) -> Value:
     return _single(node, Unary(UnaryKind.SIGMOID))
 
 
-def qlinear_leaky_relu(node: Node) -> Value:
+def qlinear_leaky_relu(node: OnnxNode) -> Value:
     return _single(node, LeakyRelu(node.real("alpha", 0.01)))
 
 
-def qlinear_softmax(node: Node) -> Value:
+def qlinear_softmax(node: OnnxNode) -> Value:
     shape = node.shape(node.input(0))
     flatten = node.integer("opset", 13) < 13
     axis = node.axis(node.integer("axis", -1), len(shape))
@@ -259,14 +259,14 @@ def qlinear_softmax(node: Node) -> Value:
     return _single(node, Softmax(axis))
 
 
-def qlinear_global_average_pool(node: Node) -> Value:
+def qlinear_global_average_pool(node: OnnxNode) -> Value:
     x = node.input(0)
     last = node.flag("channels_last")
     axes = tuple(axis - 1 for axis in spatial_axes(node, x)) if last else spatial_axes(node, x)
     return _single(node, Reduce(axes, True, ReduceKind.MEAN))
 
 
-def qlinear_average_pool(node: Node) -> Value:
+def qlinear_average_pool(node: OnnxNode) -> Value:
     if node.flag("channels_last"):
         raise node.unsupported("channels_last is not supported")
     node.context.builder.arithmetic = Arithmetic.QLINEAR
@@ -274,7 +274,7 @@ def qlinear_average_pool(node: Node) -> Value:
     return averaging(node, _stored(node, 0), dtype, quant)
 
 
-def qlinear_concat(node: Node) -> Value:
+def qlinear_concat(node: OnnxNode) -> Value:
     """Inputs: scale and zero point of the output, then value, scale and zero point of each part."""
     if len(node.inputs) < 5 or (len(node.inputs) - 2) % 3:
         raise node.error(f"has {len(node.inputs)} inputs; expected 2 and then 3 for each part")

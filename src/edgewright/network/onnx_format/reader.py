@@ -25,9 +25,9 @@ from ..region import Shape
 from .context import Context
 from .graph import GraphReader, Scope, opset_versions
 from .outline import FLOATS, control_flow, expected_sizes
-from .tensors import WIDENED, Source, check_shape, dtype_of, element_type_name
+from .tensors import WIDENED, ModelBytes, check_shape, dtype_of, element_type_name
 from .values import Absent, Computed, Problem
-from .wire import Extent, Skeleton, split
+from .wire import ByteSpan, Skeleton, split
 
 _SIGNATURES = {
     b"PK\x03\x04": "a zip archive; unpack it, or export the model as ONNX",
@@ -45,7 +45,7 @@ def read_onnx(
     `shapes` gives inputs whose size the file leaves open. Weights stay in the file, which is mapped.
     """
     if isinstance(source, bytes):
-        title, opened = name or "model", Source(None, source)
+        title, opened = name or "model", ModelBytes(None, source)
     else:
         path = Path(source)
         title, opened = name or path.stem, _open(path)
@@ -53,19 +53,19 @@ def read_onnx(
     return _read_model(model, skeleton, opened, title, dict(shapes or {}))
 
 
-def _open(path: Path) -> Source:
+def _open(path: Path) -> ModelBytes:
     try:
         if path.is_dir():
             raise ModelError(f"'{path}' is a folder; name the .onnx file inside it")
         if path.exists() and not path.is_file():
             raise ModelError(f"'{path}' is not a regular file")
-        return Source(path)
+        return ModelBytes(path)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ModelError(f"cannot read '{path}': {reason}") from error
 
 
-def _parse(opened: Source, title: str) -> tuple[onnx.ModelProto, Skeleton]:
+def _parse(opened: ModelBytes, title: str) -> tuple[onnx.ModelProto, Skeleton]:
     """The model without its large tensors; ModelError says what the bytes are if they are no model."""
     start = bytes(opened.model[:64])
     if not start:
@@ -119,7 +119,7 @@ def _is_text(start: bytes) -> bool:
 
 
 def _read_model(
-    model: onnx.ModelProto, skeleton: Skeleton, opened: Source, title: str, shapes: dict[str, Shape]
+    model: onnx.ModelProto, skeleton: Skeleton, opened: ModelBytes, title: str, shapes: dict[str, Shape]
 ) -> Network:
     graph = model.graph
     builder = Builder(title, Arithmetic.ONNX)
@@ -156,8 +156,10 @@ def _read_model(
     return network
 
 
-def _initializers(graph: onnx.GraphProto, skeleton: Skeleton) -> dict[str, tuple[onnx.TensorProto, Extent | None]]:
-    found: dict[str, tuple[onnx.TensorProto, Extent | None]] = {}
+def _initializers(
+    graph: onnx.GraphProto, skeleton: Skeleton
+) -> dict[str, tuple[onnx.TensorProto, ByteSpan | None]]:
+    found: dict[str, tuple[onnx.TensorProto, ByteSpan | None]] = {}
     for i, tensor in enumerate(graph.initializer):
         if tensor.name in found:
             raise ModelError(f"two initializers have the name '{tensor.name}'")

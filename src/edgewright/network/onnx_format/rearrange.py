@@ -20,16 +20,16 @@ from ..operators import (
 )
 from ..operators.base import broadcast_shape
 from ..region import Shape
-from .node import FOLD_LIMIT, NCHW, NHWC, Node
+from .node import FOLD_LIMIT, NCHW, NHWC, OnnxNode
 from .tensors import check_shape
 from .values import Constant, Value
 
 
-def identity(node: Node) -> Value:
+def identity(node: OnnxNode) -> Value:
     return node.input(0)
 
 
-def dropout(node: Node) -> Value:
+def dropout(node: OnnxNode) -> Value:
     training = node.optional(2)
     if node.opset >= 12 and training is not None and node.scalar(training, "training_mode"):
         ratio = node.optional(1)
@@ -38,13 +38,13 @@ def dropout(node: Node) -> Value:
     return node.input(0)
 
 
-def reshape(node: Node) -> Value:
+def reshape(node: OnnxNode) -> Value:
     x = node.input(0)
     wanted = node.integers("shape") if node.opset < 5 else node.array_ints(node.input(1), "shape")
     return node.reshaped(x, _target_shape(node, node.shape(x), wanted or (), node.flag("allowzero")), "")
 
 
-def _target_shape(node: Node, old: Shape, wanted: tuple[int, ...], allow_zero: bool) -> Shape:
+def _target_shape(node: OnnxNode, old: Shape, wanted: tuple[int, ...], allow_zero: bool) -> Shape:
     """The shape that Reshape's input asks for: 0 copies a size, -1 takes what is left."""
     if any(size < -1 for size in wanted) or wanted.count(-1) > 1:
         raise node.error(f"cannot reshape {list(old)} to {list(wanted)}")
@@ -59,7 +59,7 @@ def _target_shape(node: Node, old: Shape, wanted: tuple[int, ...], allow_zero: b
     return check_shape(tuple(shape), str(node))
 
 
-def flatten(node: Node) -> Value:
+def flatten(node: OnnxNode) -> Value:
     x = node.input(0)
     shape = node.shape(x)
     axis = node.integer("axis", 1)
@@ -69,7 +69,7 @@ def flatten(node: Node) -> Value:
     return node.reshaped(x, (prod(shape[:axis]), prod(shape[axis:])), "")
 
 
-def squeeze(node: Node) -> Value:
+def squeeze(node: OnnxNode) -> Value:
     x = node.input(0)
     shape = node.shape(x)
     axes = node.ints_from("axes", 1, 13)
@@ -81,7 +81,7 @@ def squeeze(node: Node) -> Value:
     return node.reshaped(x, tuple(size for i, size in enumerate(shape) if i not in dropped), "")
 
 
-def unsqueeze(node: Node) -> Value:
+def unsqueeze(node: OnnxNode) -> Value:
     x = node.input(0)
     axes = node.ints_from("axes", 1, 13)
     if axes is None:
@@ -92,13 +92,13 @@ def unsqueeze(node: Node) -> Value:
     return node.reshaped(x, tuple(1 if i in added else next(old) for i in range(rank)), "")
 
 
-def transpose(node: Node) -> Value:
+def transpose(node: OnnxNode) -> Value:
     x = node.input(0)
     perm = node.integers("perm") or tuple(reversed(range(len(node.shape(x)))))
     return node.transposed(x, perm, "")
 
 
-def concat(node: Node) -> Value:
+def concat(node: OnnxNode) -> Value:
     values = node.all_inputs()
     rank = len(node.shape(values[0]))
     axis = node.axis(node.integer("axis", 1), rank)
@@ -113,7 +113,7 @@ def concat(node: Node) -> Value:
     return node.layer(Concat(axis), kept or values)
 
 
-def split(node: Node) -> tuple[Value, ...]:
+def split(node: OnnxNode) -> tuple[Value, ...]:
     x = node.input(0)
     shape = node.shape(x)
     axis = node.axis(node.integer("axis", 0), len(shape))
@@ -132,7 +132,7 @@ def split(node: Node) -> tuple[Value, ...]:
     )
 
 
-def _cut(node: Node, x: Value, cuts: dict[int, tuple[int, int, int]], tag: str = "") -> Value:
+def _cut(node: OnnxNode, x: Value, cuts: dict[int, tuple[int, int, int]], tag: str = "") -> Value:
     """A slice given as start, size and step for some axes."""
     shape = node.shape(x)
     whole = [(0, size, 1) for size in shape]
@@ -149,7 +149,7 @@ def _cut(node: Node, x: Value, cuts: dict[int, tuple[int, int, int]], tag: str =
     return node.layer(Slice(starts, sizes, steps), [x], tag)
 
 
-def slice_(node: Node) -> Value:
+def slice_(node: OnnxNode) -> Value:
     x = node.input(0)
     shape = node.shape(x)
     if node.opset < 10:
@@ -174,7 +174,7 @@ def slice_(node: Node) -> Value:
 _PAD_MODES = {"constant": PadMode.CONSTANT, "reflect": PadMode.REFLECT, "edge": PadMode.EDGE}
 
 
-def pad(node: Node) -> Value:
+def pad(node: OnnxNode) -> Value:
     """Pads are an attribute before opset 11, then an input; opset 18 lets them name axes."""
     x = node.input(0)
     shape = node.shape(x)
@@ -197,7 +197,7 @@ def pad(node: Node) -> Value:
     return _pad(node, x, tuple(before), tuple(after), _PAD_MODES[mode], value)
 
 
-def _pad(node: Node, x: Value, before: Shape, after: Shape, mode: PadMode, value: float) -> Value:
+def _pad(node: OnnxNode, x: Value, before: Shape, after: Shape, mode: PadMode, value: float) -> Value:
     tensor = node.tensor(x)
     for size, a, b in zip(tensor.shape, before, after, strict=True):
         if mode is PadMode.REFLECT and max(a, b) >= size:
@@ -213,7 +213,7 @@ def _pad(node: Node, x: Value, before: Shape, after: Shape, mode: PadMode, value
     return node.layer(Pad(before, after, mode, value), [x])
 
 
-def expand(node: Node) -> Value:
+def expand(node: OnnxNode) -> Value:
     x = node.input(0)
     wanted = check_shape(node.array_ints(node.input(1), "shape"), str(node))
     shape = check_shape(broadcast_shape([node.shape(x), wanted]), str(node))
@@ -224,7 +224,7 @@ def expand(node: Node) -> Value:
     return node.layer(Expand(shape), [x])
 
 
-def tile(node: Node) -> Value:
+def tile(node: OnnxNode) -> Value:
     x = node.input(0)
     if node.opset < 6:
         raise node.unsupported("opset 1 form is not supported")
@@ -240,7 +240,7 @@ def tile(node: Node) -> Value:
     return node.layer(Tile(repeats), [x])
 
 
-def gather(node: Node) -> Value:
+def gather(node: OnnxNode) -> Value:
     """One index is a slice, several need Gather."""
     x, indices = node.input(0), node.input(1)
     shape = node.shape(x)
@@ -264,27 +264,27 @@ def gather(node: Node) -> Value:
     return node.layer(Gather(axis), [x, indices])
 
 
-def space_to_depth(node: Node) -> Value:
+def space_to_depth(node: OnnxNode) -> Value:
     if node.text("mode", "DCR") != "DCR":
         raise node.unsupported(f"mode '{node.text('mode', '')}' is not supported")
     return _blocks(node, SpaceToDepth(_block(node)))
 
 
-def depth_to_space(node: Node) -> Value:
+def depth_to_space(node: OnnxNode) -> Value:
     mode = node.text("mode", "DCR")
     if mode not in ("DCR", "CRD"):
         raise node.error(f"mode '{mode}' is neither DCR nor CRD")
     return _blocks(node, DepthToSpace(_block(node), mode == "CRD"))
 
 
-def _block(node: Node) -> int:
+def _block(node: OnnxNode) -> int:
     block = node.integer("blocksize", 0)
     if not 1 <= block < 2**20:
         raise node.error(f"attribute 'blocksize' is {block}")
     return block
 
 
-def _blocks(node: Node, op: SpaceToDepth | DepthToSpace) -> Value:
+def _blocks(node: OnnxNode, op: SpaceToDepth | DepthToSpace) -> Value:
     x = node.input(0)
     if len(node.shape(x)) != 4:
         raise node.error(f"needs an image, not a tensor of shape {list(node.shape(x))}")

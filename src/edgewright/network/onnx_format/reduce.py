@@ -7,11 +7,11 @@ from functools import partial
 from ..operators import ArgMax, Reduce, ReduceKind
 from ..tensor import DType
 from .elementwise import Importer
-from .node import Node
+from .node import OnnxNode
 from .values import Value
 
 
-def _reduce(kind: ReduceKind, since: int, node: Node) -> Value:
+def _reduce(kind: ReduceKind, since: int, node: OnnxNode) -> Value:
     x = node.input(0)
     tensor = node.tensor(x)
     if tensor.quant is not None or tensor.dtype not in (DType.FLOAT32, DType.INT32, DType.INT64):
@@ -34,16 +34,16 @@ def reduce(kind: ReduceKind) -> Importer:
     return partial(_reduce, kind, 13 if kind is ReduceKind.SUM else 18)
 
 
-def _arg(least: bool, node: Node) -> Value:
+def _arg(least: bool, node: OnnxNode) -> Value:
     x = node.input(0)
     axis = node.axis(node.integer("axis", 0), len(node.shape(x)))
     op = ArgMax((axis,), node.flag("keepdims", True), node.flag("select_last_index"), least)
     return node.layer(op, [x], dtype=DType.INT64)
 
 
-def arg_max(node: Node) -> Value:
+def arg_max(node: OnnxNode) -> Value:
     return _arg(False, node)
 
 
-def arg_min(node: Node) -> Value:
+def arg_min(node: OnnxNode) -> Value:
     return _arg(True, node)

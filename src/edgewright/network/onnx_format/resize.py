@@ -8,7 +8,7 @@ import numpy as np
 
 from ..operators import Coordinates, Resize, ResizeMode, Rounding
 from ..region import Shape
-from .node import Node
+from .node import OnnxNode
 from .tensors import check_shape
 from .values import Value
 from .windows import image_in, image_out
@@ -16,7 +16,7 @@ from .windows import image_in, image_out
 _MODES = {"nearest": ResizeMode.NEAREST, "linear": ResizeMode.LINEAR, "bilinear": ResizeMode.LINEAR}
 
 
-def upsample(node: Node) -> Value:
+def upsample(node: OnnxNode) -> Value:
     """Upsample, and Resize of opset 10: scales only, places counted from the corner.
 
     The standard does not say which neighbour is nearest there; onnxruntime takes the one below, or, where the
@@ -34,7 +34,7 @@ def upsample(node: Node) -> Value:
     return _resize(node, x, scales, None, mode, Coordinates.ASYMMETRIC, rounding)
 
 
-def resize(node: Node) -> Value:
+def resize(node: OnnxNode) -> Value:
     if node.opset < 11:
         return upsample(node)
     x = node.input(0)
@@ -76,20 +76,20 @@ def resize(node: Node) -> Value:
     )
 
 
-def _mode(node: Node, default: str) -> ResizeMode:
+def _mode(node: OnnxNode, default: str) -> ResizeMode:
     mode = node.text("mode", default)
     if mode not in _MODES:
         raise node.unsupported(f"mode '{mode}' is not supported")
     return _MODES[mode]
 
 
-def _stated(node: Node, index: int) -> Value | None:
+def _stated(node: OnnxNode, index: int) -> Value | None:
     """An optional input; files also leave it out by giving an empty tensor."""
     value = node.optional(index)
     return None if value is None or node.shape(value) == (0,) else value
 
 
-def _scales(node: Node, value: Value) -> tuple[float, ...]:
+def _scales(node: OnnxNode, value: Value) -> tuple[float, ...]:
     return tuple(float(scale) for scale in node.array(value, "scales").reshape(-1))
 
 
@@ -98,13 +98,13 @@ def _scaled(size: int, scale: float) -> int:
     return int(np.float32(size) * np.float32(scale))
 
 
-def _require_fit(node: Node, count: int, axes: Shape) -> None:
+def _require_fit(node: OnnxNode, count: int, axes: Shape) -> None:
     if count != len(axes):
         raise node.error(f"{count} scales or sizes for {len(axes)} axes")
 
 
 def _resize(
-    node: Node,
+    node: OnnxNode,
     x: Value,
     scales: tuple[float, ...],
     sizes: Shape | None,

@@ -16,7 +16,7 @@ import onnx
 from ...errors import ModelError, Unsupported
 from ..region import Shape
 from ..tensor import MOST_ELEMENTS, Array, DType
-from .wire import Extent
+from .wire import ByteSpan
 
 _T = onnx.TensorProto
 
@@ -71,7 +71,7 @@ def check_shape(dims: tuple[int, ...], where: str) -> Shape:
     return dims
 
 
-class Source:
+class ModelBytes:
     """Bytes of a model file and of the files with external data beside it, mapped and never copied."""
 
     def __init__(self, path: Path | None, data: bytes | None = None) -> None:
@@ -131,7 +131,7 @@ def _whole_number(text: str, where: str) -> int:
     return int(text)
 
 
-def read_tensor(tensor: onnx.TensorProto, extent: Extent | None, source: Source, where: str) -> Array:
+def read_tensor(tensor: onnx.TensorProto, extent: ByteSpan | None, source: ModelBytes, where: str) -> Array:
     """The values of a tensor as an array of its shape: a view of the file where its type allows it."""
     shape = check_shape(tuple(tensor.dims), where)
     if tensor.data_type not in _RAW:
@@ -144,7 +144,7 @@ def read_tensor(tensor: onnx.TensorProto, extent: Extent | None, source: Source,
     return _plain(flat, tensor.data_type).reshape(shape)
 
 
-def _flat(tensor: onnx.TensorProto, extent: Extent | None, source: Source, where: str) -> Array:
+def _flat(tensor: onnx.TensorProto, extent: ByteSpan | None, source: ModelBytes, where: str) -> Array:
     """The elements as the file stores them, in order."""
     raw = np.dtype(_RAW[tensor.data_type])
     data: memoryview | bytes | None = None
@@ -198,7 +198,7 @@ def _plain(flat: Array, element_type: int) -> Array:
     return flat
 
 
-def is_finite(data: Array, source: Source | None = None, step: int = 1 << 22) -> bool:
+def is_finite(data: Array, source: ModelBytes | None = None, step: int = 1 << 22) -> bool:
     """Whether no element is NaN or infinite; looks at memory once and in chunks of 16 MB."""
     if not np.issubdtype(data.dtype, np.floating) or data.size == 0:
         return True

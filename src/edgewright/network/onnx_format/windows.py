@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from ..operators import AvgPool2d, Conv2d, ConvTranspose2d, MaxPool2d, Pads, Pair, Reduce, ReduceKind
 from ..tensor import Array, DType, Quant
-from .node import NCHW, NHWC, Node
+from .node import NCHW, NHWC, OnnxNode
 from .values import Constant, Dequantized, Value
 
 
-def image_in(node: Node, x: Value) -> Value:
+def image_in(node: OnnxNode, x: Value) -> Value:
     """x (N, C, H, W) or (N, C, L) as an image (N, H, W, C); a line becomes an image of height 1."""
     shape = node.shape(x)
     if len(shape) == 3:
@@ -20,7 +20,7 @@ def image_in(node: Node, x: Value) -> Value:
     return node.transposed(x, NHWC, "nhwc")
 
 
-def image_out(node: Node, y: Value, rank: int) -> Value:
+def image_out(node: OnnxNode, y: Value, rank: int) -> Value:
     y = node.transposed(y, NCHW, "nchw")
     if rank == 3:
         n, c, _, length = node.shape(y)
@@ -29,7 +29,7 @@ def image_out(node: Node, y: Value, rank: int) -> Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class WindowAttributes:
     """Attributes that convolutions and pools share, for two axes."""
 
     kernel: Pair
@@ -39,7 +39,7 @@ class Window:
     auto_pad: str
 
 
-def _pair(node: Node, name: str, rank: int, default: int | None = 1) -> Pair | None:
+def _pair(node: OnnxNode, name: str, rank: int, default: int | None = 1) -> Pair | None:
     """A per-axis attribute for height and width; a 1-D image has height 1."""
     values = node.integers(name)
     if not values:
@@ -53,7 +53,7 @@ def _pair(node: Node, name: str, rank: int, default: int | None = 1) -> Pair | N
     return (identity, values[0]) if rank == 3 else (values[0], values[1])
 
 
-def read_window(node: Node, rank: int, kernel: Pair | None = None) -> Window:
+def read_window(node: OnnxNode, rank: int, kernel: Pair | None = None) -> WindowAttributes:
     """The window of a node whose image has this rank in the file; `kernel` is that of the weights, if any."""
     stated = _pair(node, "kernel_shape", rank, None)
     if kernel is not None and stated is not None and stated != kernel:
@@ -69,7 +69,7 @@ def read_window(node: Node, rank: int, kernel: Pair | None = None) -> Window:
     auto_pad = node.text("auto_pad", "NOTSET") or "NOTSET"
     if auto_pad not in ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"):
         raise node.error(f"auto_pad '{auto_pad}' is none of NOTSET, SAME_UPPER, SAME_LOWER, VALID")
-    return Window(
+    return WindowAttributes(
         kernel,
         _pair(node, "strides", rank) or (1, 1),
         _pair(node, "dilations", rank) or (1, 1),
@@ -78,7 +78,7 @@ def read_window(node: Node, rank: int, kernel: Pair | None = None) -> Window:
     )
 
 
-def resolved_pads(window: Window, size: Pair, least: int = 0) -> Pads:
+def resolved_pads(window: WindowAttributes, size: Pair, least: int = 0) -> Pads:
     """The pads, with auto_pad worked out for an image of this size: SAME gives ceil(size / stride) windows.
 
     Where windows leave gaps that takes negative pads; pools crop then, convolutions do not (onnxruntime).
@@ -104,12 +104,12 @@ def split_pads(totals: list[int], upper: bool) -> Pads:
     return (first[0], first[1], totals[0] - first[0], totals[1] - first[1])
 
 
-def conv(node: Node) -> Value:
+def conv(node: OnnxNode) -> Value:
     return convolution(node, node.input(0), image_in(node, node.input(1)), node.optional(2))
 
 
 def convolution(
-    node: Node,
+    node: OnnxNode,
     x: Value,
     weights: Value,
     b: Value | None,
@@ -128,14 +128,14 @@ def convolution(
     return image_out(node, y, rank)
 
 
-def _groups(node: Node) -> int:
+def _groups(node: OnnxNode) -> int:
     groups = node.integer("group", 1)
     if groups < 1:
         raise node.error(f"attribute 'group' is {groups}")
     return groups
 
 
-def conv_transpose(node: Node) -> Value:
+def conv_transpose(node: OnnxNode) -> Value:
     x, b = node.input(0), node.optional(2)
     rank = len(node.shape(x))
     image = image_in(node, x)
@@ -151,7 +151,9 @@ def conv_transpose(node: Node) -> Value:
     return image_out(node, y, rank)
 
 
-def _output_pads(node: Node, window: Window, size: Pair, extra: Pair, rank: int) -> tuple[Pads, Pair]:
+def _output_pads(
+    node: OnnxNode, window: WindowAttributes, size: Pair, extra: Pair, rank: int
+) -> tuple[Pads, Pair]:
     """What ConvTranspose crops and what it adds: stated, or worked out from the output shape that is asked for."""
     stated = _pair(node, "output_shape", rank, None)
     if stated is None and not window.auto_pad.startswith("SAME"):
@@ -167,7 +169,7 @@ def _output_pads(node: Node, window: Window, size: Pair, extra: Pair, rank: int)
     return split_pads(totals, window.auto_pad == "SAME_UPPER"), (beyond[0], beyond[1])
 
 
-def _transpose_weights(node: Node, w: Value, groups: int) -> Value:
+def _transpose_weights(node: OnnxNode, w: Value, groups: int) -> Value:
     """Weights (C, O / groups, kh, kw) as (O, kh, kw, C / groups)."""
     shape = node.shape(w)
     if len(shape) == 3:
@@ -198,7 +200,7 @@ def _transpose_weights(node: Node, w: Value, groups: int) -> Value:
             raise node.unsupported("computed weights in groups are not supported")
 
 
-def _pool(node: Node, x: Value) -> tuple[Value, Window, Pads, Pair]:
+def _pool(node: OnnxNode, x: Value) -> tuple[Value, WindowAttributes, Pads, Pair]:
     """The image of a pool, its window, its pads, and how much of them ceil_mode added below and to the right."""
     image = image_in(node, x)
     window = read_window(node, len(node.shape(x)))
@@ -219,18 +221,18 @@ def _pool(node: Node, x: Value) -> tuple[Value, Window, Pads, Pair]:
     return image, window, pads, (added[0], added[1])
 
 
-def max_pool(node: Node) -> Value:
+def max_pool(node: OnnxNode) -> Value:
     x = node.input(0)
     image, window, pads, _ = _pool(node, x)
     y = node.layer(MaxPool2d(window.kernel, window.stride, window.dilation, pads), [image])
     return image_out(node, y, len(node.shape(x)))
 
 
-def average_pool(node: Node) -> Value:
+def average_pool(node: OnnxNode) -> Value:
     return averaging(node, node.input(0))
 
 
-def averaging(node: Node, x: Value, dtype: DType | None = None, quant: Quant | None = None) -> Value:
+def averaging(node: OnnxNode, x: Value, dtype: DType | None = None, quant: Quant | None = None) -> Value:
     image, window, pads, added = _pool(node, x)
     op = AvgPool2d(
         window.kernel,
@@ -244,15 +246,15 @@ def averaging(node: Node, x: Value, dtype: DType | None = None, quant: Quant | N
     return image_out(node, y, len(node.shape(x)))
 
 
-def global_average_pool(node: Node) -> Value:
+def global_average_pool(node: OnnxNode) -> Value:
     return node.layer(Reduce(spatial_axes(node, node.input(0)), True, ReduceKind.MEAN), [node.input(0)])
 
 
-def global_max_pool(node: Node) -> Value:
+def global_max_pool(node: OnnxNode) -> Value:
     return node.layer(Reduce(spatial_axes(node, node.input(0)), True, ReduceKind.MAX), [node.input(0)])
 
 
-def spatial_axes(node: Node, x: Value) -> tuple[int, ...]:
+def spatial_axes(node: OnnxNode, x: Value) -> tuple[int, ...]:
     rank = len(node.shape(x))
     if rank < 3:
         raise node.error(f"expected an image, got a tensor of rank {rank}")

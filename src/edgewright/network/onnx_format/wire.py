@@ -33,7 +33,7 @@ Key = tuple[int, ...]  # (initializer,) or (node, attribute), counted from 0
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class ByteSpan:
     """Bytes start..stop of the file, and whether they were packed `float_data`."""
 
     start: int
@@ -46,7 +46,7 @@ class Skeleton:
     """The model without its large tensors, and where each of those lies."""
 
     data: bytes = b""
-    extents: dict[Key, Extent] = field(default_factory=dict)
+    extents: dict[Key, ByteSpan] = field(default_factory=dict)
 
 
 def split(data: memoryview) -> Skeleton:
@@ -64,7 +64,7 @@ def _strip(
     path: tuple[int, ...],
     key: Key,
     counts: dict[tuple[int, ...], int],
-    extents: dict[Key, Extent],
+    extents: dict[Key, ByteSpan],
 ) -> Iterator[bytes]:
     """The pieces of one message, large tensor data left out; `counts` numbers repeated fields."""
     children = _CHILDREN.get(path, ())
@@ -83,7 +83,7 @@ def _strip(
                 continue
         if path in _TENSORS and large and number in (RAW_DATA, FLOAT_DATA):
             if key not in extents:
-                extents[key] = Extent(begin, end, number == FLOAT_DATA)
+                extents[key] = ByteSpan(begin, end, number == FLOAT_DATA)
                 continue
             raise ModelError("a tensor of the model holds its data twice; the file is damaged")
         yield bytes(data[tag_at:end])

@@ -19,24 +19,24 @@ from ..operators import (
     DynamicRange,
 )
 from .elementwise import activate
-from .node import Node
+from .node import NodeWriter
 
 
-def _float(node: Node, value: float) -> str:
+def _float(node: NodeWriter, value: float) -> str:
     return node.graph.constant(np.array(value, np.float32), f"{node.layer.name}_number")
 
 
-def _double(node: Node, value: float) -> str:
+def _double(node: NodeWriter, value: float) -> str:
     return node.graph.constant(np.array(value, np.float64), f"{node.layer.name}_number")
 
 
-def _away(node: Node, x: str) -> str:
+def _away(node: NodeWriter, x: str) -> str:
     """A double, rounded half away from zero."""
     size = node.add("Floor", [node.add("Add", [node.add("Abs", [x]), _double(node, 0.5)])])
     return node.add("Mul", [node.add("Sign", [x]), size])
 
 
-def dynamic_range(node: Node, op: DynamicRange) -> str:
+def dynamic_range(node: NodeWriter, op: DynamicRange) -> str:
     axes = node.integers(range(op.lead, len(node.tensor(0).shape)), "axes")
     x = node.input()
     low, high = (node.add(kind, [x, axes], keepdims=0) for kind in ("ReduceMin", "ReduceMax"))
@@ -45,7 +45,7 @@ def dynamic_range(node: Node, op: DynamicRange) -> str:
     return node.add("Concat", [node.add("Unsqueeze", [part, last]) for part in found], axis=op.lead)
 
 
-def _symmetric(node: Node, low: str, high: str) -> tuple[str, ...]:
+def _symmetric(node: NodeWriter, low: str, high: str) -> tuple[str, ...]:
     one, most = _float(node, 1), _float(node, 127)
     reach = node.add("Max", [node.add("Abs", [low]), node.add("Abs", [high])])
     nothing = node.add("Equal", [reach, _float(node, 0)])
@@ -54,7 +54,7 @@ def _symmetric(node: Node, low: str, high: str) -> tuple[str, ...]:
     return scale, node.add("Div", [most, some]), node.add("Sub", [scale, scale])
 
 
-def _asymmetric(node: Node, low: str, high: str) -> tuple[str, ...]:
+def _asymmetric(node: NodeWriter, low: str, high: str) -> tuple[str, ...]:
     low, high = node.add("Min", [low, _float(node, 0)]), node.add("Max", [high, _float(node, 0)])
     nothing = node.add("Equal", [low, high])
     span = node.add("Cast", [node.add("Sub", [high, low])], to=TensorProto.DOUBLE)
@@ -73,14 +73,14 @@ def _asymmetric(node: Node, low: str, high: str) -> tuple[str, ...]:
     return scale, node.add("Div", [_float(node, 1), scale]), node.add("Cast", [zero], to=TensorProto.FLOAT)
 
 
-def _part(node: Node, which: int, i: int, rank: int) -> str:
+def _part(node: NodeWriter, which: int, i: int, rank: int) -> str:
     """Number `i` of each item's range, of a rank that broadcasts."""
     shape = node.tensor(which).shape
     part = node.add("Gather", [node.input(which), node.integers((i,), "index")], axis=len(shape) - 1)
     return node.add("Reshape", [part, node.integers((*shape[:-1], *(1,) * (rank - len(shape) + 1)), "shape")])
 
 
-def dynamic_quantize(node: Node, op: DynamicQuantize) -> str:
+def dynamic_quantize(node: NodeWriter, op: DynamicQuantize) -> str:
     rank = len(node.tensor(0).shape)
     steps = node.add("Mul", [node.input(), _part(node, 1, 1, rank)])
     moved = _away(node, node.add("Cast", [steps], to=TensorProto.DOUBLE))
@@ -92,7 +92,7 @@ def dynamic_quantize(node: Node, op: DynamicQuantize) -> str:
     return node.add("Cast", [kept], to=TensorProto.INT8)
 
 
-def dynamic_product(node: Node, op: DynamicProduct) -> str:
+def dynamic_product(node: NodeWriter, op: DynamicProduct) -> str:
     """In float32, which holds the sums of all but the largest layers exactly."""
     rank = len(node.tensor(0).shape)
     x = node.add("Cast", [node.input()], to=TensorProto.FLOAT)
@@ -106,7 +106,7 @@ def dynamic_product(node: Node, op: DynamicProduct) -> str:
     return _activated(node, op.product.activation, node.add("Add", [scaled, bias]))
 
 
-def _activated(node: Node, activation: Activation | None, value: str) -> str:
+def _activated(node: NodeWriter, activation: Activation | None, value: str) -> str:
     match activation:
         case None:
             return value
@@ -116,7 +116,7 @@ def _activated(node: Node, activation: Activation | None, value: str) -> str:
             return activate(node, activation, value)
 
 
-def _sums(node: Node, op: DynamicProduct, x: str) -> str:
+def _sums(node: NodeWriter, op: DynamicProduct, x: str) -> str:
     constants = node.graph.network.constants
     name = node.layer.inputs[1]
     if name not in constants:

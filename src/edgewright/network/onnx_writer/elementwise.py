@@ -23,10 +23,10 @@ from ..operators import (
     UnaryKind,
 )
 from .graph import element_type
-from .node import Node
+from .node import NodeWriter
 
 
-def activate(node: Node, activation: Activation, x: str) -> str:
+def activate(node: NodeWriter, activation: Activation, x: str) -> str:
     """The activation of a value, as nodes."""
     match activation:
         case Clamp(low, high):
@@ -45,11 +45,11 @@ def activate(node: Node, activation: Activation, x: str) -> str:
             return SPELLED[kind](node, x)
 
 
-def activation(node: Node, op: Activation) -> str:
+def activation(node: NodeWriter, op: Activation) -> str:
     return activate(node, op, node.input())
 
 
-def _clamp(node: Node, low: float, high: float, x: str) -> str:
+def _clamp(node: NodeWriter, low: float, high: float, x: str) -> str:
     if low == 0 and high == inf:
         return node.add("Relu", [x])
     if node.dtype.is_float:
@@ -63,22 +63,22 @@ def _clamp(node: Node, low: float, high: float, x: str) -> str:
     return node.add("Clip", [x, *bounds])
 
 
-def _silu(node: Node, x: str) -> str:
+def _silu(node: NodeWriter, x: str) -> str:
     return node.add("Mul", [x, node.add("Sigmoid", [x])])
 
 
-def _gelu(node: Node, x: str) -> str:
+def _gelu(node: NodeWriter, x: str) -> str:
     erf = node.add("Erf", [node.add("Mul", [x, node.number(sqrt(0.5), "root")])])
     return _half(node, x, erf)
 
 
-def _gelu_tanh(node: Node, x: str) -> str:
+def _gelu_tanh(node: NodeWriter, x: str) -> str:
     cube = node.add("Mul", [node.add("Mul", [x, x]), x])
     inner = node.add("Add", [x, node.add("Mul", [cube, node.number(0.044715, "cubic")])])
     return _half(node, x, node.add("Tanh", [node.add("Mul", [inner, node.number(sqrt(2 / pi), "root")])]))
 
 
-def _half(node: Node, x: str, gate: str) -> str:
+def _half(node: NodeWriter, x: str, gate: str) -> str:
     """x * (1 + gate) / 2."""
     raised = node.add("Add", [gate, node.number(1.0, "one")])
     return node.add("Mul", [node.add("Mul", [x, raised]), node.number(0.5, "half")])
@@ -105,7 +105,7 @@ SIMPLE: Mapping[UnaryKind, str] = {
     UnaryKind.SQRT: "Sqrt",
     UnaryKind.TANH: "Tanh",
 }
-SPELLED: Mapping[UnaryKind, Callable[[Node, str], str]] = {
+SPELLED: Mapping[UnaryKind, Callable[[NodeWriter, str], str]] = {
     UnaryKind.GELU: _gelu,
     UnaryKind.GELU_TANH: _gelu_tanh,
     UnaryKind.RSQRT: lambda node, x: node.add("Reciprocal", [node.add("Sqrt", [x])]),
@@ -124,27 +124,27 @@ ARITHMETIC: Mapping[BinaryKind, str] = {
 }
 
 
-def binary(node: Node, op: Binary) -> str:
+def binary(node: NodeWriter, op: Binary) -> str:
     if op.kind is BinaryKind.SQUARED_DIFFERENCE:
         difference = node.add("Sub", node.inputs())
         return node.add("Mul", [difference, difference])
     return node.add(ARITHMETIC[op.kind], node.inputs())
 
 
-def prelu(node: Node, op: PRelu) -> str:
+def prelu(node: NodeWriter, op: PRelu) -> str:
     return node.add("PRelu", node.inputs())
 
 
-def batch_norm(node: Node, op: BatchNorm) -> str:
+def batch_norm(node: NodeWriter, op: BatchNorm) -> str:
     """Scale and shift along the last axis, as arithmetic: ONNX's own wants channels first."""
     x, scale, shift = node.inputs()
     return node.add("Add", [node.add("Mul", [x, scale]), shift])
 
 
-def cast(node: Node, op: Cast) -> str:
+def cast(node: NodeWriter, op: Cast) -> str:
     return node.add("Cast", [node.input()], to=element_type(op.dtype))
 
 
-def passed(node: Node, op: Any) -> str:
+def passed(node: NodeWriter, op: Any) -> str:
     """Quantize and Dequantize: operands are handed over as real numbers, and results stored, for every layer."""
     return node.input()

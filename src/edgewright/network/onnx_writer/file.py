@@ -16,8 +16,8 @@ from ..network import Layer, Network
 from ..operators import Activation, Transpose
 from ..passes.reorder import compose, identity, inverse, reordered
 from .elementwise import activate
-from .graph import Graph, is_stored
-from .node import Node
+from .graph import GraphWriter, is_stored
+from .node import NodeWriter
 from .table import IMAGES, NCHW, WRITERS
 
 MESSAGE_LIMIT = (1 << 31) - (1 << 20)  # bytes; protobuf refuses larger files
@@ -28,7 +28,7 @@ def to_onnx(network: Network) -> onnx.ModelProto:
 
     Quantised layers become QDQ groups, which onnxruntime fuses again.
     """
-    graph = Graph(network)
+    graph = GraphWriter(network)
     for layer in network.layers:
         _write(graph, layer)
     made = graph.finish()
@@ -64,7 +64,7 @@ def write_onnx(network: Network, path: str | os.PathLike[str], *, limit: int = M
     return target
 
 
-def _write(graph: Graph, layer: Layer) -> None:
+def _write(graph: GraphWriter, layer: Layer) -> None:
     """The layer's nodes: operands in the form that suits, the operator, its activation, its quantisation."""
     network = graph.network
     result = network.tensors[layer.output]
@@ -77,7 +77,7 @@ def _write(graph: Graph, layer: Layer) -> None:
         graph.define(layer.output, compose(inverse(op.perm), have), value)
         return
     if isinstance(op, IMAGES) and len(result.shape) == 4:
-        node = Node(graph, layer, op, NCHW)
+        node = NodeWriter(graph, layer, op, NCHW)
         form = NCHW
     else:
         leader = next((name for name in layer.inputs if name not in network.constants), layer.inputs[0])
@@ -87,11 +87,11 @@ def _write(graph: Graph, layer: Layer) -> None:
         if have != identity(len(have)) and alike:
             turned = reordered(op, inverse(have), network.shapes(layer), exact=False)
         if turned is None:
-            node = Node(graph, layer, op, None)
+            node = NodeWriter(graph, layer, op, None)
         else:
             op, out = turned
-            node, form = Node(graph, layer, op, have), inverse(out)
-    write: Callable[[Node, Any], str] = WRITERS[type(op)]
+            node, form = NodeWriter(graph, layer, op, have), inverse(out)
+    write: Callable[[NodeWriter, Any], str] = WRITERS[type(op)]
     value = write(node, op)
     activation: Activation | None = getattr(op, "activation", None)
     if activation is not None:

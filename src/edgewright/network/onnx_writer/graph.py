@@ -18,7 +18,7 @@ from ..passes.reorder import Perm, compose, identity, inverse
 from ..tensor import Array, DType, Quant, Tensor
 
 
-class Graph:
+class GraphWriter:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.nodes: list[onnx.NodeProto] = []

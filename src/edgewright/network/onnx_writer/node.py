@@ -11,12 +11,12 @@ from ..operators import Op
 from ..passes.reorder import Perm
 from ..region import Shape
 from ..tensor import DType, Tensor
-from .graph import Graph
+from .graph import GraphWriter
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    graph: Graph
+class NodeWriter:
+    graph: GraphWriter
     layer: Layer
     op: Op  # as it is on operands in this form
     form: Perm | None  # of operands; None is the plain one

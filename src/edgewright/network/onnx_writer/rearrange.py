@@ -31,27 +31,27 @@ from ..operators import (
 )
 from ..tensor import DType
 from .graph import element_type
-from .node import Node
+from .node import NodeWriter
 
 
-def reshape(node: Node, op: Reshape) -> str:
+def reshape(node: NodeWriter, op: Reshape) -> str:
     return node.add("Reshape", [node.input(), node.integers(op.shape, "shape")])
 
 
-def transpose(node: Node, op: Transpose) -> str:
+def transpose(node: NodeWriter, op: Transpose) -> str:
     return node.add("Transpose", [node.input()], perm=op.perm)
 
 
-def concat(node: Node, op: Concat) -> str:
+def concat(node: NodeWriter, op: Concat) -> str:
     return node.add("Concat", node.inputs(), axis=op.axis)
 
 
-def slice_(node: Node, op: Slice) -> str:
+def slice_(node: NodeWriter, op: Slice) -> str:
     return _sliced(node, node.input(), op.starts, op.sizes, op.steps, tuple(range(len(op.starts))))
 
 
 def _sliced(
-    node: Node,
+    node: NodeWriter,
     x: str,
     starts: tuple[int, ...],
     sizes: tuple[int, ...],
@@ -64,7 +64,7 @@ def _sliced(
     return node.add("Slice", [x, *(node.integers(values, what) for values, what in parts)])
 
 
-def pad(node: Node, op: Pad) -> str:
+def pad(node: NodeWriter, op: Pad) -> str:
     if op.mode is PadMode.SYMMETRIC:
         return _mirrored(node, op)
     amounts = node.integers((*op.before, *op.after), "pads")
@@ -72,7 +72,7 @@ def pad(node: Node, op: Pad) -> str:
     return node.add("Pad", [node.input(), amounts, *value], mode=op.mode.value)
 
 
-def _mirrored(node: Node, op: Pad) -> str:
+def _mirrored(node: NodeWriter, op: Pad) -> str:
     """Padding that repeats the border, which ONNX lacks: along each axis, slices read backwards are joined on."""
     x = node.input()
     for axis, (before, after) in enumerate(zip(op.before, op.after, strict=True)):
@@ -89,28 +89,28 @@ def _mirrored(node: Node, op: Pad) -> str:
     return x
 
 
-def expand(node: Node, op: Expand) -> str:
+def expand(node: NodeWriter, op: Expand) -> str:
     return node.add("Expand", [node.input(), node.integers(op.shape, "shape")])
 
 
-def tile(node: Node, op: Tile) -> str:
+def tile(node: NodeWriter, op: Tile) -> str:
     return node.add("Tile", [node.input(), node.integers(op.repeats, "repeats")])
 
 
-def space_to_depth(node: Node, op: SpaceToDepth) -> str:
+def space_to_depth(node: NodeWriter, op: SpaceToDepth) -> str:
     return node.add("SpaceToDepth", [node.input()], blocksize=op.block)
 
 
-def depth_to_space(node: Node, op: DepthToSpace) -> str:
+def depth_to_space(node: NodeWriter, op: DepthToSpace) -> str:
     mode = "CRD" if op.channel_major else "DCR"
     return node.add("DepthToSpace", [node.input()], blocksize=op.block, mode=mode)
 
 
-def gather(node: Node, op: Gather) -> str:
+def gather(node: NodeWriter, op: Gather) -> str:
     return node.add("Gather", [node.input(), node.graph.value(node.layer.inputs[1])], axis=op.axis)
 
 
-def resize(node: Node, op: Resize) -> str:
+def resize(node: NodeWriter, op: Resize) -> str:
     """By scales where the file gave them and they lead to the size; else by sizes."""
     n, c, h, w = node.shape()
     scaled = op.scale is not None and (floor(h * op.scale[0]), floor(w * op.scale[1])) == op.size
@@ -142,13 +142,13 @@ REDUCTIONS: Mapping[ReduceKind, str] = {
 }
 
 
-def reduce(node: Node, op: Reduce) -> str:
+def reduce(node: NodeWriter, op: Reduce) -> str:
     axes = node.integers(op.axes, "axes")
     x = node.input()
     return node.add(REDUCTIONS[op.kind], [x, axes], keepdims=int(op.keep), noop_with_empty_axes=1)
 
 
-def arg_max(node: Node, op: ArgMax) -> str:
+def arg_max(node: NodeWriter, op: ArgMax) -> str:
     kind = "ArgMin" if op.least else "ArgMax"
     (axis,) = op.axes
     index = node.add(kind, [node.input()], axis=axis, keepdims=int(op.keep), select_last_index=int(op.last))
@@ -157,24 +157,24 @@ def arg_max(node: Node, op: ArgMax) -> str:
     return node.add("Cast", [index], to=element_type(node.result.dtype))
 
 
-def softmax(node: Node, op: Softmax) -> str:
+def softmax(node: NodeWriter, op: Softmax) -> str:
     x = node.input()
     if op.beta != 1:
         x = node.add("Mul", [x, node.number(op.beta, "beta")])
     return node.add("Softmax", [x], axis=op.axis)
 
 
-def log_softmax(node: Node, op: LogSoftmax) -> str:
+def log_softmax(node: NodeWriter, op: LogSoftmax) -> str:
     return node.add("LogSoftmax", [node.input()], axis=op.axis)
 
 
-def l2_normalize(node: Node, op: L2Normalize) -> str:
+def l2_normalize(node: NodeWriter, op: L2Normalize) -> str:
     x = node.input()
     norm = node.add("ReduceL2", [x, node.integers((op.axis,), "axes")], keepdims=1)
     return node.add("Div", [x, node.add("Clip", [norm, node.number(op.epsilon, "epsilon")])])
 
 
-def lrn(node: Node, op: Lrn) -> str:
+def lrn(node: NodeWriter, op: Lrn) -> str:
     """ONNX normalises along axis 1 of an image; anything else becomes one for the occasion."""
     if op.size % 2 == 0:
         raise Unsupported(f"layer '{node.layer.name}': LRN across an even number of channels is not written")

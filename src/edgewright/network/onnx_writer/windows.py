@@ -10,10 +10,10 @@ from ...errors import Unsupported
 from ..operators import AvgPool2d, Conv2d, ConvTranspose2d, Dense, MatMul, MaxPool2d, Pads
 from ..tensor import Array, Quant
 from .graph import is_stored
-from .node import Node
+from .node import NodeWriter
 
 
-def conv(node: Node, op: Conv2d) -> str:
+def conv(node: NodeWriter, op: Conv2d) -> str:
     x, pads = _cropped(node, op.pads)
     _, kh, kw, _ = node.tensor(1).shape
     return node.add(
@@ -27,7 +27,7 @@ def conv(node: Node, op: Conv2d) -> str:
     )
 
 
-def conv_transpose(node: Node, op: ConvTranspose2d) -> str:
+def conv_transpose(node: NodeWriter, op: ConvTranspose2d) -> str:
     if min(op.pads) < 0:
         raise Unsupported(f"layer '{node.layer.name}': ONNX cannot crop the output by {op.pads}")
     _, kh, kw, _ = node.tensor(1).shape
@@ -43,7 +43,7 @@ def conv_transpose(node: Node, op: ConvTranspose2d) -> str:
     )
 
 
-def _transpose_weights(node: Node, groups: int) -> str:
+def _transpose_weights(node: NodeWriter, groups: int) -> str:
     """Weights (O, kh, kw, C / groups) as (C, O / groups, kh, kw)."""
     name, tensor = node.layer.inputs[1], node.tensor(1)
     if groups == 1:
@@ -58,14 +58,14 @@ def _transpose_weights(node: Node, groups: int) -> str:
     return node.graph.constant(split.reshape(groups * depth, o // groups, kh, kw), name)
 
 
-def _constant(node: Node, name: str) -> Array:
+def _constant(node: NodeWriter, name: str) -> Array:
     constants = node.graph.network.constants
     if name not in constants:
         raise Unsupported(f"layer '{node.layer.name}': weights '{name}' are computed, which is not written")
     return constants[name]
 
 
-def _bias(node: Node) -> list[str]:
+def _bias(node: NodeWriter) -> list[str]:
     """The bias as real numbers, if there is one; a stored one counts steps of the products."""
     if node.count < 3:
         return []
@@ -78,12 +78,12 @@ def _bias(node: Node) -> list[str]:
     return [node.graph.dequantized(node.graph.value(name), tensor, quant, 0)]
 
 
-def max_pool(node: Node, op: MaxPool2d) -> str:
+def max_pool(node: NodeWriter, op: MaxPool2d) -> str:
     x, pads = _cropped(node, op.pads)
     return node.add("MaxPool", [x], kernel_shape=op.kernel, strides=op.stride, dilations=op.dilation, pads=pads)
 
 
-def avg_pool(node: Node, op: AvgPool2d) -> str:
+def avg_pool(node: NodeWriter, op: AvgPool2d) -> str:
     top, left, bottom, right = op.pads
     x, pads = _cropped(node, (top, left, bottom - op.uncounted[0], right - op.uncounted[1]))
     attributes = {}
@@ -102,7 +102,7 @@ def avg_pool(node: Node, op: AvgPool2d) -> str:
     )
 
 
-def _cropped(node: Node, pads: Pads) -> tuple[str, Pads]:
+def _cropped(node: NodeWriter, pads: Pads) -> tuple[str, Pads]:
     """The image without the rows and columns that negative pads take off, and the pads that remain."""
     x = node.input()
     if min(pads) >= 0:
@@ -113,7 +113,7 @@ def _cropped(node: Node, pads: Pads) -> tuple[str, Pads]:
     return node.add("Pad", [x, amounts]), (top, left, bottom, right)
 
 
-def dense(node: Node, op: Dense) -> str:
+def dense(node: NodeWriter, op: Dense) -> str:
     """Gemm for a matrix; MatMul and Add for more axes."""
     x, w, bias = node.input(), _matrix(node), _bias(node)
     if len(node.tensor(0).shape) == 2:
@@ -122,7 +122,7 @@ def dense(node: Node, op: Dense) -> str:
     return node.add("Add", [product, *bias]) if bias else product
 
 
-def _matrix(node: Node) -> str:
+def _matrix(node: NodeWriter) -> str:
     """The weights (O, K) as real numbers, whatever axes K was made of."""
     name, tensor = node.layer.inputs[1], node.tensor(1)
     if len(tensor.shape) == 2:
@@ -134,7 +134,7 @@ def _matrix(node: Node) -> str:
     return value if tensor.quant is None else node.graph.dequantized(value, tensor, tensor.quant, 0)
 
 
-def matmul(node: Node, op: MatMul) -> str:
+def matmul(node: NodeWriter, op: MatMul) -> str:
     operands = []
     for i, transposed in enumerate((op.transpose_a, op.transpose_b)):
         rank = len(node.tensor(i).shape)

@@ -13,7 +13,7 @@ from .units import parse_frequency, parse_power, parse_rate, parse_size, parse_t
 T = TypeVar("T")
 
 
-class Part(BaseModel):
+class Entry(BaseModel):
     """Base of all pieces of a board: immutable, and a key that is not a field is an error.
 
     Each field's description completes the sentence "expected …" of an error message, and is the

@@ -21,17 +21,17 @@ _Place = tuple[int, ...]  # firings done by each actor
 
 
 @dataclass(frozen=True)
-class Quietest:
+class LeastPeak:
     """A bound from below and, where the search came to its end, an order that meets it."""
 
     bound: int
     order: tuple[int, ...] | None  # actors, firing after firing
 
 
-def quietest(graph: Untimed, load: Load, bound: int, known: int) -> Quietest:
+def least_peak(graph: Untimed, load: Load, bound: int, known: int) -> LeastPeak:
     """The order of one iteration with the least peak, between a bound and one that is known; no initial phases."""
     if sum(graph.each) * len(graph.actors) > _MOST_LOOKS:
-        return Quietest(bound, None)
+        return LeastPeak(bound, None)
     actors = [(load.rises[name], load.falls[name]) for name in graph.actors]
     start = tuple(graph.start())
     came: dict[_Place, tuple[_Place, int]] = {}
@@ -44,7 +44,7 @@ def quietest(graph: Untimed, load: Load, bound: int, known: int) -> Quietest:
         came[place] = before, actor
         bound = peak
         if place == graph.each:
-            return Quietest(bound, _order(came, place))
+            return LeastPeak(bound, _order(came, place))
         if peak >= known or looks > _MOST_LOOKS:
             break
         looks += len(actors)
@@ -53,7 +53,7 @@ def quietest(graph: Untimed, load: Load, bound: int, known: int) -> Quietest:
             risen = held + rises[place[one]]
             after = (*place[:one], place[one] + 1, *place[one + 1 :])
             heappush(heap, (max(peak, risen), done - 1, after, risen - falls[place[one]], place, one))
-    return Quietest(min(bound, known), None)
+    return LeastPeak(min(bound, known), None)
 
 
 def _useful(

@@ -1,4 +1,4 @@
-"""Convolutions and dense layers share by share as plain loops: any type, any arithmetic, any part."""
+"""Convolutions and dense layers in partial sums as plain loops: any type, any arithmetic, any part."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from dataclasses import replace
 import numpy as np
 
 from ...network.operators import Conv2d, Dense
-from ..call import Call
+from ..call import CCall
 from ..cost.sums import add_conv_work, add_dense_work, finish_work
 from ..cost.work import scaling
 from ..kernel import CallKind, Kernel, Offer
+from ..partial_layout import PartialLayout, missing, partial_layout, partial_range, summed_type, sums_place
 from ..printing.nest import loops
-from ..printing.source import Expr, Source, times
-from ..printing.taps import Axis, Taps, taps
+from ..printing.source import CWriter, Expr, times
+from ..printing.taps import Taps, taps
 from ..printing.tensor import CTensor
 from ..requantise.sums import requantised
-from ..shares_form import Form, form_of, missing, share_of, summed_type, sums_place
 from ..site import Site
+from ..window import axes
 from .accumulator import Accumulator, accumulator, accumulator_type, can_accumulate
 from .finish import activation_of, per_channel
 from .windows import channels, grouped
@@ -30,9 +31,9 @@ def offers(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_conv(call: Call, _: Offer, c: Source) -> None:
+def write_conv(call: CCall, _: Offer, c: CWriter) -> None:
     n, rows, columns = call.region[:3]
-    form, acc = form_of(call), accumulator(call)
+    layout, acc = partial_layout(call), accumulator(call)
     with c.block():
         place = _declare(call, c, acc)
         with loops(c, [n, rows]) as (batch, row):
@@ -40,13 +41,13 @@ def write_conv(call: Call, _: Offer, c: Source) -> None:
             with loops(c, [columns], "j") as (column,):
                 horizontal = _taps(call, c, 1, column)
                 with channels(call, c) as channel:
-                    _sum(call, c, _kept(form, acc), batch, (vertical, horizontal), channel)
-                    form.put(call, c, place, (batch, row, column, channel))
+                    _sum(call, c, _kept(layout, acc), batch, (vertical, horizontal), channel)
+                    layout.put(call, c, place, (batch, row, column, channel))
 
 
-def write_dense(call: Call, _: Offer, c: Source) -> None:
-    x, features, form, acc = call.inputs[0], call.shapes[0][-1], form_of(call), accumulator(call)
-    kept = _kept(form, acc)
+def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
+    x, features, layout, acc = call.inputs[0], call.shapes[0][-1], partial_layout(call), accumulator(call)
+    kept = _kept(layout, acc)
     with c.block():
         place = _declare(call, c, acc)
         with loops(c, call.region[:-1]) as lead, channels(call, c) as channel:
@@ -54,15 +55,15 @@ def write_dense(call: Call, _: Offer, c: Source) -> None:
             c.line(f"const {acc.weights.ctype} *const weight = pw + {grouped(times(channel, features))};")
             c.line(f"{kept.ctype} sum = 0;")
             _add_products(call, c, kept, channel)
-            form.put(call, c, place, (*lead, channel))
+            layout.put(call, c, place, (*lead, channel))
 
 
-def _kept(form: Form, acc: Accumulator) -> Accumulator:
+def _kept(layout: PartialLayout, acc: Accumulator) -> Accumulator:
     """The same where x keeps its zero point."""
-    return replace(acc, left=lambda element, _: element) if form.is_raw else acc
+    return replace(acc, left=lambda element, _: element) if layout.is_raw else acc
 
 
-def _declare(call: Call, c: Source, acc: Accumulator) -> CTensor:
+def _declare(call: CCall, c: CWriter, acc: Accumulator) -> CTensor:
     """Pointers to input, weights and sums; the place of these."""
     c.line(f"const {call.inputs[0].ctype} *const px = {call.inputs[0].pointer};")
     c.line(f"const {acc.weights.ctype} *const pw = {acc.weights.pointer};")
@@ -70,17 +71,18 @@ def _declare(call: Call, c: Source, acc: Accumulator) -> CTensor:
     return sums_place(call, "ps")
 
 
-def _taps(call: Call, c: Source, i: int, index: Expr) -> Taps:
+def _taps(call: CCall, c: CWriter, i: int, index: Expr) -> Taps:
     """The taps along axis i of the image for one output row or column."""
     op = call.op
     assert isinstance(op, Conv2d)
-    sizes = call.shapes[0][1 + i], call.result.shape[1 + i]
-    axis = Axis(call.shapes[1][1 + i], op.stride[i], op.dilation[i], op.pads[i], *sizes)
-    return taps(c, axis, index, *(("top", "ky"), ("left", "kx"))[i])
+    axis = axes(op, call.shapes[1][1:3], call.shapes[0])[i]
+    return taps(c, axis, call.result.shape[1 + i], index, *(("top", "ky"), ("left", "kx"))[i])
 
 
-def _sum(call: Call, c: Source, acc: Accumulator, batch: Expr, windows: tuple[Taps, Taps], channel: Expr) -> None:
-    """`sum`: the share of a window times the weights of the channel."""
+def _sum(
+    call: CCall, c: CWriter, acc: Accumulator, batch: Expr, windows: tuple[Taps, Taps], channel: Expr
+) -> None:
+    """`sum`: the part of a window that the call sums over, times the weights of the channel."""
     x, weights = call.inputs[0], acc.weights
     c.line(f"{acc.ctype} sum = 0;")
     with windows[0].each(c) as (ky, row), windows[1].each(c) as (kx, column), c.block():
@@ -89,29 +91,29 @@ def _sum(call: Call, c: Source, acc: Accumulator, batch: Expr, windows: tuple[Ta
         _add_products(call, c, acc, channel)
 
 
-def _add_products(call: Call, c: Source, acc: Accumulator, channel: Expr) -> None:
-    with loops(c, [share_of(call, len(call.shapes[0]) - 1)], "depth") as (d,):
+def _add_products(call: CCall, c: CWriter, acc: Accumulator, channel: Expr) -> None:
+    with loops(c, [partial_range(call, len(call.shapes[0]) - 1)], "depth") as (d,):
         a = times(d, call.inputs[0].strides[-1])
         c.line(f"sum += {acc.product(f'tap[{a}]', f'weight[{d}]', channel)};")
 
 
-def write_finish(call: Call, _: Offer, c: Source) -> None:
+def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
     """Bias, scale and activation of complete sums."""
-    acc, form = accumulator(call), form_of(call)
+    acc, layout = accumulator(call), partial_layout(call)
     if summed_type(call) == "float" and len(call.inputs) < 3 and activation_of(call) is None:
         return  # sums of real numbers are the output
-    place, start = sums_place(call, "ps"), _start(call, form, acc)
+    place, start = sums_place(call, "ps"), _start(call, layout, acc)
     with c.block():
         c.line(f"const {acc.ctype} *const ps = {sums_place(call).pointer};")
         c.line(f"{call.output.ctype} *const py = {call.output.pointer};")
         with loops(c, call.region[:-1]) as lead, channels(call, c) as channel:
-            c.line(f"const {acc.ctype} sum = {form.sum(call, place, (*lead, channel))} + {start(channel)};")
+            c.line(f"const {acc.ctype} sum = {layout.sum(call, place, (*lead, channel))} + {start(channel)};")
             c.line(f"py[{call.output.offset((*lead, channel))}] = {acc.store('sum', channel)};")
 
 
-def _start(call: Call, form: Form, acc: Accumulator) -> Callable[[Expr], str]:
+def _start(call: CCall, layout: PartialLayout, acc: Accumulator) -> Callable[[Expr], str]:
     """What a channel's sum begins with: its bias, and what x kept of its zero point."""
-    whole = requantised(call) if form.is_raw else None
+    whole = requantised(call) if layout.is_raw else None
     if whole is None:
         return acc.start
     return per_channel(call, missing(whole, True).astype(np.int32), "bias less zero points")

@@ -9,14 +9,14 @@ from ...network import Array
 from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...program.shares import SUM_BYTES
-from ..call import Call
+from ..call import CCall
 from ..kernel import CallKind, Kernel, Offer
-from ..placement import dense_strides
+from ..partial_layout import partial_range, sums_place
 from ..printing.images import image
 from ..printing.nest import loops
-from ..printing.source import Expr, Source, braced
-from ..shares_form import share_of, sums_place
+from ..printing.source import CWriter, Expr, braced
 from ..site import ChannelRange, Site
+from ..strided_tensor import dense_strides
 from .conv import PITCH
 from .ending import Ending
 from .finish import byte_weights
@@ -58,7 +58,7 @@ def _part(site: Site, channels: ChannelRange) -> Array:
     return weights[first:last, ..., low:high]
 
 
-def write_conv(call: Call, offer: Offer, c: Source) -> None:
+def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Conv2d)
     _, height, width, _ = call.shapes[0]
@@ -74,7 +74,7 @@ def write_conv(call: Call, offer: Offer, c: Source) -> None:
         _run(call, offer, c, fields, (n, 0, 0), (*rows, *columns))
 
 
-def write_dense(call: Call, offer: Offer, c: Source) -> None:
+def write_dense(call: CCall, offer: Offer, c: CWriter) -> None:
     def fields(channels: ChannelRange) -> tuple[Expr, ...]:
         count, depth = (part := _part(call, channels)).shape
         window = (1, 1, depth, 1, 1, 1, 1, 1, 1, 0, 0, count, "{0, 0, 0}", "{0, 0, 0}")
@@ -84,7 +84,7 @@ def write_dense(call: Call, offer: Offer, c: Source) -> None:
         _run(call, offer, c, fields, at, (0, 1, 0, 1))
 
 
-def _sums_image(call: Call) -> str:
+def _sums_image(call: CCall) -> str:
     """An ew_image: of floats, or of bytes for the sums of bytes."""
     if call.result.dtype.is_float:
         return image(call.output)
@@ -92,7 +92,7 @@ def _sums_image(call: Call) -> str:
     return braced((SUM_BYTES * row, SUM_BYTES * pixel, 0))
 
 
-def _fields(call: Call, part: Array, window: Sequence[Expr], rows: int) -> tuple[Expr, ...]:
+def _fields(call: CCall, part: Array, window: Sequence[Expr], rows: int) -> tuple[Expr, ...]:
     """Of ew_simd_conv or ew_simd_int8, without a bias: sums go on."""
     note, matrix = "weights of a share in panels", part.reshape(len(part), -1)
     if call.result.dtype.is_float:
@@ -108,9 +108,9 @@ def _fields(call: Call, part: Array, window: Sequence[Expr], rows: int) -> tuple
 
 
 def _run(
-    call: Call,
+    call: CCall,
     offer: Offer,
-    c: Source,
+    c: CWriter,
     fields: Callable[[ChannelRange], tuple[Expr, ...]],
     at: tuple[Expr, ...],
     bounds: tuple[Expr, ...],
@@ -118,7 +118,7 @@ def _run(
     """The kernel's call for one image, whose first pixel is known by its indices, and a part of it."""
     kernel, ctype = ("simd_conv", "float") if call.result.dtype.is_float else ("simd_int8", "uint8_t")
     call.use(kernel)
-    table, (low, _), (first, _) = call.table(f"ew_{kernel}", fields), share_of(call, len(at)), call.region[-1]
+    table, (low, _), (first, _) = call.table(f"ew_{kernel}", fields), partial_range(call, len(at)), call.region[-1]
     x, y = call.inputs[0].address((*at, low)), sums_place(call).address((*at, first))
     with c.block():
         c.line(f"const ew_part part = {braced(bounds)};")

@@ -9,17 +9,17 @@ import numpy as np
 from ...network import Array, DType
 from ...network.operators import Conv2d, Dense
 from ...program.shares import SUM_BYTES
-from ..call import Call
+from ..call import CCall
 from ..cost.sums import add_conv_work, add_dense_work, finish_work
 from ..cost.work import scaling
 from ..kernel import SMALL, CallKind, Kernel, Offer
-from ..placement import Placement
+from ..partial_layout import difference, partial_layout, partial_range, sums_place, write_lines
 from ..printing.images import part_pointer
 from ..printing.nest import loops
-from ..printing.source import Expr, Source, braced
+from ..printing.source import CWriter, Expr, braced
 from ..requantise.sums import requantised
-from ..shares_form import difference, form_of, share_of, sums_place, write_lines
 from ..site import ChannelRange, Site
+from ..strided_tensor import StridedTensor
 from .blocked import Scaling, scaling_of
 
 BLOCK = 4  # channels at a time without vectors
@@ -28,7 +28,7 @@ _KINDS = {DType.INT8: "signed", DType.UINT8: "unsigned", DType.FLOAT32: "real"}
 
 def _is_ours(site: Site) -> bool:
     """Whether all calls sum up known channels, whose products are those of int8 or of real numbers."""
-    if not site.ranges or form_of(site).is_paired:
+    if not site.ranges or partial_layout(site).is_paired:
         return False
     return requantised(site) is not None if site.is_quantised else _is_real(site)
 
@@ -44,8 +44,8 @@ def offers_conv(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_conv(call: Call, _: Offer, c: Source) -> None:
-    x, place, (low, _high) = call.inputs[0], sums_place(call), share_of(call, 3)
+def write_conv(call: CCall, _: Offer, c: CWriter) -> None:
+    x, place, (low, _high) = call.inputs[0], sums_place(call), partial_range(call, 3)
     call.use("share_window", f"share_{_tap(call)}")
     table = call.table("ew_share_window", lambda channels: _fields(call, channels))
     batch, rows, columns, (first, _last) = call.region
@@ -55,7 +55,7 @@ def write_conv(call: Call, _: Offer, c: Source) -> None:
         c.line(f"ew_share_windows(&{table}, {pointers}, {where});")
 
 
-def _fields(call: Call, channels: ChannelRange) -> tuple[Expr, ...]:
+def _fields(call: CCall, channels: ChannelRange) -> tuple[Expr, ...]:
     """Of ew_share_window; the depth of x is that of the part that is summed over."""
     op, (x, w) = call.op, call.shapes[:2]
     assert isinstance(op, Conv2d)
@@ -71,7 +71,7 @@ def _fields(call: Call, channels: ChannelRange) -> tuple[Expr, ...]:
     )
 
 
-def _image(place: Placement, size: int) -> str:
+def _image(place: StridedTensor, size: int) -> str:
     """An ew_image in bytes."""
     _, row, pixel, _ = place.strides
     return braced((row * size, pixel * size, place.window[1] if place.window else 0))
@@ -83,8 +83,8 @@ def offers_dense(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def write_dense(call: Call, _: Offer, c: Source) -> None:
-    (first, last), (low, high) = call.region[-1], share_of(call, len(call.shapes[0]) - 1)
+def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
+    (first, last), (low, high) = call.region[-1], partial_range(call, len(call.shapes[0]) - 1)
     call.use(f"share_{_tap(call)}")
     weights, place = call.pointer(lambda channels: _name(call, channels)), sums_place(call)
     with loops(c, call.region[:-1], "n") as at:
@@ -98,7 +98,7 @@ def _tap(site: Site) -> str:
     return f"blocks_{_KINDS[site.inputs[0].tensor.dtype]}"
 
 
-def _name(call: Call, channels: ChannelRange) -> str:
+def _name(call: CCall, channels: ChannelRange) -> str:
     return call.add(_weights(call, channels), "weights of a share")
 
 
@@ -118,7 +118,7 @@ def _zero(site: Site) -> int:
 
 def offers_finish(site: Site) -> Iterator[Offer]:
     """By multipliers that are proven to store what the reference stores."""
-    is_ours = site.is_quantised and site.output.strides[-1] == 1 and not form_of(site).is_paired
+    is_ours = site.is_quantised and site.output.strides[-1] == 1 and not partial_layout(site).is_paired
     if is_ours and (not site.facts.exact or _scaling(site) is not None):
         yield Offer()
 
@@ -128,7 +128,7 @@ def _scaling(site: Site) -> Scaling | None:
     return site.facts.once("share_store", lambda: scaling_of(sums, sums.bias)) if sums else None
 
 
-def write_finish(call: Call, _: Offer, c: Source) -> None:
+def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
     scaling = _scaling(call)
     assert scaling is not None
     call.use("share_store")

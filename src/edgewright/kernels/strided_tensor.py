@@ -9,7 +9,7 @@ from ..network import Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class StridedTensor:
     """A tensor in memory. Element (i, j, ...) lies i * strides[0] + j * strides[1] + ... elements behind the first."""
 
     tensor: Tensor
@@ -38,7 +38,7 @@ class Placement:
         """Whether the elements of a pixel lie side by side, and only rows may be kept in a rolling buffer."""
         return self.strides[-1] == 1 and (self.window is None or self.window[0] == len(self.strides) - 3)
 
-    def meets(self, other: Placement) -> bool:
+    def meets(self, other: StridedTensor) -> bool:
         """Whether the two may have bytes in common, so that a kernel must keep the order its grain promises."""
         return (
             self.memory is not None

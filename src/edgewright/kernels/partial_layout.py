@@ -1,4 +1,4 @@
-"""How the running sums of a layer lie in memory while shares of its input are added to them."""
+"""How the running sums of a layer lie in memory while parts of its input are added to them."""
 
 from __future__ import annotations
 
@@ -11,71 +11,71 @@ from ..network import Array
 from ..network.operators import Conv2d, Dense
 from ..network.operators.shares import share_axes
 from ..platform.target import Family
-from .call import Call
+from .call import CCall
 from .dsp.packing import LARGEST, grouped
-from .placement import dense_strides
 from .printing.nest import loops
-from .printing.source import Expr, Source
+from .printing.source import CWriter, Expr
 from .printing.tensor import CTensor
-from .requantise.sums import Sums, requantised
+from .requantise.sums import Requantised, requantised
 from .site import Site
+from .strided_tensor import dense_strides
 
 DUAL = (Family.DSP, Family.HELIUM)  # families with pairs of 16-bit products
 MOST = 1 << 23  # of the sum of the second channel of a pair, which has 24 bits
 
 
 @dataclass(frozen=True)
-class Form:
+class PartialLayout:
     """What all steps of a layer agree on, whichever emitter writes them."""
 
     is_paired: bool = False  # channels lie in pairs, as the kernels of `dsp` sum them: a, then 256 * b + a
     is_raw: bool = False  # x keeps its zero point
 
-    def put(self, call: Call, c: Source, place: CTensor, at: tuple[Expr, ...]) -> None:
+    def put(self, call: CCall, c: CWriter, place: CTensor, at: tuple[Expr, ...]) -> None:
         """Adds `sum` to the running sum at these indices of the output."""
         if self.is_paired:
             c.line(f"ew_share_put({self._pixel(call, place, at)}, {call.result.shape[-1]}, sum);")
         else:
             c.line(f"{place.pointer}[{place.offset(at)}] += sum;")
 
-    def sum(self, call: Call, place: CTensor, at: tuple[Expr, ...]) -> str:
+    def sum(self, call: CCall, place: CTensor, at: tuple[Expr, ...]) -> str:
         """C of the running sum at these indices of the output."""
         if self.is_paired:
             return f"ew_share_sum({self._pixel(call, place, at)})"
         return f"{place.pointer}[{place.offset(at)}]"
 
-    def _pixel(self, call: Call, place: CTensor, at: tuple[Expr, ...]) -> str:
+    def _pixel(self, call: CCall, place: CTensor, at: tuple[Expr, ...]) -> str:
         call.use("share")
         return f"{place.address((*at[:-1], 0))}, {at[-1]}"
 
 
-def form_of(site: Site) -> Form:
-    """The form of a layer's sums: the same for every step of it, found once."""
-    return site.facts.once(("form", site.output.strides[-1:]), lambda: _found(site))
+def partial_layout(site: Site) -> PartialLayout:
+    """How a layer's running sums lie: the same for every step of it, found once."""
+    return site.facts.once(("partial layout", site.output.strides[-1:]), lambda: _found(site))
 
 
-def _found(site: Site) -> Form:
+def _found(site: Site) -> PartialLayout:
     op = site.op
     if not isinstance(op, Conv2d | Dense) or site.target.family not in DUAL or site.output.strides[-1] != 1:
-        return Form()
+        return PartialLayout()
     sums, is_raw = requantised(site), isinstance(op, Dense)
     if sums is None or len(sums.weights) > LARGEST or grouped(sums.weights[:, None], 2) is None:
-        return Form()
-    return Form(True, is_raw) if _largest(sums, is_raw) < MOST else Form()
+        return PartialLayout()
+    return PartialLayout(True, is_raw) if _largest(sums, is_raw) < MOST else PartialLayout()
 
 
-def missing(sums: Sums, is_raw: bool) -> Array:
+def missing(sums: Requantised, is_raw: bool) -> Array:
     """(channels,): what running sums lack: the bias, and the zero point of x where it is not taken off before."""
     return sums.bias - (sums.zero * sums.weights.sum(axis=1, dtype=np.int64) if is_raw else 0)
 
 
-def _largest(sums: Sums, is_raw: bool) -> int:
+def _largest(sums: Requantised, is_raw: bool) -> int:
     """No complete sum is larger than this."""
     ends = np.stack([sums.rule.first, sums.rule.last]) - missing(sums, is_raw)
     return int(np.abs(ends).max())
 
 
-def sums_place(call: Call, pointer: str | None = None) -> CTensor:
+def sums_place(call: CCall, pointer: str | None = None) -> CTensor:
     """The running sums as a tensor of the output's shape; those of real numbers lie in the output."""
     if call.result.dtype.is_float:
         return call.output if pointer is None else replace(call.output, pointer=pointer)
@@ -92,10 +92,10 @@ def summed(site: Site) -> Collection[int]:
     return share_axes(site.op, site.shapes).keys()
 
 
-def share_of(call: Call, axis: int) -> tuple[Expr, Expr]:
+def partial_range(call: CCall, axis: int) -> tuple[Expr, Expr]:
     """The part of the input along an axis that is summed over."""
-    assert call.share is not None
-    return call.share[axis]
+    assert call.partial is not None
+    return call.partial[axis]
 
 
 def difference(low: Expr, high: Expr) -> Expr:
@@ -109,7 +109,7 @@ def _bracketed(value: Expr) -> Expr:
     return f"({value})" if isinstance(value, str) and " " in value else value
 
 
-def write_lines(call: Call, c: Source, begun: str) -> None:
+def write_lines(call: CCall, c: CWriter, begun: str) -> None:
     """The call, of which the beginning is given, for all pixels, or for each line of them where lines lie apart."""
     place, y = sums_place(call), call.output
     if y.is_dense:

@@ -12,18 +12,18 @@ from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Family
 from ...program.shares import SUM_BYTES
-from ..call import Call
+from ..call import CCall
 from ..cost.sums import add_dense_work, finish_work
 from ..kernel import CallKind, Kernel, Offer
-from ..placement import dense_strides
+from ..partial_layout import difference, missing, partial_layout, partial_range, sums_place, write_lines
 from ..printing.images import image, part_pointer
 from ..printing.nest import loops
-from ..printing.source import Expr, Source, braced, plus, times
+from ..printing.source import CWriter, Expr, braced, plus, times
 from ..requantise.sums import requantised
-from ..shares_form import difference, form_of, missing, share_of, sums_place, write_lines
 from ..site import ChannelRange, Site
+from ..strided_tensor import dense_strides
 from . import work
-from .conv import STACK, Window, fields_of
+from .conv import STACK, ConvColumns, fields_of
 from .numbers import Numbers, numbers_of
 from .packing import LARGEST, grouped, layer_numbers, overlapped
 
@@ -36,7 +36,7 @@ def _has_pairs(site: Site) -> bool:
     ends = [channels.channels for channels in site.ranges]
     whole = site.result.shape[-1] if site.result.shape else 0
     are_pairs = all(first % 2 == 0 and (last % 2 == 0 or last == whole) for first, last in ends)
-    return bool(ends) and are_pairs and form_of(site).is_paired
+    return bool(ends) and are_pairs and partial_layout(site).is_paired
 
 
 def offers_conv(site: Site) -> Iterator[Offer]:
@@ -49,7 +49,7 @@ def offers_conv(site: Site) -> Iterator[Offer]:
     depths = [_depth(channels) for channels in site.ranges]
     for most in _depths(max(depths)):
         if len({-(-depth // most) for depth in depths}) == 1:
-            windows = [_window(site, op, part) for r in site.ranges for part in _goes(r, most)]
+            windows = [_window(site, op, part) for r in site.ranges for part in _depth_passes(r, most)]
             if all(window.fits_table for window in windows):
                 yield Offer.of(max(window.columns for window in windows), depth=most)
 
@@ -65,13 +65,13 @@ def _depths(most: int) -> Iterator[int]:
     yield from range((most - 1) // 4 * 4, 0, -4)
 
 
-def _goes(channels: ChannelRange, most: int) -> list[Interval]:
+def _depth_passes(channels: ChannelRange, most: int) -> list[Interval]:
     """The inputs that a call sums over, so many at a time."""
     low, high = channels.partial or (0, 0)
     return [(start, min(high, start + most)) for start in range(low, high, most)]
 
 
-def _window(site: Site, op: Conv2d, part: Interval) -> Window:
+def _window(site: Site, op: Conv2d, part: Interval) -> ConvColumns:
     """The convolution over these channels of x alone, and the running sums as its output."""
     low, high = part
     weights = site.network.constants[site.inputs[1].tensor.name][..., low:high]
@@ -81,47 +81,47 @@ def _window(site: Site, op: Conv2d, part: Interval) -> Window:
     _, height, width, _ = site.shapes[0]
     row, pixel = (SUM_BYTES * stride for stride in dense_strides(site.result)[1:3])
     images = (image(site.inputs[0]), braced((row, pixel, 0)))
-    return Window(op, (height, width, depth), (rows, columns), runs, images)
+    return ConvColumns(op, (height, width, depth), (rows, columns), runs, images)
 
 
-def write_conv(call: Call, offer: Offer, c: Source) -> None:
+def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Conv2d)
     is_pointwise = call.shapes[1][1:3] == (1, 1) and op.pads == (0, 0, 0, 0)
-    for at in range(len(_goes(call.ranges[0], offer["depth"]))):
-        (_write_points if is_pointwise else _write_windows)(call, c, _Go(call, op, offer, at))
+    for at in range(len(_depth_passes(call.ranges[0], offer["depth"]))):
+        (_write_points if is_pointwise else _write_windows)(call, c, _DepthPass(call, op, offer, at))
 
 
 @dataclass(frozen=True)
-class _Go:
-    """One go over the inputs that a call sums over."""
+class _DepthPass:
+    """One pass over some of the inputs that a call sums over."""
 
-    call: Call
+    call: CCall
     op: Conv2d
     offer: Offer
     at: int
 
-    def window(self, channels: ChannelRange) -> Window:
-        return _window(self.call, self.op, _goes(channels, self.offer["depth"])[self.at])
+    def window(self, channels: ChannelRange) -> ConvColumns:
+        return _window(self.call, self.op, _depth_passes(channels, self.offer["depth"])[self.at])
 
     @property
     def depth(self) -> Expr:
         """The first input."""
-        return plus(share_of(self.call, 3)[0], self.at * self.offer["depth"])
+        return plus(partial_range(self.call, 3)[0], self.at * self.offer["depth"])
 
     @property
     def columns(self) -> int:
         """Bytes of the columns of two pixels, at most."""
         return max(self.window(channels).columns for channels in self.call.ranges)
 
-    def kernel(self, window: Window, count: int) -> tuple[str, int]:
+    def kernel(self, window: ConvColumns, count: int) -> tuple[str, int]:
         """The kernel that multiplies, and how many channels at once."""
         taps = window.columns // 4  # which are of two pixels, two bytes each
         if taps == EIGHT and count % 4 == 0:
             return "share_eight", 4
         return ("share_odd" if count % 2 else "share_few" if taps <= FEW else "share_pairs"), 2
 
-    def packed(self, channels: ChannelRange) -> tuple[tuple[Expr, ...], str, Window]:
+    def packed(self, channels: ChannelRange) -> tuple[tuple[Expr, ...], str, ConvColumns]:
         """The fields of ew_dsp_sums, the kernel, and the window."""
         window, (first, last) = self.window(channels), channels.channels
         kernel, group = self.kernel(window, channels.count)
@@ -141,40 +141,40 @@ def _flip(site: Site) -> int:
     return 128 if site.inputs[0].tensor.dtype is DType.UINT8 else 0
 
 
-def _fields(call: Call, weights: Array, count: int, group: int) -> tuple[Expr, ...]:
+def _fields(call: CCall, weights: Array, count: int, group: int) -> tuple[Expr, ...]:
     """Of ew_dsp_sums, as far as sums alone are wanted."""
     name = call.add(weights, "weights of a share, pairs of channels as 256 * b + a")
     return (name, 0, count, weights.shape[1] * 2 // group, 8, 0, 0, 0, 0, 0)
 
 
-def _write_windows(call: Call, c: Source, go: _Go) -> None:
+def _write_windows(call: CCall, c: CWriter, depth_pass: _DepthPass) -> None:
     def fields(channels: ChannelRange) -> tuple[Expr, ...]:
-        sums, kernel, window = go.packed(channels)
+        sums, kernel, window = depth_pass.packed(channels)
         call.use("dsp_conv", kernel)
-        return fields_of(call, window, sums, go.zero, kernel)
+        return fields_of(call, window, sums, depth_pass.zero, kernel)
 
     table = call.table("ew_dsp_convolution", fields)
     batch, rows, columns, (first, _) = call.region
     with loops(c, [batch], "n") as (n,), c.block():
-        where, buffer = part_pointer(call, c, (*rows, *columns)), _columns(call, c, go)
-        x, y = call.inputs[0].address((n, 0, 0, go.depth)), sums_place(call).address((n, 0, 0, first))
+        where, buffer = part_pointer(call, c, (*rows, *columns)), _columns(call, c, depth_pass)
+        x, y = call.inputs[0].address((n, 0, 0, depth_pass.depth)), sums_place(call).address((n, 0, 0, first))
         run = "ew_dsp_conv_bent" if call.inputs[0].window else "ew_dsp_conv"
         c.line(f"{run}(&{table}, {x}, {y}, {where}, {buffer});")
 
 
-def _columns(call: Call, c: Source, go: _Go) -> str:
-    return call.room or call.scratch(c, "uint32_t", go.columns // 4, "columns")
+def _columns(call: CCall, c: CWriter, depth_pass: _DepthPass) -> str:
+    return call.room or call.scratch(c, "uint32_t", depth_pass.columns // 4, "columns")
 
 
-def _write_points(call: Call, c: Source, go: _Go) -> None:
+def _write_points(call: CCall, c: CWriter, depth_pass: _DepthPass) -> None:
     """Row by row, or all rows at once where pixels follow each other at one distance."""
-    x, place, (down, right) = call.inputs[0], sums_place(call), go.op.stride
+    x, place, (down, right) = call.inputs[0], sums_place(call), depth_pass.op.stride
 
     def fields(channels: ChannelRange) -> tuple[Expr, ...]:
-        sums, kernel, window = go.packed(channels)
+        sums, kernel, window = depth_pass.packed(channels)
         call.use("share_points", kernel)
         steps = (window.size[2], x.strides[2] * right, place.strides[2])
-        return (braced(sums), f"ew_{kernel}", *steps, go.zero, _flip(call))
+        return (braced(sums), f"ew_{kernel}", *steps, depth_pass.zero, _flip(call))
 
     table = call.table("ew_share_point", fields)
     batch, rows, (left, end), (first, _) = call.region
@@ -186,8 +186,8 @@ def _write_points(call: Call, c: Source, go: _Go) -> None:
     )
     count = times(difference(*rows), call.result.shape[2]) if is_even else difference(left, end)
     with loops(c, [batch, *([] if is_even else [rows])], "n") as (n, *inner), c.block():
-        buffer, (row, *_) = _columns(call, c, go), (*inner, rows[0])
-        source = x.address((n, times(row, down), times(left, right), go.depth))
+        buffer, (row, *_) = _columns(call, c, depth_pass), (*inner, rows[0])
+        source = x.address((n, times(row, down), times(left, right), depth_pass.depth))
         target = place.address((n, row, left, first))
         c.line(f"ew_share_points(&{table}, {source}, {target}, {count}, {buffer});")
 
@@ -208,8 +208,8 @@ def _dense_words(site: Site, channels: ChannelRange) -> Array:
     return words
 
 
-def write_dense(call: Call, _: Offer, c: Source) -> None:
-    x, (first, _last), (low, high) = call.inputs[0], call.region[-1], share_of(call, len(call.shapes[0]) - 1)
+def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
+    x, (first, _last), (low, high) = call.inputs[0], call.region[-1], partial_range(call, len(call.shapes[0]) - 1)
     call.use("share_dense")
     table = call.table("ew_dsp_sums", lambda r: _fields(call, _dense_words(call, r), r.count, 4))
     kind = "unsigned" if x.tensor.dtype is DType.UINT8 else "signed"
@@ -220,19 +220,19 @@ def write_dense(call: Call, _: Offer, c: Source) -> None:
 
 def offers_finish(site: Site) -> Iterator[Offer]:
     """Sums of pairs of channels as the kernels of whole layers finish them."""
-    if form_of(site).is_paired and _numbers(site) is not None:
+    if partial_layout(site).is_paired and _numbers(site) is not None:
         yield Offer()
 
 
 def _numbers(site: Site) -> Numbers | None:
-    sums, form = requantised(site), form_of(site)
+    sums, layout = requantised(site), partial_layout(site)
     if sums is None or not site.facts.exact:
-        return None if sums is None else layer_numbers(site, form.is_raw)
-    is_unsigned = form.is_raw and site.inputs[0].tensor.dtype is DType.UINT8
-    return numbers_of(site, sums, missing(sums, form.is_raw), is_unsigned)
+        return None if sums is None else layer_numbers(site, layout.is_raw)
+    is_unsigned = layout.is_raw and site.inputs[0].tensor.dtype is DType.UINT8
+    return numbers_of(site, sums, missing(sums, layout.is_raw), is_unsigned)
 
 
-def write_finish(call: Call, _: Offer, c: Source) -> None:
+def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
     sums, numbers = requantised(call), _numbers(call)
     assert sums is not None and numbers is not None
     flip = 128 if call.result.dtype is DType.UINT8 else 0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...network import Interval
-from ...network.operators import AvgPool2d, Conv2d, MaxPool2d
+from ..network import Interval
+from ..network.operators import AvgPool2d, Conv2d, MaxPool2d
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class WindowAxis:
     """A window that slides along one axis of an image."""
 
     kernel: int
@@ -17,6 +17,10 @@ class Axis:
     dilation: int
     pad: int
     size: int  # of the image
+
+    def stays_inside(self, outputs: int) -> bool:
+        """Whether every window of so many outputs lies within the image."""
+        return self.outside((0, outputs)) == (0, 0)
 
     def outside(self, out: Interval) -> tuple[int, int]:
         """How many of these outputs have windows that begin before the image, and how many end behind it."""
@@ -42,9 +46,13 @@ class Axis:
         return max(0, min(self.kernel, -(-(self.size - start) // self.dilation)) - first)
 
 
-def axes(op: Conv2d | MaxPool2d | AvgPool2d, kernel: tuple[int, ...], shape: tuple[int, ...]) -> tuple[Axis, Axis]:
+def axes(
+    op: Conv2d | MaxPool2d | AvgPool2d, kernel: tuple[int, ...], shape: tuple[int, ...]
+) -> tuple[WindowAxis, WindowAxis]:
     """The window of an operator along rows and columns."""
-    rows, columns = (Axis(kernel[i], op.stride[i], op.dilation[i], op.pads[i], shape[1 + i]) for i in range(2))
+    rows, columns = (
+        WindowAxis(kernel[i], op.stride[i], op.dilation[i], op.pads[i], shape[1 + i]) for i in range(2)
+    )
     return rows, columns
 
 
