@@ -14,9 +14,8 @@ from .region import Shape
 
 Array = NDArray[Any]
 MOST_ELEMENTS = 1 << 36  # of one tensor; a file that claims more is broken, and nothing is allocated for it
-MOST_REPEATED = (
-    1 << 26
-)  # of a constant that repeats a value: in C it takes all its bytes, and the file need not have them
+# Of a constant that repeats a value: in C it takes all its bytes, and the file need not have them.
+MOST_REPEATED = 1 << 28
 
 
 class DType(Enum):
