@@ -20,8 +20,8 @@ from ..program import Plan, plan_text
 from ..program.techniques import Technique, techniques
 from ..report import front_page, refusal
 from ..report.front_page import limits
-from ..tiling import Front, front
-from ..tiling.interrupts import INTERRUPTED, is_interrupted
+from ..fusion import Front, front
+from ..fusion.interrupts import INTERRUPTED, is_interrupted
 from .common import INTERRUPTED_STATUS, console, print_json, shown, working
 from .estimates import estimated
 from .plan_tables import overhead
