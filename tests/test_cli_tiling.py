@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from edgewright import InputError, compile_model, load_plan, read_model, samples
 from edgewright.cli import main
 from edgewright.cli.planning import Extra, PlanOptions
+from edgewright.fusion.by_hand import Tile, layer_range, parse_tile, schedule_of
+from edgewright.fusion.request import Method, PlanRequest
 from edgewright.memory import plan as make_plan
 from edgewright.memory.fullest import dominating, fullest
 from edgewright.platform import board_names, boards_with, load_board
 from edgewright.program import FusionSchedule, Split, plan_from_dict, plan_text, plan_to_dict
-from edgewright.fusion.by_hand import Tile, layer_range, parse_tile, schedule_of
-from edgewright.fusion.request import Method, PlanRequest
 
 needs_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
 SMALL = "stahl_running_example"

@@ -11,8 +11,8 @@ from ..emit.names import library_name
 from ..emit.packaging import check_folder
 from ..emit.verify import predicted
 from ..emit.verify import verify as run_and_compare
-from ..network import Shape
 from ..fusion.request import plan_notes
+from ..network import Shape
 from .common import console, print_json, read_model, shown, working
 from .costs import costs_table, figures_table, sentence
 from .planning import PlanOptions

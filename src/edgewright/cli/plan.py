@@ -14,6 +14,10 @@ from ..compiling import plain_plan
 from ..completing import find_complete
 from ..errors import Infeasible, Unsupported
 from ..files import write_together
+from ..fusion.found import Found, Trade
+from ..fusion.interrupts import is_interrupted
+from ..fusion.request import PlanRequest, find, plan_notes
+from ..fusion.whole import whole_layers
 from ..kernels.cost.estimate import modelled
 from ..memory import Fit, critical_buffers, fit
 from ..network import Network, Shape
@@ -23,10 +27,6 @@ from ..program import Plan, plan_text, plan_to_dict
 from ..program.techniques import techniques
 from ..report import plan_page, refusal
 from ..report.refusal import is_in_parts
-from ..fusion.found import Found, Trade
-from ..fusion.interrupts import is_interrupted
-from ..fusion.whole import whole_layers
-from ..fusion.request import PlanRequest, find, plan_notes
 from .common import INTERRUPTED_STATUS, console, print_json, read_model, shown, working
 from .estimates import core_of, estimated
 from .front import show_front
@@ -85,7 +85,9 @@ def plan(
         raise SystemExit(INTERRUPTED_STATUS)
 
 
-def _complete(network: Network, request: PlanRequest, board: Board | None, target: str | None) -> tuple[Found, Plan, str]:
+def _complete(
+    network: Network, request: PlanRequest, board: Board | None, target: str | None
+) -> tuple[Found, Plan, str]:
     """What was found, the plan with its code where there is a target, and why code and stack are not counted."""
     core: Target | None = TARGETS[target] if target else target_of(board) if board else None
     if core is None:

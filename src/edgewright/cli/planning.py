@@ -15,9 +15,9 @@ from .choices import METHODS
 from .options import ByteSize
 
 if TYPE_CHECKING:  # what these stand on takes long to load, and `--help` needs none of it
-    from ..network import Network
     from ..fusion.by_hand import Tile
     from ..fusion.request import PlanRequest
+    from ..network import Network
 
 
 class Extra(click.ParamType[float]):
@@ -195,9 +195,9 @@ class PlanOptions:
 
     def request(self, network: Network) -> PlanRequest:
         """What is asked of a plan of this network."""
-        from ..program import FusionSchedule
         from ..fusion.by_hand import layer_range, schedule_of
         from ..fusion.request import Method, PlanRequest
+        from ..program import FusionSchedule
 
         schedules = tuple(schedule_of(network, tile) for tile in self.tiles)
         named = [layer_range(network, text) for text in self.phase_layers]

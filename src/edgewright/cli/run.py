@@ -16,9 +16,9 @@ from ..emit.inputs import load_inputs
 from ..emit.trial import run_once
 from ..errors import InputError
 from ..files import write_atomic
+from ..fusion.request import plan_notes
 from ..network import Array, Network, Shape, random_inputs
 from ..network.reference import to_file_layout
-from ..fusion.request import plan_notes
 from .common import console, print_json, read_model, shown, working
 from .costs import costs_table, figures_table
 from .planning import PlanOptions
