@@ -27,9 +27,9 @@ from rich.console import Console
 from rich.table import Table
 
 import edgewright
+from edgewright.fusion import least
 from edgewright.network import Builder, Network
 from edgewright.network.operators import Binary, BinaryKind, Clamp, Conv2d, Reduce, ReduceKind
-from edgewright.tiling import least
 from growth_plot import growth_svg
 from memory import find_models
 from tiling_bars import LARGE_SECONDS

@@ -27,9 +27,9 @@ from edgewright import samples
 from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.firmware import measure
 from edgewright.errors import EdgewrightError
+from edgewright.fusion.request import PlanRequest, make_plan
+from edgewright.fusion.timing import Timing
 from edgewright.network import Network, random_inputs
-from edgewright.tiling.timing import Timing
-from edgewright.tiling.wish import Wish, make
 
 CORES = ("cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m0plus", "rv32imc")
 CORPUS = (
@@ -49,7 +49,7 @@ BUNDLED = (
     *("ds_cnn_int8", "resnet8_int8", "mobilenet_v1_int8", "autoencoder_int8", "minakova_example_int8"),
     *("lenet5", "ds_cnn", "tiny_inception", "tiny_mobilenet_v3", "text_classifier", "stahl_running_example"),
 )
-WAYS = {"plain": Wish(plain=True), "whole": Wish(), "least": Wish(minimise_ram=True)}
+WAYS = {"plain": PlanRequest(plain=True), "whole": PlanRequest(), "least": PlanRequest(minimise_ram=True)}
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,9 @@ class Row:
 def measured(network: Network, target: str) -> Row:
     points: dict[str, Point] = {}
     counts: dict[str, int | None] = {}
-    for way, wish in WAYS.items():
+    for way, request in WAYS.items():
         start = time.perf_counter()
-        plan = make(network, wish, None, target)
+        plan = make_plan(network, request, None, target)
         seconds = time.perf_counter() - start
         text = str((plan.program.stages, plan.buffers))
         if text not in counts:

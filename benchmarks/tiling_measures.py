@@ -13,11 +13,11 @@ import edgewright
 from edgewright.emit import TARGETS, emit, native
 from edgewright.emit.verify import QUICK, verify
 from edgewright.errors import EdgewrightError, Infeasible
+from edgewright.fusion import least
+from edgewright.fusion.paper.explore import explore
 from edgewright.network import Network, random_inputs
 from edgewright.network.reference import compare, reference
 from edgewright.program import Plan
-from edgewright.tiling import least
-from edgewright.tiling.explore import explore
 from memory import tigris
 from tiling_bars import LARGE_OVERHEAD, QUANTISED
 

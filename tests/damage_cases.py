@@ -22,12 +22,12 @@ from damage import damaged_bytes, damaged_json, damaged_onnx, damaged_text, dama
 from edgewright.dataflow.formats.sdf3 import sdf3
 from edgewright.dataflow.formats.text import to_json
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
+from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.hal.choosing import chosen_design
 from edgewright.hal.designing import analyse
 from edgewright.hal.lock.lock import lock_text
 from edgewright.network.read import read_bytes
 from edgewright.program import plan_text
-from edgewright.tiling.wish import Wish, make
 from hal_random import draw_program
 from onnx_node_cases import node_cases, with_parameters_baked
 from random_models import KINDS as KINDS_OF_MODELS
@@ -141,8 +141,8 @@ def _of_model(random: Random, file: str) -> tuple[Command, ...]:
 def _planned(number: int) -> tuple[bytes, str]:
     """A small model, and a plan for it as a file has it."""
     data = _model(KINDS_OF_MODELS[number % 4], number // 4)
-    wishes = (Wish(), Wish(phases=True), Wish(minimise_ram=True), Wish(plain=True))
-    return data, plan_text(make(read_bytes(data, "model"), wishes[number // 4 % 4]))
+    requests = (PlanRequest(), PlanRequest(phases=True), PlanRequest(minimise_ram=True), PlanRequest(plain=True))
+    return data, plan_text(make_plan(read_bytes(data, "model"), requests[number // 4 % 4]))
 
 
 def _plan(random: Random) -> bytes:

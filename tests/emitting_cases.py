@@ -165,7 +165,9 @@ def parts_of(size: int, part: int) -> tuple[int, ...]:
 
 def split_stage(network: Network, layer: str, splits: Sequence[Split]) -> Stage:
     """A layer in parts of its output: not along axes over which it would rather sum up parts of its input."""
-    schedule = FusionSchedule((layer,), tuple(splits))
+    last = len(network.tensors[network.by_name[layer].output].shape) - 1
+    named = [replace(split, axis=-1) if split.axis == last else split for split in splits]
+    schedule = FusionSchedule((layer,), tuple(named))
     if FusedLayers(network, schedule).partial:
-        schedule = FusionSchedule((layer,), tuple(split for split in splits if split.axis not in (1, 2)))
+        schedule = FusionSchedule((layer,), tuple(split for split in named if split.axis not in (1, 2)))
     return Stage(layer, schedule)

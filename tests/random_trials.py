@@ -17,7 +17,8 @@ from edgewright.emit.judge import judge
 from edgewright.emit.native import build
 from edgewright.emit.stagewise import compare_stages, is_same
 from edgewright.errors import EdgewrightError, InputError
-from edgewright.memory import plan as make_plan
+from edgewright.fusion.request import Method, PlanRequest, make_plan
+from edgewright.memory import plan as plan_network
 from edgewright.memory.pulled import pullable
 from edgewright.network import Array, Network, random_inputs
 from edgewright.network.kernels import execute
@@ -27,7 +28,6 @@ from edgewright.network.reference import compare
 from edgewright.program import FusionSchedule, Plan, Split, even_ends, interpret
 from edgewright.program.check import faults
 from edgewright.program.options import Options
-from edgewright.tiling.wish import Method, Wish, make
 from emitting import WARNINGS
 from random_models import KINDS, draw_model
 
@@ -115,28 +115,28 @@ def _planned(network: Network, rng: np.random.Generator) -> tuple[str, Plan]:
         mode = "by rows"
     match mode:
         case "plain":
-            return mode, make_plan(network, plain=True, **common)
+            return mode, plan_network(network, plain=True, **common)
         case "by rows":
-            return mode, make_plan(network, phases=True, **common)
+            return mode, plan_network(network, phases=True, **common)
         case "least RAM":
-            return mode, make(network, Wish(minimise_ram=True, alignment=chosen))
+            return mode, make_plan(network, PlanRequest(minimise_ram=True, alignment=chosen))
         case "least RAM, slower":
-            return mode, make(network, Wish(minimise_ram=True, max_slowdown=1.0, alignment=chosen))
+            return mode, make_plan(network, PlanRequest(minimise_ram=True, max_slowdown=1.0, alignment=chosen))
         case "paper's tiles":
-            return mode, make(network, Wish(method=Method.PAPER, alignment=chosen))
+            return mode, make_plan(network, PlanRequest(method=Method.PAPER, alignment=chosen))
         case "pulled, least RAM":
-            return mode, make(network, Wish(minimise_ram=True, pull_rows=True, alignment=chosen))
+            return mode, make_plan(network, PlanRequest(minimise_ram=True, pull_rows=True, alignment=chosen))
         case "pulled":
-            return mode, make_plan(network, pull_rows=True, **common)
+            return mode, plan_network(network, pull_rows=True, **common)
         case "pulled, by rows":
-            return mode, make_plan(network, pull_rows=True, phases=True, **common)
+            return mode, plan_network(network, pull_rows=True, phases=True, **common)
         case "tiles by hand":
             for _ in range(12):
                 try:
-                    return mode, make_plan(network, schedules=[drawn_schedule(network, rng)], **common)
+                    return mode, plan_network(network, schedules=[drawn_schedule(network, rng)], **common)
                 except InputError:
                     continue
-    return "whole layers", make_plan(network, **common)
+    return "whole layers", plan_network(network, **common)
 
 
 def drawn_choice(rng: np.random.Generator) -> tuple[str, int | None]:

@@ -19,6 +19,7 @@ from edgewright.cli import main
 from edgewright.compiling import make_library
 from edgewright.emit.planned import check_plan
 from edgewright.errors import EdgewrightError, InputError
+from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.memory import plan
 from edgewright.memory.pulled import pullable
 from edgewright.network import Builder, Network
@@ -37,7 +38,6 @@ from edgewright.program import (
     room_name,
 )
 from edgewright.program.codec import plan_from_json
-from edgewright.tiling.wish import Wish, make
 from plan_mutations import mutated
 from test_interpreter import agrees, moved, two_convs
 
@@ -224,9 +224,9 @@ def test_buffers_for_nothing_and_schedules_that_cannot_be():
 
 def test_room_for_the_kernels_of_a_stage_is_of_use():
     """A search may set memory aside for them; the plan is read again as it was written."""
-    made = make(
+    made = make_plan(
         edgewright.read_model(samples.build("resnet8_int8")),
-        Wish(minimise_ram=True, max_overhead=0.05),
+        PlanRequest(minimise_ram=True, max_overhead=0.05),
         None,
         "cortex-m4",
     )
@@ -344,7 +344,7 @@ def sources() -> tuple[tuple[Network, Plan], ...]:
         ways = [{"plain": True}, {}, {"phases": True}]
         ways += [{"pull_rows": True}, {"phases": True, "pull_rows": True}] if pullable(network) else []
         found += [(network, plan(network, explain=False, **how)) for how in ways]
-    found += [(network, make(network, Wish(max_overhead=0.5))) for network in networks[2:]]
+    found += [(network, make_plan(network, PlanRequest(max_overhead=0.5))) for network in networks[2:]]
     shared = dense_in_shares()
     return (*found, (shared.network, shared))
 

@@ -9,7 +9,7 @@ import edgewright
 from edgewright.cli import choices
 from edgewright.cli.main import VERBS, loaded
 from edgewright.emit import TARGETS, Kernels, Optimise, Rounding
-from edgewright.tiling.wish import Method
+from edgewright.fusion.request import Method
 
 HEAVY = {"numpy", "onnx", "onnxruntime", "ortools", "networkx", "pydantic", "jinja2", "rich", "clang", "pandas"}
 

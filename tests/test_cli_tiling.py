@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from edgewright import InputError, compile_model, load_plan, read_model, samples
 from edgewright.cli import main
 from edgewright.cli.planning import Extra, PlanOptions
+from edgewright.fusion.by_hand import Tile, layer_range, parse_tile, schedule_of
+from edgewright.fusion.request import Method, PlanRequest
 from edgewright.memory import plan as make_plan
 from edgewright.memory.fullest import dominating, fullest
 from edgewright.platform import board_names, boards_with, load_board
 from edgewright.program import FusionSchedule, Split, plan_from_dict, plan_text, plan_to_dict
-from edgewright.tiling.by_hand import Tile, layer_range, parse_tile, schedule_of
-from edgewright.tiling.wish import Method, Wish
 
 needs_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
 SMALL = "stahl_running_example"
@@ -175,12 +175,12 @@ def test_a_wish_of_two_minds():
     streamed = FusionSchedule(("a",), streamed=True)
     for wrong in ({"plain": True, "phases": True}, {"schedules": (streamed,), "minimise_ram": True}):
         with pytest.raises(InputError, match="one of these"):
-            Wish(**wrong)
+            PlanRequest(**wrong)
     for limit in (-0.1, float("inf"), float("nan")):
         with pytest.raises(InputError, match="a share from 0"):
-            Wish(max_overhead=limit)
+            PlanRequest(max_overhead=limit)
     with pytest.raises(InputError, match="no limit on extra work"):
-        Wish(method=Method.PAPER, max_overhead=0.1)
+        PlanRequest(method=Method.PAPER, max_overhead=0.1)
 
 
 @pytest.mark.parametrize("text", ["50%", "0.5", "1.5x", "1.5"])
@@ -531,11 +531,11 @@ def test_run_takes_what_plan_takes(models):
 
 
 def test_a_wish_in_python(models):
-    found = compile_model(models[SMALL], check=False, wish=Wish(minimise_ram=True))
+    found = compile_model(models[SMALL], check=False, request=PlanRequest(minimise_ram=True))
     assert found.library.plan.peak_bytes == planned(models[SMALL], "--minimise", "ram")["peak_bytes"]
     assert "report.html" in found.files
-    with pytest.raises(InputError, match="as part of the wish"):
-        compile_model(models[SMALL], check=False, phases=True, wish=Wish())
+    with pytest.raises(InputError, match="as part of the request"):
+        compile_model(models[SMALL], check=False, phases=True, request=PlanRequest())
 
 
 # Plan files that somebody has touched.

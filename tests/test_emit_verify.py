@@ -19,13 +19,13 @@ from edgewright.emit.native import build
 from edgewright.emit.sanitize import run_sanitized
 from edgewright.emit.verify import predicted, verify
 from edgewright.errors import EdgewrightError, InputError
+from edgewright.fusion.by_hand import parse_tile, schedule_of
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Quant, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.kernels.contraction import contracted
 from edgewright.network.operators import Dense
 from edgewright.network.reference import compare
-from edgewright.tiling.by_hand import parse_tile, schedule_of
 from tflite_cases import drawn
 from tools import on_board
 

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from edgewright import plan, read_model, samples
 from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.firmware import measure
+from edgewright.fusion.choice import Choice, Maker
+from edgewright.fusion.faster import PlannedChoice, hastened, moves_of
+from edgewright.fusion.request import PlanRequest, make_plan
+from edgewright.fusion.timing import FEARED, TimedPlan, Timing
+from edgewright.fusion.whole import fast_whole
 from edgewright.kernels.cost.model import modelled, stand_in
 from edgewright.memory import Techniques
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.operators import Clamp, Conv2d, Dense, Elu, Reduce, ReduceKind
 from edgewright.program import FusionSchedule, room_name
-from edgewright.tiling.choice import Choice, Maker
-from edgewright.tiling.faster import Candidate, hastened, moves_of
-from edgewright.tiling.timing import FEARED, TimedPlan, Timing
-from edgewright.tiling.whole import fast_whole
-from edgewright.tiling.wish import Wish, make
 from emitting import check_emitted
 from interpreting import check_interpreted
 from random_networks import networks
@@ -91,10 +91,10 @@ def residual() -> Network:
     return read_model(samples.build("resnet8_int8"), quantised_input=True)
 
 
-def counted(network: Network, wish: Wish, target: str) -> tuple[int, int]:
+def counted(network: Network, request: PlanRequest, target: str) -> tuple[int, int]:
     """RAM and counted instructions."""
     needs_board(target, zig=False)
-    made = make(network, wish, None, target)
+    made = make_plan(network, request, None, target)
     flag = Options().optimise_flag(TARGETS[target])
     found = measure(emit(made, TARGETS[target], network), random_inputs(network, 1), optimise=flag)
     assert found.instructions is not None
@@ -106,7 +106,8 @@ def counted(network: Network, wish: Wish, target: str) -> tuple[int, int]:
 def test_small_is_not_slow(build, target):
     network = build()
     plain, whole, least = (
-        counted(network, wish, target) for wish in (Wish(plain=True), Wish(), Wish(minimise_ram=True))
+        counted(network, request, target)
+        for request in (PlanRequest(plain=True), PlanRequest(), PlanRequest(minimise_ram=True))
     )
     assert whole[1] <= 1.1 * plain[1]
     assert least[1] <= 1.1 * whole[1]
@@ -119,8 +120,10 @@ def test_every_target_keeps_to_the_limit(target):
     """As estimated; what has no counts of its own is weighed as the core that stands in for it."""
     network, timing = residual(), Timing(target)
     assert timing.target.name in modelled() and timing.target.family in (TARGETS[target].family, M4.family)
-    whole, least = (make(network, wish, None, target) for wish in (Wish(), Wish(minimise_ram=True)))
-    more = make(network, Wish(minimise_ram=True, max_slowdown=0.5), None, target)
+    whole, least = (
+        make_plan(network, request, None, target) for request in (PlanRequest(), PlanRequest(minimise_ram=True))
+    )
+    more = make_plan(network, PlanRequest(minimise_ram=True, max_slowdown=0.5), None, target)
     assert timing.of(least) <= 1.1 * timing.of(whole)
     assert timing.of(more) <= 1.5 * timing.of(whole)
     assert more.peak_bytes <= least.peak_bytes < whole.peak_bytes
@@ -163,7 +166,7 @@ def test_a_budget_is_kept_in_the_ram_there_is():
     maker = maker_of(network, "rv32imc")
     whole = fast_whole(maker)
     rows = Choice(schedules=streams(network))
-    slow = Candidate(rows, maker.made(rows))
+    slow = PlannedChoice(rows, maker.made(rows))
     assert slow.cost > 1.05 * whole.cost
     found = hastened(maker, rows, 1.05 * whole.cost, whole.peak)
     assert found is not None and found.cost <= 1.05 * whole.cost and slow.peak < found.peak < whole.peak
@@ -196,13 +199,13 @@ def test_changes_compute_the_same(data, network, target):
     """Whatever is changed to be faster, the interpreter finds the same outputs; a room is as large as was asked for."""
     maker = maker_of(network, target)
     choice = Choice(streams(network) or None)
-    at = Candidate(choice, maker.made(choice))
+    at = PlannedChoice(choice, maker.made(choice))
     for _ in range(3):
         moves = list(moves_of(at))
         if not moves:
             break
         choice = data.draw(st.sampled_from(moves)).choice
-        at = Candidate(choice, maker.made(choice))
+        at = PlannedChoice(choice, maker.made(choice))
         check_interpreted(network, at.plan)
         for index, stage in enumerate(at.plan.program.stages):
             assert at.plan.hole(index)[2] >= dict(choice.rooms).get(stage.name, 0)
@@ -212,7 +215,9 @@ def test_changes_compute_the_same(data, network, target):
 @given(network=networks(kinds=("tflite",)), target=st.sampled_from(["cortex-m4", "rv32imc", "cortex-m55"]))
 def test_searched_plans_in_c(network, target):
     """Plans of the default search compute the same in emitted C, and keep to their limits."""
-    whole, least = (make(network, wish, None, target) for wish in (Wish(), Wish(minimise_ram=True)))
+    whole, least = (
+        make_plan(network, request, None, target) for request in (PlanRequest(), PlanRequest(minimise_ram=True))
+    )
     timing = Timing(target)
     assert least.peak_bytes <= whole.peak_bytes and least.macs <= least.macs_plain
     assert timing.of(least) <= 1.1 * timing.of(whole) + 1

@@ -11,15 +11,15 @@ from click.testing import CliRunner
 
 from edgewright import load_plan, read_model, samples
 from edgewright.cli import main
+from edgewright.fusion import least
+from edgewright.fusion.interrupts import is_interrupted
+from edgewright.fusion.paper.trials import Evaluator
+from edgewright.fusion.routes import Routes
 from edgewright.memory.layout import exact
 from edgewright.network import random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.reference import compare
 from edgewright.program import interpret
-from edgewright.tiling import least
-from edgewright.tiling.interrupts import is_interrupted
-from edgewright.tiling.routes import Routes
-from edgewright.tiling.trials import Evaluator
 
 NAME = "stahl_running_example"
 
@@ -71,7 +71,7 @@ def test_a_signal_is_an_interrupt(model, tmp_path):
     program = """
 import os, signal, sys
 from edgewright.cli import main
-from edgewright.tiling.routes import Routes
+from edgewright.fusion.routes import Routes
 whole = Routes.cheapest
 def cheapest(*args):
     os.kill(os.getpid(), signal.SIGINT)

@@ -13,12 +13,12 @@ ROOT = Path(edgewright.__file__).parent
 # Still defined twice. Whoever renames one takes it out: the set can only shrink.
 LATER = {
     *("Access", "Bus", "Call"),  # hal alone
-    *("Choice", "Cuts", "Effort", "Method"),  # memory and tiling
-    *("Block", "Evaluator", "Flow", "Kept", "Merge", "Piece", "Place", "Search", "Task", "Wish", "Work"),  # both
+    *("Choice", "Effort", "Method"),  # memory and fusion
+    *("Block", "Evaluator", "Merge", "Piece", "Place", "Search", "Task", "Work"),  # both
     "Builder",  # network's stays; hal/analysis
     "Rounding",  # of the options stays; network/operators (NearestMode), by which program/plan_file knows it
     "Target",  # platform's stays; hal/language
-    "Tile",  # the operator stays; tiling/by_hand
+    "Tile",  # the operator stays; fusion/by_hand
 }
 
 

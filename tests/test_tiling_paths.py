@@ -17,6 +17,10 @@ from joblib import parallel_config
 from conftest import corpus_models
 from edgewright import plan, read_model, samples
 from edgewright.errors import InputError
+from edgewright.fusion.paper import trials
+from edgewright.fusion.paper.blocks import Block, Partition, Terminal, matches
+from edgewright.fusion.paper.explore import Exploration, explore
+from edgewright.fusion.paper.paths import Path, candidates, discover, schedule_of
 from edgewright.network import Builder, Network, Region, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import (
@@ -39,10 +43,6 @@ from edgewright.network.operators import (
 from edgewright.network.reference import compare
 from edgewright.platform import load_board
 from edgewright.program import FusedLayers, FusionSchedule, Plan, Split, Tiling, even_ends, interpret
-from edgewright.tiling import trials
-from edgewright.tiling.blocks import Block, Partition, Terminal, matches
-from edgewright.tiling.explore import Exploration, explore
-from edgewright.tiling.paths import Path, candidates, discover, schedule_of
 from random_networks import networks
 
 CHANNELS, ROWS, COLUMNS = -1, 1, 2

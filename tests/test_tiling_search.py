@@ -10,8 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import corpus_models
-from edgewright import plan, read_model, samples, tiling
+from edgewright import fusion, plan, read_model, samples
 from edgewright.errors import Infeasible
+from edgewright.fusion.prices import Prices
+from edgewright.fusion.request import PlanRequest, make_plan
+from edgewright.fusion.routes import Routes
 from edgewright.kernels.cost.estimate import Costs
 from edgewright.memory import Techniques
 from edgewright.memory.planner import alignment_of
@@ -19,9 +22,6 @@ from edgewright.memory.pulled import pullable
 from edgewright.network import Builder
 from edgewright.network.operators import Clamp, Concat, Conv2d, Reduce, ReduceKind
 from edgewright.program import FusionSchedule, Split, even_ends
-from edgewright.tiling.prices import Prices
-from edgewright.tiling.routes import Routes
-from edgewright.tiling.wish import Wish, make
 from interpreting import check_interpreted
 from on_board import check_on_board
 from random_networks import networks
@@ -33,7 +33,7 @@ MANY = 200 if os.environ.get("EDGEWRIGHT_THOROUGH") else 8
 @given(network=networks(), overhead=st.sampled_from([None, 0.0, 0.05, 0.4]), pull=st.booleans())
 def test_least_ram_of_random_networks(network, overhead, pull):
     pull = pull and bool(pullable(network))
-    made = tiling.least(network, pull_rows=pull, max_overhead=overhead)
+    made = fusion.least(network, pull_rows=pull, max_overhead=overhead)
     by_rows = plan(network, explain=False, phases=True, pull_rows=pull)
     assert made.bound_bytes <= made.peak_bytes <= by_rows.peak_bytes
     assert overhead is None or made.macs <= made.macs_plain * (1 + overhead)
@@ -43,13 +43,13 @@ def test_least_ram_of_random_networks(network, overhead, pull):
 @settings(max_examples=MANY)
 @given(network=networks(), share=st.floats(0.2, 1.2))
 def test_what_fits_a_ram(network, share):
-    least = tiling.least(network)
+    least = fusion.least(network)
     ram = int(plan(network, explain=False).peak_bytes * share)
     if least.peak_bytes > ram:
         with pytest.raises(Infeasible, match="needs"):
-            tiling.fitting(network, ram)
+            fusion.fitting(network, ram)
         return
-    made = tiling.fitting(network, ram)
+    made = fusion.fitting(network, ram)
     assert made.peak_bytes <= ram
     assert made.macs <= max(least.macs, made.macs_plain)
     check_interpreted(network, made)
@@ -58,7 +58,7 @@ def test_what_fits_a_ram(network, share):
 @settings(max_examples=MANY)
 @given(network=networks())
 def test_fronts(network):
-    found = tiling.front(network, max_overhead=3.0)
+    found = fusion.front(network, max_overhead=3.0)
     pairs = [(made.peak_bytes, made.macs) for made in found.plans]
     assert pairs == sorted(set(pairs), reverse=True)
     assert [macs for _, macs in pairs] == sorted(macs for _, macs in pairs)
@@ -92,7 +92,7 @@ def test_channels_that_a_layer_sums_are_cut_where_they_are_computed():
     thin = b.build([beside, b.layer(Conv2d(), [x, b.constant("w", weights)], "thin")])
     for network in (mean, thin):
         for alignment in (None, 32):
-            made = make(network, Wish(minimise_ram=True, max_slowdown=1.0, alignment=alignment))
+            made = make_plan(network, PlanRequest(minimise_ram=True, max_slowdown=1.0, alignment=alignment))
             check_interpreted(network, made)
 
 
@@ -101,7 +101,7 @@ def test_running_example_beyond_the_paper():
     network = read_model(samples.build("stahl_running_example"))
     path = [FusionSchedule(("Conv3", "globalaveragepool1"), (Split(-1, even_ends(64, 3)),))]
     assert plan(network, plain=True, explain=False, schedules=path).peak_bytes == 16384
-    made = tiling.least(network, max_overhead=0)
+    made = fusion.least(network, max_overhead=0)
     assert made.peak_bytes < 8192
     assert made.macs == made.macs_plain
 
@@ -125,7 +125,7 @@ def check_known(path):
     network = read_model(path)
     bars = next(bars for name, bars in BARS.items() if path.stem.startswith(name))
     for pull, bar in zip((False, True), bars, strict=True):
-        made = tiling.least(network, max_overhead=0.05, pull_rows=pull)
+        made = fusion.least(network, max_overhead=0.05, pull_rows=pull)
         assert made.peak_bytes <= bar
         assert made.macs <= 1.05 * made.macs_plain
 
@@ -144,12 +144,12 @@ def test_larger_known_models(path):
 @pytest.mark.parametrize("path", corpus_models("tfls_movie_review*"))
 def test_a_lookup_and_a_mean_by_channels(path):
     network = read_model(path)
-    made = tiling.least(network, max_overhead=0)
+    made = fusion.least(network, max_overhead=0)
     assert made.peak_bytes <= plan(network, plain=True, explain=False).peak_bytes // 4
     check_interpreted(network, made)
 
 
 def test_least_ram_on_the_board():
     network = read_model(samples.build("resnet8_int8"))
-    made = tiling.least(network, max_overhead=0.4)
+    made = fusion.least(network, max_overhead=0.4)
     check_on_board(network, "cortex-m4", made)

@@ -17,6 +17,7 @@ from .emit.packaging import check_folder, package_files, write_folder
 from .emit.planned import check_plan
 from .emit.verify import predicted, verify
 from .errors import Infeasible, InputError
+from .fusion.request import PlanRequest
 from .memory import critical_buffers, fit
 from .memory import plan as make_plan
 from .network import Network, Shape
@@ -27,7 +28,6 @@ from .program import Plan, checked, faults, load_plan, plan_text
 from .program.options import Options
 from .report import compiled_page, refusal
 from .report.refusal import is_in_parts
-from .tiling.wish import Wish
 
 
 @dataclass(frozen=True)
@@ -67,26 +67,26 @@ def compile_model(
     phases: bool | Collection[str] = False,
     quantised_input: bool = False,
     quantised_output: bool = False,
-    wish: Wish | None = None,
+    request: PlanRequest | None = None,
 ) -> Compiled:
     """The model as a C library, compared with the model's own runtime, and written to `output` if one is given.
 
     It is made for `target`, or for the processor of `board`, or for this machine. `plan` is one made before; `inputs`
     are tried besides random ones; `check` switches the comparison off; with `pull_rows` images come row by row, with
     `phases` layers run row by row. `quantised_input` and `quantised_output` leave the conversions at the model's ends
-    to the caller, as `read_model` says. `wish` says more about the plan: limits on RAM and on extra work, tiles.
+    to the caller, as `read_model` says. `request` says more about the plan: limits on RAM and on extra work, tiles.
     """
     if output is not None:
         check_folder(Path(output), force)
     network = read(model, shapes=shapes, quantised_input=quantised_input, quantised_output=quantised_output)
-    if wish is None:
-        wish = Wish(pull_rows=pull_rows, phases=phases if isinstance(phases, bool) else tuple(phases))
+    if request is None:
+        request = PlanRequest(pull_rows=pull_rows, phases=phases if isinstance(phases, bool) else tuple(phases))
     elif pull_rows or phases:
-        raise InputError("give pull_rows and phases as part of the wish, or no wish")
-    library, hardware = make_library(network, board, target, plan, name, options, wish)
+        raise InputError("give pull_rows and phases as part of the request, or no request")
+    library, hardware = make_library(network, board, target, plan, name, options, request)
     figures = verify(library, model, inputs, board=hardware) if check else predicted(library, hardware)
     before = plain_plan(library.plan, network, hardware)
-    compiled = package(library, figures, hardware, wish.ram, before)
+    compiled = package(library, figures, hardware, request.ram, before)
     if output is not None:
         compiled.write(output, force)
     return compiled
@@ -99,21 +99,21 @@ def make_library(
     plan: str | Path | Plan | None = None,
     name: str | None = None,
     options: Options | None = None,
-    wish: Wish | None = None,
+    request: PlanRequest | None = None,
 ) -> tuple[Library, Board | None]:
     """The library, and the board it is for; an error when it does not fit there, with its code and its stack."""
     found = load_plan(plan) if isinstance(plan, str | Path) else plan
     hardware = _board(board, found)
     chosen = _target(target, hardware)
-    wish = wish or Wish()
+    request = request or PlanRequest()
     if found is None:
-        completed = find_complete(network, wish, hardware, chosen, options, name)
+        completed = find_complete(network, request, hardware, chosen, options, name)
         fault = next(faults(completed.plan), None)
         assert fault is None, f"a plan was made that fails its own check: {fault}"
     else:
         check_plan(checked(found) if found is plan else found, network, hardware)
         completed = complete(found, network, chosen, options, name)
-    _check_fit(completed.plan, hardware, wish.ram)
+    _check_fit(completed.plan, hardware, request.ram)
     return completed.library, hardware
 
 

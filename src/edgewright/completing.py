@@ -13,14 +13,14 @@ from .emit.firmware import link
 from .emit.library import Library, emit
 from .emit.packaging import calls_cmsis_nn
 from .errors import EdgewrightError, Infeasible
+from .fusion.found import Found
+from .fusion.request import PlanRequest, find
 from .memory import fit
 from .network import Network
 from .platform import Board
 from .platform.target import Architecture, Target
 from .program import Plan
 from .program.options import Options
-from .tiling.found import Found
-from .tiling.wish import Wish, find
 
 ROUNDS = 4  # plans that are linked until arenas and stack fit together
 
@@ -50,7 +50,7 @@ def complete(
 
 def find_complete(
     network: Network,
-    wish: Wish,
+    request: PlanRequest,
     board: Board | None,
     target: Target,
     options: Options | None = None,
@@ -59,26 +59,26 @@ def find_complete(
     """The plan that was asked for, complete; one that fits the RAM with its stack, where there is such a plan."""
     stack = 0
     for _ in range(ROUNDS):
-        found = _find_beside(network, wish, board, target, stack)
+        found = _find_beside(network, request, board, target, stack)
         completed = replace(complete(found.plan, network, target, options, name), found=found)
-        verdict = fit(completed.plan, board, wish.ram)
+        verdict = fit(completed.plan, board, request.ram)
         needed = verdict.stack or 0
-        if verdict.ram_fits or verdict.arenas > (verdict.ram or 0) or needed <= stack or not wish.may_be_fitted:
+        if verdict.ram_fits or verdict.arenas > (verdict.ram or 0) or needed <= stack or not request.may_be_fitted:
             break
         stack = needed
     return completed
 
 
-def _find_beside(network: Network, wish: Wish, board: Board | None, target: Target, stack: int) -> Found:
+def _find_beside(network: Network, request: PlanRequest, board: Board | None, target: Target, stack: int) -> Found:
     """The plan that leaves so many bytes of RAM to the stack."""
     if not stack:
-        return find(network, wish, board, target)
-    if wish.ram is not None:
-        wish = replace(wish, ram=max(1, wish.ram - stack))
+        return find(network, request, board, target)
+    if request.ram is not None:
+        request = replace(request, ram=max(1, request.ram - stack))
     elif board is not None:
         board = _with_stack(board, stack)
     try:
-        return find(network, wish, board, target)
+        return find(network, request, board, target)
     except Infeasible as error:
         raise Infeasible(f"{error} ({words.size(stack)} of the RAM are left to the stack)") from error
 

@@ -11,8 +11,8 @@ from ..emit.names import library_name
 from ..emit.packaging import check_folder
 from ..emit.verify import predicted
 from ..emit.verify import verify as run_and_compare
+from ..fusion.request import plan_notes
 from ..network import Shape
-from ..tiling.wish import plan_notes
 from .common import console, print_json, read_model, shown, working
 from .costs import costs_table, figures_table, sentence
 from .planning import PlanOptions
@@ -48,9 +48,9 @@ def compile_(
     given = load_inputs(network, inputs) if inputs else []
     wanted = Optimise(optimise) if optimise else None
     options = Options(Rounding(rounding), fixed_point, Kernels(kernels), wanted)
-    wish = asked.wish(network)
+    request = asked.request(network)
     with working(f"compiling {network.name}"):
-        library, hardware = make_library(network, board, target, plan_file, name, options, wish)
+        library, hardware = make_library(network, board, target, plan_file, name, options, request)
     with working(f"verifying {network.name}"):
         figures = (
             run_and_compare(library, model, given, board=hardware) if verify else predicted(library, hardware)
@@ -62,7 +62,7 @@ def compile_(
         return
     console.print(costs_table(figures))
     console.print(figures_table(figures))
-    for note in (*plan_notes(library.plan, None if plan_file else wish), *figures.notes, *network.notes):
+    for note in (*plan_notes(library.plan, None if plan_file else request), *figures.notes, *network.notes):
         console.print(f"note: {shown(note)}", style="dim")
     console.print(f"wrote {shown(folder)}", style="dim", soft_wrap=True)
     is_clear = figures.verified and not figures.missing

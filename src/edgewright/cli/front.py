@@ -13,6 +13,8 @@ from rich.table import Table
 from .. import words
 from ..errors import Infeasible
 from ..files import write_together
+from ..fusion import Front, front
+from ..fusion.interrupts import INTERRUPTED, is_interrupted
 from ..memory import critical_buffers, fit
 from ..network import Network
 from ..platform import Board
@@ -20,8 +22,6 @@ from ..program import Plan, plan_text
 from ..program.techniques import Technique, techniques
 from ..report import front_page, refusal
 from ..report.front_page import limits
-from ..tiling import Front, front
-from ..tiling.interrupts import INTERRUPTED, is_interrupted
 from .common import INTERRUPTED_STATUS, console, print_json, shown, working
 from .estimates import estimated
 from .plan_tables import overhead

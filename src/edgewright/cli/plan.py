@@ -14,6 +14,10 @@ from ..compiling import plain_plan
 from ..completing import find_complete
 from ..errors import Infeasible, Unsupported
 from ..files import write_together
+from ..fusion.found import Found, Trade
+from ..fusion.interrupts import is_interrupted
+from ..fusion.request import PlanRequest, find, plan_notes
+from ..fusion.whole import whole_layers
 from ..kernels.cost.estimate import modelled
 from ..memory import Fit, critical_buffers, fit
 from ..network import Network, Shape
@@ -23,10 +27,6 @@ from ..program import Plan, plan_text, plan_to_dict
 from ..program.techniques import techniques
 from ..report import plan_page, refusal
 from ..report.refusal import is_in_parts
-from ..tiling.found import Found, Trade
-from ..tiling.interrupts import is_interrupted
-from ..tiling.whole import whole_layers
-from ..tiling.wish import Wish, find, plan_notes
 from .common import INTERRUPTED_STATUS, console, print_json, read_model, shown, working
 from .estimates import core_of, estimated
 from .front import show_front
@@ -56,9 +56,9 @@ def plan(
         command = _compile_command(model, shapes, quantised_input, quantised_output)
         show_front(network, asked, hardware, core, command, page, output, as_json)
         return
-    wish = asked.wish(network)
+    request = asked.request(network)
     with working(f"planning {network.name}"):
-        result, found, not_counted = _complete(network, wish, hardware, target)
+        result, found, not_counted = _complete(network, request, hardware, target)
         plain = plain_plan(found, network, hardware)
         whole = estimated(_whole(result, asked, hardware, core), core) if plain and core in modelled() else None
     verdict = fit(found, hardware, asked.ram)
@@ -75,7 +75,7 @@ def plan(
         _print(found, list(files), summary_table(found, hardware, plain, core, whole, not_counted))
         if len(result.trades) > 1:
             console.print(trades_table(result, core))
-        for note in plan_notes(found, wish):
+        for note in plan_notes(found, request):
             console.print(note, style="yellow", soft_wrap=True)
     if not verdict.fits:
         raise Infeasible(refusal(found, verdict, critical))
@@ -85,16 +85,18 @@ def plan(
         raise SystemExit(INTERRUPTED_STATUS)
 
 
-def _complete(network: Network, wish: Wish, board: Board | None, target: str | None) -> tuple[Found, Plan, str]:
+def _complete(
+    network: Network, request: PlanRequest, board: Board | None, target: str | None
+) -> tuple[Found, Plan, str]:
     """What was found, the plan with its code where there is a target, and why code and stack are not counted."""
     core: Target | None = TARGETS[target] if target else target_of(board) if board else None
     if core is None:
-        found = find(network, wish, board, target)
+        found = find(network, request, board, target)
         return found, found.plan, "they depend on the --board or --target"
     try:
-        completed = find_complete(network, wish, board, core)
+        completed = find_complete(network, request, board, core)
     except Unsupported as error:
-        found = find(network, wish, board, core)
+        found = find(network, request, board, core)
         return found, found.plan, f"there is no code: {error}"
     assert completed.found is not None
     return completed.found, completed.plan, completed.not_counted

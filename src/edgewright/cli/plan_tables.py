@@ -8,12 +8,12 @@ from math import ceil
 from rich.table import Table
 
 from .. import words
+from ..fusion.found import Found, Trade
+from ..fusion.timing import CAUTION
 from ..kernels.cost.estimate import Estimate
 from ..kernels.cost.model import stand_in
 from ..platform import Board
 from ..program import Plan
-from ..tiling.found import Found, Trade
-from ..tiling.timing import CAUTION
 from .common import shown
 from .estimates import estimate_words, estimated
 from .stretches import how

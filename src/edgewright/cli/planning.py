@@ -15,9 +15,9 @@ from .choices import METHODS
 from .options import ByteSize
 
 if TYPE_CHECKING:  # what these stand on takes long to load, and `--help` needs none of it
+    from ..fusion.by_hand import Tile
+    from ..fusion.request import PlanRequest
     from ..network import Network
-    from ..tiling.by_hand import Tile
-    from ..tiling.wish import Wish
 
 
 class Extra(click.ParamType[float]):
@@ -56,7 +56,7 @@ class TileText(click.ParamType["Tile"]):
     name = "tile"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Tile:
-        from ..tiling.by_hand import parse_tile
+        from ..fusion.by_hand import parse_tile
 
         if not isinstance(value, str):
             return cast("Tile", value)
@@ -193,17 +193,17 @@ class PlanOptions:
                 if given[one] and given[other]:
                     raise click.UsageError(f"{one} and {other} contradict each other: {why}.")
 
-    def wish(self, network: Network) -> Wish:
+    def request(self, network: Network) -> PlanRequest:
         """What is asked of a plan of this network."""
+        from ..fusion.by_hand import layer_range, schedule_of
+        from ..fusion.request import Method, PlanRequest
         from ..program import FusionSchedule
-        from ..tiling.by_hand import layer_range, schedule_of
-        from ..tiling.wish import Method, Wish
 
         schedules = tuple(schedule_of(network, tile) for tile in self.tiles)
         named = [layer_range(network, text) for text in self.phase_layers]
         streamed = tuple(FusionSchedule(names, streamed=True) for names in named)
         together = tuple(dict.fromkeys(name for names in named for name in names))
-        return Wish(
+        return PlanRequest(
             ram=self.ram,
             plain=self.plain,
             alignment=self.alignment,

@@ -16,9 +16,9 @@ from ..emit.inputs import load_inputs
 from ..emit.trial import run_once
 from ..errors import InputError
 from ..files import write_atomic
+from ..fusion.request import plan_notes
 from ..network import Array, Network, Shape, random_inputs
 from ..network.reference import to_file_layout
-from ..tiling.wish import plan_notes
 from .common import console, print_json, read_model, shown, working
 from .costs import costs_table, figures_table
 from .planning import PlanOptions
@@ -45,11 +45,11 @@ def run(
     given = load_inputs(network, inputs) if inputs else [random_inputs(network)]
     if len(given) != 1:
         raise InputError(f"{len(given)} samples were given; `run` takes one")
-    wish = asked.wish(network)
+    request = asked.request(network)
     with working(f"compiling and running {network.name}"):
         wanted = Optimise(optimise) if optimise else None
         options = Options(Rounding(rounding), fixed_point, optimise=wanted)
-        library, hardware = make_library(network, board, target, plan_file, None, options, wish)
+        library, hardware = make_library(network, board, target, plan_file, None, options, request)
         outputs, figures = run_once(library, given[0], hardware)
     theirs = {name: to_file_layout(network, name, value) for name, value in outputs.items()}
     if output:
@@ -60,7 +60,7 @@ def run(
     console.print(costs_table(figures))
     console.print(figures_table(figures))
     console.print(_outputs(network, theirs))
-    for note in plan_notes(library.plan, None if plan_file else wish):
+    for note in plan_notes(library.plan, None if plan_file else request):
         console.print(f"note: {note}", style="dim")
     if output:
         console.print(f"wrote {shown(output)}", style="dim", soft_wrap=True)

@@ -8,15 +8,15 @@ from ..errors import InputError
 from ..network import Network
 from ..program import FusionSchedule
 from ..program.legal import can_stream, can_sum
-from .cuts import Cuts
+from .pricing import Pricer
 from .problems import Work
 from .views import Views
 
 
 def stretches(work: Work, order: Sequence[int], known: int | None = None) -> tuple[FusionSchedule, ...]:
     """The groups of layers for which going row by row saves most; `known` is a peak that can be had anyway."""
-    cuts = Cuts(work, order)
-    return tuple(cut.schedule for cut in cuts.best(known) if cut.schedule)
+    best = Pricer(work, order).best(known)
+    return tuple(stage.schedule for stage in best if stage.schedule)
 
 
 def runs(work: Work, order: Sequence[int], names: Collection[str]) -> tuple[FusionSchedule, ...]:

@@ -170,10 +170,8 @@ def _flaws_of_stage(plan: Plan, stage: Stage) -> Iterator[str]:
     if stage.schedule.streamed:
         trace = RowTrace(plan.program.fused(stage))
         cut |= {COLUMNS} if any(chain.columns for chain in trace.chains) else set()
-        try:
-            assert len(trace.demands) == len(trace.chains)
-        except ModelError as error:
-            yield f"stage '{stage.name}' is not well formed: {error}"
+        if problem := _row_problem(trace):
+            yield f"stage '{stage.name}' is not well formed: {problem}"
             return
     for name in stage.layers:
         output = plan.network.by_name[name].output
@@ -182,6 +180,14 @@ def _flaws_of_stage(plan: Plan, stage: Stage) -> Iterator[str]:
             yield f"tensor '{output}' is kept in tiles, but not computed in tiles"
     yield from _flaws_of_sums(plan, stage)
     yield from _flaws_of_planes(plan, stage)
+
+
+def _row_problem(trace: RowTrace) -> str:
+    """Why rows cannot be asked for, if they cannot."""
+    try:
+        return "" if trace.demands else "nothing runs row by row"
+    except ModelError as error:
+        return str(error)
 
 
 def _flaws_of_sums(plan: Plan, stage: Stage) -> Iterator[str]:

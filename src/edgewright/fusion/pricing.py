@@ -12,23 +12,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-from ..memory.cuts import Cut, Cuts
 from ..memory.footprint import inner_roots, tile_extent
 from ..memory.layout.problem import align_up
+from ..memory.pricing import Candidate, Pricer
 from ..memory.problems import Work
 from ..memory.row_windows import RowWindows
 from ..network import Layer, Region
-from ..program import (
-    CHANNELS,
-    COLUMNS,
-    ROWS,
-    FusedLayers,
-    FusionSchedule,
-    Split,
-    Tiling,
-    even_ends,
-    sums_bytes,
-)
+from ..program import CHANNELS, COLUMNS, ROWS, FusedLayers, FusionSchedule, Split, Tiling, even_ends, sums_bytes
 from ..program.legal import can_split, can_sum, is_cut
 from .prices import Prices
 
@@ -40,7 +30,7 @@ LONGEST = 48  # layers of a stretch in tiles
 
 
 @dataclass(frozen=True)
-class Shape:
+class TilePattern:
     """How the tiles of a stretch are cut: parts along axes, and what happens inside of one."""
 
     parts: tuple[tuple[int, int], ...]  # (axis, how many), outermost first
@@ -51,18 +41,18 @@ class Shape:
         return tuple(axis for axis, _ in self.parts)
 
 
-def shapes() -> Iterator[Shape]:
+def patterns() -> Iterator[TilePattern]:
     """Every kind of tiles that is tried."""
     for n in STRIPES:
-        yield Shape(((COLUMNS, n),), True)
+        yield TilePattern(((COLUMNS, n),), True)
     for rows, columns in GRIDS:
-        yield Shape(((ROWS, rows), (COLUMNS, columns)) if columns > 1 else ((ROWS, rows),), False)
+        yield TilePattern(((ROWS, rows), (COLUMNS, columns)) if columns > 1 else ((ROWS, rows),), False)
     for n in CHANNEL_PARTS:
-        yield Shape(((CHANNELS, n),), False)
-        yield Shape(((CHANNELS, n),), True)
+        yield TilePattern(((CHANNELS, n),), False)
+        yield TilePattern(((CHANNELS, n),), True)
 
 
-class Candidates(Cuts):
+class TilePricer(Pricer):
     """An order of whole layers, with all ways to cut it into stages and to run each of them.
 
     The effort of a stage is what it takes in instructions beyond its layers run whole, with all the memory they like.
@@ -79,7 +69,7 @@ class Candidates(Cuts):
     def _by_rows(self, layer: Layer) -> tuple[int, int, int]:
         return self.prices.by_rows(layer.name, can_sum(self.network, layer))
 
-    def whole(self, at: int) -> Cut:
+    def whole(self, at: int) -> Candidate:
         """The layer whole, in the least memory."""
         cut = super().whole(at)
         if cut.memory == self._alive(at):
@@ -87,7 +77,7 @@ class Candidates(Cuts):
         in_planes = self._saved_by_planes(at) > self.shared.get(at, 0)
         return replace(cut, effort=self.prices.shared(self.names[at], in_planes))
 
-    def roomier(self, at: int) -> Iterator[Cut]:
+    def roomier(self, at: int) -> Iterator[Candidate]:
         """The layer whole in more memory than the least: its output off its input, scratch for its kernel."""
         least, memory = self.whole(at), self._alive(at)
         tight, ample, room = self.prices.tight(self.names[at])
@@ -97,7 +87,7 @@ class Candidates(Cuts):
         if ample < min(tight, least.effort):
             yield replace(least, memory=memory + room, effort=ample, room=room, is_apart=is_shared)
 
-    def with_scratch(self, cut: Cut) -> Cut | None:
+    def with_scratch(self, cut: Candidate) -> Candidate | None:
         """The stretch by rows with scratch for its kernels, where that makes it faster."""
         if cut.schedule is None or cut.schedule.splits:
             return None
@@ -105,36 +95,36 @@ class Candidates(Cuts):
         room, effort = max(need for _, _, need in prices), sum(ample for _, ample, _ in prices)
         return replace(cut, memory=cut.memory + room, effort=effort, room=room) if effort < cut.effort else None
 
-    def tiled(self, last: int, limit: int) -> list[Cut]:
+    def tiled(self, last: int, limit: int) -> list[Candidate]:
         """The stretches in tiles that end right before `last` and stay below the limit, the best of each beginning."""
-        found: list[Cut] = []
+        found: list[Candidate] = []
         seen = set()
         if self.crossing[last] >= limit:
             return []
-        for shape in shapes():
-            splits = self._splits(last, shape)
-            if splits is None or (splits, shape.by_rows) in seen:
+        for pattern in patterns():
+            splits = self._splits(last, pattern)
+            if splits is None or (splits, pattern.by_rows) in seen:
                 continue
-            seen.add((splits, shape.by_rows))
-            found += self._priced(last, shape, splits, limit)
+            seen.add((splits, pattern.by_rows))
+            found += self._priced(last, pattern, splits, limit)
         return _undominated(found)
 
-    def _splits(self, last: int, shape: Shape) -> tuple[Split, ...] | None:
+    def _splits(self, last: int, pattern: TilePattern) -> tuple[Split, ...] | None:
         """Where the tiles of the last layer end along each axis; None where it cannot be cut so."""
         layer = self.layers[last - 1]
         tensor = self.network.tensors[layer.output]
         found = []
-        for axis, parts in shape.parts:
-            size = self._driven(layer, axis, shape)
+        for axis, parts in pattern.parts:
+            size = self._driven(layer, axis, pattern)
             if size is None or size < parts or not can_split(tensor.shape, axis):
                 return None
             unit = CHANNEL_UNIT if axis == CHANNELS and size >= CHANNEL_UNIT * parts else 1
             found.append(Split(axis, even_ends(size, parts, unit)))
         return None if any(len(split.ends) < 2 for split in found) else tuple(found)
 
-    def _driven(self, layer: Layer, axis: int, shape: Shape) -> int | None:
+    def _driven(self, layer: Layer, axis: int, pattern: TilePattern) -> int | None:
         """What the tiles of a last layer are parts of: indices of its output, or of the input that it sums up."""
-        if shape.by_rows and not (self.fits[self.at[layer.name]] or can_sum(self.network, layer)):
+        if pattern.by_rows and not (self.fits[self.at[layer.name]] or can_sum(self.network, layer)):
             return None
         if axis == CHANNELS and can_sum(self.network, layer, CHANNELS):
             # A reduction that sums them has nothing but its input: rows save as much of it.
@@ -148,11 +138,11 @@ class Candidates(Cuts):
     def at(self) -> Mapping[str, int]:
         return {name: at for at, name in enumerate(self.names)}
 
-    def _priced(self, last: int, shape: Shape, splits: tuple[Split, ...], limit: int) -> list[Cut]:
-        begin = self._earliest(last, shape)
+    def _priced(self, last: int, pattern: TilePattern, splits: tuple[Split, ...], limit: int) -> list[Candidate]:
+        begin = self._earliest(last, pattern)
         if last - begin < 2:
             return []
-        schedule = FusionSchedule(tuple(self.names[begin:last]), splits, shape.by_rows)
+        schedule = FusionSchedule(tuple(self.names[begin:last]), splits, pattern.by_rows)
         return list(_Pricing(self, schedule, begin, last, limit).priced())
 
     def traced(self, begin: int, last: int, fused: FusedLayers) -> RowWindows:
@@ -166,17 +156,17 @@ class Candidates(Cuts):
     def _traces(self) -> dict[tuple[int, int, tuple[str, ...]], RowWindows]:
         return {}
 
-    def _earliest(self, last: int, shape: Shape) -> int:
+    def _earliest(self, last: int, pattern: TilePattern) -> int:
         """The first layer that a stretch may reach back to."""
         begin = last - 1
         while begin > self.earliest(last):
             layer = self.layers[begin - 1]
-            if not all(can_split(self.network.tensors[layer.output].shape, axis) for axis in shape.axes):
+            if not all(can_split(self.network.tensors[layer.output].shape, axis) for axis in pattern.axes):
                 break
-            if shape.by_rows and not self.fits[begin - 1]:
+            if pattern.by_rows and not self.fits[begin - 1]:
                 break
             begin -= 1
-            if CHANNELS in shape.axes and self._mixes_channels(begin):
+            if CHANNELS in pattern.axes and self._mixes_channels(begin):
                 break  # it makes some channels of all that it reads: a fan-out, with which a stretch begins
         return begin
 
@@ -205,10 +195,10 @@ class Candidates(Cuts):
         return [at for at, layer in enumerate(self.layers) if any(name in pulled for name in layer.inputs)]
 
 
-def _undominated(cuts: Sequence[Cut]) -> list[Cut]:
+def _undominated(cuts: Sequence[Candidate]) -> list[Candidate]:
     """For each beginning the cuts that no other beats in memory, MACs and effort."""
-    found: list[Cut] = []
-    best: dict[int, list[Cut]] = {}
+    found: list[Candidate] = []
+    best: dict[int, list[Candidate]] = {}
     for cut in sorted(cuts, key=lambda c: (c.memory, c.macs, c.effort)):
         others = best.setdefault(cut.first, [])
         if not any(o.macs <= cut.macs and o.effort <= cut.effort for o in others):
@@ -220,39 +210,39 @@ def _undominated(cuts: Sequence[Cut]) -> list[Cut]:
 class _Pricing:
     """One kind of tiles up to one end: what all its beginnings need."""
 
-    def __init__(self, cuts: Candidates, schedule: FusionSchedule, begin: int, last: int, limit: int) -> None:
-        self.all, self.schedule, self.begin, self.last, self.limit = cuts, schedule, begin, last, limit
-        self.network, self.views = cuts.network, cuts.views
+    def __init__(self, pricer: TilePricer, schedule: FusionSchedule, begin: int, last: int, limit: int) -> None:
+        self.pricer, self.schedule, self.begin, self.last, self.limit = pricer, schedule, begin, last, limit
+        self.network, self.views = pricer.network, pricer.views
         self.fused = FusedLayers(self.network, schedule, self.views.free)
         self.tilings = [Tiling(self.fused, split) for split in schedule.splits]
-        self.trace = cuts.traced(begin, last, self.fused) if schedule.streamed else None
+        self.trace = pricer.traced(begin, last, self.fused) if schedule.streamed else None
         self.inner = inner_roots(self.network, self.views, schedule.layers)
 
-    def priced(self) -> Iterator[Cut]:
+    def priced(self) -> Iterator[Candidate]:
         """The stretch from each beginning, the shortest first; ends where no longer one can be."""
-        cuts, last = self.all, self.last
-        end = cuts.layers[last - 1]
-        memory = cuts.crossing[last]
+        pricer, last = self.pricer, self.last
+        end = pricer.layers[last - 1]
+        memory = pricer.crossing[last]
         if end.name in self.fused.partial:
-            memory += align_up(sums_bytes(self.network, end), cuts.work.alignment)
+            memory += align_up(sums_bytes(self.network, end), pricer.work.alignment)
         live = [0] * (last - self.begin)  # bytes kept inside at each step, where layers run one after the other
         windows, handed = 0, dict[int, int]()
         macs = effort = 0
-        most = cuts.most_macs
+        most = pricer.most_macs
         for first in range(last - 1, self.begin - 1, -1):
-            layer = cuts.layers[first]
+            layer = pricer.layers[first]
             if not self._may_hold(first, layer):
                 return
-            memory += sum(cuts.size(root) for root in cuts.dying[first])
-            for root in cuts.born[first]:
-                if root not in self.inner or cuts.spans[root][1] >= last:
+            memory += sum(pricer.size(root) for root in pricer.dying[first])
+            for root in pricer.born[first]:
+                if root not in self.inner or pricer.spans[root][1] >= last:
                     continue
-                memory -= cuts.size(root)
+                memory -= pricer.size(root)
                 size = self._kept(root)
                 if size is None:
                     return
                 if self.trace is None:
-                    for at in range(first, cuts.spans[root][1] + 1):
+                    for at in range(first, pricer.spans[root][1] + 1):
                         live[at - self.begin] += size
                 elif root in self.trace.passing:
                     chain = self.trace.passing[root]
@@ -264,12 +254,12 @@ class _Pricing:
                 return
             effort += self._effort(layer)
             inside = max(live) if self.trace is None else windows + max(handed.values(), default=0)
-            if cuts.crossing[last] + inside >= self.limit:  # and more inside never helps
+            if pricer.crossing[last] + inside >= self.limit:  # and more inside never helps
                 return
             if last - first > 1 and memory + inside < self.limit:
-                schedule = replace(self.schedule, layers=tuple(cuts.names[first:last]))
+                schedule = replace(self.schedule, layers=tuple(pricer.names[first:last]))
                 if self._takes_shares(schedule, end):
-                    yield Cut(first, last, memory + inside, effort, schedule, macs)
+                    yield Candidate(first, last, memory + inside, effort, schedule, macs)
 
     def _takes_shares(self, schedule: FusionSchedule, end: Layer) -> bool:
         """Whether channels that the last layer sums up are computed in the stretch, where that is what is cut."""
@@ -300,7 +290,7 @@ class _Pricing:
             sizes[ROWS] = self.trace.rows_kept(root, members)
             if root in self.trace.passing and COLUMNS not in self.schedule.axes:
                 sizes[COLUMNS] = min(sizes[COLUMNS], 4)
-        return align_up(prod(sizes) * tensor.dtype.bytes, self.all.work.alignment)
+        return align_up(prod(sizes) * tensor.dtype.bytes, self.pricer.work.alignment)
 
     def _again(self, layer: Layer) -> int:
         """MACs of the layer that are computed more than once."""
@@ -317,4 +307,4 @@ class _Pricing:
         is_summing = layer.name in self.fused.partial
         shape = self.network.shapes(layer)[0] if is_summing else self.network.tensors[layer.output].shape
         parts = tuple((tiling.split.axis % len(shape), tiling.intervals[layer.name]) for tiling in self.tilings)
-        return self.all.prices.tiles(layer, parts, self.schedule.streamed, is_summing)
+        return self.pricer.prices.tiles(layer, parts, self.schedule.streamed, is_summing)

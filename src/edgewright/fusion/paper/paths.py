@@ -9,18 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from ..errors import InputError
-from ..network import Layer, Network
-from ..program import CHANNELS, COLUMNS, ROWS, FusionSchedule, Split, even_ends
-from .blocks import (
-    Block,
-    Partition,
-    Terminal,
-    channel_runs,
-    matches,
-    overlaps,
-    with_runs,
-)
+from ...errors import InputError
+from ...network import Layer, Network
+from ...program import CHANNELS, COLUMNS, ROWS, FusionSchedule, Split, even_ends
+from .blocks import Block, Partition, Terminal, channel_runs, matches, overlaps, with_runs
 
 MOST_PARTS = 25  # along one axis; more rarely save more memory (S 4.3.3)
 MOST_SQUARE = 5  # along each of two axes

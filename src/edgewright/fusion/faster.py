@@ -34,7 +34,7 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class PlannedChoice:
     """A choice with its plan."""
 
     choice: Choice
@@ -53,7 +53,7 @@ class Candidate:
         return self.timed.total
 
 
-def hastened(maker: Maker, choice: Choice, budget: float, below: int) -> Candidate | None:
+def hastened(maker: Maker, choice: Choice, budget: float, below: int) -> PlannedChoice | None:
     """The choice with changes that bring it within the budget of instructions in less than `below` bytes.
 
     None where no change that was tried does.
@@ -62,9 +62,9 @@ def hastened(maker: Maker, choice: Choice, budget: float, below: int) -> Candida
     return found if found.cost <= budget and found.peak < below else None
 
 
-def fastest(maker: Maker, choice: Choice, budget: float, below: int) -> Candidate:
+def fastest(maker: Maker, choice: Choice, budget: float, below: int) -> PlannedChoice:
     """The choice with changes that make it faster, as long as it is beyond the budget and there is RAM for more."""
-    at = Candidate(choice, maker.made(choice))
+    at = PlannedChoice(choice, maker.made(choice))
     for _ in range(MOST_ROUNDS):
         if at.peak >= below or at.cost <= budget:
             break
@@ -76,23 +76,23 @@ def fastest(maker: Maker, choice: Choice, budget: float, below: int) -> Candidat
     return at
 
 
-def _worth(found: Candidate, before: Candidate) -> float:
+def _worth(found: PlannedChoice, before: PlannedChoice) -> float:
     """Bytes for an instruction saved: the less the better."""
     return max(1, found.peak - before.peak) / (before.cost - found.cost)
 
 
-def _tried(maker: Maker, at: Candidate) -> Iterator[Candidate]:
+def _tried(maker: Maker, at: PlannedChoice) -> Iterator[PlannedChoice]:
     least = LEAST_GAIN * at.cost
     moves = sorted((move for move in moves_of(at) if move.gain > least), key=lambda move: -move.gain)
     most = max(2, min(MOST_MOVES, WORK // max(1, len(maker.network.layers))))
     for move in moves[:most]:
         try:
-            yield Candidate(move.choice, maker.made(move.choice))
+            yield PlannedChoice(move.choice, maker.made(move.choice))
         except InputError:  # so many rows cannot be kept together
             continue
 
 
-def moves_of(at: Candidate) -> Iterator[Move]:
+def moves_of(at: PlannedChoice) -> Iterator[Move]:
     """All changes that promise something."""
     timed = at.timed
     schedules = {schedule.name: schedule for schedule in at.choice.schedules or ()}

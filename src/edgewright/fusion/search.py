@@ -25,7 +25,7 @@ from ..platform.target import Target
 from ..program import Plan
 from ..program.weightless import without_weights
 from .choice import Choice, Maker
-from .faster import Candidate, fastest, hastened
+from .faster import PlannedChoice, fastest, hastened
 from .found import Found, trade_of, undominated_trades
 from .interrupts import interrupted, is_interrupted
 from .prices import Prices
@@ -142,16 +142,16 @@ class Search:
         self.maker = Maker(network, Timing(target), board, alignment, pull_rows)
         self._unit, self._room = alignment_of(network, board, alignment), room
         self.whole = fast_whole(self.maker)
-        self._streamed: list[Candidate] = []  # once it was asked for
+        self._streamed: list[PlannedChoice] = []  # once it was asked for
 
     @cached_property
-    def least_whole(self) -> Candidate:
+    def least_whole(self) -> PlannedChoice:
         """Whole layers in the least RAM, whatever sharing memory costs."""
-        return Candidate(Choice(), self.maker.made(Choice()))
+        return PlannedChoice(Choice(), self.maker.made(Choice()))
 
     @cached_property
-    def by_rows(self) -> Candidate:
-        found = Candidate(Choice(), self.maker.by_rows())
+    def by_rows(self) -> PlannedChoice:
+        found = PlannedChoice(Choice(), self.maker.by_rows())
         self._streamed.append(found)
         return found
 
@@ -173,7 +173,7 @@ class Search:
         slowdown = self.limits.slowdown
         return float("inf") if slowdown is None else within(self.whole.cost, slowdown)
 
-    def allows(self, found: Candidate) -> bool:
+    def allows(self, found: PlannedChoice) -> bool:
         return self.limits.allow_macs(found.plan) and found.cost <= self.budget
 
     def fitting(self, ram: int) -> Found:
@@ -207,7 +207,7 @@ class Search:
         others = [trade for trade in allowed if trade.peak_bytes != own.peak_bytes]
         return Found(plan, self.whole.plan, undominated_trades([*others, own]))
 
-    def _lower(self, best: Candidate) -> Iterator[Candidate]:
+    def _lower(self, best: PlannedChoice) -> Iterator[PlannedChoice]:
         """Plans with ever less RAM."""
         for found in (self.least_whole, self.by_rows):
             if self.allows(found) and found.peak < best.peak:
@@ -240,7 +240,7 @@ class Search:
         found = dict.fromkeys([*low, *sorted(between, key=lambda route: route.peak)])
         return _spread(list(found), TRIES)
 
-    def cheapest_first(self, ram: int) -> Iterator[Candidate]:
+    def cheapest_first(self, ram: int) -> Iterator[PlannedChoice]:
         """Plans that should fit the RAM, those that run layers whole before others, unless they are slow."""
         yield self.whole
         slow = None
@@ -256,7 +256,7 @@ class Search:
         if slow is not None:
             yield slow
 
-    def _along_routes(self, ram: int) -> Iterator[Candidate]:
+    def _along_routes(self, ram: int) -> Iterator[PlannedChoice]:
         """Plans of routes that should fit the RAM, those with the least extra work before others."""
         limit = ram
         for _ in range(TRIES):
@@ -267,19 +267,19 @@ class Search:
             yield self._explained(self._within(found, ram))
             limit = min(limit, route.peak) - max(1, found.peak - ram)
 
-    def _within(self, found: Candidate, ram: int) -> Candidate:
+    def _within(self, found: PlannedChoice, ram: int) -> PlannedChoice:
         """The plan made faster with RAM that is there anyway, if it is slow."""
         budget = within(self.whole.cost, SLOWDOWN)
         if found.cost <= budget or found.peak > ram:
             return found
         return fastest(self.maker, found.choice, budget, ram + 1)
 
-    def candidate(self, route: Route) -> Candidate:
+    def candidate(self, route: Route) -> PlannedChoice:
         choice = self.routes.choice(route)
-        return Candidate(choice, self.maker.made(choice))
+        return PlannedChoice(choice, self.maker.made(choice))
 
     @staticmethod
-    def _explained(found: Candidate) -> Candidate:
+    def _explained(found: PlannedChoice) -> PlannedChoice:
         method = f"{JOINT}; {found.plan.method}"
         return replace(found, timed=replace(found.timed, plan=replace(found.plan, method=method)))
 

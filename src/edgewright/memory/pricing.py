@@ -1,7 +1,7 @@
-"""An order of layers cut into stages: whole layers, and stretches that run row by row (M 4).
+"""An order of layers in stages: whole layers, and stretches that run row by row (M 4).
 
 A stage's memory is what lies across it, what comes in and goes out whole, and the windows between its layers. The
-peak is the largest over all stages, so the best cuts are a shortest path with `max` in place of `+`; among the paths
+peak is the largest over all stages, so the best stages are a shortest path with `max` in place of `+`; among the paths
 with that peak, the one that streams least is taken, since a layer that is streamed reads its weights again for every
 row.
 
@@ -29,7 +29,7 @@ NEAR = 32  # layers by which a stretch may reach beyond those that need too much
 
 
 @dataclass(frozen=True)
-class Cut:
+class Candidate:
     """Layers [first, last) of the order as one stage."""
 
     first: int
@@ -54,7 +54,7 @@ def _clusters(heavy: Sequence[int]) -> list[tuple[int, int]]:
     return found
 
 
-class Cuts:
+class Pricer:
     """An order of whole layers, with all ways to cut it into stages."""
 
     def __init__(self, work: Work, order: Sequence[int]) -> None:
@@ -71,9 +71,9 @@ class Cuts:
                 size = most_shared(work.stores[x].size, work.stores[y].size, safe, work.alignment)
                 self.shared[at] = max(size, self.shared.get(at, 0))
         # By end: where the longest traced stretch begins, all of them, and what longer ones cannot do without.
-        self._known: dict[int, tuple[int, list[Cut], int]] = {}
+        self._known: dict[int, tuple[int, list[Candidate], int]] = {}
 
-    def best(self, known: int | None = None) -> list[Cut]:
+    def best(self, known: int | None = None) -> list[Candidate]:
         """The stages with the least peak, and among those the least effort.
 
         Only layers that need more than the best peak so far have to be inside a stretch; as the peak sinks, more do.
@@ -88,7 +88,9 @@ class Cuts:
                 return self.easiest(arriving, peak)
             peak = found
 
-    def arriving(self, wholes: Sequence[list[Cut]], limit: int, heavy: int | None = None) -> list[list[Cut]]:
+    def arriving(
+        self, wholes: Sequence[list[Candidate]], limit: int, heavy: int | None = None
+    ) -> list[list[Candidate]]:
         """For each layer the stages that end with it: itself, and stretches that stay within the limit.
 
         Stretches are looked for around layers that need `heavy` bytes as a whole; as much as the limit, if not said.
@@ -102,23 +104,23 @@ class Cuts:
         return arriving
 
     @staticmethod
-    def least_peak(arriving: Sequence[Sequence[Cut]]) -> int:
+    def least_peak(arriving: Sequence[Sequence[Candidate]]) -> int:
         """The least peak of a way through."""
         peaks = [0]
         for cuts in arriving:
             peaks.append(min(max(peaks[cut.first], cut.memory) for cut in cuts))
         return peaks[-1]
 
-    def easiest(self, arriving: Sequence[Sequence[Cut]], peak: int) -> list[Cut]:
+    def easiest(self, arriving: Sequence[Sequence[Candidate]], peak: int) -> list[Candidate]:
         """The cheapest way through cuts that stay within the peak."""
         effort: list[float] = [0.0]
-        taken: list[Cut | None] = [None]
+        taken: list[Candidate | None] = [None]
         for cuts in arriving:
             within = [cut for cut in cuts if cut.memory <= peak]
             best = min(within, key=lambda cut: effort[cut.first] + cut.effort, default=None)
             effort.append(effort[best.first] + best.effort if best else float("inf"))
             taken.append(best)
-        found: list[Cut] = []
+        found: list[Candidate] = []
         at = len(arriving)
         while at:
             cut = taken[at]
@@ -127,9 +129,9 @@ class Cuts:
             at = cut.first
         return found[::-1]
 
-    def whole(self, at: int) -> Cut:
+    def whole(self, at: int) -> Candidate:
         saved = max(self.shared.get(at, 0), self._saved_by_planes(at))
-        return Cut(at, at + 1, self._alive(at) - saved, 0)
+        return Candidate(at, at + 1, self._alive(at) - saved, 0)
 
     def _alive(self, at: int) -> int:
         """Bytes of all that is in memory while the layer runs whole."""
@@ -160,7 +162,7 @@ class Cuts:
             found.append(found[-1] + value)
         return found
 
-    def stretches(self, last: int, limit: int, earliest: int) -> list[Cut]:
+    def stretches(self, last: int, limit: int, earliest: int) -> list[Candidate]:
         """The stretches that end right before `last` and stay within the limit.
 
         The trace is made longer until what must lie in it is too much: what is kept inside only grows.
@@ -177,7 +179,7 @@ class Cuts:
         self._known[last] = first, cuts, least
         return [cut for cut in cuts if cut.memory <= limit]
 
-    def _traced(self, begin: int, last: int) -> tuple[list[Cut], int]:
+    def _traced(self, begin: int, last: int) -> tuple[list[Candidate], int]:
         """The stretches within [begin, last) that end with it, and what a longer one cannot do without."""
         names = self.names[begin:last]
         schedule = FusionSchedule(tuple(names), streamed=True)
@@ -202,7 +204,9 @@ class Cuts:
                     least += window
             effort += self.effort_by_rows(layer)
             needed = memory + max(handed.values(), default=0) - self._trailing(trace, first, last)
-            found.append(Cut(first, last, needed, effort, replace(schedule, layers=tuple(self.names[first:last]))))
+            found.append(
+                Candidate(first, last, needed, effort, replace(schedule, layers=tuple(self.names[first:last])))
+            )
         return found, least
 
     def effort_by_rows(self, layer: Layer) -> int:

@@ -10,13 +10,13 @@ from itertools import groupby
 import numpy as np
 from joblib import Parallel, delayed
 
-from ..errors import InputError
-from ..memory import PLAIN, Techniques
-from ..memory.layout import critical
-from ..memory.pulled import pullable
-from ..memory.streamed import lay_out
-from ..network import Network
-from ..program import FusionSchedule
+from ...errors import InputError
+from ...memory import PLAIN, Techniques
+from ...memory.layout import critical
+from ...memory.pulled import pullable
+from ...memory.streamed import lay_out
+from ...network import Network
+from ...program import FusionSchedule
 from .paths import Path, schedule_of
 
 MANY = 20_000  # candidates times layers, from where starting processes pays

@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 
-from ..memory.cuts import Cut
 from ..memory.ordering import order
+from ..memory.pricing import Candidate
 from ..memory.problems import Techniques
 from ..memory.streamed import loose_work
 from ..network import Network
 from ..program import FusionSchedule
-from .candidates import Candidates
 from .choice import Choice
 from .prices import Prices
+from .pricing import TilePricer
 
 LOWEST = 0.4  # of the peak by rows: what tiles may hope for
 FINER = 0.99  # of the last peak: where the next point of a front may lie
@@ -30,7 +30,7 @@ _UNLIMITED = 1 << 60
 class Route:
     """Stages from the first layer to the last. Memory is as priced; the layout says what it really is."""
 
-    cuts: tuple[Cut, ...]
+    cuts: tuple[Candidate, ...]
 
     @property
     def peak(self) -> int:
@@ -68,27 +68,27 @@ class Routes:
         most_macs: int | None = None,
     ) -> None:
         work = loose_work(network, techniques, alignment)
-        self.candidates = Candidates(work, order(work.order_problem()).steps, prices, most_macs)
+        self.pricer = TilePricer(work, order(work.order_problem()).steps, prices, most_macs)
         self.network = network
         self.room = room
-        self._tiled: dict[int, list[Cut]] = {}  # by end
+        self._tiled: dict[int, list[Candidate]] = {}  # by end
 
     @cached_property
-    def _free(self) -> list[list[Cut]]:
+    def _free(self) -> list[list[Candidate]]:
         """By end: whole layers and stretches by rows, which compute nothing twice."""
-        cuts = self.candidates
-        wholes = [[cuts.whole(at)] for at in range(len(cuts.layers))]
+        pricer = self.pricer
+        wholes = [[pricer.whole(at)] for at in range(len(pricer.layers))]
         limit = max(self.room, self.by_rows.peak)
-        found = cuts.arriving(wholes, limit, int(self.by_rows.peak * LOWEST))
+        found = pricer.arriving(wholes, limit, int(self.by_rows.peak * LOWEST))
         for at, ending in enumerate(found):
-            more = [scratch for cut in ending if (scratch := cuts.with_scratch(cut)) and scratch.memory <= limit]
-            ending += [*more, *cuts.roomier(at)]
+            more = [scratch for cut in ending if (scratch := pricer.with_scratch(cut)) and scratch.memory <= limit]
+            ending += [*more, *pricer.roomier(at)]
         return found
 
     @cached_property
     def by_rows(self) -> Route:
         """The route with the least peak that has no tiles."""
-        return Route(tuple(self.candidates.best()))
+        return Route(tuple(self.pricer.best()))
 
     def reach(self, limit: int) -> bool:
         """Takes in the stretches in tiles that may lead below the limit; whether any may at all."""
@@ -96,7 +96,7 @@ class Routes:
             ends = [last for last in range(at + 1, len(self._outside)) if self._lightest(at, last) <= limit]
             for last in ends:
                 if last not in self._tiled:
-                    self._tiled[last] = self.candidates.tiled(last, self.by_rows.peak)
+                    self._tiled[last] = self.pricer.tiled(last, self.by_rows.peak)
             if not any(cut.first <= at and cut.memory <= limit for last in ends for cut in self._tiled[last]):
                 return False
         return True
@@ -111,24 +111,24 @@ class Routes:
 
     def _lightest(self, at: int, last: int) -> int:
         """The least that lies outside of any stretch with this layer in it that ends right before `last`."""
-        return min(self._outside[last][self.candidates.earliest(last) : at + 1], default=_UNLIMITED)
+        return min(self._outside[last][self.pricer.earliest(last) : at + 1], default=_UNLIMITED)
 
     @cached_property
     def _outside(self) -> list[list[int]]:
         """By end and beginning: bytes that lie in memory beside a stretch, whatever is kept inside."""
-        cuts = self.candidates
+        pricer = self.pricer
         found: list[list[int]] = [[]]
         for last in range(1, len(self._free) + 1):
-            memory, row = cuts.crossing[last], []
+            memory, row = pricer.crossing[last], []
             for first in range(last - 1, -1, -1):
-                memory += sum(cuts.size(root) for root in cuts.dying[first])
-                memory -= sum(cuts.size(root) for root in cuts.born[first] if cuts.spans[root][1] < last)
+                memory += sum(pricer.size(root) for root in pricer.dying[first])
+                memory -= sum(pricer.size(root) for root in pricer.born[first] if pricer.spans[root][1] < last)
                 row.append(memory)
             found.append(row[::-1])
         return found
 
     @property
-    def arriving(self) -> list[list[Cut]]:
+    def arriving(self) -> list[list[Candidate]]:
         return [[*cuts, *self._tiled.get(at + 1, ())] for at, cuts in enumerate(self._free)]
 
     @property
@@ -139,7 +139,7 @@ class Routes:
     def cheapest(self, limit: int) -> Route | None:
         """The route with the least extra MACs, and then the least effort, that stays within the limit."""
         best: list[tuple[int, int] | None] = [(0, 0)]
-        taken: list[Cut | None] = [None]
+        taken: list[Candidate | None] = [None]
         for cuts in self.arriving:
             found: tuple[int, int] | None = None
             chosen = None
@@ -159,7 +159,7 @@ class Routes:
         at = {layer.name: index for index, layer in enumerate(self.network.layers)}
         schedules, rooms, apart = [], [], []
         for cut in route.cuts:
-            name = self.candidates.names[cut.first]
+            name = self.pricer.names[cut.first]
             if cut.schedule:
                 layers = tuple(sorted(cut.schedule.layers, key=at.__getitem__))
                 schedules.append(replace(cut.schedule, layers=layers))
@@ -184,8 +184,8 @@ class Routes:
         return self.cheapest(limit) if self._free and self.reach(limit) else None
 
 
-def _backwards(taken: list[Cut | None]) -> Route:
-    found: list[Cut] = []
+def _backwards(taken: list[Candidate | None]) -> Route:
+    found: list[Candidate] = []
     at = len(taken) - 1
     while at:
         cut = taken[at]

@@ -9,8 +9,8 @@ from functools import lru_cache
 from itertools import groupby, pairwise
 from math import lcm, prod
 
-from ..network import Interval, Layer, Network, Region, Shape
-from ..network.operators import (
+from ...network import Interval, Layer, Network, Region, Shape
+from ...network.operators import (
     AvgPool2d,
     Conv2d,
     ConvTranspose2d,
@@ -24,8 +24,8 @@ from ..network.operators import (
     Reshape,
     Resize,
 )
-from ..program import CHANNELS, COLUMNS, ROWS, rows_needed
-from ..program.legal import can_sum
+from ...program import CHANNELS, COLUMNS, ROWS, rows_needed
+from ...program.legal import can_sum
 
 
 class Terminal(Enum):

@@ -7,16 +7,16 @@ from enum import Enum
 
 from ..errors import InputError
 from ..memory import Techniques, fit
-from ..memory import plan as make_plan
+from ..memory import plan as plan_network
 from ..memory.bounds import phased_bound
 from ..network import Network
 from ..platform import Board
 from ..platform.target import Target, target_of
 from ..program import FusionSchedule, Plan, Stage
 from ..program.techniques import technique
-from .explore import explore
 from .found import Found
 from .interrupts import INTERRUPTED, is_interrupted
+from .paper.explore import explore
 from .search import SLOWDOWN, Limits, Search
 from .whole import whole_found
 
@@ -29,7 +29,7 @@ class Method(Enum):
 
 
 @dataclass(frozen=True)
-class Wish:
+class PlanRequest:
     """What a plan should be like. Nothing asked for: whole layers in the least RAM.
 
     A limit on extra work, `minimise_ram` or a `method` asks for a search: the least extra work that fits `ram` or the
@@ -87,53 +87,57 @@ class Wish:
         return self.minimise_ram or self.method is not None or self.limits != (None, None)
 
 
-def make(network: Network, wish: Wish, board: Board | None = None, target: Target | str | None = None) -> Plan:
+def make_plan(
+    network: Network, request: PlanRequest, board: Board | None = None, target: Target | str | None = None
+) -> Plan:
     """The plan that was asked for. `target` is whose instructions count, if not the board's."""
-    return find(network, wish, board, target).plan
+    return find(network, request, board, target).plan
 
 
-def find(network: Network, wish: Wish, board: Board | None = None, target: Target | str | None = None) -> Found:
+def find(
+    network: Network, request: PlanRequest, board: Board | None = None, target: Target | str | None = None
+) -> Found:
     """The same, with what a search found besides. A plan that pulls rows says if one that does not takes less."""
-    found = _found(network, wish, board, target)
+    found = _found(network, request, board, target)
     plan = found.plan
-    if not wish.pull_rows or plan.peak_bytes <= phased_bound(network, Techniques(), plan.alignment):
+    if not request.pull_rows or plan.peak_bytes <= phased_bound(network, Techniques(), plan.alignment):
         return found  # nothing is pulled, or no plan that holds the inputs could do with less
-    resident = _found(network, replace(wish, pull_rows=False), board, target).plan.peak_bytes
+    resident = _found(network, replace(request, pull_rows=False), board, target).plan.peak_bytes
     told = replace(plan, resident_bytes=resident if resident < plan.peak_bytes else None)
     return replace(found, plan=told)
 
 
-def _found(network: Network, wish: Wish, board: Board | None, target: Target | str | None) -> Found:
-    if wish.plain or wish.phases or wish.schedules:
-        plan = make_plan(
+def _found(network: Network, request: PlanRequest, board: Board | None, target: Target | str | None) -> Found:
+    if request.plain or request.phases or request.schedules:
+        plan = plan_network(
             network,
             board,
-            plain=wish.plain,
-            alignment=wish.alignment,
-            pull_rows=wish.pull_rows,
-            phases=wish.phases,
-            schedules=wish.schedules or None,
+            plain=request.plain,
+            alignment=request.alignment,
+            pull_rows=request.pull_rows,
+            phases=request.phases,
+            schedules=request.schedules or None,
         )
         return Found(plan)
-    if wish.method is Method.PAPER:
-        return Found(explore(network, board=board, alignment=wish.alignment, pull_rows=wish.pull_rows).plan)
+    if request.method is Method.PAPER:
+        return Found(explore(network, board=board, alignment=request.alignment, pull_rows=request.pull_rows).plan)
     core = target or (target_of(board) if board else None)
-    ram = None if wish.minimise_ram else wish.ram or _largest(board)
-    if not wish.is_search:
+    ram = None if request.minimise_ram else request.ram or _largest(board)
+    if not request.is_search:
         whole = whole_found(
-            network, board, alignment=wish.alignment, pull_rows=wish.pull_rows, target=core, explain=True
+            network, board, alignment=request.alignment, pull_rows=request.pull_rows, target=core, explain=True
         )
-        if ram is None or fit(whole.plan, board, wish.ram).ram_fits:
+        if ram is None or fit(whole.plan, board, request.ram).ram_fits:
             return whole
-    limits = Limits(*(wish.limits if ram is not None else wish.least_limits))
-    search = Search(network, board, wish.alignment, wish.pull_rows, core, limits, ram or 0)
+    limits = Limits(*(request.limits if ram is not None else request.least_limits))
+    search = Search(network, board, request.alignment, request.pull_rows, core, limits, ram or 0)
     return search.least() if ram is None else search.fitting(ram)
 
 
-def fitted_words(plan: Plan, wish: Wish) -> str:
+def fitted_words(plan: Plan, request: PlanRequest) -> str:
     """What was done by itself so that the plan fits; nothing where that was asked for or was not needed."""
     stages = [stage for stage in plan.program.stages if not stage.schedule.is_whole and not _pulls(plan, stage)]
-    if wish.plain or wish.phases or wish.schedules or wish.is_search or not stages:
+    if request.plain or request.phases or request.schedules or request.is_search or not stages:
         return ""
     how = " and ".join(dict.fromkeys(technique(plan, stage).label for stage in stages))
     extra = plan.macs / max(1, plan.macs_plain) - 1
@@ -147,10 +151,10 @@ def _pulls(plan: Plan, stage: Stage) -> bool:
     return len(stage.layers) == 1 and any(plan.views[name].window for name in names & {*plan.network.inputs})
 
 
-def plan_notes(plan: Plan, wish: Wish | None) -> tuple[str, ...]:
-    """What is to be said about how the plan was found, a sentence each; no wish where it was made before."""
+def plan_notes(plan: Plan, request: PlanRequest | None) -> tuple[str, ...]:
+    """What is to be said about how the plan was found, a sentence each; no request where it was made before."""
     interrupted = f"the search for the plan was {INTERRUPTED}" if is_interrupted(plan) else ""
-    return tuple(filter(None, (fitted_words(plan, wish) if wish else "", interrupted)))
+    return tuple(filter(None, (fitted_words(plan, request) if request else "", interrupted)))
 
 
 def _largest(board: Board | None) -> int | None:

@@ -7,7 +7,7 @@ from ..platform import Board
 from ..platform.target import Target
 from ..program import Plan
 from .choice import Choice, Maker
-from .faster import LEAST_GAIN, Candidate, hastened
+from .faster import LEAST_GAIN, PlannedChoice, hastened
 from .found import Found, trade_of, undominated_trades
 from .timing import Timing, within
 
@@ -51,20 +51,20 @@ def whole_found(
     return Found(plan, plan, () if is_least else trades)
 
 
-def fast_whole(maker: Maker) -> Candidate:
+def fast_whole(maker: Maker) -> PlannedChoice:
     """The plan of whole layers in the least RAM; where sharing memory makes it slow, with less of that."""
-    least = _apart_for_free(maker, Candidate(Choice(), maker.made(Choice())))
+    least = _apart_for_free(maker, PlannedChoice(Choice(), maker.made(Choice())))
     if not any(least.timed.is_shared(index) for index in range(len(least.plan.program.stages))):
         return least
     budget = within(maker.plain().total, SHARING)
     if least.cost <= budget:
         return least
     everything = Choice(apart=frozenset(layer.name for layer in maker.network.layers))
-    apart = Candidate(everything, maker.made(everything))
+    apart = PlannedChoice(everything, maker.made(everything))
     return hastened(maker, least.choice, max(budget, apart.cost), apart.peak) or apart
 
 
-def _apart_for_free(maker: Maker, least: Candidate) -> Candidate:
+def _apart_for_free(maker: Maker, least: PlannedChoice) -> PlannedChoice:
     """The plan with layers off their inputs wherever that is faster and takes no more RAM."""
     gains = {}
     for index, stage in enumerate(least.plan.program.stages):
@@ -77,7 +77,7 @@ def _apart_for_free(maker: Maker, least: Candidate) -> Candidate:
     best = least
     for layers in (frozenset().union(*wanted), *wanted):
         choice = best.choice.with_apart(layers)
-        found = Candidate(choice, maker.made(choice))
+        found = PlannedChoice(choice, maker.made(choice))
         if found.peak <= least.peak and found.cost < best.cost:
             best = found
     return best

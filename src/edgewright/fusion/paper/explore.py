@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ..memory import critical_buffers
-from ..memory import plan as make_plan
-from ..network import Network
-from ..platform import Board
-from ..program import FusionSchedule, Plan
-from .interrupts import interrupted
+from ...memory import critical_buffers
+from ...memory import plan as make_plan
+from ...network import Network
+from ...platform import Board
+from ...program import FusionSchedule, Plan
+from ..interrupts import interrupted
 from .paths import Method, Path, candidates, known_methods, schedule_of
 from .trials import Evaluator, Trial, joined
 
