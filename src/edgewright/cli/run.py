@@ -16,7 +16,7 @@ from ..emit.inputs import load_inputs
 from ..emit.trial import run_once
 from ..errors import InputError
 from ..files import write_atomic
-from ..network import Array, Network, Shape, random_inputs
+from ..network import Array, Shape, random_inputs
 from ..network.reference import to_file_layout
 from ..tiling.wish import plan_notes
 from .common import console, print_json, read_model, shown, working
@@ -59,7 +59,7 @@ def run(
         return
     console.print(costs_table(figures))
     console.print(figures_table(figures))
-    console.print(_outputs(network, theirs))
+    console.print(_outputs(theirs))
     for note in plan_notes(library.plan, None if plan_file else wish):
         console.print(f"note: {note}", style="dim")
     if output:
@@ -72,7 +72,7 @@ def _save(path: Path, outputs: Mapping[str, Array]) -> None:
     write_atomic(path, buffer.getvalue())
 
 
-def _outputs(network: Network, outputs: Mapping[str, Array], most: int = 10) -> Table:
+def _outputs(outputs: Mapping[str, Array], most: int = 10) -> Table:
     """The first values of each output, and where the largest is."""
     table = Table(title="outputs", title_justify="left")
     for heading in ("output", "shape", "values", "largest"):
