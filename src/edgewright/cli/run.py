@@ -9,14 +9,13 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
-from .. import words
 from ..compiling import make_library
 from ..emit import Optimise, Options, Rounding
 from ..emit.inputs import load_inputs
 from ..emit.trial import run_once
 from ..errors import InputError
 from ..files import write_atomic
-from ..network import Array, Shape, random_inputs
+from ..network import Array, Shape, describe, random_inputs
 from ..network.reference import to_file_layout
 from ..tiling.wish import plan_notes
 from .common import console, print_json, read_model, shown, working
@@ -81,5 +80,5 @@ def _outputs(outputs: Mapping[str, Array], most: int = 10) -> Table:
         flat = value.reshape(-1)
         values = " ".join(f"{v:.5g}" for v in flat[:most].tolist()) + (" …" if flat.size > most else "")
         best = f"{flat.max():.5g} at {int(flat.argmax())}" if flat.size else ""
-        table.add_row(shown(name), words.shape(value.shape), values, best)
+        table.add_row(shown(name), describe.shape(value.shape), values, best)
     return table
