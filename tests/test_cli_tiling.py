@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from edgewright import InputError, compile_model, load_plan, read_model, samples
 from edgewright.cli import main
-from edgewright.cli.planning import Extra, PlanOptions
+from edgewright.cli.plan_options import Extra, PlanOptions
 from edgewright.memory import plan as make_plan
 from edgewright.memory.fullest import dominating, fullest
 from edgewright.platform import board_names, boards_with, load_board

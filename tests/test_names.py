@@ -14,7 +14,7 @@ ROOT = Path(edgewright.__file__).parent
 LATER = {
     *("Access", "Bus", "Call"),  # hal alone
     *("Choice", "Cuts", "Effort", "Method"),  # memory and tiling
-    *("Block", "Evaluator", "Flow", "Kept", "Merge", "Piece", "Place", "Search", "Task", "Wish", "Work"),  # both
+    *("Block", "Evaluator", "Merge", "Piece", "Place", "Search", "Step", "Task", "Wish", "Work"),  # both
     "Builder",  # network's stays; hal/analysis
     "Rounding",  # of the options stays; network/operators (NearestMode), by which program/plan_file knows it
     "Target",  # platform's stays; hal/language

@@ -15,7 +15,7 @@ from ..network import Shape
 from ..tiling.wish import plan_notes
 from .common import console, print_json, read_model, shown, working
 from .costs import costs_table, figures_table, sentence
-from .planning import PlanOptions
+from .plan_options import PlanOptions
 
 
 def compile_(

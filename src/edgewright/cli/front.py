@@ -24,8 +24,8 @@ from ..tiling import Front, front
 from ..tiling.interrupts import INTERRUPTED, is_interrupted
 from .common import INTERRUPTED_STATUS, console, print_json, shown, working
 from .estimates import estimated
+from .plan_options import PlanOptions
 from .plan_tables import overhead
-from .planning import PlanOptions
 
 
 def show_front(

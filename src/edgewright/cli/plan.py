@@ -30,8 +30,8 @@ from ..tiling.wish import Wish, find, plan_notes
 from .common import INTERRUPTED_STATUS, console, print_json, read_model, shown, working
 from .estimates import core_of, estimated
 from .front import show_front
+from .plan_options import PlanOptions
 from .plan_tables import savings_table, stages_table, summary_table, trades_table
-from .planning import PlanOptions
 from .stretches import stretch_table
 
 

@@ -20,7 +20,7 @@ from ..network.reference import to_file_layout
 from ..tiling.wish import plan_notes
 from .common import console, print_json, read_model, shown, working
 from .costs import costs_table, figures_table
-from .planning import PlanOptions
+from .plan_options import PlanOptions
 
 
 def run(
