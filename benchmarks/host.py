@@ -135,7 +135,7 @@ def caller(native: Native, inputs: Mapping[str, Array]) -> Run:
     function = ctypes.CDLL(str(native.path))[f"{native.library.name}_run_in"]
     function.restype = None
 
-    def call(keep: object = (arenas, values, outputs)) -> object:
+    def call(_kept_alive: object = (arenas, values, outputs)) -> object:
         return function(*pointers)
 
     return call

@@ -139,7 +139,7 @@ def caller(native: Native, inputs: Mapping[str, Array]) -> Run:
     function = ctypes.CDLL(str(native.path))[f"{native.library.name}_run_in"]
     function.restype = None
 
-    def call(keep: object = (arenas, values, outputs, images)) -> object:
+    def call(_kept_alive: object = (arenas, values, outputs, images)) -> object:
         return function(*arguments)
 
     return call

@@ -143,7 +143,7 @@ def test_links_are_followed_and_devices_are_no_files(tmp_path):
     assert Path("/dev/null").is_char_device()
 
 
-def test_a_plan_goes_to_the_standard_output(given, tmp_path):
+def test_a_plan_goes_to_the_standard_output(given):
     code = "from edgewright.cli import main; main()"
     command = [sys.executable, "-c", code, "plan", str(given["model"]), "--json", "-o", "/dev/stderr"]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from edgewright import InputError, compile_model, load_plan, read_model, samples
 from edgewright.cli import main
-from edgewright.cli.planning import Extra, PlanOptions
+from edgewright.cli.plan_options import Extra, PlanOptions
 from edgewright.fusion.by_hand import Tile, layer_range, parse_tile, schedule_of
 from edgewright.fusion.request import Method, PlanRequest
 from edgewright.memory import plan as make_plan

@@ -131,7 +131,7 @@ def test_memories_with_names_that_clash():
     assert names.inputs == {"sram_1": "sram_1_4"}
 
 
-def test_characters_that_mislead_are_replaced_everywhere(tmp_path):
+def test_characters_that_mislead_are_replaced_everywhere():
     """In C, build files, pages and data: no character of a model's names steers what shows it."""
     network = chains([(f"in{WICKED}put", f"out{WICKED}put")], f"mo{WICKED}del")
     library = emit(make_plan(network), TARGETS["host"])

@@ -20,9 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from by_steps import by_steps
-from edgewright import words
+from edgewright import text
 from edgewright.errors import InputError
-from edgewright.network import Builder, DType, Network, Quant, Region
+from edgewright.network import Builder, DType, Network, Quant, Region, describe
 from edgewright.network import operators as ops
 from edgewright.network.operators import (
     Binary,
@@ -422,7 +422,7 @@ def test_live_and_shared_bytes_equal_a_count_of_bytes(buffers: tuple[Buffer, ...
     ],
 )
 def test_operators_in_words(op: Op, shapes: Sequence[tuple[int, ...]], text: str) -> None:
-    assert words.operator(op, shapes) == text
+    assert describe.operator(op, shapes) == text
 
 
 def test_every_operator_has_words() -> None:
@@ -437,19 +437,19 @@ def test_every_operator_has_words() -> None:
         required = {n: guesses[n] for n in cls.__match_args__ if n in guesses}
         if "kind" in required:
             required["kind"] = kinds[cls]
-        text = words.operator(cls(**required), [(1, 4, 4, 4), (4, 3, 3, 4)])
-        assert text
-        assert "object at" not in text
+        told = describe.operator(cls(**required), [(1, 4, 4, 4), (4, 3, 3, 4)])
+        assert told
+        assert "object at" not in told
 
 
 def test_numbers_in_words() -> None:
-    assert words.rounded_size(33312) == "32.5 KiB"
-    assert words.rounded_size(1024) == "1 KiB"
-    assert words.rounded_size(3 * words.MIB // 2) == "1.5 MiB"
-    assert words.rounded_count(2_656_768) == "2.66 M"
-    assert words.shortened("block/conv", 6) == "…/conv"
-    assert len(words.shortened("model/features/block/conv/Conv2D", 14)) == 14
-    assert words.at_most_percent(1, 100_000) == "0.1 %"
+    assert text.rounded_size(33312) == "32.5 KiB"
+    assert text.rounded_size(1024) == "1 KiB"
+    assert text.rounded_size(3 * text.MIB // 2) == "1.5 MiB"
+    assert text.rounded_count(2_656_768) == "2.66 M"
+    assert text.shortened("block/conv", 6) == "…/conv"
+    assert len(text.shortened("model/features/block/conv/Conv2D", 14)) == 14
+    assert text.at_most_percent(1, 100_000) == "0.1 %"
 
 
 def test_browser_draws_every_buffer(tmp_path: Path) -> None:

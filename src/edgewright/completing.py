@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from . import words
+from . import text
 from .board.toolchain import toolchain
 from .emit.firmware import link
 from .emit.library import Library, emit
@@ -80,7 +80,7 @@ def _find_beside(network: Network, request: PlanRequest, board: Board | None, ta
     try:
         return find(network, request, board, target)
     except Infeasible as error:
-        raise Infeasible(f"{error} ({words.size(stack)} of the RAM are left to the stack)") from error
+        raise Infeasible(f"{error} ({text.size(stack)} of the RAM are left to the stack)") from error
 
 
 def _with_stack(board: Board, stack: int) -> Board:

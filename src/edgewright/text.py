@@ -1,6 +1,52 @@
-"""Text from files and models, which are untrusted, as it may be shown: on a terminal, on a page, in a comment of C."""
+"""Text for people: numbers as they read them; and text from files and models, which are untrusted, as it may be shown
+on a terminal, on a page, in a comment of C."""
 
 from __future__ import annotations
+
+from math import ceil
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+def count(number: int) -> str:
+    return f"{number:,}"
+
+
+def size(number: int) -> str:
+    return f"{number:,} B"
+
+
+def rounded_size(number: int) -> str:
+    """The size in the unit that suits it: 32.5 KiB."""
+    for unit, name in ((MIB, "MiB"), (KIB, "KiB")):
+        if number >= unit:
+            return f"{number / unit:,.1f}".removesuffix(".0") + f" {name}"
+    return size(number)
+
+
+def rounded_count(number: int) -> str:
+    for unit, name in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if number >= unit:
+            return f"{number / unit:.3g} {name}"
+    return str(number)
+
+
+def plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "–"
+
+
+def at_most_percent(part: int, whole: int) -> str:
+    """The percentage rounded up: the number after "at most" must hold."""
+    return f"{ceil(1000 * part / whole) / 10:.1f} %" if whole else "–"
+
+
+def stage_range(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}–{last}"
 
 
 def printable(text: str) -> str:

@@ -76,7 +76,7 @@ def run_unicorn(
     core.uc.hook_add(unicorn.UC_HOOK_BLOCK, _counter(core, elf.symbols["board_now"][0] & ~1, stamps))
     start = time.monotonic()
     try:
-        core.start(elf, layout, int(timeout_s * 1e6))
+        core.start(elf, int(timeout_s * 1e6))
     except unicorn.UcError as error:
         place = elf.place(core.uc.reg_read(core.pc))
         raise EdgewrightError(f"the firmware faulted under Unicorn: {error} ({place})") from None
@@ -99,7 +99,7 @@ class _EmulatedCore:
     mark: bytes  # the breakpoint
     thumb: bool
 
-    def start(self, elf: Elf, layout: LinkLayout, timeout_us: int) -> None:
+    def start(self, elf: Elf, timeout_us: int) -> None:
         self.uc.emu_start(elf.symbols["board_reset"][0] | int(self.thumb), 0xFFFF_FFFE, timeout=timeout_us)
 
 

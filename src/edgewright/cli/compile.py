@@ -15,7 +15,7 @@ from ..fusion.request import plan_notes
 from ..network import Shape
 from .common import console, print_json, read_model, shown, working
 from .costs import costs_table, figures_table, sentence
-from .planning import PlanOptions
+from .plan_options import PlanOptions
 
 
 def compile_(

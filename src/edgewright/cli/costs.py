@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from .. import words
+from .. import text
 from ..emit.figures import Figures, difference, verdict
 from .common import shown
 
@@ -19,27 +19,27 @@ def sentence(figures: Figures) -> str:
 def figures_table(figures: Figures) -> Table:
     grid = Table.grid(padding=(0, 2))
     grid.add_row("target", figures.target, shown(figures.board or ""))
-    linked = "not linked" if figures.ram_linked is None else f"{words.count(figures.ram_linked)} B linked"
-    grid.add_row("RAM", f"{words.count(figures.ram_predicted)} B", linked)
+    linked = "not linked" if figures.ram_linked is None else f"{text.count(figures.ram_linked)} B linked"
+    grid.add_row("RAM", f"{text.count(figures.ram_predicted)} B", linked)
     if figures.stack_bytes is not None:
-        bound = "" if figures.stack_bound is None else f"; never more than {words.count(figures.stack_bound)} B"
-        grid.add_row("stack", f"{words.count(figures.stack_bytes)} B", f"high-water mark of a run{bound}")
+        bound = "" if figures.stack_bound is None else f"; never more than {text.count(figures.stack_bound)} B"
+        grid.add_row("stack", f"{text.count(figures.stack_bytes)} B", f"high-water mark of a run{bound}")
     elif figures.stack_bound is not None:
-        grid.add_row("stack", f"{words.count(figures.stack_bound)} B", "at most")
+        grid.add_row("stack", f"{text.count(figures.stack_bound)} B", "at most")
     if figures.stack_bound is not None:
         needed = figures.ram_predicted + figures.stack_bound
-        grid.add_row("RAM in all", f"{words.count(needed)} B", "with the most stack that a run takes")
-    grid.add_row("flash", f"{words.count(figures.flash_weights)} B", "weights")
+        grid.add_row("RAM in all", f"{text.count(needed)} B", "with the most stack that a run takes")
+    grid.add_row("flash", f"{text.count(figures.flash_weights)} B", "weights")
     if figures.flash_code is not None:
-        grid.add_row("", f"{words.count(figures.flash_code)} B", f"code, {shown(figures.compiler or '')}")
+        grid.add_row("", f"{text.count(figures.flash_code)} B", f"code, {shown(figures.compiler or '')}")
     if figures.flash_runtime:
-        grid.add_row("", f"{words.count(figures.flash_runtime)} B", "what the code calls: memcpy, mathematics")
+        grid.add_row("", f"{text.count(figures.flash_runtime)} B", "what the code calls: memcpy, mathematics")
     rate = "" if figures.per_mac is None else f"{figures.per_mac:.2f} per MAC, {figures.emulator}"
     if figures.instructions is not None:
-        grid.add_row("instructions", words.count(figures.instructions), rate)
-    grid.add_row("work", f"{words.rounded_count(figures.macs)} MACs", words.plural(len(figures.layers), "stage"))
+        grid.add_row("instructions", text.count(figures.instructions), rate)
+    grid.add_row("work", f"{text.rounded_count(figures.macs)} MACs", text.plural(len(figures.layers), "stage"))
     for check in figures.checks:
-        grid.add_row("checked", shown(check.where), f"{words.plural(check.runs, 'input')}: {difference(check)}")
+        grid.add_row("checked", shown(check.where), f"{text.plural(check.runs, 'input')}: {difference(check)}")
     return grid
 
 
@@ -59,10 +59,10 @@ def costs_table(figures: Figures, most: int = 12) -> Table:
             shown(cost.name),
             shown(cost.operator),
             cost.output,
-            words.count(cost.macs),
-            words.count(cost.instructions or 0) if known else "–",
+            text.count(cost.macs),
+            text.count(cost.instructions or 0) if known else "–",
             f"{cost.per_mac:.2f}" if cost.per_mac is not None else "–",
-            words.percent(cost.instructions or 0, whole) if known else "–",
+            text.percent(cost.instructions or 0, whole) if known else "–",
         )
     if len(rows) > most:
         table.add_row("", f"… {len(rows) - most} cheaper; report.html has all")

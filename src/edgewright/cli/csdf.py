@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from .. import words
+from .. import text
 from ..dataflow.analysis import QUICK, GraphAnalysis, analyse, bounded_front, usual_weight
 from ..dataflow.buffers.sized import Weight
 from ..dataflow.checks.consistency import mismatch, repetitions
@@ -146,7 +146,7 @@ def _check_times(graph: Graph) -> None:
 
 
 def _analysed(graph: Graph, weight: Weight, limit: float | None) -> GraphAnalysis:
-    with working(f"analysing {words.printable(graph.name)}"):
+    with working(f"analysing {text.printable(graph.name)}"):
         return analyse(graph, weight, _effort(limit, QUICK))
 
 

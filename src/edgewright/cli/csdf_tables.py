@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from rich.table import Table
 
-from .. import words
+from .. import text
 from ..dataflow.analysis import GraphAnalysis
 from ..dataflow.buffers.looped import schedule_text
 from ..dataflow.buffers.minimum import Buffers
@@ -29,7 +29,7 @@ LONGEST = 600  # letters of a schedule that are shown
 
 def actors_table(graph: Graph, firings: Mapping[str, int], unit: str) -> Table:
     """The actors in their order; where they are many, those that work most."""
-    table = Table(title=f"{shown(words.printable(graph.name))}: actors", title_justify="left")
+    table = Table(title=f"{shown(text.printable(graph.name))}: actors", title_justify="left")
     has_notes = any(actor.note for actor in graph.actors)
     for heading in ("actor", "what it is") if has_notes else ("actor",):
         table.add_column(heading, overflow="fold")
@@ -55,11 +55,11 @@ def _busiest(graph: Graph, firings: Mapping[str, int]) -> set[str]:
 def _actor_row(actor: Actor, firings: Mapping[str, int], has_note: bool) -> Iterator[str]:
     fires = firings.get(actor.name)
     time = None if fires is None else busy_time(actor, fires)
-    yield shown(words.printable(actor.name))
+    yield shown(text.printable(actor.name))
     if has_note:
-        yield shown(words.shortened(words.printable(actor.note), 60))
-    yield f"{actor.initial_phases} + {actor.phases}" if actor.initial_phases else words.count(actor.phases)
-    yield "–" if fires is None else words.count(fires)
+        yield shown(text.shortened(text.printable(actor.note), 60))
+    yield f"{actor.initial_phases} + {actor.phases}" if actor.initial_phases else text.count(actor.phases)
+    yield "–" if fires is None else text.count(fires)
     yield "–" if time is None else exact(time)
 
 
@@ -82,9 +82,7 @@ def channels_table(graph: Graph, capacities: Mapping[str, int] | None = None) ->
     if len(kept) < len(shown):
         table.add_row(f"… {len(shown) - len(kept)} more; --json has all")
     if loops:
-        table.caption = (
-            f"and {words.plural(loops, 'self-loop')} of one token: firings of that actor do not overlap"
-        )
+        table.caption = f"and {text.plural(loops, 'self-loop')} of one token: firings of that actor do not overlap"
         table.caption_justify = "left"
     return table
 
@@ -103,12 +101,12 @@ def _channel_row(channel: Channel, capacities: Mapping[str, int] | None) -> Iter
     yield shown(_name(channel))
     yield shown(short(channel.production))
     yield shown(short(channel.consumption))
-    yield words.count(channel.tokens)
-    yield words.count(channel.token_bytes)
+    yield text.count(channel.tokens)
+    yield text.count(channel.token_bytes)
     if capacities:
-        yield words.count(capacities[channel.name])
-        yield words.count(capacities[channel.name] * channel.token_bytes)
-    yield shown(words.printable(channel.note.removesuffix(f" {channel.source} -> {channel.target}")))
+        yield text.count(capacities[channel.name])
+        yield text.count(capacities[channel.name] * channel.token_bytes)
+    yield shown(text.printable(channel.note.removesuffix(f" {channel.source} -> {channel.target}")))
 
 
 def _name(channel: Channel) -> str:
@@ -116,18 +114,18 @@ def _name(channel: Channel) -> str:
     ends = f"{channel.source}->{channel.target}"
     short_ends = "->".join(_shortened(name, LONGEST_NAME) for name in (channel.source, channel.target))
     if channel.name.startswith(ends):
-        return short_ends + words.printable(channel.name.removeprefix(ends))
+        return short_ends + text.printable(channel.name.removeprefix(ends))
     return f"{_shortened(channel.name, LONGEST_NAME)}: {short_ends}"
 
 
 def _shortened(name: str, room: int) -> str:
-    return words.shortened(words.printable(name), room)
+    return text.shortened(text.printable(name), room)
 
 
 def graph_line(graph: Graph, firings: Mapping[str, int]) -> str:
     kind = "SDF" if graph.is_sdf else "CSDF"
-    fires = f", {words.plural(sum(firings.values()), 'firing')} per iteration" if firings else ""
-    actors, channels = words.plural(len(graph.actors), "actor"), words.plural(len(graph.channels), "channel")
+    fires = f", {text.plural(sum(firings.values()), 'firing')} per iteration" if firings else ""
+    actors, channels = text.plural(len(graph.actors), "actor"), text.plural(len(graph.channels), "channel")
     return f"{kind}: {actors}, {channels}{fires}"
 
 
@@ -138,7 +136,7 @@ def findings_table(found: GraphAnalysis, unit: str) -> Table:
     grid.add_column(no_wrap=True)
     grid.add_column(justify="right", no_wrap=True)
     grid.add_column(overflow="fold")
-    grid.add_row("consistent", "yes", f"{words.plural(sum(found.repetitions.values()), 'firing')} per iteration")
+    grid.add_row("consistent", "yes", f"{text.plural(sum(found.repetitions.values()), 'firing')} per iteration")
     grid.add_row("live", "yes", "every actor can fire for ever")
     free = f"{unit} per iteration, with channels of any size"
     _add_time(grid, "period", found.period, free if found.period else "nothing limits how often actors fire")
@@ -152,8 +150,8 @@ def findings_table(found: GraphAnalysis, unit: str) -> Table:
     if found.peak:
         _add_size(grid, "peak occupancy", found.peak, "held at once, in one memory for all channels")
     if found.buffers:
-        text = words.printable(schedule_text(found.buffers.schedule))
-        cut = text if len(text) <= LONGEST else f"{text[:LONGEST].rsplit(' ', 1)[0]} … --json has all"
+        schedule = text.printable(schedule_text(found.buffers.schedule))
+        cut = schedule if len(schedule) <= LONGEST else f"{schedule[:LONGEST].rsplit(' ', 1)[0]} … --json has all"
         grid.add_row("schedule", "", shown(cut))
     return grid
 
@@ -171,9 +169,9 @@ def _add_latency(grid: Table, label: str, found: Latency | None, unit: str) -> N
 
 def _add_size(grid: Table, label: str, found: Buffers | Peak, what: str) -> None:
     """Both measures, the one that was made least in front."""
-    tokens, size = words.plural(found.tokens, "token"), words.size(found.size_bytes)
+    tokens, size = text.plural(found.tokens, "token"), text.size(found.size_bytes)
     main, other = (size, tokens) if found.weight == "bytes" else (tokens, size)
-    bound = words.size(found.bound) if found.weight == "bytes" else words.plural(found.bound, "token")
+    bound = text.size(found.bound) if found.weight == "bytes" else text.plural(found.bound, "token")
     proof = "proven least" if found.is_optimal else f"no less than {bound} is possible"
     grid.add_row(label, main, f"{other}; {what}; {proof}")
 
@@ -188,7 +186,7 @@ def front_table(front: Pareto, unit: str) -> Table:
         if index and index == len(points) - 5 and len(points) > MOST:
             table.add_row(f"… {len(points) - MOST} more")
         share = speed(front.best_period, point.period)
-        table.add_row(words.count(point.tokens), words.count(point.bytes), exact(point.period), share)
+        table.add_row(text.count(point.tokens), text.count(point.bytes), exact(point.period), share)
     return table
 
 
@@ -201,8 +199,8 @@ def front_line(front: Pareto, weight: Weight) -> str:
     beyond = ""
     if front.next is not None:
         size = front.next.bytes if weight == "bytes" else front.next.tokens
-        beyond = f"; {words.count(size)} {weight} reach {exact(front.next.period)}, maybe less"
+        beyond = f"; {text.count(size)} {weight} reach {exact(front.next.period)}, maybe less"
     return (
-        f"cut short: proven for totals below {words.count(front.proven)} {weight}{beyond}; "
+        f"cut short: proven for totals below {text.count(front.proven)} {weight}{beyond}; "
         f"with channels of any size the period is {exact(front.best_period)}; --limit gives more time"
     )

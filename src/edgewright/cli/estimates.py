@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import words
+from .. import text
 from ..kernels.cost.estimate import Estimate, estimate, modelled
 from ..platform import Board
 from ..platform.target import target_of
@@ -22,5 +22,5 @@ def estimated(plan: Plan, core: str | None) -> Estimate | None:
 def estimate_words(found: Estimate, core: str, whole: Estimate | None) -> str:
     """What the number means, beside that of whole layers where it is known."""
     more = f", {found.instructions / whole.instructions - 1:+.1%} against whole layers" if whole else ""
-    guessed = f"; {words.plural(len(found.guessed), 'layer')} of a kind never counted" if found.guessed else ""
+    guessed = f"; {text.plural(len(found.guessed), 'layer')} of a kind never counted" if found.guessed else ""
     return f"estimated for {core}{more}; whole networks were within {found.error.total:.0%}{guessed}"

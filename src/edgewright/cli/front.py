@@ -10,7 +10,7 @@ from shlex import quote
 
 from rich.table import Table
 
-from .. import words
+from .. import text
 from ..errors import Infeasible
 from ..files import write_together
 from ..fusion import Front, front
@@ -24,8 +24,8 @@ from ..report import front_page, refusal
 from ..report.front_page import limits
 from .common import INTERRUPTED_STATUS, console, print_json, shown, working
 from .estimates import estimated
+from .plan_options import PlanOptions
 from .plan_tables import overhead
-from .planning import PlanOptions
 
 
 def show_front(
@@ -110,12 +110,12 @@ def _table(found: Front, board: Board | None, core: str | None, paths: Sequence[
     for name, plan in rows:
         estimate = estimated(plan, core)
         table.add_row(
-            words.count(plan.peak_bytes),
-            words.percent(plan.peak_bytes, found.plain.peak_bytes),
-            words.count(plan.macs),
+            text.count(plan.peak_bytes),
+            text.percent(plan.peak_bytes, found.plain.peak_bytes),
+            text.count(plan.macs),
             overhead(plan),
             _mixture(plan),
-            f"≈ {words.rounded_count(estimate.instructions)}" if estimate else "–",
+            f"≈ {text.rounded_count(estimate.instructions)}" if estimate else "–",
             *(("fits" if fit(plan, board).fits else "too large",) if board else ()),
             *((shown(name),) if paths else ()),
             style="dim" if plan is found.plain else None,

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from .. import words
+from .. import text
 from ..errors import EdgewrightError, InputError
 from ..files import write_together
 from ..hal.choosing import chosen_design
@@ -132,7 +132,7 @@ def _show_refused(error: Refused | NotC, as_json: bool) -> None:
     for refusal in error.refusals:
         hint = f" ({refusal.hint})" if refusal.hint else ""
         click.echo(f"{refusal.place}: {refusal.what}{hint}", err=True)
-    places = words.plural(len(error.refusals), "place")
+    places = text.plural(len(error.refusals), "place")
     click.echo(f"Error: the driver is refused for {places}; nothing was written", err=True)
 
 
@@ -247,4 +247,4 @@ def _print(made: Made, asked: HalOptions, written: Sequence[Path]) -> None:
         console.print(f"not verified: {shown(made.unverified)}", style="yellow")
     if written:
         named = ", ".join(map(str, written[:NAMED])) + (", …" if len(written) > NAMED else "")
-        console.print(f"wrote {words.plural(len(written), 'file')}: {shown(named)}", style="dim", soft_wrap=True)
+        console.print(f"wrote {text.plural(len(written), 'file')}: {shown(named)}", style="dim", soft_wrap=True)

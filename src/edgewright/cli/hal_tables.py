@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.tree import Tree
 
-from .. import words
+from .. import text
 from ..hal.analysis.functions import Function
 from ..hal.counting import Act, acts, total, totals
 from ..hal.design import Design
@@ -76,7 +76,7 @@ def functions_table(design: Design, before: Design) -> Table:
         merged = sum(len(act.numbers) > 1 for act in now)
         updates = sum(act.is_update for act in now)
         figures = (was[function.name], total(now), merged, updates)
-        table.add_row(shown(function.name), *(words.count(figure) for figure in figures))
+        table.add_row(shown(function.name), *(text.count(figure) for figure in figures))
     return table
 
 
@@ -96,7 +96,7 @@ def front_table(front: Sequence[FrontPoint]) -> Table:
     for heading in ("map, B", "code, B", "accesses"):
         table.add_column(heading, justify="right")
     for point in front:
-        table.add_row(words.count(point.map_bytes), words.count(point.code), words.count(point.accesses))
+        table.add_row(text.count(point.map_bytes), text.count(point.code), text.count(point.accesses))
     return table
 
 
@@ -118,7 +118,7 @@ def verification_table(found: Verification) -> Table:
             result += f"; never reached: {shown(', '.join(checked.unreached))}"
         table.add_row(
             shown(checked.function),
-            words.count(checked.calls),
+            text.count(checked.calls),
             f"{was.accesses:,} → {now.accesses:,}",
             f"{was.instructions:,} → {now.instructions:,}",
             f"{was.code_bytes:,} → {now.code_bytes:,}",

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rich.table import Table
 
-from .. import words
-from ..network import Network, Shape
+from .. import text
+from ..network import Network, Shape, describe
 from .common import console, print_json, read_model, shown
 
 
@@ -35,7 +35,7 @@ def summary(network: Network) -> dict[str, object]:
             {
                 "name": layer.name,
                 "operator": type(layer.op).__name__,
-                "text": words.operator(layer.op, network.shapes(layer)),
+                "text": describe.operator(layer.op, network.shapes(layer)),
                 "inputs": list(network.activations(layer)),
                 "output": layer.output,
                 "shape": list(tensors[layer.output].shape),
@@ -67,10 +67,10 @@ def _headline(network: Network) -> Table:
     for label, names in (("input", network.inputs), ("output", network.outputs)):
         for name in names:
             tensor = network.tensors[name]
-            grid.add_row(label, shown(str(tensor)), f"{words.count(tensor.bytes)} B")
-    grid.add_row("layers", words.count(len(network.layers)))
-    grid.add_row("weights", f"{words.count(network.weight_bytes)} B", words.rounded_size(network.weight_bytes))
-    grid.add_row("work", f"{words.count(network.total_macs)} MACs")
+            grid.add_row(label, shown(str(tensor)), f"{text.count(tensor.bytes)} B")
+    grid.add_row("layers", text.count(len(network.layers)))
+    grid.add_row("weights", f"{text.count(network.weight_bytes)} B", text.rounded_size(network.weight_bytes))
+    grid.add_row("work", f"{text.count(network.total_macs)} MACs")
     return grid
 
 
@@ -87,11 +87,11 @@ def _layers(network: Network, most: int) -> Table:
         table.add_row(
             str(index),
             shown(layer.name),
-            shown(words.operator(layer.op, network.shapes(layer))),
+            shown(describe.operator(layer.op, network.shapes(layer))),
             f"{'x'.join(map(str, tensor.shape)) or 'scalar'} {tensor.dtype.value}",
-            words.count(tensor.bytes),
-            words.count(weights) if weights else "",
-            words.rounded_count(macs) if macs else "",
+            text.count(tensor.bytes),
+            text.count(weights) if weights else "",
+            text.rounded_count(macs) if macs else "",
         )
     if len(network.layers) > most:
         table.add_row("", f"… {len(network.layers) - most} more; --all shows them", "", "", "", "", "")
@@ -110,8 +110,8 @@ def _dominant(network: Network) -> Table:
     )
     for layer in rows[:5]:
         names = (*network.activations(layer), layer.output)
-        parts = [f"{shown(name)} {words.count(network.tensors[name].bytes)}" for name in names]
-        table.add_row(shown(layer.name), "\n".join(parts), words.count(_pair(network, layer.name)))
+        parts = [f"{shown(name)} {text.count(network.tensors[name].bytes)}" for name in names]
+        table.add_row(shown(layer.name), "\n".join(parts), text.count(_pair(network, layer.name)))
     return table
 
 

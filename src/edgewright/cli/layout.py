@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from .. import words
+from .. import text
 from ..memory.layout import Placement, place_optimal, read_csv, write_csv
 from .common import console, print_json, shown, working
 
@@ -35,7 +35,7 @@ def layout(buffers: Path, capacity: int | None, alignment: int, output: Path | N
     items = sorted(problem.items, key=lambda item: (placement.offsets[item.name], item.start))
     for item in items[:60]:
         numbers = (placement.offsets[item.name], item.size, item.start, item.end)
-        table.add_row(shown(item.name), *map(words.count, numbers))
+        table.add_row(shown(item.name), *map(text.count, numbers))
     if len(items) > 60:
         table.add_row(f"… {len(items) - 60} more; --json or -o gives all")
     console.print(table)
@@ -44,7 +44,7 @@ def layout(buffers: Path, capacity: int | None, alignment: int, output: Path | N
 
 def _verdict(placement: Placement, capacity: int | None) -> str:
     proof = (
-        "proven least" if placement.optimal else f"no layout can need less than {words.count(placement.bound)} B"
+        "proven least" if placement.optimal else f"no layout can need less than {text.count(placement.bound)} B"
     )
-    fits = f"; fits {words.count(capacity)} B" if capacity is not None else ""
-    return f"peak {words.count(placement.peak)} B ({words.rounded_size(placement.peak)}), {proof}{fits}"
+    fits = f"; fits {text.count(capacity)} B" if capacity is not None else ""
+    return f"peak {text.count(placement.peak)} B ({text.rounded_size(placement.peak)}), {proof}{fits}"

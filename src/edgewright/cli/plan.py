@@ -9,7 +9,7 @@ from shlex import quote
 
 from rich.table import Table
 
-from .. import words
+from .. import text
 from ..compiling import plain_plan
 from ..completing import find_complete
 from ..errors import Infeasible, Unsupported
@@ -30,8 +30,8 @@ from ..report.refusal import is_in_parts
 from .common import INTERRUPTED_STATUS, console, print_json, read_model, shown, working
 from .estimates import core_of, estimated
 from .front import show_front
+from .plan_options import PlanOptions
 from .plan_tables import savings_table, stages_table, summary_table, trades_table
-from .planning import PlanOptions
 from .stretches import stretch_table
 
 
@@ -160,9 +160,7 @@ def _print(plan: Plan, written: Sequence[Path], summary: Table) -> None:
 def _fitting(verdict: Fit) -> str:
     if verdict.ram is None:
         return "no --board or --ram given: nothing to compare with"
-    free = f"{words.count(verdict.ram - verdict.ram_needed)} B of {words.count(verdict.ram)} B RAM"
+    free = f"{text.count(verdict.ram - verdict.ram_needed)} B of {text.count(verdict.ram)} B RAM"
     if verdict.flash is not None:
-        free += (
-            f" and {words.count(verdict.flash - verdict.flash_needed)} B of {words.count(verdict.flash)} B flash"
-        )
+        free += f" and {text.count(verdict.flash - verdict.flash_needed)} B of {text.count(verdict.flash)} B flash"
     return f"fits: {free} stay free{'' if verdict.stack is not None else ', code and stack apart'}"

@@ -7,11 +7,12 @@ from math import ceil
 
 from rich.table import Table
 
-from .. import words
+from .. import text
 from ..fusion.found import Found, Trade
 from ..fusion.timing import CAUTION
 from ..kernels.cost.estimate import Estimate
 from ..kernels.cost.model import stand_in
+from ..network import describe
 from ..platform import Board
 from ..program import Plan
 from .common import shown
@@ -36,16 +37,16 @@ def stages_table(plan: Plan, most: int = 40) -> Table:
         table.add_row("", f"… {first} before")
     for index, stage in list(enumerate(plan.program.stages))[first : first + most]:
         layers = [network.by_name[name] for name in stage.layers]
-        kinds = [words.operator(layer.op, network.shapes(layer)) for layer in layers]
+        kinds = [describe.operator(layer.op, network.shapes(layer)) for layer in layers]
         tensor, view = network.tensors[layers[-1].output], plan.views[layers[-1].output]
         table.add_row(
             str(index),
             shown(stage.name),
             shown(kinds[0] if len(kinds) == 1 else f"{len(kinds)} layers, {how(plan, stage)}"),
             "x".join(map(str, tensor.shape)),
-            words.count(buffers[view.buffer].offset + view.offset),
-            words.count(tensor.bytes),
-            words.count(live[index]),
+            text.count(buffers[view.buffer].offset + view.offset),
+            text.count(tensor.bytes),
+            text.count(live[index]),
             style="bold" if live[index] == peak else None,
         )
     if first + most < len(live):
@@ -64,20 +65,20 @@ def summary_table(
     """The totals; `plain` is the plan to compare with, `core` whose instructions are estimated and `whole` theirs
     where layers run whole; `not_counted` says why code and stack are not."""
     grid = Table.grid(padding=(0, 2))
-    size = words.rounded_size(plan.peak_bytes)
-    grid.add_row("peak RAM", f"{words.count(plan.peak_bytes)} B", f"{size}, {plan.standing}")
+    size = text.rounded_size(plan.peak_bytes)
+    grid.add_row("peak RAM", f"{text.count(plan.peak_bytes)} B", f"{size}, {plan.standing}")
     if len(plan.arenas) > 1:
         for name, used in plan.arenas.items():
-            grid.add_row("", f"{words.count(used)} B", f"in {name}")
+            grid.add_row("", f"{text.count(used)} B", f"in {name}")
     if plain is not None:
-        grid.add_row("plain peak", f"{words.count(plain.peak_bytes)} B", _saved(plan, plain))
+        grid.add_row("plain peak", f"{text.count(plain.peak_bytes)} B", _saved(plan, plain))
     for row in _code_rows(plan, not_counted):
         grid.add_row(*row)
-    grid.add_row("work", f"{words.rounded_count(plan.macs)} MACs", _work(plan))
+    grid.add_row("work", f"{text.rounded_count(plan.macs)} MACs", _work(plan))
     found = estimated(plan, core)
     if found is not None and core is not None:
         about = estimate_words(found, core, whole)
-        grid.add_row("instructions", f"≈ {words.rounded_count(found.instructions)}", about)
+        grid.add_row("instructions", f"≈ {text.rounded_count(found.instructions)}", about)
     if board:
         grid.add_row("board", board.name, shown(board.title or ""))
     return grid
@@ -87,21 +88,21 @@ def _code_rows(plan: Plan, not_counted: str) -> Iterator[tuple[str, str, str]]:
     """Stack, RAM in all and flash, as far as they are counted."""
     linked, stack = plan.linked, plan.stack_bytes
     if stack is not None and linked is not None:
-        yield "stack", f"{words.count(stack)} B", f"at most, with {shown(linked.compiler)}"
+        yield "stack", f"{text.count(stack)} B", f"at most, with {shown(linked.compiler)}"
         yield (
             "RAM in all",
-            f"{words.count(plan.peak_bytes + stack)} B",
-            words.rounded_size(plan.peak_bytes + stack),
+            f"{text.count(plan.peak_bytes + stack)} B",
+            text.rounded_size(plan.peak_bytes + stack),
         )
-    flash = f"{words.count(plan.flash_needed)} B"
+    flash = f"{text.count(plan.flash_needed)} B"
     if linked is None:
         packed = " as packed" if plan.packed else ""
-        yield "flash", flash, f"{words.rounded_size(plan.flash_needed)} of weights{packed}"
+        yield "flash", flash, f"{text.rounded_size(plan.flash_needed)} of weights{packed}"
         yield "not counted", "code, stack", shown(not_counted)
         return
     parts = {"weights": linked.weights_bytes, "code": linked.code_bytes, "what it calls": linked.runtime_bytes}
-    told = ", ".join(f"{words.count(size)} B {what}" for what, size in parts.items() if size)
-    yield "flash", flash, f"{words.rounded_size(plan.flash_needed)} as linked: {told}"
+    told = ", ".join(f"{text.count(size)} B {what}" for what, size in parts.items() if size)
+    yield "flash", flash, f"{text.rounded_size(plan.flash_needed)} as linked: {told}"
     if stack is None:
         yield "not counted", "stack", "the code tells no bound"
 
@@ -117,7 +118,7 @@ def overhead(plan: Plan) -> str:
 
 
 def _work(plan: Plan) -> str:
-    stages, free = words.plural(len(plan.order), "stage"), words.plural(len(plan.free), "layer")
+    stages, free = text.plural(len(plan.order), "stage"), text.plural(len(plan.free), "layer")
     return f"{overhead(plan)}; {stages}, {free} for free"
 
 
@@ -135,7 +136,7 @@ def trades_table(found: Found, core: str | None, most: int = 3) -> Table:
     for trade in [*_spread(above, most), *here, *_spread(below, most)]:
         extra = trade.macs / max(1, found.plan.macs_plain) - 1
         table.add_row(
-            words.count(trade.peak_bytes),
+            text.count(trade.peak_bytes),
             f"{1 + trade.slowdown:.2f} x whole",
             f"{extra:+.1%}" if extra > 0 else "none",
             "this plan" if trade in here else _limit(trade) if trade in below else "",
@@ -164,6 +165,6 @@ def savings_table(plan: Plan) -> Table:
     for saving in plan.savings:
         idle = saving.peak_bytes == before and saving is not plan.savings[0]
         share = f"{saving.peak_bytes / base:.0%}"
-        table.add_row(saving.technique, words.count(saving.peak_bytes), share, style="dim" if idle else None)
+        table.add_row(saving.technique, text.count(saving.peak_bytes), share, style="dim" if idle else None)
         before = saving.peak_bytes
     return table

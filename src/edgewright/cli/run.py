@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
-from .. import words
 from ..compiling import make_library
 from ..emit import Optimise, Options, Rounding
 from ..emit.inputs import load_inputs
@@ -17,11 +16,11 @@ from ..emit.trial import run_once
 from ..errors import InputError
 from ..files import write_atomic
 from ..fusion.request import plan_notes
-from ..network import Array, Network, Shape, random_inputs
+from ..network import Array, Shape, describe, random_inputs
 from ..network.reference import to_file_layout
 from .common import console, print_json, read_model, shown, working
 from .costs import costs_table, figures_table
-from .planning import PlanOptions
+from .plan_options import PlanOptions
 
 
 def run(
@@ -59,7 +58,7 @@ def run(
         return
     console.print(costs_table(figures))
     console.print(figures_table(figures))
-    console.print(_outputs(network, theirs))
+    console.print(_outputs(theirs))
     for note in plan_notes(library.plan, None if plan_file else request):
         console.print(f"note: {note}", style="dim")
     if output:
@@ -72,7 +71,7 @@ def _save(path: Path, outputs: Mapping[str, Array]) -> None:
     write_atomic(path, buffer.getvalue())
 
 
-def _outputs(network: Network, outputs: Mapping[str, Array], most: int = 10) -> Table:
+def _outputs(outputs: Mapping[str, Array], most: int = 10) -> Table:
     """The first values of each output, and where the largest is."""
     table = Table(title="outputs", title_justify="left")
     for heading in ("output", "shape", "values", "largest"):
@@ -81,5 +80,5 @@ def _outputs(network: Network, outputs: Mapping[str, Array], most: int = 10) -> 
         flat = value.reshape(-1)
         values = " ".join(f"{v:.5g}" for v in flat[:most].tolist()) + (" …" if flat.size > most else "")
         best = f"{flat.max():.5g} at {int(flat.argmax())}" if flat.size else ""
-        table.add_row(shown(name), words.shape(value.shape), values, best)
+        table.add_row(shown(name), describe.shape(value.shape), values, best)
     return table

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from rich.table import Table
 
-from .. import words
+from .. import text
 from ..program import Plan, Stage
 from ..program.legal import AXES
 from ..program.techniques import Technique, technique
@@ -66,7 +66,7 @@ def _row(plan: Plan, stages: Sequence[tuple[int, Stage]], how: str) -> StretchRo
 def how(plan: Plan, stage: Stage) -> str:
     """The technique with the number of its parts: "FFMT, 2 × 3 tiles"."""
     kind, schedule = technique(plan, stage), stage.schedule
-    counts = [words.count(len(split.ends)) for split in schedule.splits]
+    counts = [text.count(len(split.ends)) for split in schedule.splits]
     match kind:
         case Technique.STRIPES:
             return f"{' × '.join(counts)} stripes by rows"
@@ -90,10 +90,10 @@ def _kept(plan: Plan, tensors: Sequence[str]) -> str:
     parts = []
     if windows:
         low, high = windows[0], windows[-1]
-        rows = words.plural(high, "row") if low == high else f"{low} to {high} rows"
-        parts.append(f"{rows} of {words.plural(len(windows), 'tensor')}")
+        rows = text.plural(high, "row") if low == high else f"{low} to {high} rows"
+        parts.append(f"{rows} of {text.plural(len(windows), 'tensor')}")
     if tiles:
-        parts.append(f"a tile of {words.plural(tiles, 'tensor')}")
+        parts.append(f"a tile of {text.plural(tiles, 'tensor')}")
     return ", ".join(parts)
 
 
@@ -108,12 +108,12 @@ def stretch_table(plan: Plan, most: int = 30) -> Table:
     peak = max((row.live for row in rows), default=0)
     for row in rows[:most]:
         table.add_row(
-            words.stage_range(*row.stages),
+            text.stage_range(*row.stages),
             f"{shown(row.name)} ({row.layers})" if row.layers > 1 else shown(row.name),
             row.how,
             row.kept,
-            f"{words.count(row.extra)} ({row.extra / row.macs:.1%})" if row.extra else "",
-            words.count(row.live),
+            f"{text.count(row.extra)} ({row.extra / row.macs:.1%})" if row.extra else "",
+            text.count(row.live),
             style="bold" if row.live == peak else None,
         )
     if len(rows) > most:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..words import printable, shortened
+from ..text import printable, shortened
 from .graph import Actor, Channel
 
 ROOM = 60  # characters that a name may take in a message

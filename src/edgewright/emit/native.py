@@ -84,7 +84,7 @@ class Native:
                 arena.inside.fill(poison)
         given: list[Any] = [_pointer(arena.inside) for arena in self._arenas]
         for name, value in zip(self.network.inputs, arguments, strict=True):
-            given += self._pulled(name, value) if self.library.plan.views[name].window else [_pointer(value)]
+            given += self._pulled(value) if self.library.plan.views[name].window else [_pointer(value)]
         self._call(*given, *map(_pointer, outputs.values()))
         assert all(arena.is_sound for arena in self._arenas), "the emitted code wrote outside its arena"
         return outputs
@@ -107,11 +107,11 @@ class Native:
             watcher.value = None
         return tracer.tensors
 
-    def _pulled(self, name: str, value: Array) -> list[Any]:
+    def _pulled(self, value: Array) -> list[Any]:
         """A function that hands out the rows of an input, and a context for it."""
         size = value[:, :1].nbytes
 
-        def pull(context: int | None, row: int, target: int) -> None:
+        def pull(_context: int | None, row: int, target: int) -> None:
             ctypes.memmove(target, value.ctypes.data + row * size, size)
 
         return [_PULL(pull), ctypes.c_void_p()]

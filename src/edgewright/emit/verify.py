@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 
-from .. import words
 from ..board.machine import machine_for
 from ..board.toolchain import toolchain
 from ..errors import EdgewrightError
-from ..network import Array
+from ..network import Array, describe
 from ..network.interface import file_inputs, file_outputs, random_file_inputs, stored_inputs
 from ..network.layerwise import Layerwise
 from ..network.reference import OutputDifference, compare
@@ -115,8 +114,8 @@ def predicted(library: Library, board: Board | None = None) -> Figures:
 def _cost(library: Library, index: int) -> LayerCost:
     network, stage = library.network, library.plan.program.stages[index]
     layers = [network.by_name[step.layer] for step in library.plan.program.steps(stage)]
-    kinds = dict.fromkeys(words.operator(layer.op, network.shapes(layer)) for layer in layers)
-    output = words.shape(network.tensors[layers[-1].output].shape) if layers else ""
+    kinds = dict.fromkeys(describe.operator(layer.op, network.shapes(layer)) for layer in layers)
+    output = describe.shape(network.tensors[layers[-1].output].shape) if layers else ""
     return LayerCost(stage.name, "; ".join(kinds), output, library.plan.program.macs_of(stage), None)
 
 

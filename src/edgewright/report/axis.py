@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, log10
 
-from .. import words
+from .. import text
 from .assets import asset
 
 
@@ -60,7 +60,7 @@ def tick_label(value: float, step: float, high: float) -> str:
 def exact(value: Fraction) -> str:
     """A time in full: 1,088 or 4/3."""
     if value.denominator == 1:
-        return words.count(value.numerator)
+        return text.count(value.numerator)
     return f"{value.numerator:,}/{value.denominator:,}"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from .. import words
+from .. import text
 from ..emit.figures import Figures, LayerCost, difference, verdict
 from ..program import Plan
 from .assets import asset
@@ -42,13 +42,13 @@ def compiled_page(
         environment()
         .get_template("compiled.html")
         .render(
-            words=words,
+            text=text,
             plan=plan,
             figures=figures,
-            title=words.printable(figures.model),
-            verdict=words.printable(verdict(figures)),
+            title=text.printable(figures.model),
+            verdict=text.printable(verdict(figures)),
             difference=difference,
-            notes=[words.printable(note) for note in (*_missing(figures), *figures.notes, *plan.network.notes)],
+            notes=[text.printable(note) for note in (*_missing(figures), *figures.notes, *plan.network.notes)],
             gauges=(
                 ram_gauge(plan, ram),
                 Gauge(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from math import cos, pi, sin
 
-from .. import words
+from .. import text
 from ..hal.analysis.functions import Function
 from ..hal.analysis.regions import Regions
 from .axis import opening
@@ -37,16 +37,16 @@ class _Graph:
         }
 
     def lines(self) -> Iterator[str]:
-        name = escape(words.printable(self.function.name), quote=True)
+        name = escape(text.printable(self.function.name), quote=True)
         yield from opening("conflicts", self.size, self.size, f"conflict graph of {name}", False)
         for conflict in self.regions.conflicts or ():
             (x, y), (u, v) = self.at[conflict.first], self.at[conflict.second]
-            told = escape(words.printable(f"{conflict.first} and {conflict.second}: {conflict.reason}"))
+            told = escape(text.printable(f"{conflict.first} and {conflict.second}: {conflict.reason}"))
             yield f'<path class="edge" d="M{x:.1f} {y:.1f}L{u:.1f} {v:.1f}"><title>{told}</title></path>'
         regions = region_numbers(self.regions)
         for access in self.function.accesses:
             x, y = self.at[access.number]
-            told = escape(words.printable(f"{access.number}: {access.kind.value} {access.name}"))
+            told = escape(text.printable(f"{access.number}: {access.kind.value} {access.name}"))
             style = f"node r{regions.get(access.number, 0) % COLOURS} {access.kind.value}"
             yield f'<g class="{style}"><title>{told}</title><circle cx="{x:.1f}" cy="{y:.1f}" r="12"/>'
             yield f'<text class="middle" x="{x:.1f}" y="{y + 4:.1f}">{access.number}</text></g>'

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from markupsafe import Markup
 
-from .. import words
+from .. import text
 from ..dataflow.analysis import GraphAnalysis
 from ..dataflow.buffers.looped import schedule_text
 from ..dataflow.formats.dot import short
@@ -62,12 +62,12 @@ def dataflow_page(
         environment()
         .get_template("dataflow.html")
         .render(
-            words=words,
-            title=words.printable(graph.name),
+            text=text,
+            title=text.printable(graph.name),
             about=about(found),
             cards=tuple(cards(found, unit)),
-            trouble=words.printable(found.trouble),
-            notes=[words.printable(note) for note in found.notes],
+            trouble=text.printable(found.trouble),
+            notes=[text.printable(note) for note in found.notes],
             gantt=Markup(gantt),
             front=front,
             exact=exact,
@@ -81,7 +81,7 @@ def dataflow_page(
             channel_count=len(graph.channels),
             has_capacities=found.buffers is not None,
             has_notes=any(actor.note for actor in graph.actors) or any(channel.note for channel in graph.channels),
-            schedule=words.printable(schedule),
+            schedule=text.printable(schedule),
             style=Markup(asset("page.css") + asset("charts.css") + asset("dataflow.css")),
         )
     )
@@ -92,11 +92,11 @@ def about(found: GraphAnalysis) -> str:
     graph = found.graph
     parts = [
         "SDF graph" if graph.is_sdf else "CSDF graph",
-        words.plural(len(graph.actors), "actor"),
-        words.plural(len(graph.channels), "channel"),
+        text.plural(len(graph.actors), "actor"),
+        text.plural(len(graph.channels), "channel"),
     ]
     if found.repetitions:
-        parts.append(f"{words.plural(sum(found.repetitions.values()), 'firing')} per iteration")
+        parts.append(f"{text.plural(sum(found.repetitions.values()), 'firing')} per iteration")
     return " · ".join(parts)
 
 
@@ -106,15 +106,15 @@ def cards(found: GraphAnalysis, unit: str) -> Iterator[Card]:
     if found.buffers is not None:
         least = found.buffers
         proof = "proven least" if least.is_optimal else f"at least {_amount(least.bound, least.weight)}"
-        figure = words.size(least.size_bytes) if least.weight == "bytes" else words.plural(least.tokens, "token")
-        other = words.plural(least.tokens, "token") if least.weight == "bytes" else words.size(least.size_bytes)
+        figure = text.size(least.size_bytes) if least.weight == "bytes" else text.plural(least.tokens, "token")
+        other = text.plural(least.tokens, "token") if least.weight == "bytes" else text.size(least.size_bytes)
         yield Card("Minimum buffers", figure, f"{other}; {proof}", least.is_optimal)
     if found.period_at_minimum is not None:
         which = "the fastest of all such buffers" if found.is_fastest else "others of this size may be faster"
         yield Card("Period at the minimum", exact(found.period_at_minimum), which, found.is_fastest)
     if found.peak is not None:
         peak = found.peak
-        figure = words.size(peak.size_bytes) if peak.weight == "bytes" else words.plural(peak.tokens, "token")
+        figure = text.size(peak.size_bytes) if peak.weight == "bytes" else text.plural(peak.tokens, "token")
         proof = "proven least" if peak.is_optimal else f"at least {_amount(peak.bound, peak.weight)}"
         yield Card("Peak occupancy", figure, f"one memory for all channels; {proof}", peak.is_optimal)
     if found.latency is not None:
@@ -131,10 +131,10 @@ def actor_rows(found: GraphAnalysis) -> Iterator[ActorRow]:
         time, firings = times[actor.name], found.repetitions.get(actor.name)
         first = f"{actor.initial_phases:,} + " if actor.initial_phases else ""
         yield ActorRow(
-            words.printable(actor.name),
-            words.printable(actor.note),
+            text.printable(actor.name),
+            text.printable(actor.note),
             f"{first}{actor.phases:,}",
-            "–" if firings is None else words.count(firings),
+            "–" if firings is None else text.count(firings),
             "–" if time is None else exact(time),
             float((time or 0) / most),
         )
@@ -155,9 +155,9 @@ def channel_rows(found: GraphAnalysis) -> Iterator[ChannelRow]:
     for channel, weight in zip(found.graph.channels, weigh, strict=True):
         capacity = capacities.get(channel.name)
         yield ChannelRow(
-            words.printable(channel.name),
-            words.printable(f"{channel.source} → {channel.target}"),
-            words.printable(channel.note),
+            text.printable(channel.name),
+            text.printable(f"{channel.source} → {channel.target}"),
+            text.printable(channel.note),
             short(channel.production),
             short(channel.consumption),
             channel.tokens,
@@ -173,4 +173,4 @@ def _weight_of(channel: Channel, capacity: int, found: GraphAnalysis) -> int:
 
 
 def _amount(number: int, weight: str) -> str:
-    return words.size(number) if weight == "bytes" else words.plural(number, "token")
+    return text.size(number) if weight == "bytes" else text.plural(number, "token")

@@ -12,7 +12,7 @@ from shlex import quote
 
 from markupsafe import Markup
 
-from .. import words
+from .. import text
 from ..program import Plan
 from ..program.techniques import Technique, layer_techniques
 from .assets import asset
@@ -68,12 +68,12 @@ def front_page(
         environment()
         .get_template("front.html")
         .render(
-            words=words,
+            text=text,
             plain=plain,
             rows=rows,
-            title=words.printable(title or plain.network.name),
-            model=words.printable(plain.network.name),
-            board=words.printable(plain.board) if plain.board else "",
+            title=text.printable(title or plain.network.name),
+            model=text.printable(plain.network.name),
+            board=text.printable(plain.board) if plain.board else "",
             least=min(plans, key=lambda plan: (plan.peak_bytes, plan.macs), default=plain),
             overhead=_percent,
             technique_class=technique_class,
@@ -112,14 +112,14 @@ def _row(
     return PointRow(
         number,
         plan.peak_bytes,
-        words.percent(plan.peak_bytes, plain.peak_bytes),
+        text.percent(plan.peak_bytes, plain.peak_bytes),
         plan.peak_bytes / plain.peak_bytes if plain.peak_bytes else 0.0,
         plan.macs,
         _percent(plan),
         tuple((kind, used[kind]) for kind in Technique if used[kind] and kind is not Technique.FREE),
         _time(estimates[number]) if estimates else "",
         plan.standing,
-        words.printable(commands[number] if commands else compile_command(plan, model)),
+        text.printable(commands[number] if commands else compile_command(plan, model)),
         Markup(_map(plan, highest)),
         Markup(network_graph_svg(plan, standalone=False, light=True)),
     )

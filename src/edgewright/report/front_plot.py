@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from .. import words
+from .. import text
 from ..program import Plan
 from .axis import Axis, opening
 
@@ -56,7 +56,7 @@ class _FrontPlot:
             yield f'<path class="grid" d="M{LEFT:g} {y:.1f}H{self.x.end:g}"/>'
             yield f'<text class="tick end" x="{LEFT - 8:g}" y="{y + 4:.1f}">{label}</text>'
         across = (LEFT + self.x.end) / 2
-        base = words.rounded_count(self.plain.macs_plain)
+        base = text.rounded_count(self.plain.macs_plain)
         yield (
             f'<text class="middle" x="{across:.0f}" y="{floor + 38:g}">multiply-accumulates beyond the {base} that '
             "the network takes</text>"
@@ -66,7 +66,7 @@ class _FrontPlot:
 
     def _plain(self) -> Iterator[str]:
         """The plan to compare with: a line, or its figure above where it is far away."""
-        size = words.size(self.plain.peak_bytes)
+        size = text.size(self.plain.peak_bytes)
         if self.is_far:
             yield f'<text class="best" x="{LEFT + 8:g}" y="{TOP - 10:g}">plain: {size} ↑</text>'
             return
@@ -89,8 +89,8 @@ class _FrontPlot:
         labelled: list[tuple[float, float]] = []
         for number, plan in enumerate(self.plans):
             x, y = self.x.at(overhead(plan)), self.y.at(plan.peak_bytes)
-            label = words.count(plan.peak_bytes)
-            told = f"point {number + 1}: {words.size(plan.peak_bytes)}, {overhead(plan):.1f} % more MACs"
+            label = text.count(plan.peak_bytes)
+            told = f"point {number + 1}: {text.size(plan.peak_bytes)}, {overhead(plan):.1f} % more MACs"
             yield (
                 f'<g class="pick" data-point="{number}" role="button" tabindex="0" aria-label="{escape(told)}">'
                 f'<title>{escape(told)}</title><circle class="halo" fill="none" cx="{x:.1f}" cy="{y:.1f}" r="11"/>'

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
 
-from .. import words
+from .. import text
 from ..dataflow.graph import Actor, Graph
 from ..dataflow.speed.selftimed import Firing
 from .axis import Axis, exact, opening
@@ -66,14 +66,14 @@ class _Chart:
     def lines(self, standalone: bool) -> Iterator[str]:
         hidden = len(self.graph.actors) - len(self.lanes)
         height = self.base + FOOT + (18 if hidden else 0)
-        title = f"firings of {escape(words.printable(self.graph.name))} over time"
+        title = f"firings of {escape(text.printable(self.graph.name))} over time"
         yield from opening("gantt", self.width, height, title, standalone)
         yield from self._names()
         yield from self._grid()
         for number, (actor, firings) in enumerate(self.lanes):
             yield from self._lane(actor, firings, self._top(number))
         if hidden:
-            more = f"{words.plural(hidden, 'actor')} that work less are left out"
+            more = f"{text.plural(hidden, 'actor')} that work less are left out"
             yield f'<text class="note" x="{self.left:.0f}" y="{self.base + 52:.0f}">{more}</text>'
         yield "</svg>"
 
@@ -152,7 +152,7 @@ class _Chart:
             firing += f", up to {bar.at_once:,} at once" if bar.at_once > 1 else ""
         else:
             firing = f"firing {bar.first.index + 1:,}{_phase(actor, bar.first.index)}"
-        lines = [words.printable(actor.name), words.printable(actor.note), firing]
+        lines = [text.printable(actor.name), text.printable(actor.note), firing]
         lines.append(f"from {exact(bar.first.start)} to {exact(bar.end)} {self.unit}".rstrip())
         return "\n".join(line for line in lines if line)
 
@@ -182,7 +182,7 @@ def _rows(firings: Sequence[Firing]) -> list[list[Firing]]:
 
 
 def _label(actor: Actor) -> str:
-    return words.shortened(words.printable(actor.name), 26)
+    return text.shortened(text.printable(actor.name), 26)
 
 
 def _phase(actor: Actor, index: int) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from html import escape
 
-from .. import words
-from ..network import Layer, Network
+from .. import text
+from ..network import Layer, Network, describe
 from ..program import Plan
 from ..program.techniques import Technique, layer_techniques, techniques
 from .assets import asset
@@ -80,11 +80,11 @@ def _frames(plan: Plan, layout: GraphDrawing) -> Iterator[str]:
         stage, box = stages[frame.stage], frame.box
         kind = kinds[stage.name]
         yield f'<g class="frame {technique_class(kind)}">'
-        yield f"<title>{escape(words.printable(f'stage {frame.stage}: {stage.name}'))}</title>"
+        yield f"<title>{escape(text.printable(f'stage {frame.stage}: {stage.name}'))}</title>"
         yield _box(box, 7)
-        label = f"{frame.stage} · {kind.label} · {words.plural(len(stage.layers), 'layer')}"
-        text = label if frame.opens else f"{frame.stage} · continued"
-        yield f'<text class="stage" x="{box.x + 7:.0f}" y="{box.y + 11.5:.1f}">{escape(text)}</text></g>'
+        label = f"{frame.stage} · {kind.label} · {text.plural(len(stage.layers), 'layer')}"
+        title = label if frame.opens else f"{frame.stage} · continued"
+        yield f'<text class="stage" x="{box.x + 7:.0f}" y="{box.y + 11.5:.1f}">{escape(title)}</text></g>'
         yield from _seams(frame)
 
 
@@ -112,8 +112,8 @@ def _nodes(
     roomy = layout.size is ROOMY
     for name in network.inputs:
         box, tensor = layout.nodes[node_name(name)], network.tensors[name]
-        told = f"{name}\ninput {tensor.dtype.value} {words.shape(tensor.shape)}, {words.size(tensor.bytes)}"
-        yield _node(box, "given", told, words.shortened(name, 22), words.shape(tensor.shape), roomy)
+        told = f"{name}\ninput {tensor.dtype.value} {describe.shape(tensor.shape)}, {text.size(tensor.bytes)}"
+        yield _node(box, "given", told, text.shortened(name, 22), describe.shape(tensor.shape), roomy)
     for layer in network.layers:
         kind = f"{technique_class(used[layer.name])}{' fullest' if layer.name in fullest else ''}"
         tensor, mine = network.tensors[layer.output], work.get(layer.name)
@@ -122,8 +122,8 @@ def _nodes(
         letters = int((layout.size.width - 12) / BOLD) - len(again) - bool(again)
         operator = short_operator(network, layer)
         if len(operator) > letters:  # the shape below says the channels again
-            operator = words.shortened(operator.split(" → ")[0], letters)
-        shape = words.shape(tensor.shape)
+            operator = text.shortened(operator.split(" → ")[0], letters)
+        shape = describe.shape(tensor.shape)
         yield _node(layout.nodes[layer.name], kind, told, operator, shape, roomy, again, layer.name)
 
 
@@ -131,15 +131,17 @@ def _node(
     box: NodeBox, kind: str, told: str, first: str, second: str, roomy: bool, again: str = "", layer: str = ""
 ) -> str:
     """A box with one line or two, and what is computed again at its right."""
-    lines = [f'<g class="node {kind}" role="img"><title>{escape(printable_lines(told))}</title>{_box(box, 5)}']
+    lines = [
+        f'<g class="node {kind}" role="img"><title>{escape(text.printable_lines(told))}</title>{_box(box, 5)}'
+    ]
     base = box.y + (13.5 if roomy else 13)
     lines.append(f'<text class="op" x="{box.x + 8:.0f}" y="{base:.1f}">{_text(first)}</text>')
     if again:
         lines.append(f'<text class="again" x="{box.right - 6:.0f}" y="{base:.1f}">{again}</text>')
     if roomy:
-        name = words.shortened(words.printable(layer), max(0, int((box.width - 14) / SMALL) - len(second) - 1))
-        text = f"{second} {escape(name)}" if len(name) > 3 else second
-        lines.append(f'<text class="shape" x="{box.x + 8:.0f}" y="{box.y + 26:.1f}">{text}</text>')
+        name = text.shortened(text.printable(layer), max(0, int((box.width - 14) / SMALL) - len(second) - 1))
+        label = f"{second} {escape(name)}" if len(name) > 3 else second
+        lines.append(f'<text class="shape" x="{box.x + 8:.0f}" y="{box.y + 26:.1f}">{label}</text>')
     return "".join([*lines, "</g>"])
 
 
@@ -149,32 +151,32 @@ def _told(plan: Plan, layer: Layer, kind: Technique, work: LayerWork | None, num
     tensor = network.tensors[layer.output]
     lines = [
         layer.name,
-        words.operator(layer.op, network.shapes(layer)),
-        f"{tensor.dtype.value} {words.shape(tensor.shape)}, {words.size(tensor.bytes)}",
+        describe.operator(layer.op, network.shapes(layer)),
+        f"{tensor.dtype.value} {describe.shape(tensor.shape)}, {text.size(tensor.bytes)}",
     ]
     if work is None:
         return "\n".join([*lines, "costs nothing: its output lies where its inputs do"])
     lines.append(f"stage {number[layer.name]}, {kind.label}")
-    lines.append(f"{words.count(work.macs)} MACs")
-    lines.append(f"{words.percent(work.again, 1)} computed again" if work.again else "nothing computed twice")
+    lines.append(f"{text.count(work.macs)} MACs")
+    lines.append(f"{text.percent(work.again, 1)} computed again" if work.again else "nothing computed twice")
     return "\n".join(lines)
 
 
 def _light_words(plan: Plan, layer: Layer) -> str:
     tensor = plan.network.tensors[layer.output]
-    return f"{layer.name}\n{words.size(tensor.bytes)}"
+    return f"{layer.name}\n{text.size(tensor.bytes)}"
 
 
 def short_operator(network: Network, layer: Layer) -> str:
     """The operator without its activation, in the fewest words."""
-    text = (
-        words.operator(layer.op, network.shapes(layer))
+    told = (
+        describe.operator(layer.op, network.shapes(layer))
         .split(", ")[0]
         .split(" axis")[0]
         .split(" over axes")[0]
         .split(" [")[0]
     )
-    return text.replace("Conv2d depthwise", "Depthwise").replace("Conv2d", "Conv").replace("Pool2d", "Pool")
+    return told.replace("Conv2d depthwise", "Depthwise").replace("Conv2d", "Conv").replace("Pool2d", "Pool")
 
 
 def _legend(used: Mapping[str, Technique], across: float, top: float) -> Iterator[list[str]]:
@@ -204,9 +206,5 @@ def _box(box: NodeBox, radius: int) -> str:
     )
 
 
-def printable_lines(text: str) -> str:
-    return "\n".join(map(words.printable, text.split("\n")))
-
-
 def _text(value: str) -> str:
-    return escape(words.printable(value))
+    return escape(text.printable(value))

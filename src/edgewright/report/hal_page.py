@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from .. import words
+from .. import text
 from ..hal.analysis.functions import Function
 from ..hal.analysis.regions import Regions
 from ..hal.counting import Act, acts, total, totals
@@ -64,8 +64,8 @@ def hal_page(design: Design, before: Design, *, name: str, front: Sequence[Front
         environment()
         .get_template("hal.html")
         .render(
-            words=words,
-            title=words.printable(name),
+            text=text,
+            title=text.printable(name),
             about=about(design),
             cards=tuple(cards(design, before)),
             maps=tuple(map_views(design)),
@@ -83,9 +83,9 @@ def about(design: Design) -> str:
     analysis = design.analysis
     fields = sum(len(list(group.fields)) for group in analysis.description.groups.values())
     parts = (
-        words.plural(len(analysis.description.devices), "device"),
-        words.plural(fields, "field"),
-        words.plural(len(analysis.functions), "function"),
+        text.plural(len(analysis.description.devices), "device"),
+        text.plural(fields, "field"),
+        text.plural(len(analysis.functions), "function"),
     )
     return " · ".join(parts)
 
@@ -93,13 +93,11 @@ def about(design: Design) -> str:
 def cards(design: Design, before: Design) -> Iterator[Card]:
     description, layout = design.analysis.description, design.layout
     was, now = sum(totals(before).values()), sum(totals(design).values())
-    yield Card(
-        "Bus accesses in the code", f"{was} → {now}", f"{words.percent(now, was)} of one register per field"
-    )
+    yield Card("Bus accesses in the code", f"{was} → {now}", f"{text.percent(now, was)} of one register per field")
     size, plain = layout.map_bytes(description), before.layout.map_bytes(description)
-    yield Card("Register map", words.size(size), f"one register per field: {words.size(plain)}")
+    yield Card("Register map", text.size(size), f"one register per field: {text.size(plain)}")
     updates = sum(act.is_update for f in design.analysis.functions for act in acts(design, f.name))
-    yield Card("Read-modify-writes", words.count(updates), "writes that must keep other bits")
+    yield Card("Read-modify-writes", text.count(updates), "writes that must keep other bits")
     yield Card(
         "Layout", layout.made_by, "proven least cost" if layout.optimal else "not proven best", layout.optimal
     )
@@ -110,7 +108,7 @@ def map_views(design: Design) -> Iterator[RegisterMapView]:
         own = [d for d in design.analysis.description.devices if d.group == table.group]
         told = ", ".join(f"{device.name} at 0x{device.address:08X}" for device in own)
         picture = Markup(register_map_svg(table))
-        yield RegisterMapView(words.printable(table.group), words.printable(told), table.size, picture)
+        yield RegisterMapView(text.printable(table.group), text.printable(told), table.size, picture)
 
 
 def function_views(design: Design, before: Design) -> Iterator[FunctionView]:
@@ -121,8 +119,8 @@ def function_views(design: Design, before: Design) -> Iterator[FunctionView]:
         now = acts(design, function.name)
         yield FunctionView(
             f"f{n}",
-            words.printable(function.name),
-            words.printable(str(function.place)),
+            text.printable(function.name),
+            text.printable(str(function.place)),
             was[function.name],
             total(now),
             sum(len(act.numbers) > 1 for act in now),
@@ -143,7 +141,7 @@ def access_rows(function: Function, design: Design, now: Sequence[Act]) -> Itera
         yield AccessRow(
             access.number,
             access.kind.value,
-            words.printable(access.name),
+            text.printable(access.name),
             f"line {access.place.line}",
             region,
             region % COLOURS,
@@ -170,4 +168,4 @@ def pairs(function: Function, found: Sequence[tuple[int, int, str]]) -> tuple[st
     by_reason: dict[str, list[str]] = {}
     for first, second, reason in found:
         by_reason.setdefault(reason, []).append(f"{first} {names[first]} and {second} {names[second]}")
-    return tuple(words.printable(f"{reason}: {'; '.join(those)}") for reason, those in by_reason.items())
+    return tuple(text.printable(f"{reason}: {'; '.join(those)}") for reason, those in by_reason.items())

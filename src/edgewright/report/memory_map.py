@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from .. import words
+from .. import text
+from ..network import describe
 from ..program import Buffer, Plan
 from .assets import asset
 from .occupancy import Occupancy, Role
@@ -86,7 +87,7 @@ def _lines(
     plan = occupancy.plan
     stages = max(1, len(plan.program.stages))
     step = min(WIDEST_STAGE, (width - LEFT - RIGHT) / stages)
-    names = [words.shortened(words.printable(name), 24) for name in plan.order]
+    names = [text.shortened(text.printable(name), 24) for name in plan.order]
     named = len(names) <= MOST_NAMES and step >= 14
     # Names hang down at 60 degrees; numbers need one line.
     foot = 18 + (max(map(len, names), default=0) * LETTER * 0.87 if named else 14)
@@ -139,7 +140,7 @@ def _axes(frame: _Frame, title: str, top: int) -> Iterator[str]:
     tick = 1
     while top / tick > 8:
         tick *= 2
-    unit, name = next((u, n) for u, n in ((words.MIB, "MiB"), (words.KIB, "KiB"), (1, "B")) if tick >= u)
+    unit, name = next((u, n) for u, n in ((text.MIB, "MiB"), (text.KIB, "KiB"), (1, "B")) if tick >= u)
     for address in range(0, top + 1, tick):
         y = frame.y(address)
         yield f'<path class="grid" d="M{LEFT:g} {y:.1f}H{frame.right:.1f}"/>'
@@ -191,10 +192,10 @@ def _names(frame: _Frame, occupancy: Occupancy, buffers: Sequence[Buffer]) -> It
         letters = int(((stop - start) * frame.step - 10) / LETTER)
         if letters < min(len(buffer.name), 7) or h < 14:
             continue  # less than that of a name says nothing
-        x, label = frame.x(start) + 5, words.shortened(words.printable(buffer.name), letters)
+        x, label = frame.x(start) + 5, text.shortened(text.printable(buffer.name), letters)
         yield f'<text class="name" x="{x:.1f}" y="{top:.1f}">{escape(label)}</text>'
-        if h >= 28 and letters >= len(words.size(buffer.size)):
-            yield f'<text class="size" x="{x:.1f}" y="{top + 13:.1f}">{words.size(buffer.size)}</text>'
+        if h >= 28 and letters >= len(text.size(buffer.size)):
+            yield f'<text class="size" x="{x:.1f}" y="{top + 13:.1f}">{text.size(buffer.size)}</text>'
 
 
 def _levels(frame: _Frame, used: int, limit: int | None, top: int) -> Iterator[str]:
@@ -202,15 +203,15 @@ def _levels(frame: _Frame, used: int, limit: int | None, top: int) -> Iterator[s
     y = frame.y(used)
     yield f'<path class="peak" d="M{LEFT:g} {y:.1f}H{frame.right:.1f}"/>'
     right = max(frame.right, LEFT + 200)
-    yield f'<text class="peak" x="{right:.1f}" y="{y - 6:.1f}">peak {words.size(used)}</text>'
+    yield f'<text class="peak" x="{right:.1f}" y="{y - 6:.1f}">peak {text.size(used)}</text>'
     if limit is None:
         return
     if limit > top:
-        yield f'<text class="limit" x="{LEFT:g}" y="{y - 6:.1f}">RAM {words.size(limit)} ↑</text>'
+        yield f'<text class="limit" x="{LEFT:g}" y="{y - 6:.1f}">RAM {text.size(limit)} ↑</text>'
         return
     y = frame.y(limit)
     yield f'<path class="limit" d="M{LEFT:g} {y:.1f}H{frame.right:.1f}"/>'
-    yield f'<text class="limit" x="{LEFT + 4:g}" y="{y - 6:.1f}">RAM {words.size(limit)}</text>'
+    yield f'<text class="limit" x="{LEFT + 4:g}" y="{y - 6:.1f}">RAM {text.size(limit)}</text>'
 
 
 def _profile(frame: _Frame, live: Sequence[int]) -> Iterator[str]:
@@ -225,7 +226,7 @@ def _profile(frame: _Frame, live: Sequence[int]) -> Iterator[str]:
     )
     yield f'<path class="live" d="M{LEFT:g} {floor:.1f}{points}V{floor:.1f}Z"/>'
     yield f'<path class="grid" d="M{LEFT:g} {floor:.1f}H{frame.right:.1f}"/>'
-    yield f'<text class="tick" x="{LEFT - 6:g}" y="{floor - PROFILE + 9:.1f}">{words.rounded_size(most)}</text>'
+    yield f'<text class="tick" x="{LEFT - 6:g}" y="{floor - PROFILE + 9:.1f}">{text.rounded_size(most)}</text>'
     yield f'<text class="tick" x="{LEFT - 6:g}" y="{floor:.1f}">live</text>'
 
 
@@ -277,7 +278,7 @@ def buffer_words(occupancy: Occupancy, buffer: Buffer) -> str:
     role = occupancy.role(buffer.name).value
     lines = [
         buffer.name,
-        f"{role}, {words.size(buffer.size)} at {words.count(buffer.offset)} in {buffer.memory}",
+        f"{role}, {text.size(buffer.size)} at {text.count(buffer.offset)} in {buffer.memory}",
     ]
     lines.append(f"stage {buffer.first} {order[buffer.first]}")
     if buffer.last > buffer.first:
@@ -286,12 +287,12 @@ def buffer_words(occupancy: Occupancy, buffer: Buffer) -> str:
     for name in inside[:6]:
         tensor = plan.network.tensors[name]
         lines.append(
-            f"{tensor.dtype.value} {words.shape(tensor.shape)} {name if len(inside) > 1 else ''}".rstrip()
+            f"{tensor.dtype.value} {describe.shape(tensor.shape)} {name if len(inside) > 1 else ''}".rstrip()
         )
     if len(inside) > 6:
         lines.append(f"and {len(inside) - 6} more")
-    return "\n".join(words.printable(line) for line in lines)
+    return "\n".join(text.printable(line) for line in lines)
 
 
 def _text(value: str) -> str:
-    return escape(words.printable(value))
+    return escape(text.printable(value))

@@ -10,7 +10,7 @@ from hashlib import sha256
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from .. import words
+from .. import text
 from ..program import Plan
 from .assets import asset
 from .graph import network_graph_svg, technique_class, technique_style
@@ -39,10 +39,10 @@ class Gauge:
         if self.limit is None:
             return ""
         if self.fits:
-            return f"{words.size(self.limit - self.need)} of {words.size(self.limit)} stay free"
+            return f"{text.size(self.limit - self.need)} of {text.size(self.limit)} stay free"
         missing = self.need - self.limit
-        share = words.percent(missing, self.limit)
-        return f"{words.size(missing)} ({share}) more than the {words.size(self.limit)} there are"
+        share = text.percent(missing, self.limit)
+        return f"{text.size(missing)} ({share}) more than the {text.size(self.limit)} there are"
 
     @property
     def bar(self) -> tuple[float, float]:
@@ -73,11 +73,11 @@ def plan_page(
     page = environment().get_template("page.html")
     return page.render(
         plan=plan,
-        words=words,
-        title=words.printable(title or plan.network.name),
-        model=words.printable(plan.network.name),
-        notes=[words.printable(note) for note in (*plan.notes, *plan.network.notes)],
-        free=[words.printable(name) for name in plan.free],
+        text=text,
+        title=text.printable(title or plan.network.name),
+        model=text.printable(plan.network.name),
+        notes=[text.printable(note) for note in (*plan.notes, *plan.network.notes)],
+        free=[text.printable(name) for name in plan.free],
         proof=plan.standing,
         gauges=(ram_gauge(plan, ram), flash_gauge(plan, flash, not_counted)),
         savings=saving_rows(plan),
@@ -103,7 +103,7 @@ def ram_gauge(plan: Plan, limit: int | None) -> Gauge:
     stack = plan.stack_bytes
     if stack is None:
         return Gauge("Peak RAM", plan.peak_bytes, limit)
-    parts = f"arenas {words.size(plan.peak_bytes)}, stack at most {words.size(stack)}"
+    parts = f"arenas {text.size(plan.peak_bytes)}, stack at most {text.size(stack)}"
     return Gauge("RAM", plan.peak_bytes + stack, limit, parts)
 
 
@@ -112,12 +112,12 @@ def flash_gauge(plan: Plan, limit: int | None, not_counted: str = "") -> Gauge:
     linked = plan.linked
     if linked is None:
         parts = (
-            f"weights alone; code and stack are not counted: {words.printable(not_counted)}" if not_counted else ""
+            f"weights alone; code and stack are not counted: {text.printable(not_counted)}" if not_counted else ""
         )
         return Gauge("Flash", plan.flash_needed, limit, parts)
     parts = (
-        f"weights {words.size(linked.weights_bytes)}, code {words.size(linked.code_bytes)}, what it calls "
-        f"{words.size(linked.runtime_bytes)}, with {words.printable(linked.compiler)}"
+        f"weights {text.size(linked.weights_bytes)}, code {text.size(linked.code_bytes)}, what it calls "
+        f"{text.size(linked.runtime_bytes)}, with {text.printable(linked.compiler)}"
     )
     return Gauge("Flash", linked.flash_bytes, limit, parts)
 

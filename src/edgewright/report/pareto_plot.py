@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from .. import words
+from .. import text
 from ..dataflow.buffers.sized import Weight
 from ..dataflow.speed.pareto import Pareto, Point
 from .axis import Axis, exact, opening
@@ -102,7 +102,7 @@ class _ParetoPlot:
 
     def _point(self, point: Point, style: str, label: str) -> Iterator[str]:
         x, y = self.x.at(self._size(point)), self.y.at(point.period)
-        told = f"{words.plural(point.tokens, 'token')}, {words.size(point.bytes)}\n"
+        told = f"{text.plural(point.tokens, 'token')}, {text.size(point.bytes)}\n"
         told += f"period {exact(point.period)} {self.unit}"
         yield f'<circle class="{style}" cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{escape(told.rstrip())}</title></circle>'
         if label:

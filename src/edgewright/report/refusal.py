@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import words
+from .. import text
 from ..memory import Fit
 from ..memory.fullest import dominating
 from ..platform import boards_with
@@ -14,25 +14,27 @@ from ..program import Plan
 def refusal(plan: Plan, verdict: Fit, critical: Sequence[str]) -> str:
     name = plan.network.name
     if verdict.ram is not None and verdict.ram_needed > verdict.ram:
-        over = f"{words.count(verdict.ram_needed - verdict.ram)} B more than the {words.count(verdict.ram)} B there are"
+        over = (
+            f"{text.count(verdict.ram_needed - verdict.ram)} B more than the {text.count(verdict.ram)} B there are"
+        )
         parts = ram_parts(verdict)
         if verdict.arenas <= verdict.ram:
             return (
-                f"does not fit: {name} needs {words.count(verdict.ram_needed)} B of RAM, {parts}: with the stack "
+                f"does not fit: {name} needs {text.count(verdict.ram_needed)} B of RAM, {parts}: with the stack "
                 f"{over}. Try {_way_out(plan)}."
             )
         names = ", ".join(f"'{name}'" for name in critical[:4])
         more = f" and {len(critical) - 4} more" if len(critical) > 4 else ""
         return (
-            f"does not fit: {name} needs {words.count(verdict.ram_needed)} B of RAM ({_proof(plan)}"
+            f"does not fit: {name} needs {text.count(verdict.ram_needed)} B of RAM ({_proof(plan)}"
             f"{f'; {parts}' if parts else ''}), {over}; {dominating(plan)}; in the way: {names}{more}. "
             f"Try {_way_out(plan)}."
         )
     assert verdict.flash is not None
     missing = verdict.flash_needed - verdict.flash
     return (
-        f"does not fit: {name} needs {words.count(verdict.flash_needed)} B of flash ({flash_parts(plan)}), "
-        f"{words.count(missing)} B more than the {words.count(verdict.flash)} B there are. "
+        f"does not fit: {name} needs {text.count(verdict.flash_needed)} B of flash ({flash_parts(plan)}), "
+        f"{text.count(missing)} B more than the {text.count(verdict.flash)} B there are. "
         f"Try {_smaller_weights(plan)} or {_boards(plan, 'flash')}."
     )
 
@@ -41,7 +43,7 @@ def ram_parts(verdict: Fit) -> str:
     """What the RAM is for, where the stack is counted too."""
     if verdict.stack is None:
         return ""
-    return f"{words.count(verdict.arenas)} B of arenas and {words.count(verdict.stack)} B of stack"
+    return f"{text.count(verdict.arenas)} B of arenas and {text.count(verdict.stack)} B of stack"
 
 
 def flash_parts(plan: Plan) -> str:
@@ -50,7 +52,7 @@ def flash_parts(plan: Plan) -> str:
     if linked is None:
         return "weights alone"
     code = linked.code_bytes + linked.runtime_bytes
-    return f"{words.count(linked.weights_bytes)} B of weights and {words.count(code)} B of code"
+    return f"{text.count(linked.weights_bytes)} B of weights and {text.count(code)} B of code"
 
 
 def is_in_parts(plan: Plan) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from .. import words
+from .. import text
 from ..hal.export.table import Entry, Table, TableBlock, TableField, TableRegister
 from ..hal.export.words import about_field
 from .axis import opening
@@ -53,7 +53,7 @@ class _Map:
     def lines(self) -> Iterator[str]:
         drawn = list(self._rows())
         height = HEAD + sum(ROW + GAP for _ in drawn) + 4
-        name = escape(words.printable(self.table.group), quote=True)
+        name = escape(text.printable(self.table.group), quote=True)
         yield from opening("registers", LEFT + ACROSS + RIGHT, height, f"registers of {name}", False)
         yield from self._bit_numbers()
         yield from (line for row in drawn for line in row)
@@ -85,10 +85,10 @@ class _Map:
         """A field and its name, which stands to the left where there is more room (`free` px)."""
         x, width = self._x(at.bit, at.size), at.size * self.column
         shared = " shared" if at.field.shared_with_isr else ""
-        told = words.printable(f"{at.path}, {_bits(at)}: {about_field(at) or KINDS['plain']}")
+        told = text.printable(f"{at.path}, {_bits(at)}: {about_field(at) or KINDS['plain']}")
         box = f'x="{x + 0.5:.1f}" y="{y + 0.5:g}" width="{width - 1:.1f}" height="{ROW - 1:g}" rx="2"'
         yield f'<g class="{kind_of(at)}{shared}"><title>{escape(told)}</title><rect class="field" {box}/>'
-        name = words.printable(at.name)
+        name = text.printable(at.name)
         if LETTER * len(name) + 4 > width and LETTER * len(name) + 12 < free:
             yield f'<text class="end value" x="{x - 5:.1f}" y="{y + 17:g}">{escape(name)}</text></g>'
         else:
@@ -108,13 +108,13 @@ def _array(register: TableRegister) -> str:
     """The name of the array whose elements fill a register, since only their indices fit into it."""
     names = {at.path.partition("[")[0] for at in register.fields}
     is_array = len(register.fields) > 1 and len(names) == 1
-    return f"{words.shortened(words.printable(names.pop()), 10)} " if is_array else ""
+    return f"{text.shortened(text.printable(names.pop()), 10)} " if is_array else ""
 
 
 def _label(name: str, room: int) -> str:
     """The name in so many letters; of an element of an array rather its index."""
     index = name.rpartition("_")[2]
-    return index if len(name) > room >= len(index) and index.isdigit() else words.shortened(name, room)
+    return index if len(name) > room >= len(index) and index.isdigit() else text.shortened(name, room)
 
 
 def _times(entry: Entry) -> str:

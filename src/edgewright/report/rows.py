@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from .. import words
-from ..network import Layer, Shape
+from .. import text
+from ..network import Layer, Shape, describe
 from ..program import Buffer, Plan, Stage, View, sums_name
 from .occupancy import Occupancy, Role
 from .work import LayerWork
@@ -67,11 +67,11 @@ def saving_rows(plan: Plan) -> tuple[SavingRow, ...]:
     most = max(peaks, default=0)
     return tuple(
         SavingRow(
-            words.printable(saving.technique),
+            text.printable(saving.technique),
             saving.peak_bytes,
             saving.peak_bytes / most if most else 0.0,
             before - saving.peak_bytes,
-            words.percent(saving.peak_bytes - peaks[0], peaks[0]).replace("-", "−") if i else "",
+            text.percent(saving.peak_bytes - peaks[0], peaks[0]).replace("-", "−") if i else "",
         )
         for i, (saving, before) in enumerate(zip(plan.savings, [*peaks[:1], *peaks], strict=False))
     )
@@ -86,12 +86,12 @@ def critical_rows(occupancy: Occupancy, critical: Sequence[str]) -> tuple[Critic
     return tuple(
         CriticalRow(
             number[buffer.name],
-            words.printable(buffer.name),
+            text.printable(buffer.name),
             _what(occupancy, buffer),
             buffer.size,
             buffer.offset,
-            words.stage_range(buffer.first, buffer.last),
-            words.percent(buffer.size, plan.peak_bytes),
+            text.stage_range(buffer.first, buffer.last),
+            text.percent(buffer.size, plan.peak_bytes),
         )
         for buffer in chosen
     )
@@ -116,21 +116,21 @@ def tensor_rows(occupancy: Occupancy) -> tuple[TensorRow, ...]:
         rows.append(
             TensorRow(
                 number[buffer.name],
-                words.printable(name),
+                text.printable(name),
                 _tensor_role(plan, name),
-                words.shape(tensor.shape) + note,
+                describe.shape(tensor.shape) + note,
                 tensor.dtype.value,
-                words.quantisation(tensor),
+                describe.quantisation(tensor),
                 prod(kept) * tensor.dtype.bytes,
-                words.printable(buffer.name),
+                text.printable(buffer.name),
                 buffer.memory,
                 occupancy.address(name),
-                words.stage_range(buffer.first, buffer.last),
+                text.stage_range(buffer.first, buffer.last),
             )
         )
     for buffer in plan.buffers:
         if not occupancy.tensors[buffer.name]:
-            name, stages = words.printable(buffer.name), words.stage_range(buffer.first, buffer.last)
+            name, stages = text.printable(buffer.name), text.stage_range(buffer.first, buffer.last)
             place = (buffer.size, name, buffer.memory, buffer.offset, stages)
             rows.append(TensorRow(number[buffer.name], name, Role.SCRATCH, "", "", "", *place))
     return tuple(rows)
@@ -138,7 +138,7 @@ def tensor_rows(occupancy: Occupancy) -> tuple[TensorRow, ...]:
 
 def _some(view: View, kept: Shape) -> str:
     """How many rows are kept, or what of a tile."""
-    return words.shape(kept) if view.tiled or view.window is None else str(kept[view.window[0]])
+    return describe.shape(kept) if view.tiled or view.window is None else str(kept[view.window[0]])
 
 
 def _stage_row(occupancy: Occupancy, position: int, stage: Stage) -> StageRow:
@@ -149,24 +149,24 @@ def _stage_row(occupancy: Occupancy, position: int, stage: Stage) -> StageRow:
     live = occupancy.plan.live_bytes[position]
     return StageRow(
         position,
-        words.printable(stage.name),
+        text.printable(stage.name),
         tuple(_operator(plan, layer, work[layer.name]) for layer in layers),
-        words.shape(result.shape),
+        describe.shape(result.shape),
         result.dtype.value,
         sum(part.macs for part in work.values()),
         live,
         live / plan.peak_bytes if plan.peak_bytes else 0.0,
         stage.sweep.value,
-        tuple(text for layer in layers for text in _shares(occupancy, layer)),
+        tuple(told for layer in layers for told in _shares(occupancy, layer)),
     )
 
 
 def _operator(plan: Plan, layer: Layer, work: LayerWork) -> str:
     """The operator; and how much of its output is computed where that is not just all of it."""
-    text = words.operator(layer.op, plan.network.shapes(layer))
+    told = describe.operator(layer.op, plan.network.shapes(layer))
     if work.done < work.whole:
-        return f"{text} ({words.percent(work.done, work.whole)} copied, the rest lies in place)"
-    return f"{text} ({words.percent(work.again, 1)} computed again)" if work.again else text
+        return f"{told} ({text.percent(work.done, work.whole)} copied, the rest lies in place)"
+    return f"{told} ({text.percent(work.again, 1)} computed again)" if work.again else told
 
 
 def _shares(occupancy: Occupancy, layer: Layer) -> Iterator[str]:
@@ -179,25 +179,25 @@ def _shares(occupancy: Occupancy, layer: Layer) -> Iterator[str]:
         x, y = network.tensors[name].bytes, network.tensors[layer.output].bytes
         source, target = (occupancy.plan.views[tensor] for tensor in (name, layer.output))
         if source.window and source == target:
-            yield f"in place of {words.printable(name)}, row by row"
+            yield f"in place of {text.printable(name)}, row by row"
         elif shared == x == y:
-            yield f"in place of {words.printable(name)}"
+            yield f"in place of {text.printable(name)}"
         else:
-            yield f"over {words.size(shared)} ({words.percent(shared, x)}) of {words.printable(name)}"
+            yield f"over {text.size(shared)} ({text.percent(shared, x)}) of {text.printable(name)}"
 
 
 def _what(occupancy: Occupancy, buffer: Buffer) -> str:
     """What lies in the buffer: its role, and the layers that write it."""
     role, network = occupancy.role(buffer.name), occupancy.plan.network
     if role is Role.SCRATCH and buffer.name in map(sums_name, network.by_name):
-        return f"running sums of {words.printable(buffer.name.removesuffix(sums_name('')))}"
+        return f"running sums of {text.printable(buffer.name.removesuffix(sums_name('')))}"
     if role is Role.SCRATCH:
-        return f"scratch of {words.printable(occupancy.plan.order[buffer.first])}"
+        return f"scratch of {text.printable(occupancy.plan.order[buffer.first])}"
     made = [network.producers[name] for name in occupancy.tensors[buffer.name] if name in network.producers]
     if not made:
         return f"{role.value}{_window(occupancy, buffer)}"
-    first = words.operator(made[0].op, network.shapes(made[0]))
-    more = f" and {words.plural(len(made) - 1, 'layer')} more" if len(made) > 1 else ""
+    first = describe.operator(made[0].op, network.shapes(made[0]))
+    more = f" and {text.plural(len(made) - 1, 'layer')} more" if len(made) > 1 else ""
     return f"{role.value}: {first}{more}{_window(occupancy, buffer)}"
 
 
@@ -206,11 +206,11 @@ def _window(occupancy: Occupancy, buffer: Buffer) -> str:
     name = occupancy.tensors[buffer.name][0]
     view, shape = occupancy.plan.views[name], occupancy.plan.network.tensors[name].shape
     if view.tiled:
-        return f", {words.shape(occupancy.kept_shape(name))} of {words.shape(shape)} at a time"
+        return f", {describe.shape(occupancy.kept_shape(name))} of {describe.shape(shape)} at a time"
     if view.window is None:
         return ""
     axis, kept = view.window
-    return f", {kept} of {words.plural(shape[axis], 'row')} at a time"
+    return f", {kept} of {text.plural(shape[axis], 'row')} at a time"
 
 
 def _tensor_role(plan: Plan, name: str) -> Role:

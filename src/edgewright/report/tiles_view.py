@@ -9,7 +9,8 @@ from html import escape
 
 from markupsafe import Markup
 
-from .. import words
+from .. import text
+from ..network import describe
 from ..program import Plan, Stage
 from ..program.techniques import Technique, technique
 from .frames import NOTHING, Extent, Image, Map, Shot, film, stretches
@@ -70,9 +71,9 @@ def _view(occupancy: Occupancy, position: int, stage: Stage) -> StretchView:
     scale = LARGEST / max(max(item.image[:2]) for item in shots.maps)
     return StretchView(
         position,
-        words.printable(stage.name),
+        text.printable(stage.name),
         kind,
-        words.plural(len(stage.layers), "layer"),
+        text.plural(len(stage.layers), "layer"),
         tuple(_map_view(occupancy, item, scale, shown, kind) for item in shots.maps[:MOST_MAPS]),
         shots.captions,
         shown,
@@ -85,7 +86,7 @@ def _map_view(occupancy: Occupancy, item: Map, scale: float, shown: int, kind: T
     return FeatureMapView(
         Markup(_map_svg(occupancy.plan, item, scale, shown, kind)),
         short_operator(network, item.layer).split(" → ")[0] if item.layer else "from outside",
-        words.shape(network.tensors[item.tensor].shape),
+        describe.shape(network.tensors[item.tensor].shape),
         _kept(occupancy, item),
     )
 
@@ -95,7 +96,7 @@ def _kept(occupancy: Occupancy, item: Map) -> str:
     shape, kept = occupancy.plan.network.tensors[item.tensor].shape, occupancy.kept_shape(item.tensor)
     if item.is_summed:
         return "running sums"
-    return f"keeps {words.shape(kept)}" if kept != shape else "keeps all"
+    return f"keeps {describe.shape(kept)}" if kept != shape else "keeps all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,4 +215,4 @@ def _title(plan: Plan, item: Map) -> str:
     """The tensor, its layer and its size: the text that stands below a map and is read aloud."""
     tensor = plan.network.tensors[item.tensor]
     made = short_operator(plan.network, item.layer) if item.layer else "from outside"
-    return words.printable(f"{item.tensor}: {made}, {words.shape(tensor.shape)}, {words.size(tensor.bytes)}")
+    return text.printable(f"{item.tensor}: {made}, {describe.shape(tensor.shape)}, {text.size(tensor.bytes)}")

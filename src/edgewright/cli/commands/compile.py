@@ -10,7 +10,7 @@ from ..choices import KERNELS
 from ..interface_options import interface_options
 from ..options import IN_FILE, hardware_options, json_option, model_argument, shape_option
 from ..outputs import OutFolder, Verb
-from ..planning import planning_options
+from ..plan_options import planning_options
 
 
 @click.command("compile", cls=Verb)

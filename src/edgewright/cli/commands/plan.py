@@ -11,7 +11,7 @@ from ..choices import TARGETS
 from ..interface_options import interface_options
 from ..options import json_option, model_argument, shape_option
 from ..outputs import OutFile, Verb
-from ..planning import planning_options
+from ..plan_options import planning_options
 
 
 class OutPlan(OutFile):

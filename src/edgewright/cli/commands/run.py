@@ -9,7 +9,7 @@ import click
 from ..interface_options import interface_options
 from ..options import IN_FILE, hardware_options, json_option, model_argument, shape_option
 from ..outputs import OutFile, Verb
-from ..planning import planning_options
+from ..plan_options import planning_options
 
 
 @click.command(cls=Verb)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...words import plural
+from ...text import plural
 from ..graph import Channel, Graph
 from ..labels import labelled, quoted
 

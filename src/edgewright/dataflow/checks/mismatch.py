@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain, islice
 from math import prod
 
-from ...words import plural, shortened
+from ...text import plural, shortened
 from ..graph import Channel, Graph, Rates
 from ..labels import ROOM, labelled, listed, quoted
 from .speeds import ChannelTraversal, speeds

@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from ... import words
+from ... import text
 from ...errors import ModelError, Unsupported
-from ...network import Interval, Layer, Network, Tensor
+from ...network import Interval, Layer, Network, Tensor, describe
 from ..graph import Actor, Channel, Graph, Rates
 from .counts import input_actors, output_actors
 from .counts import phases as by_rows
@@ -66,7 +66,7 @@ def cnn_to_csdf(
     """
     batches = [name for name in network.inputs if _is_batch(network.tensors[name])]
     if batches:
-        shape = words.shape(network.tensors[batches[0]].shape)
+        shape = describe.shape(network.tensors[batches[0]].shape)
         raise Unsupported(f"input '{batches[0]}' is {shape}: phases run on one image at a time; use batch 1")
     chosen = {**by_rows(network), **_checked(network, phases or {})}
     graph = _Conversion(network, chosen, reuse, tokens, serial, times).graph()
@@ -86,7 +86,7 @@ def _checked(network: Network, phases: Mapping[str, int]) -> Mapping[str, int]:
         tensor = actors[name] if name in actors else network.by_name[name].output
         most = row_count(network.tensors[tensor].shape)
         if not 1 <= count <= most:
-            raise ModelError(f"'{name}' cannot run in {count} phases: its output has {words.plural(most, 'row')}")
+            raise ModelError(f"'{name}' cannot run in {count} phases: its output has {text.plural(most, 'row')}")
     return phases
 
 
@@ -138,7 +138,7 @@ class _Conversion:
         found = {name: f"input {tensors[tensor]}" for tensor, name in self.inputs.items()}
         found |= {name: f"output {tensors[tensor]}" for tensor, name in self.outputs.items()}
         for layer in self.network.layers:
-            found[layer.name] = words.operator(layer.op, self.network.shapes(layer))
+            found[layer.name] = describe.operator(layer.op, self.network.shapes(layer))
         return found
 
     def loop(self, name: str) -> Channel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby, islice
 
-from ...words import plural, printable, shortened
+from ...text import plural, printable, shortened
 from ..graph import Actor, Channel, Graph, Rates
 from .series import spelt
 

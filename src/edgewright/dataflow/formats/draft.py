@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...errors import ModelError
-from ...words import printable, shortened
+from ...text import printable, shortened
 from ..graph import Actor, Channel, Graph, Rates, Time
 from .series import Series
 

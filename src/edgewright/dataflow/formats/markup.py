@@ -72,10 +72,10 @@ class _MarkupReader:
             parent.children.append(element)
         self.open.append(element)
 
-    def end(self, tag: str) -> None:
+    def end(self, _tag: str) -> None:
         self.open.pop()
 
-    def doctype(self, name: str, system: str | None, public: str | None, has_internal_subset: bool) -> None:
+    def doctype(self, *_: object) -> None:
         raise InputError(
             f"{self.name}: declares a document type (line {self.parser.CurrentLineNumber}), which SDF3 files do not "
             "need and hostile files use; remove the <!DOCTYPE …> lines"

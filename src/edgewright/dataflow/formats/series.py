@@ -14,7 +14,7 @@ from itertools import chain, groupby, repeat
 from typing import Generic, TypeVar
 
 from ...errors import ModelError
-from ...words import printable, shortened
+from ...text import printable, shortened
 from ..graph import Time
 
 MOST = (

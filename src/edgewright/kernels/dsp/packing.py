@@ -21,7 +21,7 @@ LARGEST = (1 << 15) - 1  # of the sizes that tables hold
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedChannels:
     """Some channels of a layer as the kernels read them."""
 
     weights: Array
@@ -42,7 +42,7 @@ class Packed:
         )
 
 
-def packed(site: Site, runs: Array, channels: Interval, group: int, is_raw: bool) -> Packed | None:
+def packed(site: Site, runs: Array, channels: Interval, group: int, is_raw: bool) -> PackedChannels | None:
     """These channels as the kernels want them, or None when they do not fit.
 
     `runs` are the weights (channels, runs, taps of a run), `group` channels are multiplied at once. `is_raw`: x keeps
@@ -63,7 +63,7 @@ def packed(site: Site, runs: Array, channels: Interval, group: int, is_raw: bool
     each = np.pad(each, ((0, max(0, group - len(each))), (0, 0)), "edge")  # kernels finish whole groups
     limits = sums.rule.low - flip, sums.rule.high - flip, flip
     taps = weights.shape[1] * 2 // group
-    return Packed(weights, each, last - first, taps, sums.zero - x_flip, numbers, limits)
+    return PackedChannels(weights, each, last - first, taps, sums.zero - x_flip, numbers, limits)
 
 
 def layer_numbers(site: Site, is_raw: bool) -> Numbers | None:
@@ -91,7 +91,7 @@ def packs_fours(site: Site, taps: int) -> bool:
     return packs(site, overlapped(weights)[:, None] if site.facts.exact else weights, group=4, is_raw=True)
 
 
-def packed_fours(site: Site, taps: int, channels: Interval) -> Packed | None:
+def packed_fours(site: Site, taps: int, channels: Interval) -> PackedChannels | None:
     """These channels for kernels that take `taps` bytes as they lie."""
     weights = site.network.constants[site.inputs[1].tensor.name].reshape(-1, taps)
     return packed(site, overlapped(weights)[:, None], channels, group=4, is_raw=True)

@@ -128,7 +128,7 @@ def _dynamic(call: CCall, op: DynamicProduct) -> Accumulator:
         weights=call.place(1),
         left=lambda e, _: f"({e} - zero)" if op.asymmetric else e,
         right=lambda e, _: e,
-        start=lambda ch: "0",
+        start=lambda _: "0",
         store=store,
     )
 

@@ -65,7 +65,7 @@ def write_quantize(call: CCall, _: Offer, c: CWriter) -> None:
     with _items(call, c, 1, ("inverse", "zero") if op.asymmetric else ("inverse",)) as item:
         bounds = (*item, *call.region[len(item) :])
         operands = [reader(call, 0, ComputeType.REAL), writer(call, ComputeType.RAW)]
-        with named(call, c, operands) as (x, y), walk(call, c, bounds, [x, y]) as (a, b):
+        with named(c, operands) as (x, y), walk(call, c, bounds, [x, y]) as (a, b):
             steps = f"ew_round_away_float({x.value(a)} * inverse)" + (" + zero" if op.asymmetric else "")
             y.store(c, f"({y.place.ctype})ew_between({limits[0]}, {steps}, {limits[1]})", b)
 

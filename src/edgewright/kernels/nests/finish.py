@@ -23,7 +23,7 @@ def per_channel(call: CCall, values: Array, note: str) -> Callable[[Expr], str]:
     """One number, or a table in flash that the channel is looked up in."""
     if values.size == 1 or (values == values.flat[0]).all():
         text = number(values.flat[0].item(), values.dtype.name)
-        return lambda channel: f"({text})" if text.startswith("-") else text
+        return lambda _: f"({text})" if text.startswith("-") else text
     table: list[str] = []
 
     def at(channel: Expr) -> str:

@@ -134,7 +134,7 @@ def _stored(call: CCall) -> tuple[int, str]:
         call.use("fixed")
         factor, shift = reduce_factor(op, x, call.result)
         return -zero(x) * _count(call), placed(call, f"ew_multiply(total, {factor}, {shift})")
-    fold = pooled(call, op, writer(call, ComputeType.REAL))
+    fold = pooled(call, writer(call, ComputeType.REAL))
     return int(fold.start), fold.end
 
 

@@ -52,24 +52,24 @@ def offers_pooled(site: Site) -> Iterator[Offer]:
 def write_pooled(call: CCall, _: Offer, c: CWriter) -> None:
     op, y = call.op, writer(call, ComputeType.REAL)
     assert isinstance(op, Reduce)
-    _write_folded(call, c, op, reader(call, 0, ComputeType.RAW), y, lambda first: pooled(call, op, y))
+    _write_folded(call, c, op, reader(call, 0, ComputeType.RAW), y, lambda _: pooled(call, y))
 
 
 def offers_reduce(site: Site) -> Iterator[Offer]:
     """Everything that TFLite has no rules of its own for, unless each channel has a scale of its own."""
-    compute, tensors = _world(site), (site.inputs[0].tensor, site.result)
+    compute, tensors = _compute_type(site), (site.inputs[0].tensor, site.result)
     if compute is not None and not (compute is ComputeType.REAL and any(map(has_scales, tensors))):
         yield Offer()
 
 
 def write_reduce(call: CCall, _: Offer, c: CWriter) -> None:
-    op, compute = call.op, _world(call)
+    op, compute = call.op, _compute_type(call)
     assert isinstance(op, Reduce) and compute is not None
     x, y = reader(call, 0, compute), writer(call, compute)
     _write_folded(call, c, op, x, y, lambda first: _fold(call, op, compute, y, first))
 
 
-def _world(site: Site) -> ComputeType | None:
+def _compute_type(site: Site) -> ComputeType | None:
     """The largest and least of stored integers is one of them."""
     op, compute = site.op, compute_type(site)
     assert isinstance(op, Reduce)
@@ -177,7 +177,7 @@ def is_pooled(site: Site, op: Reduce) -> bool:
     return is_plain and over_image and op.kind is ReduceKind.MEAN and site.arithmetic is not Arithmetic.TFLITE
 
 
-def pooled(call: CCall, op: Reduce, y: LoopOperand) -> Fold:
+def pooled(call: CCall, y: LoopOperand) -> Fold:
     """An integer sum, scaled once."""
     x, result = call.inputs[0].tensor.quant, call.result.quant
     assert x is not None and result is not None

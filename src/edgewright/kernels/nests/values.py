@@ -227,12 +227,12 @@ def write_each(call: CCall, c: CWriter, compute: ComputeType, formula: Formula) 
 
 def write_elements(call: CCall, c: CWriter, operands: Sequence[LoopOperand], formula: Formula) -> None:
     """The formula of every element of these operands; the last one is written."""
-    with named(call, c, operands) as (*read, y), walk(call, c, call.region, [*read, y]) as offsets:
+    with named(c, operands) as (*read, y), walk(call, c, call.region, [*read, y]) as offsets:
         y.store(c, formula([x.value(at) for x, at in zip(read, offsets, strict=False)]), offsets[-1])
 
 
 @contextmanager
-def named(call: CCall, c: CWriter, operands: Sequence[LoopOperand]) -> Iterator[list[LoopOperand]]:
+def named(c: CWriter, operands: Sequence[LoopOperand]) -> Iterator[list[LoopOperand]]:
     """A block with a local pointer for each operand: px or pa, pb, pc for what is read, py for the last."""
     letters = ["px"] if len(operands) == 2 else [f"p{chr(ord('a') + i)}" for i in range(len(operands) - 1)]
     with c.block():

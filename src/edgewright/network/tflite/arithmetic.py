@@ -30,7 +30,7 @@ from ..operators import (
 )
 from ..tensor import DType
 from .convolution import dequantized
-from .reading import LayerReading
+from .import_state import LayerImport
 
 _OPTIONS: dict[BinaryKind, Any] = {
     BinaryKind.ADD: tflite.AddOptions,
@@ -40,16 +40,16 @@ _OPTIONS: dict[BinaryKind, Any] = {
 }
 
 
-def elementwise(layer: LayerReading, op: Op) -> None:
+def elementwise(layer: LayerImport, op: Op) -> None:
     layer.same_type(0)
     layer.emit(op, [layer.input()])
 
 
-def unary(layer: LayerReading, kind: UnaryKind) -> None:
+def unary(layer: LayerImport, kind: UnaryKind) -> None:
     elementwise(layer, Unary(kind))
 
 
-def binary(layer: LayerReading, kind: BinaryKind) -> None:
+def binary(layer: LayerImport, kind: BinaryKind) -> None:
     layer.same_type(0, 1)
     activation = None
     if kind in _OPTIONS:
@@ -60,7 +60,7 @@ def binary(layer: LayerReading, kind: BinaryKind) -> None:
     layer.emit(Binary(kind, activation), [layer.input(0), layer.input(1)])
 
 
-def _refuse_shifts(layer: LayerReading) -> None:
+def _refuse_shifts(layer: LayerImport) -> None:
     """16-bit sums whose scales are all powers of two are shifted in old files, which rounds otherwise."""
     result = layer.result()
     tensors = (layer.tensor(0), layer.tensor(1), result)
@@ -70,7 +70,7 @@ def _refuse_shifts(layer: LayerReading) -> None:
         raise Unsupported("16-bit elements are added by shifts")
 
 
-def floor_div(layer: LayerReading) -> None:
+def floor_div(layer: LayerImport) -> None:
     """Only as arithmetic on shapes."""
     a, b = layer.value(0, "dividend"), layer.value(1, "divisor")
     if not np.all(b):
@@ -78,7 +78,7 @@ def floor_div(layer: LayerReading) -> None:
     layer.emit_constant(np.floor_divide(a, b))
 
 
-def floor_mod(layer: LayerReading) -> None:
+def floor_mod(layer: LayerImport) -> None:
     """Only as arithmetic on shapes."""
     a, b = layer.value(0, "dividend"), layer.value(1, "divisor")
     if not np.all(b):
@@ -86,42 +86,42 @@ def floor_mod(layer: LayerReading) -> None:
     layer.emit_constant(np.mod(a, b))
 
 
-def leaky_relu(layer: LayerReading) -> None:
+def leaky_relu(layer: LayerImport) -> None:
     elementwise(layer, LeakyRelu(_finite(layer, layer.options(tflite.LeakyReluOptions).Alpha(), "slope")))
 
 
-def prelu(layer: LayerReading) -> None:
+def prelu(layer: LayerImport) -> None:
     layer.same_type(0, 1)
     layer.emit(PRelu(), [layer.input(0), layer.input(1)])
 
 
-def elu(layer: LayerReading) -> None:
+def elu(layer: LayerImport) -> None:
     elementwise(layer, Elu())
 
 
-def gelu(layer: LayerReading) -> None:
+def gelu(layer: LayerImport) -> None:
     is_rough = layer.options(tflite.GeluOptions).Approximate()
     unary(layer, UnaryKind.GELU_TANH if is_rough else UnaryKind.GELU)
 
 
-def softmax(layer: LayerReading) -> None:
+def softmax(layer: LayerImport) -> None:
     beta = _finite(layer, layer.options(tflite.SoftmaxOptions).Beta(), "beta")
     if layer.result().dtype is not DType.INT16 or layer.tensor().quant is None:  # 8 bits may become 16
         layer.same_type(0)
     layer.emit(Softmax(-1, beta), [layer.input()])
 
 
-def log_softmax(layer: LayerReading) -> None:
+def log_softmax(layer: LayerImport) -> None:
     elementwise(layer, LogSoftmax(-1))
 
 
-def l2_normalization(layer: LayerReading) -> None:
+def l2_normalization(layer: LayerImport) -> None:
     if layer.options(tflite.L2NormOptions).FusedActivationFunction() != 0:
         raise Unsupported("an activation is folded in")
     elementwise(layer, L2Normalize(-1, 1e-6))
 
 
-def local_response_normalization(layer: LayerReading) -> None:
+def local_response_normalization(layer: LayerImport) -> None:
     """TensorFlow's alpha multiplies the sum of squares, ours their mean."""
     options = layer.options(tflite.LocalResponseNormalizationOptions)
     size = 2 * options.Radius() + 1
@@ -134,21 +134,21 @@ def local_response_normalization(layer: LayerReading) -> None:
     elementwise(layer, Lrn(size, alpha * size, beta, bias))
 
 
-def reduce(layer: LayerReading, kind: ReduceKind) -> None:
+def reduce(layer: LayerImport, kind: ReduceKind) -> None:
     layer.same_type(0)
     axes = _axes(layer, layer.integers(1, "axes"))
     keep = bool(layer.options(tflite.ReducerOptions).KeepDims())
     layer.emit(Reduce(axes, keep, kind), [layer.input()])
 
 
-def arg_max(layer: LayerReading, least: bool) -> None:
+def arg_max(layer: LayerImport, least: bool) -> None:
     axes = _axes(layer, layer.integers(1, "axis"))
     if len(axes) != 1 or layer.result().dtype not in (DType.INT32, DType.INT64):
         raise ModelError(f"layer '{layer.label}': axes {axes} with a {layer.result().type_name} result")
     layer.emit(ArgMax(axes, False, least=least), [layer.input()])
 
 
-def quantize(layer: LayerReading) -> None:
+def quantize(layer: LayerImport) -> None:
     if layer.result().quant is None:
         raise ModelError(f"layer '{layer.label}': the result has no scale")
     if not layer.tensor().dtype.is_float and layer.tensor().quant is None:
@@ -156,7 +156,7 @@ def quantize(layer: LayerReading) -> None:
     layer.emit(Quantize(), [layer.input()])
 
 
-def dequantize(layer: LayerReading) -> None:
+def dequantize(layer: LayerImport) -> None:
     """Weights are made real when read; float16 weights are real already, and stored so to save space."""
     tensor, result = layer.tensor(), layer.result()
     if result.dtype is not DType.FLOAT32 or (tensor.quant is None and tensor.dtype is not DType.FLOAT16):
@@ -170,19 +170,19 @@ def dequantize(layer: LayerReading) -> None:
         layer.emit(Dequantize(), [layer.input()])
 
 
-def cast(layer: LayerReading) -> None:
+def cast(layer: LayerImport) -> None:
     """Elements as they are stored, whatever a quantisation would make of them."""
     layer.emit(Cast(layer.result().dtype), [layer.input()])
 
 
-def _axes(layer: LayerReading, axes: tuple[int, ...]) -> tuple[int, ...]:
+def _axes(layer: LayerImport, axes: tuple[int, ...]) -> tuple[int, ...]:
     rank = len(layer.shape())
     if any(not -rank <= axis < rank for axis in axes):
         raise ModelError(f"layer '{layer.label}': axes {axes} of a tensor of rank {rank}")
     return tuple(sorted({axis % rank for axis in axes}))
 
 
-def _finite(layer: LayerReading, value: float, what: str) -> float:
+def _finite(layer: LayerImport, value: float, what: str) -> float:
     if not np.isfinite(value):
         raise ModelError(f"layer '{layer.label}': the {what} is {value}")
     return float(value)

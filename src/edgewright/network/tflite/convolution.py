@@ -24,7 +24,7 @@ from ..operators import (
     Reshape,
 )
 from ..tensor import Array, DType, Quant
-from .reading import LayerReading
+from .import_state import LayerImport
 
 # Element types that go together: x and output, weights, bias.
 _TYPES = {
@@ -59,9 +59,9 @@ class _Stored:
     in_turn: bool = False
 
 
-def conv(layer: LayerReading, spread: _Spread | None = None) -> None:
+def conv(layer: LayerImport, spread: _Spread | None = None) -> None:
     weights = _weights(layer, "conv", axis=0)
-    shape, depth = layer.reading.builder.shape(weights.names[0]), _image(layer)[3]
+    shape, depth = layer.state.builder.shape(weights.names[0]), _image(layer)[3]
     if depth % shape[3]:
         raise ModelError(f"layer '{layer.label}': {depth} channels do not divide into groups of {shape[3]}")
     # LiteRT tells channels apart only where their scales differ, or where there are groups.
@@ -70,7 +70,7 @@ def conv(layer: LayerReading, spread: _Spread | None = None) -> None:
     _emit_conv(layer, layer.options(tflite.Conv2DOptions), weights, depth // shape[3], spread, stored)
 
 
-def depthwise_conv(layer: LayerReading, spread: _Spread | None = None) -> None:
+def depthwise_conv(layer: LayerImport, spread: _Spread | None = None) -> None:
     """Weights (1, kh, kw, O) become (O, kh, kw, 1), a view; O may be a multiple of the channels."""
     weights = _weights(layer, "depthwise", axis=3)
     stored = _Stored(asymmetric=True)
@@ -78,9 +78,9 @@ def depthwise_conv(layer: LayerReading, spread: _Spread | None = None) -> None:
 
 
 def _emit_conv(
-    layer: LayerReading, options: Any, weights: _Weights, groups: int, spread: _Spread | None, stored: _Stored
+    layer: LayerImport, options: Any, weights: _Weights, groups: int, spread: _Spread | None, stored: _Stored
 ) -> None:
-    _, kh, kw, _ = layer.reading.builder.shape(weights.names[0])
+    _, kh, kw, _ = layer.state.builder.shape(weights.names[0])
     image = _image(layer)
     stride = _positive(layer, (options.StrideH(), options.StrideW()), "stride")
     dilation = _positive(layer, (options.DilationHFactor(), options.DilationWFactor()), "dilation")
@@ -102,68 +102,68 @@ def _emit_conv(
 
 
 def _emit_product(
-    layer: LayerReading, op: Conv2d | ConvTranspose2d | Dense, x: str, weights: _Weights, stored: _Stored
+    layer: LayerImport, op: Conv2d | ConvTranspose2d | Dense, x: str, weights: _Weights, stored: _Stored
 ) -> None:
     """The layer; where weights are stored and x is real, as LiteRT's hybrid kernels have it: x is stored first."""
-    reading = layer.reading
+    state = layer.state
     if not weights.scales:
         layer.emit(op, [x, *weights.names])
         return
-    shape = reading.builder.shape(x)
+    shape = state.builder.shape(x)
     lead = len(shape) - 1 if isinstance(op, Dense) else 1
     key = (x, lead, stored.asymmetric)
-    if key not in reading.dynamic:
+    if key not in state.dynamic:
         found = layer.inner(DynamicRange(lead, stored.asymmetric), [x], "range", DType.FLOAT32, None)
         small = layer.inner(DynamicQuantize(stored.asymmetric), [x, found], "stored", DType.INT8, None)
-        reading.dynamic[key] = (small, found)
-    small, found = reading.dynamic[key]
+        state.dynamic[key] = (small, found)
+    small, found = state.dynamic[key]
     w, *bias = weights.names
-    channels = reading.builder.shape(w)[0]
+    channels = state.builder.shape(w)[0]
     scales = np.broadcast_to(np.array(weights.scales, np.float32), (channels,))
     scale = layer.constant("scale", np.ascontiguousarray(scales))
     added = bias[0] if bias else layer.constant("bias", np.zeros(channels, np.float32))
     layer.emit(DynamicProduct(op, stored.asymmetric, stored.in_turn), [small, w, scale, added, found])
 
 
-def space_to_batch(layer: LayerReading) -> None:
+def space_to_batch(layer: LayerImport) -> None:
     """Emits nothing: TensorFlow's way to write a dilated convolution is read as one, at its BATCH_TO_SPACE_ND."""
-    reading, file = layer.reading, layer.reading.file
-    middle = reading.sole_reader(layer.outputs[0])
+    state, file = layer.state, layer.state.file
+    middle = state.sole_reader(layer.outputs[0])
     if middle is not None:
         operator = file.operators[middle]
         is_conv = operator.kind in ("CONV_2D", "DEPTHWISE_CONV_2D") and operator.inputs[0] == layer.outputs[0]
-        last = reading.sole_reader(operator.outputs[0]) if is_conv and len(operator.outputs) == 1 else None
+        last = state.sole_reader(operator.outputs[0]) if is_conv and len(operator.outputs) == 1 else None
         if last is not None and file.operators[last].kind == "BATCH_TO_SPACE_ND":
-            reading.done.add(middle)
-            reading.spread[last] = (layer.number, middle)
+            state.done.add(middle)
+            state.spread[last] = (layer.number, middle)
             return
     raise Unsupported("it does not surround a convolution that could be dilated instead")
 
 
-def batch_to_space(layer: LayerReading) -> None:
-    reading = layer.reading
-    if layer.number not in reading.spread:
+def batch_to_space(layer: LayerImport) -> None:
+    state = layer.state
+    if layer.number not in state.spread:
         raise Unsupported("it does not surround a convolution that could be dilated instead")
-    first, middle = reading.spread[layer.number]
-    source = LayerReading(reading, first)
+    first, middle = state.spread[layer.number]
+    source = LayerImport(state, first)
     block, again = source.integers(1, "block"), layer.integers(1, "block")
     before, crops = source.integers(2, "paddings"), layer.integers(2, "crops")
     if len(block) != 2 or len(before) != 4 or len(crops) != 4 or block != again:
         raise Unsupported("only images in blocks of rows and columns are handled")
     _positive(layer, (block[0], block[1]), "block")
     top, bottom, left, right = (before[i] - crops[i] for i in range(4))
-    inner = reading.file.operators[middle]
+    inner = state.file.operators[middle]
     dilated = replace(inner, inputs=(source.index(0), *inner.inputs[1:]), outputs=layer.outputs)
     read = conv if inner.kind == "CONV_2D" else depthwise_conv
-    read(LayerReading(reading, middle, dilated), _Spread((block[0], block[1]), (top, left, bottom, right)))
+    read(LayerImport(state, middle, dilated), _Spread((block[0], block[1]), (top, left, bottom, right)))
 
 
-def transpose_conv(layer: LayerReading) -> None:
+def transpose_conv(layer: LayerImport) -> None:
     """Inputs of the file: output shape, weights, x, bias. The output shape says how much is cropped."""
     options = layer.options(tflite.TransposeConvOptions)
     size = layer.integers(0, "output shape")
     weights = _weights(layer, "conv", axis=0, x=2, bias=3)
-    w, x = layer.reading.builder.shape(weights.names[0]), _image(layer, 2)
+    w, x = layer.state.builder.shape(weights.names[0]), _image(layer, 2)
     if len(size) != 4:
         raise ModelError(f"layer '{layer.label}': the output shape {size} is no image")
     stride = _positive(layer, (options.StrideH(), options.StrideW()), "stride")
@@ -176,12 +176,12 @@ def transpose_conv(layer: LayerReading) -> None:
     _emit_product(layer, op, layer.input(2), weights, _Stored(asymmetric=True, in_turn=True))
 
 
-def fully_connected(layer: LayerReading) -> None:
+def fully_connected(layer: LayerImport) -> None:
     options = layer.options(tflite.FullyConnectedOptions)
     if options.WeightsFormat() != 0:
         raise Unsupported("the weights are shuffled")
     weights = _weights(layer, "dense", axis=0, rank=2)
-    depth = layer.reading.builder.shape(weights.names[0])[1]
+    depth = layer.state.builder.shape(weights.names[0])[1]
     x, shape, tensor = layer.input(), layer.shape(), layer.tensor()
     if not options.KeepNumDims() and (len(shape) != 2 or shape[1] != depth):
         if prod(shape) % depth:
@@ -192,19 +192,19 @@ def fully_connected(layer: LayerReading) -> None:
     _emit_product(layer, op, x, weights, _Stored(asymmetric=bool(options.AsymmetricQuantizeInputs())))
 
 
-def average_pool(layer: LayerReading) -> None:
+def average_pool(layer: LayerImport) -> None:
     kernel, stride, pads, options = _pool(layer)
     activation = layer.fused(options.FusedActivationFunction())
     layer.emit(AvgPool2d(kernel, stride, (1, 1), pads, activation), [layer.input()])
 
 
-def max_pool(layer: LayerReading) -> None:
+def max_pool(layer: LayerImport) -> None:
     kernel, stride, pads, options = _pool(layer)
     activation = layer.fused(options.FusedActivationFunction())
     layer.emit(MaxPool2d(kernel, stride, (1, 1), pads, activation), [layer.input()])
 
 
-def _pool(layer: LayerReading) -> tuple[Pair, Pair, Pads, Any]:
+def _pool(layer: LayerImport) -> tuple[Pair, Pair, Pads, Any]:
     options = layer.options(tflite.Pool2DOptions)
     layer.same_type(0)
     kernel = _positive(layer, (options.FilterHeight(), options.FilterWidth()), "window")
@@ -213,14 +213,14 @@ def _pool(layer: LayerReading) -> tuple[Pair, Pair, Pads, Any]:
     return kernel, stride, _pads(options.Padding(), (image[1], image[2]), kernel, stride, (1, 1)), options
 
 
-def _image(layer: LayerReading, position: int = 0) -> tuple[int, ...]:
+def _image(layer: LayerImport, position: int = 0) -> tuple[int, ...]:
     shape = layer.shape(position)
     if len(shape) != 4:
         raise ModelError(f"layer '{layer.label}' wants an image (NHWC), but reads the shape {shape}")
     return shape
 
 
-def _positive(layer: LayerReading, pair: Pair, what: str) -> Pair:
+def _positive(layer: LayerImport, pair: Pair, what: str) -> Pair:
     if min(pair) < 1:
         raise ModelError(f"layer '{layer.label}': the {what} is {pair}")
     return pair
@@ -239,7 +239,7 @@ def _pads(padding: int, image: Pair, kernel: Pair, stride: Pair, dilation: Pair)
     return (before[0], before[1], after[0], after[1])
 
 
-def _weights(layer: LayerReading, how: str, axis: int, x: int = 0, bias: int = 2, rank: int = 4) -> _Weights:
+def _weights(layer: LayerImport, how: str, axis: int, x: int = 0, bias: int = 2, rank: int = 4) -> _Weights:
     """Weights (output channels first; along `axis` in the file) and the bias, after a check of all the types.
 
     int8 weights of a float layer stay as they are, without their scales; uint8 ones are made real.
@@ -270,13 +270,13 @@ def _weights(layer: LayerReading, how: str, axis: int, x: int = 0, bias: int = 2
         if w.shape[0] != 1:
             raise ModelError(f"layer '{layer.label}': depthwise weights have the shape {w.shape}")
         w = w.transpose(3, 1, 2, 0)
-    constants = [layer.reading.derived(layer.index(1), how, w, quant)]
+    constants = [layer.state.derived(layer.index(1), how, w, quant)]
     if layer.has(bias):
         value = layer.value(bias, "bias")
         if DType(value.dtype.name) not in allowed:
             raise Unsupported(f"the bias is {value.dtype}")
         constants.append(
-            layer.reading.derived(layer.index(bias), "bias", value.reshape(-1), layer.tensor(bias).quant)
+            layer.state.derived(layer.index(bias), "bias", value.reshape(-1), layer.tensor(bias).quant)
         )
     return _Weights(constants, scales)
 

@@ -7,9 +7,9 @@ from functools import partial
 
 from ..operators import BinaryKind, Clamp, ReduceKind, ResizeMode, UnaryKind
 from . import arithmetic, convolution, rearranging, shaping
-from .reading import LayerReading
+from .import_state import LayerImport
 
-Importer = Callable[[LayerReading], None]
+Importer = Callable[[LayerImport], None]
 
 
 def _unary(kind: UnaryKind) -> Importer:

@@ -14,9 +14,9 @@ from ..open_shapes import OpenInput, open_shapes_message
 from ..region import Shape
 from .checks import require_size
 from .file import ModelFile, damage_named, parse, read_bytes
+from .import_state import ImportState, LayerImport
 from .importers import IMPORTERS
 from .order import operator_order
-from .reading import LayerReading, Reading
 
 _NAMES_SHOWN = 4  # layers named for each thing that is not handled
 
@@ -36,21 +36,21 @@ def read_tflite(
         name, content = name or "model", source
     file = parse(content, name)
     builder = Builder(name, Arithmetic.TFLITE)
-    reading = Reading(file, builder)
-    _add_inputs(reading, shapes or {})
-    _add_layers(reading)
+    state = ImportState(file, builder)
+    _add_inputs(state, shapes or {})
+    _add_layers(state)
     with damage_named(f"'{name}'"):
-        network = builder.build([reading.name_of(index) for index in file.outputs])
+        network = builder.build([state.name_of(index) for index in file.outputs])
     found = {
         name: Origin(index, tuple(range(len(network.tensors[name].shape))))
-        for index, name in reading.names.items()
+        for index, name in state.names.items()
         if name in network.tensors and name not in network.constants
     }
     return replace(network, origins=found)
 
 
-def _add_inputs(reading: Reading, shapes: Mapping[str, Shape]) -> None:
-    file, builder = reading.file, reading.builder
+def _add_inputs(state: ImportState, shapes: Mapping[str, Shape]) -> None:
+    file, builder = state.file, state.builder
     chosen = _index_by_name(shapes, file)
     if not file.outputs:
         raise ModelError(f"'{builder.name}' has no outputs")
@@ -68,7 +68,7 @@ def _add_inputs(reading: Reading, shapes: Mapping[str, Shape]) -> None:
         if len(shape) != len(tensor.shape):
             raise ModelError(f"input '{tensor.name}' has {len(tensor.shape)} axes; the shape {shape} does not fit")
         require_size(tensor.name, shape)
-        reading.names[index] = builder.input(builder.fresh(tensor.name), shape, tensor.dtype, tensor.quant)
+        state.names[index] = builder.input(builder.fresh(tensor.name), shape, tensor.dtype, tensor.quant)
 
 
 def _check_open(file: ModelFile, chosen: Mapping[int, Shape], title: str) -> None:
@@ -93,33 +93,33 @@ def _index_by_name(shapes: Mapping[str, Shape], file: ModelFile) -> dict[int, Sh
     return {inputs[name]: tuple(shape) for name, shape in shapes.items()}
 
 
-def _add_layers(reading: Reading) -> None:
+def _add_layers(state: ImportState) -> None:
     """Reads every operator; what is not handled is collected, so that the user sees all of it at once."""
-    file = reading.file
+    file = state.file
     problems: dict[str, list[str]] = {}
     lost: set[int] = set()  # tensors that are not known because their operator was not read
     for index in operator_order(file):
         operator = file.operators[index]
-        if index in reading.done:
+        if index in state.done:
             continue
         if operator.kind not in IMPORTERS:
-            problems.setdefault(operator.kind, []).append(reading.labels[index])
+            problems.setdefault(operator.kind, []).append(state.labels[index])
             lost.update(operator.outputs)
             continue
         if not lost.isdisjoint(operator.inputs):
             lost.update(operator.outputs)
             continue
         try:
-            _add_layer(reading, index)
+            _add_layer(state, index)
         except Unsupported as error:
-            problems.setdefault(f"{operator.kind}, where {error}", []).append(reading.labels[index])
+            problems.setdefault(f"{operator.kind}, where {error}", []).append(state.labels[index])
             lost.update(operator.outputs)
     if problems:
-        raise Unsupported(_report(reading.builder.name, problems))
+        raise Unsupported(_report(state.builder.name, problems))
 
 
-def _add_layer(reading: Reading, index: int) -> None:
-    layer = LayerReading(reading, index)
+def _add_layer(state: ImportState, index: int) -> None:
+    layer = LayerImport(state, index)
     kind = layer.operator.kind
     with damage_named(f"layer '{layer.label}' ({kind})"):
         IMPORTERS[kind](layer)

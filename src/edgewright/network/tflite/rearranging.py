@@ -29,16 +29,16 @@ from ..operators import (
 from ..region import Region, Shape
 from ..tensor import DType
 from .convolution import dequantized
-from .reading import LayerReading
+from .import_state import LayerImport
 
 
-def transpose(layer: LayerReading) -> None:
+def transpose(layer: LayerImport) -> None:
     rank = len(layer.shape())
     perm = layer.integers(1, "order of axes")
     layer.move(Transpose(tuple(axis + rank if axis < 0 else axis for axis in perm)))
 
 
-def concatenation(layer: LayerReading) -> None:
+def concatenation(layer: LayerImport) -> None:
     options = layer.options(tflite.ConcatenationOptions)
     if options.FusedActivationFunction() != 0:
         raise Unsupported("an activation is folded in")
@@ -48,7 +48,7 @@ def concatenation(layer: LayerReading) -> None:
     layer.emit(Concat(axis), [layer.input(i) for i in range(count)])
 
 
-def pack(layer: LayerReading) -> None:
+def pack(layer: LayerImport) -> None:
     """Tensors stacked along a new axis: each gets that axis, then they are joined."""
     count = len(layer.operator.inputs)
     layer.same_type(*range(count))
@@ -61,7 +61,7 @@ def pack(layer: LayerReading) -> None:
     layer.emit(Concat(axis), parts)
 
 
-def unpack(layer: LayerReading) -> None:
+def unpack(layer: LayerImport) -> None:
     """The reverse of `pack`: each index along the axis is a slice that loses the axis."""
     shape = layer.shape()
     axis = _axis(layer, layer.options(tflite.UnpackOptions).Axis(), len(shape))
@@ -76,7 +76,7 @@ def unpack(layer: LayerReading) -> None:
         layer.move(Reshape((*shape[:axis], *shape[axis + 1 :])), [part], i)
 
 
-def split(layer: LayerReading) -> None:
+def split(layer: LayerImport) -> None:
     """Inputs of the file: axis, x."""
     (axis,) = layer.integers(0, "axis")
     shape = layer.shape(1)
@@ -87,7 +87,7 @@ def split(layer: LayerReading) -> None:
     _emit_parts(layer, 1, axis, (shape[axis] // count,) * count)
 
 
-def split_v(layer: LayerReading) -> None:
+def split_v(layer: LayerImport) -> None:
     """Inputs of the file: x, sizes (one may be -1: the rest), axis."""
     (axis,) = layer.integers(2, "axis")
     shape, sizes = layer.shape(), list(layer.integers(1, "sizes"))
@@ -99,7 +99,7 @@ def split_v(layer: LayerReading) -> None:
     _emit_parts(layer, 0, axis, tuple(sizes))
 
 
-def _emit_parts(layer: LayerReading, source: int, axis: int, sizes: tuple[int, ...]) -> None:
+def _emit_parts(layer: LayerImport, source: int, axis: int, sizes: tuple[int, ...]) -> None:
     shape, begin = layer.shape(source), 0
     for i, size in enumerate(sizes):
         starts, extents = _one_axis(shape, axis, begin, size)
@@ -108,7 +108,7 @@ def _emit_parts(layer: LayerReading, source: int, axis: int, sizes: tuple[int, .
         begin += size
 
 
-def slice_(layer: LayerReading) -> None:
+def slice_(layer: LayerImport) -> None:
     shape = layer.shape()
     begin, size = layer.integers(1, "begin"), layer.integers(2, "size")
     _same_rank(layer, begin, size)
@@ -116,7 +116,7 @@ def slice_(layer: LayerReading) -> None:
     layer.move(Slice(begin, sizes, (1,) * len(shape)))
 
 
-def strided_slice(layer: LayerReading) -> None:
+def strided_slice(layer: LayerImport) -> None:
     """numpy's indexing, written as bit masks: one entry for each index, not for each axis."""
     options = layer.options(tflite.StridedSliceOptions)
     begin, end, step = (layer.integers(i, what) for i, what in ((1, "begin"), (2, "end"), (3, "step")))
@@ -161,7 +161,7 @@ def strided_slice(layer: LayerReading) -> None:
         layer.move(Reshape(tuple(result)), [part])
 
 
-def pad(layer: LayerReading) -> None:
+def pad(layer: LayerImport) -> None:
     """PAD fills with what stands for 0, PADV2 with its third input."""
     before, after = _paddings(layer)
     value = 0.0
@@ -171,7 +171,7 @@ def pad(layer: LayerReading) -> None:
     layer.move(Pad(before, after, PadMode.CONSTANT, value))
 
 
-def mirror_pad(layer: LayerReading) -> None:
+def mirror_pad(layer: LayerImport) -> None:
     is_symmetric = layer.options(tflite.MirrorPadOptions).Mode() == tflite.MirrorPadMode.SYMMETRIC
     before, after = _paddings(layer)
     most = [size if is_symmetric else size - 1 for size in layer.shape()]
@@ -180,7 +180,7 @@ def mirror_pad(layer: LayerReading) -> None:
     layer.move(Pad(before, after, PadMode.SYMMETRIC if is_symmetric else PadMode.REFLECT))
 
 
-def _paddings(layer: LayerReading) -> tuple[Shape, Shape]:
+def _paddings(layer: LayerImport) -> tuple[Shape, Shape]:
     pairs = layer.integers(1, "paddings")
     _same_rank(layer, pairs[::2], pairs[1::2])
     if min(pairs, default=0) < 0:
@@ -188,17 +188,17 @@ def _paddings(layer: LayerReading) -> tuple[Shape, Shape]:
     return pairs[::2], pairs[1::2]
 
 
-def tile(layer: LayerReading) -> None:
+def tile(layer: LayerImport) -> None:
     repeats = layer.integers(1, "repeats")
     _same_rank(layer, repeats)
     layer.move(Tile(repeats))
 
 
-def broadcast_to(layer: LayerReading) -> None:
+def broadcast_to(layer: LayerImport) -> None:
     layer.move(Expand(layer.integers(1, "shape")))
 
 
-def gather(layer: LayerReading) -> None:
+def gather(layer: LayerImport) -> None:
     options = layer.options(tflite.GatherOptions)
     if options.BatchDims() != 0:
         raise Unsupported(f"batch_dims is {options.BatchDims()}")
@@ -206,7 +206,7 @@ def gather(layer: LayerReading) -> None:
     layer.move(Gather(axis), [layer.input(0), layer.input(1)])
 
 
-def embedding_lookup(layer: LayerReading) -> None:
+def embedding_lookup(layer: LayerImport) -> None:
     """Inputs of the file: indices, table. A quantised table with real results is made real."""
     table = layer.tensor(1)
     values = layer.input(1)
@@ -217,15 +217,15 @@ def embedding_lookup(layer: LayerReading) -> None:
     layer.emit(Gather(0), [values, layer.input(0)])
 
 
-def space_to_depth(layer: LayerReading) -> None:
+def space_to_depth(layer: LayerImport) -> None:
     layer.move(SpaceToDepth(_block(layer, layer.options(tflite.SpaceToDepthOptions).BlockSize())))
 
 
-def depth_to_space(layer: LayerReading) -> None:
+def depth_to_space(layer: LayerImport) -> None:
     layer.move(DepthToSpace(_block(layer, layer.options(tflite.DepthToSpaceOptions).BlockSize())))
 
 
-def resize(layer: LayerReading, mode: ResizeMode) -> None:
+def resize(layer: LayerImport, mode: ResizeMode) -> None:
     """Nearest: the pixel that holds the place, except with aligned corners, where it is the closest one."""
     is_nearest = mode is ResizeMode.NEAREST
     options = layer.options(tflite.ResizeNearestNeighborOptions if is_nearest else tflite.ResizeBilinearOptions)
@@ -257,7 +257,7 @@ def _drift(op: Resize, shape: Shape) -> float:
     return max(apart)
 
 
-def _axis(layer: LayerReading, axis: int, rank: int) -> int:
+def _axis(layer: LayerImport, axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         raise ModelError(f"layer '{layer.label}': axis {axis} of a tensor of rank {rank}")
     return axis % rank
@@ -269,13 +269,13 @@ def _one_axis(shape: Shape, axis: int, start: int, size: int) -> tuple[Shape, Sh
     return starts, tuple(size if i == axis else extent for i, extent in enumerate(shape))
 
 
-def _same_rank(layer: LayerReading, *lists: tuple[int, ...]) -> None:
+def _same_rank(layer: LayerImport, *lists: tuple[int, ...]) -> None:
     rank = len(layer.shape())
     if any(len(values) != rank for values in lists):
         raise ModelError(f"layer '{layer.label}': {lists} do not fit a tensor of rank {rank}")
 
 
-def _block(layer: LayerReading, block: int) -> int:
+def _block(layer: LayerImport, block: int) -> int:
     if not 1 <= block <= np.iinfo(np.int16).max or len(layer.shape()) != 4:
         raise ModelError(f"layer '{layer.label}': blocks of {block} in {layer.shape()}")
     return block

@@ -11,12 +11,12 @@ from ...errors import ModelError, Unsupported
 from ..operators import Reshape
 from ..region import Shape
 from .checks import require_size
-from .reading import LayerReading
+from .import_state import LayerImport
 
 _MOST_RANGE = 1 << 24
 
 
-def reshape(layer: LayerReading) -> None:
+def reshape(layer: LayerImport) -> None:
     if layer.has(1):
         wanted = layer.integers(1, "new shape")
     else:
@@ -27,7 +27,7 @@ def reshape(layer: LayerReading) -> None:
     layer.move(Reshape(_completed(layer, wanted)))
 
 
-def _completed(layer: LayerReading, wanted: Shape) -> Shape:
+def _completed(layer: LayerImport, wanted: Shape) -> Shape:
     """The new shape, its -1 replaced by what is left."""
     size = prod(layer.shape())
     known = prod(s for s in wanted if s != -1)
@@ -36,7 +36,7 @@ def _completed(layer: LayerReading, wanted: Shape) -> Shape:
     return tuple(size // known if s == -1 else s for s in wanted)
 
 
-def squeeze(layer: LayerReading) -> None:
+def squeeze(layer: LayerImport) -> None:
     found = layer.options(tflite.SqueezeOptions).SqueezeDimsAsNumpy()
     shape = layer.shape()
     chosen = () if isinstance(found, int) else tuple(found.tolist())
@@ -46,7 +46,7 @@ def squeeze(layer: LayerReading) -> None:
     layer.move(Reshape(tuple(size for i, size in enumerate(shape) if i not in axes)))
 
 
-def expand_dims(layer: LayerReading) -> None:
+def expand_dims(layer: LayerImport) -> None:
     shape = layer.shape()
     axes = layer.integers(1, "axis")
     if len(axes) != 1 or not -len(shape) - 1 <= axes[0] <= len(shape):
@@ -55,21 +55,21 @@ def expand_dims(layer: LayerReading) -> None:
     layer.move(Reshape((*shape[:axis], 1, *shape[axis:])))
 
 
-def shape(layer: LayerReading) -> None:
+def shape(layer: LayerImport) -> None:
     layer.emit_constant(np.array(layer.shape(), layer.result().dtype.numpy))
 
 
-def rank(layer: LayerReading) -> None:
+def rank(layer: LayerImport) -> None:
     layer.emit_constant(np.array(len(layer.shape()), layer.result().dtype.numpy))
 
 
-def fill(layer: LayerReading) -> None:
+def fill(layer: LayerImport) -> None:
     size = layer.integers(0, "size")
     require_size(layer.label, size)
     layer.emit_constant(np.broadcast_to(layer.value(1, "value").reshape(()), size), layer.result().quant)
 
 
-def range_(layer: LayerReading) -> None:
+def range_(layer: LayerImport) -> None:
     start, limit, delta = (layer.value(i, what).item() for i, what in enumerate(("start", "limit", "step")))
     if not delta or not all(np.isfinite(v) for v in (start, limit, delta)):
         raise ModelError(f"layer '{layer.label}': a range from {start} to {limit} in steps of {delta}")
@@ -78,5 +78,5 @@ def range_(layer: LayerReading) -> None:
     layer.emit_constant(np.arange(start, limit, delta, dtype=layer.result().dtype.numpy))
 
 
-def zeros_like(layer: LayerReading) -> None:
+def zeros_like(layer: LayerImport) -> None:
     layer.emit_constant(np.broadcast_to(np.zeros((), layer.result().dtype.numpy), layer.shape()))

@@ -29,7 +29,7 @@ _FUSED = {
 }
 
 
-class Reading:
+class ImportState:
     """What the file's tensors are called in the network, and what is known of its operators."""
 
     def __init__(self, file: ModelFile, builder: Builder) -> None:
@@ -102,14 +102,14 @@ class Reading:
         return compute(op, out, operands, result, Arithmetic.TFLITE)
 
 
-class LayerReading:
+class LayerImport:
     """One operator of the file while it is read: its operands as an importer wants to see them."""
 
-    def __init__(self, reading: Reading, index: int, operator: FileOperator | None = None) -> None:
-        self.reading = reading
+    def __init__(self, state: ImportState, index: int, operator: FileOperator | None = None) -> None:
+        self.state = state
         self.number = index
-        self.operator = operator or reading.file.operators[index]
-        self.label = reading.labels[index]
+        self.operator = operator or state.file.operators[index]
+        self.label = state.labels[index]
         self.outputs = self.operator.outputs
 
     # What is read
@@ -126,7 +126,7 @@ class LayerReading:
         return self.operator.inputs[position]
 
     def input(self, position: int = 0) -> str:
-        return self.reading.name_of(self.index(position))
+        return self.state.name_of(self.index(position))
 
     def shape(self, position: int = 0) -> Shape:
         return self.tensor(position).shape
@@ -134,27 +134,27 @@ class LayerReading:
     def tensor(self, position: int = 0) -> Tensor:
         """Shape and type of an input; a constant of the file does not enter the network by being looked at."""
         index = self.index(position)
-        stored = self.reading.file.tensors[index]
-        if index not in self.reading.names and stored.data is not None:
+        stored = self.state.file.tensors[index]
+        if index not in self.state.names and stored.data is not None:
             return Tensor(stored.name, stored.shape, stored.dtype, stored.quant)
-        return self.reading.builder.tensors[self.input(position)]
+        return self.state.builder.tensors[self.input(position)]
 
     def is_constant(self, position: int = 0) -> bool:
         index = self.index(position)
-        if index not in self.reading.names:
-            return self.reading.file.tensors[index].data is not None
-        return self.reading.names[index] in self.reading.builder.constants
+        if index not in self.state.names:
+            return self.state.file.tensors[index].data is not None
+        return self.state.names[index] in self.state.builder.constants
 
     def value(self, position: int, what: str) -> Array:
         """The value of an input that must be known now; `what` names it in the error."""
         index = self.index(position)
-        stored = self.reading.file.tensors[index].data
-        if index not in self.reading.names and stored is not None:
+        stored = self.state.file.tensors[index].data
+        if index not in self.state.names and stored is not None:
             return stored
         name = self.input(position)
-        if name not in self.reading.builder.constants:
+        if name not in self.state.builder.constants:
             raise Unsupported(f"the {what} ('{name}') is computed at run time")
-        return self.reading.builder.constants[name]
+        return self.state.builder.constants[name]
 
     def integers(self, position: int, what: str) -> tuple[int, ...]:
         value = self.value(position, what)
@@ -165,24 +165,24 @@ class LayerReading:
     def result(self, position: int = 0) -> FileTensor:
         if position >= len(self.outputs):
             raise ModelError(f"layer '{self.label}' ({self.operator.kind}) lacks its output {position}")
-        return self.reading.file.tensors[self.outputs[position]]
+        return self.state.file.tensors[self.outputs[position]]
 
     # What is written
 
     def constant(self, suffix: str, value: Array, quant: Quant | None = None) -> str:
-        return self.reading.add_constant(f"{self.label}/{suffix}", value, quant)
+        return self.state.add_constant(f"{self.label}/{suffix}", value, quant)
 
     def inner(self, op: Op, inputs: Sequence[str], suffix: str, dtype: DType, quant: Quant | None) -> str:
         """The output of a layer that the file does not have: a step on the way to one of its tensors."""
         name = f"{self.label}/{suffix}"
-        return self.reading.add_layer(op, inputs, name, name, dtype, quant)
+        return self.state.add_layer(op, inputs, name, name, dtype, quant)
 
     def emit(self, op: Op, inputs: Sequence[str], position: int = 0) -> None:
         """Adds the layer that writes an output of this operator, with the type the file gives it."""
         result = self.result(position)
         name = self.label if position == 0 else f"{self.label}:{position}"
-        made = self.reading.add_layer(op, inputs, name, result.name, result.dtype, result.quant)
-        self.reading.names[self.outputs[position]] = made
+        made = self.state.add_layer(op, inputs, name, result.name, result.dtype, result.quant)
+        self.state.names[self.outputs[position]] = made
 
     def move(self, op: Op, inputs: Sequence[str] | None = None, position: int = 0) -> None:
         """`emit` for an operator of one input that moves elements and computes nothing."""
@@ -196,7 +196,7 @@ class LayerReading:
         return _FUSED[code]
 
     def emit_constant(self, value: Array, quant: Quant | None = None) -> None:
-        self.reading.names[self.outputs[0]] = self.reading.add_constant(self.result().name, value, quant)
+        self.state.names[self.outputs[0]] = self.state.add_constant(self.result().name, value, quant)
 
     def same_type(self, *inputs: int, position: int = 0) -> None:
         """Checks that these inputs and the output have one element type, and that all or none are quantised."""
