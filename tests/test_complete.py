@@ -19,6 +19,7 @@ from edgewright.completing import Completed, complete, find_complete
 from edgewright.emit import TARGETS, Options, Rounding, emit
 from edgewright.emit.firmware import measure
 from edgewright.errors import EdgewrightError, Infeasible, InputError
+from edgewright.kernels import catalogue
 from edgewright.kernels.check import faults as kernel_faults
 from edgewright.kernels.sites import NetworkFacts
 from edgewright.memory import fit, plan
@@ -299,7 +300,7 @@ def test_a_kernel_that_is_not_there():
 
 def test_a_kernel_of_another_operator_or_target():
     made, at = selected()
-    found = judged(changed(made, at, kernel="max_pool"))
+    found = judged(changed(made, at, kernel="loops_max_pool"))
     assert found[0].startswith("kernel: ") and "does not compute" in found[0]
     assert any("is not for rv32imc" in fault for fault in judged(made, "rv32imc"))
 
@@ -311,12 +312,17 @@ def test_a_smaller_scratch_is_no_offer():
     assert "does not offer this here" in found[0]
 
 
-def test_scratch_on_a_stack_that_is_not_for_it():
+def test_scratch_on_a_stack_that_is_not_for_it(monkeypatch):
     made, at = selected()
-    own = made.selections[at][0].scratch
-    free = replace(changed(made, at, scratch=None), buffers=tuple(b for b in made.buffers if b.name != own))
-    found = judged(free)
-    assert found == [] or "bytes of scratch on the stack" in found[0] or "other kernels" in found[0]
+    one = made.selections[at][0]
+    kernel = catalogue.BY_NAME[one.kernel]
+    buffers = tuple(buffer for buffer in made.buffers if buffer.name != one.scratch)
+    bare = replace(changed(made, at, scratch=None), buffers=buffers)
+    assert list(faults(bare)) == []
+    for stack, expected in ((one.offer.scratch, 0), (one.offer.scratch - 1, 1)):
+        monkeypatch.setitem(catalogue.BY_NAME, one.kernel, replace(kernel, stack=stack))
+        found = [fault for fault in judged(bare) if "bytes of scratch on the stack" in fault]
+        assert len(found) == expected
 
 
 def test_scratch_over_a_live_tensor():

@@ -174,7 +174,7 @@ def test_constants_among_code_are_no_code():
 
 
 def test_code_goes_on_at_an_even_address_behind_a_table_of_bytes():
-    """push {r4, lr}; tbb [pc, r0]; .byte 2, 2, 2; bl leaf; pop {r4, pc}: the assembler marks code at the odd address."""
+    """push {r4, lr}; tbb [pc, r0]; .byte 2, 2, 2; bl leaf; pop {r4, pc}: code is marked at the odd address."""
     run = arm("b510", "e8dff000") + bytes((2, 2, 2, 0)) + arm(bl(6), "bd10")
     marks = ((CODE, False), (CODE + 6, True), (CODE + 9, False))
     assert bound({"run": run, "leaf": arm(PUSH, POP)}, marks=marks) == 8 + 36
