@@ -14,7 +14,7 @@ import numpy as np
 
 from edgewright.emit import TARGETS, Library, emit
 from edgewright.emit.judge import judge
-from edgewright.emit.verify import SWAYS
+from edgewright.emit.stagewise import SWAYS
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.memory import Way, even_ends
 from edgewright.memory import plan as make_plan
