@@ -21,6 +21,7 @@ from .sites import NetworkFacts, Sites
 
 def select(plan: Plan, facts: NetworkFacts) -> Plan:
     """The plan with a kernel for every call, and memory for its scratch."""
+    plan = _unselected(plan)
     sites, also = Sites(plan, facts), frozenset[str]()
     for _ in range(2):
         chosen = [_stage(sites, index, also) for index in range(len(plan.program.stages))]
@@ -38,6 +39,13 @@ def select(plan: Plan, facts: NetworkFacts) -> Plan:
         linked=None,
     )
     return replace(found, peak_bytes=sum(found.arenas.values()))
+
+
+def _unselected(plan: Plan) -> Plan:
+    """The plan before any kernel was selected: without the scratch of those that were."""
+    scratch = {selection.scratch for stage in plan.selections for selection in stage}
+    kept = tuple(buffer for buffer in plan.buffers if buffer.name not in scratch)
+    return replace(plan, buffers=kept, selections=()) if plan.selections else plan
 
 
 @dataclass(frozen=True)
