@@ -43,6 +43,10 @@ STATEMENTS = {
     "global": 2,
     "buffer": 2,
     "volatile": 1,
+    "loop of goto": 3,
+    "inner name": 2,
+    "lines of #if": 2,
+    "macro defined again": 2,
 }
 UPDATES = ("|=", "&=", "^=", "+=", "-=", "<<=", ">>=", "*=")
 ADVERSE = ("tmp1", "tmp2", "grp", "p", "v0", "value", "r")  # names that generated code may want too
@@ -379,6 +383,34 @@ class Coder(Values):
         name = self.fresh("w")
         return [Line(f"volatile uint32_t {name} = {self.quiet(scope, 1)};"), Line(f"{name} = {name} + 1u;")]
 
+    def goto_loop(self, scope: Scope) -> list[Statement]:
+        name, label, times = self.fresh("n"), self.fresh("again"), self.rng.randint(1, 4)
+        if scope.times > 8:
+            return []
+        body = (*self.nested(scope, times, 0), Line(f"if (++{name} < {times}u) goto {label};"))
+        return [Line(f"uint32_t {name} = 0u;"), Line(f"{label}:;"), Nest("", body), *self.writes(scope)]
+
+    def inner_name(self, scope: Scope) -> list[Statement]:
+        """A variable of an inner block with the name of an outer one, around a burst of writes."""
+        name = self.rng.choice(scope.numbers)
+        inner = (
+            Line(f"uint32_t {name} = {self.rng.randrange(4)}u;"),
+            *self.writes(scope),
+            Line(f"total += {name};"),
+        )
+        return [*self.writes(scope), Nest("", inner)]
+
+    def left_out(self, scope: Scope) -> list[Statement]:
+        lines = [Line("#ifdef NEVER_DEFINED"), Line("board_note(1u);"), Line("#endif")]
+        return [*self.writes(scope), *lines, *self.writes(scope)]
+
+    def macro_again(self, scope: Scope) -> list[Statement]:
+        found: list[Statement] = []
+        for value in self.rng.sample(range(16), 2):
+            path = self.paths(scope, is_writable, True) or "total"
+            found += [Line("#undef STEP"), Line(f"#define STEP {value}u"), Line(f"{path} = STEP;")]
+        return found
+
 
 _MAKERS: dict[str, Callable[[Coder, Scope], list[Statement]]] = {
     "assign": Coder.assign,
@@ -413,5 +445,21 @@ _MAKERS: dict[str, Callable[[Coder, Scope], list[Statement]]] = {
     "global": Coder.global_state,
     "buffer": Coder.to_buffer,
     "volatile": Coder.volatile,
+    "loop of goto": Coder.goto_loop,
+    "inner name": Coder.inner_name,
+    "lines of #if": Coder.left_out,
+    "macro defined again": Coder.macro_again,
 }
-_DEEP = {"if", "else", "else if", "switch", "for", "while", "do", "walk over an array", "goto"}
+_DEEP = {
+    "if",
+    "else",
+    "else if",
+    "switch",
+    "for",
+    "while",
+    "do",
+    "walk over an array",
+    "goto",
+    "loop of goto",
+    "inner name",
+}

@@ -31,7 +31,8 @@ APART = {
     "weak by a pragma": "void hook(void) {}\n#pragma weak hook\nvoid f(void) { lamp->on = 1; hook(); lamp->mode = 2; }",
     "calls a weak one": WEAK + "static void g(void) { hook(); }\n"
     "void f(void) { lamp->on = 1; g(); lamp->mode = 2; }",
-    "callee with a loop": "static void g(int n) { while (n) { } }\nvoid f(int n) { lamp->on = 1; g(n); lamp->mode = 2; }",  # noqa: E501
+    "callee with a loop": "static void g(int n) { while (n) { } }\n"
+    "void f(int n) { lamp->on = 1; g(n); lamp->mode = 2; }",
     "two calls down": "static void g(int n) { a: if (n) goto a; }\nstatic void h(int n) { g(n); }\n"
     "void f(int n) { lamp->on = 1; h(n); lamp->mode = 2; }",
     "recursion": "static void g(int n) { if (n) g(n); }\nvoid f(int n) { lamp->on = 1; g(n); lamp->mode = 2; }",
@@ -39,13 +40,16 @@ APART = {
     "loop without keywords": "void f(int n) { lamp->on = 1; a: if (n) goto a; lamp->mode = 2; }",
     "write in a loop of goto": "void f(uint32_t n) { a: lamp->on = n; n >>= 1; if (n) goto a; lamp->mode = 2; }",
     "read in a loop of goto": "int f(int n) { int b; a: b = lamp->ready; if (b && n--) goto a; return lamp->value; }",
-    "a turn that goes on early": "void f(int n) { while (1) { lamp->on = n; if (n++ < 3) continue; lamp->mode = 2; break; } }",  # noqa: E501
-    "loop entered in the middle": "void f(int n) { if (n) goto b; a: lamp->on = n; b: lamp->mode = 2; if (n--) goto a; }",  # noqa: E501
+    "a turn that goes on early": "void f(int n) {\n"
+    "while (1) { lamp->on = n; if (n++ < 3) continue; lamp->mode = 2; break; } }",
+    "loop entered in the middle": "void f(int n) { if (n) goto b;\n"
+    "a: lamp->on = n; b: lamp->mode = 2; if (n--) goto a; }",
     "atomic": "void f(void) { lamp->on = 1; done = 1; lamp->mode = 2; }",
     "atomic builtin": "void f(uint32_t *p) { lamp->on = 1; __atomic_store_n(p, 1, 5); lamp->mode = 2; }",
     "volatile by another name": "void f(void) { lamp->on = 1; *(vuint32_t *)0x50000000 = 1; lamp->mode = 2; }",
     "#if": "void f(void) {\nlamp->on = 1;\n#ifdef TRACE\nother();\n#endif\nlamp->mode = 2;\n}",
-    "#if before the brace": "void f(int n) { lamp->on = 1;\nif (n) {\n#ifdef TRACE\nother();\n#endif\n}\nlamp->mode = 2; }",  # noqa: E501
+    "#if before the brace": "void f(int n) { lamp->on = 1;\nif (n) {\n#ifdef TRACE\n"
+    "other();\n#endif\n}\nlamp->mode = 2; }",
     "macro of two meanings": "#ifdef TRACE\n#define T() other()\n#else\n#define T()\n#endif\n"
     "void f(void) { lamp->on = 1; T(); lamp->mode = 2; }",
     "macro defined again": "#define V 1\nvoid f(void) {\nlamp->mode = V;\n#undef V\n#define V 2\nlamp->level = V;\n}",
@@ -99,7 +103,8 @@ REFUSED = {
         "end of the block of 'k'",
     ),
     "cleanup by a macro": (
-        "#define GUARD __attribute__((cleanup(u)))\nvoid u(int *k);\nvoid f(void) { lamp->on = 1; { GUARD int k = 1; } }",  # noqa: E501
+        "#define GUARD __attribute__((cleanup(u)))\nvoid u(int *k);\n"
+        "void f(void) { lamp->on = 1; { GUARD int k = 1; } }",
         "end of the block of 'k'",
     ),
     "#if in a statement": (
