@@ -19,6 +19,7 @@ from edgewright.completing import Completed, complete, find_complete
 from edgewright.emit import TARGETS, Options, Rounding, emit
 from edgewright.emit.firmware import measure
 from edgewright.errors import EdgewrightError, Infeasible, InputError
+from edgewright.fusion.request import PlanRequest
 from edgewright.kernels import catalogue
 from edgewright.kernels.check import faults as kernel_faults
 from edgewright.kernels.sites import NetworkFacts
@@ -28,7 +29,6 @@ from edgewright.platform import load_board
 from edgewright.program import FaultKind, Plan, faults, plan_text
 from edgewright.program.codec import plan_from_json
 from edgewright.program.linked import Linked, Packed, packed_bytes
-from edgewright.tiling.wish import Wish
 from tools import needs_board
 
 SMALL = ("ds_cnn_int8", "minakova_example_int8", "stahl_running_example")
@@ -48,7 +48,7 @@ def network_of(name: str) -> Network:
 
 @cache
 def completed(name: str, target: str) -> Completed:
-    return find_complete(network_of(name), Wish(), None, TARGETS[target])
+    return find_complete(network_of(name), PlanRequest(), None, TARGETS[target])
 
 
 def linked_as_planned(done: Completed) -> None:
@@ -82,7 +82,7 @@ def test_samples_are_linked_as_planned(name, target):
 
 
 @pytest.mark.parametrize("target", CORES)
-@pytest.mark.parametrize("wish", [Wish(), Wish(minimise_ram=True)], ids=["whole", "least"])
+@pytest.mark.parametrize("wish", [PlanRequest(), PlanRequest(minimise_ram=True)], ids=["whole", "least"])
 @pytest.mark.parametrize("name", MCU)
 def test_models_of_the_corpus_are_linked_as_planned(name, wish, target):
     root = os.environ.get("EDGEWRIGHT_CORPUS")
@@ -95,7 +95,7 @@ def test_models_of_the_corpus_are_linked_as_planned(name, wish, target):
 
 def test_layers_in_parts_and_pulled_rows_are_linked_as_planned():
     needs_board("cortex-m4")
-    wish = Wish(minimise_ram=True, pull_rows=True)
+    wish = PlanRequest(minimise_ram=True, pull_rows=True)
     linked_as_planned(find_complete(network_of("ds_cnn_int8"), wish, None, TARGETS["cortex-m4"]))
 
 
@@ -156,13 +156,13 @@ def test_the_stack_counts(tmp_path):
     whole = completed("ds_cnn_int8", "cortex-m4")
     board = load_board(_board(tmp_path, whole.plan.peak_bytes + 8, 1 << 20))
     assert not fit(whole.plan, board).fits and fit(replace(whole.plan, linked=None), board).fits
-    done = find_complete(whole.library.network, Wish(), board, TARGETS["cortex-m4"])
+    done = find_complete(whole.library.network, PlanRequest(), board, TARGETS["cortex-m4"])
     verdict = fit(done.plan, board)
     assert verdict.fits and verdict.arenas < whole.plan.peak_bytes
     assert verdict.ram_needed == done.plan.peak_bytes + done.plan.stack_bytes
     # Who asks for whole layers gets them, and is told.
     with pytest.raises(Infeasible, match=r"B of arenas and \d+ B of stack: with the stack [\d,]+ B more than"):
-        make_library(whole.library.network, board, wish=Wish(plain=True, ram=fit_of_plain(whole)))
+        make_library(whole.library.network, board, wish=PlanRequest(plain=True, ram=fit_of_plain(whole)))
 
 
 def fit_of_plain(whole: Completed) -> int:
@@ -172,9 +172,11 @@ def fit_of_plain(whole: Completed) -> int:
 def test_nothing_fits_beside_the_stack():
     needs_board("cortex-m4")
     network = network_of("ds_cnn_int8")
-    least = find_complete(network, Wish(minimise_ram=True, max_slowdown=10.0, max_overhead=10.0), None, CORTEX)
+    least = find_complete(
+        network, PlanRequest(minimise_ram=True, max_slowdown=10.0, max_overhead=10.0), None, CORTEX
+    )
     with pytest.raises(Infeasible, match="of the RAM are left to the stack"):
-        find_complete(network, Wish(ram=least.plan.peak_bytes + 8), None, CORTEX)
+        find_complete(network, PlanRequest(ram=least.plan.peak_bytes + 8), None, CORTEX)
 
 
 CORTEX = TARGETS["cortex-m4"]
