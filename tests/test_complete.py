@@ -36,8 +36,15 @@ CORES = ("cortex-m4", "rv32imc")
 # Networks of the corpus that microcontrollers run.
 MCU = (
     *("mlperf_ad01_int8", "mlperf_ic_resnet8_int8", "mlperf_kws_ref_int8", "mlperf_vww96_int8"),
-    *("st_miniresnet_1stack_64x50_int8", "st_mobilenet_v1_0.25_224_imagenet_int8"),
-    *("st_mobilenet_v2_0.35_128_imagenet_int8", "tflm_micro_speech_int8", "tinyengine_mcunet_vww_int8"),
+    *("st_miniresnet_1stack_64x50_int8", "tflm_micro_speech_int8"),
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in (
+            "st_mobilenet_v1_0.25_224_imagenet_int8",
+            "st_mobilenet_v2_0.35_128_imagenet_int8",
+            "tinyengine_mcunet_vww_int8",
+        )
+    ),
 )
 
 
@@ -82,21 +89,21 @@ def test_samples_are_linked_as_planned(name, target):
 
 
 @pytest.mark.parametrize("target", CORES)
-@pytest.mark.parametrize("wish", [PlanRequest(), PlanRequest(minimise_ram=True)], ids=["whole", "least"])
+@pytest.mark.parametrize("asked", [PlanRequest(), PlanRequest(minimise_ram=True)], ids=["whole", "least"])
 @pytest.mark.parametrize("name", MCU)
-def test_models_of_the_corpus_are_linked_as_planned(name, wish, target):
+def test_models_of_the_corpus_are_linked_as_planned(name, asked, target):
     root = os.environ.get("EDGEWRIGHT_CORPUS")
     if not root:
         pytest.skip("set EDGEWRIGHT_CORPUS to a folder with models/ to test real models")
     needs_board(target)
     network = edgewright.read_model(Path(root) / "models" / f"{name}.tflite")
-    linked_as_planned(find_complete(network, wish, None, TARGETS[target]))
+    linked_as_planned(find_complete(network, asked, None, TARGETS[target]))
 
 
 def test_layers_in_parts_and_pulled_rows_are_linked_as_planned():
     needs_board("cortex-m4")
-    wish = PlanRequest(minimise_ram=True, pull_rows=True)
-    linked_as_planned(find_complete(network_of("ds_cnn_int8"), wish, None, TARGETS["cortex-m4"]))
+    asked = PlanRequest(minimise_ram=True, pull_rows=True)
+    linked_as_planned(find_complete(network_of("ds_cnn_int8"), asked, None, TARGETS["cortex-m4"]))
 
 
 def test_zig_links_as_it_says():
@@ -162,7 +169,7 @@ def test_the_stack_counts(tmp_path):
     assert verdict.ram_needed == done.plan.peak_bytes + done.plan.stack_bytes
     # Who asks for whole layers gets them, and is told.
     with pytest.raises(Infeasible, match=r"B of arenas and \d+ B of stack: with the stack [\d,]+ B more than"):
-        make_library(whole.library.network, board, wish=PlanRequest(plain=True, ram=fit_of_plain(whole)))
+        make_library(whole.library.network, board, request=PlanRequest(plain=True, ram=fit_of_plain(whole)))
 
 
 def fit_of_plain(whole: Completed) -> int:

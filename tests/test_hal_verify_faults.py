@@ -14,7 +14,7 @@ from edgewright.hal.layout.naive import lay_out_naive
 from edgewright.hal.layout.paper import lay_out_paper
 from edgewright.hal.verify import Verification
 from edgewright.hal.verify.checking import compare_variants, variant_of
-from edgewright.hal.verify.order import Step, disorder
+from edgewright.hal.verify.order import BusEvent, disorder
 
 pytest.importorskip("unicorn")
 HEAD = """
@@ -173,8 +173,8 @@ def test_a_neighbour_of_an_interrupt_routines_field_is_not_put_back_unguarded(tm
     assert any("outside a critical section" in difference.what for difference in found.differences)
 
 
-def step(kind: str, what: str, access: int, device: str = "a", plain: bool = True, value: int = 0) -> Step:
-    return Step(kind, what, value, device, plain and kind == "write", access)
+def step(kind: str, what: str, access: int, device: str = "a", plain: bool = True, value: int = 0) -> BusEvent:
+    return BusEvent(kind, what, value, device, plain and kind == "write", access)
 
 
 def test_orders_that_nobody_can_tell():

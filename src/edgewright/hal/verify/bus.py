@@ -14,7 +14,7 @@ from ..generate.words import ones
 from ..language.description import Description
 from ..layout.layout import FieldAt, RegisterAt
 from .fault import Fault, Why
-from .order import Step
+from .order import BusEvent
 from .peripheral import Peripheral, Wire
 
 Config = dict[tuple[str, str], tuple[int, int]]  # device and field: how often written (by hardware fields), value
@@ -71,7 +71,7 @@ class Bus:
         # Bits (first of each field) that the running HAL function asks for, by address; None: all of any register.
         self.asked: Mapping[int, frozenset[int]] | None = None
         self.written: Mapping[int, frozenset[int]] | None = None  # the same for what it is to write
-        self.steps: list[Step] = []
+        self.steps: list[BusEvent] = []
         self.critical = 0  # critical sections that are open
         self._now = 0
         self._foreign = foreign  # pages of other peripherals: they keep what is written, and all accesses count
@@ -133,7 +133,7 @@ class Bus:
         nature = wire.nature
         acts = nature.writing_acts or nature.neutral
         is_plain = kind == "write" and not (acts or wire.field.shared_with_isr)
-        self.steps.append(Step(kind, name, value, device, is_plain, self._now))
+        self.steps.append(BusEvent(kind, name, value, device, is_plain, self._now))
 
     def _is_foreign(self, address: int) -> bool:
         return address not in self._registers and address & ~0xFFF in self._foreign
@@ -141,7 +141,7 @@ class Bus:
     def record(self, kind: str, what: str, value: object) -> None:
         if kind in ("call", "foreign"):
             self._now += 1
-            self.steps.append(Step(kind, what, value, "", False, self._now))
+            self.steps.append(BusEvent(kind, what, value, "", False, self._now))
         self.events.append(Event(kind, what, value, self.stored() if kind != "read" else {}))
 
     def stored(self) -> Config:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BusEvent:
     """One access to a field, or a call of unknown code."""
 
     kind: str  # "read", "write", "call", "foreign"
@@ -26,7 +26,7 @@ class Step:
         return f"write of {self.value} to {self.what}" if self.kind == "write" else f"{self.kind} of {self.what}"
 
 
-def disorder(expected: Sequence[Step], found: Sequence[Step], certain: int | None = None) -> str:
+def disorder(expected: Sequence[BusEvent], found: Sequence[BusEvent], certain: int | None = None) -> str:
     """How the second is no order of the first, or nothing.
 
     Of a call that does not end, the first `certain` steps must be there and all further ones may.
@@ -35,9 +35,11 @@ def disorder(expected: Sequence[Step], found: Sequence[Step], certain: int | Non
     return story or _order(expected, matched)
 
 
-def _matched(expected: Sequence[Step], found: Sequence[Step], certain: int | None) -> tuple[list[int | None], str]:
+def _matched(
+    expected: Sequence[BusEvent], found: Sequence[BusEvent], certain: int | None
+) -> tuple[list[int | None], str]:
     """For each step of the first the access of the second that makes it: the nth of its kind is the nth."""
-    waiting: dict[tuple[str, str], list[Step]] = {}
+    waiting: dict[tuple[str, str], list[BusEvent]] = {}
     for step in reversed(found):
         waiting.setdefault((step.kind, step.what), []).append(step)
     matched: list[int | None] = []
@@ -57,9 +59,9 @@ def _matched(expected: Sequence[Step], found: Sequence[Step], certain: int | Non
     return matched, ""
 
 
-def _order(expected: Sequence[Step], matched: Sequence[int | None]) -> str:
-    last: dict[str, tuple[int, Step]] = {}  # by device, the latest access of all steps so far
-    strict: tuple[int, Step] | None = None  # of those that nothing passes
+def _order(expected: Sequence[BusEvent], matched: Sequence[int | None]) -> str:
+    last: dict[str, tuple[int, BusEvent]] = {}  # by device, the latest access of all steps so far
+    strict: tuple[int, BusEvent] | None = None  # of those that nothing passes
     for step, at in zip(expected, matched, strict=True):
         if at is None:
             continue

@@ -24,7 +24,7 @@ from .calls import Argument, Call, What
 from .fault import Fault, Why
 from .instances import instances_of
 from .machine import Machine
-from .order import Step
+from .order import BusEvent
 from .peripheral import Peripheral, wires_of
 from .requests import Request, asked_by
 from .seeded import seeded
@@ -75,7 +75,7 @@ class Outcome:
     instructions: int = 0
     accesses: int = 0
     fault: Fault | None = None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[BusEvent, ...] = ()
     certain: int | None = None  # of a call that does not end: so many steps are surely made in any layout
 
 
