@@ -192,7 +192,7 @@ def test_every_share_of_a_sum_is_taken_once():
     [
         ("peak_bytes", "its buffers come to"),
         ("bound_bytes", "no plan needs less than"),
-        ("flash_bytes", "its weights take"),
+        ("weights_bytes", "its weights take"),
         ("macs_plain", "its layers take"),
     ],
 )

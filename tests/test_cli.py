@@ -42,6 +42,7 @@ def test_plan_json_holds_what_is_promised(model, tmp_path):
         "bound_bytes",
         "optimal",
         "flash_bytes",
+        "weights_bytes",
         "macs",
         "macs_plain",
         "order",

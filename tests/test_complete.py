@@ -72,7 +72,7 @@ def linked_as_planned(done: Completed) -> None:
         linked.code_bytes,
         linked.runtime_bytes,
     )
-    assert found.flash == made.flash_needed
+    assert found.flash == made.flash_bytes
     assert (found.ram_linked, found.stack_bound, found.compiler) == (
         made.peak_bytes,
         made.stack_bytes,
@@ -123,7 +123,7 @@ def test_plan_and_compile_agree(tmp_path):
     needs_board("cortex-m4")
     done = completed("ds_cnn_int8", "cortex-m4")
     model = samples.write("ds_cnn_int8", tmp_path)
-    weights, flash = done.plan.linked.weights_bytes, done.plan.flash_needed
+    weights, flash = done.plan.linked.weights_bytes, done.plan.flash_bytes
     for size, message in ((weights, "does not fit"), (flash - 1, "1 B more than the"), (flash, "")):
         board = _board(tmp_path, ram=64 << 10, flash=size)
         planned = CliRunner().invoke(main, ["plan", str(model), "--board", str(board)])
@@ -196,7 +196,7 @@ def test_without_a_compiler_weights_are_exact_and_the_rest_is_named(monkeypatch,
     monkeypatch.setattr(completing, "toolchain", none)
     done = complete(plan(network_of("ds_cnn_int8")), network_of("ds_cnn_int8"), CORTEX)
     assert done.plan.linked is None and done.not_counted == "no compiler for cortex-m4 found"
-    assert done.plan.flash_needed == packed_bytes(done.plan.packed) == done.library.weight_bytes
+    assert done.plan.flash_bytes == packed_bytes(done.plan.packed) == done.library.weight_bytes
     model = samples.write("ds_cnn_int8", tmp_path)
     told = CliRunner().invoke(main, ["plan", str(model), "--board", "nucleo-f446re"])
     assert told.exit_code == 0, told.output

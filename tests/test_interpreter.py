@@ -152,7 +152,7 @@ def test_rows_in_a_rolling_window():
             alignment=4,
             peak_bytes=(12 + rows) * row,
             bound_bytes=0,
-            flash_bytes=net.weight_bytes,
+            weights_bytes=net.weight_bytes,
             macs_plain=net.total_macs,
             method="by hand",
         )

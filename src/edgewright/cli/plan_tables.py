@@ -94,15 +94,15 @@ def _code_rows(plan: Plan, not_counted: str) -> Iterator[tuple[str, str, str]]:
             f"{text.count(plan.peak_bytes + stack)} B",
             text.rounded_size(plan.peak_bytes + stack),
         )
-    flash = f"{text.count(plan.flash_needed)} B"
+    flash = f"{text.count(plan.flash_bytes)} B"
     if linked is None:
         packed = " as packed" if plan.packed else ""
-        yield "flash", flash, f"{text.rounded_size(plan.flash_needed)} of weights{packed}"
+        yield "flash", flash, f"{text.rounded_size(plan.flash_bytes)} of weights{packed}"
         yield "not counted", "code, stack", shown(not_counted)
         return
     parts = {"weights": linked.weights_bytes, "code": linked.code_bytes, "what it calls": linked.runtime_bytes}
     told = ", ".join(f"{text.count(size)} B {what}" for what, size in parts.items() if size)
-    yield "flash", flash, f"{text.rounded_size(plan.flash_needed)} as linked: {told}"
+    yield "flash", flash, f"{text.rounded_size(plan.flash_bytes)} as linked: {told}"
     if stack is None:
         yield "not counted", "stack", "the code tells no bound"
 

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from joblib import Parallel, delayed
 
-from .. import words
+from .. import text
 from ..errors import Infeasible
 from ..memory import plan as make_plan
 from ..memory.bounds import least_bound
@@ -320,10 +320,10 @@ def _too_small(best: Plan, ram: int, limits: Limits, search: Search) -> str:
     hints = ["to allow more overhead"] if within else []
     if not search.pull_rows and pullable(best.network):
         hints.append("to pull the input by rows (--pull-input)")
-    if boards := boards_with(best.peak_bytes, best.flash_needed):
+    if boards := boards_with(best.peak_bytes, best.flash_bytes):
         hints.append(f"another board: {' or '.join(boards)} would do")
     hint = f"; try {', or '.join(hints)}" if hints else ""
     return (
-        f"does not fit: '{best.network.name}' needs {words.size(best.peak_bytes)} at least{within}, "
-        f"and {words.size(ram)} are there: {dominating(best)}{hint}"
+        f"does not fit: '{best.network.name}' needs {text.size(best.peak_bytes)} at least{within}, "
+        f"and {text.size(ram)} are there: {dominating(best)}{hint}"
     )

@@ -56,7 +56,7 @@ def assemble(
         alignment=work.alignment,
         peak_bytes=peak,
         bound_bytes=bound,
-        flash_bytes=network.weight_bytes,
+        weights_bytes=network.weight_bytes,
         macs_plain=network.total_macs,
         method=_method(solution),
         savings=savings,

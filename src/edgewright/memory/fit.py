@@ -42,7 +42,7 @@ def fit(plan: Plan, board: Board | None = None, ram: int | None = None) -> Fit:
         raise InputError("there must be some RAM: give a size such as 64K")
     flash = None if board is None else board.flash_size
     there = ram if board is None or ram is not None else _ram_for(plan, board)
-    return Fit(plan.peak_bytes, plan.stack_bytes, plan.flash_needed, there, flash)
+    return Fit(plan.peak_bytes, plan.stack_bytes, plan.flash_bytes, there, flash)
 
 
 def _ram_for(plan: Plan, board: Board) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import words
+from .. import text
 from ..program import Buffer, Plan
 
 
@@ -15,9 +15,9 @@ def fullest(plan: Plan) -> tuple[int, tuple[Buffer, ...]]:
 def dominating(plan: Plan, most: int = 3) -> str:
     """The same in words: "'conv1' fills it, with 'input' (3,072 B) and 'conv1' (16,384 B)"."""
     stage, buffers = fullest(plan)
-    shown = [f"'{buffer.name}' ({words.size(buffer.size)})" for buffer in buffers[:most]]
+    shown = [f"'{buffer.name}' ({text.size(buffer.size)})" for buffer in buffers[:most]]
     if len(buffers) > most:
         rest = buffers[most:]
-        shown.append(f"{len(rest)} more ({words.size(sum(buffer.size for buffer in rest))})")
+        shown.append(f"{len(rest)} more ({text.size(sum(buffer.size for buffer in rest))})")
     listed = " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
     return f"stage '{plan.program.stages[stage].name}' fills it" + (f", with {listed}" if listed else "")

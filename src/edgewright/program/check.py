@@ -93,8 +93,8 @@ def _broken_promises(plan: Plan) -> Iterator[str]:
         yield f"its buffers come to {placed} bytes, and it promises {plan.peak_bytes}"
     if plan.bound_bytes > plan.peak_bytes:
         yield f"it says that no plan needs less than {plan.bound_bytes} bytes, and needs {plan.peak_bytes}"
-    if plan.flash_bytes != network.weight_bytes:
-        yield f"its weights take {network.weight_bytes} bytes, and it says {plan.flash_bytes}"
+    if plan.weights_bytes != network.weight_bytes:
+        yield f"its weights take {network.weight_bytes} bytes, and it says {plan.weights_bytes}"
     if plan.macs_plain != network.total_macs:
         yield f"its layers take {network.total_macs} MACs, and it says {plan.macs_plain}"
     yield from _broken_code(plan)

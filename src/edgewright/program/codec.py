@@ -33,6 +33,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "bound_bytes": plan.bound_bytes,
         "optimal": plan.optimal,
         "flash_bytes": plan.flash_bytes,
+        "weights_bytes": plan.weights_bytes,
         "macs": plan.macs,
         "macs_plain": plan.macs_plain,
         "method": plan.method,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from .. import words
+from .. import text
 from ..network import Layer, Network
 from ..network.operators import Concat
 from ..platform.target import Target
@@ -75,7 +75,7 @@ class Plan:
     alignment: int
     peak_bytes: int  # all RAM, in whole words: inputs, outputs, everything between, scratch
     bound_bytes: int  # no plan with these techniques can need less
-    flash_bytes: int  # weights and other constants
+    weights_bytes: int  # weights and other constants, as the network has them
     macs_plain: int  # of the network layer by layer
     method: str  # how order and layout were found
     savings: tuple[Saving, ...] = ()
@@ -102,11 +102,11 @@ class Plan:
         return bool(self.selections) and (self.target, self.options) == (target, options.of_selection)
 
     @property
-    def flash_needed(self) -> int:
+    def flash_bytes(self) -> int:
         """Bytes of flash, as far as they are known: all that was linked, or the weights as packed, or as they are."""
         if self.linked is not None:
             return self.linked.flash_bytes
-        return packed_bytes(self.packed) if self.packed else self.flash_bytes
+        return packed_bytes(self.packed) if self.packed else self.weights_bytes
 
     @property
     def stack_bytes(self) -> int | None:
@@ -128,14 +128,14 @@ class Plan:
         if self.optimal:
             return "proven least"
         if self.searched:
-            ways = words.plural(self.searched, "priced way")
+            ways = text.plural(self.searched, "priced way")
             return (
-                f"least of {ways} to run its parts; no plan at all needs less than {words.size(self.bound_bytes)}"
+                f"least of {ways} to run its parts; no plan at all needs less than {text.size(self.bound_bytes)}"
             )
         if not self.bound_bytes:
             return "no bound is known"
-        gap = words.at_most_percent(self.peak_bytes - self.bound_bytes, self.bound_bytes)
-        return f"at most {gap} above the bound of {words.size(self.bound_bytes)}"
+        gap = text.at_most_percent(self.peak_bytes - self.bound_bytes, self.bound_bytes)
+        return f"at most {gap} above the bound of {text.size(self.bound_bytes)}"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -143,8 +143,8 @@ class Plan:
         if self.resident_bytes is None:
             return ()
         return (
-            f"pulling the input takes {words.size(self.peak_bytes)} of RAM, holding it only "
-            f"{words.size(self.resident_bytes)}: leave --pull-input out, unless rows can only come one by one",
+            f"pulling the input takes {text.size(self.peak_bytes)} of RAM, holding it only "
+            f"{text.size(self.resident_bytes)}: leave --pull-input out, unless rows can only come one by one",
         )
 
     @cached_property

@@ -26,7 +26,7 @@ from ..errors import InputError
 from ..network import Arithmetic, DType, Layer, Network, Quant, Tensor
 from ..network.operators import Op, Operator, elementwise, rearrange, reduce
 from ..platform.target import Architecture, Family, Target
-from ..words import printable
+from ..text import printable
 from .check import damage
 from .fusion import FusionSchedule, Split
 from .linked import Linked, Packed
@@ -292,7 +292,7 @@ class PlanFile(_Entry):
     peak_bytes: Count
     bound_bytes: Count
     optimal: bool
-    flash_bytes: Count
+    weights_bytes: Count
     macs: Count
     macs_plain: Count
     method: str
@@ -320,7 +320,7 @@ class PlanFile(_Entry):
             alignment=self.alignment,
             peak_bytes=self.peak_bytes,
             bound_bytes=self.bound_bytes,
-            flash_bytes=self.flash_bytes,
+            weights_bytes=self.weights_bytes,
             macs_plain=self.macs_plain,
             method=self.method,
             savings=tuple(saving.made() for saving in self.savings),

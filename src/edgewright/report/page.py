@@ -114,7 +114,7 @@ def flash_gauge(plan: Plan, limit: int | None, not_counted: str = "") -> Gauge:
         parts = (
             f"weights alone; code and stack are not counted: {text.printable(not_counted)}" if not_counted else ""
         )
-        return Gauge("Flash", plan.flash_needed, limit, parts)
+        return Gauge("Flash", plan.flash_bytes, limit, parts)
     parts = (
         f"weights {text.size(linked.weights_bytes)}, code {text.size(linked.code_bytes)}, what it calls "
         f"{text.size(linked.runtime_bytes)}, with {text.printable(linked.compiler)}"

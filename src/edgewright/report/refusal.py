@@ -86,5 +86,5 @@ def _smaller_weights(plan: Plan) -> str:
 
 def _boards(plan: Plan, what: str) -> str:
     """Boards that would do, the smallest first."""
-    found = boards_with(plan.peak_bytes + (plan.stack_bytes or 0), plan.flash_needed)
+    found = boards_with(plan.peak_bytes + (plan.stack_bytes or 0), plan.flash_bytes)
     return f"a board with more {what}" + (f" ({', '.join(found)})" if found else "")
