@@ -142,8 +142,8 @@ def test_a_large_output_over_a_small_input():
     made = padded(400)
     assert kinds(made) == []
     [stage] = made.program.stages
-    turned = Sweep.FORWARD if stage.body[0].sweep is Sweep.BACKWARD else Sweep.BACKWARD
-    wrong = staged(made, [replace(stage, body=(replace(stage.body[0], sweep=turned),))])
+    turned = Sweep.FORWARD if stage.sweep is Sweep.BACKWARD else Sweep.BACKWARD
+    wrong = staged(made, [replace(stage, sweep=turned)])
     assert first(wrong) == "layer 'y' overwrites part of 'x' before it has read it"
 
 
