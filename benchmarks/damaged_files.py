@@ -34,7 +34,8 @@ PATIENCE = 600  # seconds of the clock after which a process is ended: it hangs 
 def work(pipe: Connection, seeds: Sequence[Path]) -> None:
     """A process that examines file after file; one that asks for far more memory than allowed is refused it."""
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (size + 2 * MEMORY, size + 2 * MEMORY))
+    most = size + 6 * MEMORY  # emulators reserve addresses that they never fill
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
     while (seed := pipe.recv()) is not None:
         pipe.send(examine(seed, seeds))
 

@@ -7,6 +7,7 @@ import os
 from dataclasses import replace
 from functools import cache
 from random import Random
+from time import process_time
 
 import numpy as np
 import pytest
@@ -126,6 +127,33 @@ def test_an_overlap_one_element_too_bold(channels):
             assert kinds(closer) == [FaultKind.MEMORY]
             shared += 1
     assert shared
+
+
+def padded(pads: int) -> Plan:
+    """A small input, and an output that is mostly its padding and lies over it."""
+    b = Builder("padded")
+    x = b.input("x", (1, 4, 4, 2))
+    w = b.constant("w", np.ones((4, 3, 3, 2), np.float32))
+    return plan(b.build([b.layer(Conv2d(pads=(pads,) * 4), [x, w], "y")]), explain=False)
+
+
+def test_a_large_output_over_a_small_input():
+    """Only the part of the output that reaches the input is looked at, element by element."""
+    made = padded(400)
+    assert kinds(made) == []
+    [stage] = made.program.stages
+    turned = Sweep.FORWARD if stage.sweep is Sweep.BACKWARD else Sweep.BACKWARD
+    wrong = staged(made, [replace(stage, sweep=turned)])
+    assert first(wrong) == "layer 'y' overwrites part of 'x' before it has read it"
+
+
+def test_giant_plans_are_not_remembered_cell_by_cell():
+    made = padded(4096)
+    start = process_time()
+    assert kinds(made) == []
+    assert process_time() - start < 1  # there are 268 million cells
+    with pytest.raises(InputError, match=r"too large to be judged, 1,074,.* B; compile makes one anew"):
+        plan_from_json(plan_text(made))
 
 
 def test_the_wrong_sweep():

@@ -12,14 +12,15 @@ from .fault import FaultKind, PlanFault
 from .form import flaws
 from .linked import packed_bytes
 from .lower import calls, lower
-from .ownership import misuses
+from .ownership import is_too_large, misuses
 from .plan import Plan
 
 
 def faults(plan: Plan) -> Iterator[PlanFault]:
     """What is wrong with the plan, the gravest first; nothing for a plan that does what its network says.
 
-    Each kind is judged only if the ones before hold: what is not well formed cannot be carried out.
+    Each kind is judged only if the ones before hold: what is not well formed cannot be carried out. Plans of more
+    than 128 MiB of float32 are not carried out here (`is_too_large`): every cell of their memory would be remembered.
     """
     found = False
     for flaw in flaws(plan):
@@ -35,7 +36,8 @@ def faults(plan: Plan) -> Iterator[PlanFault]:
         yield PlanFault(FaultKind.FORM, flaw)
     if not found:
         yield from _scratch_in_the_way(plan)
-        yield from misuses(plan)
+        if not is_too_large(plan):
+            yield from misuses(plan)
 
 
 def checked(plan: Plan) -> Plan:

@@ -15,6 +15,7 @@ from ..files import write_atomic
 from ..network import Network, Tensor
 from ..network.operators import Operator
 from .check import checked, damage
+from .ownership import is_too_large
 from .plan import FORMAT, Plan
 from .program import Stage
 from .selection import Selection
@@ -91,6 +92,9 @@ def plan_from_json(content: bytes | str) -> Plan:
     except InputError as error:
         raise InputError(damage(str(error))) from error
     checked(found)
+    if is_too_large(found):
+        size = max(found.arenas.values())
+        raise InputError(f"the plan is too large to be judged, {size:,} B; compile makes one anew without a file")
     told = {"model": file.model, "order": file.order, "macs": file.macs, "optimal": file.optimal}
     own = {"model": found.network.name, "order": found.order, "macs": found.macs, "optimal": found.optimal}
     if differing := [key for key in told if told[key] != own[key]]:

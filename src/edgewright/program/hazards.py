@@ -82,8 +82,11 @@ def spoiled(
     low, high = places.shared_range(name, needed, layer.output, step.region)
     first_write = _FirstWrites(low, high, _grid(places, (name, layer.output)))
     for part, region in _parts(step.region):
-        first_write.add(places.addresses(layer.output, region), write_at.part(part), y.dtype.bytes)
+        if places.may_meet(name, needed, layer.output, region):
+            first_write.add(places.addresses(layer.output, region), write_at.part(part), y.dtype.bytes)
     for part, region in _parts(needed):
+        if not places.may_meet(name, region, layer.output, step.region):
+            continue
         found = first_write.before(places.addresses(name, region), read_at.part(part), x.dtype.bytes, strict)
         if found is not None:
             yield part, found

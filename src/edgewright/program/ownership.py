@@ -26,6 +26,15 @@ from .program import Stage
 from .shares import SUM_BYTES, sums_name
 from .steps import Step, Sweep
 
+MOST_CELLS = 1 << 25  # of a plan that is judged: 128 MiB of float32; marks take a few times as much
+
+
+def is_too_large(plan: Plan) -> bool:
+    """Whether the marks of a plan would take more memory than can be expected."""
+    grid = _grid(plan)
+    sizes = (*plan.arenas.values(), *(plan.network.tensors[name].bytes for name in plan.views))
+    return max(sizes, default=0) // grid > MOST_CELLS
+
 
 def misuses(plan: Plan) -> Iterator[PlanFault]:
     """What goes wrong when the plan is carried out, as far as the first step that does; the plan is well formed."""
@@ -221,6 +230,15 @@ class _Run:
             yield PlanFault(FaultKind.MEMORY, f"'{owner}' is written over the running sums of '{layer}'")
 
 
+def _grid(plan: Plan) -> int:
+    """The largest number of bytes of which every address and every element is a multiple."""
+    numbers = [SUM_BYTES, *(plan.network.tensors[name].dtype.bytes for name in plan.views)]
+    numbers += [buffer.offset for buffer in plan.buffers]
+    for view in plan.views.values():
+        numbers += [view.offset, *view.strides]
+    return gcd(*numbers)
+
+
 class _Marks:
     """A number for every cell of every tensor: the same for elements that hold the same value by being moved.
 
@@ -229,12 +247,7 @@ class _Marks:
 
     def __init__(self, plan: Plan) -> None:
         self.network = network = plan.network
-        tensors = [network.tensors[name] for name in plan.views]
-        numbers = [SUM_BYTES, *(tensor.dtype.bytes for tensor in tensors)]
-        numbers += [buffer.offset for buffer in plan.buffers]
-        for view in plan.views.values():
-            numbers += [view.offset, *view.strides]
-        self.grid = gcd(*numbers)
+        self.grid = _grid(plan)
         named = {*plan.views, *(name for layer in network.layers if self.moves(layer) for name in layer.inputs)}
         cells = {name: network.tensors[name].bytes // self.grid for name in sorted(named)}
         for stage in plan.program.stages:
