@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from itertools import pairwise
+from itertools import combinations, pairwise, product
 from typing import get_args
 
 import numpy as np
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgewright.errors import ModelError, Unsupported
-from edgewright.network import Builder, DType, Interval, Network, Region, random_inputs
+from edgewright.network import Arithmetic, Builder, DType, Interval, Network, Quant, Region, random_inputs
 from edgewright.network.alone import ALONE, Alone, Wider, alone, computable
 from edgewright.network.operators import (
     AvgPool2d,
@@ -20,12 +20,15 @@ from edgewright.network.operators import (
     BinaryKind,
     Concat,
     Conv2d,
+    ConvTranspose2d,
     Coordinates,
     DepthToSpace,
     Dequantize,
     DynamicRange,
     Expand,
     Op,
+    Pad,
+    PadMode,
     Reshape,
     Resize,
     ResizeMode,
@@ -33,7 +36,8 @@ from edgewright.network.operators import (
     Softmax,
 )
 from edgewright.network.parts import cut
-from emitting_cases import REAL, float_layer, quantised_layer
+from emitting_batch import check_together
+from emitting_cases import FEW, REAL, float_layer, quantised_layer
 from kernel_cases import CASES, Draw, cases, regions
 from parts_runs import assert_part, cut_or_widened, poisoned, predicted_macs, run_part, whole_values
 from quantised_cases import KINDS, network_of
@@ -263,6 +267,77 @@ def test_one_window_is_no_global_average() -> None:
         shapes = [(1, 4, 4, 2)]
         answer = alone(op, Region(((0, 1), (1, 2), (0, 1), (0, 2))), shapes)
         assert isinstance(answer, Alone) and isinstance(answer.op, AvgPool2d) and answer.op.pads != (0, 0, 0, 0)
+
+
+def check_every_interval(op: Op, shape: tuple[int, ...], axis: int = 1) -> None:
+    """All ranges along an axis, each alone."""
+    b = Builder("net")
+    network = b.build([b.layer(op, [b.input("x", shape)], "y")])
+    whole = whole_values(network, random_inputs(network))
+    for bounds in combinations(range(whole["y"].shape[axis] + 1), 2):
+        region = Region.whole(whole["y"].shape).with_axis(axis, bounds)
+        assert_part(cut(network, ["y"], {"y": region}), whole)
+
+
+@pytest.mark.parametrize("count_pads", [False, True])
+@pytest.mark.parametrize("uncounted", [0, 1, 2])
+def test_averages_count_the_taps_of_the_whole(count_pads: bool, uncounted: int) -> None:
+    for stride, bottom in product((1, 2), (0, 1, 2)):
+        pads = (1, 0, bottom + uncounted, 0)
+        op = AvgPool2d((3, 1), (stride, 1), pads=pads, count_pads=count_pads, uncounted=(uncounted, 0))
+        check_every_interval(op, (1, 5, 2, 1))
+
+
+@pytest.mark.parametrize("mode", PadMode)
+def test_borders_are_repeated_as_those_of_the_whole(mode: PadMode) -> None:
+    """Pads deeper than the image among them, and pads on the one side where the other is cropped."""
+    for size, before, after in product((1, 2, 4), (-1, 0, 1, 3), (-1, 0, 2, 5)):
+        if size + min(before, 0) + min(after, 0) > 0:
+            check_every_interval(Pad((0, before), (0, after), mode), (1, size))
+
+
+@pytest.mark.parametrize("kernel", [1, 2, 5])
+def test_parts_of_transposed_convolutions_crop_and_never_pad(kernel: int) -> None:
+    """So that they can be written as ONNX; with strides beyond the kernel there are rows that no input reaches."""
+    op, shapes = ConvTranspose2d((3, 1), pads=(1, 0, 0, 0)), [(1, 5, 2, 1), (1, kernel, 1, 1)]
+    whole = Region.whole(op.output_shape(shapes))
+    for bounds in combinations(range(whole.shape[1] + 1), 2):
+        answer = alone(op, whole.with_axis(1, bounds), shapes)
+        assert isinstance(answer, Alone) and isinstance(answer.op, ConvTranspose2d)
+        assert min(answer.op.pads) >= 0
+
+
+def test_one_scale_of_several_is_not_taken_for_the_only_one() -> None:
+    """Of a tensor with one scale another kernel may be chosen, which rounds ties otherwise."""
+    b = Builder("net", Arithmetic.QLINEAR)
+    x = b.input("x", (2, 3), DType.INT8, Quant.of(0.1))
+    w = b.constant("w", np.ones((2, 1), np.int8), Quant((0.5, 0.25), (0, 0), 0))
+    y = b.layer(Binary(BinaryKind.MUL), [x, w], "y", dtype=DType.INT8, quant=Quant.of(0.2))
+    network = b.build([y])
+    with pytest.raises(Unsupported, match="of its scales along axis 0 a single one would be left"):
+        cut(network, ["y"], {"y": Region(((0, 1), (0, 3)))})
+    assert_part(
+        cut(network, ["y"], {"y": Region(((0, 2), (1, 3)))}), whole_values(network, random_inputs(network))
+    )
+
+
+@FEW
+@given(data=st.data())
+def test_parts_are_emitted_like_other_networks(data: st.DataObject) -> None:
+    """Pads that crop, joins of one tensor, windows that lie in the padding alone: C has them all."""
+    made, inputs = [], []
+    for kind in CASES:
+        dtype = data.draw(st.sampled_from([None, DType.INT8, DType.UINT8]))
+        case = data.draw(cases(kind))
+        is_real = dtype is None or kind in REAL
+        network, values = float_layer(case) if is_real else quantised_layer(case, dtype, data.draw(st.booleans()))
+        layer = network.layers[-1]
+        region = data.draw(regions(network.tensors[layer.output].shape))
+        part = cut_or_widened(network, [layer.name], layer.output, region)
+        whole = whole_values(network, values)
+        made.append(part.network)
+        inputs.append({own: np.array(whole[at.tensor][at.region.slices]) for own, at in part.inputs.items()})
+    check_together(made, ("host", "cortex-m4"), inputs=inputs)
 
 
 @pytest.mark.parametrize(
