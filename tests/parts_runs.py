@@ -10,7 +10,7 @@ from edgewright.errors import Unsupported
 from edgewright.network import Array, DType, Network, Region
 from edgewright.network.alone import computable
 from edgewright.network.kernels import execute
-from edgewright.network.parts import NetworkPart, cut
+from edgewright.network.parts import NetworkPart, TensorRegion, cut
 
 Values = dict[str, Array]
 
@@ -21,11 +21,16 @@ def whole_values(network: Network, inputs: Mapping[str, Array]) -> Values:
         return {**network.constants, **execute(network, inputs, keep=network.tensors)}
 
 
-def run_part(part: NetworkPart, whole: Mapping[str, Array]) -> Values:
-    """The outputs of the part, from the regions of the whole that it says it reads."""
+def run_part(
+    part: NetworkPart, whole: Mapping[str, Array], sums: Mapping[TensorRegion, Array] | None = None
+) -> Values:
+    """The outputs of the part, from the regions of the whole that it says it reads, and from sums of other parts."""
     assert list(part.inputs) == list(part.network.inputs)
     assert list(part.outputs) == list(part.network.outputs)
-    given = {own: np.array(whole[at.tensor][at.region.slices]) for own, at in part.inputs.items()}
+    given = {
+        own: np.array(whole[at.tensor][at.region.slices]) if at.share is None else (sums or {})[at]
+        for own, at in part.inputs.items()
+    }
     with np.errstate(all="ignore"):
         return execute(part.network, given)
 

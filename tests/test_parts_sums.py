@@ -11,28 +11,26 @@ from edgewright import words
 from edgewright.emit.library import emit
 from edgewright.errors import ModelError, Unsupported
 from edgewright.memory import plan as make_plan
-from edgewright.network import Builder, DType, Network, Region, random_inputs
+from edgewright.network import Array, Builder, DType, Network, Region, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.onnx_writer import to_onnx
 from edgewright.network.operators import Binary, BinaryKind, Clamp, Conv2d, FinishSums, PartialSum
 from edgewright.network.operators.shares import share_axes, share_macs
 from edgewright.network.partial import PartialSums
-from edgewright.network.parts import NetworkPart, cut
+from edgewright.network.parts import NetworkPart, TensorRegion, cut
 from edgewright.platform.target import TARGETS
+from edgewright.program.codec import plan_from_json, plan_text
 from kernel_cases import Case, regions
-from parts_runs import Values, assert_same, whole_values
+from parts_runs import Values, assert_same, run_part, whole_values
 from quantised_cases import network_of
 from test_shares import KINDS, OPERATORS, boxes, summing
 
+Sums = dict[TensorRegion, Array]
 
-def run(part: NetworkPart, values: dict[object, np.ndarray], whole: Values) -> dict[object, np.ndarray]:
-    """The part's outputs by what they are of the whole; sums are found by the share they are of."""
-    given = {
-        own: values[at] if at.share is not None else np.array(whole[at.tensor][at.region.slices])
-        for own, at in part.inputs.items()
-    }
-    found = execute(part.network, given)
-    return {at: found[own] for own, at in part.outputs.items()}
+
+def run(part: NetworkPart, sums: Sums, whole: Values) -> Sums:
+    """The part's outputs, by what they are of the whole."""
+    return {part.outputs[own]: value for own, value in run_part(part, whole, sums).items()}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -49,7 +47,7 @@ def test_sums_that_cross_become_the_whole_layer(operator: str, kind: str, data: 
         return
     region = data.draw(regions(out.shape)) if out.shape else Region(())
     whole = whole_values(network, random_inputs(network, 5))
-    values: dict[object, np.ndarray] = {}
+    values: Sums = {}
     try:
         parts = [cut(network, [layer.name], {layer.output: PartialSums(region, share)}) for share in shares]
     except Unsupported as error:
@@ -84,7 +82,7 @@ def test_channels_fan_out_and_in_within_a_part() -> None:
     network = pair()
     whole, inner = Region.whole((1, 4, 4, 5)), Region.whole((1, 4, 4, 8))
     shares = [inner.with_axis(3, part) for part in ((0, 3), (3, 4), (4, 8))]
-    values: dict[object, np.ndarray] = {}
+    values: Sums = {}
     computed = whole_values(network, random_inputs(network))
     for share in shares:
         part = cut(network, ["out", "in"], {"in": PartialSums(whole, share)})
@@ -153,6 +151,12 @@ def test_no_onnx_and_no_c_yet() -> None:
             to_onnx(part.network)
         with pytest.raises(Unsupported, match=f"layer 'y': no C for {kind.__name__}"):
             emit(make_plan(part.network), TARGETS["cortex-m4"], part.network)
+
+
+def test_plans_of_sums_are_saved_and_loaded() -> None:
+    for part in integers():
+        plan = make_plan(part.network)
+        assert plan_from_json(plan_text(plan)).network.layers == part.network.layers
 
 
 def test_partial_sums_and_their_finish_are_cut_again() -> None:
