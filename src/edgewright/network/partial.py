@@ -47,7 +47,8 @@ def checked_share(network: Network, layer: Layer, share: Region) -> Region:
     tensors = [network.tensors[name] for name in layer.inputs]
     axes = share_axes(layer.op, network.shapes(layer))
     if not axes:
-        raise Unsupported(f"{title} cannot be summed in parts: it sums over no axis of '{x.name}'")
+        kinds = "a convolution without groups, a dense layer on a matrix, a sum, a mean or a global average"
+        raise Unsupported(f"{title} cannot be summed in parts: it is not {kinds}")
     if not can_share(layer.op, tensors, network.tensors[layer.output], network.arithmetic):
         kind = f"{x.dtype.value} in the arithmetic of {network.arithmetic.value}"
         raise Unsupported(f"{title} cannot be summed in parts: of {kind} it adds no numbers that fit in 32 bits")
