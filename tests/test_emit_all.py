@@ -14,7 +14,7 @@ from edgewright.kernels.catalogue import BY_NAME, CATALOGUE, kernels_for
 from edgewright.memory import plan as make_plan
 from edgewright.network import DType, Network
 from edgewright.network.kernels.tflite import TFLITE
-from edgewright.network.operators import Op
+from edgewright.network.operators import BETWEEN_PARTS, Op
 from edgewright.network.tflite import read_tflite
 from edgewright.program.selection import CallKind
 from emitting_batch import check_together
@@ -24,7 +24,7 @@ from random_networks import networks
 from tflite_cases import CASES, FLOAT, INT16, random_value
 
 FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55")  # SIMD, DSP, plain C, vectors: all run on this machine
-KINDS = sorted(get_args(Op), key=lambda kind: kind.__name__)
+KINDS = sorted(set(get_args(Op)) - set(BETWEEN_PARTS), key=lambda kind: kind.__name__)
 MANY = 10_000 if os.environ.get("EDGEWRIGHT_THOROUGH") else 24
 TOGETHER = 48  # networks in one shared object
 

@@ -21,6 +21,7 @@ from .operators import (
     DynamicProduct,
     DynamicQuantize,
     DynamicRange,
+    FinishSums,
     Gather,
     L2Normalize,
     LogSoftmax,
@@ -30,6 +31,7 @@ from .operators import (
     Op,
     Pad,
     Pair,
+    PartialSum,
     Reduce,
     Resize,
     Slice,
@@ -78,6 +80,10 @@ def _operator(op: Op, shapes: Sequence[Shape]) -> str:
             return f"dynamic {operator(product, shapes)}"
         case DynamicQuantize() | DynamicRange():
             return "dynamic quantise" if isinstance(op, DynamicQuantize) else "dynamic range"
+        case PartialSum(product=product):
+            return f"partial sums of {_operator(product, shapes)}"
+        case FinishSums(product=product):
+            return f"{type(product).__name__} from {len(shapes) - op.biased} partial sums"
         case MatMul():
             flags = "".join(" Aᵀ" * op.transpose_a + " Bᵀ" * op.transpose_b)
             return f"MatMul {shape(shapes[0])} · {shape(shapes[1])}{flags}"

@@ -142,30 +142,9 @@ class Network:
 
     def subnetwork(self, names: Iterable[str]) -> Network:
         """These layers alone: what they read from outside becomes input, what is read outside becomes output."""
-        chosen = set(names)
-        if unknown := chosen - set(self.by_name):
-            raise ModelError(f"network '{self.name}' has no layer {sorted(unknown)}")
-        layers = tuple(layer for layer in self.layers if layer.name in chosen)
-        made = {layer.output for layer in layers}
-        read = dict.fromkeys(name for layer in layers for name in self.activations(layer))
-        inputs = tuple(name for name in read if name not in made)
-        outputs = tuple(
-            layer.output
-            for layer in layers
-            if layer.output in self.outputs
-            or any(reader.name not in chosen for reader in self.readers[layer.output])
-            or not self.readers[layer.output]
-        )
-        ends = {*inputs, *outputs}
-        part = replace(
-            self,
-            name=f"{self.name}-part",
-            inputs=inputs,
-            outputs=outputs,
-            layouts={name: perm for name, perm in self.layouts.items() if name in ends},
-            file_tensors={name: tensor for name, tensor in self.file_tensors.items() if name in ends},
-        )
-        return part.with_layers(layers)
+        from .parts import whole_layers  # which is built on this module
+
+        return whole_layers(self, names)
 
 
 def check(network: Network) -> Network:

@@ -8,11 +8,12 @@ import numpy as np
 
 from ...errors import InputError
 from ..network import Arithmetic, Layer, Network
-from ..operators import Op
+from ..operators import FinishSums, Op, PartialSum
 from ..region import Region
 from ..tensor import Array, Tensor
 from .onnx_quant import compute_onnx
 from .operand import Operand
+from .sums import finish_sums, partial_sum
 from .table import KERNELS
 from .tflite import compute_tflite
 
@@ -23,7 +24,11 @@ def compute(op: Op, out: Region, operands: Sequence[Operand], result: Tensor, ar
         assert operand.data.shape == operand.region.shape, f"{operand.tensor}: {operand.data.shape}"
     if out.is_empty:
         return np.empty(out.shape, result.dtype.numpy)
-    if not is_quantised([operand.tensor for operand in operands], result):
+    if isinstance(op, PartialSum):
+        values = partial_sum(op, out, operands, result, arithmetic)
+    elif isinstance(op, FinishSums):
+        values = finish_sums(op, out, operands, result, arithmetic)
+    elif not is_quantised([operand.tensor for operand in operands], result):
         values = KERNELS[type(op)](op, out, operands, result)
     elif arithmetic is Arithmetic.TFLITE:
         values = compute_tflite(op, out, operands, result)

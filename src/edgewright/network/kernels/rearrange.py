@@ -73,13 +73,13 @@ def padded(op: Pad, out: Region, x: Operand, value: float) -> Array:
             filled[x.region.moved(start).slices] = x.data
         return filled
     places = [
-        _mirrored(op.mode, np.arange(*bound), x.shape[i], op.before[i], op.after[i]) - x.origin[i]
+        mirrored(op.mode, np.arange(*bound), x.shape[i], op.before[i], op.after[i]) - x.origin[i]
         for i, bound in enumerate(out.bounds)
     ]
     return x.data[np.ix_(*places)]
 
 
-def _mirrored(mode: PadMode, index: Array, size: int, before: int, after: int) -> Array:
+def mirrored(mode: PadMode, index: Array, size: int, before: int, after: int) -> Array:
     """Which element of an axis each output index shows. Negative pads crop first."""
     low, size = max(0, -before), size + min(0, before) + min(0, after)
     index = index - max(0, before)

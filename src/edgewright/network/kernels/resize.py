@@ -26,7 +26,7 @@ def nearest(op: Resize, out: Region, x: Operand) -> Array:
     if op.by_product:
         rows, cols = (nearest_places(op, axis, out, x.shape[1 + axis]) for axis in range(2))
     else:
-        rows, cols = (_rounded(op, places(op, axis, out, x)) for axis in range(2))
+        rows, cols = (rounded_places(op, places(op, axis, out, x)) for axis in range(2))
     rows, cols = (_local(index, axis, x) for axis, index in enumerate((rows, cols)))
     return x.data[:, rows[:, None], cols[None, :], :]
 
@@ -36,7 +36,7 @@ def linear(op: Resize, out: Region, x: Operand, values: Array) -> Array:
 
     Beyond the border it is the border itself.
     """
-    rows, cols = (_neighbours(op, axis, out, x) for axis in range(2))
+    rows, cols = (neighbours(op, axis, out, x) for axis in range(2))
     total: Array = np.zeros(out.shape, values.dtype)
     for (row, vertical), (col, horizontal) in product(rows, cols):
         weight = (horizontal[None, :] * vertical[:, None])[:, :, None]
@@ -44,7 +44,7 @@ def linear(op: Resize, out: Region, x: Operand, values: Array) -> Array:
     return total
 
 
-def _neighbours(op: Resize, axis: int, out: Region, x: Operand) -> tuple[tuple[Array, Array], ...]:
+def neighbours(op: Resize, axis: int, out: Region, x: Operand) -> tuple[tuple[Array, Array], ...]:
     """For each output index the neighbour before its place and the one after, each with its weight.
 
     The weight of the one is the distance from the other; at the border both are the same element, each half.
@@ -97,7 +97,7 @@ def nearest_places(op: Resize, axis: int, out: Region, extent: int) -> Array:
     return np.clip(np.floor(place + 0.5 if is_aligned else place), 0, extent - 1).astype(np.intp)
 
 
-def _rounded(op: Resize, place: Array) -> Array:
+def rounded_places(op: Resize, place: Array) -> Array:
     match op.rounding:
         case Rounding.FLOOR:
             return np.floor(place)

@@ -107,6 +107,11 @@ def _kernel(op: Op, tensors: Sequence[Tensor], result: Tensor, arithmetic: Arith
     return _ONNX.get(type(op)) if is_exact and has_integer_kernel(op, tensors, result, arithmetic) else None
 
 
+def integer_sums(op: Op, arithmetic: Arithmetic) -> Summing:
+    """The two halves of an operator's integer kernel, where `can_share` has said that it has one."""
+    return (_TFLITE if arithmetic is Arithmetic.TFLITE else _ONNX)[type(op)]
+
+
 def _is_narrow(tensor: Tensor) -> bool:
     """Eight bits with one scale."""
     return tensor.dtype in _RANGES and tensor.quant is not None and not tensor.quant.is_per_channel

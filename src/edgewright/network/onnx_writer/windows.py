@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from ...errors import Unsupported
-from ..operators import AvgPool2d, Conv2d, ConvTranspose2d, Dense, MatMul, MaxPool2d, Pads
+from ..operators import AvgPool2d, Conv2d, ConvTranspose2d, Dense, FinishSums, MatMul, MaxPool2d, Pads, PartialSum
 from ..tensor import Array, Quant
 from .graph import is_stored
 from .node import NodeWriter
@@ -76,6 +76,14 @@ def _bias(node: NodeWriter) -> list[str]:
     scales = tuple(float(np.float32(x.scale[0]) * np.float32(scale)) for scale in w.scale)
     quant = Quant(scales, (0,) * len(scales), 0)
     return [node.graph.dequantized(node.graph.value(name), tensor, quant, 0)]
+
+
+def sums(node: NodeWriter, op: PartialSum | FinishSums) -> str:
+    """Refused: ONNX has no operator that requantises integer sums as the whole layer does."""
+    raise Unsupported(
+        f"layer '{node.layer.name}': integer sums that cross from one part to another are not written as ONNX. "
+        f"Cut '{type(op.product).__name__}' along its outputs, or run the parts with our own library"
+    )
 
 
 def max_pool(node: NodeWriter, op: MaxPool2d) -> str:

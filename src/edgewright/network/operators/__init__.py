@@ -39,6 +39,7 @@ from .rearrange import (
     Transpose,
 )
 from .reduce import ArgMax, Reduce, ReduceKind
+from .sums import BETWEEN_PARTS, FinishSums, PartialSum
 from .window import AvgPool2d, Conv2d, ConvTranspose2d, MaxPool2d, Pads, Pair
 
 Op = (
@@ -59,6 +60,7 @@ Op = (
     | DynamicRange
     | Elu
     | Expand
+    | FinishSums
     | Gather
     | HardSigmoid
     | L2Normalize
@@ -68,6 +70,7 @@ Op = (
     | MatMul
     | MaxPool2d
     | Pad
+    | PartialSum
     | PRelu
     | Quantize
     | Reduce
@@ -82,6 +85,7 @@ Op = (
 )
 
 __all__ = [
+    "BETWEEN_PARTS",
     "Activation",
     "ArgMax",
     "AvgPool2d",
@@ -103,6 +107,7 @@ __all__ = [
     "Elementwise",
     "Elu",
     "Expand",
+    "FinishSums",
     "Gather",
     "Grain",
     "HardSigmoid",
@@ -119,6 +124,7 @@ __all__ = [
     "PadMode",
     "Pads",
     "Pair",
+    "PartialSum",
     "Quantize",
     "Reduce",
     "ReduceKind",

@@ -1,0 +1,54 @@
+"""What an operator says when it is asked to compute one region of its output and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..operators import Op
+from ..region import Interval, Region, Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """`op`, applied to the region `reads` of each input (None: it drops that input), computes the region.
+
+    With `keep` it computes a little more, the rest of a block or a window, of which this region is asked.
+    """
+
+    op: Op
+    reads: tuple[Region | None, ...]
+    keep: Region | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """No single operator computes the region: these regions, each alone, joined along `axis`, are it."""
+
+    axis: int
+    regions: tuple[Region, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wider:
+    """The region cannot be had alone, for a `reason` along `axis`; `region` around it is the next that might."""
+
+    region: Region
+    axis: int
+    reason: str
+
+
+Answer = Alone | Joined | Wider
+
+
+def unchanged(op: Op, out: Region, shapes: Sequence[Shape]) -> Alone:
+    """The same operator on exactly what it needs: whatever depends on no place."""
+    return Alone(op, op.needs(out, shapes))
+
+
+def split(out: Region, axis: int, ends: Sequence[int]) -> Joined:
+    """The region cut along an axis at these indices, those that lie inside it."""
+    start, stop = out.bounds[axis]
+    inner = sorted({end for end in ends if start < end < stop})
+    cuts: list[Interval] = list(zip([start, *inner], [*inner, stop], strict=True))
+    return Joined(axis, tuple(out.with_axis(axis, cut) for cut in cuts))

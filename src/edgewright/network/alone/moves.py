@@ -1,0 +1,171 @@
+"""Operators that move elements, alone. A region of the output is a box of the input, or it is widened until it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from ..kernels.rearrange import mirrored
+from ..operators import Concat, DepthToSpace, Expand, Pad, PadMode, Reshape, Slice, SpaceToDepth, Tile
+from ..region import Interval, Region, Shape, clip
+from .answer import Alone, Answer, Wider, split
+
+
+def concat(op: Concat, out: Region, shapes: Sequence[Shape]) -> Answer:
+    """Inputs of which nothing is read are dropped."""
+    reads = [None if region.is_empty else region for region in op.needs(out, shapes)]
+    return Alone(op, tuple(reads))
+
+
+def slice_(op: Slice, out: Region, shapes: Sequence[Shape]) -> Answer:
+    """What is read spans from the one end to the other, so that it starts at one of them."""
+    (read,) = op.needs(out, shapes)
+    starts = tuple(0 if step > 0 else size - 1 for step, size in zip(op.steps, read.shape, strict=True))
+    return Alone(Slice(starts, out.shape, op.steps), (read,))
+
+
+def expand(op: Expand, out: Region, shapes: Sequence[Shape]) -> Answer:
+    return Alone(Expand(out.shape), op.needs(out, shapes))
+
+
+def tile(op: Tile, out: Region, shapes: Sequence[Shape]) -> Answer:
+    """A range within one copy, or whole copies; others are split where copies meet."""
+    reads, repeats = [], []
+    for axis, ((start, stop), size) in enumerate(zip(out.bounds, shapes[0], strict=True)):
+        first, last = start // size, (stop - 1) // size
+        if first == last:
+            reads.append((start - first * size, stop - first * size))
+            repeats.append(1)
+        elif start % size == 0 and stop % size == 0:
+            reads.append((0, size))
+            repeats.append((stop - start) // size)
+        else:
+            return split(out, axis, [-(-start // size) * size, stop // size * size])
+    return Alone(Tile(tuple(repeats)), (Region(tuple(reads)),))
+
+
+def space_to_depth(op: SpaceToDepth, out: Region, shapes: Sequence[Shape]) -> Answer:
+    """All channels, or those of one place of the block, which is a slice that takes every so many pixels."""
+    n, rows, cols, channels = out.bounds
+    k, depth = op.block, shapes[0][3]
+    if channels == (0, k * k * depth):
+        return Alone(op, op.needs(out, shapes))
+    cut = split(out, 3, [place * depth for place in range(k * k)])
+    if len(cut.regions) > 1:
+        return cut
+    place, first = divmod(channels[0], depth)
+    spatial = [
+        (start * k + shift, (stop - 1) * k + shift + 1)
+        for (start, stop), shift in zip((rows, cols), divmod(place, k), strict=True)
+    ]
+    read = Region((n, spatial[0], spatial[1], (first, first + channels[1] - channels[0])))
+    return Alone(Slice((0, 0, 0, 0), out.shape, (1, k, k, 1)), (read,))
+
+
+def depth_to_space(op: DepthToSpace, out: Region, shapes: Sequence[Shape]) -> Answer:
+    """Whole blocks are computed, and those of the region kept."""
+    n, rows, cols, channels = out.bounds
+    k, depth = op.block, shapes[0][3]
+    if channels != (0, depth // k**2) and not op.channel_major:
+        reason = "the channels of each block lie apart in the input"
+        return Wider(out.with_axis(3, (0, depth // k**2)), 3, reason)
+    spatial = [(start // k, -(-stop // k)) for start, stop in (rows, cols)]
+    read = Region((n, spatial[0], spatial[1], (channels[0] * k * k, channels[1] * k * k)))
+    made = Region((n, *((a * k, b * k) for a, b in spatial), channels))
+    return Alone(op, (read,), None if made == out else out.moved([-start for start, _ in made.bounds]))
+
+
+def pad(op: Pad, out: Region, shapes: Sequence[Shape]) -> Answer:
+    """The border that is repeated is that of the whole: tried on what is read, and held against the whole."""
+    axes = [_padded_axis(op, axis, bound, shapes[0][axis]) for axis, bound in enumerate(out.bounds)]
+    made = replace(op, before=tuple(before for _, before, _, _ in axes), after=tuple(a for _, _, a, _ in axes))
+    keep = Region(tuple(kept for *_, kept in axes))
+    read = Region(tuple(read for read, *_ in axes))
+    return Alone(made, (read,), None if keep == Region.whole(made.output_shape([read.shape])) else keep)
+
+
+def _padded_axis(op: Pad, axis: int, out: Interval, size: int) -> tuple[Interval, int, int, Interval]:
+    """What is read along an axis, the pads before and after it, and what is kept of the outcome."""
+    before, after = op.before[axis], op.after[axis]
+    if out == (0, size + before + after):
+        return (0, size), before, after, out
+    start, stop = out[0] - before, out[1] - before
+    if op.mode is PadMode.CONSTANT:
+        low, high = _some((start, stop), size)
+        return (low, high), low - start, stop - high, (0, stop - start)
+    wanted = mirrored(op.mode, np.arange(*out), size, before, after)
+    low, high = int(wanted.min()), int(wanted.max()) + 1
+    for read in ((low, high), (min(low, max(start, 0)), max(high, min(stop, size)))):
+        pads = max(0, read[0] - start), max(0, stop - read[1])
+        first = start - read[0] + pads[0]
+        kept = (first, first + stop - start)
+        made = mirrored(op.mode, np.arange(*kept), read[1] - read[0], *pads)
+        if kept[1] <= read[1] - read[0] + sum(pads) and np.array_equal(made + read[0], wanted):
+            return read, *pads, kept
+    return (0, size), before, after, out
+
+
+def _some(span: Interval, size: int) -> Interval:
+    """The part of a span in 0..size, or one element where there is none."""
+    start, stop = clip(span, size)
+    near = min(start, size - 1)
+    return (start, stop) if start < stop else (near, near + 1)
+
+
+def reshape(op: Reshape, out: Region, shapes: Sequence[Shape]) -> Answer:
+    """Axes go together in groups that hold the same elements in both shapes; in each a run must be a box in both."""
+    reads: list[Interval] = []
+    bounds = list(out.bounds)
+    for mine, theirs in _groups(op.shape, shapes[0]):
+        box = out.bounds[mine.start : mine.stop]
+        sizes, others = op.shape[mine.start : mine.stop], shapes[0][theirs.start : theirs.stop]
+        if len(sizes) == len(others) == 1:
+            reads.extend(box)
+            continue
+        flat = _run(box, sizes)
+        read = _box(flat, others)
+        again = _box(_run(read, others), sizes)
+        if again != box:
+            bounds[mine.start : mine.stop] = again
+            axis = next(i for i, (a, b) in enumerate(zip(again, box, strict=True), mine.start) if a != b)
+            reason = f"it is no box of the input's {others}"
+            return Wider(Region(tuple(bounds)), axis, reason)
+        reads.extend(read)
+    return Alone(Reshape(out.shape), (Region(tuple(reads)),))
+
+
+def _groups(mine: Shape, theirs: Shape) -> list[tuple[range, range]]:
+    """The shortest runs of axes of two shapes that hold as many elements."""
+    found, i, j = [], 0, 0
+    while i < len(mine) or j < len(theirs):
+        a, b = i + 1, j + 1
+        while a <= len(mine) and b <= len(theirs) and (left := prod(mine[i:a])) != (right := prod(theirs[j:b])):
+            a, b = (a + 1, b) if left < right else (a, b + 1)
+        a, b = min(a, len(mine)), min(b, len(theirs))
+        found.append((range(i, a), range(j, b)))
+        i, j = a, b
+    return found
+
+
+def _run(box: Sequence[Interval], shape: Shape) -> Interval:
+    """The shortest run of consecutive elements that holds a box."""
+    steps = [prod(shape[i + 1 :]) for i in range(len(shape))]
+    first = sum(start * step for (start, _), step in zip(box, steps, strict=True))
+    return first, sum((stop - 1) * step for (_, stop), step in zip(box, steps, strict=True)) + 1
+
+
+def _box(run: Interval, shape: Shape) -> tuple[Interval, ...]:
+    """The smallest box around a run that is itself a run: single indices, a range, and whole axes."""
+    first, last = run[0], run[1] - 1
+    bounds: list[Interval] = []
+    for i in range(len(shape)):
+        step = prod(shape[i + 1 :])
+        a, b = first // step, last // step
+        bounds.append((a, b + 1))
+        if a != b:
+            return (*bounds, *((0, size) for size in shape[i + 1 :]))
+        first, last = first - a * step, last - b * step
+    return tuple(bounds)

@@ -1,0 +1,152 @@
+"""Which function says how an operator computes a region alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from ..operators import (
+    ArgMax,
+    AvgPool2d,
+    BatchNorm,
+    Binary,
+    Cast,
+    Clamp,
+    Concat,
+    Conv2d,
+    ConvTranspose2d,
+    Dense,
+    DepthToSpace,
+    Dequantize,
+    DynamicProduct,
+    DynamicQuantize,
+    DynamicRange,
+    Elu,
+    Expand,
+    FinishSums,
+    Gather,
+    HardSigmoid,
+    L2Normalize,
+    LeakyRelu,
+    LogSoftmax,
+    Lrn,
+    MatMul,
+    MaxPool2d,
+    Op,
+    Pad,
+    PartialSum,
+    PRelu,
+    Quantize,
+    Reduce,
+    Reshape,
+    Resize,
+    Slice,
+    Softmax,
+    SpaceToDepth,
+    Tile,
+    Transpose,
+    Unary,
+)
+from ..operators.base import normal_axis
+from ..region import Region, Shape
+from ..tensor import DType
+from . import moves, windows
+from .answer import Alone, Answer, Wider, unchanged
+from .resize import resize
+
+
+def alone(op: Op, out: Region, shapes: Sequence[Shape], dtype: DType = DType.FLOAT32) -> Answer:
+    """How the region of the output is computed without the rest; `dtype` is that of the first input."""
+    if isinstance(op, Resize):
+        return resize(op, out, shapes, dtype)
+    return ALONE[type(op)](op, out, shapes)
+
+
+def computable(op: Op, out: Region, shapes: Sequence[Shape], dtype: DType = DType.FLOAT32) -> Region:
+    """The smallest region around `out` that the operator computes alone: the whole is one in any case."""
+    while isinstance(answer := alone(op, out, shapes, dtype), Wider):
+        assert out in answer.region and answer.region != out, f"{op}: {out} becomes {answer.region}"
+        out = answer.region
+    return out
+
+
+def _line(op: Softmax | LogSoftmax | L2Normalize, out: Region, shapes: Sequence[Shape]) -> Answer:
+    axis = normal_axis(op.axis, len(shapes[0]))
+    whole = (0, shapes[0][axis])
+    if out.bounds[axis] != whole:
+        return Wider(out.with_axis(axis, whole), axis, "each element depends on all along it")
+    return unchanged(op, out, shapes)
+
+
+def _lrn(op: Lrn, out: Region, shapes: Sequence[Shape]) -> Answer:
+    """The channels of the windows are read, and all of them normalised; those of the region are kept."""
+    (read,) = op.needs(out, shapes)
+    if read == out:
+        return Alone(op, (read,))
+    start = out.bounds[-1][0] - read.bounds[-1][0]
+    kept = Region.whole(out.shape).with_axis(-1, (start, start + out.shape[-1]))
+    return Alone(op, (read,), kept)
+
+
+def _dynamic_range(op: DynamicRange, out: Region, shapes: Sequence[Shape]) -> Answer:
+    last, numbers = len(out.bounds) - 1, (0, op.output_shape(shapes)[-1])
+    if out.bounds[-1] != numbers:
+        return Wider(out.with_axis(last, numbers), last, "scale, inverse and zero point belong together")
+    return unchanged(op, out, shapes)
+
+
+def _finish_sums(op: FinishSums, out: Region, shapes: Sequence[Shape]) -> Answer:
+    """Scales and weights of the region's channels."""
+    made, (start, stop) = op, out.bounds[-1] if out.bounds else (0, 1)
+    if len(op.weight_scales) > 1:
+        made = replace(made, weight_scales=op.weight_scales[start:stop])
+    if len(op.shapes) > 1:
+        made = replace(made, shapes=(op.shapes[0], (stop - start, *op.shapes[1][1:])))
+    return Alone(made, op.needs(out, shapes))
+
+
+ALONE: Mapping[type, Callable[..., Answer]] = {
+    # windows and products
+    Conv2d: windows.conv2d,
+    ConvTranspose2d: windows.conv_transpose2d,
+    Dense: unchanged,
+    MatMul: unchanged,
+    DynamicProduct: windows.dynamic_product,
+    MaxPool2d: windows.max_pool2d,
+    AvgPool2d: windows.avg_pool2d,
+    PartialSum: windows.partial_sum,
+    FinishSums: _finish_sums,
+    # element by element
+    Clamp: unchanged,
+    LeakyRelu: unchanged,
+    Elu: unchanged,
+    HardSigmoid: unchanged,
+    Unary: unchanged,
+    PRelu: unchanged,
+    Binary: unchanged,
+    BatchNorm: unchanged,
+    Cast: unchanged,
+    Quantize: unchanged,
+    Dequantize: unchanged,
+    DynamicRange: _dynamic_range,
+    DynamicQuantize: unchanged,
+    # along an axis
+    Softmax: _line,
+    LogSoftmax: _line,
+    L2Normalize: _line,
+    Lrn: _lrn,
+    Reduce: unchanged,
+    ArgMax: unchanged,
+    # moving elements
+    Reshape: moves.reshape,
+    Transpose: unchanged,
+    Concat: moves.concat,
+    Slice: moves.slice_,
+    Pad: moves.pad,
+    Expand: moves.expand,
+    Tile: moves.tile,
+    SpaceToDepth: moves.space_to_depth,
+    DepthToSpace: moves.depth_to_space,
+    Gather: unchanged,
+    Resize: resize,
+}

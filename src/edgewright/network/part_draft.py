@@ -1,0 +1,166 @@
+"""A part in the making: layers on regions of tensors, and slices where a layer reads less than what is at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..errors import Unsupported
+from .alone import Alone, Wider, alone
+from .builder import Builder
+from .network import Layer, Network
+from .operators import Concat, Conv2d, ConvTranspose2d, Dense, DynamicProduct, Op, PartialSum, Slice
+from .region import Region
+from .tensor import Quant, Tensor
+
+_PRODUCTS = (Conv2d, ConvTranspose2d, Dense, DynamicProduct, PartialSum)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A region of a layer's output, and how it is computed alone."""
+
+    region: Region
+    how: Alone
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedPieces:
+    """A region that no single operator computes: parts of it, joined along an axis."""
+
+    region: Region
+    axis: int
+    parts: tuple[Piece | JoinedPieces, ...]
+
+
+def pieces(network: Network, layer: Layer, region: Region) -> Piece | JoinedPieces:
+    """What the region is computed of: one piece, or several that are joined along an axis.
+
+    A whole output is computed by the layer as it is, from whole inputs.
+    """
+    shapes = network.shapes(layer)
+    if region == Region.whole(network.tensors[layer.output].shape):
+        return Piece(region, Alone(layer.op, tuple(map(Region.whole, shapes))))
+    answer = alone(layer.op, region, shapes, network.tensors[layer.inputs[0]].dtype)
+    assert not isinstance(answer, Wider), f"{layer.name}: {region} is not computable alone"
+    if isinstance(answer, Alone):
+        return Piece(region, answer)
+    return JoinedPieces(region, answer.axis, tuple(pieces(network, layer, part) for part in answer.regions))
+
+
+def reads(found: Piece | JoinedPieces) -> Iterator[tuple[int, Region]]:
+    """Which inputs are read, by their place among the layer's, and of each a region."""
+    if isinstance(found, JoinedPieces):
+        for part in found.parts:
+            yield from reads(part)
+        return
+    for i, region in enumerate(found.how.reads):
+        if region is not None:
+            yield i, region
+
+
+def tensor_part(tensor: Tensor, region: Region, name: str | None = None) -> Tensor:
+    """A region as a tensor of its own; of scales for each channel it has those of its channels."""
+    quant = tensor.quant
+    if quant is not None and quant.is_per_channel:
+        start, stop = region.bounds[(quant.axis or 0) % len(tensor.shape)]
+        quant = Quant(quant.scale[start:stop], quant.zero[start:stop], quant.axis)
+    return Tensor(name or tensor.name, region.shape, tensor.dtype, quant)
+
+
+class PartDraft:
+    """The part, layer by layer. `wanted` is the region of each tensor that is at hand in it, computed or read."""
+
+    def __init__(self, network: Network, name: str, wanted: Mapping[str, Region]) -> None:
+        self.whole = network
+        self.wanted = wanted
+        self.builder = Builder(name, network.arithmetic)
+        self.inputs: dict[str, tuple[str, Region]] = {}  # of the part -> tensor and region of the whole
+        self._held: dict[str, tuple[str, Region]] = {}  # tensor of the whole -> the part's own, its region
+        self._slices: dict[tuple[str, Region], str] = {}
+
+    def read(self, tensor: str, region: Region) -> str:
+        """The part's tensor that holds exactly this region: a constant, what is at hand, or a slice of that."""
+        if (tensor, region) in self._slices:
+            return self._slices[tensor, region]
+        if tensor in self.whole.constants:
+            name = self._constant(tensor, region)
+        else:
+            name = self._activation(tensor, region)
+        self._slices[tensor, region] = name
+        return name
+
+    def _constant(self, tensor: str, region: Region) -> str:
+        value, kind = self.whole.constants[tensor], self.whole.tensors[tensor]
+        if region == Region.whole(kind.shape):
+            return self.builder.constant(tensor, value, kind.quant)
+        return self.builder.constant(tensor, value[region.slices], tensor_part(kind, region).quant)
+
+    def _activation(self, tensor: str, region: Region) -> str:
+        kind = self.whole.tensors[tensor]
+        if tensor not in self._held:
+            hull = tensor_part(kind, self.wanted[tensor], self.builder.fresh(tensor))
+            name = self.builder.input(hull.name, hull.shape, hull.dtype, hull.quant)
+            self.inputs[name] = tensor, self.wanted[tensor]
+            self._held[tensor] = name, self.wanted[tensor]
+        name, have = self._held[tensor]
+        if have == region:
+            return name
+        inside = region.moved([-start for start, _ in have.bounds])
+        return self._slice(name, inside, tensor_part(kind, region), f"{tensor}.cut")
+
+    def _slice(self, source: str, inside: Region, kind: Tensor, name: str) -> str:
+        starts = tuple(start for start, _ in inside.bounds)
+        op = Slice(starts, inside.shape, (1,) * len(starts))
+        return self.builder.layer(op, [source], name, dtype=kind.dtype, quant=kind.quant)
+
+    def hold(self, tensor: str, name: str, region: Region) -> None:
+        """From now on the tensor is read from there."""
+        self._held[tensor] = name, region
+
+    def compute(self, layer: Layer, region: Region) -> None:
+        """The region of the layer's output, by the operator that computes it alone."""
+        name = self._made(layer, pieces(self.whole, layer, region), layer.name, layer.output)
+        self.hold(layer.output, name, region)
+
+    def _made(self, layer: Layer, found: Piece | JoinedPieces, name: str, output: str) -> str:
+        if isinstance(found, Piece):
+            return self._piece(layer, found, name, output)
+        names = [self._made(layer, part, f"{name}.{i}", f"{output}.{i}") for i, part in enumerate(found.parts)]
+        made = tensor_part(self.whole.tensors[layer.output], found.region)
+        return self.add(Concat(found.axis), names, name, output, made)
+
+    def _piece(self, layer: Layer, piece: Piece, name: str, output: str) -> str:
+        result, how = self.whole.tensors[layer.output], piece.how
+        operands = [(layer.inputs[i], region) for i, region in reads(piece)]
+        if not isinstance(how.op, _PRODUCTS):
+            for tensor, region in (*operands, (layer.output, piece.region)):
+                self._check_scales(layer, tensor, region)
+        inputs = [self.read(tensor, region) for tensor, region in operands]
+        if how.keep is None:
+            made = tensor_part(result, piece.region)
+            return self.add(how.op, inputs, name, output, made)
+        shape = how.op.output_shape([self.builder.shape(i) for i in inputs])
+        shift = [start - kept for (start, _), (kept, _) in zip(piece.region.bounds, how.keep.bounds, strict=True)]
+        more = tensor_part(result, Region.whole(shape).moved(shift))
+        source = self.add(how.op, inputs, name, f"{output}.more", more)
+        kept_part = tensor_part(result, piece.region)
+        return self._slice(source, how.keep, kept_part, output)
+
+    def add(self, op: Op, inputs: list[str], name: str, output: str, made: Tensor) -> str:
+        """A layer whose output looks like `made`."""
+        found = self.builder.layer(op, inputs, name, output=output, dtype=made.dtype, quant=made.quant)
+        assert self.builder.shape(found) == made.shape, f"{op}: {self.builder.shape(found)}, not {made.shape}"
+        return found
+
+    def _check_scales(self, layer: Layer, tensor: str, region: Region) -> None:
+        """One scale of several would look like a tensor with one scale, for which other kernels are chosen."""
+        kind = self.whole.tensors[tensor]
+        if kind.quant is None or not kind.quant.is_per_channel:
+            return
+        left = tensor_part(kind, region).quant
+        if left is None or not left.is_per_channel:
+            raise Unsupported(
+                f"layer '{layer.name}' ({type(layer.op).__name__}) cannot be cut to {region} of '{tensor}': "
+                f"of its scales along axis {kind.quant.axis or 0} a single one would be left"
+            )

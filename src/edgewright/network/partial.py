@@ -1,0 +1,180 @@
+"""Layers that sum over a range of their input, in parts: each part sums over a share, and one finishes all sums.
+
+Real numbers need no operator of their own: a layer without activation over the share (the bias goes with the first
+share), then an Add of what the parts give, with the activation. Sums of stored integers cross as 32-bit numbers, and
+are requantised once: every byte is that of the whole layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import prod
+
+import numpy as np
+
+from ..errors import ModelError, Unsupported
+from .alone import Alone, alone
+from .kernels.shares import can_share
+from .network import Layer, Network
+from .operators import AvgPool2d, Binary, BinaryKind, Conv2d, Dense, FinishSums, Op, PartialSum, Reduce, ReduceKind
+from .operators.shares import share_axes
+from .part_draft import PartDraft, tensor_part
+from .region import Region
+from .tensor import DType, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class PartialSums:
+    """Asked of a part: what a `share` of a layer's first input contributes to a region of its output."""
+
+    region: Region
+    share: Region
+
+
+@dataclass(frozen=True, slots=True)
+class ShareReads:
+    """The layer over a share, and what it reads: as if nothing else were there."""
+
+    op: Conv2d | Dense | Reduce | AvgPool2d
+    reads: tuple[Region, ...]
+
+
+def checked_share(network: Network, layer: Layer, share: Region) -> Region:
+    """The share, whole along axes that are not summed over; refused where sums of shares are not the layer's."""
+    title, x = f"layer '{layer.name}' ({type(layer.op).__name__})", network.tensors[layer.inputs[0]]
+    tensors = [network.tensors[name] for name in layer.inputs]
+    axes = share_axes(layer.op, network.shapes(layer))
+    if not axes:
+        kinds = "a convolution without groups, a dense layer on a matrix, a sum, a mean or a global average"
+        raise Unsupported(f"{title} cannot be summed in parts: it is not {kinds}")
+    if not can_share(layer.op, tensors, network.tensors[layer.output], network.arithmetic):
+        kind = f"{x.dtype.value} in the arithmetic of {network.arithmetic.value}"
+        raise Unsupported(f"{title} cannot be summed in parts: of {kind} it adds no numbers that fit in 32 bits")
+    whole = Region.whole(x.shape)
+    if len(share.bounds) != len(x.shape) or share not in whole:
+        raise ModelError(f"{title}: share {share} is not inside '{x.name}' of shape {x.shape}")
+    for axis in axes:
+        whole = whole.with_axis(axis, share.bounds[axis])
+    if whole.is_empty:
+        raise ModelError(f"{title}: share {share} of '{x.name}' is empty")
+    return whole
+
+
+def share_reads(network: Network, layer: Layer, sums: PartialSums) -> ShareReads:
+    """What is read to sum over the share."""
+    shapes = network.shapes(layer)
+    answer = alone(layer.op, sums.region, shapes)
+    assert isinstance(answer, Alone) and answer.keep is None, f"{layer.name}: {answer}"
+    assert isinstance(answer.op, Conv2d | Dense | Reduce | AvgPool2d)
+    reads = [region for region in answer.reads if region is not None]
+    for axis, other in share_axes(layer.op, shapes).items():
+        reads[0] = reads[0].with_axis(axis, sums.share.bounds[axis])
+        if other is not None:
+            reads[1] = reads[1].with_axis(other, sums.share.bounds[axis])
+    op = answer.op
+    if isinstance(op, AvgPool2d):
+        op = replace(op, kernel=(reads[0].shape[1], reads[0].shape[2]))
+    if not isinstance(op, Reduce):
+        op = replace(op, activation=None)
+    return ShareReads(op, tuple(reads))
+
+
+def add_partial(draft: PartDraft, layer: Layer, sums: PartialSums) -> str:
+    """The layer that sums over the share; gives the part's tensor of its sums."""
+    network = draft.whole
+    found = share_reads(network, layer, sums)
+    made = _sums_tensor(network, layer, sums.region)
+    names = list(zip(layer.inputs, found.reads, strict=True))
+    op: Op = PartialSum(found.op)
+    if made.dtype is DType.INT32:
+        names = names[:2]
+    else:
+        op = _real_sum(found.op)
+        is_first = all(sums.share.bounds[axis][0] == 0 for axis in share_axes(layer.op, network.shapes(layer)))
+        names = names if is_first else names[:2]
+    inputs = [draft.read(name, region) for name, region in names]
+    return draft.add(op, inputs, layer.name, f"{layer.output}.sums", made)
+
+
+def _sums_tensor(network: Network, layer: Layer, region: Region) -> Tensor:
+    dtype = DType.FLOAT32 if network.tensors[layer.output].dtype is DType.FLOAT32 else DType.INT32
+    return Tensor(f"{layer.output}.sums", region.shape, dtype)
+
+
+def _real_sum(op: Conv2d | Dense | Reduce | AvgPool2d) -> Op:
+    match op:
+        case Reduce():
+            return replace(op, kind=ReduceKind.SUM)
+        case AvgPool2d():
+            return Reduce((1, 2), kind=ReduceKind.SUM)
+        case _:
+            return op
+
+
+def checked_shares(network: Network, layer: Layer, shares: Sequence[Region]) -> tuple[Region, ...]:
+    """The shares that a layer is finished from: each element of what it sums over belongs to exactly one."""
+    found = tuple(checked_share(network, layer, share) for share in shares)
+    title = f"layer '{layer.name}' ({type(layer.op).__name__})"
+    if len(found) < 2:
+        raise ModelError(f"{title} is finished from {len(found)} shares; two or more are wanted")
+    if any(not (one & other).is_empty for one, other in combinations(found, 2)):
+        raise ModelError(f"{title}: shares {list(found)} overlap")
+    whole = network.tensors[layer.inputs[0]].size
+    if (size := sum(share.size for share in found)) != whole:
+        raise ModelError(f"{title}: shares {list(found)} hold {size} of {whole} elements")
+    return found
+
+
+def add_finish(draft: PartDraft, layer: Layer, region: Region, shares: Sequence[Region]) -> dict[str, Region]:
+    """The layers that finish the sums of all shares; gives the inputs that those come in by, each with its share."""
+    kind = _sums_tensor(draft.whole, layer, region)
+    inputs = {}
+    for share in shares:
+        name = draft.builder.input(draft.builder.fresh(kind.name), kind.shape, kind.dtype)
+        inputs[name] = share
+    finish = _finish_integers if kind.dtype is DType.INT32 else _finish_reals
+    draft.hold(layer.output, finish(draft, layer, region, list(inputs)), region)
+    return inputs
+
+
+def _finish_integers(draft: PartDraft, layer: Layer, region: Region, sums: list[str]) -> str:
+    whole = draft.whole
+    x, *others = [whole.tensors[name] for name in layer.inputs]
+    assert x.quant is not None and isinstance(layer.op, Conv2d | Dense | Reduce | AvgPool2d)
+    needs = layer.op.needs(region, whole.shapes(layer))
+    weights = [tensor_part(w, read) for w, read in zip(others[:1], needs[1:2], strict=True)]
+    scales = tuple(scale for w in weights if w.quant is not None for scale in w.quant.scale)
+    op = FinishSums(
+        product=layer.op,
+        shapes=(x.shape, *(w.shape for w in weights)),
+        dtype=x.dtype,
+        scale=x.quant.scale[0],
+        zero=x.quant.zero[0],
+        weight_scales=scales,
+        biased=len(others) > 1,
+    )
+    bias = [draft.read(name, read) for name, read in zip(layer.inputs[2:], needs[2:], strict=True)]
+    made = tensor_part(whole.tensors[layer.output], region)
+    return draft.add(op, [*sums, *bias], layer.name, layer.output, made)
+
+
+def _finish_reals(draft: PartDraft, layer: Layer, region: Region, sums: list[str]) -> str:
+    """An Add for each share but the first; means are divided at the end, by how many elements became one."""
+    op, x = layer.op, draft.whole.tensors[layer.inputs[0]]
+    made = tensor_part(draft.whole.tensors[layer.output], region)
+    is_mean = isinstance(op, AvgPool2d) or (isinstance(op, Reduce) and op.kind is ReduceKind.MEAN)
+    activation = getattr(op, "activation", None)
+    total = sums[0]
+    for i, other in enumerate(sums[1:], 1):
+        is_last = i == len(sums) - 1 and not is_mean
+        add = Binary(BinaryKind.ADD, activation if is_last else None)
+        output = layer.output if is_last else f"{layer.output}.sum"
+        total = draft.add(add, [total, other], layer.name if is_last else f"{layer.name}.{i}", output, made)
+    if not is_mean:
+        return total
+    count = prod(x.shape[axis] for axis in share_axes(op, draft.whole.shapes(layer)))
+    divisor = draft.builder.constant(f"{layer.output}.count", np.array(count, np.float32))
+    divide = Binary(BinaryKind.DIV, activation)
+    return draft.add(divide, [total, divisor], layer.name, layer.output, made)

@@ -1,0 +1,215 @@
+"""Parts of a network: networks that compute regions of its tensors, and say which tensors and regions those are.
+
+A part is cut out backwards, from what is asked of it: each layer says what it reads for a region (`alone`), and what
+the part does not compute itself becomes an input. Halos are computed again where their layer is in the part, and read
+where it is not. Where parts run, and how tensors get from one to the next, is left to deployments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..errors import ModelError, Unsupported
+from .alone import Wider, alone, computable
+from .network import Layer, Network
+from .part_draft import PartDraft, pieces, reads, tensor_part
+from .partial import PartialSums, add_finish, add_partial, checked_share, checked_shares, share_reads
+from .region import Region
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRegion:
+    """A region of a tensor of a whole network; with `share`, its sums over that region of its layer's first input."""
+
+    network: str
+    tensor: str
+    region: Region
+    share: Region | None = None
+
+
+@dataclass(frozen=True)
+class NetworkPart:
+    """A network of its own, and what its inputs and outputs are of the whole."""
+
+    network: Network
+    inputs: Mapping[str, TensorRegion]
+    outputs: Mapping[str, TensorRegion]
+    computed: Mapping[str, Region]  # of the output of each layer of the whole that runs here, halos included
+
+
+def cut(
+    network: Network,
+    layers: Iterable[str],
+    outputs: Mapping[str, Region | PartialSums],
+    finished: Mapping[str, Sequence[Region]] | None = None,
+) -> NetworkPart:
+    """The part that computes these regions of tensors, with these layers; what they read besides is given to it.
+
+    A layer in `finished` is not computed from its inputs: it adds up sums over these shares of its first input, which
+    other parts give (`PartialSums`). Layers that nothing asks for are left out.
+    """
+    chosen = _known(network, layers)
+    asked = {name: _checked(network, chosen, name, what) for name, what in outputs.items()}
+    if not asked:
+        raise ModelError(f"nothing is asked of this part of '{network.name}'")
+    shares = _finished(network, chosen, finished or {})
+    demand = _demand(network, chosen, asked, shares)
+    draft = PartDraft(network, f"{network.name}-part", demand.wanted)
+    sums: dict[str, TensorRegion] = {}
+    made: dict[str, str] = {}
+    for layer in network.layers:
+        region = demand.computed.get(layer.name)
+        target = asked.get(layer.output)
+        if region is None:
+            continue
+        if isinstance(target, PartialSums):
+            made[layer.output] = add_partial(draft, layer, target)
+        elif layer.name in shares:
+            for name, share in add_finish(draft, layer, region, shares[layer.name]).items():
+                sums[name] = TensorRegion(network.name, layer.output, region, share)
+        else:
+            draft.compute(layer, region)
+    ends: dict[str, TensorRegion] = {}
+    for name, what in asked.items():
+        own = made[name] if isinstance(what, PartialSums) else draft.read(name, what)
+        of = what.share if isinstance(what, PartialSums) else None
+        ends[own] = TensorRegion(network.name, name, _region_of(what), of)
+    whole = {name: TensorRegion(network.name, tensor, region) for name, (tensor, region) in draft.inputs.items()}
+    part = _like_the_whole(network, draft.builder.build(list(ends)), {**whole, **ends})
+    inputs = {name: (whole | sums)[name] for name in part.inputs}
+    return NetworkPart(part, inputs, ends, demand.computed)
+
+
+def whole_layers(network: Network, names: Iterable[str]) -> Network:
+    """These layers alone: what they read from outside becomes input, what is read outside becomes output."""
+    chosen = _known(network, names)
+    outputs = [
+        layer.output
+        for layer in network.layers
+        if layer.name in chosen
+        and (
+            layer.output in network.outputs
+            or any(reader.name not in chosen for reader in network.readers[layer.output])
+            or not network.readers[layer.output]
+        )
+    ]
+    return cut(network, chosen, {name: Region.whole(network.tensors[name].shape) for name in outputs}).network
+
+
+def _known(network: Network, names: Iterable[str]) -> set[str]:
+    chosen = set(names)
+    if unknown := chosen - set(network.by_name):
+        raise ModelError(f"network '{network.name}' has no layer {sorted(unknown)}")
+    return chosen
+
+
+def _region_of(what: Region | PartialSums) -> Region:
+    return what.region if isinstance(what, PartialSums) else what
+
+
+def _checked(network: Network, chosen: set[str], name: str, what: Region | PartialSums) -> Region | PartialSums:
+    """What is asked of a tensor, when a layer of the part computes it."""
+    layer = network.producers.get(name)
+    if layer is None or layer.name not in chosen:
+        by = f"which '{layer.name}' computes" if layer else "which no layer computes"
+        raise ModelError(f"'{name}', {by}, cannot be an output of a part without that layer")
+    region, shape = _region_of(what), network.tensors[name].shape
+    if len(region.bounds) != len(shape) or region.is_empty or region not in Region.whole(shape):
+        raise ModelError(f"{region} is no region of '{name}' of shape {shape}")
+    if isinstance(what, PartialSums):
+        return replace(what, share=checked_share(network, layer, what.share))
+    return what
+
+
+def _finished(
+    network: Network, chosen: set[str], finished: Mapping[str, Sequence[Region]]
+) -> dict[str, tuple[Region, ...]]:
+    if missing := set(finished) - chosen:
+        raise ModelError(f"layers {sorted(missing)} are to be finished in a part that they do not belong to")
+    return {name: checked_shares(network, network.by_name[name], shares) for name, shares in finished.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Demand:
+    computed: Mapping[str, Region]  # layer -> region of its output
+    wanted: Mapping[str, Region]  # tensor -> the smallest region around all that is read of it
+
+
+def _demand(
+    network: Network,
+    chosen: set[str],
+    asked: Mapping[str, Region | PartialSums],
+    finished: Mapping[str, Sequence[Region]],
+) -> _Demand:
+    """What each layer computes and each tensor must hold, found backwards from what is asked."""
+    wanted: dict[str, Region] = {}
+    computed: dict[str, Region] = {}
+    for layer in reversed(network.layers):
+        target, inner = asked.get(layer.output), wanted.get(layer.output)
+        if layer.name not in chosen or (target is None and inner is None):
+            continue
+        if isinstance(target, PartialSums):
+            if inner is not None or layer.name in finished:
+                raise ModelError(
+                    f"layer '{layer.name}' gives partial sums, so that the same part cannot read or finish them"
+                )
+            computed[layer.name] = target.region
+            operands = list(zip(layer.inputs, share_reads(network, layer, target).reads, strict=True))
+        else:
+            region = _computed(network, layer, target, inner, layer.name in finished)
+            computed[layer.name] = wanted[layer.output] = region
+            operands = _reads(network, layer, region, layer.name in finished)
+        for name, read in operands:
+            if name not in network.constants:
+                wanted[name] = wanted.get(name, read) | read
+    return _Demand(computed, wanted)
+
+
+def _computed(
+    network: Network, layer: Layer, target: Region | None, inner: Region | None, is_finished: bool
+) -> Region:
+    """The region to compute: what layers of the part read, widened until it can be had alone, and what is asked."""
+    asked = target or inner
+    assert asked is not None
+    hull = asked | inner if inner is not None else asked
+    if is_finished:
+        return hull
+    shapes, dtype = network.shapes(layer), network.tensors[layer.inputs[0]].dtype
+    read = computable(layer.op, inner, shapes, dtype) if inner is not None else None
+    if target is not None and (read is None or target not in read):
+        answer = alone(layer.op, target, shapes, dtype)
+        if isinstance(answer, Wider):
+            raise Unsupported(
+                f"layer '{layer.name}' ({type(layer.op).__name__}) cannot be cut to {target} along axis "
+                f"{answer.axis}: {answer.reason}. Ask for {computable(layer.op, target, shapes, dtype)}"
+            )
+    return computable(layer.op, hull, shapes, dtype)
+
+
+def _reads(network: Network, layer: Layer, region: Region, is_finished: bool) -> list[tuple[str, Region]]:
+    """What is read of each input; a layer that finishes sums reads its bias alone."""
+    if is_finished:
+        needs = layer.op.needs(region, network.shapes(layer))
+        return list(zip(layer.inputs[2:], needs[2:], strict=True))
+    return [(layer.inputs[i], read) for i, read in reads(pieces(network, layer, region))]
+
+
+def _like_the_whole(network: Network, part: Network, ends: Mapping[str, TensorRegion]) -> Network:
+    """The part with what the whole says of its inputs and outputs, and of tensors that are whole in both."""
+    known = {own: end for own, end in ends.items() if end.share is None and own in (*part.inputs, *part.outputs)}
+    return replace(
+        part,
+        notes=network.notes,
+        layouts={own: network.layouts[end.tensor] for own, end in known.items() if end.tensor in network.layouts},
+        file_tensors={
+            own: tensor_part(network.file_tensors[end.tensor], end.region, own)
+            for own, end in known.items()
+            if end.tensor in network.file_tensors
+        },
+        origins={
+            name: origin
+            for name, origin in network.origins.items()
+            if name in part.tensors and part.tensors[name] == network.tensors[name]
+        },
+    )
