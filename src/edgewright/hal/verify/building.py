@@ -46,6 +46,45 @@ int memcmp(const void *a, const void *b, size n)
     return 0;
 }
 """
+# What compilers call for atomics where the processor has none: one core runs, and nothing comes between.
+_ATOMICS = """
+#define NAMED(type, own, args, name) type own args __asm__(name); type own args
+#define FETCH(n, t, what, result) \\
+    NAMED(t, own_fetch_##what##_##n, (volatile t *at, t value, int order), "__atomic_fetch_" #what "_" #n) \\
+    { t old = *at; *at = (t)(result); return old; }
+#define SIZED(n, t) \\
+    NAMED(t, own_load_##n, (volatile t *at, int order), "__atomic_load_" #n) { return *at; } \\
+    NAMED(void, own_store_##n, (volatile t *at, t value, int order), "__atomic_store_" #n) { *at = value; } \\
+    NAMED(t, own_exchange_##n, (volatile t *at, t value, int order), "__atomic_exchange_" #n) \\
+    { t old = *at; *at = value; return old; } \\
+    NAMED(_Bool, own_compare_##n, (volatile t *at, t *expected, t value, int order, int failed), \\
+          "__atomic_compare_exchange_" #n) \\
+    { t old = *at; if (old == *expected) { *at = value; return 1; } *expected = old; return 0; } \\
+    FETCH(n, t, add, old + value) FETCH(n, t, sub, old - value) FETCH(n, t, and, old & value) \\
+    FETCH(n, t, or, old | value) FETCH(n, t, xor, old ^ value) FETCH(n, t, nand, ~(old & value))
+SIZED(1, unsigned char)
+SIZED(2, unsigned short)
+SIZED(4, unsigned)
+static void own_move(__SIZE_TYPE__ n, volatile void *to, const volatile void *from)
+{
+    if (n == 4) *(volatile unsigned *)to = *(const volatile unsigned *)from;
+    else if (n == 2) *(volatile unsigned short *)to = *(const volatile unsigned short *)from;
+    else while (n--) ((volatile char *)to)[n] = ((const volatile char *)from)[n];
+}
+NAMED(void, own_load, (__SIZE_TYPE__ n, void *at, void *to, int order), "__atomic_load") { own_move(n, to, at); }
+NAMED(void, own_store, (__SIZE_TYPE__ n, void *at, void *from, int order), "__atomic_store") { own_move(n, at, from); }
+NAMED(void, own_exchange, (__SIZE_TYPE__ n, void *at, void *from, void *to, int order), "__atomic_exchange")
+{ own_move(n, to, at); own_move(n, at, from); }
+NAMED(_Bool, own_compare, (__SIZE_TYPE__ n, void *at, char *expected, void *from, int order, int failed),
+      "__atomic_compare_exchange")
+{
+    char old[16] __attribute__((aligned(8)));
+    own_move(n, old, at);
+    for (__SIZE_TYPE__ i = 0; i < n; i++) if (old[i] != expected[i]) { own_move(n, expected, old); return 0; }
+    own_move(n, at, from);
+    return 1;
+}
+"""
 _LINK = """
 SECTIONS {{
   . = {code:#x};
@@ -119,7 +158,9 @@ def build(
         objects = _compile(compiler, folder, files, flags)
         parts = [read_elf(folder / path) for path in objects]
         stubs = _undefined(parts) | frozenset(callbacks)
-        _link(compiler, folder, objects, stubs, base)
+        is_atomic = any(name.startswith("__atomic_") for part in parts for name in part.symbols)
+        support = (_SUPPORT if set(_OWN) & stubs else "") + (_ATOMICS if is_atomic else "")
+        _link(compiler, folder, objects, stubs, support, base)
         return _built(read_elf(folder / "image.elf"), parts, stubs - set(_OWN), target, compiler.name, base)
 
 
@@ -141,11 +182,13 @@ def _undefined(parts: Sequence[Elf]) -> frozenset[str]:
     return frozenset(name for name in named - defined if not name.startswith("__"))
 
 
-def _link(compiler: Toolchain, folder: Path, objects: Sequence[str], stubs: Iterable[str], base: int) -> None:
+def _link(
+    compiler: Toolchain, folder: Path, objects: Sequence[str], stubs: Iterable[str], support: str, base: int
+) -> None:
     text = "".join(
         f'void {name}(void) {{ __asm__ volatile("nop"); }}\n' for name in sorted(set(stubs) - set(_OWN))
     )
-    (folder / "own_of_prototype.c").write_text(text + (_SUPPORT if set(_OWN) & set(stubs) else ""))
+    (folder / "own_of_prototype.c").write_text(text + support)
     (folder / "prototype.ld").write_text(_LINK.format(code=base, data=base + DATA))
     flags = ["-Os", "-w", "-fno-builtin"]
     if compiler.is_gcc:
