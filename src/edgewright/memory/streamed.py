@@ -16,6 +16,7 @@ from .footprint import footprint
 from .ordering import order
 from .phases import runs, stretches, waists
 from .problems import Techniques, Work
+from .pulled import rows_pulled
 from .solving import place
 from .step_sizes import narrow_steps, widen_steps
 from .views import Views, find_views, no_views, with_copies, with_planes, with_rows_in_place
@@ -90,7 +91,8 @@ def _streamed(
     parts = tuple(footprint(network, views, narrow_steps(network, views, each)) for each in schedules)
     # Running sums have 32 bits, and lie in words even where everything else is bytes.
     words = max(alignment, SUM_BYTES) if any(part.sums for part in parts) else alignment
-    work = Work(network, views, techniques, words, parts)
+    pulled = rows_pulled(network, views.free, techniques.pulled, [part.schedule for part in parts])
+    work = Work(network, views, replace(techniques, pulled=pulled), words, parts)
     return _widened(place(work, order(work.order_problem())))
 
 
