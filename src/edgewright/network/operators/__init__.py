@@ -3,6 +3,7 @@
 from .base import Grain, Operator
 from .dynamic import DynamicProduct, DynamicQuantize, DynamicRange
 from .elementwise import (
+    ACTIVATIONS,
     Activation,
     BatchNorm,
     Binary,
@@ -43,12 +44,12 @@ from .sums import BETWEEN_PARTS, FinishSums, PartialSum
 from .window import AvgPool2d, Conv2d, ConvTranspose2d, MaxPool2d, Pads, Pair
 
 Op = (
-    ArgMax
+    Activation
+    | ArgMax
     | AvgPool2d
     | BatchNorm
     | Binary
     | Cast
-    | Clamp
     | Concat
     | Conv2d
     | ConvTranspose2d
@@ -58,13 +59,10 @@ Op = (
     | DynamicProduct
     | DynamicQuantize
     | DynamicRange
-    | Elu
     | Expand
     | FinishSums
     | Gather
-    | HardSigmoid
     | L2Normalize
-    | LeakyRelu
     | LogSoftmax
     | Lrn
     | MatMul
@@ -81,10 +79,10 @@ Op = (
     | SpaceToDepth
     | Tile
     | Transpose
-    | Unary
 )
 
 __all__ = [
+    "ACTIVATIONS",
     "BETWEEN_PARTS",
     "Activation",
     "ArgMax",
