@@ -20,7 +20,7 @@ from edgewright.errors import InputError
 from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.memory import plan
 from edgewright.memory.pulled import pullable
-from edgewright.network import Builder, Network
+from edgewright.network import Arithmetic, Builder, DType, Network, Quant
 from edgewright.network.operators import Clamp, Concat, Conv2d, Dense
 from edgewright.program import (
     Buffer,
@@ -207,6 +207,23 @@ def test_every_share_of_a_sum_is_taken_once():
     steps = tuple(made.program.steps(stage))
     for wrong in (steps[:-1], (*steps, steps[-1])):
         assert kinds(by_steps(made, {stage.name: wrong})) == [FaultKind.ORDER]
+
+
+def test_output_over_the_sums_it_is_made_of():
+    """Kernels finish sums in an order of their own."""
+    rng, quant = np.random.default_rng(3), Quant.of(0.05, 3)
+    b = Builder("sums", Arithmetic.TFLITE)
+    x = b.input("x", (1, 8), DType.INT8, quant)
+    for name, shape in {"hidden": (12, 8), "y": (4, 12)}.items():
+        w = b.constant(f"{name}.w", rng.integers(-127, 128, shape).astype(np.int8), Quant.of(0.01, 0))
+        x = b.layer(Dense(), [x, w], name, dtype=DType.INT8, quant=quant)
+    schedule = FusionSchedule(("hidden", "y"), (Split(-1, even_ends(12, 3)),))
+    made = plan(b.build([x]), explain=False, schedules=[schedule])
+    assert kinds(made) == []
+    at = next(buffer.offset for buffer in made.buffers if buffer.name == "y:sums")
+    over = moved(made, "y", offset=at + 4)
+    over = replace(over, peak_bytes=sum(over.arenas.values()), bound_bytes=0)
+    assert (kinds(over), first(over)) == ([FaultKind.MEMORY], "'y' is written over the running sums of 'y'")
 
 
 @pytest.mark.parametrize(
