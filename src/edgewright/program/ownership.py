@@ -20,7 +20,7 @@ from ..network.operators import Concat, Reshape, Slice
 from ..network.operators.shares import share_axes
 from . import hazards
 from .fault import FaultKind, PlanFault
-from .places import Piece, Places
+from .places import Places, StoredPiece
 from .plan import Buffer, Plan, scratch_name
 from .program import Stage
 from .shares import SUM_BYTES, sums_name
@@ -195,7 +195,7 @@ class _Run:
             return name in self.begun
         return any(self._is_begun(source) for source in self.network.activations(layer))
 
-    def _memory(self, name: str, piece: Piece) -> Array:
+    def _memory(self, name: str, piece: StoredPiece) -> Array:
         """The marks where a piece lies: one for each cell of the grid that an element covers."""
         grid, size = self.marks.grid, self.marks.dtype.itemsize
         return np.ndarray(
