@@ -39,6 +39,7 @@ from edgewright.network.operators import (
     Lrn,
     MatMul,
     MaxPool2d,
+    NearestMode,
     Op,
     Pad,
     PadMode,
@@ -49,7 +50,6 @@ from edgewright.network.operators import (
     Reshape,
     Resize,
     ResizeMode,
-    Rounding,
     Slice,
     Softmax,
     SpaceToDepth,
@@ -337,7 +337,7 @@ def resize(draw: Draw) -> Case:
         size,
         draw(st.sampled_from(list(ResizeMode))),
         draw(st.sampled_from(list(Coordinates))),
-        draw(st.sampled_from(list(Rounding))),
+        draw(st.sampled_from(list(NearestMode))),
     )
     return Case(op, (x,))
 

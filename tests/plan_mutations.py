@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator
 from random import Random
 from typing import Any
+
+from edgewright.program.plan import FORMAT
+from edgewright.program.plan_file import parsed
 
 _ODD = (
     None,
@@ -30,16 +34,33 @@ _ODD = (
 _IDLE = ("method", "notes", "savings", "searched", "plain")
 
 
+# Parts of a file that decide something, as often as they are worth a try.
+_PARTS = (
+    *("buffers", "views", "stages") * 3,
+    *("selections", "selections", "free", "packed", "target", "options", "network", "all"),
+)
+
+
 def mutated(random: Random, data: dict[str, Any]) -> dict[str, Any]:
-    """The plan with one to three things changed, most of them small."""
+    """The plan with one to three things changed, most of them small; its figures mostly as they now should be."""
     changed = copy.deepcopy(data)
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         _change(random, changed)
-    return changed
+    return _with_own_figures(changed) if random.random() < 0.75 else changed
+
+
+def _with_own_figures(data: dict[str, Any]) -> dict[str, Any]:
+    """The plan with the figures that its parts come to, so that the parts are judged; as it is where there are none."""
+    try:
+        found = parsed(json.dumps(data), FORMAT).made()
+        own = {"peak_bytes": sum(found.arenas.values()), "bound_bytes": 0, "order": list(found.order)}
+        return {**data, **own, "optimal": False, "macs": found.macs}
+    except Exception:  # whoever reads the plan must say what is wrong
+        return data
 
 
 def _change(random: Random, data: dict[str, Any]) -> None:
-    part = random.choice(("buffers", "views", "stages", "buffers", "views", "stages", "stages", "all"))
+    part = random.choice(_PARTS)
     chosen = data if part == "all" else {part: data[part]}
     places = [place for place in _places(chosen) if not set(place[1]) & set(_IDLE)]
     if not places:
@@ -47,6 +68,9 @@ def _change(random: Random, data: dict[str, Any]) -> None:
     holder, path = random.choice(places)
     key = path[-1]
     value = holder[key]
+    if random.random() < 0.25:
+        _exchange(random, (holder, key), [(other, where[-1]) for other, where in places])
+        return
     match value:
         case bool():
             holder[key] = not value
@@ -63,6 +87,14 @@ def _change(random: Random, data: dict[str, Any]) -> None:
             holder[key] = random.choice(_ODD)
     if random.random() < 0.05:
         holder[key] = random.choice(_ODD)
+
+
+def _exchange(random: Random, one: tuple[Any, Any], places: list[tuple[Any, Any]]) -> None:
+    """Two values of the same kind in each other's place: offsets, names, lists of strides, whole entries."""
+    (holder, key), value = one, one[0][one[1]]
+    alike = [(h, k) for h, k in places if type(h[k]) is type(value) and (isinstance(k, int) or k == key)]
+    other, where = random.choice(alike or [one])
+    holder[key], other[where] = copy.deepcopy(other[where]), copy.deepcopy(value)
 
 
 def _number(random: Random, value: int, places: list[tuple[Any, tuple[Any, ...]]]) -> int:

@@ -5,6 +5,8 @@ Residual sums, gates of squeeze and excite, and PReLU as exporters write it come
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -36,23 +38,49 @@ from edgewright.network.operators import (
 )
 
 
-class _Grower:
-    """A network that grows by one random layer at a time."""
+class _Drawn:
+    """Choices that hypothesis makes."""
 
-    def __init__(self, draw, kind: str) -> None:
+    def __init__(self, draw) -> None:
         self.draw = draw
-        self.quantised = kind != "float"
-        arithmetic = Arithmetic.TFLITE if kind == "tflite" else Arithmetic.ONNX
-        self.builder = Builder("random", arithmetic)
-        self.rng = np.random.default_rng(draw(st.integers(0, 2**31)))
-        self.pool: list[str] = []
-        self.numbers: list[str] = []
 
     def int(self, low: int, high: int) -> int:
         return self.draw(st.integers(low, high))
 
     def pick(self, choices):
         return self.draw(st.sampled_from(choices))
+
+    def flip(self) -> bool:
+        return self.draw(st.booleans())
+
+
+class _Seeded:
+    """Choices that follow from a seed, all of them as likely as the others."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+
+    def int(self, low: int, high: int) -> int:
+        return self.random.randint(low, high)
+
+    def pick(self, choices):
+        return self.random.choice(choices)
+
+    def flip(self) -> bool:
+        return self.random.random() < 0.5
+
+
+class _Grower:
+    """A network that grows by one random layer at a time."""
+
+    def __init__(self, choices: _Drawn | _Seeded, kind: str) -> None:
+        self.int, self.pick, self.flip = choices.int, choices.pick, choices.flip
+        self.quantised = kind != "float"
+        arithmetic = Arithmetic.TFLITE if kind == "tflite" else Arithmetic.ONNX
+        self.builder = Builder("random", arithmetic)
+        self.rng = np.random.default_rng(self.int(0, 2**31))
+        self.pool: list[str] = []
+        self.numbers: list[str] = []
 
     def format(self) -> dict:
         """Element type and quantisation of a new activation."""
@@ -154,7 +182,7 @@ class _Grower:
         Of inputs alone: what other layers compute may differ in its last bit, and near a tie that makes a step.
         """
         b, x = self.builder, self.pick(self.builder.inputs)
-        c, out, asymmetric = b.shape(x)[3], self.int(1, 5), self.draw(st.booleans())
+        c, out, asymmetric = b.shape(x)[3], self.int(1, 5), self.flip()
         groups = self.pick([1, c])
         found = b.layer(DynamicRange(1, asymmetric), [x], f"{name}.range", dtype=DType.FLOAT32)
         small = b.layer(DynamicQuantize(asymmetric), [x, found], f"{name}.stored", dtype=DType.INT8)
@@ -163,7 +191,7 @@ class _Grower:
         w = b.constant(f"{name}.w", self.rng.integers(-127, 128, shape).astype(np.int8))
         scale = b.constant(f"{name}.scale", self.rng.uniform(0.004, 0.02, shape[0]).astype(np.float32))
         bias = b.constant(f"{name}.b", self.rng.standard_normal(shape[0]).astype(np.float32))
-        op = DynamicProduct(conv, asymmetric, self.draw(st.booleans()))
+        op = DynamicProduct(conv, asymmetric, self.flip())
         return b.layer(op, [small, w, scale, bias, found], name, dtype=DType.FLOAT32)
 
     def grow(self, index: int) -> None:
@@ -186,7 +214,7 @@ class _Grower:
                 if min(h + pads[0] + pads[2], w + pads[1] + pads[3]) < (kh - 1) * dilation[0] + 3:
                     pads = (kh, kw, kh, kw)
                 op = Conv2d((self.int(1, 2), self.int(1, 2)), dilation, pads, groups, self.activation())
-                if self.draw(st.booleans()):  # the usual kind: the image keeps its size
+                if self.flip():  # the usual kind: the image keeps its size
                     out = c if kind == "depthwise" else out
                     same = ((kh - 1) // 2, (kw - 1) // 2, kh // 2, kw // 2)
                     op = Conv2d(pads=same, groups=groups, activation=self.activation())
@@ -263,14 +291,14 @@ class _Grower:
         """Outputs: the last tensors, one of them behind a small head; a number, an input or a constant besides."""
         b, x = self.builder, self.pool[-1]
         outputs = [x]
-        if self.draw(st.booleans()):
+        if self.flip():
             c = b.shape(x)[3]
             mean = b.layer(Reduce((1, 2), keep=False, kind=ReduceKind.MEAN), [x], "mean")
             y = b.layer(Dense(), [mean, *self.weights((4, c), mean, "dense")], "dense", **self.format())
             outputs = [y]
             if not self.quantised:
                 outputs = [b.layer(Softmax(), [y], "softmax")]
-        if self.draw(st.booleans()):
+        if self.flip():
             other = self.pick(self.pool)
             if other not in outputs and other not in b.inputs:
                 outputs.append(other)
@@ -287,14 +315,26 @@ class _Grower:
         return b.build(outputs)
 
 
-@st.composite
-def networks(draw, kinds: tuple[str, ...] = ("float", "tflite", "onnx"), most: int = 8) -> Network:
-    """A random network; `kinds` are float, tflite (int8 in LiteRT's arithmetic), onnx (int8 in onnxruntime's)."""
-    grower = _Grower(draw, draw(st.sampled_from(kinds)))
-    shape = (1, draw(st.integers(2, 9)), draw(st.integers(2, 9)), draw(st.integers(1, 4)))
-    for i in range(draw(st.integers(1, 2))):
+KINDS = ("float", "tflite", "onnx")  # int8 in LiteRT's arithmetic, and in onnxruntime's
+
+
+def _network(choices: _Drawn | _Seeded, kinds: tuple[str, ...], most: int) -> Network:
+    grower = _Grower(choices, choices.pick(kinds))
+    shape = (1, choices.int(2, 9), choices.int(2, 9), choices.int(1, 4))
+    for i in range(choices.int(1, 2)):
         fmt = grower.format()
         grower.pool.append(grower.builder.input(f"x{i}", shape, fmt["dtype"], fmt.get("quant")))
-    for index in range(draw(st.integers(1, most))):
+    for index in range(choices.int(1, most)):
         grower.grow(index)
     return grower.finish()
+
+
+@st.composite
+def networks(draw, kinds: tuple[str, ...] = KINDS, most: int = 8) -> Network:
+    """A random network of one of these kinds."""
+    return _network(_Drawn(draw), kinds, most)
+
+
+def network_of_seed(seed: int, kinds: tuple[str, ...] = KINDS, most: int = 8) -> Network:
+    """The random network of a seed."""
+    return _network(_Seeded(seed), kinds, most)

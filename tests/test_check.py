@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from functools import cache
-from random import Random
 from time import process_time
 
 import numpy as np
@@ -18,12 +16,11 @@ from by_steps import by_steps
 from edgewright import samples
 from edgewright.cli import main
 from edgewright.compiling import make_library
-from edgewright.emit.planned import check_plan
-from edgewright.errors import EdgewrightError, InputError
+from edgewright.errors import InputError
 from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.memory import plan
 from edgewright.memory.pulled import pullable
-from edgewright.network import Builder, Network
+from edgewright.network import Arithmetic, Builder, DType, Network, Quant
 from edgewright.network.operators import Clamp, Concat, Conv2d, Dense
 from edgewright.program import (
     Buffer,
@@ -39,10 +36,7 @@ from edgewright.program import (
     room_name,
 )
 from edgewright.program.codec import plan_from_json
-from plan_mutations import mutated
-from test_interpreter import agrees, moved, two_convs
-
-MANY = 1000 if os.environ.get("EDGEWRIGHT_THOROUGH") else 60
+from test_interpreter import moved, two_convs
 
 
 def kinds(made: Plan) -> list[FaultKind]:
@@ -215,6 +209,23 @@ def test_every_share_of_a_sum_is_taken_once():
         assert kinds(by_steps(made, {stage.name: wrong})) == [FaultKind.ORDER]
 
 
+def test_output_over_the_sums_it_is_made_of():
+    """Kernels finish sums in an order of their own."""
+    rng, quant = np.random.default_rng(3), Quant.of(0.05, 3)
+    b = Builder("sums", Arithmetic.TFLITE)
+    x = b.input("x", (1, 8), DType.INT8, quant)
+    for name, shape in {"hidden": (12, 8), "y": (4, 12)}.items():
+        w = b.constant(f"{name}.w", rng.integers(-127, 128, shape).astype(np.int8), Quant.of(0.01, 0))
+        x = b.layer(Dense(), [x, w], name, dtype=DType.INT8, quant=quant)
+    schedule = FusionSchedule(("hidden", "y"), (Split(-1, even_ends(12, 3)),))
+    made = plan(b.build([x]), explain=False, schedules=[schedule])
+    assert kinds(made) == []
+    at = next(buffer.offset for buffer in made.buffers if buffer.name == "y:sums")
+    over = moved(made, "y", offset=at + 4)
+    over = replace(over, peak_bytes=sum(over.arenas.values()), bound_bytes=0)
+    assert (kinds(over), first(over)) == ([FaultKind.MEMORY], "'y' is written over the running sums of 'y'")
+
+
 @pytest.mark.parametrize(
     ("field", "message"),
     [
@@ -356,7 +367,7 @@ def test_the_command_line_refuses_a_damaged_plan_in_one_line(tmp_path, monkeypat
     assert "the plan is damaged: layer" in result.output and len(result.output.strip().splitlines()) == 1
 
 
-# Mutations
+# Plans that are right
 
 
 @cache
@@ -375,21 +386,3 @@ def sources() -> tuple[tuple[Network, Plan], ...]:
     found += [(network, make_plan(network, PlanRequest(max_overhead=0.5))) for network in networks[2:]]
     shared = dense_in_shares()
     return (*found, (shared.network, shared))
-
-
-@pytest.mark.parametrize("seed", range(0, MANY, 20))
-def test_a_changed_plan_is_refused_or_still_right(seed):
-    """Whatever is changed in the file: no crash, one sentence, and what is let through computes the same."""
-    random = Random(seed)
-    refused = []
-    for _ in range(20):
-        network, made = random.choice(sources())
-        text = json.dumps(mutated(random, json.loads(plan_text(made))))
-        try:
-            found = plan_from_json(text)
-            check_plan(found, network, None)
-        except EdgewrightError as error:
-            refused.append(str(error))
-            continue
-        assert agrees(found, network), text
-    assert len(refused) >= 10 and not any("\n" in message for message in refused)

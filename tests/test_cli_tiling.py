@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from edgewright import InputError, compile_model, load_plan, read_model, samples
 from edgewright.cli import main
 from edgewright.cli.plan_options import Extra, PlanOptions
-from edgewright.fusion.by_hand import Tile, layer_range, parse_tile, schedule_of
+from edgewright.fusion.by_hand import TileRequest, layer_range, parse_tile, schedule_of
 from edgewright.fusion.request import Method, PlanRequest
 from edgewright.memory import plan as make_plan
 from edgewright.memory.fullest import dominating, fullest
@@ -269,7 +269,7 @@ def test_tiles_are_as_even_as_can_be(resnet, text, tiles, by_rows):
 
 
 def test_names_with_dots_and_colons(resnet):
-    assert parse_tile("a/b:0..c:1:rows=3") == Tile("a/b:0..c:1", (("rows", 3),))
+    assert parse_tile("a/b:0..c:1:rows=3") == TileRequest("a/b:0..c:1", (("rows", 3),))
     assert layer_range(resnet, "conv1 .. conv3") == ("conv1", "conv2", "conv3")
     names = SimpleNamespace(by_name=dict.fromkeys(["a..b", "c", "d..", "e"]), name="dotted")
     assert layer_range(names, "a..b..c") == ("a..b", "c")

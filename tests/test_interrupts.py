@@ -13,7 +13,7 @@ from edgewright import load_plan, read_model, samples
 from edgewright.cli import main
 from edgewright.fusion import least
 from edgewright.fusion.interrupts import is_interrupted
-from edgewright.fusion.paper.trials import Evaluator
+from edgewright.fusion.paper.trials import TrialEvaluator
 from edgewright.fusion.routes import Routes
 from edgewright.memory.layout import exact
 from edgewright.network import random_inputs
@@ -103,7 +103,7 @@ def test_a_front_so_far(model, interrupted_at):
 
 
 def test_the_method_of_the_paper_so_far(model, interrupted_at):
-    interrupted_at(Evaluator, "tried_all", 2)
+    interrupted_at(TrialEvaluator, "tried_all", 2)
     result = run("plan", model, "--method", "paper", "--json")
     assert result.exit_code == 130 and json.loads(result.output)["interrupted"] is True
 

@@ -48,6 +48,7 @@ from edgewright.network.operators import (
     Lrn,
     MatMul,
     MaxPool2d,
+    NearestMode,
     Pad,
     PadMode,
     PRelu,
@@ -56,7 +57,6 @@ from edgewright.network.operators import (
     Reshape,
     Resize,
     ResizeMode,
-    Rounding,
     Slice,
     Softmax,
     SpaceToDepth,
@@ -330,13 +330,13 @@ def test_negative_pads_crop() -> None:
 @pytest.mark.parametrize(
     ("extent", "size", "coordinates", "rounding"),
     [
-        (7, 2, Coordinates.ASYMMETRIC, Rounding.HALF_UP),
-        (30, 9, Coordinates.HALF_PIXEL, Rounding.HALF_UP),
-        (28, 19, Coordinates.HALF_PIXEL, Rounding.HALF_DOWN),
+        (7, 2, Coordinates.ASYMMETRIC, NearestMode.HALF_UP),
+        (30, 9, Coordinates.HALF_PIXEL, NearestMode.HALF_UP),
+        (28, 19, Coordinates.HALF_PIXEL, NearestMode.HALF_DOWN),
     ],
 )
 def test_places_that_float32_moves_off_a_tie(
-    extent: int, size: int, coordinates: Coordinates, rounding: Rounding
+    extent: int, size: int, coordinates: Coordinates, rounding: NearestMode
 ) -> None:
     """Exactly half-way between two pixels, but not quite so in float32: still a tie."""
     x = np.arange(extent, dtype=np.float32).reshape(1, 1, extent, 1)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from edgewright.errors import Infeasible, InputError
 from edgewright.memory.layout import (
-    Effort,
     Item,
+    LayoutEffort,
     LayoutProblem,
     NotFound,
     Placement,
@@ -22,7 +22,7 @@ from edgewright.memory.layout import (
     place_greedy_by_size,
     place_optimal,
 )
-from edgewright.memory.layout.coarsen import Merge, coarsen
+from edgewright.memory.layout.coarsen import MergeLevel, coarsen
 from edgewright.memory.layout.first_fit import first_fit, in_order
 from edgewright.memory.layout.grid import to_grid
 from edgewright.memory.layout.lanes import to_lanes
@@ -185,7 +185,7 @@ def test_every_placement_is_valid_and_between_the_bounds(problem: LayoutProblem)
 @given(problems(most=12))
 def test_merged_boxes_give_valid_placements(problem: LayoutProblem) -> None:
     grid = to_grid(problem)
-    for merge in Merge:
+    for merge in MergeLevel:
         coarse = coarsen(grid, merge)
         offsets = first_fit(coarse.grid, in_order(coarse.grid, "crowding"))
         named = {i.name: o * grid.unit for i, o in zip(problem.items, coarse.refine(offsets), strict=True)}
@@ -197,7 +197,7 @@ def test_merged_boxes_give_valid_placements(problem: LayoutProblem) -> None:
 def test_blocks_of_a_cut_up_rectangle() -> None:
     """Two halves in time, one of them two piles: one box."""
     items = (Item("a", 0, 5, 6), Item("b", 5, 9, 4), Item("c", 5, 9, 2), Item("d", 9, 10, 6))
-    coarse = coarsen(to_grid(LayoutProblem(items)), Merge.BLOCKS)
+    coarse = coarsen(to_grid(LayoutProblem(items)), MergeLevel.BLOCKS)
     assert len(coarse.grid.boxes) == 1
     assert sorted(coarse.refine([0])) == [
         0,
@@ -237,7 +237,7 @@ def test_found_is_not_proven() -> None:
             Item("f", 5, 7, 3),
         )
     )
-    quick = place_optimal(problem, effort=Effort.QUICK)
+    quick = place_optimal(problem, effort=LayoutEffort.QUICK)
     assert quick.bound == lower_bound(problem) <= quick.peak
     assert place_optimal(problem).optimal
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgewright.memory.ordering import Effort, OrderProblem, Store, is_valid, order, peak, profile
+from edgewright.memory.ordering import OrderEffort, OrderProblem, Store, is_valid, order, peak, profile
 from edgewright.memory.ordering.branches import find_branches
 from edgewright.memory.ordering.contract import contract
 from edgewright.memory.ordering.flood import flood
@@ -17,7 +17,12 @@ from edgewright.memory.ordering.pivots import interleave
 from edgewright.memory.ordering.waists import topological_order
 
 # Little effort sends small problems through the methods meant for large ones.
-EFFORTS = (Effort(), Effort(width=1), Effort(width=1, flows=0), Effort(width=1, states=1, flows=0))
+EFFORTS = (
+    OrderEffort(),
+    OrderEffort(width=1),
+    OrderEffort(width=1, flows=0),
+    OrderEffort(width=1, states=1, flows=0),
+)
 
 
 def best_of_all(problem: OrderProblem) -> int:
@@ -73,7 +78,7 @@ def problems(draw: st.DrawFn, most: int = 6, chains: bool = False) -> OrderProbl
 
 @settings(max_examples=150, deadline=None)
 @given(problems() | problems(chains=True), st.sampled_from(EFFORTS))
-def test_no_order_is_better(problem: OrderProblem, effort: Effort) -> None:
+def test_no_order_is_better(problem: OrderProblem, effort: OrderEffort) -> None:
     found = order(problem, effort)
     assert is_valid(problem, found.steps)
     assert found.peak == peak(problem, found.steps)
@@ -138,7 +143,7 @@ def test_walking_the_lattice_agrees_with_the_judge(problem: OrderProblem, rng: R
 
 
 @pytest.mark.parametrize("effort", EFFORTS)
-def test_the_same_problem_gets_the_same_order(effort: Effort) -> None:
+def test_the_same_problem_gets_the_same_order(effort: OrderEffort) -> None:
     before = ((), (), (0, 1), (1,), (0,), (2, 3), (3, 4), (5, 6))
     stores = tuple(
         Store(f"t{s}", 3 + s * 7 % 5, (s,), tuple(t for t in range(8) if s in before[t])) for s in range(8)

@@ -496,7 +496,7 @@ def test_many_candidates_are_spread_over_processes():
     with patch.object(trials, "MANY", 0), parallel_config("threading"):
         together = explore(network)
     assert together.rounds == alone.rounds
-    evaluator = trials.Evaluator.of(network, plain=True, pull_rows=False, alignment=4)
+    evaluator = trials.TrialEvaluator.of(network, plain=True, pull_rows=False, alignment=4)
     elsewhere = pickle.loads(pickle.dumps(evaluator.without_weights()))
     lane = [path for path in candidates(network, "Conv3") if path.label == "[FDTO,PART]"]
     assert elsewhere.tried_along((), pickle.loads(pickle.dumps(lane))) == evaluator.tried_along((), lane)

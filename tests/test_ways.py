@@ -17,6 +17,7 @@ from edgewright.program import FusionSchedule, Split, even_ends, plan_from_dict,
 from emitting import check_emitted
 from interpreting import check_interpreted
 from random_networks import networks
+from test_interpreter import two_convs
 
 MANY = 250 if os.environ.get("EDGEWRIGHT_THOROUGH") else 7
 FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55")
@@ -93,3 +94,15 @@ def test_what_sums_rows_and_channels_of_others_is_not_cut_along_them():
         plan(network, schedules=[FusionSchedule(("mean",), (Split(-1, (3, 6)),), streamed=True)])
     made = plan(network, schedules=[FusionSchedule(("relu", "mean"), (Split(-1, (3, 6)),), streamed=True)])
     check_interpreted(network, made)
+
+
+def test_steps_of_several_rows_of_a_pulled_input():
+    """Its window holds what a step reads; what runs layer after layer would need all of it."""
+    network = two_convs(8)
+    schedule = FusionSchedule(("a", "b"), streamed=True, rows=(("a", 3),))
+    made = plan(network, explain=False, pull_rows=True, schedules=[schedule])
+    assert made.views["x"].window == (1, 5)
+    check_interpreted(network, made)
+    check_emitted(network, "host", made, seeds=1)
+    with pytest.raises(InputError, match=r"'a .. b' must run row by row: rows of its input come one by one"):
+        plan(network, pull_rows=True, schedules=[FusionSchedule(("a", "b"))])

@@ -15,7 +15,7 @@ from .choices import METHODS
 from .options import ByteSize
 
 if TYPE_CHECKING:  # what these stand on takes long to load, and `--help` needs none of it
-    from ..fusion.by_hand import Tile
+    from ..fusion.by_hand import TileRequest
     from ..fusion.request import PlanRequest
     from ..network import Network
 
@@ -50,16 +50,16 @@ class Extra(click.ParamType[float]):
         return round(share, 12)  # 1.05x is 5 %, to the last digit
 
 
-class TileText(click.ParamType["Tile"]):
+class TileText(click.ParamType["TileRequest"]):
     """Layers and how they are cut, such as conv1..conv3:rows=4."""
 
     name = "tile"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Tile:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> TileRequest:
         from ..fusion.by_hand import parse_tile
 
         if not isinstance(value, str):
-            return cast("Tile", value)
+            return cast("TileRequest", value)
         try:
             return parse_tile(value)
         except EdgewrightError as error:
@@ -169,7 +169,7 @@ class PlanOptions:
     max_overhead: float | None
     max_slowdown: float | None
     method: str | None
-    tiles: tuple[Tile, ...]
+    tiles: tuple[TileRequest, ...]
     phases: bool
     phase_layers: tuple[str, ...]
     pull_rows: bool

@@ -18,7 +18,7 @@ AXES = {"rows": ROWS, "columns": COLUMNS, "channels": CHANNELS, STRIPES: COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class TileRequest:
     """What was asked for: a layer or FIRST..LAST, and into how many parts along which axes, the outermost first."""
 
     layers: str
@@ -29,7 +29,7 @@ class Tile:
         return self.parts[0][0] == STRIPES
 
 
-def parse_tile(text: str) -> Tile:
+def parse_tile(text: str) -> TileRequest:
     """The request in such a text; which layers there are is not looked at.
 
     >>> parse_tile("conv1..conv3:rows=2,columns=3").parts
@@ -44,7 +44,7 @@ def parse_tile(text: str) -> Tile:
         raise InputError(f"'{text}' cuts the same axis twice")
     if STRIPES in names and len(names) > 1:
         raise InputError(f"'{text}': stripes are columns that run row by row inside, and go with no other cut")
-    return Tile(layers.strip(), parts)
+    return TileRequest(layers.strip(), parts)
 
 
 def _part(text: str, cut: str) -> tuple[str, int]:
@@ -78,7 +78,7 @@ def _ends(network: Network, text: str) -> tuple[str, str]:
     return (known or splits or [(text, text)])[0]
 
 
-def schedule_of(network: Network, tile: Tile) -> FusionSchedule:
+def schedule_of(network: Network, tile: TileRequest) -> FusionSchedule:
     """The schedule of these layers, in parts as even as can be."""
     free = loose_work(network, Techniques(), 1).views.free
     layers = tuple(name for name in layer_range(network, tile.layers) if name not in free)

@@ -15,7 +15,7 @@ from math import prod
 from ..memory.footprint import inner_roots, tile_extent
 from ..memory.layout.problem import align_up
 from ..memory.pricing import Candidate, Pricer
-from ..memory.problems import Work
+from ..memory.problems import PlanningProblem
 from ..memory.row_windows import RowWindows
 from ..network import Layer, Region
 from ..program import CHANNELS, COLUMNS, ROWS, FusedLayers, FusionSchedule, Split, Tiling, even_ends, sums_bytes
@@ -58,7 +58,9 @@ class TilePricer(Pricer):
     The effort of a stage is what it takes in instructions beyond its layers run whole, with all the memory they like.
     """
 
-    def __init__(self, work: Work, order: Sequence[int], prices: Prices, most_macs: int | None = None) -> None:
+    def __init__(
+        self, work: PlanningProblem, order: Sequence[int], prices: Prices, most_macs: int | None = None
+    ) -> None:
         super().__init__(work, order)
         self.prices = prices
         self.most_macs = most_macs  # that a stretch may compute again

@@ -17,7 +17,7 @@ from ..program.techniques import technique
 from .found import Found
 from .interrupts import INTERRUPTED, is_interrupted
 from .paper.explore import explore
-from .search import SLOWDOWN, Limits, Search
+from .search import SLOWDOWN, Limits, PlanSearch
 from .whole import whole_found
 
 
@@ -130,7 +130,7 @@ def _found(network: Network, request: PlanRequest, board: Board | None, target: 
         if ram is None or fit(whole.plan, board, request.ram).ram_fits:
             return whole
     limits = Limits(*(request.limits if ram is not None else request.least_limits))
-    search = Search(network, board, request.alignment, request.pull_rows, core, limits, ram or 0)
+    search = PlanSearch(network, board, request.alignment, request.pull_rows, core, limits, ram or 0)
     return search.least() if ram is None else search.fitting(ram)
 
 

@@ -74,7 +74,7 @@ def front(
     target: Target | str | None = None,
 ) -> Front:
     """The plans worth choosing from: RAM against MACs, no more than so many."""
-    search = Search(network, board, alignment, pull_rows, target, Limits(max_overhead))
+    search = PlanSearch(network, board, alignment, pull_rows, target, Limits(max_overhead))
     limit = search.limits.macs(network)
     plans = [search.least_whole.plan, search.by_rows.plan]
     try:
@@ -106,7 +106,7 @@ def least(
     has found so far is what it gives.
     """
     limits = Limits(max_overhead, max_slowdown)
-    return Search(network, board, alignment, pull_rows, target, limits).least().plan
+    return PlanSearch(network, board, alignment, pull_rows, target, limits).least().plan
 
 
 def fitting(
@@ -122,10 +122,10 @@ def fitting(
 ) -> Plan:
     """The plan with the least extra work that fits the RAM; an error that says the least possible where none does."""
     limits = Limits(max_overhead, max_slowdown)
-    return Search(network, board, alignment, pull_rows, target, limits, ram).fitting(ram).plan
+    return PlanSearch(network, board, alignment, pull_rows, target, limits, ram).fitting(ram).plan
 
 
-class Search:
+class PlanSearch:
     """The routes of a network, and the plans they become."""
 
     def __init__(
@@ -314,7 +314,7 @@ def _undominated(plans: Sequence[Plan]) -> tuple[Plan, ...]:
     return tuple(found[::-1])
 
 
-def _too_small(best: Plan, ram: int, limits: Limits, search: Search) -> str:
+def _too_small(best: Plan, ram: int, limits: Limits, search: PlanSearch) -> str:
     """Why the RAM does not do: the least possible, what fills it, what to try."""
     within = " within these limits" if limits.overhead is not None or limits.slowdown is not None else ""
     hints = ["to allow more overhead"] if within else []

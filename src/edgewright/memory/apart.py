@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from ..errors import Infeasible
 from ..network.operators import Grain
-from .layout import Effort, LayoutProblem, Placement, conflicts, place_optimal
+from .layout import LayoutEffort, LayoutProblem, Placement, conflicts, place_optimal
 from .ordering import Order
-from .problems import Work
+from .problems import PlanningProblem
 
 MOST_TRIALS = 16  # of layouts that keep one more pair apart
 MOST_BUFFERS = 100  # with more, only first fit is tried
@@ -24,7 +24,7 @@ Pair = tuple[str, str]
 class Solution:
     """One way to run a network: what shares memory, the order, the addresses."""
 
-    work: Work
+    work: PlanningProblem
     order: Order
     placement: Placement
 
@@ -43,13 +43,11 @@ def moved_apart(solution: Solution) -> Solution:
     """The solution with the same peak in which as few layers as possible share memory with their input."""
     problem = solution.work.layout_problem(solution.order.steps)
     pairs = _idle(solution, problem)
-    best = _without(problem, pairs, solution.peak, Effort.QUICK)
-    if best is None and len(problem.items) <= MOST_BUFFERS:
-        best = _without(problem, pairs, solution.peak, Effort.NORMAL)
+    best = _without(problem, pairs, solution.peak)
     if best is None:
         dropped: list[Pair] = []
         for pair in pairs[:MOST_TRIALS]:
-            found = _without(problem, [*dropped, pair], solution.peak, Effort.QUICK)
+            found = _without(problem, [*dropped, pair], solution.peak)
             if found is not None:
                 best = found
                 dropped.append(pair)
@@ -75,16 +73,15 @@ def _idle(solution: Solution, problem: LayoutProblem) -> list[Pair]:
     return sorted(pairs, key=lambda pair: -work.network.macs(writer[pair[1]]))
 
 
-def _without(problem: LayoutProblem, pairs: Collection[Pair], peak: int, effort: Effort) -> Placement | None:
+def _without(problem: LayoutProblem, pairs: Collection[Pair], peak: int) -> Placement | None:
     """A placement within `peak` bytes in which these pairs do not share."""
     if not pairs:
         return None
     kept = {pair: gap for pair, gap in problem.gaps.items() if pair not in pairs}
     apart = replace(problem, gaps=kept)
+    effort = LayoutEffort.NORMAL if len(problem.items) < MOST_BUFFERS else LayoutEffort.QUICK
     try:
-        found = place_optimal(
-            apart, capacity=peak, effort=Effort.NORMAL if len(problem.items) < MOST_BUFFERS else Effort.QUICK
-        )
+        found = place_optimal(apart, capacity=peak, effort=effort)
     except Infeasible:
         return None
     judge(apart, found)

@@ -20,8 +20,8 @@ from ..program import (
 from ..program.plan import copied_parts
 from .apart import Solution
 from .footprint import view_of
-from .problems import Work
-from .views import Place
+from .problems import PlanningProblem
+from .views import Subview
 
 
 def assemble(
@@ -69,7 +69,7 @@ def _method(solution: Solution) -> str:
     return f"order: {solution.order.method}; layout: {solution.placement.method}"
 
 
-def _view(work: Work, name: str, place: Place) -> View:
+def _view(work: PlanningProblem, name: str, place: Subview) -> View:
     """Where a tensor lies: whole in its buffer, or what is kept of it inside a stage or of a pulled input."""
     if place.root in work.locals:
         return view_of(work.network, name, place, work.locals[place.root])
@@ -77,7 +77,7 @@ def _view(work: Work, name: str, place: Place) -> View:
     return View(place.root, place.offset, place.strides, (ROWS, rows) if rows is not None else None)
 
 
-def _stage(work: Work, step: int, sweep: Sweep) -> Stage:
+def _stage(work: PlanningProblem, step: int, sweep: Sweep) -> Stage:
     """A stage as scheduled, or a whole layer; what reads a pulled input goes row by row, so that few rows suffice."""
     task = work.tasks[step]
     if task.footprint:

@@ -11,7 +11,7 @@ from ..network import Interval, Network, Shape
 from ..program import COLUMNS, ROWS, FusedLayers, FusionSchedule, Tiling, View, sums_bytes, sums_name
 from .overlap import Distance
 from .row_windows import RowWindows
-from .views import Place, Views, is_aligned
+from .views import Subview, Views, is_aligned
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def inner_roots(network: Network, views: Views, layers: Collection[str]) -> Mapp
     return {root: members[root] for root in sorted(written - outer)}
 
 
-def view_of(network: Network, name: str, place: Place, kept: LocalBuffer) -> View:
+def view_of(network: Network, name: str, place: Subview, kept: LocalBuffer) -> View:
     """Where the tensor lies in what is kept of its root."""
     tensor, root = network.tensors[name], network.tensors[place.root]
     size = tensor.dtype.bytes

@@ -9,17 +9,17 @@ from ..network import Network
 from ..program import FusionSchedule
 from ..program.legal import can_stream, can_sum
 from .pricing import Pricer
-from .problems import Work
+from .problems import PlanningProblem
 from .views import Views
 
 
-def stretches(work: Work, order: Sequence[int], known: int | None = None) -> tuple[FusionSchedule, ...]:
+def stretches(work: PlanningProblem, order: Sequence[int], known: int | None = None) -> tuple[FusionSchedule, ...]:
     """The groups of layers for which going row by row saves most; `known` is a peak that can be had anyway."""
     best = Pricer(work, order).best(known)
     return tuple(stage.schedule for stage in best if stage.schedule)
 
 
-def runs(work: Work, order: Sequence[int], names: Collection[str]) -> tuple[FusionSchedule, ...]:
+def runs(work: PlanningProblem, order: Sequence[int], names: Collection[str]) -> tuple[FusionSchedule, ...]:
     """These layers, those that stand side by side in the order together."""
     found: list[list[str]] = [[]]
     for step in order:

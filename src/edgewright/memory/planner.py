@@ -14,7 +14,7 @@ from .assembly import assemble
 from .bounds import least_bound, phased_bound
 from .layout import MemoryPlacement, place_greedy_by_size, place_in_memories
 from .ordering import order
-from .problems import PLAIN, Techniques, Work, relaxed_problem
+from .problems import PLAIN, PlanningProblem, Techniques, relaxed_problem
 from .pulled import pullable
 from .solving import solve
 from .streamed import lay_out, named, phased
@@ -152,7 +152,7 @@ def _savings(network: Network, techniques: Techniques, alignment: int, known: in
     `known` is the peak with all of them, where that has been found.
     """
     peak = solve(network, techniques, alignment, 0).peak if known is None else known
-    as_trained = Work(network, no_views(network), PLAIN, alignment)
+    as_trained = PlanningProblem(network, no_views(network), PLAIN, alignment)
     greedy = place_greedy_by_size(as_trained.layout_problem(range(len(as_trained.layers))))
     result = [Saving("layers as trained, greedy layout", greedy.peak)]
     if techniques == PLAIN:

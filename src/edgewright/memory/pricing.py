@@ -20,7 +20,7 @@ from ..program.legal import can_stream, can_sum
 from .footprint import inner_roots
 from .layout.problem import align_up
 from .overlap import Distance, most_shared, plane_scratch
-from .problems import Work
+from .problems import PlanningProblem
 from .row_windows import RowWindows
 from .step_sizes import NARROW, weights_read
 
@@ -57,7 +57,7 @@ def _clusters(heavy: Sequence[int]) -> list[tuple[int, int]]:
 class Pricer:
     """An order of whole layers, with all ways to cut it into stages."""
 
-    def __init__(self, work: Work, order: Sequence[int]) -> None:
+    def __init__(self, work: PlanningProblem, order: Sequence[int]) -> None:
         self.work, self.network, self.views = work, work.network, work.views
         self.layers = [work.tasks[step].layers[0] for step in order]
         self.names = [layer.name for layer in self.layers]

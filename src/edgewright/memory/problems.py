@@ -43,7 +43,7 @@ PLAIN = Techniques(views=False, in_place=False, overlap=False, planes=False)
 
 
 @dataclass(frozen=True)
-class Task:
+class StageNode:
     """What becomes one stage: a layer, or several as scheduled."""
 
     name: str
@@ -60,7 +60,7 @@ class Scratch:
 
 
 @dataclass(frozen=True)
-class Work:
+class PlanningProblem:
     """The layers that execute something, and the buffers they touch."""
 
     network: Network
@@ -74,13 +74,13 @@ class Work:
         return tuple(layer for layer in self.network.layers if layer.name not in self.views.free)
 
     @cached_property
-    def tasks(self) -> tuple[Task, ...]:
+    def tasks(self) -> tuple[StageNode, ...]:
         """The steps of the order problem, in an order in which they can run."""
         fused = {name for each in self.footprints for name in each.schedule.layers}
-        tasks = [Task(x.name, (x,)) for x in self.layers if x.name not in fused]
+        tasks = [StageNode(x.name, (x,)) for x in self.layers if x.name not in fused]
         for each in self.footprints:
             layers = tuple(layer for layer in self.layers if layer.name in each.schedule.layers)
-            tasks.append(Task(each.schedule.name, layers, each))
+            tasks.append(StageNode(each.schedule.name, layers, each))
         return _sorted_tasks(self.network, tasks) if self.footprints else tuple(tasks)
 
     @cached_property
@@ -92,7 +92,7 @@ class Work:
         """What is kept of the buffers that live inside a stage alone."""
         return {root: local for each in self.footprints for root, local in each.locals.items()}
 
-    def scratch(self, task: Task) -> Mapping[str, Scratch]:
+    def scratch(self, task: StageNode) -> Mapping[str, Scratch]:
         """What the task needs for itself alone: windows and tiles, the plane of a depthwise layer."""
         always = (0, task.footprint.calls - 1 if task.footprint else 0)
         found: dict[str, Scratch] = {}
@@ -154,7 +154,7 @@ class Work:
                     found[step, root, target] = safe
         return found
 
-    def _distances(self, task: Task) -> Mapping[tuple[str, str], Distance]:
+    def _distances(self, task: StageNode) -> Mapping[tuple[str, str], Distance]:
         """(X, Y): how an output of the task may lie against an input, both filling their buffers from end to end."""
         places = self.views.places
         if task.footprint:
@@ -277,7 +277,7 @@ def _dependencies(network: Network, tasks: Sequence[Sequence[Layer]]) -> tuple[t
     return tuple(found)
 
 
-def _sorted_tasks(network: Network, tasks: Sequence[Task]) -> tuple[Task, ...]:
+def _sorted_tasks(network: Network, tasks: Sequence[StageNode]) -> tuple[StageNode, ...]:
     before = _dependencies(network, [task.layers for task in tasks])
     graph = {step: set(needed) for step, needed in enumerate(before)}
     return tuple(tasks[step] for step in TopologicalSorter(graph).static_order())

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from ..network import Network, Shape
 from ..network.operators import Concat, Reshape, Slice
 from .apart import Solution, judge
-from .layout import Effort, place_optimal
+from .layout import LayoutEffort, place_optimal
 from .ordering import Order, order
-from .problems import Techniques, Work
+from .problems import PlanningProblem, Techniques
 from .views import Views, find_views, no_views, with_copies, with_planes
 
 MOST_SEARCHED = 500  # buffers; with more, an exact search costs long and gains little over first fit
@@ -20,7 +20,7 @@ Kind = tuple[Concat | Slice, tuple[Shape, ...]]
 
 
 @dataclass(frozen=True)
-class Choice:
+class ViewChoice:
     """Where to copy although a view would do, since a view keeps a larger buffer alive for longer."""
 
     copied: frozenset[str] = frozenset()  # concats and slices with an output of their own
@@ -37,10 +37,10 @@ def solve(
     """
     if not techniques.views:
         return place(*ordered(network, no_views(network), techniques, alignment))
-    choice = Choice()
+    choice = ViewChoice()
     best = place(*_chosen(network, choice, techniques, alignment))
     movers = [layer for layer in network.layers if isinstance(layer.op, Concat | Slice | Reshape)]
-    everything = Choice(copied=frozenset(layer.name for layer in movers))
+    everything = ViewChoice(copied=frozenset(layer.name for layer in movers))
     tried = {choice}
     # A reshape is always best looked at in place.
     has_choice = any(not isinstance(layer.op, Reshape) for layer in movers)
@@ -60,7 +60,7 @@ def solve(
     return best
 
 
-def _alternatives(network: Network, solution: Solution, choice: Choice) -> list[Choice]:
+def _alternatives(network: Network, solution: Solution, choice: ViewChoice) -> list[ViewChoice]:
     """Choices that differ in how one concat or slice is treated, among those in memory at the fullest stage.
 
     Networks repeat their blocks, and all of them must change before the peak does: alike layers are decided alike.
@@ -94,22 +94,26 @@ def _alternatives(network: Network, solution: Solution, choice: Choice) -> list[
     return found
 
 
-def _chosen(network: Network, choice: Choice, techniques: Techniques, alignment: int) -> tuple[Work, Order]:
+def _chosen(
+    network: Network, choice: ViewChoice, techniques: Techniques, alignment: int
+) -> tuple[PlanningProblem, Order]:
     moved = with_copies(network, choice.moved)
     copies = {layer.name for layer in moved.layers} - {layer.name for layer in network.layers}
     return ordered(moved, find_views(moved, choice.copied | copies), techniques, alignment)
 
 
-def ordered(network: Network, views: Views, techniques: Techniques, alignment: int) -> tuple[Work, Order]:
+def ordered(
+    network: Network, views: Views, techniques: Techniques, alignment: int
+) -> tuple[PlanningProblem, Order]:
     if techniques.planes:
         views = with_planes(network, views, alignment, dict(techniques.pulled), techniques.apart)
-    work = Work(network, views, techniques, alignment)
+    work = PlanningProblem(network, views, techniques, alignment)
     return work, order(work.order_problem())
 
 
-def place(work: Work, found: Order) -> Solution:
+def place(work: PlanningProblem, found: Order) -> Solution:
     problem = work.layout_problem(found.steps)
-    effort = Effort.NORMAL if len(problem.items) <= MOST_SEARCHED else Effort.QUICK
+    effort = LayoutEffort.NORMAL if len(problem.items) <= MOST_SEARCHED else LayoutEffort.QUICK
     placement = place_optimal(problem, effort=effort)
     judge(problem, placement)
     return Solution(work, found, placement)

@@ -15,7 +15,8 @@ from .apart import Solution
 from .footprint import footprint
 from .ordering import order
 from .phases import runs, stretches, waists
-from .problems import Techniques, Work
+from .problems import PlanningProblem, Techniques
+from .pulled import rows_pulled
 from .solving import place
 from .step_sizes import narrow_steps, widen_steps
 from .views import Views, find_views, no_views, with_copies, with_planes, with_rows_in_place
@@ -73,7 +74,7 @@ def _streamed(
     network: Network,
     techniques: Techniques,
     alignment: int,
-    choose: Callable[[Work, Sequence[int]], Sequence[FusionSchedule]],
+    choose: Callable[[PlanningProblem, Sequence[int]], Sequence[FusionSchedule]],
     copied: Collection[str] = (),
 ) -> Solution:
     """The solution in which layers run as is chosen for an order of them."""
@@ -90,15 +91,18 @@ def _streamed(
     parts = tuple(footprint(network, views, narrow_steps(network, views, each)) for each in schedules)
     # Running sums have 32 bits, and lie in words even where everything else is bytes.
     words = max(alignment, SUM_BYTES) if any(part.sums for part in parts) else alignment
-    work = Work(network, views, techniques, words, parts)
+    pulled = rows_pulled(network, views.free, techniques.pulled, [part.schedule for part in parts])
+    work = PlanningProblem(network, views, replace(techniques, pulled=pulled), words, parts)
     return _widened(place(work, order(work.order_problem())))
 
 
-def loose_work(network: Network, techniques: Techniques, alignment: int, copied: Collection[str] = ()) -> Work:
+def loose_work(
+    network: Network, techniques: Techniques, alignment: int, copied: Collection[str] = ()
+) -> PlanningProblem:
     """The work as if every layer could be in a stretch: what cuts into stages are chosen for."""
     views = _row_views(network, copied) if techniques.views else no_views(network)
     loose = with_rows_in_place(network, views, network.by_name) if techniques.in_place else views
-    return Work(network, loose, techniques, alignment)
+    return PlanningProblem(network, loose, techniques, alignment)
 
 
 def _widened(solution: Solution) -> Solution:

@@ -19,7 +19,7 @@ from .overlap import distance, plane_scratch
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Subview:
     """A tensor inside its root: bytes from the root's start, and bytes from index to index."""
 
     root: str
@@ -29,7 +29,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Views:
-    places: Mapping[str, Place]  # for each tensor that is not a constant
+    places: Mapping[str, Subview]  # for each tensor that is not a constant
     free: frozenset[str]  # layers with nothing left to do
     in_place: Mapping[str, tuple[int, ...]]  # for a concat that still copies: the inputs that need no copy
     planes: Mapping[str, int] = field(default_factory=dict)  # layers that work in place by channel: their scratch
@@ -45,7 +45,7 @@ class Views:
 def no_views(network: Network) -> Views:
     """Every tensor in a buffer of its own; reshapes and concats copy."""
     names = [name for name in network.tensors if name not in network.constants]
-    return Views({name: Place(name, 0, network.tensors[name].strides) for name in names}, frozenset(), {})
+    return Views({name: Subview(name, 0, network.tensors[name].strides) for name in names}, frozenset(), {})
 
 
 def find_views(network: Network, copied: Collection[str] = ()) -> Views:
@@ -154,7 +154,7 @@ def _replaces(network: Network, layer: Layer, source: str) -> bool:
     return max(safe.below, safe.above) <= 0
 
 
-def is_aligned(network: Network, name: str, place: Place, axes: tuple[int, ...]) -> bool:
+def is_aligned(network: Network, name: str, place: Subview, axes: tuple[int, ...]) -> bool:
     """Whether indices along these axes mean the same in the tensor and in its root, so that one cut suits both."""
     tensor, root = network.tensors[name], network.tensors[place.root]
     for axis in axes:
@@ -170,7 +170,7 @@ def is_aligned(network: Network, name: str, place: Place, axes: tuple[int, ...])
     return place.offset + rest + tensor.dtype.bytes <= root.strides[min(axes)] or min(axes) == len(root.shape) - 1
 
 
-def _has_axis(network: Network, name: str, place: Place, axis: int) -> bool:
+def _has_axis(network: Network, name: str, place: Subview, axis: int) -> bool:
     """Whether the tensor has the root's axis, as long and with the same steps."""
     tensor, root = network.tensors[name], network.tensors[place.root]
     steps = list(zip(tensor.shape, place.strides, strict=True))
@@ -233,7 +233,7 @@ class _Finder:
         for name in self.network.tensors:
             if name not in self.network.constants:
                 array = self._drawing(name)
-                places[name] = Place(self.root(name), _address(array) - _BASE, array.strides)
+                places[name] = Subview(self.root(name), _address(array) - _BASE, array.strides)
         return Views(places, frozenset(self.free), self.in_place)
 
     def _drawing(self, name: str) -> Array:

@@ -17,7 +17,7 @@ _PRODUCTS = (Conv2d, ConvTranspose2d, Dense, DynamicProduct, PartialSum)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class AlonePiece:
     """A region of a layer's output, and how it is computed alone."""
 
     region: Region
@@ -30,25 +30,25 @@ class JoinedPieces:
 
     region: Region
     axis: int
-    parts: tuple[Piece | JoinedPieces, ...]
+    parts: tuple[AlonePiece | JoinedPieces, ...]
 
 
-def pieces(network: Network, layer: Layer, region: Region) -> Piece | JoinedPieces:
+def pieces(network: Network, layer: Layer, region: Region) -> AlonePiece | JoinedPieces:
     """What the region is computed of: one piece, or several that are joined along an axis.
 
     A whole output is computed by the layer as it is, from whole inputs.
     """
     shapes = network.shapes(layer)
     if region == Region.whole(network.tensors[layer.output].shape):
-        return Piece(region, Alone(layer.op, tuple(map(Region.whole, shapes))))
+        return AlonePiece(region, Alone(layer.op, tuple(map(Region.whole, shapes))))
     answer = alone(layer.op, region, shapes, network.tensors[layer.inputs[0]].dtype)
     assert not isinstance(answer, Wider), f"{layer.name}: {region} is not computable alone"
     if isinstance(answer, Alone):
-        return Piece(region, answer)
+        return AlonePiece(region, answer)
     return JoinedPieces(region, answer.axis, tuple(pieces(network, layer, part) for part in answer.regions))
 
 
-def reads(found: Piece | JoinedPieces) -> Iterator[tuple[int, Region]]:
+def reads(found: AlonePiece | JoinedPieces) -> Iterator[tuple[int, Region]]:
     """Which inputs are read, by their place among the layer's, and of each a region."""
     if isinstance(found, JoinedPieces):
         for part in found.parts:
@@ -123,14 +123,14 @@ class PartDraft:
         name = self._made(layer, pieces(self.whole, layer, region), layer.name, layer.output)
         self.hold(layer.output, name, region)
 
-    def _made(self, layer: Layer, found: Piece | JoinedPieces, name: str, output: str) -> str:
-        if isinstance(found, Piece):
+    def _made(self, layer: Layer, found: AlonePiece | JoinedPieces, name: str, output: str) -> str:
+        if isinstance(found, AlonePiece):
             return self._piece(layer, found, name, output)
         names = [self._made(layer, part, f"{name}.{i}", f"{output}.{i}") for i, part in enumerate(found.parts)]
         made = tensor_part(self.whole.tensors[layer.output], found.region)
         return self.add(Concat(found.axis), names, name, output, made)
 
-    def _piece(self, layer: Layer, piece: Piece, name: str, output: str) -> str:
+    def _piece(self, layer: Layer, piece: AlonePiece, name: str, output: str) -> str:
         result, how = self.whole.tensors[layer.output], piece.how
         operands = [(layer.inputs[i], region) for i, region in reads(piece)]
         if not isinstance(how.op, _PRODUCTS):

@@ -15,7 +15,7 @@ from ..errors import ModelError
 from ..network import Array, Network, Region, Tensor
 from ..network.kernels import Operand, add_share, compute, finish_shares
 from . import hazards
-from .places import Piece, Places
+from .places import Places, StoredPiece
 from .plan import Plan, View, scratch_name
 from .program import Stage
 from .shares import SUM_BYTES, sums_name
@@ -149,7 +149,7 @@ class Interpreter:
         for piece in self.places.pieces(name, region):
             self._memory(name, piece)[...] = value[piece.index]
 
-    def _memory(self, name: str, piece: Piece) -> Array:
+    def _memory(self, name: str, piece: StoredPiece) -> Array:
         dtype = self.network.tensors[name].dtype.numpy
         return np.ndarray(piece.shape, dtype, self.memories[piece.memory].data, piece.offset, piece.strides)
 

@@ -151,6 +151,8 @@ def _axes(fused: FusedLayers, pulled: Collection[str]) -> Iterator[str]:
     inputs = {name for layer in schedule.layers for name in fused.network.by_name[layer].inputs}
     if axes and inputs & set(pulled):
         yield f"'{schedule.name}' cannot run in tiles: rows of its input come once, and each tile needs them"
+    if not schedule.streamed and inputs & set(pulled):
+        yield f"'{schedule.name}' must run row by row: rows of its input come one by one, and few are kept"
 
 
 def _tiles(fused: FusedLayers) -> Iterator[str]:

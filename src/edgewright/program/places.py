@@ -13,7 +13,7 @@ from .plan import Buffer, Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class StoredPiece:
     """Part of a region that lies in memory with even strides."""
 
     index: tuple[slice, ...]  # which part: an index into the region
@@ -38,7 +38,7 @@ class Places:
         for axis in view.tiled:
             self._origins[view.buffer, axis - len(view.strides)] = region.bounds[axis][0]
 
-    def pieces(self, name: str, region: Region) -> list[Piece]:
+    def pieces(self, name: str, region: Region) -> list[StoredPiece]:
         """The region as it lies in memory; in several pieces only where a window rolls."""
         view = self.plan.views[name]
         if region.is_empty:
@@ -106,7 +106,7 @@ class Places:
             region = region.with_axis(axis, (start - origin, stop - origin))
         return region
 
-    def _piece(self, name: str, index: tuple[slice, ...], region: Region, shape: Shape) -> Piece:
+    def _piece(self, name: str, index: tuple[slice, ...], region: Region, shape: Shape) -> StoredPiece:
         view = self.plan.views[name]
         buffer = self.buffers[view.buffer]
         stored = self._stored(name, region)
@@ -116,4 +116,4 @@ class Places:
             reach += self.network.tensors[name].dtype.bytes
             if min(a for a, _ in stored.bounds) < 0 or reach > buffer.size:
                 raise ModelError(f"a tile of '{name}' does not lie in its buffer '{view.buffer}'")
-        return Piece(index, buffer.memory, buffer.offset + offset, shape, view.strides)
+        return StoredPiece(index, buffer.memory, buffer.offset + offset, shape, view.strides)

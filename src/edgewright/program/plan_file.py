@@ -48,7 +48,7 @@ _ENUMS = {
         rearrange.Coordinates,
         rearrange.PadMode,
         rearrange.ResizeMode,
-        rearrange.Rounding,
+        rearrange.NearestMode,
         reduce.ReduceKind,
     )
 }

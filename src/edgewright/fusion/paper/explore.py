@@ -15,8 +15,8 @@ from ...network import Network
 from ...platform import Board
 from ...program import FusionSchedule, Plan
 from ..interrupts import interrupted
-from .paths import Method, Path, candidates, known_methods, schedule_of
-from .trials import Evaluator, Trial, joined
+from .paths import Path, TilingMethod, candidates, known_methods, schedule_of
+from .trials import Trial, TrialEvaluator, joined
 
 MOST_ROUNDS = 32
 CUTOFF = 0.05  # of the largest critical buffer; smaller ones hardly ever matter (S 4.3.3)
@@ -50,7 +50,7 @@ class Exploration:
 def explore(
     network: Network,
     *,
-    methods: Collection[str] = tuple(Method),
+    methods: Collection[str] = tuple(TilingMethod),
     board: Board | None = None,
     alignment: int | None = None,
     plain: bool = True,
@@ -72,7 +72,7 @@ def explore(
     words = alignment or (board.alignment if board else None)
     replan = partial(make_plan, network, plain=plain, explain=False, pull_rows=pull_rows)
     plan = replan(alignment=words)
-    evaluator = Evaluator.of(network, plain, pull_rows, plan.alignment)
+    evaluator = TrialEvaluator.of(network, plain, pull_rows, plan.alignment)
     schedules: tuple[FusionSchedule, ...] = ()
     rounds: list[Round] = []
     is_whole = True
@@ -91,7 +91,11 @@ def explore(
 
 
 def _until_better(
-    evaluator: Evaluator, plan: Plan, schedules: Sequence[FusionSchedule], methods: Collection[str], cutoff: float
+    evaluator: TrialEvaluator,
+    plan: Plan,
+    schedules: Sequence[FusionSchedule],
+    methods: Collection[str],
+    cutoff: float,
 ) -> Iterator[Round]:
     """One critical buffer after the other, the largest first, up to the first that a path makes better."""
     known: set[tuple[FusionSchedule, ...]] = {tuple(schedules)}

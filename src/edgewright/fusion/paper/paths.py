@@ -18,7 +18,7 @@ MOST_PARTS = 25  # along one axis; more rarely save more memory (S 4.3.3)
 MOST_SQUARE = 5  # along each of two axes
 
 
-class Method(StrEnum):
+class TilingMethod(StrEnum):
     """The two ways of fused tiling."""
 
     FFMT = "ffmt"  # parts of feature maps, their halo computed again
@@ -80,7 +80,7 @@ class Discovery:
     pruned: tuple[Path, ...]
 
 
-def candidates(network: Network, buffer: str, methods: Collection[str] = tuple(Method)) -> list[Path]:
+def candidates(network: Network, buffer: str, methods: Collection[str] = tuple(TilingMethod)) -> list[Path]:
     """The paths that split a tensor, each with one number of parts; none where it cannot be split.
 
     >>> from edgewright import samples, read_model
@@ -91,7 +91,7 @@ def candidates(network: Network, buffer: str, methods: Collection[str] = tuple(M
     return list(discover(network, buffer, methods).pruned)
 
 
-def discover(network: Network, buffer: str, methods: Collection[str] = tuple(Method)) -> Discovery:
+def discover(network: Network, buffer: str, methods: Collection[str] = tuple(TilingMethod)) -> Discovery:
     """Path discovery step by step. What the application gives or takes is never split."""
     is_inner = buffer in network.producers and buffer not in network.outputs
     proposed = proposals(network, buffer, methods) if is_inner else ()
@@ -100,25 +100,25 @@ def discover(network: Network, buffer: str, methods: Collection[str] = tuple(Met
     return Discovery(proposed, upward, downward, _each(network, downward, _pruned))
 
 
-def proposals(network: Network, buffer: str, methods: Collection[str] = tuple(Method)) -> tuple[Path, ...]:
+def proposals(network: Network, buffer: str, methods: Collection[str] = tuple(TilingMethod)) -> tuple[Path, ...]:
     """One empty path for each way to cut the buffer: N = 2 to 25 along each axis, 2x2 to 5x5 along rows and columns."""
     wanted = known_methods(methods)
     shape = network.tensors[buffer].shape
     cuts: list[tuple[tuple[int, int], ...]] = []
-    if Method.FDT in wanted and shape:
+    if TilingMethod.FDT in wanted and shape:
         cuts += [((CHANNELS, n),) for n in _counts(shape[-1], MOST_PARTS)]
-    if Method.FFMT in wanted and len(shape) == 4:
+    if TilingMethod.FFMT in wanted and len(shape) == 4:
         cuts += [((axis, n),) for axis in (ROWS, COLUMNS) for n in _counts(shape[axis], MOST_PARTS)]
         cuts += [((ROWS, n), (COLUMNS, n)) for n in _counts(min(shape[ROWS], shape[COLUMNS]), MOST_SQUARE)]
     return tuple(Path(buffer, Partition(cut)) for cut in cuts)
 
 
-def known_methods(methods: Collection[str]) -> frozenset[Method]:
+def known_methods(methods: Collection[str]) -> frozenset[TilingMethod]:
     """The methods by name; an error for one that does not exist."""
-    unknown = sorted(set(methods) - set(Method))
+    unknown = sorted(set(methods) - set(TilingMethod))
     if unknown:
-        raise InputError(f"there is no tiling method '{unknown[0]}': choose from {', '.join(Method)}")
-    return frozenset(Method(name) for name in methods)
+        raise InputError(f"there is no tiling method '{unknown[0]}': choose from {', '.join(TilingMethod)}")
+    return frozenset(TilingMethod(name) for name in methods)
 
 
 def _counts(size: int, most: int) -> range:

@@ -33,7 +33,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Evaluator:
+class TrialEvaluator:
     """What stays the same from trial to trial."""
 
     network: Network
@@ -41,7 +41,7 @@ class Evaluator:
     alignment: int
 
     @classmethod
-    def of(cls, network: Network, plain: bool, pull_rows: bool, alignment: int) -> Evaluator:
+    def of(cls, network: Network, plain: bool, pull_rows: bool, alignment: int) -> TrialEvaluator:
         techniques = PLAIN if plain else Techniques()
         pulled = tuple(pullable(network).items()) if pull_rows else ()
         return cls(network, replace(techniques, pulled=pulled), alignment)
@@ -78,7 +78,7 @@ class Evaluator:
         root = found.work.views.places[path.critical].root
         return Trial(path, schedule, found.peak), root in critical(problem, found.placement)
 
-    def without_weights(self) -> Evaluator:
+    def without_weights(self) -> TrialEvaluator:
         """The same for another process: planning asks which tensors are constant, never for their values."""
         nothing = dict.fromkeys(self.network.constants, np.empty(0))
         return replace(self, network=replace(self.network, constants=nothing))

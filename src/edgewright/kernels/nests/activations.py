@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
-from typing import get_args
 
-from ...network.operators import Activation, Clamp, Elu, HardSigmoid, LeakyRelu, Op, Unary, UnaryKind
+from ...network.operators import Activation, Clamp, Elu, HardSigmoid, LeakyRelu, Unary, UnaryKind
 from ..call import CCall
 from ..printing.constants import number
 
-ACTIVATIONS: tuple[type[Op], ...] = get_args(Activation)
 PLAIN, LIBRARY = "real", "math_functions"  # kernel files: the second needs the C library's mathematics
 
 UNARY: Mapping[UnaryKind, tuple[str, str]] = {  # (C function of a float, kernel file that brings it)

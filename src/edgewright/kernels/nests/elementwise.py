@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import inf
 
 from ...network.operators import (
+    ACTIVATIONS,
     Activation,
     BatchNorm,
     Binary,
@@ -24,7 +25,7 @@ from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.source import CWriter
 from ..site import Site
-from .activations import ACTIVATIONS, activated
+from .activations import activated
 from .values import (
     ComputeType,
     Formula,

@@ -9,12 +9,11 @@ import numpy as np
 
 from ...network import Array, Region, Tensor
 from ...network.kernels import Operand, compute
-from ...network.operators import Quantize
+from ...network.operators import ACTIVATIONS, Quantize
 from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.source import CWriter
 from ..site import Site
-from .activations import ACTIVATIONS
 from .values import ComputeType, is_byte, write_each
 
 

@@ -11,6 +11,7 @@ from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_functions import FUNCTIONS, function_of, input_factor, sigmoid_table, wide_table
 from ...network.kernels.tflite_scales import activation_range, scale, zero
 from ...network.operators import (
+    ACTIVATIONS,
     Activation,
     Binary,
     BinaryKind,
@@ -27,7 +28,6 @@ from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.source import CWriter
 from ..site import Site
-from .activations import ACTIVATIONS
 from .values import ComputeType, write_each
 
 _WIDE = (*FUNCTIONS, UnaryKind.ABS, UnaryKind.LOG, UnaryKind.RSQRT)  # functions of 16-bit numbers

@@ -5,12 +5,12 @@ from edgewright.memory.layout.critical import critical
 from edgewright.memory.layout.csv import read_csv, write_csv
 from edgewright.memory.layout.first_fit import place_first_fit, place_greedy_by_size
 from edgewright.memory.layout.memories import MemoryPlacement, place_in_memories
-from edgewright.memory.layout.optimal import Effort, place_optimal
+from edgewright.memory.layout.optimal import LayoutEffort, place_optimal
 from edgewright.memory.layout.problem import Item, LayoutProblem, NotFound, Placement, conflicts
 
 __all__ = [
-    "Effort",
     "Item",
+    "LayoutEffort",
     "LayoutProblem",
     "MemoryPlacement",
     "NotFound",

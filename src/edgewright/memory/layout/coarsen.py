@@ -6,7 +6,7 @@ from enum import Enum
 from edgewright.memory.layout.grid import Box, Grid
 
 
-class Merge(Enum):
+class MergeLevel(Enum):
     """How much to merge. Only NOTHING keeps every placement reachable, so only there a search can prove a limit."""
 
     NOTHING = "single buffers"
@@ -39,7 +39,7 @@ class _Pile:
     members: tuple[tuple[int, int], ...]
 
 
-def coarsen(grid: Grid, merge: Merge) -> Coarse:
+def coarsen(grid: Grid, merge: MergeLevel) -> Coarse:
     """`grid` with boxes merged. Boxes in special pairs and fixed ones stay alone.
 
     Hard layout instances are mostly such blocks cut up: of MiniMalloc's (Moffitt, ASPLOS'23) 154 to 454 buffers 20 to
@@ -50,10 +50,10 @@ def coarsen(grid: Grid, merge: Merge) -> Coarse:
     }
     piles = [_Pile(b.start, b.end, b.size, b.top, ((i, 0),)) for i, b in enumerate(grid.boxes) if i not in alone]
     count = len(piles) + 1
-    while merge is not Merge.NOTHING and len(piles) < count:
+    while merge is not MergeLevel.NOTHING and len(piles) < count:
         count = len(piles)
         piles = _chains(piles)
-        if merge is Merge.BLOCKS:
+        if merge is MergeLevel.BLOCKS:
             piles = _stacks(piles, grid.unit)
     boxes = [Box(p.start, p.end, p.size, p.top) for p in piles]
     members = [p.members for p in piles]

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Sequence
 
 from edgewright.memory.layout.bound import lower_bound
-from edgewright.memory.layout.coarsen import Coarse, Merge, coarsen
+from edgewright.memory.layout.coarsen import Coarse, MergeLevel, coarsen
 from edgewright.memory.layout.grid import Grid, check_fixed, to_grid, to_placement
 from edgewright.memory.layout.problem import LayoutProblem, Placement
 
@@ -57,7 +57,7 @@ def best_first_fit(grid: Grid, enough: int, climb: bool, seed: int = 0) -> tuple
     best: list[int] = []
     best_peak, method = -1, ""
     start: tuple[Coarse, str] | None = None
-    for coarse in (coarsen(grid, Merge.NOTHING), coarsen(grid, Merge.BLOCKS)):
+    for coarse in (coarsen(grid, MergeLevel.NOTHING), coarsen(grid, MergeLevel.BLOCKS)):
         for name in ORDERS:
             offsets = first_fit(coarse.grid, in_order(coarse.grid, name))
             peak = coarse.grid.peak(offsets)

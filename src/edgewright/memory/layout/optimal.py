@@ -6,7 +6,7 @@ from enum import Enum
 
 from edgewright.errors import Infeasible
 from edgewright.memory.layout.bound import lower_bound, tightest
-from edgewright.memory.layout.coarsen import Coarse, Merge, coarsen
+from edgewright.memory.layout.coarsen import Coarse, MergeLevel, coarsen
 from edgewright.memory.layout.exact import Budget, Status, fit, minimise
 from edgewright.memory.layout.first_fit import best_first_fit, in_order
 from edgewright.memory.layout.grid import Grid, check_fixed, to_grid
@@ -19,16 +19,16 @@ _SMALL = 40  # boxes up to which single buffers are searched first: a proof come
 _MANY = 80  # buffers; below, an exact search is quick enough to try for the last bytes
 _FINE = 128  # a peak within one part in this many of what was hoped for is good enough to end a search
 _SEARCHES = (  # what solves MiniMalloc's instances, quickest first
-    (Merge.BLOCKS, "crowding"),
-    (Merge.BLOCKS, "life"),
-    (Merge.CHAINS, "life"),
-    (Merge.NOTHING, "crowding"),
-    (Merge.NOTHING, "life"),
-    (Merge.BLOCKS, "area"),
+    (MergeLevel.BLOCKS, "crowding"),
+    (MergeLevel.BLOCKS, "life"),
+    (MergeLevel.CHAINS, "life"),
+    (MergeLevel.NOTHING, "crowding"),
+    (MergeLevel.NOTHING, "life"),
+    (MergeLevel.BLOCKS, "area"),
 )
 
 
-class Effort(Enum):
+class LayoutEffort(Enum):
     """How hard to try for a fit and for a proof: rounds of searches."""
 
     QUICK = 0  # first fit alone
@@ -51,7 +51,7 @@ class _Answer:
 
 
 def place_optimal(
-    problem: LayoutProblem, capacity: int | None = None, effort: Effort = Effort.NORMAL
+    problem: LayoutProblem, capacity: int | None = None, effort: LayoutEffort = LayoutEffort.NORMAL
 ) -> Placement:
     """The placement with the least peak, or, given a capacity in bytes, one that fits.
 
@@ -63,8 +63,8 @@ def place_optimal(
         raise Infeasible(f"no placement exists in {capacity} bytes; {_crowd(problem)}")
     if capacity is not None or not problem.gaps:
         return _place(problem, bound, capacity, effort)
-    first = _place(problem, bound, None, Effort.QUICK)
-    if first.optimal or effort is Effort.QUICK:
+    first = _place(problem, bound, None, LayoutEffort.QUICK)
+    if first.optimal or effort is LayoutEffort.QUICK:
         return first
     lanes = to_lanes(problem)
     rough = _place(lanes.problem, lower_bound(lanes.problem), None, effort)
@@ -76,7 +76,7 @@ def place_optimal(
     return replace(best, bound=searched.bound)
 
 
-def _place(problem: LayoutProblem, bound: int, capacity: int | None, effort: Effort) -> Placement:
+def _place(problem: LayoutProblem, bound: int, capacity: int | None, effort: LayoutEffort) -> Placement:
     parts = sorted(((lower_bound(part), n, part) for n, part in enumerate(_parts(problem))), reverse=True)
     offsets: dict[str, int] = {}
     peak = 0
@@ -96,11 +96,11 @@ def _place(problem: LayoutProblem, bound: int, capacity: int | None, effort: Eff
     return placement
 
 
-def _least(grid: Grid, bound: int, enough: int, effort: Effort) -> _Answer:
+def _least(grid: Grid, bound: int, enough: int, effort: LayoutEffort) -> _Answer:
     """The lowest peak found; any peak of at most `enough` will do, since another part needs that much."""
     offsets, method = best_first_fit(grid, enough, climb=True)
     best = _Answer(offsets, grid.peak(offsets), bound, method)
-    if best.peak <= enough or effort is Effort.QUICK:
+    if best.peak <= enough or effort is LayoutEffort.QUICK:
         return best
     status, found = _search(grid, enough, effort.value, offsets)
     if found is not None:
@@ -129,7 +129,7 @@ def _bisect(grid: Grid, low: int, best: _Answer) -> _Answer:
     return best
 
 
-def _within(part: LayoutProblem, grid: Grid, bound: int, capacity: int, effort: Effort) -> _Answer:
+def _within(part: LayoutProblem, grid: Grid, bound: int, capacity: int, effort: LayoutEffort) -> _Answer:
     """Any placement in `capacity` bytes."""
     offsets, method = best_first_fit(grid, capacity, climb=False)
     if (peak := grid.peak(offsets)) <= capacity:
@@ -158,18 +158,18 @@ def _search(
             if status is Status.FOUND:
                 fine = coarse.refine(offsets)
                 return status, _Answer(fine, grid.peak(fine), 0, f"search over {merge.value} by {order}")
-            if status is Status.IMPOSSIBLE and merge is Merge.NOTHING:
+            if status is Status.IMPOSSIBLE and merge is MergeLevel.NOTHING:
                 return status, None
     return Status.GAVE_UP, None
 
 
-def _ways(grid: Grid) -> Iterator[tuple[Merge, Coarse, str]]:
+def _ways(grid: Grid) -> Iterator[tuple[MergeLevel, Coarse, str]]:
     """The searches worth trying: a merge that merges nothing is left out."""
-    coarse = {merge: coarsen(grid, merge) for merge in Merge}
+    coarse = {merge: coarsen(grid, merge) for merge in MergeLevel}
     single = len(grid.boxes)
-    ways = _SEARCHES if single > _SMALL else sorted(_SEARCHES, key=lambda way: way[0] is not Merge.NOTHING)
+    ways = _SEARCHES if single > _SMALL else sorted(_SEARCHES, key=lambda way: way[0] is not MergeLevel.NOTHING)
     for merge, order in ways:
-        if merge is Merge.NOTHING or len(coarse[merge].grid.boxes) < single:
+        if merge is MergeLevel.NOTHING or len(coarse[merge].grid.boxes) < single:
             yield merge, coarse[merge], order
 
 

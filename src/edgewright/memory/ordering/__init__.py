@@ -2,11 +2,11 @@
 
 from edgewright.memory.ordering.baselines import order_as_listed, order_depth_first, order_greedy
 from edgewright.memory.ordering.problem import Order, OrderProblem, Store, is_valid, peak, profile
-from edgewright.memory.ordering.solve import Effort, order
+from edgewright.memory.ordering.solve import OrderEffort, order
 
 __all__ = [
-    "Effort",
     "Order",
+    "OrderEffort",
     "OrderProblem",
     "Store",
     "is_valid",

@@ -19,7 +19,7 @@ from edgewright.memory.ordering.waists import Segment, cut_at_waists
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class OrderEffort:
     """The work to spend on a segment, counted in states, cuts and CP-SAT's deterministic time: results repeat."""
 
     width: int = 200  # executed sets per level in a quick sweep
@@ -28,11 +28,11 @@ class Effort:
     model: float = 1.0  # deterministic seconds for each integer programme
 
 
-DEFAULT = Effort()
+DEFAULT = OrderEffort()
 _CLOSE = 100  # bisection ends when the open range is less than one part in this many of the peak
 
 
-def order(problem: OrderProblem, effort: Effort = DEFAULT) -> Order:
+def order(problem: OrderProblem, effort: OrderEffort = DEFAULT) -> Order:
     """The order of steps that needs the least memory, with the bound that proves it (or shows the gap).
 
     The flow of S fig. 4.7 with proofs in place of time limits: steps that belong together are merged, then waists, then
@@ -47,7 +47,7 @@ def order(problem: OrderProblem, effort: Effort = DEFAULT) -> Order:
     return replace(found, steps=steps)
 
 
-def _order(problem: OrderProblem, effort: Effort) -> Order:
+def _order(problem: OrderProblem, effort: OrderEffort) -> Order:
     pieces = cut_at_waists(problem)
     works = {at: _Work(part, effort) for at, part in enumerate(pieces.parts) if isinstance(part, Segment)}
     bound = max([pieces.fixed_peak, *(work.bound for work in works.values())])
@@ -67,7 +67,7 @@ def _order(problem: OrderProblem, effort: Effort) -> Order:
 class _Work:
     """One segment on its way to a proven order; bytes include what lies across it."""
 
-    def __init__(self, segment: Segment, effort: Effort) -> None:
+    def __init__(self, segment: Segment, effort: OrderEffort) -> None:
         self.segment, self.effort = segment, effort
         self.lattice = Lattice(segment.problem)
         self.branches = find_branches(self.lattice)

@@ -6,46 +6,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ..operators import (
-    ArgMax,
     AvgPool2d,
-    BatchNorm,
-    Binary,
-    Cast,
-    Clamp,
     Concat,
     Conv2d,
     ConvTranspose2d,
-    Dense,
     DepthToSpace,
-    Dequantize,
     DynamicProduct,
-    DynamicQuantize,
     DynamicRange,
-    Elu,
     Expand,
     FinishSums,
-    Gather,
-    HardSigmoid,
     L2Normalize,
-    LeakyRelu,
     LogSoftmax,
     Lrn,
-    MatMul,
     MaxPool2d,
     Op,
     Pad,
     PartialSum,
-    PRelu,
-    Quantize,
-    Reduce,
     Reshape,
     Resize,
     Slice,
     Softmax,
     SpaceToDepth,
     Tile,
-    Transpose,
-    Unary,
 )
 from ..operators.base import normal_axis
 from ..region import Region, Shape
@@ -59,7 +41,7 @@ def alone(op: Op, out: Region, shapes: Sequence[Shape], dtype: DType = DType.FLO
     """How the region of the output is computed without the rest; `dtype` is that of the first input."""
     if isinstance(op, Resize):
         return resize(op, out, shapes, dtype)
-    return ALONE[type(op)](op, out, shapes)
+    return ALONE.get(type(op), unchanged)(op, out, shapes)
 
 
 def computable(op: Op, out: Region, shapes: Sequence[Shape], dtype: DType = DType.FLOAT32) -> Region:
@@ -105,41 +87,23 @@ def _finish_sums(op: FinishSums, out: Region, shapes: Sequence[Shape]) -> Answer
     return Alone(made, op.needs(out, shapes))
 
 
-ALONE: Mapping[type, Callable[..., Answer]] = {
+ALONE: Mapping[type, Callable[..., Answer]] = {  # those whose regions depend on where they lie
     # windows and products
     Conv2d: windows.conv2d,
     ConvTranspose2d: windows.conv_transpose2d,
-    Dense: unchanged,
-    MatMul: unchanged,
     DynamicProduct: windows.dynamic_product,
     MaxPool2d: windows.max_pool2d,
     AvgPool2d: windows.avg_pool2d,
     PartialSum: windows.partial_sum,
     FinishSums: _finish_sums,
-    # element by element
-    Clamp: unchanged,
-    LeakyRelu: unchanged,
-    Elu: unchanged,
-    HardSigmoid: unchanged,
-    Unary: unchanged,
-    PRelu: unchanged,
-    Binary: unchanged,
-    BatchNorm: unchanged,
-    Cast: unchanged,
-    Quantize: unchanged,
-    Dequantize: unchanged,
-    DynamicRange: _dynamic_range,
-    DynamicQuantize: unchanged,
     # along an axis
+    DynamicRange: _dynamic_range,
     Softmax: _line,
     LogSoftmax: _line,
     L2Normalize: _line,
     Lrn: _lrn,
-    Reduce: unchanged,
-    ArgMax: unchanged,
     # moving elements
     Reshape: moves.reshape,
-    Transpose: unchanged,
     Concat: moves.concat,
     Slice: moves.slice_,
     Pad: moves.pad,
@@ -147,6 +111,5 @@ ALONE: Mapping[type, Callable[..., Answer]] = {
     Tile: moves.tile,
     SpaceToDepth: moves.space_to_depth,
     DepthToSpace: moves.depth_to_space,
-    Gather: unchanged,
     Resize: resize,
 }

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from ..operators import Coordinates, Resize, ResizeMode, Rounding
+from ..operators import Coordinates, NearestMode, Resize, ResizeMode
 from ..region import Region
 from ..tensor import Array, Tensor
 from .operand import Operand
@@ -99,13 +99,13 @@ def nearest_places(op: Resize, axis: int, out: Region, extent: int) -> Array:
 
 def rounded_places(op: Resize, place: Array) -> Array:
     match op.rounding:
-        case Rounding.FLOOR:
+        case NearestMode.FLOOR:
             return np.floor(place)
-        case Rounding.CEIL:
+        case NearestMode.CEIL:
             return np.ceil(place)
-        case Rounding.HALF_DOWN:
+        case NearestMode.HALF_DOWN:
             return np.ceil(place.astype(np.float64) - 0.5 - TIE)
-        case Rounding.HALF_UP:
+        case NearestMode.HALF_UP:
             return np.floor(place.astype(np.float64) + 0.5 + TIE)
 
 

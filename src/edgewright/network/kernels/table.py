@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..operators import (
+    ACTIVATIONS,
     ArgMax,
     AvgPool2d,
     BatchNorm,
     Binary,
     Cast,
-    Clamp,
     Concat,
     Conv2d,
     ConvTranspose2d,
@@ -20,12 +20,9 @@ from ..operators import (
     DynamicProduct,
     DynamicQuantize,
     DynamicRange,
-    Elu,
     Expand,
     Gather,
-    HardSigmoid,
     L2Normalize,
-    LeakyRelu,
     LogSoftmax,
     Lrn,
     MatMul,
@@ -41,7 +38,6 @@ from ..operators import (
     SpaceToDepth,
     Tile,
     Transpose,
-    Unary,
 )
 from . import dynamic, elementwise, linear, normalise, pool, rearrange, reduce, resize, scales
 from .operand import Kernel
@@ -56,11 +52,7 @@ KERNELS: Mapping[type, Kernel] = {
     MaxPool2d: pool.max_pool2d,
     AvgPool2d: pool.avg_pool2d,
     # element by element
-    Clamp: elementwise.activation,
-    LeakyRelu: elementwise.activation,
-    Elu: elementwise.activation,
-    HardSigmoid: elementwise.activation,
-    Unary: elementwise.activation,
+    **dict.fromkeys(ACTIVATIONS, elementwise.activation),
     PRelu: elementwise.prelu,
     Binary: elementwise.binary,
     BatchNorm: elementwise.batch_norm,

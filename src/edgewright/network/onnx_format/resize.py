@@ -6,7 +6,7 @@ from math import isfinite
 
 import numpy as np
 
-from ..operators import Coordinates, Resize, ResizeMode, Rounding
+from ..operators import Coordinates, NearestMode, Resize, ResizeMode
 from ..region import Shape
 from .node import OnnxNode
 from .tensors import check_shape
@@ -30,7 +30,7 @@ def upsample(node: OnnxNode) -> Value:
     shrinks = {scale < 1 for scale in scales if scale != 1}
     if mode is ResizeMode.NEAREST and len(shrinks) == 2:
         raise node.unsupported("shrinks one axis and widens the other")
-    rounding = Rounding.CEIL if True in shrinks else Rounding.FLOOR
+    rounding = NearestMode.CEIL if True in shrinks else NearestMode.FLOOR
     return _resize(node, x, scales, None, mode, Coordinates.ASYMMETRIC, rounding)
 
 
@@ -44,7 +44,7 @@ def resize(node: OnnxNode) -> Value:
     if coordinates not in {choice.value for choice in Coordinates}:
         raise node.unsupported(f"coordinate_transformation_mode '{coordinates}' is not supported")
     nearest = node.text("nearest_mode", "round_prefer_floor")
-    if nearest not in {choice.value for choice in Rounding}:
+    if nearest not in {choice.value for choice in NearestMode}:
         raise node.error(f"nearest_mode '{nearest}' is not known")
     if node.text("keep_aspect_ratio_policy", "stretch") != "stretch":
         raise node.unsupported("keep_aspect_ratio_policy is not supported")
@@ -72,7 +72,7 @@ def resize(node: OnnxNode) -> Value:
         tuple(wanted) if wanted else None,
         mode,
         Coordinates(coordinates),
-        Rounding(nearest),
+        NearestMode(nearest),
     )
 
 
@@ -110,7 +110,7 @@ def _resize(
     sizes: Shape | None,
     mode: ResizeMode,
     coordinates: Coordinates,
-    rounding: Rounding,
+    rounding: NearestMode,
 ) -> Value:
     shape = node.shape(x)
     if len(scales) != len(shape):

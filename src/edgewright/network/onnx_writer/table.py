@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ..operators import (
+    ACTIVATIONS,
     ArgMax,
     AvgPool2d,
     BatchNorm,
     Binary,
     Cast,
-    Clamp,
     Concat,
     Conv2d,
     ConvTranspose2d,
@@ -20,13 +20,10 @@ from ..operators import (
     DynamicProduct,
     DynamicQuantize,
     DynamicRange,
-    Elu,
     Expand,
     FinishSums,
     Gather,
-    HardSigmoid,
     L2Normalize,
-    LeakyRelu,
     LogSoftmax,
     Lrn,
     MatMul,
@@ -43,7 +40,6 @@ from ..operators import (
     SpaceToDepth,
     Tile,
     Transpose,
-    Unary,
 )
 from . import dynamic, elementwise, rearrange, windows
 
@@ -62,11 +58,7 @@ WRITERS: Mapping[type, Callable[..., str]] = {
     PartialSum: windows.sums,
     FinishSums: windows.sums,
     # element by element
-    Clamp: elementwise.activation,
-    LeakyRelu: elementwise.activation,
-    Elu: elementwise.activation,
-    HardSigmoid: elementwise.activation,
-    Unary: elementwise.activation,
+    **dict.fromkeys(ACTIVATIONS, elementwise.activation),
     PRelu: elementwise.prelu,
     Binary: elementwise.binary,
     BatchNorm: elementwise.batch_norm,

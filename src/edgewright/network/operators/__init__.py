@@ -3,6 +3,7 @@
 from .base import Grain, Operator
 from .dynamic import DynamicProduct, DynamicQuantize, DynamicRange
 from .elementwise import (
+    ACTIVATIONS,
     Activation,
     BatchNorm,
     Binary,
@@ -27,12 +28,12 @@ from .rearrange import (
     DepthToSpace,
     Expand,
     Gather,
+    NearestMode,
     Pad,
     PadMode,
     Reshape,
     Resize,
     ResizeMode,
-    Rounding,
     Slice,
     SpaceToDepth,
     Tile,
@@ -43,12 +44,12 @@ from .sums import BETWEEN_PARTS, FinishSums, PartialSum
 from .window import AvgPool2d, Conv2d, ConvTranspose2d, MaxPool2d, Pads, Pair
 
 Op = (
-    ArgMax
+    Activation
+    | ArgMax
     | AvgPool2d
     | BatchNorm
     | Binary
     | Cast
-    | Clamp
     | Concat
     | Conv2d
     | ConvTranspose2d
@@ -58,13 +59,10 @@ Op = (
     | DynamicProduct
     | DynamicQuantize
     | DynamicRange
-    | Elu
     | Expand
     | FinishSums
     | Gather
-    | HardSigmoid
     | L2Normalize
-    | LeakyRelu
     | LogSoftmax
     | Lrn
     | MatMul
@@ -81,10 +79,10 @@ Op = (
     | SpaceToDepth
     | Tile
     | Transpose
-    | Unary
 )
 
 __all__ = [
+    "ACTIVATIONS",
     "BETWEEN_PARTS",
     "Activation",
     "ArgMax",
@@ -117,6 +115,7 @@ __all__ = [
     "Lrn",
     "MatMul",
     "MaxPool2d",
+    "NearestMode",
     "Op",
     "Operator",
     "PRelu",
@@ -131,7 +130,6 @@ __all__ = [
     "Reshape",
     "Resize",
     "ResizeMode",
-    "Rounding",
     "Slice",
     "Softmax",
     "SpaceToDepth",

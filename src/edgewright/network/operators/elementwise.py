@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import inf
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 from ..region import Region, Shape
 from ..tensor import DType
@@ -103,6 +103,7 @@ class Unary(Elementwise):
 
 
 Activation = Clamp | LeakyRelu | Elu | HardSigmoid | Unary  # what may be folded into the layer before it
+ACTIVATIONS: tuple[type[Activation], ...] = get_args(Activation)
 
 
 @dataclass(frozen=True, slots=True)

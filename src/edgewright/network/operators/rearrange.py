@@ -240,7 +240,7 @@ class Coordinates(Enum):
     ALIGN_CORNERS = "align_corners"
 
 
-class Rounding(Enum):
+class NearestMode(Enum):
     """Which neighbour a nearest resize takes."""
 
     FLOOR = "floor"
@@ -260,7 +260,7 @@ class Resize(Operator):
     size: tuple[int, int]
     mode: ResizeMode = ResizeMode.NEAREST
     coordinates: Coordinates = Coordinates.HALF_PIXEL
-    rounding: Rounding = Rounding.HALF_DOWN
+    rounding: NearestMode = NearestMode.HALF_DOWN
     scale: tuple[float, float] | None = None
     slack: float = 1e-4  # how far a kernel's arithmetic may move a place, in pixels of the input
     by_product: bool = (

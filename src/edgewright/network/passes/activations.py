@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ..network import Network
 from ..operators import (
+    ACTIVATIONS,
     AvgPool2d,
     BatchNorm,
     Binary,
@@ -13,17 +14,12 @@ from ..operators import (
     Conv2d,
     ConvTranspose2d,
     Dense,
-    Elu,
-    HardSigmoid,
-    LeakyRelu,
     MaxPool2d,
-    Unary,
 )
 from ..tensor import Tensor
 from .draft import Draft
 
 HOSTS = (AvgPool2d, BatchNorm, Binary, Conv2d, ConvTranspose2d, Dense, MaxPool2d)
-ACTIVATIONS = (Clamp, Elu, HardSigmoid, LeakyRelu, Unary)
 
 
 def fuse_activations(network: Network) -> Network:

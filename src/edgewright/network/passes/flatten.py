@@ -6,23 +6,19 @@ from dataclasses import replace
 
 from ..network import Layer, Network, Origin
 from ..operators import (
+    ACTIVATIONS,
     Cast,
-    Clamp,
     Dense,
     Dequantize,
-    Elu,
-    HardSigmoid,
-    LeakyRelu,
     Quantize,
     Reshape,
     Transpose,
-    Unary,
 )
 from .draft import Draft
 from .reorder import Perm, inverse, pick
 
 # What may stand between the flattening and the dense layer: each element on its own, alike everywhere.
-POINTWISE = (Cast, Clamp, Dequantize, Elu, HardSigmoid, LeakyRelu, Quantize, Unary)
+POINTWISE = (*ACTIVATIONS, Cast, Dequantize, Quantize)
 
 
 def fold_flatten(network: Network) -> Network:

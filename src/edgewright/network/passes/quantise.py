@@ -12,6 +12,7 @@ import numpy as np
 
 from ..network import Arithmetic, Layer, Network
 from ..operators import (
+    ACTIVATIONS,
     ArgMax,
     AvgPool2d,
     Binary,
@@ -22,12 +23,9 @@ from ..operators import (
     Dense,
     DepthToSpace,
     Dequantize,
-    Elu,
     Expand,
     Gather,
-    HardSigmoid,
     L2Normalize,
-    LeakyRelu,
     LogSoftmax,
     MatMul,
     MaxPool2d,
@@ -45,7 +43,6 @@ from ..operators import (
     SpaceToDepth,
     Tile,
     Transpose,
-    Unary,
 )
 from ..tensor import Array, Quant, Tensor
 from .draft import Draft
@@ -53,8 +50,7 @@ from .draft import Draft
 LINEAR = (Conv2d, ConvTranspose2d, Dense)
 # Layers that compute, and may do so on stored values.
 COMPUTING = (
-    *LINEAR, AvgPool2d, Binary, Clamp, Concat, Elu, HardSigmoid, L2Normalize, LeakyRelu, LogSoftmax, MatMul, PRelu,
-    Reduce, Resize, Softmax, Unary,
+    *LINEAR, *ACTIVATIONS, AvgPool2d, Binary, Concat, L2Normalize, LogSoftmax, MatMul, PRelu, Reduce, Resize, Softmax,
 )  # fmt: skip
 CLAMPING = (*LINEAR, AvgPool2d, Binary)  # those that take a Clamp in
 # Layers that only move or compare elements, and so commute with Dequantize.

@@ -10,18 +10,15 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..operators import (
+    ACTIVATIONS,
     ArgMax,
     Binary,
     Cast,
-    Clamp,
     Concat,
     Dequantize,
-    Elu,
     Expand,
     Gather,
-    HardSigmoid,
     L2Normalize,
-    LeakyRelu,
     LogSoftmax,
     Op,
     Pad,
@@ -31,14 +28,13 @@ from ..operators import (
     Slice,
     Softmax,
     Tile,
-    Unary,
 )
 from ..region import Shape
 
 Perm = tuple[int, ...]
 T = TypeVar("T")
 
-POINTWISE = (Binary, Cast, Clamp, Dequantize, Elu, HardSigmoid, LeakyRelu, PRelu, Quantize, Unary)
+POINTWISE = (*ACTIVATIONS, Binary, Cast, Dequantize, PRelu, Quantize)
 ALONG_AXIS = (Softmax, LogSoftmax, L2Normalize)
 
 

@@ -15,12 +15,12 @@ from ..operators import (
     DepthToSpace,
     Expand,
     Gather,
+    NearestMode,
     Pad,
     PadMode,
     Reshape,
     Resize,
     ResizeMode,
-    Rounding,
     Slice,
     SpaceToDepth,
     Tile,
@@ -234,12 +234,12 @@ def resize(layer: LayerImport, mode: ResizeMode) -> None:
         raise ModelError(f"layer '{layer.label}': {layer.shape()} cannot be resized to {size}")
     if options.AlignCorners() and options.HalfPixelCenters():
         raise ModelError(f"layer '{layer.label}': align_corners and half_pixel_centers exclude each other")
-    coordinates, rounding = Coordinates.ASYMMETRIC, Rounding.FLOOR
+    coordinates, rounding = Coordinates.ASYMMETRIC, NearestMode.FLOOR
     if options.AlignCorners():
         # A single row or column has no corners to align; TFLite then scales as if it had not been asked.
-        coordinates, rounding = Coordinates.ALIGN_CORNERS, Rounding.HALF_UP
+        coordinates, rounding = Coordinates.ALIGN_CORNERS, NearestMode.HALF_UP
     elif options.HalfPixelCenters():
-        coordinates, rounding = Coordinates.HALF_PIXEL, Rounding.HALF_UP
+        coordinates, rounding = Coordinates.HALF_PIXEL, NearestMode.HALF_UP
     op = Resize((size[0], size[1]), mode, coordinates, rounding, by_product=True)
     if not is_nearest and layer.tensor().dtype in (DType.INT8, DType.INT16):
         op = replace(op, slack=op.slack + _drift(op, layer.shape()))
