@@ -51,7 +51,6 @@ MAY_IMPORT = {
     ),
 }
 EVERYBODY = {"errors", "files", "lazy", "text"}
-RENAMED = {"words"}  # the old name of `text`, as long as rooms under work use it
 
 
 def imports(path: Path) -> set[str]:
@@ -80,7 +79,7 @@ def imports(path: Path) -> set[str]:
 def test_imports_point_downwards(room):
     files = list((ROOT / room).rglob("*.py"))
     assert files
-    allowed = {room, *MAY_IMPORT[room], *EVERYBODY, *RENAMED}
+    allowed = {room, *MAY_IMPORT[room], *EVERYBODY}
     wrong = {str(file.relative_to(ROOT)): sorted(imports(file) - allowed) for file in files}
     assert {file: names for file, names in wrong.items() if names} == {}
 
