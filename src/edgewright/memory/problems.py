@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from graphlib import TopologicalSorter
 from itertools import accumulate, pairwise
@@ -176,6 +176,10 @@ class PlanningProblem:
             read_as = [n for n in self.network.activations(layer) if places[n].root == root]
             if root is not None and root != target and len(read_as) == 1:
                 found[root, target] = distance(self.network, layer, source)
+        if any(
+            name in dict(self.techniques.pulled) for name in layer.inputs
+        ):  # rows come from top to bottom alone
+            found = {(x, y): replace(safe, above=self.network.tensors[x].bytes) for (x, y), safe in found.items()}
         return found
 
     def order_problem(self) -> OrderProblem:
