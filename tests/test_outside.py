@@ -77,7 +77,7 @@ def test_what_lies_outside_is_not_counted():
     assert (plan(network, plain=True).peak_bytes, made.peak_bytes) == (2048, 1184)
     assert made.bound_bytes == made.peak_bytes
     assert made.slots == {"slot of x": 1024, "slot of y": 1024}
-    assert plan(network, outside=["x", "y"], phases=True).peak_bytes < 1024
+    assert plan(network, outside=["x", "y"], phases=list(network.by_name)).peak_bytes == 768
 
 
 def test_a_concat_is_written_where_the_caller_has_it_and_slices_look_into_it():
