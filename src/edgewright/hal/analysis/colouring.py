@@ -86,13 +86,17 @@ class _Passed:
     is_closed: bool = False  # something that no write passes
     names: set[str] = field(default_factory=set)  # variables that changed
     fields: dict[tuple[str, str], list[Access]] = field(default_factory=dict)
+    stopping: dict[object, Access] = field(default_factory=dict)  # only writes of other devices may pass them
     others: dict[object, Access] = field(default_factory=dict)  # one for each device, pointer and sharing
 
     def add(self, event: Event) -> None:
         if isinstance(event, Assigned):
             self.names |= self.judge.assigned(event)
-        elif isinstance(event, Barrier) or self.judge.stops_writes(event):
+        elif isinstance(event, Barrier):
             self.is_closed = True
+        elif self.judge.stops_writes(event):
+            self.is_closed = not self.judge.has_unordered
+            self.stopping.setdefault((event.device, event.group, event.owner, event.field), event)
         else:
             self.fields.setdefault((event.owner, event.field), []).append(event)
             kind = event.device, event.group, event.base.text, self.judge.is_shared(event)
@@ -104,6 +108,7 @@ class _Passed:
         return (
             not any(may_alias(event, access) for event in beside)
             and self.names.isdisjoint(names_of(access))
+            and all(self.judge.stops_write(event, access) is None for event in self.stopping.values())
             and all(self.judge.ordered(event, access) is None for event in self.others.values())
             and self.judge.paths.is_always_after(access.number, last.number)
         )

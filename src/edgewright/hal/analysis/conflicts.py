@@ -140,6 +140,8 @@ class Conflicts:
             return self._stops(event, access)
         if event.kind is Kind.WRITE and may_alias(event, access):
             return f"{access.field} is written in between (line {event.place.line})"
+        if self.is_apart(event, access):
+            return self._affected(event, access) or self.ordered(event, access)
         if event.kind is Kind.WRITE and self.nature(access).by_hardware:
             return f"{event.field} is written in between, and {access.field} may depend on it (line {event.place.line})"
         if event.kind is Kind.READ and may_alias(event, access) and self.changes(access):
@@ -160,6 +162,8 @@ class Conflicts:
             return self._stops(event, access)
         if may_alias(event, access):
             return f"{access.field} is {_done(event)} in between (line {event.place.line})"
+        if self.is_apart(event, access):
+            return self._affected(event, access) or self.ordered(event, access)
         if self.stops_writes(event):
             return f"{_doing(event)} {event.field} in between may need it (line {event.place.line})"
         return self.ordered(event, access)
@@ -173,7 +177,7 @@ class Conflicts:
         if self.is_shared(event) != self.is_shared(moved):
             shared = event if self.is_shared(event) else moved
             return f"an interrupt routine looks at {shared.field} (line {event.place.line})"
-        if not self.is_one_device(event, moved):
+        if not self.is_one_device(event, moved) and not self._is_loose(event, moved):
             return f"another device is accessed in between (line {event.place.line})"
         return None
 
@@ -181,7 +185,7 @@ class Conflicts:
         """Whether somebody else can tell in which order the two happen."""
         if self.is_shared(first) and self.is_shared(second):
             return True
-        are_reads = first.kind is Kind.READ and second.kind is Kind.READ
+        are_reads = first.kind is Kind.READ and second.kind is Kind.READ and not self.is_apart(first, second)
         return are_reads and self.nature(first).by_hardware and self.nature(second).by_hardware
 
     def is_shared(self, access: Access) -> bool:
@@ -200,6 +204,33 @@ class Conflicts:
             return True
         devices = self.devices_of(first) | self.devices_of(second)
         return len(devices) < 2
+
+    def is_apart(self, first: Access, second: Access) -> bool:
+        """Whether the two are certain to be of different devices of which one is unordered."""
+        if not self.has_unordered:
+            return False
+        return self.devices_of(first).isdisjoint(self.devices_of(second)) and self._is_loose(first, second)
+
+    def _is_loose(self, first: Access, second: Access) -> bool:
+        """Whether the two need not keep their order if they are accesses of different devices."""
+        pairs = [(one, other) for one in self.devices_of(first) for other in self.devices_of(second)]
+        return all(one == other or self._unordered & {one, other} for one, other in pairs)
+
+    @property
+    def has_unordered(self) -> bool:
+        return bool(self._unordered)
+
+    @cached_property
+    def _unordered(self) -> frozenset[str]:
+        return frozenset(device.name for device in self.natures.description.devices if device.unordered)
+
+    def _affected(self, event: Access, access: Access) -> str | None:
+        """Why an access of another device matters all the same: it says that it touches the field."""
+        field = self.natures.description.field(event.owner, event.field)
+        targets = field.rse if event.kind is Kind.READ else field.wse
+        if self.natures.touched(targets, access.owner, access.field):
+            return f"{_doing(event)} {event.field} in between affects {access.field} (line {event.place.line})"
+        return None
 
     def devices_of(self, access: Access) -> frozenset[str]:
         """The devices that the access may be one of."""

@@ -35,6 +35,9 @@
 #define hal_bus(name, width, narrowest) \
     enum { edgewright_bus_width_of_##name = (width), edgewright_bus_narrowest_of_##name = (narrowest) }
 
+/* A device whose accesses need not keep their order to those of other devices. */
+#define hal_unordered(name) enum { edgewright_unordered_##name = 1 }
+
 /* What fields are and do. */
 #define hal_ro EDGEWRIGHT_NOTE("edgewright:ro")
 #define hal_wo EDGEWRIGHT_NOTE("edgewright:wo")
@@ -121,6 +124,7 @@ typedef uint64_t hal_uint64;
 #define bfGroup hal_bfGroup
 #define make_device(type, name, address) hal_make_device(type, name, address)
 #define bus(name, width, narrowest) hal_bus(name, width, narrowest)
+#define unordered(name) hal_unordered(name)
 #define ro hal_ro
 #define wo hal_wo
 #define w1c hal_w1c

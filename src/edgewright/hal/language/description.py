@@ -110,6 +110,7 @@ class Device:
     address: int
     place: Place
     bus: Bus = Bus()
+    unordered: bool = False  # its accesses need not keep their order to those of other devices
 
 
 @dataclass(frozen=True, slots=True)

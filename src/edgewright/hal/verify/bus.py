@@ -133,16 +133,25 @@ class Bus:
         nature = wire.nature
         acts = nature.writing_acts or nature.neutral
         is_plain = kind == "write" and not (acts or wire.field.shared_with_isr)
-        self.steps.append(BusEvent(kind, name, value, device, is_plain, self._now))
+        is_loose = self._devices[device].unordered and not wire.field.shared_with_isr
+        self.steps.append(BusEvent(kind, name, value, device, is_plain, self._now, is_loose))
 
     def _is_foreign(self, address: int) -> bool:
         return address not in self._registers and address & ~0xFFF in self._foreign
 
-    def record(self, kind: str, what: str, value: object) -> None:
+    def record(self, kind: str, what: str, value: object, device: str = "") -> None:
         if kind in ("call", "foreign"):
             self._now += 1
             self.steps.append(BusEvent(kind, what, value, "", False, self._now))
-        self.events.append(Event(kind, what, value, self.stored() if kind != "read" else {}))
+        self.events.append(Event(kind, what, value, self._stored_for(device) if kind != "read" else {}))
+
+    def _stored_for(self, device: str) -> Config:
+        """What was stored before an event: of an unordered device, only what it or a call could tell."""
+        found = self.stored()
+        if not device:
+            return found
+        unordered = {name for name, one in self._devices.items() if one.unordered}
+        return {key: value for key, value in found.items() if key[0] == device or not unordered & {key[0], device}}
 
     def stored(self) -> Config:
         """What software has stored, where it differs from reset; where a read moves a field, what it now holds.
@@ -229,7 +238,7 @@ class Bus:
             self._parts[key] = value, parts
             return
         self._parts.pop(key, None)
-        self.record("write", f"{device}.{at.name}", value)
+        self.record("write", f"{device}.{at.name}", value, device)
         self.models[device].write(at.name, value)
 
 
