@@ -26,6 +26,7 @@ class Analysis:
     uses: Mapping[tuple[str, int], Use]  # by function and number of the access
     joints: tuple[Joint, ...]
     interrupts: frozenset[str] = frozenset()  # functions that run in interrupts
+    moments: tuple[tuple[Use, ...], ...] = ()  # accesses of fields that are together: each is one access
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,8 +95,9 @@ class _Passed:
         elif isinstance(event, Barrier):
             self.is_closed = True
         elif self.judge.stops_writes(event):
-            self.is_closed = not self.judge.has_unordered
-            self.stopping.setdefault((event.device, event.group, event.owner, event.field), event)
+            self.is_closed = not self.judge.has_exceptions
+            kind = event.device, event.group, event.base.text, event.owner, event.field
+            self.stopping.setdefault(kind, event)
         else:
             self.fields.setdefault((event.owner, event.field), []).append(event)
             kind = event.device, event.group, event.base.text, self.judge.is_shared(event)

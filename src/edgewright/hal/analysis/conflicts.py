@@ -164,9 +164,15 @@ class Conflicts:
             return f"{access.field} is {_done(event)} in between (line {event.place.line})"
         if self.is_apart(event, access):
             return self._affected(event, access) or self.ordered(event, access)
-        if self.stops_writes(event):
+        if self.stops_writes(event) and not self.are_together(event, access):
             return f"{_doing(event)} {event.field} in between may need it (line {event.place.line})"
         return self.ordered(event, access)
+
+    def are_together(self, first: Access, second: Access) -> bool:
+        """Whether both are accesses of one kind to fields of one set that are accessed at once."""
+        known = self.natures.description.field(first.owner, first.field).together
+        is_beside = first.kind is second.kind and first.owner == second.owner and second.field in known
+        return is_beside and _way(first) == _way(second)
 
     def stops_writes(self, event: Access) -> bool:
         """Whether no write can move down across an access, whatever it writes."""
@@ -221,6 +227,12 @@ class Conflicts:
         return bool(self._unordered)
 
     @cached_property
+    def has_exceptions(self) -> bool:
+        """Whether some write may pass what stops all others."""
+        groups = self.natures.description.groups.values()
+        return self.has_unordered or any(field.together for group in groups for field in group.fields)
+
+    @cached_property
     def _unordered(self) -> frozenset[str]:
         return frozenset(device.name for device in self.natures.description.devices if device.unordered)
 
@@ -268,6 +280,12 @@ class Conflicts:
         if is_open and acting.kind is Kind.WRITE:
             return True
         return self.nature(other).by_hardware or self.natures.touched(targets, other.owner, other.field)
+
+
+def _way(access: Access) -> tuple[object, ...]:
+    """How an access gets to the group that declares its field."""
+    hops = [(hop.member, hop.index and hop.index.text) for hop in access.hops[:-1]]
+    return access.base.text, access.base.names, *hops
 
 
 def _done(access: Access) -> str:

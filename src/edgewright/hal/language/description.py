@@ -63,6 +63,7 @@ class Field:
     shared_with_isr: bool = False
     pinned: tuple[int, int] | None = None  # byte from the start of its group, bit
     split: bool = False  # wider than the bus, and may be accessed in parts
+    together: tuple[str, ...] = ()  # all fields of its group that are accessed at once, itself included
 
 
 @dataclass(frozen=True, slots=True)
