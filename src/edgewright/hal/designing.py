@@ -54,11 +54,12 @@ def analyse(
     spaces, uses = flatten(description, functions)
     clusters = {f.name: clusters_of(f, regions[f.name], uses, natures, flows[f.name]) for f in functions}
     moments = {name: moments_of(of, spaces) for name, of in clusters.items()}
+    judges = {function.name: Conflicts(function, natures, flows[function.name]) for function in functions}
     refusals = tuple(
         refusal
         for function in functions
         for refusal in (
-            *torn(moments[function.name], Conflicts(function, natures, flows[function.name]), spaces),
+            *torn(moments[function.name], judges[function.name], spaces),
             *partial_writes(moments[function.name], description, spaces),
         )
     )
@@ -67,7 +68,8 @@ def analyse(
     joints = tuple(joints_of(cluster for of in clusters.values() for cluster in of))
     routines = frozenset(function.name for function in functions if function.usr in found.routines)
     at_once = tuple(moment for of in moments.values() for moment in of)
-    return Analysis(source, description, functions, regions, spaces, uses, joints, routines, at_once)
+    leaders = {(name, number): first for name, judge in judges.items() for number, first in judge.leaders.items()}
+    return Analysis(source, description, functions, regions, spaces, uses, joints, routines, at_once, leaders)
 
 
 def design(analysis: Analysis, layout: Layout) -> Design:

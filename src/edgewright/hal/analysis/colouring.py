@@ -35,7 +35,9 @@ def _coloured(judge: Conflicts) -> tuple[tuple[int, ...], ...]:
         if judge.acts(access):  # then it is never one with another
             found.append([access])
             continue
-        key = access.kind, judge.paths.guard(access.number), judge.paths.loop(access.number)
+        leader = judge.leader(access)
+        place = judge.paths.guard(access.number) if leader is None else leader
+        key = access.kind, leader is None, place, judge.paths.loop(access.number)
         near = [region for region in open_regions.get(key, ()) if access.number - region[0].number <= REACH]
         free = set(_free(judge, access)) if near else set()
         region = next((one for one in near if _may_join(judge, one, access, free)), None)
@@ -96,8 +98,7 @@ class _Passed:
             self.is_closed = True
         elif self.judge.stops_writes(event):
             self.is_closed = not self.judge.has_exceptions
-            kind = event.device, event.group, event.base.text, event.owner, event.field
-            self.stopping.setdefault(kind, event)
+            self.stopping.setdefault((event.device, event.group, event.base.text, event.owner, event.field), event)
         else:
             self.fields.setdefault((event.owner, event.field), []).append(event)
             kind = event.device, event.group, event.base.text, self.judge.is_shared(event)

@@ -86,6 +86,10 @@ class Conflicts:
         if self.acts(first) or self.acts(second):
             acting = first if self.acts(first) else second
             return f"{'reading' if acting.kind is Kind.READ else 'writing'} {acting.field} has a side effect"
+        if self.leader(first) != self.leader(second):
+            return "one is in a snapshot that the other is not in"
+        if self.leader(first) is not None:
+            return self._reads(first, second)
         if may_alias(first, second):
             same = self.same_field(first, second)
             if same is not None:
@@ -105,7 +109,7 @@ class Conflicts:
     def same_field(self, first: Access, second: Access) -> str | None:
         if first.kind is Kind.WRITE:
             return f"both write {first.field}"
-        if self.changes(first):
+        if self.changes(first) and self.leader(first) is None:
             return f"{first.field} may change between two reads"
         return None
 
@@ -136,6 +140,8 @@ class Conflicts:
 
     def stops_read(self, event: Event, access: Access) -> str | None:
         """Why a read cannot move up across the event."""
+        if access.snapshot is not None and self.changes(access):
+            return self._stops_in_snapshot(event, access)
         if not isinstance(event, Access):
             return self._stops(event, access)
         if event.kind is Kind.WRITE and may_alias(event, access):
@@ -149,6 +155,47 @@ class Conflicts:
         if self.acts(event) and self.touches(event, access):
             return f"{_doing(event)} {event.field} in between affects {access.field} (line {event.place.line})"
         return self.ordered(event, access)
+
+    def _stops_in_snapshot(self, event: Event, access: Access) -> str | None:
+        """Why a read cannot be taken for one before the event: the function itself changes the field or the pointer."""
+        if isinstance(event, Barrier) and not event.is_text:
+            reached = names_of(access) & self._reached_by_pointers
+            return f"{event.reason} in between may change {spelling(min(reached))}" if reached else None
+        if not isinstance(event, Access):
+            return self._stops(event, access)
+        if event.kind is Kind.WRITE and may_alias(event, access):
+            return f"{access.field} is written in between (line {event.place.line})"
+        return self._affected(event, access)
+
+    def leader(self, access: Access) -> int | None:
+        """The read that opens the access's snapshot, by number; None outside of one.
+
+        An access that cannot be taken for an earlier one opens a snapshot of its own, and each loop has its own.
+        """
+        return self.leaders.get(access.number)
+
+    @cached_property
+    def leaders(self) -> dict[int, int]:
+        found: dict[int, int] = {}
+        opened: dict[object, list[Access]] = {}
+        for access in self.function.accesses:
+            if access.snapshot is None or self.acts(access):
+                continue
+            near = opened.setdefault((access.snapshot, self.paths.loop(access.number)), [])
+            first = next((one for one in near if self._is_served(one, access)), None)
+            if first is None:
+                near.append(access)
+            found[access.number] = (first or access).number
+        return found
+
+    def _is_served(self, first: Access, second: Access) -> bool:
+        """Whether a snapshot that the first opens serves the second too."""
+        is_near = second.number - first.number <= REACH
+        return (
+            is_near
+            and self.paths.is_always_before(first.number, second.number)
+            and self._hindered(self.stops_read, first, second, second) is None
+        )
 
     def _writes(self, first: Access, second: Access) -> str | None:
         number = first.number, second.number

@@ -12,8 +12,6 @@ from .conflicts import Conflicts
 from .joints import hindrance
 from .spaces import Space, Spaces, Use
 
-Bond = tuple[str, str]  # the space, and the first slot of a set that is together
-
 
 def bonds_of(space: Space) -> tuple[frozenset[str], ...]:
     """The slots of a space that lie in one register because their fields are together."""
@@ -55,13 +53,16 @@ def torn(moments: Sequence[tuple[Use, ...]], judge: Conflicts, spaces: Spaces) -
             if not is_alike or other.slot not in bonds[one.space, one.slot]:
                 continue
             mine, theirs = {use.slot for use in first}, {use.slot for use in second}
-            if mine <= theirs or theirs <= mine or not judge.paths.is_on_the_way(one.access.number, other.access.number):
+            is_later = judge.paths.is_on_the_way(one.access.number, other.access.number)
+            if mine <= theirs or theirs <= mine or not is_later:
                 continue
             reason = judge.reason(one.access, other.access) or hindrance(one, other, judge.paths, judge.natures)
             verb = "read" if one.access.kind is Kind.READ else "written"
             what = f"'{one.access.field}' and '{other.access.field}' are together, and are {verb} by two accesses"
             why = f": {reason}" if reason else ""
-            yield Refusal(other.access.place, what + why, f"let one follow the other (line {one.access.place.line})")
+            yield Refusal(
+                other.access.place, what + why, f"let one follow the other (line {one.access.place.line})"
+            )
 
 
 def partial_writes(

@@ -38,6 +38,9 @@
 /* A device whose accesses need not keep their order to those of other devices. */
 #define hal_unordered(name) enum { edgewright_unordered_##name = 1 }
 
+/* Before a statement: one read of a register may serve all of it; of a loop, each turn. */
+#define hal_snapshot
+
 /* What fields are and do. */
 #define hal_ro EDGEWRIGHT_NOTE("edgewright:ro")
 #define hal_wo EDGEWRIGHT_NOTE("edgewright:wo")
@@ -126,6 +129,7 @@ typedef uint64_t hal_uint64;
 #define make_device(type, name, address) hal_make_device(type, name, address)
 #define bus(name, width, narrowest) hal_bus(name, width, narrowest)
 #define unordered(name) hal_unordered(name)
+#define snapshot hal_snapshot
 #define ro hal_ro
 #define wo hal_wo
 #define w1c hal_w1c

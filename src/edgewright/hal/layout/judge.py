@@ -140,11 +140,11 @@ def _slot_faults(space: Space, placed: SpaceLayout, bus: Bus) -> Iterator[str]:
 
 def _together_faults(space: Space, placed: SpaceLayout) -> Iterator[str]:
     """Fields of one group that are together share a register."""
-    for first, second in combinations(space.slots, 2):
+    for first, second in combinations([slot for slot in space.slots if slot.field.together], 2):
         is_beside = first.group == second.group and first.steps[:-1] == second.steps[:-1]
-        if is_beside and second.field.name in first.field.together:
-            if placed.holding(first.name) != placed.holding(second.name):
-                yield f"{first.name} and {second.name} are together, and lie in different registers"
+        are_bound = is_beside and second.field.name in first.field.together
+        if are_bound and placed.holding(first.name) != placed.holding(second.name):
+            yield f"{first.name} and {second.name} are together, and lie in different registers"
 
 
 def _area_faults(space: Space, placed: SpaceLayout, layout: Layout) -> Iterator[str]:

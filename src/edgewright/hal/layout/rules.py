@@ -83,7 +83,12 @@ class Rules:
         """How many elements may lie abreast; writing one is then a read-modify-write."""
         nature, slot = self.natures[name], self.slots[name]
         written = any(name in write for write in self.writes)
-        if slot.field.pinned is not None or slot.field.together or nature.acts or (written and not nature.restorable):
+        if (
+            slot.field.pinned is not None
+            or slot.field.together
+            or nature.acts
+            or (written and not nature.restorable)
+        ):
             return 1
         return most_lanes(slot, self.bus.width)
 

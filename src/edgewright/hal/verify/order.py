@@ -23,6 +23,7 @@ class BusEvent:
     is_plain: bool  # a write of a plain field
     access: int  # the same for all steps that one access to a register makes
     is_loose: bool = False  # of a device that is unordered: it keeps its order within that device only
+    moment: str = ""  # steps that are to happen at once, since their fields are together
 
     def __str__(self) -> str:
         return f"write of {self.value} to {self.what}" if self.kind == "write" else f"{self.kind} of {self.what}"
@@ -34,7 +35,23 @@ def disorder(expected: Sequence[BusEvent], found: Sequence[BusEvent], certain: i
     Of a call that does not end, the first `certain` steps must be there and all further ones may.
     """
     matched, story = _matched(expected, found, certain)
-    return story or _order(expected, matched)
+    return story or _order(expected, matched) or _torn(expected, matched)
+
+
+def _torn(expected: Sequence[BusEvent], matched: Sequence[int | None]) -> str:
+    """Steps of one moment that the second makes by several accesses; a field that comes again begins another."""
+    moments: dict[tuple[str, str], dict[str, tuple[int, BusEvent]]] = {}
+    for step, at in zip(expected, matched, strict=True):
+        if at is None or not step.moment:
+            continue
+        home = moments.setdefault((step.moment, step.what.rpartition(".")[0]), {})
+        if step.what in home:
+            home.clear()
+        for other, earlier in home.values():
+            if other != at:
+                return f"{step} and {earlier} are two accesses, and their fields are together"
+        home[step.what] = at, step
+    return ""
 
 
 def _matched(
