@@ -50,6 +50,7 @@ def _space_faults(
         else:
             yield from _rule_faults(description, space, register, writes)
     yield from _slot_faults(space, placed, bus)
+    yield from _together_faults(space, placed)
     yield from _area_faults(space, placed, layout)
     yield from _extent_faults(space, placed, layout, bus)
 
@@ -170,6 +171,15 @@ def _slot_faults(space: Space, placed: SpaceLayout, bus: Bus) -> Iterator[str]:
             at = [register.offset * 8 + piece.bit for register, piece in held if piece.low == 0]
             if at != [byte * 8 + bit]:
                 yield f"{slot.name} is pinned to byte {byte}, bit {bit}, and lies elsewhere"
+
+
+def _together_faults(space: Space, placed: SpaceLayout) -> Iterator[str]:
+    """Fields of one group that are together share a register."""
+    for first, second in combinations([slot for slot in space.slots if slot.field.together], 2):
+        is_beside = first.group == second.group and first.steps[:-1] == second.steps[:-1]
+        are_bound = is_beside and second.field.name in first.field.together
+        if are_bound and placed.holding(first.name) != placed.holding(second.name):
+            yield f"{first.name} and {second.name} are together, and lie in different registers"
 
 
 def _area_faults(space: Space, placed: SpaceLayout, layout: Layout) -> Iterator[str]:
