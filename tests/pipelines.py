@@ -11,13 +11,14 @@ from random import Random
 import numpy as np
 
 from edgewright.run.pipeline import Pipeline
-from edgewright.run.ring import Slot
+from edgewright.run.ring import FrameSlot
 from edgewright.run.specification import (
     OUTSIDE,
     FifoSpec,
     PartSpec,
     PipelineSpec,
     PortSpec,
+    TensorSpec,
     WorkerSpec,
     specification_faults,
 )
@@ -33,7 +34,9 @@ class PythonPart:
     def __init__(self, number: int, before: Callable[[int], None] = lambda value: None) -> None:
         self.number, self.before = number, before
 
-    def run(self, inputs: Sequence[Slot], outputs: Sequence[Slot]) -> None:
+    def close(self) -> None: ...
+
+    def run(self, inputs: Sequence[FrameSlot], outputs: Sequence[FrameSlot]) -> None:
         values = [int(slot.array[0]) for slot in inputs]
         self.before(values[0])
         assert [int(slot.array[0]) for slot in inputs] == values, "a slot changed while it was read"
@@ -78,7 +81,9 @@ def with_ports(fifos: Sequence[FifoSpec], names: Sequence[str], workers: Sequenc
         )
         for name in names
     )
-    spec = PipelineSpec("random", "", (), parts, tuple(workers), tuple(fifos))
+    inputs = tuple(TensorSpec(f.tensor, f.shape, f.dtype) for f in fifos if f.source == OUTSIDE)
+    outputs = tuple(TensorSpec(f.tensor, f.shape, f.dtype) for f in fifos if OUTSIDE in f.readers)
+    spec = PipelineSpec("random", "", (), inputs, outputs, parts, tuple(workers), tuple(fifos))
     assert not list(specification_faults(spec))
     return spec
 

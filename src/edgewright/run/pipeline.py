@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import InputError
 from .executors import Executor, executor_of
-from .ring import Array, Block, Ring, Slot, StreamEnd, StreamState, aligned
+from .ring import Array, Block, Ring, FrameSlot, StreamEnd, StreamState, aligned
 from .specification import PipelineSpec, WorkerSpec, load_specification
 from .statistics import Chronicle, MemoryUse, RunStatistics
 from .workers import BoundPart, Feeder, Starts, WorkerThread
@@ -57,7 +57,7 @@ class Pipeline:
         executors: Mapping[tuple[str, str], Executor] | None = None,
     ) -> None:
         """With `executors`, by worker and part, none are loaded from the folder."""
-        self.spec, self._keep = spec, keep
+        self.spec, self.folder, self._keep = spec, folder, keep
         arenas = [aligned(size) for worker in spec.workers for size in spec.arenas(worker).values()]
         slots = [aligned(fifo.bytes) * fifo.slots for fifo in spec.fifos]
         self._block = Block(sum(arenas) + sum(slots))
@@ -65,7 +65,7 @@ class Pipeline:
             [self._block.slot(fifo.shape, fifo.dtype, fifo.bytes) for _ in range(fifo.slots)]
             for fifo in spec.fifos
         ]
-        self._executors = dict(executors) if executors is not None else self._loaded(folder)
+        self._executors = dict(executors) if executors is not None else self._loaded()
         self._state: StreamState | None = None
         self.statistics: RunStatistics | None = None  # of the last stream
 
@@ -94,6 +94,8 @@ class Pipeline:
         """Ends what is running, and gives everything back."""
         if self._state is not None:
             self._state.stop()
+        for executor in self._executors.values():
+            executor.close()
         self._executors.clear()
         self._slots.clear()
         if self._keep is not None:
@@ -115,8 +117,8 @@ class Pipeline:
         workers = [
             WorkerThread(worker, self._bound(worker, rings), state, started) for worker in self.spec.workers
         ]
-        feeder = Feeder(state, [rings[i] for i in self.spec.inputs], frames, self._write)
-        results = {self.spec.fifos[i].tensor: rings[i] for i in self.spec.outputs}
+        feeder = Feeder(state, [rings[i] for i in self.spec.sources], frames, self._write)
+        results = [rings[i] for i in self.spec.results]
         self._state = state
         begun, frame = time.perf_counter(), 0
         try:
@@ -124,11 +126,11 @@ class Pipeline:
                 thread.start()
             while True:
                 with state.lock:
-                    slots = {name: ring.wait_for_frame(frame) for name, ring in results.items()}
-                    done = max(ring.done(frame) for ring in results.values())
-                found = {name: slot.array.copy() for name, slot in slots.items()}
+                    slots = [ring.wait_for_frame(frame) for ring in results]
+                    done = max(ring.done(frame) for ring in results)
+                found = self._read(slots)
                 with state.lock:
-                    for ring in results.values():
+                    for ring in results:
                         ring.release(frame)
                 chronicle.add(started.pop(frame, done), done)
                 yield found
@@ -158,7 +160,7 @@ class Pipeline:
             parts.append(BoundPart(part, self._executors[worker.name, name], reads, writes))
         return parts
 
-    def _loaded(self, folder: Path) -> dict[tuple[str, str], Executor]:
+    def _loaded(self) -> dict[tuple[str, str], Executor]:
         """The executors of each worker's parts, which share the worker's arenas."""
         found: dict[tuple[str, str], Executor] = {}
         for worker in self.spec.workers:
@@ -166,23 +168,34 @@ class Pipeline:
             for name in worker.parts:
                 part = self.spec.part_named[name]
                 threads = max(1, len(worker.cores))
-                found[worker.name, name] = executor_of(self.spec, part, folder, arenas, threads)
+                found[worker.name, name] = executor_of(self.spec, part, self.folder, arenas, threads)
         return found
 
-    def _write(self, frame: int, values: Frame, slots: list[Slot]) -> None:
+    def _write(self, frame: int, values: Frame, slots: list[FrameSlot]) -> None:
         """Copies a frame from outside into the slots of its inputs."""
-        names = [self.spec.fifos[i].tensor for i in self.spec.inputs]
+        names = [tensor.name for tensor in self.spec.inputs]
         if not isinstance(values, Mapping):
             if len(names) != 1:
                 raise InputError(f"frame {frame} is one array; expected a mapping with {', '.join(names)}")
             values = {names[0]: values}
         if missing := [name for name in names if name not in values]:
             raise InputError(f"frame {frame} has no value for input '{missing[0]}'; given are {sorted(values)}")
-        for name, slot in zip(names, slots, strict=True):
-            value = np.asarray(values[name])
-            if value.shape != slot.array.shape or value.dtype != slot.array.dtype:
+        given = {tensor.name: np.asarray(values[tensor.name]) for tensor in self.spec.inputs}
+        for tensor in self.spec.inputs:
+            value = given[tensor.name]
+            if value.shape != tensor.shape or value.dtype != tensor.dtype:
                 raise InputError(
-                    f"frame {frame}: input '{name}' must be {slot.array.dtype} of shape {slot.array.shape}, "
+                    f"frame {frame}: input '{tensor.name}' must be {tensor.dtype} of shape {tensor.shape}, "
                     f"got {value.dtype} of shape {value.shape}"
                 )
-            np.copyto(slot.array, value)
+        for index, slot in zip(self.spec.sources, slots, strict=True):
+            fifo = self.spec.fifos[index]
+            np.copyto(slot.array, given[fifo.tensor][fifo.slices])
+
+    def _read(self, slots: list[FrameSlot]) -> dict[str, Array]:
+        """The outputs, copied out of the slots that hold them or regions of them."""
+        found = {tensor.name: np.empty(tensor.shape, tensor.dtype) for tensor in self.spec.outputs}
+        for index, slot in zip(self.spec.results, slots, strict=True):
+            fifo = self.spec.fifos[index]
+            found[fifo.tensor][fifo.slices] = slot.array
+        return found

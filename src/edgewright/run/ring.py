@@ -25,7 +25,7 @@ class StreamEnd(Exception):
 
 
 @dataclass(frozen=True)
-class Slot:
+class FrameSlot:
     """Memory for one tensor of one frame."""
 
     array: Array
@@ -48,12 +48,12 @@ class Block:
         self._used = start + aligned(size)
         return self._bytes[start : start + size]
 
-    def slot(self, shape: tuple[int, ...], dtype: str, size: int) -> Slot:
+    def slot(self, shape: tuple[int, ...], dtype: str, size: int) -> FrameSlot:
         """The next `size` bytes as a tensor."""
         piece = self.piece(size)
         kind = np.dtype(dtype)
         array = np.ndarray(shape, kind, piece.data) if piece.size else np.empty(shape, kind)
-        return Slot(array, array.ctypes.data)
+        return FrameSlot(array, array.ctypes.data)
 
 
 def aligned(size: int) -> int:
@@ -94,7 +94,7 @@ class StreamState:
             ring.readable.notify_all()
             ring.writable.notify_all()
 
-    def ring(self, slots: Sequence[Slot], readers: int) -> Ring:
+    def ring(self, slots: Sequence[FrameSlot], readers: int) -> Ring:
         made = Ring(self, slots, readers)
         self._rings.append(made)
         return made
@@ -103,7 +103,7 @@ class StreamState:
 class Ring:
     """A bounded FIFO, by frame numbers. All methods are called with the stream's lock held."""
 
-    def __init__(self, state: StreamState, slots: Sequence[Slot], readers: int) -> None:
+    def __init__(self, state: StreamState, slots: Sequence[FrameSlot], readers: int) -> None:
         self._state, self._slots, self._readers = state, slots, readers
         self.readable, self.writable = threading.Condition(state.lock), threading.Condition(state.lock)
         self._written = [-1] * len(slots)  # the frame that lies in each slot, complete
@@ -111,7 +111,7 @@ class Ring:
         self._left = [0] * len(slots)  # readers who have not read it
         self._done = [0.0] * len(slots)  # when it was complete
 
-    def wait_for_frame(self, frame: int) -> Slot:
+    def wait_for_frame(self, frame: int) -> FrameSlot:
         """The slot in which the frame lies, once it does."""
         index = frame % len(self._slots)
         while self._written[index] != frame or self._state.stopped:
@@ -119,7 +119,7 @@ class Ring:
             self.readable.wait()
         return self._slots[index]
 
-    def wait_for_slot(self, frame: int) -> Slot:
+    def wait_for_slot(self, frame: int) -> FrameSlot:
         """The slot that the frame may be written to, once all have read what lay there."""
         index = frame % len(self._slots)
         while self._left[index] or self._awaited[index] != frame or self._state.stopped:

@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import json
-import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import cached_property
 from math import prod
 from pathlib import Path, PurePosixPath
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -28,21 +27,37 @@ _MOST = 1 << 48
 
 
 @dataclass(frozen=True, slots=True)
-class FifoSpec:
-    """Slots that carry one tensor from one part to all that read it."""
+class TensorSpec:
+    """An input or output of the whole."""
 
-    tensor: str  # its name, for people; of the whole network where it comes from or goes outside
+    name: str
+    shape: tuple[int, ...]
+    dtype: str  # as numpy names it
+
+
+@dataclass(frozen=True, slots=True)
+class FifoSpec:
+    """Slots that carry one tensor, or a region of one, from one part to all that read it."""
+
+    tensor: str  # of the whole network
     shape: tuple[int, ...]
     dtype: str  # as numpy names it
     slots: int
     source: str  # a part, or OUTSIDE
     readers: tuple[str, ...]  # parts, or OUTSIDE
-    bytes: int = 0  # from one slot to the next
+    bytes: int  # from one slot to the next
+    begin: tuple[int, ...] = ()  # where the region begins in its tensor; empty: at its beginning
 
     @property
     def size(self) -> int:
-        """Bytes of the tensor."""
+        """Bytes of the region."""
         return prod(self.shape) * np.dtype(self.dtype).itemsize
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """Where the region lies in its tensor."""
+        begin = self.begin or (0,) * len(self.shape)
+        return tuple(slice(low, low + size) for low, size in zip(begin, self.shape, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +71,10 @@ class PortSpec:
 
 @dataclass(frozen=True, slots=True)
 class MemorySpec:
-    """A memory that a native part wants a pointer for: an arena of the worker, or a FIFO's slot."""
+    """A memory that a native part wants a pointer for: an arena, which the parts of a worker share."""
 
     name: str
     bytes: int
-    fifo: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +82,7 @@ class PartSpec:
     """One part: what executes it, and between which FIFOs."""
 
     name: str
-    executor: str  # native, onnxruntime, torch
+    executor: str  # native, onnxruntime
     file: str  # in the pipeline's folder
     digest: str  # SHA-256 of the file
     inputs: tuple[PortSpec, ...]
@@ -78,6 +92,7 @@ class PartSpec:
     weights_bytes: int = 0
     layers: tuple[str, ...] = ()  # for messages
     lanes: int = 1
+    lanes_stop: str = ""  # native: the function that ends the threads of its lanes
 
     @property
     def where(self) -> str:
@@ -105,6 +120,8 @@ class PipelineSpec:
     name: str
     architecture: str  # of the native parts; empty where there are none
     features: tuple[str, ...]  # of the processor that they were compiled for
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
     parts: tuple[PartSpec, ...]
     workers: tuple[WorkerSpec, ...]
     fifos: tuple[FifoSpec, ...]
@@ -115,12 +132,12 @@ class PipelineSpec:
         return {part.name: part for part in self.parts}
 
     @property
-    def inputs(self) -> tuple[int, ...]:
+    def sources(self) -> tuple[int, ...]:
         """The FIFOs that bring frames from outside."""
         return tuple(i for i, fifo in enumerate(self.fifos) if fifo.source == OUTSIDE)
 
     @property
-    def outputs(self) -> tuple[int, ...]:
+    def results(self) -> tuple[int, ...]:
         """The FIFOs that carry results outside."""
         return tuple(i for i, fifo in enumerate(self.fifos) if OUTSIDE in fifo.readers)
 
@@ -139,8 +156,7 @@ class PipelineSpec:
         sizes: dict[str, int] = {}
         for name in worker.parts:
             for memory in self.part_named[name].memories:
-                if memory.fifo is None:
-                    sizes[memory.name] = max(sizes.get(memory.name, 0), memory.bytes)
+                sizes[memory.name] = max(sizes.get(memory.name, 0), memory.bytes)
         return sizes
 
     @property
@@ -182,10 +198,17 @@ def specification_faults(spec: PipelineSpec) -> Iterator[str]:
     for kind, names in (("part", parts), ("worker", [worker.name for worker in spec.workers])):
         if len(set(names)) < len(names):
             yield f"two of its {kind}s have one name"
+    for worker in spec.workers:
+        if unknown := set(worker.parts) - set(parts):
+            yield f"worker '{worker.name}' runs '{min(unknown)}', which is no part"
+        if len(worker.replica) != 2 or not 0 <= worker.replica[0] < worker.replica[1]:
+            yield f"worker '{worker.name}' is replica {list(worker.replica)}, which is none"
     for index, fifo in enumerate(spec.fifos):
         yield from _fifo_faults(index, fifo, parts)
-    if not spec.inputs or not spec.outputs:
+    if not spec.sources or not spec.results:
         yield "no FIFO comes from outside, or none goes there"
+    for indices, tensors in ((spec.sources, spec.inputs), (spec.results, spec.outputs)):
+        yield from _end_faults([spec.fifos[i] for i in indices], tensors)
     for part in spec.parts:
         file = PurePosixPath(part.file)
         if file.is_absolute() or ".." in file.parts:
@@ -193,18 +216,13 @@ def specification_faults(spec: PipelineSpec) -> Iterator[str]:
         if not any(part.name in worker.parts for worker in spec.workers):
             yield f"no worker runs part '{part.name}'"
         yield from _port_faults(spec, part)
-    for worker in spec.workers:
-        if unknown := set(worker.parts) - set(parts):
-            yield f"worker '{worker.name}' runs '{min(unknown)}', which is no part"
-        if len(worker.replica) != 2 or not 0 <= worker.replica[0] < worker.replica[1]:
-            yield f"worker '{worker.name}' is replica {list(worker.replica)}, which is none"
 
 
 def _fifo_faults(index: int, fifo: FifoSpec, parts: list[str]) -> Iterator[str]:
     name = f"FIFO {index} ('{fifo.tensor}')"
     if fifo.dtype not in _TYPES:
         yield f"{name} carries '{fifo.dtype}', which is no type of tensors"
-    elif any(not 0 <= n < _MOST for n in fifo.shape) or not 0 <= fifo.size <= fifo.bytes < _MOST:
+    elif any(not 0 <= n < _MOST for n in (*fifo.shape, *fifo.begin)) or not 0 <= fifo.size <= fifo.bytes < _MOST:
         yield f"{name} has slots of {fifo.bytes} bytes, too few for its tensor"
     if not 1 <= fifo.slots < _MOST or not fifo.readers or len(set(fifo.readers)) < len(fifo.readers):
         yield f"{name} has no slot, no reader, or one reader twice"
@@ -214,17 +232,28 @@ def _fifo_faults(index: int, fifo: FifoSpec, parts: list[str]) -> Iterator[str]:
         yield f"{name} is read by its own source"
 
 
+def _end_faults(fifos: list[FifoSpec], tensors: tuple[TensorSpec, ...]) -> Iterator[str]:
+    """Whether FIFOs from or to the outside carry regions of these tensors, each of them."""
+    known = {tensor.name: tensor for tensor in tensors}
+    for fifo in fifos:
+        tensor = known.pop(fifo.tensor, None) or next((t for t in tensors if t.name == fifo.tensor), None)
+        ranks = {len(fifo.shape), len(fifo.begin or fifo.shape), *((len(tensor.shape),) if tensor else ())}
+        if tensor is None or tensor.dtype != fifo.dtype or len(ranks) > 1:
+            yield f"'{fifo.tensor}' goes through the outside and is no input or output"
+        elif any(not 0 <= s.start <= s.stop <= n for s, n in zip(fifo.slices, tensor.shape, strict=True)):
+            yield f"a FIFO carries more of '{fifo.tensor}' than there is"
+    if known:
+        yield f"no FIFO carries '{min(known)}'"
+
+
 def _port_faults(spec: PipelineSpec, part: PartSpec) -> Iterator[str]:
     read = {i for i, fifo in enumerate(spec.fifos) if part.name in fifo.readers}
     written = {i for i, fifo in enumerate(spec.fifos) if part.name == fifo.source}
     if {port.fifo for port in part.inputs} != read or {port.fifo for port in part.outputs} != written:
         yield f"part '{part.name}' does not read and write the FIFOs that are joined to it"
         return
-    for memory in part.memories:
-        if memory.bytes < 0 or (memory.fifo is not None and memory.fifo not in read | written):
-            yield f"part '{part.name}' has a memory '{memory.name}' in a FIFO that is not its own"
-        elif memory.fifo is not None and spec.fifos[memory.fifo].bytes < memory.bytes:
-            yield f"part '{part.name}' wants more of memory '{memory.name}' than a slot has"
+    if any(not 0 <= memory.bytes < _MOST for memory in part.memories):
+        yield f"part '{part.name}' has a memory of impossible size"
     for port in (*part.inputs, *part.outputs):
         axes = len(spec.fifos[port.fifo].shape)
         if port.layout and sorted(port.layout) != list(range(axes)):
@@ -236,20 +265,19 @@ def _decoded(kind: Any, data: Any, where: str) -> Any:
     if is_dataclass(kind):
         if not isinstance(data, dict):
             raise ValueError(f"{where or 'the file'} should be an object")
+        make: Callable[..., Any] = kind  # type: ignore[assignment]
         hints = get_type_hints(kind)
         given = {field.name for field in fields(kind)}
         if unknown := set(data) - given:
             raise ValueError(f"{where} has an unknown key '{str(min(unknown))[:40]}'".strip())
         try:
-            return kind(**{key: _decoded(hints[key], value, f"{where}.{key}") for key, value in data.items()})
+            return make(**{key: _decoded(hints[key], value, f"{where}.{key}") for key, value in data.items()})
         except TypeError:
             raise ValueError(f"{where or 'the file'} lacks a key") from None
     if get_origin(kind) is tuple:
         if not isinstance(data, list):
             raise ValueError(f"{where} should be a list")
         return tuple(_decoded(get_args(kind)[0], value, f"{where}[{i}]") for i, value in enumerate(data))
-    if get_origin(kind) in (types.UnionType, Union):
-        return None if data is None else _decoded(get_args(kind)[0], data, where)
     if type(data) is not kind:
         raise ValueError(f"{where} should be {'a number' if kind is int else 'a text'}")
     return data

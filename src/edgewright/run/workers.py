@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import EdgewrightError, RunError
 from .executors import Executor
 from .machine import pin
-from .ring import Ring, Slot, StreamEnd, StreamState
+from .ring import Ring, FrameSlot, StreamEnd, StreamState
 from .specification import PartSpec, WorkerSpec
 
 Starts = dict[int, float]  # when a worker first took each frame that is under way
@@ -100,7 +100,7 @@ class Feeder(threading.Thread):
         state: StreamState,
         rings: Sequence[Ring],
         frames: Iterator[Any],
-        write: Callable[[int, Any, list[Slot]], None],
+        write: Callable[[int, Any, list[FrameSlot]], None],
     ) -> None:
         super().__init__(name="edgewright-source", daemon=True)
         self._state, self._rings, self._frames, self._write = state, rings, frames, write
@@ -127,6 +127,6 @@ class Feeder(threading.Thread):
         except BaseException as error:
             self._state.stop(error)
 
-    def _slots(self, frame: int) -> list[Slot]:
+    def _slots(self, frame: int) -> list[FrameSlot]:
         with self._state.lock:
             return [ring.wait_for_slot(frame) for ring in self._rings]

@@ -1,4 +1,4 @@
-"""What runs parts: our own library, onnxruntime, torch. Each is loaded when a part asks for it, and not before."""
+"""What runs parts: our own library, onnxruntime. Each is loaded when a part asks for it, and not before."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ...errors import InputError
-from ..ring import Array, Slot
+from ..ring import Array, FrameSlot
 from ..specification import PartSpec, PipelineSpec
 
 
@@ -20,8 +20,12 @@ class Executor(Protocol):
         """Bytes that the runtime allocates by itself, as far as it tells; 0 where everything was planned."""
         ...
 
-    def run(self, inputs: Sequence[Slot], outputs: Sequence[Slot]) -> None:
+    def run(self, inputs: Sequence[FrameSlot], outputs: Sequence[FrameSlot]) -> None:
         """Computes one frame, from the slots of the inputs into those of the outputs."""
+        ...
+
+    def close(self) -> None:
+        """Gives back what it holds besides memory."""
         ...
 
 
@@ -44,10 +48,4 @@ def executor_of(
         from .onnx_session import OnnxSession
 
         return OnnxSession(part, path, threads)
-    if part.executor == "torch":
-        from .torch import TorchModule
-
-        return TorchModule(part, path)
-    raise InputError(
-        f"{part.where} wants the executor '{part.executor[:40]}'; known are native, onnxruntime and torch"
-    )
+    raise InputError(f"{part.where} wants the executor '{part.executor[:40]}'; known are native and onnxruntime")

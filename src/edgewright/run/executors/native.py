@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...errors import InputError
 from ..machine import architecture, processor_features
-from ..ring import Array, Slot
+from ..ring import Array, FrameSlot
 from ..specification import PartSpec, PipelineSpec
 
 
@@ -20,24 +20,23 @@ class NativePart:
     def __init__(self, spec: PipelineSpec, part: PartSpec, path: Path, arenas: Mapping[str, Array]) -> None:
         check_machine(spec, path)
         try:
-            self._function = ctypes.CDLL(str(path))[part.function]  # loaded once, however often it is asked for
+            library = ctypes.CDLL(str(path))  # mapped once, however often it is asked for
+            self._function = library[part.function]
         except (OSError, AttributeError) as error:
             raise InputError(f"'{path}' cannot be loaded ({error}); build the pipeline anew") from error
         self._function.restype = None
-        order = {port.fifo: at for at, port in enumerate((*part.inputs, *part.outputs))}
-        # Of each memory the address, or the port whose slot it is.
-        self._memories = [
-            (ctypes.c_void_p(arenas[memory.name].ctypes.data), -1)
-            if memory.fifo is None
-            else (None, order[memory.fifo])
-            for memory in part.memories
-        ]
+        self._memories = [ctypes.c_void_p(arenas[memory.name].ctypes.data) for memory in part.memories]
         self._arenas = arenas  # kept alive
+        self._stop_lanes = library[part.lanes_stop] if part.lanes_stop else None
 
-    def run(self, inputs: Sequence[Slot], outputs: Sequence[Slot]) -> None:
+    def run(self, inputs: Sequence[FrameSlot], outputs: Sequence[FrameSlot]) -> None:
         tensors = [ctypes.c_void_p(slot.address) for slot in (*inputs, *outputs)]
-        memories = [tensors[port] if own is None else own for own, port in self._memories]
-        self._function(*memories, *tensors)
+        self._function(*self._memories, *tensors)
+
+    def close(self) -> None:
+        """Ends the threads of lanes, which wait for the next frame."""
+        if self._stop_lanes is not None:
+            self._stop_lanes()
 
 
 def check_machine(spec: PipelineSpec, path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import InputError
 from ..machine import resident_bytes
-from ..ring import Slot
+from ..ring import FrameSlot
 from ..specification import PartSpec
 
 
@@ -39,7 +39,10 @@ class OnnxSession:
     def memory_estimate(self) -> int:
         return self._grown
 
-    def run(self, inputs: Sequence[Slot], outputs: Sequence[Slot]) -> None:
+    def close(self) -> None:
+        """A session ends with its last user."""
+
+    def run(self, inputs: Sequence[FrameSlot], outputs: Sequence[FrameSlot]) -> None:
         feed = {}
         for port, slot in zip(self._part.inputs, inputs, strict=True):
             value = slot.array
