@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import InputError
 from .executors import Executor, executor_of
-from .ring import Array, Block, Ring, FrameSlot, StreamEnd, StreamState, aligned
+from .ring import Array, Block, FrameSlot, Ring, StreamEnd, StreamState, aligned
 from .specification import PipelineSpec, WorkerSpec, load_specification
 from .statistics import Chronicle, MemoryUse, RunStatistics
 from .workers import BoundPart, Feeder, Starts, WorkerThread

@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import EdgewrightError, RunError
 from .executors import Executor
 from .machine import pin
-from .ring import Ring, FrameSlot, StreamEnd, StreamState
+from .ring import FrameSlot, Ring, StreamEnd, StreamState
 from .specification import PartSpec, WorkerSpec
 
 Starts = dict[int, float]  # when a worker first took each frame that is under way
