@@ -107,7 +107,7 @@ def _broken_code(plan: Plan) -> Iterator[str]:
     is_complete = plan.target is not None and plan.options is not None
     if plan.program.stages and bool(plan.selections) != is_complete:
         yield "kernels are selected for a target by options, and not all three are there"
-    if plan.packed and not plan.selections:
+    if plan.program.stages and plan.packed and not plan.selections:
         yield "weights are packed for kernels, and none are selected"
     linked = plan.linked
     if linked is None:

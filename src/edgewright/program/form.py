@@ -64,7 +64,7 @@ def _flaws_of_tensors(network: Network) -> Iterator[str]:
 
 
 def _is_tensor(tensor: Tensor) -> bool:
-    if tensor.size >= MOST_ELEMENTS:
+    if tensor.size > MOST_ELEMENTS:
         return False
     quant = tensor.quant
     if quant is None:

@@ -19,7 +19,7 @@ from ..printing.source import CWriter, Expr, plus
 from ..site import Site
 from ..strided_tensor import StridedTensor
 from .finish import narrowed
-from .pools import mean_of, mean_type
+from .pools import is_scaled_once, mean_of, mean_type
 from .reductions import is_pooled, pooled
 from .tflite import placed
 from .values import ComputeType, writer
@@ -111,7 +111,7 @@ def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
         c.line(f"{call.output.ctype} *const py = {call.output.pointer};")
         with loops(c, call.region) as at, c.block():
             c.line(f"const {summed_type(call)} total = {plus(f'ps[{place.offset(at)}]', start)};")
-            if isinstance(call.op, AvgPool2d):
+            if isinstance(call.op, AvgPool2d) and not is_scaled_once(call):
                 c.line(f"const int32_t count = {_count(call)};")
             c.line(f"py[{call.output.offset(at)}] = {value};")
 
