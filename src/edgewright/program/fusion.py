@@ -21,6 +21,7 @@ class Split:
 
     axis: int  # ROWS or COLUMNS (FFMT, the halo is computed again), or CHANNELS (FDT)
     ends: tuple[int, ...]
+    lanes: int = 1  # cores that share the loop: part t is computed by lane t mod lanes
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,11 @@ class FusionSchedule:
     def is_whole(self) -> bool:
         """Whether every layer is computed at once."""
         return not self.splits and not self.streamed
+
+    @property
+    def lanes(self) -> int:
+        """Cores that compute parts at the same time; more than one only in the outermost loop."""
+        return self.splits[0].lanes if self.splits else 1
 
     @property
     def axes(self) -> tuple[int, ...]:
