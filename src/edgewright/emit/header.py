@@ -24,9 +24,7 @@ def arena_macro(prefix: str, memory: str, names: Parameters) -> str:
     return f"{prefix.upper()}_ARENA_{names.arenas[memory].upper()}_SIZE"
 
 
-def header(
-    prefix: str, plan: Plan, network: Network, names: Parameters, options: Options, target: Target
-) -> str:
+def header(prefix: str, plan: Plan, network: Network, names: Parameters, options: Options, target: Target) -> str:
     c = CWriter()
     guard = prefix.upper()
     c.lines += [
@@ -85,7 +83,7 @@ def header(
                 "",
             ]
     if plan.lanes > 1:
-        c.lines += declarations(prefix, plan, target, kind, [*arenas, *tensors])
+        c.lines += declarations(prefix, target, kind, [*arenas, *tensors])
     c.lines += [
         *_run_comment(guard, plan, network, names),
         f"{kind} {prefix}_run_in({', '.join([*arenas, *tensors])});",

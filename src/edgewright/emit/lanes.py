@@ -58,7 +58,7 @@ def has_threads(target: Target) -> bool:
     return target.architecture in (Architecture.HOST, Architecture.AARCH64)
 
 
-def declarations(prefix: str, plan: Plan, target: Target, returns: str, parameters: Sequence[str]) -> list[str]:
+def declarations(prefix: str, target: Target, returns: str, parameters: Sequence[str]) -> list[str]:
     """What the header says about lanes."""
     count = f"{prefix.upper()}_LANE_COUNT"
     lines = [
@@ -66,9 +66,10 @@ def declarations(prefix: str, plan: Plan, target: Target, returns: str, paramete
         f" * {LANES} = {count}; or all of it on one core, with {LANE} = 0 and {LANES} = 1. */",
         f"{returns} {prefix}_run_lane({', '.join([*LANED, *parameters])});",
         "",
-        f"/* {prefix}_run_in and {prefix}_run do this on all lanes, which two functions bring together. Yours take their",
-        f" * place where {prefix.upper()}_CALLER_BRINGS_LANES is defined: the first calls `work` with lanes 0 to",
-        f" * {count} - 1 at the same time and returns when all are done; the second returns when all have called it. */",
+        f"/* {prefix}_run_in and {prefix}_run do this on all lanes, by means of two functions. Yours take their place",
+        f" * where {prefix.upper()}_CALLER_BRINGS_LANES is defined: the first calls `work` with lanes 0 to",
+        f" * {count} - 1 at the same time, and returns when all are done; the second returns when all lanes have",
+        " * called it. */",
         f"typedef void (*{prefix}_lane_work)(void *context, {', '.join(LANED)});",
         f"void {prefix}_lanes_run({prefix}_lane_work work, void *context);",
         f"void {prefix}_lanes_meet({', '.join(LANED)});",
@@ -79,7 +80,6 @@ def declarations(prefix: str, plan: Plan, target: Target, returns: str, paramete
             "/* Ends the threads that wait for the next run, which starts them again. */",
             f"void {prefix}_lanes_stop(void);",
         ]
-    assert plan.lanes > 1
     return [*lines, ""]
 
 

@@ -77,9 +77,7 @@ class Native:
         if self.library.plan.lanes > 1 and has_threads(self.library.target):
             self._loaded[f"{self.library.name}_lanes_stop"]()
 
-    def run(
-        self, inputs: Mapping[str, Array], poison: int | None = None, alone: bool = False
-    ) -> dict[str, Array]:
+    def run(self, inputs: Mapping[str, Array], poison: int | None = None, alone: bool = False) -> dict[str, Array]:
         """The network's outputs. With `poison`, arenas are filled with that byte first.
 
         With `alone`, a library for several lanes runs all of it on the caller's core.

@@ -45,6 +45,12 @@ class FusionSchedule:
         return not self.splits and not self.streamed
 
     @property
+    def is_undivided(self) -> bool:
+        """Whether every layer is computed at once, by one core, or by several that have a part each."""
+        is_dealt = len(self.layers) == len(self.splits) == 1 and not self.streamed
+        return self.is_whole or (is_dealt and self.lanes == len(self.splits[0].ends))
+
+    @property
     def lanes(self) -> int:
         """Cores that compute parts at the same time; more than one only in the outermost loop."""
         return self.splits[0].lanes if self.splits else 1

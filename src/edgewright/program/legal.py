@@ -223,6 +223,5 @@ def _meet(parts: Sequence[Interval], lanes: int) -> bool:
     """Whether intervals of different lanes have indices in common; they rise from part to part."""
     numbered = [(part, at % lanes) for at, part in enumerate(parts) if part[0] < part[1]]
     return any(
-        one != other and max(a[0], b[0]) < min(a[1], b[1])
-        for (a, one), (b, other) in combinations(numbered, 2)
+        one != other and max(a[0], b[0]) < min(a[1], b[1]) for (a, one), (b, other) in combinations(numbered, 2)
     )

@@ -77,7 +77,8 @@ class Program:
                 for tiling, at in zip(tilings, tile, strict=True):
                     step = restricted(self.network, step, tiling.split.axis, tiling.intervals[step.layer][at])
                 if not step.region.is_empty and not (step.share is not None and step.share.is_empty):
-                    yield tile[0] if tile else 0, step if step.sweep is stage.sweep else replace(step, sweep=stage.sweep)
+                    swept = step if step.sweep is stage.sweep else replace(step, sweep=stage.sweep)
+                    yield (tile[0] if tile else 0), swept
 
     def whole_steps(self, fused: FusedLayers) -> tuple[Step, ...]:
         """Every layer at once; of a concat just those parts that do not lie in place yet."""
