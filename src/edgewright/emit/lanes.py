@@ -3,7 +3,8 @@ stages; who lends them, and where they meet, is up to a file that the user can r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import resources
 
 from ..kernels.printing.source import CWriter
@@ -28,6 +29,20 @@ def meeting(plan: Plan, index: int) -> bool:
 
 def write_meeting(c: CWriter) -> None:
     c.line(f"ew_lanes_meet({LANE}, {LANES});")
+
+
+@contextmanager
+def lane_loop(c: CWriter, variable: str, count: int, lanes: int, most: int) -> Iterator[None]:
+    """A loop whose iterations so many lanes share, out of `most` that take part in the run; or all of them one."""
+    if lanes == most:
+        with c.block(f"for (int32_t {variable} = {LANE}; {variable} < {count}; {variable} += {LANES})"):
+            yield
+        return
+    step = f"{LANES} < {lanes} ? {LANES} : {lanes}"
+    with c.block(
+        f"for (int32_t {variable} = {LANE}; {LANE} < {lanes} && {variable} < {count}; {variable} += {step})"
+    ):
+        yield
 
 
 def write_run(c: CWriter, returns: str, prefix: str, signature: Sequence[str], missing: Sequence[str]) -> None:
