@@ -85,7 +85,13 @@ def _planned(network: Network, plan: Plan, schedules: Sequence[FusionSchedule], 
     techniques = PLAIN if plan.plain else Techniques(rooms=rooms)
     techniques = replace(techniques, pulled=pulled_inputs(network) if is_pulling else ())
     made = plan_network(
-        network, board, techniques=techniques, alignment=plan.alignment, explain=False, schedules=schedules
+        network,
+        board,
+        techniques=techniques,
+        alignment=plan.alignment,
+        explain=False,
+        schedules=schedules,
+        outside=plan.outside,
     )
     savings = (*plan.savings, Saving(TECHNIQUE, made.peak_bytes)) if plan.savings else ()
     return replace(made, savings=savings, plain=plan.plain)
