@@ -163,9 +163,10 @@ class _Network(_Entry):
 class _Split(_Entry):
     axis: Number
     ends: tuple[Positive, ...]
+    lanes: Positive = 1
 
     def made(self) -> Split:
-        return Split(self.axis, self.ends)
+        return Split(self.axis, self.ends, self.lanes)
 
 
 class _Stage(_Entry):
@@ -190,9 +191,10 @@ class _Buffer(_Entry):
     first: Count
     last: Count
     memory: str
+    lanes: Positive = 1
 
     def made(self) -> Buffer:
-        return Buffer(self.name, self.size, self.offset, self.first, self.last, self.memory)
+        return Buffer(self.name, self.size, self.offset, self.first, self.last, self.memory, self.lanes)
 
 
 class _View(_Entry):

@@ -110,7 +110,7 @@ def whole_network(
 
 
 def _native(deployment: Deployment, part: Part, library: Library, path: Path, folder: Path) -> PartSpec:
-    lanes = library.plan.lanes if hasattr(library.plan, "lanes") else 1
+    lanes = library.plan.lanes
     return PartSpec(
         part.name,
         "native",
