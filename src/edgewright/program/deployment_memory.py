@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from hashlib import sha256
 
 import numpy as np
 
 from ..network import Array, Network
+from ..network.parts import TensorRegion
 from .deployment import SLOT_ALIGNMENT, Deployment, Part, Prediction, Worker
 
 
@@ -86,3 +88,10 @@ def memory_predictions(deployment: Deployment) -> tuple[Prediction, ...]:
     ]
     stored = [Prediction(f"weights of {device}", size, "B", how) for device, size in weights(deployment).items()]
     return (*ram, *stored)
+
+
+def with_slots(deployment: Deployment, slots: Mapping[TensorRegion, int]) -> Deployment:
+    """The deployment with so many slots for what FIFOs carry, and memory to match; predictions are not kept."""
+    fifos = tuple(replace(fifo, slots=slots.get(fifo.what, fifo.slots)) for fifo in deployment.fifos)
+    changed = replace(deployment, fifos=fifos, predictions=())
+    return replace(changed, arenas=reserved(changed))
