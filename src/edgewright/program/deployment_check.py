@@ -170,7 +170,7 @@ def _flaws_of_parts(deployment: Deployment) -> Iterator[str]:
         network = part.network
         ends = {"inputs": (part.inputs, network.inputs), "outputs": (part.outputs, network.outputs)}
         for kind, (told, own) in ends.items():
-            if set(told) != set(own) or len(own) != len(told) or not part.outputs:
+            if set(told) != set(own) or len(own) != len(told) or (kind == "outputs" and not told):
                 yield f"the {kind} of part '{part.name}' are not those of its network"
                 return
         for own_name, what in (*part.inputs.items(), *part.outputs.items()):
