@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from hashlib import sha256
 
-import numpy as np
-
-from ..network import Array, Network
 from ..network.parts import TensorRegion
 from .deployment import SLOT_ALIGNMENT, Deployment, Part, Prediction, Worker
+from .weights import WeightDigests, run_time_constants
 
 
 def worker_arenas(deployment: Deployment, worker: Worker) -> Mapping[str, int]:
@@ -54,28 +51,6 @@ def _weights_of(part: Part, digests: WeightDigests) -> Iterator[tuple[str, int]]
         return
     for name in run_time_constants(part.network):
         yield digests.of(part.network.constants[name]), part.network.tensors[name].bytes
-
-
-def run_time_constants(network: Network) -> tuple[str, ...]:
-    """The constants that a layer reads, or that are outputs themselves, in order."""
-    used = {name for layer in network.layers for name in layer.inputs} | set(network.outputs)
-    return tuple(name for name in network.constants if name in used)
-
-
-class WeightDigests:
-    """Digests of arrays, each array that is met again looked at once."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, tuple[int, ...], tuple[int, ...], str], tuple[str, Array]] = {}
-
-    def of(self, value: Array) -> str:
-        """The digest of type, shape and values."""
-        key = (value.__array_interface__["data"][0], value.shape, value.strides, value.dtype.str)
-        if key not in self._known:
-            kind = f"{value.dtype.str}{value.shape}".encode()
-            digest = sha256(kind + np.ascontiguousarray(value).tobytes()).hexdigest()
-            self._known[key] = digest, value  # kept alive: another array may not come to lie there
-        return self._known[key][0]
 
 
 def memory_predictions(deployment: Deployment) -> tuple[Prediction, ...]:

@@ -32,7 +32,7 @@ def deployed_csdf(deployment: Deployment, times: PartTimes | None = None, moving
     device, by default none. Each FIFO is, for each worker that reads it, a channel of frames and a channel back of
     free slots.
     """
-    return _Conversion(checked_deployment(deployment, with_plans=False), times, moving).graph()
+    return _DeployedGraph(checked_deployment(deployment, with_plans=False), times, moving).graph()
 
 
 def frame_period(
@@ -92,7 +92,7 @@ class _Waits:
     tokens: int = 0
 
 
-class _Conversion:
+class _DeployedGraph:
     def __init__(self, deployment: Deployment, times: PartTimes | None, moving: MoveTime | None) -> None:
         self.deployment, self.times, self.moving = deployment, times, moving
         self.turns = turns(deployment)
