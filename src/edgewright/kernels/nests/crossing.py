@@ -104,7 +104,7 @@ def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
         start, value = stored_mean(whole)
         with loops(c, call.region, backward=call.is_backward) as at, c.block():
             c.line(f"const int32_t total = {_total(sums, at)} + ({start});")
-            if isinstance(whole.op, AvgPool2d):
+            if "count" in value:
                 c.line(f"const int32_t count = {summed_count(whole)};")
             c.line(f"py[{call.output.offset(at)}] = {value};")
             fence(call, c)
