@@ -9,7 +9,9 @@ from random import Random
 from edgewright.memory import plan as make_plan
 from edgewright.network import Network, Region
 from edgewright.network.parts import TensorRegion
+from edgewright.program import Plan
 from edgewright.program.deployment import OUTSIDE, Deployment, Fifo, Part, Worker
+from edgewright.run.building import plan_in_slots
 
 REPLICAS = ([(0, 1)], [(0, 1)], [(0, 2), (1, 2)], [(0, 2), (1, 4), (3, 4)])
 
@@ -37,7 +39,7 @@ def draw_deployment(network: Network, random: Random, parts: int, foreign: Colle
         unread = [layer.output for layer in chosen if not network.readers[layer.output]]
         ends_of = tuple(dict.fromkeys((*outputs, *(outputs or unread))))
         own = replace(network, inputs=tuple(dict.fromkeys(inputs)), outputs=ends_of).with_layers(chosen)
-        plan = None if number in foreign else make_plan(own, alignment=64, explain=False)
+        plan = None if number in foreign else _plan(own, random)
         made.append(
             Part(
                 f"p{number}",
@@ -48,6 +50,11 @@ def draw_deployment(network: Network, random: Random, parts: int, foreign: Colle
             )
         )
     return _joined(network, tuple(made), random)
+
+
+def _plan(network: Network, random: Random) -> Plan:
+    """With everything in slots that can be, or in the plan's own memory, copied in and out."""
+    return plan_in_slots(network) if random.random() < 0.7 else make_plan(network, alignment=64, explain=False)
 
 
 def _joined(network: Network, parts: tuple[Part, ...], random: Random) -> Deployment:

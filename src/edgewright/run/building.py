@@ -17,12 +17,13 @@ from ..emit.names import library_name
 from ..emit.native import build
 from ..errors import InputError
 from ..files import make_folder
+from ..memory import plan as make_plan
 from ..network import Network, Region
 from ..network.onnx_writer import to_onnx
 from ..network.parts import TensorRegion
 from ..platform.target import TARGETS
 from ..program import Plan, checked
-from ..program.deployment import OUTSIDE, Deployment, Fifo, Part, Worker
+from ..program.deployment import OUTSIDE, SLOT_ALIGNMENT, Deployment, Fifo, Part, Worker
 from .machine import architecture, processor_features
 from .specification import (
     FifoSpec,
@@ -51,6 +52,8 @@ def build_pipeline(deployment: Deployment, folder: Path) -> PipelineSpec:
     libraries: dict[str, Library] = {}
     for part in deployment.parts:
         if part.plan is not None:
+            if any(part.plan.views[each].window for each in part.network.inputs):
+                raise InputError(f"part '{part.name}' pulls rows of its input; a pipeline hands over whole frames")
             name = _free_name(library_name(part.network, None), taken)
             libraries[part.name] = emit(checked(part.plan), TARGETS["host"], part.network, name)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -76,6 +79,15 @@ def build_pipeline(deployment: Deployment, folder: Path) -> PipelineSpec:
         raise InputError(f"this deployment cannot run: {fault}")
     save_specification(spec, folder)
     return spec
+
+
+def plan_in_slots(network: Network) -> Plan:
+    """The plan of whole layers whose inputs and outputs lie in FIFO slots: nothing is copied in or out."""
+    ends = {*network.inputs} ^ {*network.outputs}
+    outside = [
+        name for name in (*network.inputs, *network.outputs) if name in ends and name not in network.constants
+    ]
+    return make_plan(network, alignment=SLOT_ALIGNMENT, outside=tuple(dict.fromkeys(outside)), explain=False)
 
 
 def whole_network(
