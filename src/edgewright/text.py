@@ -3,6 +3,7 @@ on a terminal, on a page, in a comment of C."""
 
 from __future__ import annotations
 
+import re
 from math import ceil
 
 KIB = 1024
@@ -69,6 +70,12 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     """The same for text of several lines, which stay lines."""
     return "\n".join(printable(line.expandtabs()) for line in text.split("\n"))
+
+
+def abridged(text: str, word: int = 160, most: int = 3000) -> str:
+    """The text with the middle left out of words that nobody would read, and its end if it is still too long."""
+    text = re.sub(rf"\S{{{word + 1},}}", lambda found: shortened(found.group(), word), text)
+    return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters)"
 
 
 def shortened(name: str, room: int) -> str:

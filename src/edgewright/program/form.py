@@ -59,7 +59,7 @@ def _flaws_of_tensors(network: Network) -> Iterator[str]:
         if not _is_tensor(tensor):
             yield f"tensor '{tensor.name}' is not well formed"
     for name, perm in network.layouts.items():
-        if sorted(perm) != list(range(len(network.tensors[name].shape))):
+        if name in network.tensors and sorted(perm) != list(range(len(network.tensors[name].shape))):
             yield f"the layout of '{name}' does not fit its shape"
 
 

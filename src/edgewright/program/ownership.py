@@ -115,6 +115,9 @@ class _Run:
         for which, (name, needed) in enumerate(zip(layer.inputs, self.plan.program.needs(step), strict=True)):
             if name in self.network.constants or needed.is_empty:
                 continue
+            if len(needed.bounds) != len(self.network.tensors[name].shape):
+                yield PlanFault(FaultKind.FORM, f"{who} reads '{name}' as if it had {len(needed.bounds)} axes")
+                return
             self._pull(name, needed)
             yield from self._read(who, name, needed)
             if step.share is None and self.places.may_meet(name, needed, layer.output, step.region):
