@@ -14,7 +14,7 @@ from edgewright.platform import load_board, parse_board
 from edgewright.platform.profile import TimeOrigin, load_profile
 from edgewright.program import structure_digest
 from edgewright.run import machine
-from edgewright.run.building import plan_in_slots
+from edgewright.run.building import plan_for_host
 from edgewright.run.machine import CoreKind, core_kinds, usable_cores
 from edgewright.run.profiling import hand_over, measure_profile
 from edgewright.run.roofline import estimate_profile
@@ -48,7 +48,7 @@ def network():
 
 def test_measured_profiles_have_a_time_for_every_layer():
     net = read_model(samples.build("lenet5"))
-    found = measure_profile(net, {1: plan_in_slots(net)}, 2)
+    found = measure_profile(net, {1: plan_for_host(net)}, 2)
     assert [layer.name for layer in found.layers] == [layer.name for layer in net.layers]
     assert found.missing(layer.name for layer in net.layers) == ()
     assert found.model_digest == structure_digest(net)
@@ -68,7 +68,7 @@ def test_equal_kinds_of_cores_have_names_of_their_own():
     net = network()
     first = usable_cores()[0]
     kinds = [CoreKind("cortex-a72", (first,)), CoreKind("cortex-a53", (first,)), CoreKind("cortex-a53", (first,))]
-    found = measure_profile(net, {1: plan_in_slots(net)}, 1, kinds)
+    found = measure_profile(net, {1: plan_for_host(net)}, 1, kinds)
     assert [each.name for each in found.processors] == ["cortex-a72", "cortex-a53", "cortex-a53-2"]
     assert all(len(layer.times) == 3 for layer in found.layers)
 

@@ -11,7 +11,7 @@ from ..network import Network, Shape
 from ..platform import load_board
 from ..platform.profile import LayerTime, Profile, TimeOrigin, save_profile
 from ..program import Plan
-from ..run.building import plan_in_slots
+from ..run.building import plan_for_host
 from ..run.profiling import THIS, measure_profile
 from ..run.roofline import estimate_profile
 from .common import console, print_json, read_model, shown, working
@@ -48,7 +48,7 @@ def profile(
 def _plans(network: Network, most_lanes: int | None) -> dict[int, Plan]:
     """What is measured, by the number of lanes."""
     del most_lanes
-    return {1: plan_in_slots(network)}
+    return {1: plan_for_host(network)}
 
 
 def _summary(found: Profile) -> Table:

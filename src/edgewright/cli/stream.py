@@ -21,7 +21,7 @@ from ..network.interface import file_inputs, stored_inputs
 from ..network.reference import to_file_layout
 from ..platform.target import TARGETS
 from ..program import Plan, load_plan
-from ..run.building import plan_in_slots, whole_network
+from ..run.building import plan_for_host, whole_network
 from ..run.machine import usable_cores
 from ..run.measuring import CompetitorFigures, compared, measured, onnxruntime_session
 from ..run.pipeline import Pipeline, pipeline
@@ -93,7 +93,7 @@ def _plan(network: Network, asked: PlanOptions, plan_file: Path | None) -> Plan:
     if request.pull_rows:
         raise InputError("--pull-input hands rows to one run: leave it out, or --frames")
     if request == PlanRequest():
-        return plan_in_slots(network)
+        return plan_for_host(network)
     if request.alignment is None:
         request = replace(request, alignment=ALIGNMENT)
     return make_plan(network, request, None, TARGETS["host"])

@@ -33,7 +33,8 @@ from ..platform.profile import (
 from ..platform.target import TARGETS
 from ..program import Plan, checked, structure_digest
 from .machine import CoreKind, architecture, core_kinds, pin, processor_model, usable_cores
-from .ring import Block, FrameSlot, StreamEnd, StreamState, aligned
+from .ring import Block, FrameSlot, StreamEnd, StreamState
+from .specification import aligned
 from .statistics import median_and_spread
 
 T = TypeVar("T")
