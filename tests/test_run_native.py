@@ -19,6 +19,7 @@ from edgewright.network import Builder, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import Conv2d, MaxPool2d
 from edgewright.program.deployment import Worker
+from edgewright.program.deployment_file import save_deployment
 from edgewright.run.building import build_pipeline, plan_for_host, whole_network
 from edgewright.run.pipeline import Pipeline, pipeline
 from edgewright.run.specification import FILE, load_specification
@@ -132,6 +133,14 @@ def test_a_folder_runs_as_the_deployment_did(folder):
         check_frames(running, network)
         counts = [times.frames for times in running.statistics.workers.values()]
         assert counts == [FRAMES, FRAMES, FRAMES // 2, FRAMES // 2]
+
+
+def test_a_folder_with_nothing_but_a_deployment_is_compiled(tmp_path):
+    network = small_network()
+    save_deployment(whole_network(network, plan_for_host(network)), tmp_path)
+    with pipeline(tmp_path) as running:
+        check_frames(running, network)
+    assert not (tmp_path / FILE).exists()
 
 
 def test_running_loads_numpy_and_nothing_else(folder):
