@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from .. import text
 from ..board.toolchain import toolchain
 from ..emit.library import emit
 from ..emit.probes import TimedLibrary, build_timed
@@ -64,6 +65,7 @@ def measure_profile(
                 bench = _Bench(timed, network)
                 samples, whole = _on_cores(kind.cores[:lanes], partial(bench.sample, repeats, lanes))
                 _add_layers(times, plan, name, lanes, samples)
+                timed.stop_lanes()  # those that come next run on other cores
                 seconds, spread = median_and_spread(whole)
                 frames.append(FrameTime(processor=name, lanes=lanes, seconds=seconds, spread=spread))
                 if lanes == 1:
@@ -302,5 +304,5 @@ def _names(kinds: Sequence[CoreKind]) -> tuple[str, ...]:
 def _notes(plans: Mapping[int, Plan], kinds: Sequence[CoreKind]) -> tuple[str, ...]:
     most = max(len(kind.cores) for kind in kinds)
     if most > max(plans):
-        return (f"measured with {max(plans)} of the {most} lanes that there are cores for",)
+        return (f"measured with up to {text.plural(max(plans), 'lane')}; there are cores for {most}",)
     return ()
