@@ -1,8 +1,8 @@
 """Layers by parts until the application fits (M 6.5.2, Algorithms 9 and 10), corrected.
 
 Of the points that fit, the one with the least slow-down is taken, and of these the one with the least memory; as it is
-printed it would be the least memory, which slows networks down for nothing. Every chromosome is derived once, network by
-network. Few genes are tried out in all combinations; more are left to NSGA-II.
+printed it would be the least memory, which slows networks down for nothing. Every chromosome is derived once, and
+network by network. Few genes are tried out in all combinations; more are left to NSGA-II.
 """
 
 from __future__ import annotations
