@@ -236,7 +236,7 @@ class Interleaving:
 
     # Where things lie, and what is in use.
 
-    def _is_alive(self, networks: tuple[str, ...]) -> bool:
+    def _is_alive(self, networks: str | tuple[str, ...]) -> bool:
         return any(self.application.by_name[member].owner in networks for member in self._busy())
 
     def _bytes(self, name: str) -> Array:

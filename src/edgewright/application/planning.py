@@ -60,8 +60,8 @@ class MemberPlanner:
         if self.is_fixed or self.fastest.peak_bytes <= ram:
             return self.fastest
         if self.least.peak_bytes <= ram:
-            return self._own(self._search(self._least_limits).fitting(ram).plan)
-        return self._own(self._search(self._limits).fitting(ram).plan)
+            return self._own(self._search(self._least_limits, ram).fitting(ram).plan)
+        return self._own(self._search(self._limits, ram).fitting(ram).plan)
 
     def cost(self, plan: Plan) -> float:
         """Estimated instructions of one run."""
@@ -86,9 +86,9 @@ class MemberPlanner:
         )
         return Limits(*request.least_limits)
 
-    def _search(self, limits: Limits) -> PlanSearch:
+    def _search(self, limits: Limits, room: int = 0) -> PlanSearch:
         target = self.application.target
-        return PlanSearch(self.network, None, self._alignment, self.entry.pull_input, target, limits)
+        return PlanSearch(self.network, None, self._alignment, self.entry.pull_input, target, limits, room)
 
     def _own(self, plan: Plan) -> Plan:
         """The plan for the network itself, whose inputs are no outputs."""
