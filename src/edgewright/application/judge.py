@@ -38,7 +38,7 @@ def joint_faults(layout: JointLayout, seed: int = 0, moves: int = 200) -> Iterat
 
 
 @dataclass
-class _Run:
+class _MemberRun:
     """A member at work on a frame."""
 
     interpreter: Interpreter
@@ -55,7 +55,7 @@ class Interleaving:
         self.relations = Relations(self.application)
         self.random = random.Random(seed)
         self.arena = np.full(layout.peak_bytes, POISON, dtype=np.uint8)
-        self.running: dict[str, _Run] = {}
+        self.running: dict[str, _MemberRun] = {}
         self.moves: list[str] = []
         self.done = dict.fromkeys(self.application.by_name, 0)  # frames
         self.results: dict[tuple[str, int], Mapping[str, Array]] = {}
@@ -176,7 +176,7 @@ class Interleaving:
             if buffer.alive != ALWAYS and owner in buffer.alive and not self._is_alive(buffer.alive):
                 self._bytes(buffer.name)[: buffer.size] = self.own[buffer.name]
         interpreter.begin({name: value for name, value in inputs.items() if name not in there})
-        self.running[member] = _Run(interpreter, inputs, self.done[member])
+        self.running[member] = _MemberRun(interpreter, inputs, self.done[member])
         for frame in self.relations.frames:
             if frame[0][0] == owner:
                 for name, tensor in frame[1:]:

@@ -22,7 +22,7 @@ SLOT = "slot:"  # of the memory that a plan takes for a tensor which crosses par
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class BufferUse:
     """A buffer of a member's plan, and the stages during which it is in use."""
 
     member: str
@@ -37,7 +37,7 @@ class JointBuffer:
 
     name: str
     size: int
-    uses: tuple[Use, ...] = ()
+    uses: tuple[BufferUse, ...] = ()
     during: frozenset[str] = frozenset()  # members during whose whole runs it is in use
     is_waiting: bool = False  # between the runs of the members that use it
     is_always: bool = False
@@ -90,7 +90,7 @@ class Meeting:
         uses, size = [], 0
         for member, name in keys:
             buffer = next(b for b in self.plans[member].buffers if b.name == name)
-            uses.append(Use(member, name, buffer.first, buffer.last))
+            uses.append(BufferUse(member, name, buffer.first, buffer.last))
             size = max(size, buffer.size)
         joined = " = ".join(f"{member}:{name}" for member, name in keys)
         return JointBuffer(joined, size, tuple(uses), is_waiting=len(keys) > 1, is_always=is_kept)
@@ -111,7 +111,7 @@ class Meeting:
                     gaps[x.name, y.name] = gap
         return ConflictGraph(sizes, frozenset(meeting), gaps, alignment)
 
-    def causes(self, x: JointBuffer, y: JointBuffer) -> Iterator[tuple[Use, Use] | None]:
+    def causes(self, x: JointBuffer, y: JointBuffer) -> Iterator[tuple[BufferUse, BufferUse] | None]:
         """Why the two may be in use together; two uses by one member, which knows how they may share, or None."""
         if x.is_always or y.is_always or (x.is_waiting and y.is_waiting):
             yield None
@@ -141,7 +141,7 @@ class Meeting:
         pairs = self.relations.preemptions
         return self.relations.are_parallel(a, b) or (a, b) in pairs or (b, a) in pairs
 
-    def _meet(self, high: Use, low: Use) -> bool:
+    def _meet(self, high: BufferUse, low: BufferUse) -> bool:
         if self.relations.are_parallel(high.member, low.member):
             return True
         preemption = self.relations.preemptions.get((high.member, low.member))

@@ -18,7 +18,7 @@ from .description import ApplicationFile, NetworkEntry, RelationKind, read_appli
 
 
 @dataclass(frozen=True)
-class Member:
+class AppMember:
     """What runs from its start to its end: a network, or a partition of a pipelined one."""
 
     name: str  # as relations call it
@@ -53,7 +53,7 @@ class Application:
 
     file: ApplicationFile
     networks: Mapping[str, Network]
-    members: tuple[Member, ...]
+    members: tuple[AppMember, ...]
     crossings: tuple[Crossing, ...]
     board: Board | None
     target: Target
@@ -62,10 +62,10 @@ class Application:
     ]  # of each network: the layers of each, all in one where none
 
     @cached_property
-    def by_name(self) -> Mapping[str, Member]:
+    def by_name(self) -> Mapping[str, AppMember]:
         return {member.name: member for member in self.members}
 
-    def members_of(self, owner: str) -> tuple[Member, ...]:
+    def members_of(self, owner: str) -> tuple[AppMember, ...]:
         return tuple(member for member in self.members if member.owner == owner)
 
     def is_pipelined(self, owner: str) -> bool:
@@ -84,7 +84,7 @@ def assemble_application(file: ApplicationFile, folder: Path, where: str) -> App
         raise InputError(f'{where}: target is "{file.target}"; expected one of {", ".join(TARGETS)}')
     target = TARGETS[file.target] if file.target else target_of(board) if board else TARGETS["host"]
     networks: dict[str, Network] = {}
-    members: list[Member] = []
+    members: list[AppMember] = []
     crossings: list[Crossing] = []
     partitions: dict[str, tuple[tuple[str, ...], ...]] = {}
     pipelined = {file.network(r.networks[0]).name for r in file.relations if r.kind is RelationKind.PIPELINED}
@@ -98,10 +98,10 @@ def assemble_application(file: ApplicationFile, folder: Path, where: str) -> App
         if entry.name in pipelined:
             made = [_part(network, parts, n) for n in range(len(parts))]
             names = [f"{entry.name}.{n + 1}" for n in range(len(parts))]
-            members += [Member(name, entry, part.network) for name, part in zip(names, made, strict=True)]
+            members += [AppMember(name, entry, part.network) for name, part in zip(names, made, strict=True)]
             crossings += _crossings(entry.name, network, names, made)
         else:
-            members.append(Member(entry.name, entry, network))
+            members.append(AppMember(entry.name, entry, network))
     return Application(file, networks, tuple(members), tuple(crossings), board, target, partitions)
 
 

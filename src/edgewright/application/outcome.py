@@ -30,7 +30,7 @@ class NetworkFigures:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AppOutcome:
     """Figures of one arena for all networks. `bound_bytes`: no layout of these plans needs less."""
 
     method: str
@@ -88,7 +88,7 @@ class Outcome:
         return found
 
 
-def plan_application(application: Application, ram: int | None = None, steps: int = 2) -> Outcome:
+def plan_application(application: Application, ram: int | None = None, steps: int = 2) -> AppOutcome:
     """The joint plan: the least arena that costs no MACs, or with `ram` the least slow-down that fits."""
     search = JointSearch(application)
     there = ram if ram is not None else available_ram(application)
@@ -107,10 +107,10 @@ def outcome_of(
     found: JointPlan,
     ram: int | None,
     following: tuple[tuple[int, JointPlan | None], ...] = (),
-) -> Outcome:
+) -> AppOutcome:
     application, layout = search.application, found.layout
     alone = {owner: _alone(search, layout, owner) for owner in application.networks}
-    return Outcome(
+    return AppOutcome(
         "joint",
         layout.peak_bytes,
         layout.bound_bytes,
@@ -147,7 +147,7 @@ def _alone(search: JointSearch, layout: JointLayout, owner: str) -> tuple[int, i
     return peak, peak
 
 
-def paper_outcome(application: Application, ram: int | None = None, *, is_exact: bool = False) -> Outcome:
+def paper_outcome(application: Application, ram: int | None = None, *, is_exact: bool = False) -> AppOutcome:
     """Algorithms 8 to 10, or the least memory over the same edges and phases."""
     there = ram if ram is not None else available_ram(application)
     paper = paper_application(application)
@@ -162,7 +162,7 @@ def paper_outcome(application: Application, ram: int | None = None, *, is_exact:
             "leave --method out, or raise the limit"
         )
     check_flash(application)
-    return Outcome(
+    return AppOutcome(
         "exact" if is_exact else "paper",
         peak,
         exact(edges, paper.meet).bound,

@@ -13,7 +13,7 @@ from ..network import Network
 from ..program import Plan
 from .description import NetworkEntry
 from .meeting import held_inputs
-from .members import Application, Member
+from .members import Application, AppMember
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class MemberPlanner:
     """The plans of one member. Inputs that others still need are held to the end of the run."""
 
     application: Application
-    member: Member
+    member: AppMember
 
     @cached_property
     def network(self) -> Network:

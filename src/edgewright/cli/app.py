@@ -10,7 +10,7 @@ from rich.table import Table
 
 from .. import text
 from ..application.members import Application, load_application
-from ..application.outcome import Outcome, outcome_of, paper_outcome, plan_application
+from ..application.outcome import AppOutcome, outcome_of, paper_outcome, plan_application
 from ..application.search import JointPlan, JointSearch
 from .common import console, print_json, shown, working
 
@@ -64,7 +64,7 @@ def _point(search: JointSearch, plan: JointPlan) -> dict[str, object]:
     return {"slowdown": round(plan.slowdown, 4), "payers": list(plan.payers), **figures}
 
 
-def networks_table(outcome: Outcome) -> Table:
+def networks_table(outcome: AppOutcome) -> Table:
     table = Table(title="networks", title_justify="left")
     for column in ("network", "RAM alone", "MACs", "extra MACs", "slow-down", ""):
         table.add_column(column, justify="left" if column in ("network", "") else "right")
@@ -81,7 +81,7 @@ def networks_table(outcome: Outcome) -> Table:
     return table
 
 
-def summary_table(outcome: Outcome) -> Table:
+def summary_table(outcome: AppOutcome) -> Table:
     table = Table(title="one arena for all", title_justify="left", show_header=False)
     table.add_column("what")
     table.add_column("how much")
@@ -116,7 +116,7 @@ def buffers_table(plan: JointPlan) -> Table:
     return table
 
 
-def next_table(outcome: Outcome) -> Table:
+def next_table(outcome: AppOutcome) -> Table:
     table = Table(title="what each next KiB costs", title_justify="left")
     for column in ("RAM", "slow-down, summed", "who pays"):
         table.add_column(column, justify="left" if column == "who pays" else "right")
