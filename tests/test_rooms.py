@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "dataflow": ("memory", "program", "network", "platform"),
     "emit": ("dataflow", "memory", "kernels", "program", "board", "network", "platform"),
     "fusion": ("emit", "dataflow", "memory", "kernels", "program", "board", "network", "platform"),
+    "run": ("emit", "dataflow", "memory", "kernels", "program", "board", "network", "platform"),
     "hal": ("board", "platform"),
     "application": (
         "fusion",
@@ -35,6 +36,7 @@ MAY_IMPORT = {
     "report": (
         "hal",
         "application",
+        "run",
         "fusion",
         "emit",
         "dataflow",
@@ -51,6 +53,7 @@ MAY_IMPORT = {
         "report",
         "hal",
         "application",
+        "run",
         "fusion",
         "emit",
         "dataflow",

@@ -10,7 +10,8 @@ from ..memory.layout import ConflictGraph, LayoutEffort, Placement, place_graph
 from ..memory.layout.graph import components, heaviest_clique
 from ..memory.layout.problem import align_up
 from ..program import Buffer, Plan
-from .meeting import SLOT, JointBuffer, Meeting
+from ..program.plan import slot_name
+from .meeting import JointBuffer, Meeting
 from .members import Application
 
 ARENA = "ram"  # the common memory
@@ -141,15 +142,15 @@ def _moved(plan: Plan, member: str, buffers: tuple[JointBuffer, ...], placement:
     for buffer in buffers:
         crossing = buffer.crossing
         for name, tensor in (crossing.source, *crossing.readers) if crossing else ():
-            if name == member and crossing is not None:
-                slots[plan.views[tensor].buffer] = f"{SLOT}{crossing.name}"
+            if name == member:
+                slots[plan.views[tensor].buffer] = tensor
     moved = tuple(
         replace(buffer, offset=home[buffer.name], memory=ARENA)
         if buffer.name in home
-        else replace(buffer, offset=0, memory=slots[buffer.name])
+        else replace(buffer, offset=0, memory=slot_name(slots[buffer.name]))
         for buffer in plan.buffers
     )
-    return with_buffers(plan, moved)
+    return with_buffers(replace(plan, outside=tuple(sorted(slots.values()))), moved)
 
 
 def with_buffers(plan: Plan, buffers: tuple[Buffer, ...]) -> Plan:

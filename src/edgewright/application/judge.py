@@ -15,9 +15,10 @@ import numpy as np
 from ..network import Array, random_inputs
 from ..program import Plan, interpret
 from ..program.interpreter import POISON, Interpreter
+from ..program.plan import slot_name
 from .description import ALWAYS, PreemptionPoints
 from .joint import ARENA, JointLayout
-from .meeting import SLOT, JointBuffer
+from .meeting import JointBuffer
 from .members import Crossing
 from .relations import Relations
 
@@ -157,7 +158,7 @@ class Interleaving:
     def _start(self, member: str) -> None:
         self.moves.append(f"start {member}")
         plan, owner = self.layout.plans[member], self.application.by_name[member].owner
-        memories = {name: self._memory(member, name) for name in plan.arenas}
+        memories = {ARENA: self.arena, **self._slots(member)}
         interpreter = Interpreter(plan, memories=memories)
         network = plan.network
         inputs = dict(self.random.choice(self._inputs(member)))
@@ -242,12 +243,15 @@ class Interleaving:
     def _bytes(self, name: str) -> Array:
         return self.arena[self.layout.at(name) :]
 
-    def _memory(self, member: str, memory: str) -> Array:
-        if not memory.startswith(SLOT):
-            return self.arena
-        crossing = next(one for one in self.application.crossings if f"{SLOT}{one.name}" == memory)
-        slot = self.done[member] % crossing.slots
-        return self._bytes(f"{crossing.name}[{slot}]")[: crossing.bytes]
+    def _slots(self, member: str) -> dict[str, Array]:
+        """The memories of tensors that cross partitions, for the frame that the member is at."""
+        found = {}
+        for crossing in self.application.crossings:
+            for name, tensor in (crossing.source, *crossing.readers):
+                if name == member:
+                    slot = f"{crossing.name}[{self.done[member] % crossing.slots}]"
+                    found[slot_name(tensor)] = self._bytes(slot)[: crossing.bytes]
+        return found
 
     def _poison_dead(self) -> None:
         alive = np.zeros(len(self.arena), dtype=bool)

@@ -18,8 +18,6 @@ from .description import ALWAYS, PreemptionPoints
 from .members import Application, Crossing
 from .relations import Relations
 
-SLOT = "slot:"  # of the memory that a plan takes for a tensor which crosses partitions
-
 
 @dataclass(frozen=True, slots=True)
 class BufferUse:

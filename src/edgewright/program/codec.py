@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from hashlib import sha256
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "selections": [[_selection_to_dict(selection) for selection in stage] for stage in plan.selections],
         "packed": [_fields_to_dict(each) for each in plan.packed],
         "linked": _fields_to_dict(plan.linked),
+        "outside": list(plan.outside),
         "stages": [_stage_to_dict(stage) for stage in plan.program.stages],
         "network": network_to_dict(plan.network),
     }
@@ -93,7 +95,7 @@ def plan_from_json(content: bytes | str) -> Plan:
         raise InputError(damage(str(error))) from error
     checked(found)
     if is_too_large(found):
-        size = max(found.arenas.values())
+        size = max(found.memories.values())
         raise InputError(f"the plan is too large to be judged, {size:,} B; compile makes one anew without a file")
     told = {"model": file.model, "order": file.order, "macs": file.macs, "optimal": file.optimal}
     own = {"model": found.network.name, "order": found.order, "macs": found.macs, "optimal": found.optimal}
@@ -123,6 +125,16 @@ def load_plan(path: str | Path) -> Plan:
     except InputError as error:
         error.add_note(f"read from {path}")
         raise
+
+
+def structure_digest(network: Network) -> str:
+    """A digest of what a network computes with, but for the values of its weights and its names for itself.
+
+    Times and plans that were made for one network hold for another with the same digest.
+    """
+    data = network_to_dict(network)
+    kept = {key: data[key] for key in ("arithmetic", "inputs", "outputs", "constants", "tensors", "layers")}
+    return sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
 
 def network_to_dict(network: Network) -> dict[str, Any]:
