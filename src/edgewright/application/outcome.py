@@ -43,6 +43,7 @@ class AppOutcome:
     ram: int | None = None  # that there is
     joint: JointPlan | None = None
     next: tuple[tuple[int, JointPlan | None], ...] = ()
+    notes: tuple[str, ...] = ()
     paper: Mapping[str, int] = field(default_factory=dict)  # none_bytes, reuse_bytes, parts_bytes
     phases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # what runs by parts, of each network
 
@@ -61,6 +62,7 @@ class AppOutcome:
             "flash_bytes": self.flash_bytes,
             "ram": self.ram,
             "setters": list(self.setters),
+            "notes": list(self.notes),
             "networks": {
                 name: {
                     "peak_bytes": one.peak_bytes,
@@ -129,6 +131,7 @@ def outcome_of(
         ram,
         found,
         following,
+        flash_notes(application),
     )
 
 
@@ -178,6 +181,7 @@ def paper_outcome(application: Application, ram: int | None = None, *, is_exact:
             for name, network in application.networks.items()
         },
         ram=there,
+        notes=flash_notes(application),
         paper={"none_bytes": naive(whole), "reuse_bytes": reused, "parts_bytes": parts},
         phases={name: tuple(sorted(genes)) for name, genes in point.genes.items() if genes},
     )
@@ -206,15 +210,25 @@ def flash_bytes(application: Application) -> int:
 
 
 def check_flash(application: Application) -> None:
-    """Refuses weights that the limit, or the board's flash, does not hold."""
+    """Refuses weights that do not fit the limit on flash."""
     limit = application.file.limits.flash
-    if limit is None and application.board is not None:
-        limit = application.board.flash_size
-    needed = flash_bytes(application)
-    if limit is not None and needed > limit:
-        sizes = {name: network.weight_bytes for name, network in application.networks.items()}
-        largest = max(sizes, key=sizes.__getitem__)
-        raise Infeasible(
-            f"does not fit: the weights of all networks take {text.size(needed)} of flash, and {text.size(limit)} are "
-            f"there; '{largest}' alone takes {text.size(sizes[largest])}. Quantise it, or leave a network out"
-        )
+    if limit is not None and flash_bytes(application) > limit:
+        raise Infeasible(f"does not fit: {too_much_flash(application, limit)}")
+
+
+def flash_notes(application: Application) -> tuple[str, ...]:
+    """That the board's flash is too small, where it is: a plan for RAM is of use all the same."""
+    limit = application.board.flash_size if application.board is not None else None
+    if application.file.limits.flash is not None or limit is None or flash_bytes(application) <= limit:
+        return ()
+    return (too_much_flash(application, limit),)
+
+
+def too_much_flash(application: Application, limit: int) -> str:
+    """What does not fit, without a full stop."""
+    sizes = {name: network.weight_bytes for name, network in application.networks.items()}
+    largest = max(sizes, key=sizes.__getitem__)
+    return (
+        f"the weights of all networks take {text.size(flash_bytes(application))} of flash, and {text.size(limit)} are "
+        f"there; '{largest}' alone takes {text.size(sizes[largest])}: quantise it, or leave a network out"
+    )

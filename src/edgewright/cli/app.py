@@ -38,6 +38,8 @@ def app(application: Path, ram: int | None, asked_front: bool, method: str, as_j
         return
     console.print(networks_table(outcome))
     console.print(summary_table(outcome))
+    for note in outcome.notes:
+        console.print(f"note: {shown(note)}", style="dim")
     if outcome.joint is not None:
         console.print(buffers_table(outcome.joint))
         if outcome.next:
