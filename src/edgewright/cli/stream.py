@@ -62,7 +62,7 @@ def stream(
     stored = [stored_inputs(network, sample) for sample in samples]
     with working(f"compiling and running {network.name}"):
         plan = _plan(network, asked, plan_file)
-        lanes = _lanes(plan)
+        lanes = plan.lanes
         with pipeline(whole_network(network, plan, (usable_cores()[:lanes],))) as running:
             if not compare:
                 _print(running, measured(running, stored, frames), None, as_json)
@@ -95,10 +95,6 @@ def _plan(network: Network, asked: PlanOptions, plan_file: Path | None) -> Plan:
     if request.alignment is None:
         request = replace(request, alignment=ALIGNMENT)
     return make_plan(network, request, None, TARGETS["host"])
-
-
-def _lanes(plan: Plan) -> int:
-    return int(getattr(plan, "lanes", 1))
 
 
 def _feed(network: Network, sample: Mapping[str, Array]) -> dict[str, Array]:

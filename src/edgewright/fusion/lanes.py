@@ -39,11 +39,12 @@ class CoreSpeed:
     elements: float  # of a layer that multiplies nothing
     meeting: float
     panel: int  # channels that kernels compute together
+    line: int  # bytes of a line of the cache: two cores that write to one of them wait for each other
 
 
 # A meeting of threads on cores that are awake takes half a microsecond; waiting for the slowest comes on top.
-VECTORS = CoreSpeed(macs=8, bytes=4, elements=1, meeting=4000, panel=16)
-SCALARS = CoreSpeed(macs=0.5, bytes=1, elements=0.1, meeting=500, panel=4)
+VECTORS = CoreSpeed(macs=8, bytes=4, elements=1, meeting=4000, panel=16, line=64)
+SCALARS = CoreSpeed(macs=0.5, bytes=1, elements=0.1, meeting=500, panel=4, line=1)
 
 
 def speed_of(target: Target | None) -> CoreSpeed:
@@ -64,7 +65,7 @@ def laned(
     """
     schedules = lane_schedules(network, plan, lanes, target)
     while any(schedule.lanes > 1 for schedule in schedules):
-        made = _planned(network, plan, schedules, board)
+        made = _planned(network, plan, schedules, board, max(plan.alignment, speed_of(target).line))
         if fit(made, board, ram).ram_fits or not fit(plan, board, ram).ram_fits:
             return made
         fullest = max(
@@ -77,7 +78,9 @@ def laned(
     return plan
 
 
-def _planned(network: Network, plan: Plan, schedules: Sequence[FusionSchedule], board: Board | None) -> Plan:
+def _planned(
+    network: Network, plan: Plan, schedules: Sequence[FusionSchedule], board: Board | None, alignment: int
+) -> Plan:
     buffers = {buffer.name: buffer for buffer in plan.buffers}
     names = {stage.name: room_name(stage.name) for stage in plan.program.stages}
     rooms = tuple((stage, buffers[room].size) for stage, room in names.items() if room in buffers)
@@ -88,7 +91,7 @@ def _planned(network: Network, plan: Plan, schedules: Sequence[FusionSchedule], 
         network,
         board,
         techniques=techniques,
-        alignment=plan.alignment,
+        alignment=alignment,
         explain=False,
         schedules=schedules,
         outside=plan.outside,
