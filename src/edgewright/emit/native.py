@@ -190,7 +190,19 @@ def build(
     With `probes` it can be traced.
     """
     keep = None if folder else tempfile.TemporaryDirectory(prefix="edgewright-")
-    where = Path(folder or keep.name).resolve()  # type: ignore[union-attr]
+    target = build_shared(library, Path(folder or keep.name), flags, cc, probes)  # type: ignore[union-attr]
+    return Native(library, target, keep)
+
+
+def build_shared(
+    library: Library,
+    folder: Path,
+    flags: Sequence[str] = FLAGS,
+    cc: Toolchain | None = None,
+    probes: bool = False,
+) -> Path:
+    """The shared object that the library was compiled to, in `folder`; nothing is loaded."""
+    where = folder.resolve()
     where.mkdir(parents=True, exist_ok=True)
     for name, content in library.files.items():
         (where / name).write_bytes(content.encode() if isinstance(content, str) else content)
@@ -203,7 +215,7 @@ def build(
     threads = ["-pthread"] if library.plan.lanes > 1 else []
     arguments = [*flags, "-shared", "-fPIC", *threads, "-I", str(where), "-o", str(target), *sources, "-lm"]
     (cc or compiler()).run(arguments, where)
-    return Native(library, target, keep)
+    return target
 
 
 def load(plan: Plan, network: Network | None = None) -> Native:

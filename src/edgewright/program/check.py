@@ -47,9 +47,9 @@ def checked(plan: Plan) -> Plan:
     return plan
 
 
-def damage(what: str) -> str:
-    """The sentence for a plan that is not as it was made."""
-    return f"the plan is damaged: {what}; make it anew"
+def damage(what: str, thing: str = "plan") -> str:
+    """The sentence for a plan, or for something else in a file, that is not as it was made."""
+    return f"the {thing} is damaged: {what}; make it anew"
 
 
 def _flaws_of_selections(plan: Plan) -> Iterator[str]:
@@ -109,7 +109,7 @@ def _broken_code(plan: Plan) -> Iterator[str]:
     is_complete = plan.target is not None and plan.options is not None
     if plan.program.stages and bool(plan.selections) != is_complete:
         yield "kernels are selected for a target by options, and not all three are there"
-    if plan.packed and not plan.selections:
+    if plan.program.stages and plan.packed and not plan.selections:
         yield "weights are packed for kernels, and none are selected"
     linked = plan.linked
     if linked is None:
