@@ -35,16 +35,19 @@ class CoreSpeed:
     """What a core does in a cycle, and the cycles of a meeting of several."""
 
     macs: float
+    narrow: float  # times as many MACs where weights have eight bits
     bytes: float  # that come from memory, or go there
     elements: float  # of a layer that multiplies nothing
     meeting: float
+    start: float  # cycles until cores that sleep take part in a run
     panel: int  # channels that kernels compute together
     line: int  # bytes of a line of the cache: two cores that write to one of them wait for each other
 
 
-# A meeting of threads on cores that are awake takes half a microsecond; waiting for the slowest comes on top.
-VECTORS = CoreSpeed(macs=8, bytes=4, elements=1, meeting=4000, panel=16, line=64)
-SCALARS = CoreSpeed(macs=0.5, bytes=1, elements=0.1, meeting=500, panel=4, line=1)
+# A meeting of threads on cores that are awake takes half a microsecond, waiting for the slowest comes on top; a thread
+# that sleeps is there after some tens of microseconds.
+VECTORS = CoreSpeed(macs=8, narrow=2, bytes=4, elements=1, meeting=4000, start=50_000, panel=16, line=64)
+SCALARS = CoreSpeed(macs=0.5, narrow=1, bytes=1, elements=0.1, meeting=500, start=5000, panel=4, line=1)
 
 
 def speed_of(target: Target | None) -> CoreSpeed:
@@ -108,17 +111,29 @@ def _in_one(schedule: FusionSchedule) -> FusionSchedule:
 
 
 def lane_schedules(network: Network, plan: Plan, lanes: int, target: Target | None = None) -> list[FusionSchedule]:
-    """How the plan's stages run: those that pay in lanes, layers in parts as they were; all others run whole."""
-    speed, found = speed_of(target), []
+    """How the plan's stages run: those that pay in lanes, layers in parts as they were; all others run whole.
+
+    Where all of them together save less than it takes to begin, none is in lanes.
+    """
+    speed = speed_of(target)
+    found, gain = _chosen(network, plan, lanes, speed)
+    return found if gain > speed.start else _chosen(network, plan, 1, speed)[0]
+
+
+def _chosen(network: Network, plan: Plan, lanes: int, speed: CoreSpeed) -> tuple[list[FusionSchedule], float]:
+    """The schedules, and the cycles that lanes save."""
+    found: list[FusionSchedule] = []
+    gain = 0.0
     for stage in plan.program.stages:
         if not set(stage.layers) <= network.by_name.keys():  # a copy that the plan makes
             continue
         schedule = stage.schedule
-        if not _pulls(plan, stage):
-            schedule = next(_laned(network, plan, schedule, lanes, speed), schedule)
+        if not _pulls(plan, stage) and lanes > 1:
+            schedule, saved = _laned(network, plan, schedule, lanes, speed)
+            gain += saved
         is_left = schedule.is_whole or (_pulls(plan, stage) and len(schedule.layers) == 1)
         found += [] if is_left else [schedule]
-    return found
+    return found, gain
 
 
 def _pulls(plan: Plan, stage: Stage) -> bool:
@@ -128,26 +143,26 @@ def _pulls(plan: Plan, stage: Stage) -> bool:
 
 def _laned(
     network: Network, plan: Plan, schedule: FusionSchedule, lanes: int, speed: CoreSpeed
-) -> Iterator[FusionSchedule]:
-    """The schedule in lanes, if that pays."""
+) -> tuple[FusionSchedule, float]:
+    """The schedule in lanes if that pays, and the cycles that it saves; else as it is."""
     layers = [network.by_name[name] for name in schedule.layers]
     if not schedule.is_whole:
         cycles = sum(_cycles(network, layer, _whole(network, layer), speed) for layer in layers)
-        if schedule.splits and cycles * (1 - 1 / lanes) > MEETINGS * speed.meeting:
+        saved = cycles * (1 - 1 / lanes) - MEETINGS * speed.meeting
+        if schedule.splits and saved > 0:
             shared = replace(schedule, splits=(replace(schedule.splits[0], lanes=lanes), *schedule.splits[1:]))
-            yield from [shared] if not any(problems(network, shared, plan.free)) else []
-        return
+            return (schedule, 0.0) if any(problems(network, shared, plan.free)) else (shared, saved)
+        return schedule, 0.0
     (layer,) = layers
     alone = _cycles(network, layer, _whole(network, layer), speed)
-    best = alone - MEETINGS * speed.meeting
-    chosen = None
+    least = best = alone - MEETINGS * speed.meeting
+    chosen = schedule
     for split in _splits(network, layer, lanes, speed):
         slowest = max(_cycles(network, layer, part, speed) for part in _parts(network, layer, split))
         shared = FusionSchedule(schedule.layers, (split,))
         if slowest < best and not any(problems(network, shared, plan.free)):
             best, chosen = slowest, shared
-    if chosen is not None:
-        yield chosen
+    return chosen, least - best
 
 
 def _splits(network: Network, layer: Layer, lanes: int, speed: CoreSpeed) -> Iterator[Split]:
@@ -179,4 +194,6 @@ def _cycles(network: Network, layer: Layer, region: Region, speed: CoreSpeed) ->
     moved = sum(part.size * tensors[name].dtype.bytes for name, part in read)
     moved += region.size * tensors[layer.output].dtype.bytes
     macs = layer.op.macs(region, shapes)
-    return macs / speed.macs + moved / speed.bytes + (0 if macs else region.size / speed.elements)
+    is_narrow = any(name in network.constants and tensors[name].dtype.bytes == 1 for name in layer.inputs)
+    pace = speed.macs * (speed.narrow if is_narrow else 1)
+    return macs / pace + moved / speed.bytes + (0 if macs else region.size / speed.elements)
