@@ -3,8 +3,8 @@
 What a core does is counted in its cycles: multiplications, bytes that come and go, and the numbers that functions are
 made of. A lane along rows reads all weights and its part of the image, a lane along channels its part of the weights
 and all of the image; both follow from what the operators need. Rows lie in one piece, so that lanes write to the same
-lines of a cache only where they meet. Channels do not: they are cut only where panels of them are multiplied, which
-pays in layers of few rows that read many weights.
+lines of a cache only where they meet. Channels do not: they are cut only where panels of them are multiplied, and by
+whole lines of the cache, which pays in layers of few rows that read many weights.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import prod
 
 from ..memory import Techniques
 from ..memory import plan as plan_network
@@ -172,8 +173,10 @@ def _splits(network: Network, layer: Layer, lanes: int, speed: CoreSpeed) -> Ite
         ends = even_ends(shape[ROWS], lanes)
         yield Split(ROWS, ends, len(ends))
     is_product = isinstance(layer.op, Dense) or (isinstance(layer.op, Conv2d) and layer.op.groups == 1)
-    if is_product and shape[CHANNELS] > speed.panel:
-        ends = even_ends(shape[CHANNELS], lanes, speed.panel)
+    pixels = prod(shape[:-1])
+    unit = max(speed.panel, speed.line // network.tensors[layer.output].dtype.bytes if pixels > 1 else 1)
+    if is_product and shape[CHANNELS] > unit:
+        ends = even_ends(shape[CHANNELS], lanes, unit)
         yield Split(CHANNELS, ends, len(ends))
 
 
