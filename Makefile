@@ -43,6 +43,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/dataflow.py
 	$(BIN)/python benchmarks/tiling.py
 	$(BIN)/python benchmarks/slowdown.py
+	$(BIN)/python benchmarks/lanes.py
 	$(BIN)/python benchmarks/cost_model.py
 	$(BIN)/python benchmarks/hal.py
 	$(BIN)/python benchmarks/hal_random.py

@@ -3,8 +3,8 @@
 What a core does is counted in its cycles: multiplications, bytes that come and go, and the numbers that functions are
 made of. A lane along rows reads all weights and its part of the image, a lane along channels its part of the weights
 and all of the image; both follow from what the operators need. Rows lie in one piece, so that lanes write to the same
-lines of a cache only where they meet. Channels do not: they are cut only where panels of them are multiplied, which
-pays in layers of few rows that read many weights.
+lines of a cache only where they meet. Channels do not: they are cut only where panels of them are multiplied, and by
+whole lines of the cache, which pays in layers of few rows that read many weights.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import prod
 
 from ..memory import Techniques
 from ..memory import plan as plan_network
@@ -35,15 +36,19 @@ class CoreSpeed:
     """What a core does in a cycle, and the cycles of a meeting of several."""
 
     macs: float
+    narrow: float  # times as many MACs where weights have eight bits
     bytes: float  # that come from memory, or go there
     elements: float  # of a layer that multiplies nothing
     meeting: float
+    start: float  # cycles until cores that sleep take part in a run
     panel: int  # channels that kernels compute together
+    line: int  # bytes of a line of the cache: two cores that write to one of them wait for each other
 
 
-# A meeting of threads on cores that are awake takes half a microsecond; waiting for the slowest comes on top.
-VECTORS = CoreSpeed(macs=8, bytes=4, elements=1, meeting=4000, panel=16)
-SCALARS = CoreSpeed(macs=0.5, bytes=1, elements=0.1, meeting=500, panel=4)
+# A meeting of threads on cores that are awake takes half a microsecond, waiting for the slowest comes on top; a thread
+# that sleeps is there after some tens of microseconds.
+VECTORS = CoreSpeed(macs=8, narrow=2, bytes=4, elements=1, meeting=4000, start=50_000, panel=16, line=64)
+SCALARS = CoreSpeed(macs=0.5, narrow=1, bytes=1, elements=0.1, meeting=500, start=5000, panel=4, line=1)
 
 
 def speed_of(target: Target | None) -> CoreSpeed:
@@ -64,7 +69,7 @@ def laned(
     """
     schedules = lane_schedules(network, plan, lanes, target)
     while any(schedule.lanes > 1 for schedule in schedules):
-        made = _planned(network, plan, schedules, board)
+        made = _planned(network, plan, schedules, board, max(plan.alignment, speed_of(target).line))
         if fit(made, board, ram).ram_fits or not fit(plan, board, ram).ram_fits:
             return made
         fullest = max(
@@ -77,7 +82,9 @@ def laned(
     return plan
 
 
-def _planned(network: Network, plan: Plan, schedules: Sequence[FusionSchedule], board: Board | None) -> Plan:
+def _planned(
+    network: Network, plan: Plan, schedules: Sequence[FusionSchedule], board: Board | None, alignment: int
+) -> Plan:
     buffers = {buffer.name: buffer for buffer in plan.buffers}
     names = {stage.name: room_name(stage.name) for stage in plan.program.stages}
     rooms = tuple((stage, buffers[room].size) for stage, room in names.items() if room in buffers)
@@ -88,7 +95,7 @@ def _planned(network: Network, plan: Plan, schedules: Sequence[FusionSchedule], 
         network,
         board,
         techniques=techniques,
-        alignment=plan.alignment,
+        alignment=alignment,
         explain=False,
         schedules=schedules,
         outside=plan.outside,
@@ -105,17 +112,29 @@ def _in_one(schedule: FusionSchedule) -> FusionSchedule:
 
 
 def lane_schedules(network: Network, plan: Plan, lanes: int, target: Target | None = None) -> list[FusionSchedule]:
-    """How the plan's stages run: those that pay in lanes, layers in parts as they were; all others run whole."""
-    speed, found = speed_of(target), []
+    """How the plan's stages run: those that pay in lanes, layers in parts as they were; all others run whole.
+
+    Where all of them together save less than it takes to begin, none is in lanes.
+    """
+    speed = speed_of(target)
+    found, gain = _chosen(network, plan, lanes, speed)
+    return found if gain > speed.start else _chosen(network, plan, 1, speed)[0]
+
+
+def _chosen(network: Network, plan: Plan, lanes: int, speed: CoreSpeed) -> tuple[list[FusionSchedule], float]:
+    """The schedules, and the cycles that lanes save."""
+    found: list[FusionSchedule] = []
+    gain = 0.0
     for stage in plan.program.stages:
         if not set(stage.layers) <= network.by_name.keys():  # a copy that the plan makes
             continue
         schedule = stage.schedule
-        if not _pulls(plan, stage):
-            schedule = next(_laned(network, plan, schedule, lanes, speed), schedule)
+        if not _pulls(plan, stage) and lanes > 1:
+            schedule, saved = _laned(network, plan, schedule, lanes, speed)
+            gain += saved
         is_left = schedule.is_whole or (_pulls(plan, stage) and len(schedule.layers) == 1)
         found += [] if is_left else [schedule]
-    return found
+    return found, gain
 
 
 def _pulls(plan: Plan, stage: Stage) -> bool:
@@ -125,26 +144,26 @@ def _pulls(plan: Plan, stage: Stage) -> bool:
 
 def _laned(
     network: Network, plan: Plan, schedule: FusionSchedule, lanes: int, speed: CoreSpeed
-) -> Iterator[FusionSchedule]:
-    """The schedule in lanes, if that pays."""
+) -> tuple[FusionSchedule, float]:
+    """The schedule in lanes if that pays, and the cycles that it saves; else as it is."""
     layers = [network.by_name[name] for name in schedule.layers]
     if not schedule.is_whole:
         cycles = sum(_cycles(network, layer, _whole(network, layer), speed) for layer in layers)
-        if schedule.splits and cycles * (1 - 1 / lanes) > MEETINGS * speed.meeting:
+        saved = cycles * (1 - 1 / lanes) - MEETINGS * speed.meeting
+        if schedule.splits and saved > 0:
             shared = replace(schedule, splits=(replace(schedule.splits[0], lanes=lanes), *schedule.splits[1:]))
-            yield from [shared] if not any(problems(network, shared, plan.free)) else []
-        return
+            return (schedule, 0.0) if any(problems(network, shared, plan.free)) else (shared, saved)
+        return schedule, 0.0
     (layer,) = layers
     alone = _cycles(network, layer, _whole(network, layer), speed)
-    best = alone - MEETINGS * speed.meeting
-    chosen = None
+    least = best = alone - MEETINGS * speed.meeting
+    chosen = schedule
     for split in _splits(network, layer, lanes, speed):
         slowest = max(_cycles(network, layer, part, speed) for part in _parts(network, layer, split))
         shared = FusionSchedule(schedule.layers, (split,))
         if slowest < best and not any(problems(network, shared, plan.free)):
             best, chosen = slowest, shared
-    if chosen is not None:
-        yield chosen
+    return chosen, least - best
 
 
 def _splits(network: Network, layer: Layer, lanes: int, speed: CoreSpeed) -> Iterator[Split]:
@@ -154,8 +173,10 @@ def _splits(network: Network, layer: Layer, lanes: int, speed: CoreSpeed) -> Ite
         ends = even_ends(shape[ROWS], lanes)
         yield Split(ROWS, ends, len(ends))
     is_product = isinstance(layer.op, Dense) or (isinstance(layer.op, Conv2d) and layer.op.groups == 1)
-    if is_product and shape[CHANNELS] > speed.panel:
-        ends = even_ends(shape[CHANNELS], lanes, speed.panel)
+    pixels = prod(shape[:-1])
+    unit = max(speed.panel, speed.line // network.tensors[layer.output].dtype.bytes if pixels > 1 else 1)
+    if is_product and shape[CHANNELS] > unit:
+        ends = even_ends(shape[CHANNELS], lanes, unit)
         yield Split(CHANNELS, ends, len(ends))
 
 
@@ -176,4 +197,6 @@ def _cycles(network: Network, layer: Layer, region: Region, speed: CoreSpeed) ->
     moved = sum(part.size * tensors[name].dtype.bytes for name, part in read)
     moved += region.size * tensors[layer.output].dtype.bytes
     macs = layer.op.macs(region, shapes)
-    return macs / speed.macs + moved / speed.bytes + (0 if macs else region.size / speed.elements)
+    is_narrow = any(name in network.constants and tensors[name].dtype.bytes == 1 for name in layer.inputs)
+    pace = speed.macs * (speed.narrow if is_narrow else 1)
+    return macs / pace + moved / speed.bytes + (0 if macs else region.size / speed.elements)

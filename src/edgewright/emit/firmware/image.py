@@ -17,6 +17,7 @@ from ...board.toolchain import FLAGS, Toolchain
 from ...errors import EdgewrightError, Infeasible
 from ...platform import Board, format_size
 from ...platform.target import Architecture
+from ..lanes import has_threads
 from ..library import Library
 from ..names import arena_names
 from .glue import Probes, glue
@@ -112,10 +113,12 @@ def library_flags(library: Library, optimise: str, probes: Probes) -> list[str]:
 
 
 def compile_library(library: Library, tools: Toolchain, folder: Path, flags: Sequence[str]) -> list[str]:
-    """Object files, those of weights apart."""
-    weights = [name for name in library.sources if "_weights." in name]
-    code = [name for name in library.sources if name not in weights]
-    return [*_compile(tools, folder, "library", code, flags), *_compile(tools, folder, "weights", weights, flags)]
+    """Object files, those of weights apart, and those of threads, which are as much the system's as their stacks."""
+    threads = [f"{library.name}_lanes.c"] if has_threads(library.target) else []
+    groups: dict[str, list[str]] = {"library": [], "weights": [], "threads": []}
+    for name in library.sources:
+        groups["weights" if "_weights." in name else "threads" if name in threads else "library"].append(name)
+    return [made for group, names in groups.items() for made in _compile(tools, folder, group, names, flags)]
 
 
 def _compile(

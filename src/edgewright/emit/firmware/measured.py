@@ -146,7 +146,7 @@ def _measure_program(
         ram_linked=ram,
         flash_weights=object_sizes(folder, "weights")[0],
         flash_code=code,
-        flash_runtime=0,
+        flash_runtime=object_sizes(folder, "threads")[0],
         compiler=f"{tools.name} {optimise}",
         emulator=" ".join(emulator(library)) or "this machine",
     )
