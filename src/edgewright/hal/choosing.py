@@ -66,7 +66,7 @@ class _Candidate:
         return is_better and self.code <= ERROR * other.code
 
 
-ERROR = 1.1  # estimated bytes of code that lie closer together may be ranked the other way round by a compiler
+ERROR = 1.2  # estimated bytes of code that lie closer together may be ranked the other way round by a compiler
 
 
 def _others(analysis: Analysis, wish: Wish) -> Iterator[Design]:
