@@ -331,3 +331,17 @@ def test_compilers_take_it_without_a_warning(compiler: str, everything: Path) ->
     hooks = ["-DHAL_ENTER_CRITICAL()=", "-DHAL_EXIT_CRITICAL()="]
     for standard in ("c99", "c11"):
         subprocess.run([*call, f"-std={standard}", *hooks, *strict], cwd=everything, check=True)
+
+
+def test_a_group_whose_address_is_only_kept_has_a_place(tmp_path):
+    """Nothing is accessed through the pointer, and the generated struct must have the member all the same."""
+    text = """
+#include "edgewright_hal.h"
+bfGroup In { bit a; };
+bfGroup Out { bfGroup In part; bit b; };
+make_device(Out, out, 0x40000000);
+int f(int n) { bfGroup In *p = n ? &out->part : 0; out->b = 1; out->part.a = 1; return p != 0; }
+"""
+    (tmp_path / "f.c").write_text(text)
+    analysis = analyse([tmp_path / "f.c"])
+    assert [area.name for area in analysis.spaces["Out"].areas] == ["part"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -11,10 +12,13 @@ from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 
 from edgewright.errors import Infeasible, InputError
+from edgewright.hal import examples
 from edgewright.hal.analysis.accesses import Access, Expression, Form, Hop, Kind, Spot
 from edgewright.hal.analysis.flattening import flatten
 from edgewright.hal.analysis.functions import Flow, Function, Parameter
 from edgewright.hal.analysis.spaces import Joint, Slot, Space
+from edgewright.hal.choosing import chosen_design, total_accesses
+from edgewright.hal.designing import analyse, naive, real_joints
 from edgewright.hal.language.description import Bus, Child, Description, Device, Field, Group, Mode, Place, Target
 from edgewright.hal.layout.assembling import Assembly, assemble
 from edgewright.hal.layout.cells import Cell, width_for
@@ -522,3 +526,20 @@ def test_a_solver_out_of_time_keeps_what_it_started_from():
         layout = lay_out_optimal(description, spaces, joints, Wish(limit), patience=1e-9)
         assert faults(description, spaces, layout, joints, max_map=limit) == []
         assert layout.bound <= layout.cost
+
+
+@pytest.mark.parametrize("name", ["gpio", "adc", "uart", "rtc"])
+def test_the_default_takes_no_more_accesses_than_a_register_for_each_field(name):
+    """Nor is a layout that is best at one thing better in all that is known without a compiler."""
+    folder = Path(examples.__file__).parent
+    analysis = analyse([folder / f"{name}.c"], [folder])
+    found = chosen_design(analysis)
+    assert total_accesses(found) <= total_accesses(naive(analysis))
+    figures = total_accesses(found), found.layout.map_bytes(analysis.description)
+    cost = cost_of(analysis.description, analysis.spaces, found.layout, real_joints(found)).code
+    for minimise in ("code", "accesses", "map"):
+        other = chosen_design(analysis, wish=Wish(minimise=minimise))
+        theirs = total_accesses(other), other.layout.map_bytes(analysis.description)
+        code = cost_of(analysis.description, analysis.spaces, other.layout, real_joints(other)).code
+        dominates = theirs[0] <= figures[0] and theirs[1] <= figures[1] and code <= cost
+        assert not dominates or (*theirs, code) == (*figures, cost)

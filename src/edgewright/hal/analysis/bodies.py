@@ -112,6 +112,7 @@ def _function(
         cursor.get_usr(),
         frozenset(evaluator.calls),
         cursor.linkage is cindex.LinkageKind.INTERNAL,
+        frozenset(evaluator.pointed),
         tuple(statements.snapshots.items()),
     )
 

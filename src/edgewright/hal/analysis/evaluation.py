@@ -9,6 +9,7 @@ from ..language.cursors import (
     Cursor,
     bare,
     binary_operator,
+    group_of,
     is_volatile,
     place,
     span,
@@ -62,6 +63,7 @@ class Evaluator:
     accesses: list[Access] = field(default_factory=list)
     escaping: set[str] = field(default_factory=set)
     calls: set[str] = field(default_factory=set)  # functions, by USR
+    pointed: set[str] = field(default_factory=set)  # groups whose address is taken
 
     def value(self, cursor: Cursor) -> Sources:
         """What the expression's value depends on; its events are added as they happen."""
@@ -189,6 +191,9 @@ class Evaluator:
         inner = bare(operand)
         if operator == "&" and inner.kind is KINDS.DECL_REF_EXPR:
             self.escaping.add(variable(inner.referenced))
+        group = group_of(cursor.type) if operator == "&" else None
+        if group in self.description.groups:
+            self.pointed.add(str(group))
         found = self.value(operand)
         if operator == "*":
             self._touch_volatile(cursor)

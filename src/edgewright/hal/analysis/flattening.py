@@ -79,7 +79,7 @@ def _own_spaces(description: Description, functions: Sequence[Function]) -> froz
     kept = {device.group for device in description.devices}
     for function in functions:
         kept |= {parameter.group for parameter in function.parameters if parameter.group is not None}
-        kept |= {access.group for access in function.accesses if access.device is None}
+        kept |= function.pointed | {access.group for access in function.accesses if access.device is None}
     kept |= {group.name for group in description.groups.values() if any(field.pinned for field in group.fields)}
     for name, group in description.groups.items():  # children come first, so one sweep reaches all that hold them
         if any(child.group in kept for child in group.children):

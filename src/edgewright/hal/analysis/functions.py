@@ -77,4 +77,5 @@ class Function:
     usr: str = ""  # libclang's name for it, different for every function
     calls: frozenset[str] = frozenset()  # the functions that it calls, by USR
     is_static: bool = False
+    pointed: frozenset[str] = frozenset()  # groups whose address it takes
     snapshots: tuple[Span, ...] = ()  # from the word `snapshot` to the statement that it marks

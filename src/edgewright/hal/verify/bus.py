@@ -122,7 +122,7 @@ class Bus:
                 self._taken[self.promise.snapshot][register.device, at.name] = part
             part = part >> at.low & ones(at.size)
             value |= part << at.bit
-            is_seen = wire.nature.changes or wire.field.shared_with_isr or bool(self.promise.moment)
+            is_seen = wire.nature.changes or wire.field.shared_with_isr
             if wire.nature.reading_acts or (wanted and known is None and is_seen):
                 self._step("read", register.device, at, wire, part)
         self.log.append(Access(False, address, bits, value))
