@@ -65,6 +65,8 @@ def app(
     console.print(summary_table(outcome))
     for note in outcome.notes:
         console.print(f"note: {shown(note)}", style="dim")
+    if outcome.responses:
+        console.print(responses_table(outcome))
     if outcome.joint is not None:
         console.print(buffers_table(outcome.joint))
         if outcome.next:
@@ -148,6 +150,17 @@ def buffers_table(plan: JointPlan) -> Table:
         table.add_column(column, justify="left" if column == "buffer" else "right")
     for buffer in sorted(layout.buffers, key=lambda b: (-b.size, b.name))[:12]:
         table.add_row(shown(buffer.name), text.count(layout.at(buffer.name)), text.count(buffer.size))
+    return table
+
+
+def responses_table(outcome: AppOutcome) -> Table:
+    """The worst that can happen to networks that have a period, the most urgent first."""
+    table = Table(title="response times, from estimated or measured instructions", title_justify="left")
+    for column in ("network", "one run", "waits", "worst", "deadline"):
+        table.add_column(column, justify="left" if column == "network" else "right")
+    for one in outcome.responses:
+        times = (one.task.run, one.blocking, one.worst or 0.0, one.task.deadline)
+        table.add_row(shown(one.task.name), *map(text.duration, times))
     return table
 
 
