@@ -178,7 +178,8 @@ class _AppWriter:
         for member in self.layout.application.members:
             plan, network = self.libraries[member.name].plan, member.network
             c.line(
-                f"/* {comment(member.name)}: {plan.macs} multiply-accumulates. What is NULL stays in the arena. */"
+                f"/* {comment(member.name)}: {plan.macs} multiply-accumulates. "
+                "An input or output that is NULL stays in the arena. */"
             )
             c.line(f"int32_t {self.name}_run_{c_name(member)}({self._signature(member)});")
             for kind, function, _ in self._accessors(member, plan, network):

@@ -68,11 +68,11 @@ class RunFunction:
             self._begin(c, len(self.plan.program.stages))
             with self._by_one(c):
                 c.line(f"EW_PROBE({len(self.plan.program.stages)});")
-                for name in (name for name in self.network.outputs if name not in self.plan.outside):
+                for name in self.network.outputs:
                     if name in self.resident:
                         c.line(f"(void){self.parameters.outputs[name]};")
-                        continue
-                    self._copy_out(c, name)
+                    elif name not in self.plan.outside:
+                        self._copy_out(c, name)
             if self.pulled:
                 c.line("return 0;")
         if is_laned:
