@@ -17,6 +17,7 @@ from edgewright.application import joint
 from edgewright.application.description import parse_application
 from edgewright.application.joint import JointLayout, lay_out_jointly
 from edgewright.application.judge import Interleaving
+from edgewright.application.library import emit_application
 from edgewright.application.members import load_application
 from edgewright.application.outcome import paper_outcome, plan_application
 from edgewright.application.paper.edges import PaperEdge, paper_application
@@ -24,10 +25,13 @@ from edgewright.application.paper.reduction import Evaluation, _evolved
 from edgewright.application.paper.reuse import exact, naive, reuse, total
 from edgewright.application.planning import planners
 from edgewright.application.search import JointSearch
+from edgewright.application.trial import AppTrial
 from edgewright.cli import main
+from edgewright.emit import emit
 from edgewright.errors import Infeasible, InputError
 from edgewright.memory.layout import ConflictGraph, conflicts, place_graph
 from edgewright.program import faults
+from edgewright.samples.builder import ModelBuilder
 
 TWO = '[[network]]\nname = "a"\nfile = "a.onnx"\n[[network]]\nname = "b"\nfile = "b.onnx"\n'
 
@@ -338,3 +342,58 @@ def test_the_verb_refuses_in_one_sentence(paper: Path, tmp_path: Path) -> None:
     )
     done = CliRunner().invoke(main, ["app", str(tmp_path / "app.toml")])
     assert done.exit_code == 1 and "of flash, and 1,024 B are there" in done.output
+
+
+# One C library.
+
+
+def test_one_library_runs_every_relation(camera: JointLayout) -> None:
+    library = emit_application(camera)
+    for plan in library.layout.plans.values():
+        assert not list(faults(plan))
+    assert not list(Interleaving(library.layout, 3).run(60))  # scratch of kernels included
+    source, detect = str(library.files["app.c"]), str(library.files["detect.c"])
+    assert source.count("static uint8_t arena[") == 1
+    assert "memcpy" not in str(library.files["landmarks.c"]).split("landmarks_run_in")[1].split("APP_PROBE")[0]
+    assert "(void)out_map;" in detect
+    trial = AppTrial(library)
+    result = trial.run(300, seed=1)
+    assert result.wrong == () and result.nested and result.refused and result.runs > 50
+
+
+def test_a_library_that_lets_anybody_start_is_found_out(camera: JointLayout) -> None:
+    library = emit_application(camera)
+    text = str(library.files["app.c"])
+    careless = text.replace("status = frames(which);", "status = frames(which) == APP_EMPTY ? APP_EMPTY : APP_OK;")
+    careless = careless.replace("if ((running & excludes[which]) ||", "if (0 ||")
+    careless = careless.replace("APP_BUSY;\n    else if (reads", "APP_OK;\n    else if (reads")
+    wrong = replace(library, files={**library.files, "app.c": careless})
+    trial = AppTrial(wrong)
+    assert any(trial.run(300, seed=seed).wrong for seed in range(5))
+
+
+def test_two_heads_on_one_trunk_store_it_once(tmp_path: Path) -> None:
+    for name, classes in (("first", 3), ("second", 5)):
+        net = ModelBuilder("trunk")  # weights are seeded by this name
+        x = net.relu(net.conv(net.input(1, 3, 12, 12), 16, 3, 1, 1, name="trunk"))
+        x = net.relu(net.conv(x, 32, 3, 2, 1, name="trunk2"))
+        (tmp_path / f"{name}.onnx").write_bytes(
+            net.model(net.classifier(x, classes, name="head")).SerializeToString()
+        )
+    text = "".join(f'[[network]]\nname = "{n}"\nfile = "{n}.onnx"\n' for n in ("first", "second"))
+    text = f'target = "cortex-m4"\n{text}'
+    (tmp_path / "app.toml").write_text(text)
+    search = JointSearch(load_application(tmp_path / "app.toml"))
+    library = emit_application(search.least.layout)
+    alone = {n: emit(p.least, search.application.target).weight_bytes for n, p in search.planners.items()}
+    head = 32 * 5 * 4 + 5 * 4
+    assert library.weight_bytes <= 1.02 * (alone["first"] + head) + 64
+    assert AppTrial(library).run(20).wrong == ()
+
+
+def test_the_verb_compiles(paper: Path, tmp_path: Path) -> None:
+    found = asked(paper, "--compile", "-o", tmp_path / "out")
+    assert found["verified"] is True and isinstance(found["runs"], int) and found["runs"] > 50
+    assert (tmp_path / "out" / "src" / "app.c").exists() and (tmp_path / "out" / "Makefile").exists()
+    done = CliRunner().invoke(main, ["app", str(paper), "-o", str(tmp_path / "x")])
+    assert done.exit_code == 2 and "--compile" in done.output

@@ -42,7 +42,7 @@ class PreemptionPoints(Enum):
     ANYWHERE = "anywhere"
 
 
-class NetworkEntry(Entry):
+class AppNetworkEntry(Entry):
     """A network: its file, what is asked of its plan, when it has to be ready."""
 
     name: NetworkName = Field(description="a name of letters, digits and _ that begins with a letter")
@@ -110,7 +110,7 @@ class ApplicationFile(Entry):
     target: PathText | None = Field(default=None, description="what to compile for, where there is no board")
     name: NetworkName = Field(default="app", description="the prefix of the C library's own functions")
     limits: LimitEntry = Field(default=LimitEntry(), description="a table headed [limits]")
-    networks: tuple[NetworkEntry, ...] = Field(
+    networks: tuple[AppNetworkEntry, ...] = Field(
         alias="network", max_length=64, description="a table headed [[network]], at least one"
     )
     relations: tuple[RelationEntry, ...] = Field(
@@ -135,7 +135,7 @@ class ApplicationFile(Entry):
         parts = [f"{one.name}.{n + 1}" for one in self.networks for n in range(len(one.partitions))]
         return (*(one.name for one in self.networks), *parts)
 
-    def network(self, member: str) -> NetworkEntry:
+    def network(self, member: str) -> AppNetworkEntry:
         """The network of that name, or the one that the partition belongs to."""
         return {one.name: one for one in self.networks}[member.partition(".")[0]]
 

@@ -276,41 +276,55 @@ class _AppWriter:
         return sum(1 << self.ends[end] for end in set(ends))
 
     def _frames(self) -> Iterator[str]:
-        """Whether frames are under way in a pipeline: where its partitions must find one, and others must wait."""
-        application = self.layout.application
+        """Frames under way in pipelines: partitions must find theirs, and others must wait."""
+        application, guard = self.layout.application, self.name.upper()
         yield "/* Whether a partition finds its frame and room for what it makes, and no pipeline holds others up. */"
-        yield "static int32_t has_frame(int32_t which)"
+        yield "static int32_t frames(int32_t which)"
         yield "{"
         if not application.crossings:
             yield "    (void)which;"
         for crossing in application.crossings:
             source = self.index[crossing.source[0]]
-            readers = [self.index[name] for name, _ in crossing.readers]
             own = sum(1 << self.index[member.name] for member in application.members_of(crossing.owner))
-            for reader in readers:
+            for reader in (self.index[name] for name, _ in crossing.readers):
                 under_way = f"done[{source}] - done[{reader}]"
                 yield f"    if (which == {source} && {under_way} >= {crossing.slots}u)"
-                yield "        return 0;"
+                yield f"        return {guard}_BUSY;"
                 yield f"    if (which == {reader} && {under_way} == 0u)"
-                yield "        return 0;"
+                yield f"        return {guard}_EMPTY;"
                 yield f"    if ({under_way} != 0u && (excludes[which] & {own:#x}u) && !({own:#x}u >> which & 1u))"
-                yield "        return 0;"
-        yield "    return 1;"
+                yield f"        return {guard}_BUSY;"
+        yield f"    return {guard}_OK;"
+        yield "}"
+        yield ""
+
+    def _points(self) -> Iterator[str]:
+        """Where networks may be interrupted, where that is not between any two stages."""
+        yield "/* Whether a network may be interrupted after a stage. */"
+        yield "static int32_t is_point(int32_t network, int32_t stage)"
+        yield "{"
+        for name, allowed in self.layout.meeting.points.items():
+            places = " || ".join(f"stage == {stage}" for stage in sorted(allowed)) or "0"
+            yield f"    if (network == {self.index[name]})"
+            yield f"        return {places};"
+        yield "    return stage >= 0 && stage + 1 < stages[network];"
         yield "}"
         yield ""
 
     def _entering(self, c: CWriter) -> None:
         name, guard = self.name, self.name.upper()
+        c.lines += self._points()
         with c.block("static int32_t enter(int32_t which)"):
-            c.line(f"int32_t status = {guard}_OK;")
+            c.line("int32_t status;")
             c.line(f"{guard}_LOCK();")
+            c.line("status = frames(which);")
             c.line(
                 "if ((running & excludes[which]) || (running & interrupts[which] & ~(between | anywhere[which])))"
             )
             c.line(f"    status = {guard}_BUSY;")
-            c.line("else if ((reads[which] & ~waiting) || !has_frame(which))")
+            c.line("else if (reads[which] & ~waiting)")
             c.line(f"    status = {guard}_EMPTY;")
-            with c.block("else"):
+            with c.block(f"if (status == {guard}_OK)"):
                 c.line("running |= 1u << which;")
                 c.line("waiting &= ~(reads[which] | makes[which]);")
                 c.line("waiting |= drops[which];")
@@ -324,14 +338,17 @@ class _AppWriter:
             c.line("done[which]++;")
             c.line(f"{guard}_UNLOCK();")
         c.line()
+        with c.block("static void stand(uint32_t network, uint32_t here)"):
+            c.line(f"{guard}_LOCK();")
+            c.line("between = (between & ~network) | (here ? network : 0u);")
+            c.line(f"{guard}_UNLOCK();")
+        c.line()
         with c.block(f"void {name}_at(int32_t network, int32_t stage)"):
             c.line("void (*const call)(void) = poll;")
-            points = self._points()
-            allowed = " && is_point(network, stage - 1)" if points else ""
-            with c.block(f"if (call && stage > 0 && stage < stages[network]{allowed})"):
-                c.line("between |= 1u << network;")
+            with c.block("if (call && is_point(network, stage - 1))"):
+                c.line("stand(1u << network, 1u);")
                 c.line("call();")
-                c.line("between &= ~(1u << network);")
+                c.line("stand(1u << network, 0u);")
         c.line()
         with c.block(f"void {name}_on_poll(void (*function)(void))"):
             c.line("poll = function;")
@@ -339,10 +356,6 @@ class _AppWriter:
         with c.block(f"int32_t {name}_busy(void)"):
             c.line("return running != 0u;")
         c.line()
-
-    def _points(self) -> bool:
-        """Whether only some ends of stages are points."""
-        return bool(self.layout.meeting.points)
 
     def _parameters(self, member: AppMember) -> Parameters:
         library = self.libraries[member.name]

@@ -14,7 +14,7 @@ from ..network.parts import NetworkPart, cut
 from ..network.read import read
 from ..platform import Board, load_board
 from ..platform.target import TARGETS, Target, target_of
-from .description import ApplicationFile, NetworkEntry, RelationKind, read_application
+from .description import ApplicationFile, AppNetworkEntry, RelationKind, read_application
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class AppMember:
     """What runs from its start to its end: a network, or a partition of a pipelined one."""
 
     name: str  # as relations call it
-    entry: NetworkEntry
+    entry: AppNetworkEntry
     network: Network
 
     @property
@@ -110,7 +110,7 @@ def _board_name(board: str, folder: Path) -> str | Path:
     return folder / board if board.endswith(".toml") else board
 
 
-def _partitions(network: Network, entry: NetworkEntry, key: str) -> tuple[tuple[str, ...], ...]:
+def _partitions(network: Network, entry: AppNetworkEntry, key: str) -> tuple[tuple[str, ...], ...]:
     """The layers of each partition, which together are all layers, and read only from earlier partitions."""
     if not entry.partitions:
         return (tuple(network.by_name),)

@@ -16,6 +16,7 @@ from .members import Application
 from .paper.edges import PaperApplication, PaperEdge, paper_application
 from .paper.reduction import reduce_buffers
 from .paper.reuse import exact, naive, reuse, total
+from .response import WorstResponse, check_deadlines
 from .search import JointPlan, JointSearch
 
 
@@ -44,6 +45,7 @@ class AppOutcome:
     joint: JointPlan | None = None
     next: tuple[tuple[int, JointPlan | None], ...] = ()
     notes: tuple[str, ...] = ()
+    responses: tuple[WorstResponse, ...] = ()  # of the networks that have a period
     paper: Mapping[str, int] = field(default_factory=dict)  # none_bytes, reuse_bytes, parts_bytes
     phases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # what runs by parts, of each network
 
@@ -76,6 +78,11 @@ class AppOutcome:
         }
         if self.phases:
             found["by_parts"] = {name: list(layers) for name, layers in self.phases.items()}
+        if self.responses:
+            found["responses"] = {
+                one.task.name: {"worst_s": one.worst, "deadline_s": one.task.deadline, "blocking_s": one.blocking}
+                for one in self.responses
+            }
         if self.joint is not None:
             layout = self.joint.layout
             found["buffers"] = [
@@ -132,6 +139,7 @@ def outcome_of(
         found,
         following,
         flash_notes(application),
+        check_deadlines(application, layout.meeting.plans),
     )
 
 

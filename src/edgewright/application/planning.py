@@ -11,7 +11,7 @@ from ..fusion.search import Limits, PlanSearch
 from ..fusion.timing import Timing
 from ..network import Network
 from ..program import Plan
-from .description import NetworkEntry
+from .description import AppNetworkEntry
 from .meeting import held_inputs
 from .members import Application, AppMember
 
@@ -31,7 +31,7 @@ class MemberPlanner:
         return replace(network, outputs=(*network.outputs, *sorted(held))) if held else network
 
     @property
-    def entry(self) -> NetworkEntry:
+    def entry(self) -> AppNetworkEntry:
         return self.member.entry
 
     @property

@@ -3,27 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import click
 from rich.table import Table
 
 from .. import text
+from ..application.compiled import CompiledApplication, compile_outcome
 from ..application.members import Application, load_application
 from ..application.outcome import AppOutcome, outcome_of, paper_outcome, plan_application
 from ..application.search import JointPlan, JointSearch
+from ..emit.packaging import check_folder, write_folder
 from .common import console, print_json, shown, working
 
 
-def app(application: Path, ram: int | None, asked_front: bool, method: str, as_json: bool) -> None:
+def app(
+    application: Path,
+    ram: int | None,
+    asked_front: bool,
+    method: str,
+    compiles: bool,
+    output: Path | None,
+    force: bool,
+    verify: bool,
+    as_json: bool,
+) -> None:
     if asked_front and method != "joint":
         raise click.UsageError("--pareto and --method contradict each other: the front is one of joint plans.")
     if asked_front and ram is not None:
         raise click.UsageError(
             "--pareto and --ram contradict each other: --pareto shows every trade; choose a point."
         )
+    if compiles and (asked_front or method != "joint"):
+        raise click.UsageError("--compile takes one plan: leave --pareto and --method out.")
+    if output is not None and not compiles:
+        raise click.UsageError("-o is the folder of --compile: give both.")
     with working("reading the networks"):
         found = load_application(application)
+    folder = output or Path(found.file.name)
+    if compiles:
+        check_folder(folder, force)
     if asked_front:
         _front(found, as_json)
         return
@@ -33,17 +53,32 @@ def app(application: Path, ram: int | None, asked_front: bool, method: str, as_j
             if method == "joint"
             else paper_outcome(found, ram, is_exact=method == "exact")
         )
+    compiled = _compiled(outcome, verify) if compiles else None
+    if compiled is not None:
+        about = {"edgewright": version("edgewright"), "name": found.file.name, "target": found.target.name}
+        write_folder(folder, compiled.files, about, force)
     if as_json:
-        print_json(outcome.to_dict())
+        more = {**compiled.to_dict(), "output": str(folder)} if compiled else {}
+        print_json({**outcome.to_dict(), **more})
         return
     console.print(networks_table(outcome))
     console.print(summary_table(outcome))
     for note in outcome.notes:
         console.print(f"note: {shown(note)}", style="dim")
+    if outcome.responses:
+        console.print(responses_table(outcome))
     if outcome.joint is not None:
         console.print(buffers_table(outcome.joint))
         if outcome.next:
             console.print(next_table(outcome))
+    if compiled is not None:
+        console.print(f"wrote {shown(folder)}", style="dim", soft_wrap=True)
+        console.print(shown(compiled.sentence), style="green" if verify else "yellow", soft_wrap=True)
+
+
+def _compiled(outcome: AppOutcome, verify: bool) -> CompiledApplication:
+    with working("compiling and running all networks"):
+        return compile_outcome(outcome, verify)
 
 
 def _front(application: Application, as_json: bool) -> None:
@@ -115,6 +150,17 @@ def buffers_table(plan: JointPlan) -> Table:
         table.add_column(column, justify="left" if column == "buffer" else "right")
     for buffer in sorted(layout.buffers, key=lambda b: (-b.size, b.name))[:12]:
         table.add_row(shown(buffer.name), text.count(layout.at(buffer.name)), text.count(buffer.size))
+    return table
+
+
+def responses_table(outcome: AppOutcome) -> Table:
+    """The worst that can happen to networks that have a period, the most urgent first."""
+    table = Table(title="response times, from estimated or measured instructions", title_justify="left")
+    for column in ("network", "one run", "waits", "worst", "deadline"):
+        table.add_column(column, justify="left" if column == "network" else "right")
+    for one in outcome.responses:
+        times = (one.task.run, one.blocking, one.worst or 0.0, one.task.deadline)
+        table.add_row(shown(one.task.name), *map(text.duration, times))
     return table
 
 

@@ -1,0 +1,163 @@
+"""Response times under fixed priorities: whether every network meets its deadline, whatever the others do.
+
+Networks are tasks with a period, a deadline and a time for one run. One of higher priority waits for what it cannot
+interrupt of a lower one: a stage, or the whole run where it does not preempt it (Joseph and Pandya 1986, with the
+blocking of deferred preemption, Burns 1994). Networks on other cores, which run in parallel, are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .. import text
+from ..errors import Infeasible, InputError
+from ..fusion.timing import TimedPlan, Timing
+from ..program import Plan
+from .description import PreemptionPoints
+from .members import Application
+from .relations import Relations
+
+ROUNDS = 10_000  # of the fixed point; what needs more does not end within its deadline
+
+
+@dataclass(frozen=True, slots=True)
+class TimedTask:
+    """A network that comes again and again. Times in seconds; a higher priority is more urgent."""
+
+    name: str
+    priority: int
+    period: float
+    deadline: float
+    stages: tuple[float, ...]
+    between_stages: frozenset[str] = frozenset()  # the tasks that may interrupt it there
+    anywhere: frozenset[str] = frozenset()  # and those that may do so at any time
+    beside: frozenset[str] = frozenset()  # those that run on other cores
+
+    @property
+    def run(self) -> float:
+        return sum(self.stages)
+
+    @property
+    def last(self) -> float:
+        """The end of a run during which nobody interrupts it."""
+        if self.anywhere:
+            return 0.0
+        return self.stages[-1] if self.between_stages else self.run
+
+    def blocks(self, other: str) -> float:
+        """How long a more urgent task may have to wait for it."""
+        if other in self.beside or other in self.anywhere:
+            return 0.0
+        return max(self.stages, default=0.0) if other in self.between_stages else self.run
+
+
+@dataclass(frozen=True, slots=True)
+class WorstResponse:
+    """The worst that can happen to a task."""
+
+    task: TimedTask
+    blocking: float  # by a less urgent task that has just begun what cannot be interrupted
+    worst: float | None  # None: it may never end
+
+    @property
+    def is_met(self) -> bool:
+        return self.worst is not None and self.worst <= self.task.deadline
+
+
+def tasks_of(application: Application, plans: Mapping[str, Plan]) -> tuple[TimedTask, ...]:
+    """The networks that have a period, the most urgent first: by priority, or else by deadline."""
+    named = [m for m in application.members if m.entry.period is not None]
+    relations = Relations(application)
+    found = []
+    for member in named:
+        assert member.entry.period is not None
+        deadline = member.entry.deadline or member.entry.period
+        by = {p.high: p.points for p in relations.preemptions.values() if p.low == member.name}
+        found.append(
+            TimedTask(
+                member.name,
+                member.entry.priority if member.entry.priority is not None else -round(deadline * 1e6),
+                member.entry.period,
+                deadline,
+                _stage_times(application, member.name, plans[member.name]),
+                frozenset(name for name, points in by.items() if points is PreemptionPoints.STAGES),
+                frozenset(name for name, points in by.items() if points is PreemptionPoints.ANYWHERE),
+                frozenset(m.name for m in application.members if relations.are_parallel(m.name, member.name)),
+            )
+        )
+    return tuple(sorted(found, key=lambda task: (-task.priority, task.deadline, task.name)))
+
+
+def _stage_times(application: Application, member: str, plan: Plan) -> tuple[float, ...]:
+    """Of each stage: instructions, estimated or as measured, at one in a cycle of the first processor."""
+    entry = application.by_name[member].entry
+    if application.board is None:
+        raise InputError(f"'{entry.name}' has a period, and nobody knows how fast the processor is: name a board")
+    clock = application.board.processors[0].clock
+    stages = TimedPlan(plan, Timing(application.target).costs(plan.network)).stages
+    scale = entry.instructions / max(1.0, sum(stages)) if entry.instructions is not None else 1.0
+    return tuple(stage * scale / clock for stage in stages)
+
+
+def responses(tasks: Sequence[TimedTask]) -> tuple[WorstResponse, ...]:
+    """The worst response of each task; the most urgent come first."""
+    return tuple(_response(tasks, n) for n in range(len(tasks)))
+
+
+def _response(tasks: Sequence[TimedTask], n: int) -> WorstResponse:
+    """The longest of all runs in the busy period that begins when everybody more urgent comes at once."""
+    task = tasks[n]
+    higher = [one for one in tasks[:n] if one.name not in task.beside]
+    blocking = max((one.blocks(task.name) for one in tasks[n + 1 :]), default=0.0)
+    worst = 0.0
+    if sum(one.run / one.period for one in (*higher, task)) > 1:
+        return WorstResponse(task, blocking, None)
+    for number in range(ROUNDS):
+        start = _latest_start(blocking + (number + 1) * task.run - task.last, higher)
+        if start is None:
+            break
+        worst = max(worst, start + task.last - number * task.period)
+        if start + task.last <= (number + 1) * task.period:
+            return WorstResponse(task, blocking, worst)
+    return WorstResponse(task, blocking, None)
+
+
+def _latest_start(work: float, higher: Sequence[TimedTask]) -> float | None:
+    """When the end of a run, which nobody interrupts, begins at the latest: all before it has been done by then."""
+    found = work
+    for _ in range(ROUNDS):
+        again = work + sum((int(found / one.period + 1e-9) + 1) * one.run for one in higher)
+        if again <= found + 1e-12:
+            return found
+        found = again
+    return None
+
+
+def check_deadlines(application: Application, plans: Mapping[str, Plan]) -> tuple[WorstResponse, ...]:
+    """The responses of all networks with a period; an error names the first that is too late, and by how much."""
+    for member in application.members:
+        rate = member.entry.throughput
+        if (
+            rate is not None
+            and (run := sum(_stage_times(application, member.name, plans[member.name]))) * rate > 1
+        ):
+            raise Infeasible(
+                f"'{member.name}' is to run {rate:g} times a second, and one run takes {text.duration(run)}: at most "
+                f"{1 / run:.3g} are possible; ask for fewer, or give it more RAM"
+            )
+    found = responses(tasks_of(application, plans))
+    for one in found:
+        if one.worst is None:
+            busy = sum(other.task.run / other.task.period for other in found)
+            raise Infeasible(
+                f"cannot be scheduled: '{one.task.name}' may never end, since networks keep the processor busy for "
+                f"{busy:.0%} of the time; make periods longer, or networks smaller"
+            )
+        if not one.is_met:
+            raise Infeasible(
+                f"cannot be scheduled: '{one.task.name}' ends after {text.duration(one.worst)} at worst, "
+                f"{text.duration(one.worst - one.task.deadline)} after its deadline; for {text.duration(one.blocking)} "
+                "it waits for less urgent networks. Let it preempt them, or give it more time"
+            )
+    return found

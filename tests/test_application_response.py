@@ -1,0 +1,115 @@
+"""Response times of networks under fixed priorities: held against simulated arrivals."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgewright import samples
+from edgewright.application.members import load_application
+from edgewright.application.outcome import plan_application
+from edgewright.application.response import TimedTask, responses
+from edgewright.errors import Infeasible, InputError
+
+
+def simulated(tasks: Sequence[TimedTask], arrivals: dict[str, list[float]]) -> dict[str, float]:
+    """The worst response of each task: the most urgent runs next wherever what runs may be interrupted by it."""
+    waiting = {task.name: sorted(arrivals[task.name]) for task in tasks}
+    worst = dict.fromkeys(waiting, 0.0)
+    stack: list[tuple[TimedTask, float, int]] = []  # what has begun: the task, its arrival, stages done
+    now = 0.0
+    while any(waiting.values()) or stack:
+        ready = [task for task in tasks if waiting[task.name] and waiting[task.name][0] <= now + 1e-12]
+        running = stack[-1] if stack else None
+        for task in ready:
+            if running is None or (task.name in running[0].between_stages and running[2] > 0):
+                stack.append((task, waiting[task.name].pop(0), 0))
+                break
+            if task is running[0]:
+                break
+        if not stack:
+            now = min(times[0] for times in waiting.values() if times)
+            continue
+        task, since, done = stack.pop()
+        now += task.stages[done]
+        if done + 1 < len(task.stages):
+            stack.append((task, since, done + 1))
+        else:
+            worst[task.name] = max(worst[task.name], now - since)
+    return worst
+
+
+@st.composite
+def task_sets(draw: st.DrawFn) -> tuple[TimedTask, ...]:
+    names = [f"t{n}" for n in range(draw(st.integers(1, 3)))]
+    found = []
+    for n, name in enumerate(names):
+        stages = draw(st.lists(st.integers(1, 6), min_size=1, max_size=5))
+        period = draw(st.integers(sum(stages) * len(names) + 1, sum(stages) * len(names) * 4 + 8))
+        above = frozenset(names[:n]) if draw(st.booleans()) else frozenset()
+        found.append(TimedTask(name, -n, float(period), float(period), tuple(map(float, stages)), above))
+    return tuple(found)
+
+
+@settings(max_examples=120, deadline=None)
+@given(task_sets(), st.integers(0, 1 << 30))
+def test_no_simulated_arrival_is_later_than_the_bound(tasks: tuple[TimedTask, ...], seed: int) -> None:
+    rng = random.Random(seed)
+    arrivals = {}
+    for task in tasks:
+        times, now = [], rng.uniform(0, task.period) if rng.random() < 0.7 else 0.0
+        for _ in range(25):
+            times.append(now)
+            now += task.period * (1 if rng.random() < 0.7 else rng.uniform(1, 2))
+        arrivals[task.name] = times
+    worst = simulated(tasks, arrivals)
+    for one in responses(tasks):
+        assert one.worst is None or worst[one.task.name] <= one.worst + 1e-9
+
+
+def test_the_bound_is_reached() -> None:
+    """A short task comes just after the longest stage of the one below it has begun."""
+    high = TimedTask("high", 1, 100.0, 20.0, (2.0, 3.0))
+    low = TimedTask("low", 0, 1000.0, 1000.0, (4.0, 30.0, 6.0), frozenset(("high",)))
+    first, second = responses((high, low))
+    assert (first.blocking, first.worst, first.is_met) == (30.0, 35.0, False)
+    assert second.worst == 45.0
+    found = simulated((high, low), {"high": [4.001, 104.001], "low": [0.0]})
+    assert found["high"] > 0.99 * first.worst
+    assert responses((high, TimedTask("low", 0, 1000.0, 1000.0, low.stages)))[0].worst == 45.0  # not preempted
+    assert responses((TimedTask("a", 1, 1.0, 1.0, (2.0,)),))[0].worst is None
+
+
+def app(folder: Path, entries: str, relations: str = "") -> Path:
+    samples.write_application("tiny_application", folder)
+    (folder / "timed.toml").write_text(f'board = "nucleo-f446re"\n{entries}{relations}')
+    return folder / "timed.toml"
+
+
+def network(name: str, more: str) -> str:
+    return f'[[network]]\nname = "{name}"\nfile = "{name}.onnx"\n{more}\n'
+
+
+def test_deadlines_of_an_application(tmp_path: Path) -> None:
+    fine = app(tmp_path, network("wake", 'period = "50 ms"') + network("detect", 'period = "200 ms"'))
+    found = plan_application(load_application(fine), steps=0)
+    assert [one.task.name for one in found.responses] == ["wake", "detect"]
+    assert all(one.is_met for one in found.responses)
+    assert set(found.to_dict()["responses"]) == {"wake", "detect"}  # type: ignore[call-overload]
+    tight = network("wake", 'period = "50 ms"\ndeadline = "1 us"') + network("detect", 'period = "200 ms"')
+    with pytest.raises(Infeasible, match=r"'wake' ends after .* at worst, .* after its deadline"):
+        plan_application(load_application(app(tmp_path, tight)), steps=0)
+    busy = network("wake", 'period = "1 us"') + network("detect", 'period = "2 us"')
+    with pytest.raises(Infeasible, match=r"'wake' may never end.*busy for .*% of the time"):
+        plan_application(load_application(app(tmp_path, busy)), steps=0)
+    fast = network("detect", "throughput = 1000000")
+    with pytest.raises(Infeasible, match=r"'detect' is to run 1e.06 times a second"):
+        plan_application(load_application(app(tmp_path, fast)), steps=0)
+    (tmp_path / "timed.toml").write_text(network("wake", 'period = "1 s"'))
+    with pytest.raises(InputError, match="name a board"):
+        plan_application(load_application(tmp_path / "timed.toml"), steps=0)
