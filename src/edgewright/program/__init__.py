@@ -2,7 +2,7 @@
 
 from ..network import Region
 from .check import checked, faults
-from .codec import load_plan, plan_from_dict, plan_text, plan_to_dict, save_plan
+from .codec import load_plan, plan_from_dict, plan_text, plan_to_dict, save_plan, structure_digest
 from .fault import FaultKind, PlanFault
 from .fusion import CHANNELS, COLUMNS, FusedLayers, FusionSchedule, Split, even_ends
 from .interpreter import Interpreter, interpret
@@ -51,6 +51,7 @@ __all__ = [
     "room_name",
     "rows_needed",
     "save_plan",
+    "structure_digest",
     "summed_axes",
     "sums_bytes",
     "sums_name",

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from hashlib import sha256
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,16 @@ def load_plan(path: str | Path) -> Plan:
     except InputError as error:
         error.add_note(f"read from {path}")
         raise
+
+
+def structure_digest(network: Network) -> str:
+    """A digest of what a network computes with, but for the values of its weights and its names for itself.
+
+    Times and plans that were made for one network hold for another with the same digest.
+    """
+    data = network_to_dict(network)
+    kept = {key: data[key] for key in ("arithmetic", "inputs", "outputs", "constants", "tensors", "layers")}
+    return sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
 
 def network_to_dict(network: Network) -> dict[str, Any]:

@@ -1,0 +1,215 @@
+"""Profile: how long each layer of a network takes on each kind of processor, and what moving a tensor costs.
+
+Plain data with its JSON. Who measures it or estimates it is told elsewhere; who maps layers to processors reads nothing
+else. Times are seconds, sizes bytes; a time is the median of several runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from ..errors import InputError
+from ..files import write_atomic
+from ..text import printable
+
+FORMAT: Literal[1] = 1
+NATIVE = "native"  # the executor that is our own library; others are named as Python imports them
+_MOST = 1 << 60
+
+
+class TimeOrigin(Enum):
+    """How a time was found."""
+
+    MEASURED = "measured"
+    ROOFLINE = "estimated by roofline"
+
+
+class _ProfileEntry(BaseModel):
+    """An object of the file. No text passes for a number, no number for a text, and no key is unknown."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+Seconds = Annotated[float, Field(ge=0, lt=1e9)]
+Count = Annotated[int, Field(ge=0, lt=_MOST)]
+Positive = Annotated[int, Field(ge=1, lt=_MOST)]
+Text = Annotated[str, Field(max_length=500)]
+Origin = Annotated[TimeOrigin, Field(strict=False)]  # JSON has no enums
+
+
+class Fingerprint(_ProfileEntry):
+    """What tells one machine from another as far as times go."""
+
+    architecture: Text  # as the kernel names it: "aarch64"
+    system: Text  # "Linux"
+    model: Text  # of the processor, as the system names it: "Neoverse-N1"
+    cores: Positive
+    compiler: Text = ""  # its first line of --version
+
+
+class ProfiledProcessor(_ProfileEntry):
+    """One kind of cores, or one GPU."""
+
+    name: Text  # as times and transfers name it
+    kind: Text  # "cortex-a72", "gpu", or the part that the system names
+    cores: tuple[Count, ...]  # their numbers, as threads are pinned to them
+    clock: Positive | None = None  # hertz, the highest
+    # When n cores are busy, each with a frame of its own, one frame takes slowdown[n - 1] times as long as alone.
+    slowdown: tuple[Annotated[float, Field(gt=0, lt=1e6)], ...] = (1.0,)
+
+
+class LayerTime(_ProfileEntry):
+    """One layer on so many cores of one processor, by one executor."""
+
+    processor: Text
+    executor: Text = NATIVE
+    lanes: Positive = 1
+    seconds: Seconds
+    spread: Seconds = 0.0  # half the distance between the first and the third quartile
+    origin: Origin = TimeOrigin.MEASURED
+
+
+class LayerProfile(_ProfileEntry):
+    """A layer with what it does and the times it takes."""
+
+    name: Text
+    operator: Text
+    macs: Count
+    bytes: Count  # read and written once: inputs, weights, output
+    times: tuple[LayerTime, ...]
+
+
+class FrameTime(_ProfileEntry):
+    """The whole network in one call, without probes: what the layers should add up to."""
+
+    processor: Text
+    executor: Text = NATIVE
+    lanes: Positive = 1
+    seconds: Seconds
+    spread: Seconds = 0.0
+    origin: Origin = TimeOrigin.MEASURED
+
+
+class TransferTime(_ProfileEntry):
+    """Handing a tensor from a core of one processor to a core of another, or of the same: latency + bytes / rate."""
+
+    source: Text
+    target: Text
+    latency: Seconds
+    bytes_per_second: Annotated[float, Field(gt=0, lt=1e18)]
+    origin: Origin = TimeOrigin.MEASURED
+
+    def seconds(self, size: int) -> float:
+        return self.latency + size / self.bytes_per_second
+
+
+class Profile(_ProfileEntry):
+    """All times of one network on one board."""
+
+    format: Literal[1] = FORMAT
+    board: Text  # a name of the catalogue, or "this" for the machine that was measured
+    machine: Fingerprint | None  # None where nothing was measured
+    model: Text
+    model_digest: Text  # of the network's structure: `program.structure_digest`
+    processors: tuple[ProfiledProcessor, ...]
+    layers: tuple[LayerProfile, ...]  # as they stand in the network
+    frames: tuple[FrameTime, ...] = ()
+    transfers: tuple[TransferTime, ...] = ()
+    notes: tuple[Text, ...] = ()
+
+    @property
+    def executors(self) -> tuple[str, ...]:
+        """Those that have a time, each once."""
+        return tuple(dict.fromkeys(time.executor for layer in self.layers for time in layer.times))
+
+    def processor(self, name: str) -> ProfiledProcessor:
+        return {processor.name: processor for processor in self.processors}[name]
+
+    def layer(self, name: str) -> LayerProfile:
+        return {layer.name: layer for layer in self.layers}[name]
+
+    def time(self, layer: str, processor: str, lanes: int = 1, executor: str | None = None) -> LayerTime | None:
+        """The layer's time there; by the fastest executor where none is named, and None where none can run it."""
+        found = [
+            time
+            for time in self.layer(layer).times
+            if (time.processor, time.lanes) == (processor, lanes) and executor in (None, time.executor)
+        ]
+        return min(found, key=lambda time: time.seconds, default=None)
+
+    def transfer(self, source: str, target: str) -> TransferTime | None:
+        """What handing a tensor over costs; None where it was neither measured nor estimated."""
+        return next((t for t in self.transfers if (t.source, t.target) == (source, target)), None)
+
+    def missing(self, layers: Iterable[str]) -> tuple[str, ...]:
+        """Which of these layers have no time on any processor."""
+        known = {layer.name for layer in self.layers if layer.times}
+        return tuple(name for name in layers if name not in known)
+
+    def to_json(self) -> str:
+        return self.model_dump_json(indent=1) + "\n"
+
+    @model_validator(mode="after")
+    def _names_agree(self) -> Self:
+        for problem in _broken_rules(self):
+            raise PydanticCustomError("rule", "{problem}", {"problem": problem})
+        return self
+
+
+def save_profile(profile: Profile, path: str | Path) -> None:
+    write_atomic(path, profile.to_json())
+
+
+def load_profile(path: str | Path) -> Profile:
+    """The profile in a file; one that contradicts itself is refused."""
+    try:
+        content = Path(path).read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"cannot read the profile '{path}': {reason}") from error
+    try:
+        return Profile.model_validate_json(content)
+    except ValidationError as error:
+        problem = _sentence(error)
+    raise InputError(f"'{path}' is no profile of layer times ({problem}); `edgewright profile` writes one")
+
+
+def _broken_rules(profile: Profile) -> Iterator[str]:
+    """What no single field can tell."""
+    known = [processor.name for processor in profile.processors]
+    if repeated := _repeated(known):
+        yield f'processor "{repeated}" is described twice'
+    if repeated := _repeated([layer.name for layer in profile.layers]):
+        yield f'layer "{repeated}" is described twice'
+    named = [time.processor for layer in profile.layers for time in layer.times]
+    named += [frame.processor for frame in profile.frames]
+    named += [name for transfer in profile.transfers for name in (transfer.source, transfer.target)]
+    for name in named:
+        if name not in known:
+            yield f'a time names the processor "{name}", which is not described'
+    for layer in profile.layers:
+        keys = [f"{time.executor}, {time.processor}, {time.lanes} lanes" for time in layer.times]
+        if repeated := _repeated(keys):
+            yield f'layer "{layer.name}" has two times for {repeated}'
+
+
+def _repeated(names: list[str]) -> str | None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first problem, with the way to it."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = "".join(f"[{step}]" if isinstance(step, int) else f".{printable(step)[:40]}" for step in first["loc"])
+    return printable(f"{where.removeprefix('.') or 'the file'}: {first['msg']}")[:300]
