@@ -35,7 +35,7 @@ class MappingLimits:
 
 
 @dataclass(frozen=True)
-class _Choice:
+class Choice:
     """A way to execute a stage, and how much that is of each stage between two cuts."""
 
     execution: Execution
@@ -48,7 +48,7 @@ class _Choice:
         return self.seconds / self.replicas
 
 
-Cost = Callable[[_Choice], Floats]  # what a stage adds to a sum that is to be small
+Cost = Callable[[Choice], Floats]  # what a stage adds to a sum that is to be small
 
 
 class PipelineSolver:
@@ -61,10 +61,10 @@ class PipelineSolver:
         self.capacity: Counts = tuple(pool.cores for pool in problem.pools)
 
     @cached_property
-    def choices(self) -> tuple[_Choice, ...]:
+    def choices(self) -> tuple[Choice, ...]:
         return tuple(self._choices())
 
-    def _choices(self) -> Iterator[_Choice]:
+    def _choices(self) -> Iterator[Choice]:
         names = [pool.name for pool in self.problem.pools]
         for execution in self.problem.executions:
             if execution.lanes > (self.limits.lanes or inf):
@@ -74,7 +74,7 @@ class PipelineSolver:
                 taken = execution.cores(replicas)
                 cores = tuple(taken.get(name, 0) for name in names)
                 if all(few <= many for few, many in zip(cores, self.capacity, strict=True)):
-                    yield _Choice(execution, replicas, cores, seconds)
+                    yield Choice(execution, replicas, cores, seconds)
 
     def fastest(self) -> tuple[MappedStage, ...]:
         """The stages with the shortest period and, among those, the least latency."""
@@ -84,7 +84,7 @@ class PipelineSolver:
     def cheapest(self, period: float, cost: Cost) -> tuple[MappedStage, ...]:
         """The stages with the least sum of costs whose period is at most that; none where there are none."""
 
-        def allowed(choice: _Choice) -> Floats:
+        def allowed(choice: Choice) -> Floats:
             return np.where(choice.period <= period * _NEAR, cost(choice), np.inf)
 
         return self._search(allowed, np.add).stages()
@@ -92,7 +92,7 @@ class PipelineSolver:
     def least(self, period: float, cost: Cost) -> float:
         """That least sum."""
 
-        def allowed(choice: _Choice) -> Floats:
+        def allowed(choice: Choice) -> Floats:
             return np.where(choice.period <= period * _NEAR, cost(choice), np.inf)
 
         return self._search(allowed, np.add).value
@@ -123,7 +123,7 @@ class PipelineSolver:
 class _Search:
     """The least value up to each cut, for each number of cores (and of stages where they are limited)."""
 
-    def __init__(self, solver: PipelineSolver, costs: Sequence[tuple[_Choice, Floats]], join: np.ufunc) -> None:
+    def __init__(self, solver: PipelineSolver, costs: Sequence[tuple[Choice, Floats]], join: np.ufunc) -> None:
         self.solver, self.costs, self.join = solver, costs, join
         self.best: dict[tuple[int, Counts], Floats] = {}
         self.last = solver.limits.stages or 0  # 0: stages are not counted
@@ -136,7 +136,7 @@ class _Search:
                 np.minimum(value, join(before[:, None], cost).min(0), out=value)
             self.best[stages, cores] = value
 
-    def _steps(self, stages: int, cores: Counts) -> Iterator[tuple[_Choice, tuple[int, Counts], Floats]]:
+    def _steps(self, stages: int, cores: Counts) -> Iterator[tuple[Choice, tuple[int, Counts], Floats]]:
         """Last stages that leave cores for those before them."""
         for choice, cost in self.costs:
             rest = tuple(have - take for have, take in zip(cores, choice.cores, strict=True))
@@ -160,7 +160,7 @@ class _Search:
             stop = start
         return tuple(reversed(found))
 
-    def _last_stage(self, stages: int, cores: Counts, stop: int) -> tuple[int, _Choice, tuple[int, Counts]]:
+    def _last_stage(self, stages: int, cores: Counts, stop: int) -> tuple[int, Choice, tuple[int, Counts]]:
         wanted = self.best[stages, cores][stop]
         nothing = np.full(len(self.solver.cuts.sets), np.inf)
         nothing[0] = 0.0
@@ -178,7 +178,7 @@ def _counts(capacity: Counts) -> Iterator[Counts]:
     return product(*(range(count + 1) for count in capacity))
 
 
-def latency(choice: _Choice) -> Floats:
+def latency(choice: Choice) -> Floats:
     """Seconds that a frame spends in a stage."""
     return choice.seconds
 
