@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .platform import Board, catalogue, load_board
     from .program import Buffer, Plan, Program, interpret, load_plan, save_plan
     from .report import plan_page
+    from .run.pipeline import Pipeline, pipeline
 else:  # the same names, each loaded with what it stands on when it is first asked for
     __getattr__, __dir__ = lazy_attributes(
         __name__,
@@ -34,6 +35,7 @@ else:  # the same names, each loaded with what it stands on when it is first ask
             "memory": (
                 "Item",
                 "LayoutProblem",
+                "Pipeline",
                 "Placement",
                 "Techniques",
                 "critical_buffers",
@@ -46,6 +48,7 @@ else:  # the same names, each loaded with what it stands on when it is first ask
             "platform": ("Board", "catalogue", "load_board"),
             "program": ("Buffer", "Plan", "Program", "interpret", "load_plan", "save_plan"),
             "report": ("plan_page",),
+            "run.pipeline": ("Pipeline", "pipeline"),
         },
     )
 
@@ -65,6 +68,7 @@ __all__ = [
     "ModelError",
     "Network",
     "Options",
+    "Pipeline",
     "Placement",
     "Plan",
     "Program",
@@ -80,6 +84,7 @@ __all__ = [
     "load",
     "load_board",
     "load_plan",
+    "pipeline",
     "place_optimal",
     "plan",
     "plan_page",

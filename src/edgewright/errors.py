@@ -5,7 +5,8 @@ EdgewrightError
 │   └── Unsupported   the model is fine; we do not handle it (yet)
 ├── BoardError        a board file breaks a rule, or names a board we do not know
 ├── InputError        a file or value given by the user that is neither model nor board
-└── Infeasible        no plan fits the target; the message carries what to relax
+├── Infeasible        no plan fits the target; the message carries what to relax
+└── RunError          a run ended early; the message names the frame and the layer
 
 Each message says what is wrong, where, and what to try. Our own bugs are assertions and keep their trace.
 """
@@ -33,3 +34,7 @@ class InputError(EdgewrightError):
 
 class Infeasible(EdgewrightError):
     """No plan fits the target."""
+
+
+class RunError(EdgewrightError):
+    """A part of a running pipeline failed."""

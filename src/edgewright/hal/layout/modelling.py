@@ -25,7 +25,7 @@ Linear: TypeAlias = cp_model.LinearExprT
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LayoutPart:
     """A space in the model: the slots to place, and what is settled about it."""
 
     space: Space
@@ -41,7 +41,7 @@ class Part:
 class Chosen:
     """The variables of one part."""
 
-    part: Part
+    part: LayoutPart
     x: dict[tuple[str, str], Literal] = field(default_factory=dict)
     lane: dict[str, Literal] = field(default_factory=dict)
     width: dict[tuple[str, int], Literal] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Model:
         self.cp.add_bool_or([result, *(cause.negated() for cause in causes)])
 
 
-def add_part(model: Model, part: Part, near: frozenset[frozenset[str]] | None) -> Chosen:
+def add_part(model: Model, part: LayoutPart, near: frozenset[frozenset[str]] | None) -> Chosen:
     """The variables and rules of one space; with `near`, only these pairs of slots may share a register."""
     chosen = Chosen(part)
     _assign(model, chosen, near)

@@ -24,7 +24,7 @@ from .cells import Cell, Cells
 from .checking import checked
 from .cost import cost_of
 from .layout import Layout
-from .modelling import Chosen, Linear, Model, Part, add_part, add_size, cells_of, content, hint
+from .modelling import Chosen, LayoutPart, Linear, Model, add_part, add_size, cells_of, content, hint
 from .searching import Search
 from .task import Task
 from .wish import Wish
@@ -192,14 +192,14 @@ def _at_once(task: Task, start: Cells, patience: float) -> _Found | None:
     return None
 
 
-def _added(model: Model, task: Task, part: Part, start: Cells) -> Chosen:
+def _added(model: Model, task: Task, part: LayoutPart, start: Cells) -> Chosen:
     name = part.space.name
     chosen = add_part(model, part, _near(part) if task.is_large(name) else None)
     hint(model, chosen, start[name])
     return chosen
 
 
-def _near(part: Part) -> frozenset[frozenset[str]]:
+def _near(part: LayoutPart) -> frozenset[frozenset[str]]:
     """Pairs of slots that some place accesses together."""
     free = frozenset(part.free)
     pairs = (combinations(sorted(work.slots & free), 2) for work in part.works)

@@ -12,7 +12,7 @@ from .assembling import Assembly, assemble, space_size
 from .cells import Cell, Cells, pinned_cells
 from .cost import ACCESS, JOIN, Work, works_of
 from .leftovers import packed
-from .modelling import Part
+from .modelling import LayoutPart
 from .packing import by_gain
 from .paper import paper_cells
 from .rules import Rules
@@ -55,14 +55,14 @@ class Task:
         settled = used | taken | set(wide)
         return (*cells, *packed(rules, [s.name for s in space.slots if s.name not in settled]))
 
-    def part(self, name: str) -> Part:
+    def part(self, name: str) -> LayoutPart:
         """A space with what is settled about it."""
         space, fixed = self.spaces[name], self.fixed(name)
         placed = {slot for cell in fixed for slot in cell.slots}
         bare = {name: replace(space, areas=())}
         registers = assemble(self.description, bare, {name: fixed}, self.how()).spaces[name].registers
         pinned = {slot for cell in fixed if cell.offset is not None for slot in cell.slots}
-        return Part(
+        return LayoutPart(
             space,
             self.rules[name],
             tuple(work for work in self.works if work.space == name),
@@ -88,7 +88,7 @@ class Task:
                 count[area.space] += count[name] * prod(area.counts)
         return count
 
-    def map_of(self, parts: Mapping[str, Part], content: Mapping[str, int]) -> int:
+    def map_of(self, parts: Mapping[str, LayoutPart], content: Mapping[str, int]) -> int:
         """Bytes of the map, given those of the registers that are not settled."""
         sizes: dict[str, int] = {}
         for name, space in self.spaces.items():

@@ -1,0 +1,213 @@
+"""Deployments compiled for this machine: a library for each part, and the specification that executes them.
+
+This compiles, and takes the rooms below; what it writes into a folder runs without them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+from ..emit.library import Library, emit
+from ..emit.names import library_name
+from ..emit.native import build
+from ..errors import InputError
+from ..files import make_folder
+from ..network import Network, Region
+from ..network.onnx_writer import to_onnx
+from ..network.parts import TensorRegion
+from ..platform.target import TARGETS
+from ..program import Plan, checked
+from ..program.deployment import OUTSIDE, Deployment, Fifo, Part, Worker
+from .machine import architecture, processor_features
+from .specification import (
+    FifoSpec,
+    MemorySpec,
+    PartSpec,
+    PipelineSpec,
+    PortSpec,
+    TensorSpec,
+    WorkerSpec,
+    save_specification,
+    specification_faults,
+)
+
+THIS = "this"  # the device that is this machine
+
+
+def build_pipeline(deployment: Deployment, folder: Path) -> PipelineSpec:
+    """The parts compiled into `folder`, with the file that tells a pipeline how they belong together."""
+    devices = dict.fromkeys(worker.device for worker in deployment.workers)
+    if len(devices) > 1:
+        raise InputError(
+            f"this deployment is for {len(devices)} devices ({', '.join(devices)}); a pipeline runs on one"
+        )
+    make_folder(folder)
+    taken: set[str] = set()
+    libraries: dict[str, Library] = {}
+    for part in deployment.parts:
+        if part.plan is not None:
+            name = _free_name(library_name(part.network, None), taken)
+            libraries[part.name] = emit(checked(part.plan), TARGETS["host"], part.network, name)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        natives = pool.map(lambda library: build(library, folder / library.name).path, libraries.values())
+        files = dict(zip(libraries, natives, strict=True))
+    parts = tuple(
+        _native(deployment, part, libraries[part.name], files[part.name], folder)
+        if part.name in libraries
+        else _foreign(deployment, part, _free_name("part", taken), folder)
+        for part in deployment.parts
+    )
+    spec = PipelineSpec(
+        "+".join(network.name for network in deployment.networks),
+        architecture() if libraries else "",
+        processor_features() if libraries else (),
+        _ends(deployment, is_input=True),
+        _ends(deployment, is_input=False),
+        parts,
+        tuple(WorkerSpec(w.name, w.cores, w.parts, w.replica) for w in deployment.workers),
+        tuple(_fifo(deployment, fifo) for fifo in deployment.fifos),
+    )
+    for fault in specification_faults(spec):
+        raise InputError(f"this deployment cannot run: {fault}")
+    save_specification(spec, folder)
+    return spec
+
+
+def whole_network(
+    network: Network, plan: Plan | None, cores: tuple[tuple[int, ...], ...] = ((),), slots: int = 2
+) -> Deployment:
+    """The network as one part: a replica on each group of cores, frames dealt out in turn."""
+    whole = {
+        name: TensorRegion(network.name, name, Region.whole(network.tensors[name].shape))
+        for name in (*network.inputs, *network.outputs)
+    }
+    part = Part(
+        "all",
+        network,
+        plan,
+        {name: whole[name] for name in network.inputs},
+        {name: whole[name] for name in network.outputs},
+    )
+    count = len(cores)
+    workers = tuple(
+        Worker(f"worker{i}", THIS, "cpu", group, (part.name,), (i, count)) for i, group in enumerate(cores)
+    )
+    depth = max(slots, count + 1)
+    fifos = [Fifo(whole[name], OUTSIDE, (part.name,), depth) for name in network.inputs]
+    fifos += [Fifo(whole[name], part.name, (OUTSIDE,), depth) for name in dict.fromkeys(network.outputs)]
+    draft = Deployment((network,), (part,), workers, tuple(fifos), {})
+    arenas: dict[tuple[str, str], int] = {}
+    for memory, size in (plan.arenas if plan else {}).items():
+        arenas[THIS, memory] = arenas.get((THIS, memory), 0) + count * size
+    for fifo in fifos:
+        arenas[THIS, fifo.memory] = arenas.get((THIS, fifo.memory), 0) + fifo.slots * draft.slot_bytes(fifo)
+    return replace(draft, arenas=arenas)
+
+
+def _native(deployment: Deployment, part: Part, library: Library, path: Path, folder: Path) -> PartSpec:
+    lanes = library.plan.lanes if hasattr(library.plan, "lanes") else 1
+    return PartSpec(
+        part.name,
+        "native",
+        path.relative_to(folder.resolve()).as_posix(),
+        _digest(path),
+        _ports(deployment, part, deployment.reads[part.name], part.network.inputs),
+        _ports(deployment, part, deployment.writes[part.name], dict.fromkeys(part.network.outputs)),
+        f"{library.name}_run_in",
+        tuple(MemorySpec(memory, size) for memory, size in library.arenas.items()),
+        library.weight_bytes,
+        _layers(part),
+        lanes,
+        f"{library.name}_lanes_stop" if lanes > 1 else "",
+    )
+
+
+def _foreign(deployment: Deployment, part: Part, name: str, folder: Path) -> PartSpec:
+    """A part that onnxruntime executes."""
+    file = folder / f"{name}.onnx"
+    file.write_bytes(to_onnx(part.network).SerializeToString())
+    return PartSpec(
+        part.name,
+        "onnxruntime",
+        file.name,
+        _digest(file),
+        _ports(deployment, part, deployment.reads[part.name], part.network.inputs, has_layout=True),
+        _ports(
+            deployment, part, deployment.writes[part.name], dict.fromkeys(part.network.outputs), has_layout=True
+        ),
+        weights_bytes=sum(value.nbytes for value in part.network.constants.values()),
+        layers=_layers(part),
+    )
+
+
+def _ports(
+    deployment: Deployment, part: Part, joined: Mapping[str, Fifo], names: Iterable[str], has_layout: bool = False
+) -> tuple[PortSpec, ...]:
+    """The ports of a part in the order of its own tensors."""
+    index = {id(fifo): i for i, fifo in enumerate(deployment.fifos)}
+    found = []
+    for name in names:
+        if name not in joined:
+            raise InputError(f"this deployment cannot run: no FIFO carries '{name}' of part '{part.name}'")
+        layout = part.network.layouts.get(name, ()) if has_layout else ()
+        found.append(PortSpec(name, index[id(joined[name])], tuple(layout)))
+    return tuple(found)
+
+
+def _fifo(deployment: Deployment, fifo: Fifo) -> FifoSpec:
+    tensor = deployment.tensor(fifo)
+    return FifoSpec(
+        _name(deployment, fifo.what),
+        tensor.shape,
+        tensor.dtype.numpy.name,
+        fifo.slots,
+        fifo.source,
+        fifo.readers,
+        deployment.slot_bytes(fifo),
+        tuple(low for low, _ in fifo.what.region.bounds),
+    )
+
+
+def _ends(deployment: Deployment, is_input: bool) -> tuple[TensorSpec, ...]:
+    """The inputs, or the outputs, of all networks that frames are given for or results come from."""
+    used = {
+        fifo.what.network + "/" + fifo.what.tensor
+        for fifo in deployment.fifos
+        if (fifo.source == OUTSIDE if is_input else OUTSIDE in fifo.readers)
+    }
+    found = []
+    for network in deployment.networks:
+        for name in dict.fromkeys(network.inputs if is_input else network.outputs):
+            if f"{network.name}/{name}" in used:
+                tensor = network.tensors[name]
+                what = TensorRegion(network.name, name, Region.whole(tensor.shape))
+                found.append(TensorSpec(_name(deployment, what), tensor.shape, tensor.dtype.numpy.name))
+    return tuple(found)
+
+
+def _name(deployment: Deployment, what: TensorRegion) -> str:
+    """A tensor as the caller names it: with its network where there are several."""
+    return what.tensor if len(deployment.networks) == 1 else f"{what.network}/{what.tensor}"
+
+
+def _layers(part: Part) -> tuple[str, ...]:
+    return tuple(layer.name for layer in part.network.layers)
+
+
+def _free_name(wanted: str, taken: set[str]) -> str:
+    """The name, or with a number behind it, that no other part has."""
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    taken.add(name)
+    return name
+
+
+def _digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()

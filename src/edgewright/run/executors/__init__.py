@@ -1,0 +1,51 @@
+"""What runs parts: our own library, onnxruntime. Each is loaded when a part asks for it, and not before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Protocol
+
+from ...errors import InputError
+from ..ring import Array, FrameSlot
+from ..specification import PartSpec, PipelineSpec
+
+
+class Executor(Protocol):
+    """One part as one worker runs it."""
+
+    @property
+    def memory_estimate(self) -> int:
+        """Bytes that the runtime allocates by itself, as far as it tells; 0 where everything was planned."""
+        ...
+
+    def run(self, inputs: Sequence[FrameSlot], outputs: Sequence[FrameSlot]) -> None:
+        """Computes one frame, from the slots of the inputs into those of the outputs."""
+        ...
+
+    def close(self) -> None:
+        """Gives back what it holds besides memory."""
+        ...
+
+
+def executor_of(
+    spec: PipelineSpec, part: PartSpec, folder: Path, arenas: Mapping[str, Array], threads: int
+) -> Executor:
+    """The executor of a part for one worker, which brings its arenas by memory."""
+    path = folder / part.file
+    try:
+        found = sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise InputError(f"cannot read '{path}': {error.strerror}; build the pipeline anew") from error
+    if found != part.digest:
+        raise InputError(f"'{path}' is not the file that was built for {part.where}; build the pipeline anew")
+    if part.executor == "native":
+        from .native import NativePart
+
+        return NativePart(spec, part, path, arenas)
+    if part.executor == "onnxruntime":
+        from .onnx_session import OnnxSession
+
+        return OnnxSession(part, path, threads)
+    raise InputError(f"{part.where} wants the executor '{part.executor[:40]}'; known are native and onnxruntime")

@@ -1,0 +1,53 @@
+"""Our own library, called through ctypes: the code and its weights are mapped once, arenas belong to the worker."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ...errors import InputError
+from ..machine import architecture, processor_features
+from ..ring import Array, FrameSlot
+from ..specification import PartSpec, PipelineSpec
+
+
+class NativePart:
+    """A run function with its arenas in place: a call gives up Python's lock while C runs."""
+
+    memory_estimate = 0  # all of it is in the plan
+
+    def __init__(self, spec: PipelineSpec, part: PartSpec, path: Path, arenas: Mapping[str, Array]) -> None:
+        check_machine(spec, path)
+        try:
+            library = ctypes.CDLL(str(path))  # mapped once, however often it is asked for
+            self._function = library[part.function]
+        except (OSError, AttributeError) as error:
+            raise InputError(f"'{path}' cannot be loaded ({error}); build the pipeline anew") from error
+        self._function.restype = None
+        self._memories = [ctypes.c_void_p(arenas[memory.name].ctypes.data) for memory in part.memories]
+        self._arenas = arenas  # kept alive
+        self._stop_lanes = library[part.lanes_stop] if part.lanes_stop else None
+
+    def run(self, inputs: Sequence[FrameSlot], outputs: Sequence[FrameSlot]) -> None:
+        tensors = [ctypes.c_void_p(slot.address) for slot in (*inputs, *outputs)]
+        self._function(*self._memories, *tensors)
+
+    def close(self) -> None:
+        """Ends the threads of lanes, which wait for the next frame."""
+        if self._stop_lanes is not None:
+            self._stop_lanes()
+
+
+def check_machine(spec: PipelineSpec, path: Path) -> None:
+    """An error where the code was compiled for another instruction set, or for instructions that are not here."""
+    if spec.architecture != architecture():
+        raise InputError(
+            f"'{path}' was built for {spec.architecture}, this machine is {architecture()}; build the pipeline here"
+        )
+    missing = sorted(set(spec.features) - set(processor_features()))
+    if missing:
+        listed = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
+        raise InputError(
+            f"'{path}' was built for a processor with {listed}, which this one lacks; build the pipeline here"
+        )

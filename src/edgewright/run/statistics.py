@@ -1,0 +1,70 @@
+"""What a run of a pipeline came to: rates, latencies, what each worker did, and the memory that was taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .workers import WorkerTimes
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """Bytes as they were allocated. Weights are counted once, however many replicas read them."""
+
+    arena_bytes: int
+    slot_bytes: int
+    weights_bytes: int
+    estimated_bytes: int = 0  # of runtimes that allocate by themselves: an estimate, by how the process grew
+
+
+@dataclass(frozen=True)
+class RunStatistics:
+    """The frames of one stream that have come out."""
+
+    frames: int
+    seconds: float  # of the clock, from the start of the threads to the end of the last
+    frames_per_s: float  # between the first result and the last
+    latency_s: float  # median: from when a worker takes a frame to when its results are there
+    latency_spread_s: float  # half the distance between the first and the third quartile
+    workers: Mapping[str, WorkerTimes]
+    memory: MemoryUse
+
+    @property
+    def cores_busy(self) -> float:
+        """How many workers were computing, on average."""
+        return sum(times.busy for times in self.workers.values()) / self.seconds if self.seconds else 0.0
+
+
+class Chronicle:
+    """When each frame that has come out was taken and when it was done."""
+
+    def __init__(self) -> None:
+        self._taken: list[float] = []
+        self._done: list[float] = []
+
+    def add(self, taken: float, done: float) -> None:
+        self._taken.append(taken)
+        self._done.append(done)
+
+    def statistics(self, seconds: float, workers: Mapping[str, WorkerTimes], memory: MemoryUse) -> RunStatistics:
+        done = np.array(self._done)
+        latency, spread = median_and_spread(done - np.array(self._taken))
+        between = done.max() - done.min() if done.size > 1 else 0.0
+        count = done.size - 1
+        if not between:  # one frame, or a clock that did not move: the run as a whole
+            between, count = seconds, done.size
+        rate = count / between if between else 0.0
+        return RunStatistics(int(done.size), seconds, float(rate), latency, spread, workers, memory)
+
+
+def median_and_spread(
+    values: Sequence[float] | np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+) -> tuple[float, float]:
+    """The median, and half the distance between the first and the third quartile; zeros where there is nothing."""
+    if not len(values):
+        return 0.0, 0.0
+    low, middle, high = np.percentile(values, (25, 50, 75))
+    return float(middle), float(high - low) / 2

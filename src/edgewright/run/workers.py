@@ -1,0 +1,132 @@
+"""Workers: threads that fire parts when their inputs hold a frame and their outputs have a slot for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import EdgewrightError, RunError
+from .executors import Executor
+from .machine import pin
+from .ring import FrameSlot, Ring, StreamEnd, StreamState
+from .specification import PartSpec, WorkerSpec
+
+Starts = dict[int, float]  # when a worker first took each frame that is under way
+
+
+@dataclass
+class WorkerTimes:
+    """What a worker did with its time, in seconds of the clock."""
+
+    busy: float = 0.0  # computing
+    waiting: float = 0.0  # for a frame to read
+    blocked: float = 0.0  # for a slot to write to
+    frames: int = 0
+    busy_by_part: dict[str, float] = field(default_factory=dict)
+    is_pinned: bool = False
+
+
+@dataclass(frozen=True)
+class BoundPart:
+    """A part as one worker runs it: its executor, the rings that it reads and those that it writes."""
+
+    spec: PartSpec
+    executor: Executor
+    reads: tuple[Ring, ...]
+    writes: tuple[Ring, ...]
+
+
+class WorkerThread(threading.Thread):
+    """A thread that takes its frames in order until there are no more, or until the stream is stopped."""
+
+    def __init__(self, spec: WorkerSpec, parts: Sequence[BoundPart], state: StreamState, starts: Starts) -> None:
+        super().__init__(name=f"edgewright-{spec.name}", daemon=True)
+        self.spec, self.times = spec, WorkerTimes()
+        self._parts, self._state, self._starts = parts, state, starts
+
+    def run(self) -> None:
+        self.times.is_pinned = pin(self.spec.cores)
+        frame, step = self.spec.replica
+        try:
+            while True:
+                for part in self._parts:
+                    self._fire(part, frame)
+                self.times.frames += 1
+                frame += step
+        except StreamEnd:
+            pass
+        except BaseException as error:  # ours too: whatever ends this thread ends the stream
+            self._state.stop(error)
+
+    def _fire(self, part: BoundPart, frame: int) -> None:
+        times, clock = self.times, time.perf_counter
+        began = clock()
+        with self._state.lock:
+            inputs = [ring.wait_for_frame(frame) for ring in part.reads]
+            there = clock()
+            self._starts.setdefault(frame, there)
+            outputs = [ring.wait_for_slot(frame) for ring in part.writes]
+        ready = clock()
+        try:
+            part.executor.run(inputs, outputs)
+        except Exception as error:
+            text = str(error).strip() or type(error).__name__
+            said = text if isinstance(error, EdgewrightError) else f"{type(error).__name__}: {text}"
+            raise RunError(f"frame {frame} failed in {part.spec.where}: {said[:500]}") from error
+        done = clock()
+        with self._state.lock:
+            for ring in part.writes:
+                ring.put(frame)
+            for ring in part.reads:
+                ring.release(frame)
+        times.waiting += there - began
+        times.blocked += ready - there
+        times.busy += done - ready
+        name = part.spec.name
+        times.busy_by_part[name] = times.busy_by_part.get(name, 0.0) + done - ready
+
+
+class Feeder(threading.Thread):
+    """Puts frames into the rings from outside, as fast as there are slots.
+
+    A source that blocks for ever cannot be ended from here: its thread goes when it hands over its next frame.
+    """
+
+    def __init__(
+        self,
+        state: StreamState,
+        rings: Sequence[Ring],
+        frames: Iterator[Any],
+        write: Callable[[int, Any, list[FrameSlot]], None],
+    ) -> None:
+        super().__init__(name="edgewright-source", daemon=True)
+        self._state, self._rings, self._frames, self._write = state, rings, frames, write
+
+    def run(self) -> None:
+        frame = 0
+        try:
+            while True:
+                self._slots(frame)  # no frame is taken from the source that there is no room for
+                try:
+                    value = next(self._frames)
+                except StopIteration:
+                    self._state.finish(frame)
+                    return
+                self._write(
+                    frame, value, self._slots(frame)
+                )  # asked again: the stream may have been stopped since
+                with self._state.lock:
+                    for ring in self._rings:
+                        ring.put(frame)
+                frame += 1
+        except StreamEnd:
+            pass
+        except BaseException as error:
+            self._state.stop(error)
+
+    def _slots(self, frame: int) -> list[FrameSlot]:
+        with self._state.lock:
+            return [ring.wait_for_slot(frame) for ring in self._rings]

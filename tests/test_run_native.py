@@ -1,0 +1,213 @@
+"""Pipelines of compiled parts: random cuts with replicas against the reference, memory to the byte, what is loaded."""
+
+import json
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+import edgewright
+from cut_deployments import draw_deployment, is_cuttable
+from edgewright.emit import TARGETS, emit
+from edgewright.errors import InputError, RunError
+from edgewright.network import Builder, random_inputs
+from edgewright.network.kernels import execute
+from edgewright.network.operators import Conv2d, MaxPool2d
+from edgewright.run.building import build_pipeline, whole_network
+from edgewright.run.pipeline import Pipeline, pipeline
+from edgewright.run.specification import FILE, load_specification
+from parts_runs import assert_same
+from pipelines import threads_left
+from random_networks import KINDS, network_of_seed
+
+FRAMES = 12
+
+
+def small_network():
+    """Three layers with weights, whose parts are quick to compile."""
+    b, rng = Builder("small"), np.random.default_rng(0)
+    x = b.input("x", (1, 8, 8, 3))
+    for name, channels in (("a", 3), ("b", 4)):
+        weight = b.constant(f"{name}_w", rng.standard_normal((4, 3, 3, channels)).astype(np.float32))
+        x = b.layer(Conv2d(pads=(1, 1, 1, 1)), [x, weight], name)
+    return b.build([b.layer(MaxPool2d((2, 2), (2, 2)), [x], "pool")])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A pipeline of two parts, the second of them twice, as built into a folder."""
+    network = small_network()
+    deployment = draw_deployment(network, Random(6), 2)
+    assert len(deployment.workers) == 3
+    where = tmp_path_factory.mktemp("pipeline")
+    build_pipeline(deployment, where)
+    return where
+
+
+def check_frames(running, network, frames=FRAMES):
+    inputs = [random_inputs(network, seed) for seed in range(frames)]
+    with np.errstate(all="ignore"):
+        wanted = [execute(network, each) for each in inputs]
+    found = list(running(inputs))
+    assert len(found) == frames
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert ours.keys() == theirs.keys()
+        for name, value in ours.items():
+            assert_same(value, theirs[name], 1e-4)
+
+
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 60))])
+def test_random_cuts_with_replicas_give_the_reference_result(seed):
+    random = Random(seed)
+    network = next(drawn for n in range(100) if is_cuttable(drawn := network_of_seed(1000 * seed + n, KINDS, 6)))
+    deployment = draw_deployment(network, random, random.randint(1, 4))
+    with pipeline(deployment) as running:
+        check_frames(running, network)
+        check_frames(running, network, 3)
+        assert running.allocated_bytes == sum(deployment.arenas.values())
+    assert not threads_left()
+
+
+def test_onnxruntime_takes_parts_between_ours():
+    network = small_network()
+    deployment = draw_deployment(network, Random(1), 3, foreign={1})
+    with pipeline(deployment) as running:
+        check_frames(running, network)
+        assert running.memory.estimated_bytes >= 0
+
+
+def test_memory_is_as_planned_to_the_byte_and_replicas_share_the_weights():
+    network = small_network()
+    plan = edgewright.plan(network, alignment=64, explain=False)
+    for cores in (((0,),), ((0,), (1,), (0,))):
+        deployment = whole_network(network, plan, cores)
+        with pipeline(deployment) as running:
+            check_frames(running, network)
+            memory = running.memory
+            mapped = maps_of(str(running.folder))
+        assert memory.arena_bytes == len(cores) * plan.peak_bytes
+        assert memory.slot_bytes == sum(f.slots * deployment.slot_bytes(f) for f in deployment.fifos)
+        assert running.allocated_bytes == memory.arena_bytes + memory.slot_bytes == sum(deployment.arenas.values())
+        assert memory.weights_bytes == emit(plan, TARGETS["host"], network).weight_bytes
+        assert mapped in (None, 1)
+
+
+def maps_of(folder):
+    """How often code in a folder is mapped; None where the system does not tell."""
+    file = Path("/proc/self/maps")
+    if not file.exists():
+        return None
+    return sum(folder in line and " r-xp " in line for line in file.read_text().splitlines())
+
+
+def test_a_folder_runs_as_the_deployment_did(folder):
+    network = small_network()
+    with pipeline(folder) as running:
+        check_frames(running, network)
+        assert {times.frames for times in running.statistics.workers.values()} == {FRAMES, FRAMES // 2}
+
+
+def test_running_loads_numpy_and_nothing_else(folder):
+    program = f"""
+import sys, numpy
+before = set(sys.modules)
+from edgewright.run.pipeline import pipeline
+import numpy as np
+with pipeline({str(folder)!r}) as running:
+    assert len(list(running(np.zeros((1, 8, 8, 3), np.float32) for _ in range(5)))) == 5
+print("|".join(name for name in set(sys.modules) - before if not name.startswith("numpy")))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.strip().split("|"))
+    own = {name for name in loaded if name.startswith("edgewright")}
+    rooms = {name.split(".")[1] for name in own if "." in name}
+    assert rooms == {"run", "errors", "files", "lazy"}
+    assert {name.split(".")[0] for name in loaded - own} <= set(sys.stdlib_module_names)
+
+
+def changed(folder, tmp_path, change):
+    """A copy of the pipeline whose specification is changed."""
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for file in folder.rglob("*.so"):
+        target = copy / file.relative_to(folder)
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes(file.read_bytes())
+    data = json.loads((folder / FILE).read_text())
+    change(data)
+    (copy / FILE).write_text(json.dumps(data))
+    return copy
+
+
+def put(*path_and_value):
+    *way, last, value = path_and_value
+
+    def change(data):
+        for step in way:
+            data = data[step]
+        data[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (put("architecture", "riscv64"), f"was built for riscv64, this machine is {platform.machine()}"),
+        (put("features", ["avx9000"]), "was built for a processor with avx9000, which this one lacks"),
+        (put("parts", 0, "digest", "00"), "is not the file that was built for"),
+        (put("parts", 0, "file", "nothing.so"), "cannot read '.*nothing.so'"),
+        (put("parts", 0, "file", "../x.so"), "names a file outside the folder"),
+        (put("parts", 0, "function", "no_such_run"), "cannot be loaded"),
+        (put("parts", 0, "inputs", []), "does not read and write the FIFOs that are joined to it"),
+        (put("parts", 0, "executor", "magic"), "known are native and onnxruntime"),
+        (put("fifos", 0, "slots", 0), "has no slot"),
+        (put("fifos", 0, "bytes", 3), "too few for its tensor"),
+        (put("fifos", 0, "dtype", "object"), "no type of tensors"),
+        (put("fifos", 0, "readers", ["p9"]), "'p9', which is no part"),
+        (put("fifos", 0, "shape", "wide"), r"\.fifos\[0\]\.shape should be a list"),
+        (put("workers", 0, "parts", ["p9"]), "'p9', which is no part"),
+        (put("workers", 0, "replica", [2, 2]), r"replica \[2, 2\], which is none"),
+        (put("inputs", 0, "shape", [1, 4, 4, 3]), "carries more of 'x' than there is"),
+        (put("more", 1), "unknown key 'more'"),
+        (put("format", 99), "has another format"),
+    ],
+)
+def test_damaged_pipelines_are_refused_in_a_sentence(folder, tmp_path, change, message):
+    with pytest.raises(InputError, match=message):
+        pipeline(changed(folder, tmp_path, change))
+
+
+def test_a_folder_without_a_pipeline_is_refused(tmp_path):
+    with pytest.raises(InputError, match="cannot read"):
+        load_specification(tmp_path)
+    (tmp_path / FILE).write_text("{")
+    with pytest.raises(InputError, match="is not JSON"):
+        load_specification(tmp_path)
+
+
+def test_what_a_runtime_says_is_told_with_frame_and_layers():
+    network = small_network()
+    deployment = draw_deployment(network, Random(1), 1, foreign={0})
+
+    class Failing:
+        memory_estimate = 0
+
+        def run(self, inputs, outputs):
+            raise RuntimeError("out of memory")
+
+        def close(self):
+            pass
+
+    with pipeline(deployment) as whole:
+        names = [(worker.name, part) for worker in whole.spec.workers for part in worker.parts]
+        running = Pipeline(whole.spec, Path(), executors={name: Failing() for name in names})
+        with (
+            running,
+            pytest.raises(RunError, match=r"frame 0 failed in part 'p0' \(layers a to pool\): .*out of memory"),
+        ):
+            list(running([random_inputs(network)]))
