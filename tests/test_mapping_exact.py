@@ -6,13 +6,13 @@ from math import inf
 
 import pytest
 from hypothesis import assume, given, settings
-from mapping_cases import all_pipelines, chain, mapping_problems
 
 from edgewright.errors import Infeasible
 from edgewright.mapping.bound import throughput_bound
 from edgewright.mapping.downsets import find_cuts
 from edgewright.mapping.exact import MappingLimits, PipelineSolver, latency, map_exact
 from edgewright.mapping.mapped import faults
+from mapping_cases import all_pipelines, chain, mapping_problems
 
 
 def test_replicas_share_a_layer_that_no_cut_divides():

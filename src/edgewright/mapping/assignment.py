@@ -19,7 +19,7 @@ from ortools.sat.python import cp_model
 
 from ..dataflow.cnn.subnets import Wiring, cut
 from ..errors import Infeasible
-from .downsets import Floats
+from .downsets import Flags, Floats
 from .mapped import BoardMapping, stage_of
 from .problem import Execution, MappingProblem
 
@@ -76,7 +76,7 @@ class AssignmentProblem:
     def values(self, genes: Genes, goal: AssignmentGoal) -> Floats:
         """What is to be small: the sum of all differences between loads (eq. 3.1), or the greatest load."""
         loads = self.loads(genes)
-        possible = np.isfinite(loads).all(1)
+        possible: Flags = np.asarray(np.isfinite(loads).all(1))
         if goal == "slowest":
             found = loads.max(1)
         else:
@@ -112,7 +112,9 @@ def _preference(execution: Execution) -> tuple[int, float]:
     return -len(finite), sum(finite)
 
 
-def mapping_of(problem: AssignmentProblem, genes: Sequence[int], method: str, optimal: bool = False) -> BoardMapping:
+def mapping_of(
+    problem: AssignmentProblem, genes: Sequence[int], method: str, optimal: bool = False
+) -> BoardMapping:
     """The mapping with its phases, cut so that no processor waits in a circle."""
     layers = problem.problem.layers
     before = {
@@ -121,12 +123,20 @@ def mapping_of(problem: AssignmentProblem, genes: Sequence[int], method: str, op
     wiring = Wiring(layers, before, {layer: problem.processors[genes[i]] for i, layer in enumerate(layers)})
     place = {layer: i for i, layer in enumerate(layers)}
     subnets = cut(wiring)
-    stages = tuple(
-        stage_of(problem.problem, [[place[layer] for layer in part] for part in subnets[name]], execution)
-        for name, execution in zip(problem.processors, problem.executions, strict=True)
-        if name in subnets
-    )
-    return BoardMapping(problem.problem, stages, method, optimal)
+    stages = []
+    for name, execution in zip(problem.processors, problem.executions, strict=True):
+        if name in subnets:
+            parts = [[place[layer] for layer in part] for part in subnets[name]]
+            stages.append(stage_of(problem.problem, parts, _fastest(problem, execution, parts)))
+    return BoardMapping(problem.problem, tuple(stages), method, optimal)
+
+
+def _fastest(problem: AssignmentProblem, execution: Execution, parts: Sequence[Sequence[int]]) -> Execution:
+    """The runtime that executes just these layers in the least time, on the same processor."""
+    place = execution.pool, execution.lanes, execution.driver
+    layers = [layer for part in parts for layer in part]
+    others = [e for e in problem.problem.executions if (e.pool, e.lanes, e.driver) == place]
+    return min(others, key=lambda other: problem.problem.time(layers, other))
 
 
 @dataclass(frozen=True)
@@ -170,7 +180,9 @@ def assign_exact(
             raise Infeasible(f"no processor can run layer '{problem.problem.layers[layer]}'")
         model.add_exactly_one(able)
     for p in processors:
-        terms = [round(seconds[layer, p] / unit) * runs[layer, p] for layer in range(len(seconds)) if (layer, p) in runs]
+        terms = [
+            round(seconds[layer, p] / unit) * runs[layer, p] for layer in range(len(seconds)) if (layer, p) in runs
+        ]
         terms += _crossing(problem, model, runs, p, unit)
         model.add(load[p] == sum(terms))
 
@@ -197,8 +209,12 @@ def assign_exact(
     status = solver.solve(model)
     found = [start]
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        found.append([next(p for p in processors if (layer, p) in runs and solver.value(runs[layer, p]))
-                      for layer in range(len(seconds))])
+        found.append(
+            [
+                next(p for p in processors if (layer, p) in runs and solver.value(runs[layer, p]))
+                for layer in range(len(seconds))
+            ]
+        )
     values = problem.values(np.array(found), goal)
     best = int(values.argmin())
     bound = max(0.0, solver.best_objective_bound * unit) if status != cp_model.UNKNOWN else 0.0

@@ -11,14 +11,15 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 from math import isfinite
+from typing import Any
 
 from ortools.linear_solver import pywraplp
 
-from .exact import MappingLimits
+from .exact import NO_LIMITS, MappingLimits
 from .problem import MappingProblem
 
 
-def throughput_bound(problem: MappingProblem, limits: MappingLimits = MappingLimits()) -> float:
+def throughput_bound(problem: MappingProblem, limits: MappingLimits = NO_LIMITS) -> float:
     """Frames a second that no mapping exceeds; 0 where some layer cannot run at all.
 
     Times grow with the number of cores that are busy, so the bound is the greatest of those for each such number.
@@ -57,9 +58,11 @@ def _rate(problem: MappingProblem, limits: MappingLimits, driven: tuple[tuple[st
     longest = max((s for e in problem.executions for s in e.seconds if isfinite(s)), default=0.0)
     if not longest:
         return float("inf")
-    rate = solver.NumVar(0, solver.infinity(), "rate")  # in frames per `longest` seconds, so that numbers are near 1
-    work: dict[str, list[object]] = {}
-    given: list[list[object]] = [[] for _ in problem.layers]
+    rate = solver.NumVar(
+        0, solver.infinity(), "rate"
+    )  # in frames per `longest` seconds, so that numbers are near 1
+    work: dict[str, list[Any]] = {}
+    given: list[list[Any]] = [[] for _ in problem.layers]
     for execution in problem.executions:
         if cores[execution.pool] < execution.lanes or execution.lanes > (limits.lanes or execution.lanes):
             continue

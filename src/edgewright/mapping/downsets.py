@@ -52,7 +52,7 @@ class Cuts:
         times = np.array(execution.seconds)
         possible = np.isfinite(times)
         sums = self.members @ np.where(possible, times, 0.0)
-        found = sums[None, :] - sums[:, None]
+        found: Floats = sums[None, :] - sums[:, None]
         if not possible.all():
             blocked = self.members @ (~possible).astype(np.float64)
             found = np.where(blocked[None, :] > blocked[:, None], np.inf, found)

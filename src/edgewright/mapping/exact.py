@@ -34,6 +34,9 @@ class MappingLimits:
     lanes: int | None = None
 
 
+NO_LIMITS = MappingLimits()
+
+
 @dataclass(frozen=True)
 class Choice:
     """A way to execute a stage, and how much that is of each stage between two cuts."""
@@ -54,7 +57,9 @@ Cost = Callable[[Choice], Floats]  # what a stage adds to a sum that is to be sm
 class PipelineSolver:
     """One problem with its cuts, asked for the best in several respects. Times are those with all cores busy."""
 
-    def __init__(self, problem: MappingProblem, limits: MappingLimits = MappingLimits(), cuts: Cuts | None = None):
+    def __init__(
+        self, problem: MappingProblem, limits: MappingLimits = NO_LIMITS, cuts: Cuts | None = None
+    ) -> None:
         self.problem = problem
         self.limits = limits
         self.cuts = replace(cuts, problem=problem) if cuts else find_cuts(problem)
@@ -183,7 +188,7 @@ def latency(choice: Choice) -> Floats:
     return choice.seconds
 
 
-def map_exact(problem: MappingProblem, limits: MappingLimits = MappingLimits()) -> BoardMapping:
+def map_exact(problem: MappingProblem, limits: MappingLimits = NO_LIMITS) -> BoardMapping:
     """The mapping with the greatest throughput that a pipeline of stages, lanes and replicas has."""
     return best_under_load(problem, limits, PipelineSolver.fastest, lambda mapping: mapping.load_period)
 
@@ -205,4 +210,3 @@ def best_under_load(
     if not found:
         raise Infeasible("no mapping keeps the limits")
     return min(found, key=value)
-

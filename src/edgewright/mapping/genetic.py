@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from .assignment import Assignment, AssignmentGoal, AssignmentProblem
+from ..platform import Power
+from .answer import UNKNOWN, MappingAnswer
+from .assignment import Assignment, AssignmentGoal, AssignmentProblem, mapping_of, single_processors
+from .bound import throughput_bound
+from .goal import ANY_GOAL, check
+from .problem import MappingProblem
+from .timed_graph import timing_of
 
 if TYPE_CHECKING:
     from .assignment import Genes
@@ -25,10 +31,24 @@ class GeneticSettings:
     seed: int = 1
 
 
+AS_PUBLISHED = GeneticSettings()
+
+
+def map_genetic(
+    problem: MappingProblem, goal: AssignmentGoal = "balance", power: Power = UNKNOWN
+) -> MappingAnswer:
+    """The fittest mapping of the paper's kind, with its phases and what follows from them."""
+    check(problem, ANY_GOAL, power)
+    processors = single_processors(problem)
+    found = assign_genetic(processors, goal)
+    mapping = mapping_of(processors, found.genes, "ga")
+    return MappingAnswer(mapping, timing_of(mapping), throughput_bound(problem), power)
+
+
 def assign_genetic(
     problem: AssignmentProblem,
     goal: AssignmentGoal = "balance",
-    settings: GeneticSettings = GeneticSettings(),
+    settings: GeneticSettings = AS_PUBLISHED,
 ) -> Assignment:
     """The fittest mapping found: two-parent crossover, mutation of a single gene."""
     try:

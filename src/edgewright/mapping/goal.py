@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import inf
 from typing import Literal
 
@@ -18,13 +17,14 @@ import numpy as np
 from .. import text
 from ..errors import Infeasible, InputError
 from ..platform import Power
+from .answer import UNKNOWN, MappingAnswer
 from .assignment import assign_exact, mapping_of, single_processors
 from .bound import throughput_bound
 from .downsets import Floats
-from .exact import Choice, Cost, MappingLimits, PipelineSolver, best_under_load, latency, map_exact
+from .exact import NO_LIMITS, Choice, Cost, MappingLimits, PipelineSolver, best_under_load, latency, map_exact
 from .mapped import BoardMapping, MappedStage
 from .problem import MappingProblem
-from .timed_graph import Timing, timing_of
+from .timed_graph import timing_of
 
 Minimise = Literal["period", "latency", "memory", "energy"]
 _TRIES = 6  # tighter limits
@@ -38,60 +38,13 @@ class MappingGoal:
     max_latency: float | None = None  # seconds
     ram: int | None = None  # bytes of arenas and FIFOs
     min_throughput: float | None = None  # frames a second
-    limits: MappingLimits = MappingLimits()
+    limits: MappingLimits = NO_LIMITS
 
 
-@dataclass(frozen=True)
-class MappingAnswer:
-    """A mapping with all that is predicted of it."""
-
-    mapping: BoardMapping
-    timing: Timing
-    bound: float  # frames a second that no mapping exceeds
-    power: Power = Power()
-
-    @property
-    def throughput(self) -> float:
-        return 1 / self.timing.period if self.timing.period else inf
-
-    @property
-    def gap(self) -> float:
-        """How far the bound lies above the throughput, as a share of the bound."""
-        return max(0.0, 1 - self.throughput / self.bound) if self.bound else 0.0
-
-    @property
-    def latency(self) -> float:
-        return self.timing.latency
-
-    @cached_property
-    def memory_bytes(self) -> int:
-        """Arenas of all workers, estimated by the layer that needs most, and the slots of all FIFOs."""
-        sizes = self.mapping.problem.working_bytes
-        arenas = sum(stage.replicas * max(sizes[layer] for layer in stage.layers) for stage in self.mapping.stages)
-        return arenas + self.timing.fifo_bytes
-
-    @property
-    def utilisation(self) -> tuple[float, ...]:
-        """The share of time that each stage's workers are busy."""
-        return tuple(
-            stage.period / self.timing.period if self.timing.period else 0.0 for stage in self.mapping.stages
-        )
-
-    @property
-    def energy(self) -> float | None:
-        """Joules per frame, an estimate: the board draws `active` when all its processors are busy, `idle` when none."""
-        if self.power.active is None:
-            return None
-        idle = self.power.idle or 0.0
-        busy = sum(
-            share * sum(stage.cores.values())
-            for share, stage in zip(self.utilisation, self.mapping.stages, strict=True)
-        )
-        cores = sum(pool.cores for pool in self.mapping.problem.pools)
-        return (idle + (self.power.active - idle) * busy / cores) * self.timing.period
+ANY_GOAL = MappingGoal()
 
 
-def map_for(problem: MappingProblem, goal: MappingGoal = MappingGoal(), power: Power = Power()) -> MappingAnswer:
+def map_for(problem: MappingProblem, goal: MappingGoal = ANY_GOAL, power: Power = UNKNOWN) -> MappingAnswer:
     """The mapping that the goal asks for, or an error that says what is short."""
     check(problem, goal, power)
     bound = throughput_bound(problem, goal.limits)
@@ -105,7 +58,7 @@ def map_for(problem: MappingProblem, goal: MappingGoal = MappingGoal(), power: P
         answer = MappingAnswer(mapping := _solved(problem, asked, power), timing_of(mapping), bound, power)
         excess = _excess(answer, goal)
         if not excess:
-            return _or_assigned(answer, goal)
+            return _proven(_or_assigned(answer, goal), goal)
         latency_factor, ram_factor = excess
         asked = replace(
             asked,
@@ -122,9 +75,8 @@ def check(problem: MappingProblem, goal: MappingGoal, power: Power) -> None:
         raise Infeasible(f"no processor of the board can run {names}; profile it with an executor that can")
     stages = goal.limits.stages
     if stages is not None and stages > len(problem.layers):
-        raise InputError(
-            f"{stages} stages are asked for, but network '{problem.name}' has {text.plural(len(problem.layers), 'layer')}"
-        )
+        there = text.plural(len(problem.layers), "layer")
+        raise InputError(f"{stages} stages are asked for, but network '{problem.name}' has {there}")
     if goal.minimise == "energy" and power.active is None:
         raise InputError("the board says no [power] active, so energy is unknown; add it to the board file")
 
@@ -138,8 +90,7 @@ def _solved(problem: MappingProblem, goal: MappingGoal, power: Power) -> BoardMa
         found = best_under_load(problem, goal.limits, solve, value)
     except Infeasible:
         raise Infeasible(_least(problem, goal)) from None
-    is_sum_exact = goal.max_latency is None or goal.ram is None
-    return replace(found, optimal=found.optimal and is_sum_exact)
+    return replace(found, optimal=False)
 
 
 Solve = Callable[[PipelineSolver], tuple[MappedStage, ...]]
@@ -197,8 +148,20 @@ def _limited(solver: PipelineSolver, goal: MappingGoal) -> Iterator[Cost]:
     if len(limits) < 2:
         yield from limits
         return
-    for share in (0.5, 0.25, 0.75, 0.1, 0.9, 0.0, 1.0):
-        yield lambda choice, share=share: share * limits[0](choice) + (1 - share) * limits[1](choice)  # type: ignore[misc]
+    for share in (0.5, 0.25, 0.75, 0.1, 0.9):
+        yield mixed(share, limits[0], limits[1])
+
+
+def mixed(share: float, one: Cost, other: Cost) -> Cost:
+    """So much of one cost and the rest of another."""
+
+    def cost(choice: Choice) -> Floats:
+        both = share * one(choice)
+        if share < 1:
+            both = both + (1 - share) * other(choice)
+        return np.where(np.isfinite(choice.seconds), both, np.inf)
+
+    return cost
 
 
 def _keeps(solver: PipelineSolver, goal: MappingGoal, stages: tuple[MappedStage, ...]) -> bool:
@@ -237,12 +200,21 @@ def energy(problem: MappingProblem, power: Power) -> Cost:
     return cost
 
 
+def _proven(answer: MappingAnswer, goal: MappingGoal) -> MappingAnswer:
+    """The answer, said to be optimal also where limits cost nothing: none is faster even without them."""
+    if answer.mapping.optimal or goal.minimise != "period":
+        return answer
+    free = map_exact(answer.mapping.problem, goal.limits)
+    is_fastest = free.optimal and answer.timing.period <= free.load_period * (1 + 1e-9)
+    return replace(answer, mapping=replace(answer.mapping, optimal=is_fastest))
+
+
 def _or_assigned(answer: MappingAnswer, goal: MappingGoal) -> MappingAnswer:
     """The answer, or the best mapping without order where that is faster in spite of its waiting."""
-    if goal != MappingGoal() or answer.gap < 1e-3:
+    if goal != ANY_GOAL or answer.gap < 1e-3:
         return answer
     problem = single_processors(answer.mapping.problem)
-    found = assign_exact(problem, "slowest", effort=1.0)
+    found = assign_exact(problem, "slowest", effort=0.3)
     if found.value >= answer.timing.period:
         return answer
     mapping = replace(mapping_of(problem, found.genes, "exact"), problem=answer.mapping.problem)

@@ -104,7 +104,9 @@ def faults(mapping: BoardMapping) -> list[str]:
     if all(len(stage.parts) == 1 for stage in mapping.stages):
         for source, target, _ in problem.edges:
             if stage_of_layer[source] > stage_of_layer[target]:
-                found.append(f"'{problem.layers[target]}' runs in an earlier stage than '{problem.layers[source]}'")
+                found.append(
+                    f"'{problem.layers[target]}' runs in an earlier stage than '{problem.layers[source]}'"
+                )
     return found
 
 

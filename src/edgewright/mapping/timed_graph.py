@@ -1,7 +1,7 @@
 """A mapping as a timed dataflow graph: an actor for each stage, a phase for each of its parts, and what follows.
 
-The graph says how many frames a second leave the board, also where parts of one worker wait for others; how long a frame
-is underway when frames come as fast as they are taken; and how few slots each FIFO needs for that.
+The graph says how many frames a second leave the board, also where parts of one worker wait for others; how long a
+frame is underway when frames come as fast as they are taken; and how few slots each FIFO needs for that.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def timing_of(mapping: BoardMapping) -> Timing:
     unit = mapping.load_period / GRAIN or 1.0
     graph = timed_graph(mapping, unit)
     joined = _joined(mapping)
-    capacities, least = _capacities(mapping, graph, joined)
+    capacities, least = _capacities(mapping, graph)
     found = float(period(graph, capacities))
     steady = latency(graph, capacities)
     longest = steady.steady if steady.steady is not None else steady.first
@@ -69,15 +69,14 @@ def frames_over_time(mapping: BoardMapping, timing: Timing, frames: int) -> tupl
     unit = mapping.load_period / GRAIN or 1.0
     graph = timed_graph(mapping, unit)
     slots = {fifo.tensor: fifo.slots for fifo in timing.fifos}
-    capacities = {
-        channel.name: slots[channel.note] if channel.note in slots else channel.tokens for channel in graph.channels
-    }
+    capacities = {channel.name: slots.get(channel.note, channel.tokens) for channel in graph.channels}
     return self_timed(graph, capacities, frames), unit
 
 
 def timed_graph(mapping: BoardMapping, unit: float) -> Graph:
     """Actors are stages, named by their number; a token is a tensor, its channel's note the tensor's name."""
-    actors, channels = [], []
+    actors: list[Actor] = []
+    channels: list[Channel] = []
     for number, stage in enumerate(mapping.stages):
         count = len(stage.parts)
         assert count == 1 or stage.replicas == 1, "replicas take whole frames"
@@ -134,7 +133,7 @@ def _leaving(mapping: BoardMapping, places: Places) -> Iterator[JoiningTensor]:
             yield tensor
 
 
-def _capacities(mapping: BoardMapping, graph: Graph, places: Places) -> tuple[dict[str, int], bool]:
+def _capacities(mapping: BoardMapping, graph: Graph) -> tuple[dict[str, int], bool]:
     """Of each channel, the least that keep the period; where the search is too long, one for each who may hold one."""
     front = pareto(graph, in_bytes=True, effort=EFFORT)
     if front.complete:

@@ -1,0 +1,136 @@
+"""`edgewright map`: who runs which layers of a model on the processors of a board."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..files import check_folder, write_atomic
+from ..mapping.answer import MappingAnswer
+from ..mapping.exact import MappingLimits
+from ..mapping.front import mapping_front
+from ..mapping.genetic import map_genetic
+from ..mapping.goal import ANY_GOAL, MappingGoal, map_for
+from ..mapping.problem import MappingProblem
+from ..mapping.profiled import problem_of
+from ..network import Network, Shape
+from ..platform import Power, load_board
+from ..platform.profile import Profile, load_profile
+from ..report.mapping_page import mapping_page
+from .common import console, print_json, read_model, shown, working
+from .map_tables import answer_to_dict, channels_table, front_table, stages_table, verdict
+
+THIS = "this"
+
+
+@dataclass(frozen=True)
+class MapOptions:
+    """What is asked besides the goal."""
+
+    method: str
+    fitness: str
+    pareto: bool
+    is_run: bool
+    frames: int
+    output: Path | None
+    page: Path | None
+
+
+def map_(
+    model: Path,
+    board: str,
+    times: Path | None,
+    cores: dict[str, int],
+    stages: int | None,
+    replicas: int | None,
+    lanes: int | None,
+    max_latency: float | None,
+    ram: int | None,
+    min_throughput: float | None,
+    minimise: Any,
+    method: str,
+    fitness: Any,
+    pareto: bool,
+    page: Path | None,
+    output: Path | None,
+    is_run: bool,
+    frames: int,
+    shapes: dict[str, Shape],
+    as_json: bool,
+) -> None:
+    options = MapOptions(method, fitness, pareto, is_run, frames, output, page)
+    goal = MappingGoal(minimise, max_latency, ram, min_throughput, MappingLimits(stages, replicas, lanes))
+    _check_options(options, goal, board)
+    name, power = _board(board)
+    profile = load_profile(times) if times else None
+    network = read_model(model, shapes)
+    profile = profile or _profiled(network, name)
+    problem = problem_of(network, profile, name, _named_cores(profile, cores))
+    front: tuple[MappingAnswer, ...] = ()
+    with working(f"mapping {network.name}"):
+        answer = map_genetic(problem, fitness, power) if method == "ga" else map_for(problem, goal, power)
+        if pareto:
+            front = mapping_front(problem, goal, power)
+    found = answer_to_dict(answer)
+    if front:
+        found["front"] = [answer_to_dict(one) for one in front]
+    if page:
+        write_atomic(page, mapping_page(answer, front))
+    if as_json:
+        print_json(found)
+        return
+    _print(problem, answer, front)
+    if page:
+        console.print(f"wrote {shown(page)}", style="dim", soft_wrap=True)
+
+
+def _check_options(options: MapOptions, goal: MappingGoal, board: str) -> None:
+    if options.method == "ga" and goal != ANY_GOAL:
+        raise InputError(
+            "--method ga gives each layer one core and knows neither limits nor other goals; use --method exact"
+        )
+    if (options.is_run or options.output) and board != THIS:
+        raise InputError(f"parts are built for this machine, not for '{board}'; map for --board this")
+    if options.output:
+        check_folder(options.output)
+
+
+def _board(board: str) -> tuple[str, Power]:
+    """The name that times must have been taken for, and the power of the board."""
+    if board == THIS:
+        return THIS, Power()
+    known = load_board(board)
+    return known.name, known.power
+
+
+def _profiled(network: Network, board: str) -> Profile:
+    raise InputError(
+        f"no times of '{network.name}' on '{board}' are given; `edgewright profile` measures them: --times FILE"
+    )
+
+
+def _named_cores(profile: Profile, cores: dict[str, int]) -> dict[str, int]:
+    """Cores by processor; a number without a name is for the only one that is no GPU."""
+    found = dict(cores)
+    names = [processor.name for processor in profile.processors]
+    if "" in found:
+        plain = [processor.name for processor in profile.processors if processor.kind != "gpu"]
+        if len(plain) != 1:
+            raise InputError(f"--cores needs a name here: NAME=N with one of {', '.join(names)}")
+        found[plain[0]] = found.pop("")
+    if unknown := [name for name in found if name not in names]:
+        raise InputError(f"--cores names '{unknown[0]}', which the times do not know; expected {', '.join(names)}")
+    return found
+
+
+def _print(problem: MappingProblem, answer: MappingAnswer, front: tuple[MappingAnswer, ...]) -> None:
+    console.print(stages_table(answer))
+    if answer.timing.fifos:
+        console.print(channels_table(answer))
+    if front:
+        console.print(front_table(front))
+    console.print(verdict(answer), soft_wrap=True)
+    for note in problem.notes:
+        console.print(f"note: {shown(note)}", style="dim", soft_wrap=True)
