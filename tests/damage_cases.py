@@ -25,7 +25,9 @@ from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
 from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.hal.choosing import chosen_design
 from edgewright.hal.designing import analyse
-from edgewright.hal.lock.lock import lock_text
+from edgewright.hal.export.systemrdl import system_rdl
+from edgewright.hal.importing import import_files, imported
+from edgewright.hal.lock.lock import lock_text, read_lock
 from edgewright.network.read import read_bytes
 from edgewright.program import plan_text
 from hal_random import draw_program
@@ -37,7 +39,7 @@ from tflite_cases import CASES
 MODELS = 300  # of each kind; cases draw among them
 PLANS = 60
 LOCKS = 12
-SLOW = frozenset({"AveragePool", "LpPool", "MaxPool"})  # the suite computes for seconds what it expects of these
+SLOW = frozenset({"AveragePool", "LpPool", "MaxPool", "Mish"})  # takes seconds even where nothing is damaged
 Files = Mapping[str, bytes]
 Command = tuple[str, ...]
 
@@ -298,6 +300,40 @@ def _of_lock(random: Random, file: str) -> tuple[Command, ...]:
     return (("hal", "driver.c", "--lock", file, "-o", "out"),)
 
 
+@cache
+def _maps(suffix: str) -> tuple[bytes, ...]:
+    """Register maps of existing hardware, and the same in SystemRDL."""
+    files = sorted((Path(__file__).parent / "svd").glob("*.svd"))
+    if suffix == "svd":
+        return tuple(path.read_bytes() for path in files)
+    with TemporaryDirectory() as folder:
+        found = []
+        for path in files:
+            maps = imported(
+                path, "svd", [path.stem.partition("_")[2].upper() + "0"] if "uart" in path.stem else ()
+            )
+            for name, text in import_files(maps, path.name, "it").items():
+                (Path(folder) / name).write_text(text)
+            (Path(folder) / "driver.c").write_text('#include "it.h"\nvoid f(void) {}\n')
+            made = analyse([Path(folder) / "driver.c"])
+            lock = read_lock(Path(folder) / "it.lock.json")
+            found.append(system_rdl(chosen_design(made, lock=lock), "it").encode())
+        return tuple(found)
+
+
+def _svd(random: Random) -> bytes:
+    return random.choice(_maps("svd"))
+
+
+def _rdl(random: Random) -> bytes:
+    return random.choice(_maps("rdl"))
+
+
+def _of_map(random: Random, file: str) -> tuple[Command, ...]:
+    named = random.choice(((), ("--peripheral", "UART0"), ("--peripheral", "TIMER0")))
+    return (("hal", f"--from-{file.rpartition('.')[2]}", file, *named, "-o", "out"),)
+
+
 KINDS = {
     "ONNX model": Kind("file.onnx", 28, _onnx, damaged_onnx, _of_model),
     "TFLite model": Kind("file.tflite", 28, _tflite, damaged_tflite, _of_model),
@@ -311,4 +347,6 @@ KINDS = {
     "manifest": Kind("out/edgewright.json", 1, _manifest, damaged_json, _of_manifest, _with_model),
     "driver": Kind("file.c", 5, _driver, damaged_text, _of_driver, _headers),
     "lock": Kind("file.json", 2, _lock, damaged_json, _of_lock, _with_driver),
+    "map, SVD": Kind("file.svd", 2, _svd, damaged_text, _of_map),
+    "map, SystemRDL": Kind("file.rdl", 1, _rdl, damaged_text, _of_map),
 }

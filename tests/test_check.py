@@ -21,7 +21,7 @@ from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.memory import plan
 from edgewright.memory.pulled import pullable
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant
-from edgewright.network.operators import Clamp, Concat, Conv2d, Dense
+from edgewright.network.operators import Binary, BinaryKind, Clamp, Concat, Conv2d, Dense
 from edgewright.program import (
     Buffer,
     FaultKind,
@@ -36,6 +36,7 @@ from edgewright.program import (
     room_name,
 )
 from edgewright.program.codec import plan_from_json
+from interpreting import check_interpreted
 from test_interpreter import moved, two_convs
 
 
@@ -386,3 +387,17 @@ def sources() -> tuple[tuple[Network, Plan], ...]:
     found += [(network, make_plan(network, PlanRequest(max_overhead=0.5))) for network in networks[2:]]
     shared = dense_in_shares()
     return (*found, (shared.network, shared))
+
+
+def test_a_network_without_layers_is_complete():
+    b = Builder("nothing")
+    library, _ = make_library(b.build([b.input("x", (1, 8, 8, 2))]), target="host")
+    assert not library.plan.selections
+
+
+def test_rows_come_from_top_to_bottom():
+    """A number that is read to the end may lie below an output that is written backward, but no row comes that way."""
+    b = Builder("largest")
+    image, number = b.input("image", (1, 5, 8, 4)), b.input("number", ())
+    network = b.build([b.layer(Binary(BinaryKind.MAX), [image, number], "largest")])
+    check_interpreted(network, plan(network, pull_rows=True, explain=False))

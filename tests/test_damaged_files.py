@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
+import click
 import pytest
 
 import damage_trials
 from damage_cases import draw_case
 from damage_trials import examine, tried
+from edgewright.text import abridged
 
 MANY = 3000 if os.environ.get("EDGEWRIGHT_THOROUGH") else 80
 
@@ -34,6 +36,10 @@ def _crash(verb: str) -> None:
     raise KeyError("conv1")
 
 
+def _talk(verb: str) -> None:
+    raise click.ClickException("and so on " * 500)
+
+
 def _spin(verb: str) -> None:
     while True:
         pass
@@ -43,10 +49,17 @@ def test_what_is_a_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
     """Crashes, endless loops and messages without an end are found."""
     verbs = import_module("edgewright.cli.main")  # the package has a function of that name
     assert tried(["inspect", "missing.onnx"]) == ("refused", "")
-    long = "x" * 5000
-    assert tried(["inspect", long])[0] == "message"
+    monkeypatch.setattr(verbs, "loaded", _talk)
+    assert tried(["inspect", "x"])[0] == "message"
     monkeypatch.setattr(verbs, "loaded", _crash)
     assert tried(["inspect", "x"])[0] == "traceback"
     monkeypatch.setattr(damage_trials, "SECONDS", 0.05)
     monkeypatch.setattr(verbs, "loaded", _spin)
     assert tried(["inspect", "x"])[0] == "time"
+
+
+def test_long_names_do_not_make_long_messages() -> None:
+    long = "x" * 5000
+    assert abridged(f"layer '{long}' is not known") == f"layer '{'x' * 52}…{'x' * 105}' is not known"
+    assert len(abridged("and so on " * 5000)) < 3100
+    assert tried(["inspect", long]) == ("refused", "")

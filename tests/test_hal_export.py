@@ -62,12 +62,12 @@ def test_system_rdl_says_what_accesses_do(tmp_path):
 
     kinds = systemrdl.rdltypes
     assert properties("uart0.errors.errors", "onread") == (kinds.OnReadType.rclr,)
-    assert properties("uart0.pending_raise.pending", "onwrite") == (kinds.OnWriteType.woclr,)
-    assert properties("uart0.pending_raise.raise", "onwrite") == (kinds.OnWriteType.woset,)
+    assert properties("uart0.pending.pending", "onwrite") == (kinds.OnWriteType.woclr,)
+    assert properties("uart0.pending.raise", "onwrite") == (kinds.OnWriteType.woset,)
     assert properties("uart0.data.data", "swacc", "swmod") == (True, True)
     assert properties("uart1.command.command", "sw", "hw") == (kinds.AccessType.w, kinds.AccessType.r)
     assert properties("uart1.busy.busy", "sw", "hw") == (kinds.AccessType.r, kinds.AccessType.w)
-    assert properties("uart1.enable_parity_divider.divider", "reset") == (0xABC,)
+    assert properties("uart1.enable.divider", "reset") == (0xABC,)
     assert get("uart1.pads[3].out").absolute_address == 0x40001000 + 68 + 24
 
 

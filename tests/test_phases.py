@@ -22,9 +22,10 @@ from edgewright.memory.footprint import Footprint, footprint
 from edgewright.memory.pulled import pullable
 from edgewright.memory.views import Views
 from edgewright.network import Builder, Network
-from edgewright.network.operators import Binary, BinaryKind, Conv2d
+from edgewright.network.operators import Binary, BinaryKind, Conv2d, Reduce, ReduceKind, Resize, ResizeMode
 from edgewright.program import FusionSchedule, Plan, Stage, plan_from_dict, plan_to_dict, rows_needed
 from emitting import check_emitted
+from emitting_batch import check_together
 from interpreting import check_interpreted
 from on_board import check_on_board
 from random_networks import networks
@@ -200,3 +201,19 @@ def test_layers_that_cannot_be_named():
         plan(network, phases=["conv11"])
     with pytest.raises(InputError, match="cannot run row by row"):
         plan(network, phases=[network.layers[-1].name])
+
+
+def test_images_that_are_scaled_pull_the_rows_they_read():
+    """Where the rows that are read grow unevenly, none is read before it has come."""
+    scaled, plans = [], []
+    for rows, size in [(6, 4), (8, 5), (5, 3), (11, 7), (9, 2), (20, 13)]:
+        for mode in ResizeMode:
+            b = Builder(f"scaled_{rows}_{size}")
+            x = b.input("x", (1, rows, 3, 2))
+            resized = b.layer(Resize((size, 5), mode), [x], "resized")
+            scaled.append(
+                b.build([b.layer(Reduce((0, 1, 2), keep=False, kind=ReduceKind.MEAN), [resized], "mean")])
+            )
+            plans.append(plan(scaled[-1], explain=False, pull_rows=True))
+            assert plans[-1].views["x"].window
+    check_together(scaled, plans=plans)

@@ -229,3 +229,29 @@ def test_real_tflite_models_equal_litert(path: Path) -> None:
     inputs = random_inputs(network)
     difference = compare(network, execute(network, inputs), reference(path, network).run(inputs))
     assert difference.passes, difference
+
+
+@pytest.mark.parametrize("ends", ["narrow", "float32"])
+@pytest.mark.parametrize("kind", ["FLOAT16", "BFLOAT16", "DOUBLE"])
+def test_other_floats_are_compared_in_float32(kind: str, ends: str) -> None:
+    """Models whose tensors are float16, bfloat16 or double, with and without casts at their ends."""
+    inside = TensorProto.DataType.Value(kind)
+    outside = TensorProto.FLOAT if ends == "float32" else inside
+    weights = (
+        np.random.default_rng(0).standard_normal((8, 3, 3, 3)).astype(helper.tensor_dtype_to_np_dtype(inside))
+    )
+    nodes = [
+        helper.make_node("Cast", ["x"], ["inner"], to=inside),
+        helper.make_node("Conv", ["inner", "w"], ["c"]),
+        helper.make_node("Cast", ["c"], ["y"], to=outside),
+    ]
+    shapes = {"x": [1, 3, 9, 9], "y": [1, 8, 7, 7]}
+    x, y = (helper.make_tensor_value_info(name, outside, shape) for name, shape in shapes.items())
+    graph = helper.make_graph(nodes, "floats", [x], [y], [numpy_helper.from_array(weights, "w")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    data = model.SerializeToString()
+    network = read_bytes(data, name="floats")
+    inputs = random_inputs(network)
+    expected = reference(data, network).run(inputs)["y"]
+    assert expected.dtype == np.float32
+    np.testing.assert_allclose(execute(network, inputs)["y"], expected, rtol=1e-5, atol=1e-5)

@@ -20,7 +20,7 @@ from edgewright.memory import Techniques
 from edgewright.memory.planner import alignment_of
 from edgewright.memory.pulled import pullable
 from edgewright.network import Builder
-from edgewright.network.operators import Clamp, Concat, Conv2d, Reduce, ReduceKind
+from edgewright.network.operators import Binary, BinaryKind, Clamp, Concat, Conv2d, Reduce, ReduceKind, Slice
 from edgewright.program import FusionSchedule, Split, even_ends
 from interpreting import check_interpreted
 from on_board import check_on_board
@@ -94,6 +94,19 @@ def test_channels_that_a_layer_sums_are_cut_where_they_are_computed():
         for alignment in (None, 32):
             made = make_plan(network, PlanRequest(minimise_ram=True, max_slowdown=1.0, alignment=alignment))
             check_interpreted(network, made)
+
+
+def test_tiles_begin_where_a_sum_is_written_in_place_and_sliced():
+    """A sum over its input's memory whose rows are sliced: tiles that begin with it cannot cut both alike."""
+    b = Builder("sliced")
+    x = b.layer(Clamp(0.0), [b.input("x", (1, 37, 1, 4))], "relu")
+    wide = b.layer(Conv2d(), [x, b.constant("w", np.ones((12, 1, 1, 4), np.float32))], "wide")
+    thin = b.layer(Conv2d(), [wide, b.constant("v", np.ones((4, 1, 1, 12), np.float32))], "thin")
+    both = b.layer(Binary(BinaryKind.ADD), [x, thin], "both")
+    part = b.layer(Slice((0, 4, 0, 0), (1, 4, 1, 4), (1, 1, 1, 1)), [both], "part")
+    network = b.build([b.layer(Reduce((1, 2), keep=True, kind=ReduceKind.MEAN), [part], "mean")])
+    for slowdown in (None, 1.0):
+        check_interpreted(network, make_plan(network, PlanRequest(minimise_ram=True, max_slowdown=slowdown)))
 
 
 def test_running_example_beyond_the_paper():

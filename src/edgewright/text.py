@@ -3,6 +3,7 @@ on a terminal, on a page, in a comment of C."""
 
 from __future__ import annotations
 
+import re
 from math import ceil
 
 KIB = 1024
@@ -30,6 +31,14 @@ def rounded_count(number: int) -> str:
         if number >= unit:
             return f"{number / unit:.3g} {name}"
     return str(number)
+
+
+def duration(seconds: float) -> str:
+    """A time with three digits, in the unit that suits it."""
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
 
 
 def plural(number: int, noun: str) -> str:
@@ -61,6 +70,12 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     """The same for text of several lines, which stay lines."""
     return "\n".join(printable(line.expandtabs()) for line in text.split("\n"))
+
+
+def abridged(text: str, word: int = 160, most: int = 3000) -> str:
+    """The text with the middle left out of words that nobody would read, and its end if it is still too long."""
+    text = re.sub(rf"\S{{{word + 1},}}", lambda found: shortened(found.group(), word), text)
+    return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters)"
 
 
 def shortened(name: str, room: int) -> str:

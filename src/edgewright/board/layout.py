@@ -123,7 +123,7 @@ SECTIONS
 {{
     .vectors : {{ KEEP(*(.vectors)) }} > BOOT
     .harness : {{ *harness__*(.text* .rodata* .srodata*) }} > BOOT
-    .weights : {{ *weights__*(.rodata* .srodata*) }} > {layout.weights.name}
+    .weights : {{ KEEP(*weights__*(.rodata* .srodata*)) }} > {layout.weights.name}
     .library : {{ *library__*(.text* .rodata* .srodata*) }} > FLASH
     .runtime : {{ *(.text* .rodata* .srodata*) }} > FLASH
     .harness_bss (NOLOAD) : {{ *(.bss.harness) }} > HARNESS

@@ -192,7 +192,8 @@ def _files(made: Made, asked: HalOptions) -> dict[Path, str | bytes]:
     texts: Mapping[str, str | bytes] = {**generate(made.design, name), **exports(made.design, name, asked.rdl)}
     files |= {out / file: text for file, text in texts.items()}
     files[out / f"{name}.html"] = page
-    files[asked.lock_file or out / f"{name}.lock.json"] = lock_text(made.design)
+    if not made.design.layout.is_fixed:  # the map of existing hardware never changes
+        files[asked.lock_file or out / f"{name}.lock.json"] = lock_text(made.design)
     listed = [str(path) for path in (*files, out / f"{name}.json")]
     files[out / f"{name}.json"] = json.dumps(_record(made, listed), indent=1) + "\n"
     return files

@@ -7,7 +7,7 @@ from importlib import import_module
 import click
 
 from ..errors import EdgewrightError
-from ..text import printable_lines
+from ..text import abridged, printable_lines
 from .spelling import british
 
 # Each verb with what the list of verbs says about it. What it does is loaded when it is called.
@@ -43,7 +43,7 @@ class Verbs(click.Group):
         except EdgewrightError as error:
             notes: list[str] = getattr(error, "__notes__", [])
             sentence = " ".join([str(error), *(f"({note})" for note in notes)])
-            raise click.ClickException(printable_lines(sentence)) from error
+            raise click.ClickException(abridged(printable_lines(sentence))) from error
         except (
             OSError
         ) as error:  # what the system refuses is no bug of ours; click knows what to do about closed pipes

@@ -116,10 +116,18 @@ def _run_comment(guard: str, plan: Plan, network: Network, names: Parameters) ->
     """What callers must know: what NULL means for each kind of input and output, and what comes back."""
     pulled = [p for name, p in names.inputs.items() if plan.views[name].window]
     dense = {way: [p for n, p in group.items() if lies_densely(plan, network, n)] for way, group in _ways(names)}
-    copied = [p for n, p in names.inputs.items() if p not in pulled and p not in dense["INPUT"]]
-    lost = [p for p in names.outputs.values() if p not in dense["OUTPUT"]]
+    elsewhere = [p for _, group in _ways(names) for n, p in group.items() if n in plan.outside]
+    settled = {*pulled, *elsewhere, *dense["INPUT"], *dense["OUTPUT"]}
+    copied = [p for p in names.inputs.values() if p not in settled]
+    lost = [p for p in names.outputs.values() if p not in settled]
     several = "arenas" if len(plan.arenas) > 1 else "an arena"
     lines = [f"Runs the network in {several} that the caller brings: 16-byte aligned, of the size above."]
+    if not plan.arenas:
+        lines = ["Runs the network; it needs no memory but what is given."]
+    if elsewhere:
+        lines.append(
+            f"Read and written where the caller has it, 16-byte aligned, never NULL: {', '.join(elsewhere)}."
+        )
     if dense["INPUT"] or dense["OUTPUT"]:
         kinds = " or ".join(way.lower() for way, found in dense.items() if found)
         way = "INPUT" if dense["INPUT"] else "OUTPUT"
@@ -189,9 +197,8 @@ def lies_densely(plan: Plan, network: Network, name: str) -> bool:
     """Whether an input or output lies in an arena as a whole, row by row, so that a pointer says where it is."""
     if name in network.constants:
         return False
-    tensor, view = network.tensors[name], plan.views[name]
-    strides = zip(tensor.shape, view.strides, tensor.strides, strict=True)
-    return view.window is None and all(size == 1 or a == b for size, a, b in strides)
+    view = plan.views[name]
+    return name not in plan.outside and view.window is None and network.tensors[name].is_dense(view.strides)
 
 
 def _text(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tokenize import TokenError
 from zipfile import BadZipFile
 
 import numpy as np
@@ -23,6 +24,8 @@ _DAMAGE = (
     MemoryError,
     OverflowError,
     RuntimeError,
+    SyntaxError,
+    TokenError,  # of the line that says type and shape, as Python 3.12 and newer read it
     BadZipFile,
     zlib.error,
 )

@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 
 from ..board.toolchain import NATIVE, Toolchain, toolchain
-from ..network import Array, Network
+from ..errors import InputError
+from ..network import Array, Network, Tensor
 from ..network.kernels import checked_input
 from ..platform.target import TARGETS
 from ..program import Plan, checked
+from ..program.plan import slot_name
 from .library import Library, emit
 from .stagewise import Tracer
 
+ALIGNMENT = 16  # of arenas, and of inputs and outputs in the caller's memory
 FLAGS = ("-std=c99", "-O3", NATIVE, "-ffp-contract=off", "-fno-strict-aliasing")
 # Calls whoever watches where a stage begins.
 _PROBE = """#include <stdint.h>
@@ -66,18 +69,32 @@ class Native:
         self._call = self._loaded[f"{self.library.name}_run_in"]
         self._call.restype = None
         self._arenas = [_Arena(size) for size in self.library.arenas.values()]
+        self._slots: dict[str, Array] = {}  # the caller's memory in the run at hand, as bytes
 
     @property
     def network(self) -> Network:
         return self.library.network
 
-    def run(self, inputs: Mapping[str, Array], poison: int | None = None) -> dict[str, Array]:
-        """The network's outputs. With `poison`, arenas are filled with that byte first."""
+    def run(
+        self,
+        inputs: Mapping[str, Array],
+        poison: int | None = None,
+        into: Mapping[str, Array] | None = None,
+    ) -> dict[str, Array]:
+        """The network's outputs; those in `into` are written there. With `poison`, arenas are filled with it first.
+
+        What the plan has in the caller's memory is read and written where these arrays lie: nothing is copied.
+        """
         tensors = [self.network.tensors[name] for name in self.network.inputs]
-        arguments = [np.asarray(checked_input(tensor, inputs), order="C") for tensor in tensors]
+        arguments = [_aligned(np.asarray(checked_input(tensor, inputs), order="C")) for tensor in tensors]
         outputs = {
-            name: np.empty(self.network.tensors[name].shape, self.network.tensors[name].dtype.numpy)
+            name: self._target(self.network.tensors[name], into or {})
             for name in dict.fromkeys(self.network.outputs)
+        }
+        self._slots = {
+            slot_name(name): value.reshape(-1).view(np.uint8)
+            for name, value in (*zip(self.network.inputs, arguments, strict=True), *outputs.items())
+            if name in self.library.plan.outside
         }
         if poison is not None:
             for arena in self._arenas:
@@ -89,6 +106,20 @@ class Native:
         assert all(arena.is_sound for arena in self._arenas), "the emitted code wrote outside its arena"
         return outputs
 
+    @staticmethod
+    def _target(tensor: Tensor, into: Mapping[str, Array]) -> Array:
+        """Where an output goes: the array given for it, if it is one, or a new one."""
+        found = into.get(tensor.name)
+        if found is None:
+            return np.empty(tensor.shape, tensor.dtype.numpy)
+        is_fit = found.shape == tensor.shape and found.dtype == tensor.dtype.numpy and found.flags.c_contiguous
+        if not is_fit or found.ctypes.data % ALIGNMENT:
+            raise InputError(
+                f"output '{tensor.name}' cannot be written into {found.dtype}{list(found.shape)} at "
+                f"{found.ctypes.data:#x}: give {tensor}, contiguous and {ALIGNMENT}-byte aligned"
+            )
+        return found
+
     def trace(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """The tensors between stages, of a library that was built with probes."""
         tracer = Tracer(self.library.plan)
@@ -96,7 +127,7 @@ class Native:
 
         def watch(stage: int) -> None:
             if stage:
-                tracer.take(stage - 1, arenas)
+                tracer.take(stage - 1, {**arenas, **self._slots})
 
         watcher = ctypes.c_void_p.in_dll(self._loaded, f"{self.library.name}_watcher")
         called = _WATCH(watch)
@@ -119,6 +150,17 @@ class Native:
 
 _PULL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)
 _WATCH = ctypes.CFUNCTYPE(None, ctypes.c_int32)
+
+
+def _aligned(value: Array) -> Array:
+    """The array, or a copy of it that begins where kernels may expect it."""
+    if value.ctypes.data % ALIGNMENT == 0:
+        return value
+    room = np.empty(value.nbytes + ALIGNMENT, np.uint8)
+    start = -room.ctypes.data % ALIGNMENT
+    copy = room[start : start + value.nbytes].view(value.dtype).reshape(value.shape)
+    copy[...] = value
+    return copy
 
 
 def _pointer(value: Array) -> ctypes.c_void_p:

@@ -11,7 +11,7 @@ from ..kernels.printing.nest import Bounds
 from ..kernels.printing.source import CWriter, Expr, plus
 from ..network import Layer
 from ..program import rows_needed
-from ..program.index import AffineExpr, TableExpr, fit
+from ..program.index import AffineExpr, TableExpr, fit, value
 from .storage import ArenaPointers
 
 
@@ -38,11 +38,10 @@ class Pulling:
         network = self.storage.network
         stops = [last for _, last in rows_needed(network, layer, name) or ()]
         line = fit(stops, "last")
-        if isinstance(line, TableExpr) or isinstance(stop, int):
-            table = [0, *stops]
-            return (
-                table[stop] if isinstance(stop, int) else printed(self.module, fit(table, "stop"), {"stop": stop})
-            )
-        if isinstance(line, AffineExpr):
+        if isinstance(line, AffineExpr):  # before the first row nothing is read, whatever that row reads
             line = replace(line, within=(0, (line.within or (0, max(stops)))[1]))
-        return printed(self.module, line, {"last": plus(stop, -1)})
+        is_exact = all(value(line, {"last": last}) == needed for last, needed in enumerate(stops))
+        if is_exact and not isinstance(line, TableExpr) and not isinstance(stop, int):
+            return printed(self.module, line, {"last": plus(stop, -1)})
+        table = [0, *stops]
+        return table[stop] if isinstance(stop, int) else printed(self.module, fit(table, "stop"), {"stop": stop})

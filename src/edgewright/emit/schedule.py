@@ -11,6 +11,7 @@ from ..kernels.printing.tensor import CTensor
 from ..kernels.sites import Sites
 from ..kernels.strided_tensor import dense_strides
 from ..network import Tensor
+from ..program.plan import slot_name
 from .files import renamed
 from .header import arena_macro, declared, lies_densely, return_type
 from .names import local_names, parameters
@@ -30,7 +31,7 @@ class RunFunction:
         self.public = parameters(module.prefix, network, plan.arenas)  # as the header has them
         self.parameters = local_names(self.public)
         self.pulled = {name for name in network.inputs if plan.views[name].window}
-        self.storage = ArenaPointers(sites, self.parameters.arenas)
+        self.storage = ArenaPointers(sites, {**self.parameters.arenas, **self._slots})
         pulling = Pulling(module, self.storage, self.parameters.inputs, self.pulled)
         self.stages = StageWriter(module, self.storage, pulling)
 
@@ -38,6 +39,10 @@ class RunFunction:
         c = CWriter()
         prefix = self.module.prefix
         with c.block(f"{self.returns} {prefix}_run_in({self.signature(arenas=True)})"):
+            for name in self.plan.outside:
+                c.line(f"uint8_t *const {self._slots[slot_name(name)]} = {self._address(name)};")
+                if name in self.network.inputs and not self.network.readers[name]:
+                    c.line(f"(void){self._slots[slot_name(name)]};")
             for name in self.network.inputs:
                 if name in self.pulled:
                     c.line(f"int32_t next_{self.parameters.inputs[name]} = 0;")
@@ -46,7 +51,7 @@ class RunFunction:
                 with c.block(f"if ({' || '.join(missing)})"):
                     c.line("return 1;")
             for name in self.network.inputs:
-                if name not in self.pulled:
+                if name not in self.pulled and name not in self.plan.outside:
                     self._copy_in(c, name)
             for index, stage in enumerate(self.plan.program.stages):
                 c.line(FENCE)
@@ -56,10 +61,23 @@ class RunFunction:
             c.line(FENCE)
             c.line(f"EW_PROBE({len(self.plan.program.stages)});")
             for name in self.network.outputs:
-                self._copy_out(c, name)
+                if name not in self.plan.outside:
+                    self._copy_out(c, name)
             if self.pulled:
                 c.line("return 0;")
         return c
+
+    @property
+    def _slots(self) -> dict[str, str]:
+        """The C variable of each memory of the caller's: bytes where the input or output lies."""
+        given = {**self.parameters.inputs, **self.parameters.outputs}
+        return {slot_name(name): f"slot_{given[name]}" for name in self.plan.outside}
+
+    def _address(self, name: str) -> str:
+        """C of where the caller has an input or output. Inputs are only read, but kernels take them as they come."""
+        if name in self.parameters.outputs:
+            return f"(uint8_t *)(void *){self.parameters.outputs[name]}"
+        return f"(uint8_t *)(uintptr_t){self.parameters.inputs[name]}"
 
     @property
     def returns(self) -> str:

@@ -240,7 +240,7 @@ class _Pricing:
                 if root not in self.inner or pricer.spans[root][1] >= last:
                     continue
                 memory -= pricer.size(root)
-                size = self._kept(root)
+                size = self._kept(root, self.inner[root])
                 if size is None:
                     return
                 if self.trace is None:
@@ -260,7 +260,7 @@ class _Pricing:
                 return
             if last - first > 1 and memory + inside < self.limit:
                 schedule = replace(self.schedule, layers=tuple(pricer.names[first:last]))
-                if self._takes_shares(schedule, end):
+                if self._takes_shares(schedule, end) and self._cuts_rest(first):
                     yield Candidate(first, last, memory + inside, effort, schedule, macs)
 
     def _takes_shares(self, schedule: FusionSchedule, end: Layer) -> bool:
@@ -268,6 +268,18 @@ class _Pricing:
         if CHANNELS not in schedule.axes or not can_sum(self.network, end, CHANNELS):
             return True
         return FusedLayers(self.network, schedule, self.views.free).adds_up(end.name)
+
+    def _cuts_rest(self, first: int) -> bool:
+        """Whether tiles cut what the stretch writes over tensors from before it, which then share no memory with it."""
+        pricer = self.pricer
+        for root, members in self.inner.items():
+            born, last_read = pricer.spans[root]
+            makers = {x: self.network.producers[x].name for x in members}
+            rest = [x for x in members if makers[x] in self.views.free or pricer.at[makers[x]] >= first]
+            is_split = born < first and any(makers[x] not in self.views.free for x in rest)
+            if is_split and last_read < self.last and self._kept(root, rest) is None:
+                return False
+        return True
 
     def _may_hold(self, first: int, layer: Layer) -> bool:
         """Whether the layer can be part of the stretch: cut by the tiles, and driven like the last one."""
@@ -278,9 +290,9 @@ class _Pricing:
         sizes = {tiling.size(layer.name) - tiling.split.ends[-1] for tiling in self.tilings}
         return layer.name not in self.fused.sinks or sizes == {0}
 
-    def _kept(self, root: str) -> int | None:
-        """Bytes kept of a root inside; None where tensors that share its memory are cut differently."""
-        tensor, members = self.network.tensors[root], self.inner[root]
+    def _kept(self, root: str, members: Sequence[str]) -> int | None:
+        """Bytes kept of a root inside; None where these tensors, which share its memory, are cut differently."""
+        tensor = self.network.tensors[root]
         sizes = list(tensor.shape)
         for tiling in self.tilings:
             at, parts = tiling.split.axis % len(sizes), tiling.intervals

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..errors import Infeasible, InputError
+from ..errors import Infeasible
 from .analysis.spaces import Joint, Space, Spaces
 from .design import Analysis, Design
 from .designing import designed
@@ -15,7 +15,7 @@ from .layout.optimal import lay_out_optimal
 from .layout.paper import lay_out_paper
 from .layout.wish import Wish
 from .lock.lock import RELOCK, Lock
-from .lock.locking import locked
+from .lock.locking import contradicted, locked
 
 
 def chosen_design(
@@ -52,7 +52,7 @@ def _check(analysis: Analysis, joints: Sequence[Joint], layout: Layout, wish: Wi
     """Raises where the layout breaks a rule or its limit: a lock may ask for what the source no longer allows."""
     description = analysis.description
     if lock and (found := faults(description, analysis.spaces, layout, joints)):
-        raise InputError(f"lock file '{lock.path}' contradicts the source: {'; '.join(found)}; {RELOCK}")
+        raise contradicted(lock, "; ".join(found))
     size = layout.map_bytes(description)
     if wish.max_map is not None and size > wish.max_map:
         kept = f" as lock file '{lock.path}' has it; {RELOCK}" if lock else f" by method {layout.made_by}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .analysis.functions import Function
 from .analysis.regions import Regions
@@ -26,6 +26,8 @@ class Analysis:
     uses: Mapping[tuple[str, int], Use]  # by function and number of the access
     joints: tuple[Joint, ...]
     interrupts: frozenset[str] = frozenset()  # functions that run in interrupts
+    moments: tuple[tuple[Use, ...], ...] = ()  # accesses of fields that are together: each is one access
+    leaders: Mapping[tuple[str, int], int] = field(default_factory=dict)  # of reads in snapshots, the opening one
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,19 @@ from pathlib import Path
 
 from .analysis.bodies import read_functions
 from .analysis.colouring import regions_of
+from .analysis.conflicts import Conflicts
 from .analysis.flattening import flatten
 from .analysis.interrupts import interrupts_of, shared_fields
 from .analysis.joints import clusters_of, joints_of
+from .analysis.moments import bonds_of, moments_of, partial_writes, torn
 from .analysis.paths import Paths
-from .analysis.spaces import Joint
+from .analysis.spaces import Joint, Spaces
 from .design import Analysis, Design
 from .language.description import Bus
 from .language.groups import describe
 from .language.meaning import Natures
 from .language.misuse import misuses
-from .language.refusal import Refused
+from .language.refusal import Refusal, Refused
 from .language.source import read_source
 from .layout.judge import faults
 from .layout.layout import Layout
@@ -50,9 +52,24 @@ def analyse(
     flows = {function.name: Paths(function.flow) for function in functions}
     regions = {function.name: regions_of(function, natures, flows[function.name]) for function in functions}
     spaces, uses = flatten(description, functions)
-    clusters = [c for f in functions for c in clusters_of(f, regions[f.name], uses, natures, flows[f.name])]
+    clusters = {f.name: clusters_of(f, regions[f.name], uses, natures, flows[f.name]) for f in functions}
+    moments = {name: moments_of(of, spaces) for name, of in clusters.items()}
+    judges = {function.name: Conflicts(function, natures, flows[function.name]) for function in functions}
+    refusals = tuple(
+        refusal
+        for function in functions
+        for refusal in (
+            *torn(moments[function.name], judges[function.name], spaces),
+            *partial_writes(moments[function.name], description, spaces),
+        )
+    )
+    if refusals:
+        raise Refused(refusals)
+    joints = tuple(joints_of(cluster for of in clusters.values() for cluster in of))
     routines = frozenset(function.name for function in functions if function.usr in found.routines)
-    return Analysis(source, description, functions, regions, spaces, uses, tuple(joints_of(clusters)), routines)
+    at_once = tuple(moment for of in moments.values() for moment in of)
+    leaders = {(name, number): first for name, judge in judges.items() for number, first in judge.leaders.items()}
+    return Analysis(source, description, functions, regions, spaces, uses, joints, routines, at_once, leaders)
 
 
 def design(analysis: Analysis, layout: Layout) -> Design:
@@ -71,8 +88,9 @@ def designed(analysis: Analysis, lay_out: Callable[[Sequence[Joint]], Layout]) -
     Layouts rest on what could be merged; where moves hinder each other some of it is not, and a write that was to fill
     its register would have to put something back. Then the layout is made anew, for what is merged for certain.
     """
-    for joints in (analysis.joints, _apart(analysis.joints)):
+    for joints in (analysis.joints, _apart(analysis.joints, analysis.spaces)):
         made = design(analysis, lay_out(joints))
+        _check_moments(made)
         if not faults(analysis.description, analysis.spaces, made.layout, real_joints(made)):
             return made
     raise AssertionError("a layout for single writes is sound for merged ones")
@@ -87,13 +105,36 @@ def real_joints(made: Design) -> tuple[Joint, ...]:
     return tuple(joints_of([*merged_uses, *single]))
 
 
-def _apart(joints: Sequence[Joint]) -> tuple[Joint, ...]:
-    """The joints with every write by itself."""
-    return tuple(
-        part
-        for joint in joints
-        for part in ([replace(joint, slots=(slot,)) for slot in joint.slots] if joint.writes else [joint])
-    )
+def _check_moments(made: Design) -> None:
+    """Raises where accesses of fields that are together are not one: what lies between them is moved itself."""
+    merges = {
+        (use.access.function, use.access.number): merge
+        for merging in made.merging.values()
+        for merge in merging.merges
+        for use in merge.uses
+    }
+    refusals = []
+    for moment in made.analysis.moments:
+        homes = [merges.get((use.access.function, use.access.number)) for use in moment]
+        if len(moment) > 1 and (homes[0] is None or any(home is not homes[0] for home in homes)):
+            names = ", ".join(f"'{use.access.field}'" for use in moment)
+            what = f"{names} are together, and what stands between them keeps them apart"
+            refusals.append(Refusal(moment[-1].access.place, what, "let one follow the other"))
+    if refusals:
+        raise Refused(refusals)
+
+
+def _apart(joints: Sequence[Joint], spaces: Spaces) -> tuple[Joint, ...]:
+    """The joints with every write by itself, but for those of fields that are together."""
+    return tuple(part for joint in joints for part in (_single(joint, spaces) if joint.writes else [joint]))
+
+
+def _single(joint: Joint, spaces: Spaces) -> list[Joint]:
+    home = {slot: bond for bond in bonds_of(spaces[joint.space]) for slot in bond}
+    parts: dict[object, list[str]] = {}
+    for slot in joint.slots:
+        parts.setdefault(home.get(slot, slot), []).append(slot)
+    return [replace(joint, slots=tuple(slots)) for slots in parts.values()]
 
 
 def naive(analysis: Analysis) -> Design:

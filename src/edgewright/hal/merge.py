@@ -75,6 +75,8 @@ def _in_order(merges: tuple[Merge, ...], judge: Conflicts) -> tuple[Merge, ...]:
 
 def _overtakes(access: Access, merge: Merge, at: Mapping[int, int], judge: Conflicts) -> bool:
     """Whether an access, moved to its merge, passes one whose order to it is seen; `at` is where each is now."""
+    if access.snapshot is not None:  # it is as of the first read, whatever was read since
+        return False
     here = merge.at.access.number
     is_read = access.kind is Kind.READ
     first, last = (here, access.number) if is_read else (access.number, here)

@@ -17,7 +17,7 @@ from ..program import (
     arena_sizes,
     check_order,
 )
-from ..program.plan import copied_parts
+from ..program.plan import copied_parts, slot_name
 from .apart import Solution
 from .footprint import view_of
 from .problems import PlanningProblem
@@ -34,7 +34,8 @@ def assemble(
     plain: bool,
 ) -> Plan:
     work, network = solution.work, solution.work.network
-    offsets = solution.placement.offsets
+    offsets = {**solution.placement.offsets, **dict.fromkeys(work.outside, 0)}
+    memories = {**memories, **{root: slot_name(name) for root, name in work.outside.items()}}
     spans = dict(work.lifetimes(solution.order.steps))
     sizes = {root: work.techniques.bytes(network.tensors[root]) for root in work.stores}
     for position, step in enumerate(solution.order.steps):
@@ -48,7 +49,8 @@ def assemble(
     free = tuple(layer.name for layer in network.layers if layer.name in work.views.free)
     views = {name: _view(work, name, place) for name, place in work.views.places.items()}
     program = check_order(Program(network, stages, free, copied_parts(network, views)))
-    peak = sum(arena_sizes(buffers, work.alignment).values())
+    own = [buffer for buffer in buffers if buffer.name not in work.outside]
+    peak = sum(arena_sizes(own, work.alignment).values())
     return Plan(
         program=program,
         buffers=tuple(sorted(buffers, key=lambda b: (b.first, b.offset, b.name))),
@@ -62,6 +64,7 @@ def assemble(
         savings=savings,
         board=board,
         plain=plain,
+        outside=tuple(name for name in (*network.inputs, *network.outputs) if name in work.techniques.outside),
     )
 
 

@@ -12,16 +12,18 @@ from .problems import Techniques
 
 def phased_bound(network: Network, techniques: Techniques, alignment: int) -> int:
     """Bytes that no plan by rows can do without: what lies outside whole, and the least any one layer needs to run."""
-    layers = (_least(network, layer) for layer in network.layers)
+    outside = techniques.outside
+    touched = (layer for layer in network.layers if not outside & {*layer.inputs, layer.output})
+    layers = (_least(network, layer) for layer in touched)
     return max(least_bound(network, techniques, alignment), *layers, 0)
 
 
 def least_bound(network: Network, techniques: Techniques, alignment: int) -> int:
     """Bytes that no plan at all can do without: all inputs are there at the beginning, all outputs at the end."""
-    pulled = dict(techniques.pulled)
-    given = sum(align_up(network.tensors[n].bytes, alignment) for n in network.inputs if n not in pulled)
-    wanted = sum(
-        align_up(network.tensors[n].bytes, alignment) for n in network.outputs if n not in network.constants
+    elsewhere = {*dict(techniques.pulled), *network.constants, *techniques.outside}
+    given, wanted = (
+        sum(align_up(network.tensors[name].bytes, alignment) for name in names if name not in elsewhere)
+        for names in (network.inputs, network.outputs)
     )
     return max(given, wanted)
 

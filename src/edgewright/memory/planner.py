@@ -34,22 +34,25 @@ def plan(
     pull_rows: bool = False,
     phases: bool | Collection[str] = False,
     schedules: Sequence[FusionSchedule] | None = None,
+    outside: Collection[str] = (),
 ) -> Plan:
     """The plan that needs the least RAM, with a bound that no other plan can beat.
 
     `plain` switches everything off but order and layout (S 4.3.1, 4.3.2). `explain` adds what each technique saved.
     With `pull_rows`, images are not held in memory: the first layer asks for their rows. With `phases`, layers run row
     by row, keeping a few rows of what lies between them (M 4): those for which it saves most, or just those named.
-    With `schedules`, layers run just as these say, and all others whole.
+    With `schedules`, layers run just as these say, and all others whole. Inputs and outputs in `outside` lie in the
+    caller's memory: nothing is copied, and they are not in the peak.
 
     >>> from edgewright import samples, read_model
     >>> net = read_model(samples.build("stahl_running_example"))
     >>> plan(net, plain=True).peak_bytes  # S fig. 4.9
     24576
     """
-    chosen = PLAIN if plain else techniques or Techniques()
+    chosen = replace(PLAIN if plain else techniques or Techniques(), outside=_outside(network, outside))
     if pull_rows:
-        chosen = replace(chosen, pulled=pulled_inputs(network))
+        held = tuple(each for each in pulled_inputs(network) if each[0] not in chosen.outside)
+        chosen = replace(chosen, pulled=held)
     unit = alignment_of(network, board, alignment)
     best, bound, parts = _solved(network, chosen, unit, phases, schedules)
     savings = _savings(network, chosen, unit, best.peak if not parts else None) if explain else ()
@@ -65,7 +68,7 @@ def plan(
         bound=bound,
         savings=savings,
         board=board.name if board else None,
-        plain=chosen == PLAIN,
+        plain=chosen.is_plain,
     )
 
 
@@ -83,13 +86,24 @@ def _solved(
     if phases and phases is not True:
         best = moved_apart(named(network, techniques, unit, phases))
         return best, min(best.peak, phased_bound(network, techniques, unit)), "layers row by row"
-    bound = 0 if techniques == PLAIN else order(relaxed_problem(network, techniques, unit)).bound
+    bound = 0 if techniques.is_plain else order(relaxed_problem(network, techniques, unit)).bound
     best = solve(network, techniques, unit, bound)
     if phases:
         best = moved_apart(phased(network, techniques, unit, best))
         return best, min(best.peak, phased_bound(network, techniques, unit)), "layers row by row"
     best = moved_apart(best)
-    return best, min(best.peak, best.order.bound if techniques == PLAIN else bound), ""
+    return best, min(best.peak, best.order.bound if techniques.is_plain else bound), ""
+
+
+def _outside(network: Network, names: Collection[str]) -> frozenset[str]:
+    """The inputs and outputs that lie in the caller's memory, when they can."""
+    for name in names:
+        if name in network.constants or (name in network.inputs) == (name in network.outputs):
+            raise InputError(
+                f"'{name}' cannot lie in the caller's memory: it is not an input or output of '{network.name}' that "
+                "is given or computed"
+            )
+    return frozenset(names)
 
 
 def pulled_inputs(network: Network) -> tuple[tuple[str, int], ...]:
@@ -152,16 +166,17 @@ def _savings(network: Network, techniques: Techniques, alignment: int, known: in
     `known` is the peak with all of them, where that has been found.
     """
     peak = solve(network, techniques, alignment, 0).peak if known is None else known
-    as_trained = PlanningProblem(network, no_views(network), PLAIN, alignment)
+    bare = replace(PLAIN, outside=techniques.outside)
+    as_trained = PlanningProblem(network, no_views(network), bare, alignment)
     greedy = place_greedy_by_size(as_trained.layout_problem(range(len(as_trained.layers))))
     result = [Saving("layers as trained, greedy layout", greedy.peak)]
-    if techniques == PLAIN:
+    if techniques.is_plain:
         return (*result, Saving("best order and layout", peak))
     views, in_place = techniques.views, techniques.in_place
     added = {
-        "best order and layout": PLAIN,
-        "concat, split and reshape for free": replace(PLAIN, views=views),
-        "element-wise layers in place": replace(PLAIN, views=views, in_place=in_place),
+        "best order and layout": bare,
+        "concat, split and reshape for free": replace(bare, views=views),
+        "element-wise layers in place": replace(bare, views=views, in_place=in_place),
         "output trails its input": replace(techniques, planes=False, pulled=()),
     }
     if techniques.pulled:

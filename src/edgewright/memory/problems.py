@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from graphlib import TopologicalSorter
 from itertools import accumulate, pairwise
@@ -15,7 +15,7 @@ from .footprint import Footprint, LocalBuffer
 from .layout.problem import Item, LayoutProblem, align_up
 from .ordering.problem import OrderProblem, Store
 from .overlap import Distance, distance, most_shared, plane_scratch
-from .views import Views, is_dense
+from .views import Views
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,12 @@ class Techniques:
     pulled: tuple[tuple[str, int], ...] = ()  # inputs that come row by row, and the rows kept of each
     apart: frozenset[str] = frozenset()  # layers whose output keeps off the memory of their inputs, to be faster
     rooms: tuple[tuple[str, int], ...] = ()  # scratch that kernels of a stage find free, in bytes
+    outside: frozenset[str] = frozenset()  # inputs and outputs in the caller's memory
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is nothing but order and layout, wherever inputs and outputs lie."""
+        return replace(self, outside=frozenset()) == PLAIN
 
     def allows(self, grain: Grain) -> bool:
         return self.in_place if grain is Grain.ELEMENT else self.overlap
@@ -112,8 +118,16 @@ class PlanningProblem:
         return align_up(size, self.alignment)
 
     @cached_property
+    def outside(self) -> Mapping[str, str]:
+        """The roots that lie in the caller's memory, each with the input or output that it is there."""
+        return {self.views.places[name].root: name for name in sorted(self.techniques.outside)}
+
+    @cached_property
     def stores(self) -> Mapping[str, Store]:
-        """The buffers by the name of their root, with the steps that touch them; sizes in whole words."""
+        """The buffers by the name of their root, with the steps that touch them; sizes in whole words.
+
+        What lies in the caller's memory takes nothing.
+        """
         writers: dict[str, list[int]] = {}
         readers: dict[str, list[int]] = {}
         places = self.views.places
@@ -132,7 +146,7 @@ class PlanningProblem:
         return {
             root: Store(
                 root,
-                align_up(self.techniques.bytes(self.network.tensors[root]), self.alignment),
+                0 if root in self.outside else self._aligned(self.techniques.bytes(self.network.tensors[root])),
                 tuple(writers.get(root, ())),
                 tuple(readers.get(root, ())),
                 root in inputs,
@@ -149,6 +163,8 @@ class PlanningProblem:
         for step, task in enumerate(self.tasks):
             for (root, target), safe in self._distances(task).items():
                 if self.stores[target].writers != (step,) or root in dict(self.techniques.pulled):
+                    continue
+                if root in self.outside or target in self.outside:
                     continue
                 if most_shared(self.stores[root].size, self.stores[target].size, safe, self.alignment) > 0:
                     found[step, root, target] = safe
@@ -176,6 +192,10 @@ class PlanningProblem:
             read_as = [n for n in self.network.activations(layer) if places[n].root == root]
             if root is not None and root != target and len(read_as) == 1:
                 found[root, target] = distance(self.network, layer, source)
+        if any(
+            name in dict(self.techniques.pulled) for name in layer.inputs
+        ):  # rows come from top to bottom alone
+            found = {(x, y): replace(safe, above=self.network.tensors[x].bytes) for (x, y), safe in found.items()}
         return found
 
     def order_problem(self) -> OrderProblem:
@@ -218,6 +238,7 @@ class PlanningProblem:
         items = [
             Item(root, times[first], times[last + 1], self.stores[root].size)
             for root, (first, last) in spans.items()
+            if root not in self.outside
         ]
         for position, step in enumerate(order):
             for name, part in self.scratch(self.tasks[step]).items():
@@ -247,7 +268,7 @@ class PlanningProblem:
         """The root that the tensor fills from end to end, if it does."""
         place, tensor = self.views.places[name], self.network.tensors[name]
         fills = place.offset == 0 and self.network.tensors[place.root].bytes == tensor.bytes
-        return place.root if fills and is_dense(tensor, place.strides) else None
+        return place.root if fills and tensor.is_dense(place.strides) else None
 
 
 def _fullest_call(parts: Iterable[Scratch]) -> int:
@@ -296,11 +317,12 @@ def relaxed_problem(network: Network, techniques: Techniques, alignment: int) ->
     pulled = dict(techniques.pulled)
     for name in pulled:
         pieces[name] = ((name, align_up(techniques.bytes(network.tensors[name]), alignment)),)
+    elsewhere = {piece for name in techniques.outside for piece, _ in pieces[name]}
     touched: dict[str, tuple[list[int], list[int]]] = {}
     sizes: dict[str, int] = {}
     for names in pieces.values():
         for name, size in names:
-            sizes[name] = size
+            sizes[name] = 0 if name in elsewhere else size
             touched.setdefault(name, ([], []))
     for step, layer in enumerate(layers):
         for name, _ in pieces[layer.output]:
@@ -322,7 +344,7 @@ def relaxed_problem(network: Network, techniques: Techniques, alignment: int) ->
             shared = _best_sharing(network, layer, source, techniques, alignment)
             for x, x_size in pieces[source]:
                 for y, y_size in pieces[layer.output]:
-                    if shared and x not in wanted:
+                    if shared and x not in wanted and not {x, y} & elsewhere:
                         savings[step, index[x], index[y]] = min(shared, x_size, y_size)
     return OrderProblem(
         tuple(x.name for x in layers), _dependencies(network, [[x] for x in layers]), stores, savings

@@ -99,14 +99,15 @@ def _chosen(
 ) -> tuple[PlanningProblem, Order]:
     moved = with_copies(network, choice.moved)
     copies = {layer.name for layer in moved.layers} - {layer.name for layer in network.layers}
-    return ordered(moved, find_views(moved, choice.copied | copies), techniques, alignment)
+    return ordered(moved, find_views(moved, choice.copied | copies, techniques.outside), techniques, alignment)
 
 
 def ordered(
     network: Network, views: Views, techniques: Techniques, alignment: int
 ) -> tuple[PlanningProblem, Order]:
     if techniques.planes:
-        views = with_planes(network, views, alignment, dict(techniques.pulled), techniques.apart)
+        barred, outside = dict(techniques.pulled), techniques.outside
+        views = with_planes(network, views, alignment, barred, techniques.apart, outside)
     work = PlanningProblem(network, views, techniques, alignment)
     return work, order(work.order_problem())
 

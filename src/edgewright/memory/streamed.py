@@ -25,7 +25,7 @@ from .views import Views, find_views, no_views, with_copies, with_planes, with_r
 def phased(network: Network, techniques: Techniques, alignment: int, whole: Solution) -> Solution:
     """The best solution found in which layers run row by row where that saves memory; `whole` if it saves none."""
     best = min(whole, _streamed(network, techniques, alignment, stretches), key=lambda solution: solution.peak)
-    waiting = waists(network, find_views(network)) if techniques.views else ()
+    waiting = waists(network, find_views(network, outside=techniques.outside)) if techniques.views else ()
     if waiting:
         apart = with_copies(network, waiting)
         copies = set(apart.by_name) - set(network.by_name)
@@ -81,13 +81,14 @@ def _streamed(
     work = loose_work(network, techniques, alignment, copied)
     schedules = choose(work, order(work.order_problem()).steps)
     chosen = {name for schedule in schedules for name in schedule.layers}
-    views = _row_views(network, copied) if techniques.views else no_views(network)
+    views = _row_views(network, copied, techniques.outside) if techniques.views else no_views(network)
     if techniques.in_place:
         tiled = {name: schedule for schedule in schedules if schedule.splits for name in schedule.layers}
         views = with_rows_in_place(network, views, chosen, tiled)
     if techniques.planes:
         read = {name for layer in chosen for name in network.by_name[layer].inputs}
-        views = with_planes(network, views, alignment, {*dict(techniques.pulled), *read}, techniques.apart)
+        barred, outside = {*dict(techniques.pulled), *read}, techniques.outside
+        views = with_planes(network, views, alignment, barred, techniques.apart, outside)
     parts = tuple(footprint(network, views, narrow_steps(network, views, each)) for each in schedules)
     # Running sums have 32 bits, and lie in words even where everything else is bytes.
     words = max(alignment, SUM_BYTES) if any(part.sums for part in parts) else alignment
@@ -100,7 +101,7 @@ def loose_work(
     network: Network, techniques: Techniques, alignment: int, copied: Collection[str] = ()
 ) -> PlanningProblem:
     """The work as if every layer could be in a stretch: what cuts into stages are chosen for."""
-    views = _row_views(network, copied) if techniques.views else no_views(network)
+    views = _row_views(network, copied, techniques.outside) if techniques.views else no_views(network)
     loose = with_rows_in_place(network, views, network.by_name) if techniques.in_place else views
     return PlanningProblem(network, loose, techniques, alignment)
 
@@ -120,11 +121,11 @@ def _widened(solution: Solution) -> Solution:
     return solution
 
 
-def _row_views(network: Network, copied: Collection[str]) -> Views:
+def _row_views(network: Network, copied: Collection[str], outside: Collection[str]) -> Views:
     """Views in which each concat is free or copies all its parts, so that a row of it is one step."""
     apart = set(copied)
     while True:
-        views = find_views(network, apart)
+        views = find_views(network, apart, outside)
         if not views.in_place:
             return views
         apart |= set(views.in_place)

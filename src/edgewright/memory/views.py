@@ -48,12 +48,13 @@ def no_views(network: Network) -> Views:
     return Views({name: Subview(name, 0, network.tensors[name].strides) for name in names}, frozenset(), {})
 
 
-def find_views(network: Network, copied: Collection[str] = ()) -> Views:
+def find_views(network: Network, copied: Collection[str] = (), outside: Collection[str] = ()) -> Views:
     """Views wherever the data already lies right, except for the layers in `copied`.
 
-    Concats are met last to first, so that the largest one takes the parts and earlier ones find them in place.
+    Concats are met last to first, so that the largest one takes the parts and earlier ones find them in place. Inputs
+    and outputs in `outside` have the buffer that they lie in for themselves, from end to end.
     """
-    finder = _Finder(network)
+    finder = _Finder(network, frozenset(outside))
     for layer in network.layers:
         if layer.name not in copied and isinstance(layer.op, Reshape | Slice):
             finder.look_into(layer)
@@ -88,11 +89,13 @@ def with_planes(
     alignment: int,
     barred: Collection[str] = (),
     apart: Collection[str] = (),
+    outside: Collection[str] = (),
 ) -> Views:
     """The views with depthwise layers that work in place, one channel plane after the other.
 
     Worth it where a plane of scratch is smaller than the distance at which the output could trail the input. Inputs
-    in `barred` are not there as a whole, so that nothing can take their place; layers in `apart` share no memory.
+    in `barred` are not there as a whole, so that nothing can take their place; layers in `apart` share no memory, and
+    what is in `outside` lies where the caller has it.
     """
     places = dict(views.places)
     planes: dict[str, int] = {}
@@ -108,6 +111,8 @@ def with_planes(
         root = places[source].root
         if members.get(root) != {source} or target not in members:
             continue  # others look into the input's memory, or the output lies in another's
+        if source in outside or not members[target].isdisjoint(outside):
+            continue
         if source in interface and interface & members[target]:
             continue
         safe = distance(network, layer, source)
@@ -180,8 +185,9 @@ def _has_axis(network: Network, name: str, place: Subview, axis: int) -> bool:
 class _Finder:
     """Views in the making. Memory is drawn as numpy arrays that are never touched: numpy does the stride arithmetic."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, outside: frozenset[str]) -> None:
         self.network = network
+        self.outside = outside
         self.parents: dict[str, str] = {}
         self.drawn: dict[str, Array] = {}
         self.free: set[str] = set()
@@ -248,9 +254,11 @@ class _Finder:
     def _may_join(self, name: str, source: str, array: Array) -> bool:
         """Whether `name` may live in `source`'s buffer: inputs and outputs are seen from outside, so must be dense."""
         interface = {*self.network.inputs, *self.network.outputs}
-        if name in interface and not is_dense(self.network.tensors[name], array.strides):
+        if name in interface and not self.network.tensors[name].is_dense(array.strides):
             return False
         root = self.root(source)
+        if name in self.outside and self.network.tensors[name].bytes != self.network.tensors[root].bytes:
+            return False
         together = [n for n in self.network.tensors if self.root(n) == root] if name in interface else []
         return not any(n in interface for n in together)
 
@@ -272,8 +280,8 @@ class _Finder:
         if children - set(moved):
             return False
         for name, drawn in moved.items():
-            outside = name in network.inputs or name in network.outputs
-            if outside and not is_dense(network.tensors[name], drawn.strides):
+            is_seen = name in network.inputs or name in network.outputs
+            if is_seen and (self.outside or not network.tensors[name].is_dense(drawn.strides)):
                 return False
         self.parents[source] = target
         self.drawn.update(moved)
@@ -300,12 +308,6 @@ class _Finder:
         """The output drawn where its first input begins."""
         tensor, array = self.network.tensors[target], self._drawing(first)
         return _draw(tensor, _address(array) - _BASE, array.strides)
-
-
-def is_dense(tensor: Tensor, strides: tuple[int, ...]) -> bool:
-    """Whether the strides are those of a tensor without gaps; axes of size 1 do not matter."""
-    pairs = zip(tensor.shape, strides, tensor.strides, strict=True)
-    return all(n == 1 or a == b for n, a, b in pairs)
 
 
 _CANVAS = np.zeros(1, dtype=np.uint8)

@@ -85,7 +85,7 @@ class _OnnxRuntime:
 
     def __init__(self, source: str | bytes, network: Network) -> None:
         self.source = source
-        self.session = self._session(source)
+        self.session = self._session(self._as_float32())
         # Inputs that the network does without still have to be fed.
         self.spare: dict[str, Array] = {
             arg.name: np.zeros([d if isinstance(d, int) else 1 for d in arg.shape], _ORT_TYPES[arg.type])
@@ -93,6 +93,22 @@ class _OnnxRuntime:
             if arg.name not in network.inputs
         }
         self._traced: tuple[tuple[str, ...], Any] | None = None  # names of tensors, and a session that gives them
+
+    def _as_float32(self) -> str | bytes:
+        """The file itself, or where it has other floats, which we compute in float32, the same in float32."""
+        from .onnx_format.float32 import make_float32
+
+        try:
+            model = self._loaded()
+            content: bytes | None = model.SerializeToString() if make_float32(model) else None
+        except Exception as error:
+            raise EdgewrightError(f"onnx cannot read {_name(self.source)}: {error}") from error
+        return self.source if content is None else content
+
+    def _loaded(self) -> Any:
+        import onnx
+
+        return onnx.load_from_string(self.source) if isinstance(self.source, bytes) else onnx.load(self.source)
 
     def _session(self, source: str | bytes, is_optimised: bool = True) -> Any:
         import onnxruntime
@@ -111,8 +127,7 @@ class _OnnxRuntime:
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         names = [arg.name for arg in self.session.get_outputs()]
-        values = self.session.run(names, {**self.spare, **inputs})
-        return dict(zip(names, values, strict=True))
+        return dict(zip(names, self._values(self.session, names, inputs), strict=True))
 
     def trace(self, inputs: Mapping[str, Array], tensors: Sequence[str | int]) -> dict[str | int, Array]:
         wanted = tuple(dict.fromkeys(map(str, tensors)))
@@ -120,16 +135,26 @@ class _OnnxRuntime:
             self._traced = wanted, self._session(self._with_outputs(wanted), is_optimised=False)
         session = self._traced[1]
         names = [arg.name for arg in session.get_outputs()]
-        return dict(zip(names, session.run(names, {**self.spare, **inputs}), strict=True))
+        return dict(zip(names, self._values(session, names, inputs), strict=True))
+
+    def _values(self, session: Any, names: Sequence[str], inputs: Mapping[str, Array]) -> Sequence[Array]:
+        try:
+            types = {arg.name: _ORT_TYPES[arg.type] for arg in session.get_inputs()}
+            given: dict[str, Array] = {name: value.astype(types[name]) for name, value in inputs.items()}
+            values: Sequence[Array] = session.run(names, {**self.spare, **given})
+        except Exception as error:
+            raise EdgewrightError(f"onnxruntime cannot run {_name(self.source)}: {error}") from error
+        return values
 
     def _with_outputs(self, tensors: Sequence[str]) -> bytes:
         """The file with these tensors as further outputs."""
         import onnx
 
+        from .onnx_format.float32 import make_float32
+
         try:
-            model = (
-                onnx.load_from_string(self.source) if isinstance(self.source, bytes) else onnx.load(self.source)
-            )
+            model = self._loaded()
+            make_float32(model)
             there = {output.name for output in model.graph.output}
             model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in tensors if name not in there)
             content: bytes = model.SerializeToString()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import prod
@@ -79,6 +80,10 @@ class Tensor:
     def strides(self) -> tuple[int, ...]:
         """Bytes from one index to the next along each axis, when the tensor lies densely in memory."""
         return tuple(self.dtype.bytes * prod(self.shape[i + 1 :]) for i in range(len(self.shape)))
+
+    def is_dense(self, strides: Sequence[int]) -> bool:
+        """Whether these strides leave no gaps; axes of size 1 do not matter."""
+        return all(n == 1 or a == b for n, a, b in zip(self.shape, strides, self.strides, strict=True))
 
     def __str__(self) -> str:
         return f"{self.name}: {self.dtype.value}[{'x'.join(map(str, self.shape))}]"

@@ -104,7 +104,8 @@ def _broken_promises(plan: Plan) -> Iterator[str]:
 
 def _broken_code(plan: Plan) -> Iterator[str]:
     """Figures of the code that are not what the plan's kernels come to."""
-    if bool(plan.selections) != (plan.target is not None and plan.options is not None):
+    is_complete = plan.target is not None and plan.options is not None
+    if plan.program.stages and bool(plan.selections) != is_complete:
         yield "kernels are selected for a target by options, and not all three are there"
     if plan.packed and not plan.selections:
         yield "weights are packed for kernels, and none are selected"

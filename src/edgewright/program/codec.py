@@ -69,6 +69,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "selections": [[_selection_to_dict(selection) for selection in stage] for stage in plan.selections],
         "packed": [_fields_to_dict(each) for each in plan.packed],
         "linked": _fields_to_dict(plan.linked),
+        "outside": list(plan.outside),
         "stages": [_stage_to_dict(stage) for stage in plan.program.stages],
         "network": network_to_dict(plan.network),
     }
@@ -94,7 +95,7 @@ def plan_from_json(content: bytes | str) -> Plan:
         raise InputError(damage(str(error))) from error
     checked(found)
     if is_too_large(found):
-        size = max(found.arenas.values())
+        size = max(found.memories.values())
         raise InputError(f"the plan is too large to be judged, {size:,} B; compile makes one anew without a file")
     told = {"model": file.model, "order": file.order, "macs": file.macs, "optimal": file.optimal}
     own = {"model": found.network.name, "order": found.order, "macs": found.macs, "optimal": found.optimal}

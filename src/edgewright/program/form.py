@@ -13,7 +13,7 @@ from ..network.operators import Conv2d
 from ..network.tensor import MOST_ELEMENTS
 from .fusion import COLUMNS
 from .legal import problems
-from .plan import Buffer, Plan, View, room_name, scratch_name
+from .plan import Buffer, Plan, View, room_name, scratch_name, slot_name
 from .program import Stage
 from .row_trace import RowTrace
 from .rows import ROWS
@@ -31,7 +31,7 @@ def flaws(plan: Plan) -> Iterator[str]:
     except ModelError as error:
         yield str(error)
         return
-    for flaws_of in (_flaws_of_layers, _flaws_of_buffers, _flaws_of_views):
+    for flaws_of in (_flaws_of_layers, _flaws_of_buffers, _flaws_of_views, _flaws_of_slots):
         if found := tuple(flaws_of(plan)):
             yield from found
             return
@@ -59,7 +59,7 @@ def _flaws_of_tensors(network: Network) -> Iterator[str]:
         if not _is_tensor(tensor):
             yield f"tensor '{tensor.name}' is not well formed"
     for name, perm in network.layouts.items():
-        if sorted(perm) != list(range(len(network.tensors[name].shape))):
+        if name in network.tensors and sorted(perm) != list(range(len(network.tensors[name].shape))):
             yield f"the layout of '{name}' does not fit its shape"
 
 
@@ -111,6 +111,29 @@ def _flaws_of_views(plan: Plan) -> Iterator[str]:
             yield f"tensor '{name}' does not begin at a multiple of its element's size"
         elif name in network.inputs and view.window and not _is_pulled(view, tensor):
             yield f"input '{name}' cannot be pulled by rows as it lies"
+
+
+def _flaws_of_slots(plan: Plan) -> Iterator[str]:
+    """What lies in the caller's memory lies there alone and densely, and inputs are not written there."""
+    network, buffers = plan.network, {buffer.name: buffer for buffer in plan.buffers}
+    if len(set(plan.outside)) < len(plan.outside):
+        yield "a tensor in the caller's memory stands twice"
+    for name in plan.outside:
+        if name in network.constants or (name in network.inputs) == (name in network.outputs):
+            yield f"'{name}' is in the caller's memory, and is not one input or output"
+            return
+        tensor, view = network.tensors[name], plan.views[name]
+        home = buffers[view.buffer]
+        sharing = [buffer.name for buffer in plan.buffers if buffer.memory == home.memory and buffer is not home]
+        if home.memory != slot_name(name) or (home.offset, home.size, view.offset) != (0, tensor.bytes, 0):
+            yield f"'{name}' does not fill the caller's memory"
+        elif view.window or view.tiled or not tensor.is_dense(view.strides):
+            yield f"'{name}' does not lie densely in the caller's memory"
+        elif sharing:
+            yield f"'{sharing[0]}' lies in the caller's memory for '{name}'"
+        for layer in network.layers if name in network.inputs else ():
+            if layer.name not in plan.free and plan.views[layer.output].buffer == view.buffer:
+                yield f"layer '{layer.name}' writes to the caller's input '{name}'"
 
 
 def _is_place(view: View, tensor: Tensor, buffer: Buffer) -> bool:

@@ -16,7 +16,7 @@ from ..network import Array, Network, Region, Tensor
 from ..network.kernels import Operand, add_share, compute, finish_shares
 from . import hazards
 from .places import Places, StoredPiece
-from .plan import Plan, View, scratch_name
+from .plan import Plan, View, scratch_name, slot_name
 from .program import Stage
 from .shares import SUM_BYTES, sums_name
 from .steps import Step
@@ -33,17 +33,27 @@ class Interpreter:
         self.network = replace(plan.network, constants=network.constants) if network else plan.network
         self.poison = poison
         self.places = Places(plan, self.network)
-        self.memories = {name: np.full(size, poison, dtype=np.uint8) for name, size in plan.arenas.items()}
+        self.memories = {name: np.full(size, poison, dtype=np.uint8) for name, size in plan.memories.items()}
         self._placed = {view.buffer for view in plan.views.values()}
+        self._kept: set[str] = set()  # memories that others read too
         self._coming: dict[str, tuple[Array, int]] = {}  # inputs that are pulled by rows, and the rows had so far
         for name, view in plan.views.items():
             self._check_view(self.network.tensors[name], view)
 
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """The network's outputs, computed in the plan's memory."""
-        for memory in self.memories.values():
-            memory.fill(self.poison)
+    def run(self, inputs: Mapping[str, Array], slots: Mapping[str, Array] | None = None) -> dict[str, Array]:
+        """The network's outputs, computed in the plan's memory.
+
+        Inputs and outputs in `slots` lie there, as bytes, in the caller's memory (`Plan.outside`).
+        """
+        given = slots or {}
+        self.memories |= {slot_name(name): memory for name, memory in given.items()}
+        self._kept = {slot_name(name) for name in given if name in self.network.inputs}
+        for name, memory in self.memories.items():
+            if name not in self._kept:
+                memory.fill(self.poison)
         for name in self.network.inputs:
+            if name in given:
+                continue
             tensor = self.network.tensors[name]
             value = np.asarray(inputs[name])
             if value.shape != tensor.shape or value.dtype != tensor.dtype.numpy:
@@ -157,6 +167,8 @@ class Interpreter:
         """Overwrites every byte that no buffer carries into the next stage."""
         last = len(self.plan.program.stages) - 1
         for name, memory in self.memories.items():
+            if name in self._kept:
+                continue
             kept = sorted(
                 (b.offset, b.end)
                 for b in self.plan.buffers

@@ -32,7 +32,7 @@ MOST_CELLS = 1 << 25  # of a plan that is judged: 128 MiB of float32; marks take
 def is_too_large(plan: Plan) -> bool:
     """Whether the marks of a plan would take more memory than can be expected."""
     grid = _grid(plan)
-    sizes = (*plan.arenas.values(), *(plan.network.tensors[name].bytes for name in plan.views))
+    sizes = (*plan.memories.values(), *(plan.network.tensors[name].bytes for name in plan.views))
     return max(sizes, default=0) // grid > MOST_CELLS
 
 
@@ -55,7 +55,7 @@ class _Run:
         self.places = Places(plan, plan.network)
         self.marks = _Marks(plan)
         self.memories = {
-            name: np.zeros(-(-size // self.marks.grid), self.marks.dtype) for name, size in plan.arenas.items()
+            name: np.zeros(-(-size // self.marks.grid), self.marks.dtype) for name, size in plan.memories.items()
         }
         self.stage = 0
         self.used: dict[str, tuple[int, int]] = {}  # of each buffer: the first and the last stage that touches it
@@ -115,6 +115,9 @@ class _Run:
         for which, (name, needed) in enumerate(zip(layer.inputs, self.plan.program.needs(step), strict=True)):
             if name in self.network.constants or needed.is_empty:
                 continue
+            if len(needed.bounds) != len(self.network.tensors[name].shape):
+                yield PlanFault(FaultKind.FORM, f"{who} reads '{name}' as if it had {len(needed.bounds)} axes")
+                return
             self._pull(name, needed)
             yield from self._read(who, name, needed)
             if step.share is None and self.places.may_meet(name, needed, layer.output, step.region):

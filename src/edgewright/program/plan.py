@@ -44,6 +44,11 @@ def room_name(stage: str) -> str:
     return f"{stage}:room"
 
 
+def slot_name(tensor: str) -> str:
+    """The memory of an input or output that lies where the caller has it."""
+    return f"slot of {tensor}"
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """Where a tensor lies: an offset into a buffer, and bytes from index to index along each axis.
@@ -73,7 +78,7 @@ class Plan:
     buffers: tuple[Buffer, ...]
     views: Mapping[str, View]  # for each tensor that is not a constant
     alignment: int
-    peak_bytes: int  # all RAM, in whole words: inputs, outputs, everything between, scratch
+    peak_bytes: int  # all RAM, in whole words: inputs, outputs, everything between, scratch; not the caller's
     bound_bytes: int  # no plan with these techniques can need less
     weights_bytes: int  # weights and other constants, as the network has them
     macs_plain: int  # of the network layer by layer
@@ -92,6 +97,9 @@ class Plan:
         Packed, ...
     ] = ()  # weights as these kernels read them, in the order of flash; none before emission
     linked: Linked | None = None  # None where nothing was linked for the target
+    # Inputs and outputs in the caller's memory: each in a memory of its own, which nothing else shares. Where an input
+    # lies is only read; the output's is there for the plan until it has run.
+    outside: tuple[str, ...] = ()
 
     @property
     def network(self) -> Network:
@@ -157,8 +165,20 @@ class Plan:
 
     @cached_property
     def arenas(self) -> Mapping[str, int]:
-        """Bytes used of each memory, in whole words."""
-        return arena_sizes(self.buffers, self.alignment)
+        """Bytes used of each memory, in whole words; those of the caller are not among them."""
+        own = (buffer for buffer in self.buffers if buffer.memory not in self.slots)
+        return arena_sizes(own, self.alignment)
+
+    @cached_property
+    def slots(self) -> Mapping[str, int]:
+        """Bytes of each memory of the caller's."""
+        memories = {slot_name(name) for name in self.outside}
+        return arena_sizes((buffer for buffer in self.buffers if buffer.memory in memories), 1)
+
+    @property
+    def memories(self) -> Mapping[str, int]:
+        """Bytes of all memories, the plan's own and the caller's."""
+        return {**self.arenas, **self.slots}
 
     def live(self, stage: int) -> tuple[Buffer, ...]:
         return tuple(b for b in self.buffers if b.first <= stage <= b.last)
@@ -193,7 +213,8 @@ class Plan:
     @cached_property
     def live_bytes(self) -> tuple[int, ...]:
         """Bytes in use at each stage, over all memories."""
-        return tuple(map(sum, zip(*self.occupied.values(), strict=True)))
+        nothing = (0,) * max(1, len(self.program.stages))
+        return tuple(map(sum, zip(nothing, *self.occupied.values(), strict=True)))
 
 
 def arena_sizes(buffers: Iterable[Buffer], alignment: int) -> Mapping[str, int]:

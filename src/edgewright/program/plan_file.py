@@ -307,6 +307,7 @@ class PlanFile(_Entry):
     selections: tuple[tuple[_Selection, ...], ...] = ()
     packed: tuple[_Packed, ...] = ()
     linked: _Linked | None = None
+    outside: tuple[str, ...] = ()
     stages: tuple[_Stage, ...]
     network: _Network
 
@@ -333,6 +334,7 @@ class PlanFile(_Entry):
             selections=tuple(tuple(each.made() for each in stage) for stage in self.selections),
             packed=tuple(each.made() for each in self.packed),
             linked=self.linked.made() if self.linked else None,
+            outside=self.outside,
         )
 
     def _program(self, views: Mapping[str, View]) -> Program:

@@ -28,6 +28,20 @@ class WorkerTimes:
     busy_by_part: dict[str, float] = field(default_factory=dict)
     is_pinned: bool = False
 
+    def plus(self, other: WorkerTimes) -> WorkerTimes:
+        """Both together."""
+        parts = {**self.busy_by_part}
+        for name, seconds in other.busy_by_part.items():
+            parts[name] = parts.get(name, 0.0) + seconds
+        return WorkerTimes(
+            self.busy + other.busy,
+            self.waiting + other.waiting,
+            self.blocked + other.blocked,
+            self.frames + other.frames,
+            parts,
+            other.is_pinned,
+        )
+
 
 @dataclass(frozen=True)
 class BoundPart:

@@ -36,7 +36,7 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 
 
 @click.command(cls=Verb)
-@click.argument("files", type=IN_FILE, nargs=-1, required=True, metavar="FILES...")
+@click.argument("files", type=IN_FILE, nargs=-1, metavar="FILES...")
 @click.option(
     "-o",
     "--output",
@@ -97,6 +97,22 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
     type=OutLock(makes_folders=True),
     help="Lock file: fields in it keep their places.  [default: the one in OUTPUT]",
 )
+@click.option(
+    "--from-svd",
+    type=IN_FILE,
+    metavar="FILE.svd",
+    help="Write groups and a full lock file for a peripheral of a CMSIS-SVD file, and end.",
+)
+@click.option(
+    "--from-rdl", type=IN_FILE, metavar="FILE.rdl", help="The same for the address maps of a SystemRDL file."
+)
+@click.option(
+    "--peripheral",
+    "peripherals",
+    multiple=True,
+    metavar="NAME",
+    help="Which one, with --from-svd and --from-rdl. May be given again.",
+)
 @click.option("--relock", is_flag=True, help="Lay out anew, whatever the lock file says.")
 @click.option(
     "--pareto", is_flag=True, help="Size of the map against code and accesses: every layout worth having."
@@ -126,6 +142,15 @@ def command(**options: Any) -> None:
 
     Ends with status 1 when the source is refused or verification finds a difference; then nothing is written.
     """
+    origins = {kind: options.pop(f"from_{kind}") for kind in ("svd", "rdl")}
+    peripherals = options.pop("peripherals")
+    if any(origins.values()):
+        _import(origins, peripherals, options)
+        return
+    if peripherals:
+        raise click.UsageError("--peripheral is for --from-svd and --from-rdl")
+    if not options["files"]:
+        raise click.UsageError("Missing argument 'FILES...'.")
     if options["model"] and not (options["verify"] or (options["verify"] is None and options["output"])):
         raise click.UsageError("--model is for --verify")
     if options["lock"] and options["relock"] and not options["output"]:
@@ -139,3 +164,14 @@ def command(**options: Any) -> None:
             raise
         raise InputError("drivers are read with libclang: pip install 'edgewright[hal]'") from error
     run(HalOptions(**options))
+
+
+def _import(origins: dict[str, Path | None], peripherals: tuple[str, ...], options: dict[str, Any]) -> None:
+    given = [(kind, path) for kind, path in origins.items() if path]
+    if len(given) > 1 or options["files"]:
+        raise click.UsageError("--from-svd and --from-rdl read one file, and no driver")
+    if not options["output"]:
+        raise click.UsageError(f"--from-{given[0][0]} needs -o: it writes a header and a lock file")
+    from ..hal_import import run_import
+
+    run_import(given[0][1], given[0][0], peripherals, options["output"], options["as_json"])

@@ -23,6 +23,14 @@ from ..plan_options import planning_options
     multiple=True,
     help="Values (.npy or .npz), in the file's layout or channels last. Again for the next input.  [default: random]",
 )
+@click.option(
+    "--frames",
+    type=click.IntRange(1, 10**9),
+    help="Run so many frames on this machine, natively: frames/s, latency, cores busy, memory.",
+)
+@click.option(
+    "--compare", is_flag=True, help="With --frames: in turns with onnxruntime, on the same number of threads."
+)
 @click.option("-o", "--output", type=OutFile(), help="Write the outputs (.npz), in the file's layout.")
 @interface_options
 @shape_option
@@ -30,8 +38,15 @@ from ..plan_options import planning_options
 def command(**given: Any) -> None:
     """Compiles MODEL and runs it once: outputs, and on the virtual board instructions, RAM and stack.
 
-    Code for a microcontroller runs on an emulated one; code for host runs here.
+    Code for a microcontroller runs on an emulated one; code for host runs here. With --frames it is run many times, and
+    so is a pipeline that was built before, whose folder takes the place of MODEL.
     """
+    frames, compare = given.pop("frames"), given.pop("compare")
+    if frames or compare or given["model"].is_dir():
+        from ..stream import stream
+
+        stream(frames=frames, compare=compare, **given)
+        return
     from ..run import run
 
     run(**given)

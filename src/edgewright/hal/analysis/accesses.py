@@ -58,6 +58,7 @@ class Spot:
     first: bool  # evaluated whenever the statement begins, once, before anything acts: may move in front of it
     scope: Span = (0, 0)  # where a variable declared in front of the statement is known
     labelled: bool = False  # a label or case stands before the statement: no declaration may follow it directly
+    condition: Span | None = None  # of a loop, if the access is among the first things that it does
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class Access:
     place: Place
     spot: Spot
     depth: int  # loops around it
+    snapshot: int | None = None  # the statement marked `snapshot` that it stands in, by number
 
     @property
     def field(self) -> str:

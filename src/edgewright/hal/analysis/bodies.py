@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..language.cursors import KINDS, Cursor, attributes, bare, cindex, group_of, place, span, variable, walk
-from ..language.description import Description, Span
+from ..language.description import Description, Place, Span
 from ..language.macros import LINE, Macros
 from ..language.refusal import Refusal, Refused
 from ..language.source import Source
@@ -90,12 +90,13 @@ def _function(
 ) -> Function:
     file, files = cursor.location.file.name, source.files
     build = Builder()
-    evaluator = Evaluator(description, build, cursor.spelling, file, files[file], transparent)
+    evaluator = Evaluator(description, build, cursor.spelling, file, files[file], source.macros, transparent)
     body = next(child for child in cursor.get_children() if child.kind is KINDS.COMPOUND_STMT)
     statements = _Statements(evaluator, build, source.macros)
     statements.compound(body)
     if evaluator.accesses:
         _check_text(body, file, source, statements.cleanups)
+        _check_snapshots(body, file, source, statements.snapshots)
     return Function(
         cursor.spelling,
         file,
@@ -111,6 +112,7 @@ def _function(
         cursor.get_usr(),
         frozenset(evaluator.calls),
         cursor.linkage is cindex.LinkageKind.INTERNAL,
+        tuple(statements.snapshots.items()),
     )
 
 
@@ -138,6 +140,18 @@ def _check_text(body: Cursor, file: str, source: Source, cleanups: Iterable[Curs
             found.append(Refusal(place(body), what, f"write {LINE} where it is used"))
     if found:
         raise Refused(found)
+
+
+def _check_snapshots(body: Cursor, file: str, source: Source, found: Mapping[int, int]) -> None:
+    """Raises where the word `snapshot` stands before something that is no statement."""
+    first, last = span(body)
+    lost = [at for at, _, name in source.macros.uses.get(file, ()) if first < at < last and name in _SNAPSHOT]
+    lines = sorted({source.files[file][:at].count(b"\n") + 1 for at in lost if at not in found})
+    if lines:
+        what = "'snapshot' stands before something that is no statement"
+        raise Refused(
+            [Refusal(Place(file, line), what, "write it before a block, an if or a loop") for line in lines]
+        )
 
 
 _WHOLE = "choose between whole statements"
@@ -203,6 +217,7 @@ class _Statements:
     cleanups: list[Cursor] = field(
         default_factory=list
     )  # variables at the end of whose block a function is called
+    snapshots: dict[int, int] = field(default_factory=dict)  # where the word stands: where its statement begins
 
     def compound(self, cursor: Cursor) -> None:
         at, last = span(cursor)
@@ -211,7 +226,7 @@ class _Statements:
             is_odd = self._is_odd(statement, (at, start), (at, end))
             self.statement(statement, span(cursor))
             if is_odd:
-                self.build.add(Barrier("text that may mean something else", place(statement)))
+                self.build.add(Barrier("text that may mean something else", place(statement), True))
             at = end
         self._is_odd(cursor, (at, last), (at, last))
 
@@ -219,14 +234,24 @@ class _Statements:
         """Stops moves where text may mean something else: by a macro that changes, or lines that may be left out."""
         file = self.evaluate.file
         if self.macros.has_choice(file, before):
-            self.build.add(Barrier("a line of #if", place(statement)))
+            self.build.add(Barrier("a line of #if", place(statement), True))
         if self.macros.is_unsteady(file, whole):
-            self.build.add(Barrier("text that may mean something else", place(statement)))
+            self.build.add(Barrier("text that may mean something else", place(statement), True))
             return True
         return False
 
     def statement(self, cursor: Cursor, scope: Span | None, labelled: bool = False) -> None:
         """One statement; `scope` is the block it stands in, None for the body of an if or a loop."""
+        mark = self.macros.before(self.evaluate.file, self.evaluate.text, span(cursor)[0], _SNAPSHOT)
+        if mark is None or mark in self.snapshots:
+            self._statement(cursor, scope, labelled)
+            return
+        before, self.evaluate.snapshot = self.evaluate.snapshot, len(self.snapshots)
+        self.snapshots[mark] = span(cursor)[0]
+        self._statement(cursor, scope, labelled)
+        self.evaluate.snapshot = before
+
+    def _statement(self, cursor: Cursor, scope: Span | None, labelled: bool) -> None:
         match cursor.kind:
             case KINDS.COMPOUND_STMT:
                 self.compound(cursor)
@@ -344,7 +369,9 @@ class _Statements:
         entry = self.build.at
         with self.build.loop():
             head, fork = (
-                self._condition(cursor, condition, entry) if cursor.kind is not KINDS.DO_STMT else (-1, entry)
+                self._condition(cursor, condition, entry, scope, labelled)
+                if cursor.kind is not KINDS.DO_STMT
+                else (-1, entry)
             )
             with self.build.guarded():
                 begin = self.build.start(fork)
@@ -356,22 +383,27 @@ class _Statements:
                 if step is not None:
                     self.evaluate.value(step)
             if cursor.kind is KINDS.DO_STMT:
-                _, fork = self._condition(cursor, condition, self.build.at)
+                _, fork = self._condition(cursor, condition, self.build.at, scope, labelled)
                 self.build.jump(begin)
             else:
                 self.build.jump(head)
         leaves = [] if condition is None else [fork]
         self.build.start(*leaves, *self.build.breaks.pop())
 
-    def _condition(self, cursor: Cursor, condition: Cursor | None, before: int) -> tuple[int, int]:
+    def _condition(
+        self, cursor: Cursor, condition: Cursor | None, before: int, scope: Span | None, labelled: bool
+    ) -> tuple[int, int]:
         """The condition's first block and the one that decides."""
         with self.build.guarded():
             head = self.build.start(before)
-            self._open(cursor, None, False, again=True)
+            self._open(cursor, scope, labelled, again=True)
+            if condition is not None:
+                self.evaluate.frame = replace(self.evaluate.frame, condition=(span(condition), head, 0))
             found = NOTHING if condition is None else self.evaluate.value(condition)
             return head, self.build.decide(found)
 
 
+_SNAPSHOT = frozenset({"snapshot", "hal_snapshot"})
 _NEVER = -1  # no block: nothing in such a part can move in front of its statement
 _COMPLETE = (KINDS.IF_STMT, KINDS.WHILE_STMT, KINDS.FOR_STMT, KINDS.SWITCH_STMT)
 _Parts = tuple[Cursor | None, Cursor | None, Cursor | None, Cursor]

@@ -35,7 +35,9 @@ def _coloured(judge: Conflicts) -> tuple[tuple[int, ...], ...]:
         if judge.acts(access):  # then it is never one with another
             found.append([access])
             continue
-        key = access.kind, judge.paths.guard(access.number), judge.paths.loop(access.number)
+        leader = judge.leader(access)
+        place = judge.paths.guard(access.number) if leader is None else leader
+        key = access.kind, leader is None, place, judge.paths.loop(access.number)
         near = [region for region in open_regions.get(key, ()) if access.number - region[0].number <= REACH]
         free = set(_free(judge, access)) if near else set()
         region = next((one for one in near if _may_join(judge, one, access, free)), None)
@@ -86,13 +88,17 @@ class _Passed:
     is_closed: bool = False  # something that no write passes
     names: set[str] = field(default_factory=set)  # variables that changed
     fields: dict[tuple[str, str], list[Access]] = field(default_factory=dict)
+    stopping: dict[object, Access] = field(default_factory=dict)  # only writes of other devices may pass them
     others: dict[object, Access] = field(default_factory=dict)  # one for each device, pointer and sharing
 
     def add(self, event: Event) -> None:
         if isinstance(event, Assigned):
             self.names |= self.judge.assigned(event)
-        elif isinstance(event, Barrier) or self.judge.stops_writes(event):
+        elif isinstance(event, Barrier):
             self.is_closed = True
+        elif self.judge.stops_writes(event):
+            self.is_closed = not self.judge.has_exceptions
+            self.stopping.setdefault((event.device, event.group, event.base.text, event.owner, event.field), event)
         else:
             self.fields.setdefault((event.owner, event.field), []).append(event)
             kind = event.device, event.group, event.base.text, self.judge.is_shared(event)
@@ -104,6 +110,7 @@ class _Passed:
         return (
             not any(may_alias(event, access) for event in beside)
             and self.names.isdisjoint(names_of(access))
+            and all(self.judge.stops_write(event, access) is None for event in self.stopping.values())
             and all(self.judge.ordered(event, access) is None for event in self.others.values())
             and self.judge.paths.is_always_after(access.number, last.number)
         )

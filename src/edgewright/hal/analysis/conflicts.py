@@ -86,6 +86,10 @@ class Conflicts:
         if self.acts(first) or self.acts(second):
             acting = first if self.acts(first) else second
             return f"{'reading' if acting.kind is Kind.READ else 'writing'} {acting.field} has a side effect"
+        if self.leader(first) != self.leader(second):
+            return "one is in a snapshot that the other is not in"
+        if self.leader(first) is not None:
+            return self._reads(first, second)
         if may_alias(first, second):
             same = self.same_field(first, second)
             if same is not None:
@@ -105,7 +109,7 @@ class Conflicts:
     def same_field(self, first: Access, second: Access) -> str | None:
         if first.kind is Kind.WRITE:
             return f"both write {first.field}"
-        if self.changes(first):
+        if self.changes(first) and self.leader(first) is None:
             return f"{first.field} may change between two reads"
         return None
 
@@ -136,10 +140,14 @@ class Conflicts:
 
     def stops_read(self, event: Event, access: Access) -> str | None:
         """Why a read cannot move up across the event."""
+        if access.snapshot is not None and self.changes(access):
+            return self._stops_in_snapshot(event, access)
         if not isinstance(event, Access):
             return self._stops(event, access)
         if event.kind is Kind.WRITE and may_alias(event, access):
             return f"{access.field} is written in between (line {event.place.line})"
+        if self.is_apart(event, access):
+            return self._affected(event, access) or self.ordered(event, access)
         if event.kind is Kind.WRITE and self.nature(access).by_hardware:
             return f"{event.field} is written in between, and {access.field} may depend on it (line {event.place.line})"
         if event.kind is Kind.READ and may_alias(event, access) and self.changes(access):
@@ -147,6 +155,47 @@ class Conflicts:
         if self.acts(event) and self.touches(event, access):
             return f"{_doing(event)} {event.field} in between affects {access.field} (line {event.place.line})"
         return self.ordered(event, access)
+
+    def _stops_in_snapshot(self, event: Event, access: Access) -> str | None:
+        """Why a read cannot be taken for one before the event: the function itself changes the field or the pointer."""
+        if isinstance(event, Barrier) and not event.is_text:
+            reached = names_of(access) & self._reached_by_pointers
+            return f"{event.reason} in between may change {spelling(min(reached))}" if reached else None
+        if not isinstance(event, Access):
+            return self._stops(event, access)
+        if event.kind is Kind.WRITE and may_alias(event, access):
+            return f"{access.field} is written in between (line {event.place.line})"
+        return self._affected(event, access)
+
+    def leader(self, access: Access) -> int | None:
+        """The read that opens the access's snapshot, by number; None outside of one.
+
+        An access that cannot be taken for an earlier one opens a snapshot of its own, and each loop has its own.
+        """
+        return self.leaders.get(access.number)
+
+    @cached_property
+    def leaders(self) -> dict[int, int]:
+        found: dict[int, int] = {}
+        opened: dict[object, list[Access]] = {}
+        for access in self.function.accesses:
+            if access.snapshot is None or self.acts(access):
+                continue
+            near = opened.setdefault((access.snapshot, self.paths.loop(access.number)), [])
+            first = next((one for one in near if self._is_served(one, access)), None)
+            if first is None:
+                near.append(access)
+            found[access.number] = (first or access).number
+        return found
+
+    def _is_served(self, first: Access, second: Access) -> bool:
+        """Whether a snapshot that the first opens serves the second too."""
+        is_near = second.number - first.number <= REACH
+        return (
+            is_near
+            and self.paths.is_always_before(first.number, second.number)
+            and self._hindered(self.stops_read, first, second, second) is None
+        )
 
     def _writes(self, first: Access, second: Access) -> str | None:
         number = first.number, second.number
@@ -160,9 +209,17 @@ class Conflicts:
             return self._stops(event, access)
         if may_alias(event, access):
             return f"{access.field} is {_done(event)} in between (line {event.place.line})"
-        if self.stops_writes(event):
+        if self.is_apart(event, access):
+            return self._affected(event, access) or self.ordered(event, access)
+        if self.stops_writes(event) and not self.are_together(event, access):
             return f"{_doing(event)} {event.field} in between may need it (line {event.place.line})"
         return self.ordered(event, access)
+
+    def are_together(self, first: Access, second: Access) -> bool:
+        """Whether both are accesses of one kind to fields of one set that are accessed at once."""
+        known = self.natures.description.field(first.owner, first.field).together
+        is_beside = first.kind is second.kind and first.owner == second.owner and second.field in known
+        return is_beside and _way(first) == _way(second)
 
     def stops_writes(self, event: Access) -> bool:
         """Whether no write can move down across an access, whatever it writes."""
@@ -173,7 +230,7 @@ class Conflicts:
         if self.is_shared(event) != self.is_shared(moved):
             shared = event if self.is_shared(event) else moved
             return f"an interrupt routine looks at {shared.field} (line {event.place.line})"
-        if not self.is_one_device(event, moved):
+        if not self.is_one_device(event, moved) and not self._is_loose(event, moved):
             return f"another device is accessed in between (line {event.place.line})"
         return None
 
@@ -181,7 +238,7 @@ class Conflicts:
         """Whether somebody else can tell in which order the two happen."""
         if self.is_shared(first) and self.is_shared(second):
             return True
-        are_reads = first.kind is Kind.READ and second.kind is Kind.READ
+        are_reads = first.kind is Kind.READ and second.kind is Kind.READ and not self.is_apart(first, second)
         return are_reads and self.nature(first).by_hardware and self.nature(second).by_hardware
 
     def is_shared(self, access: Access) -> bool:
@@ -200,6 +257,39 @@ class Conflicts:
             return True
         devices = self.devices_of(first) | self.devices_of(second)
         return len(devices) < 2
+
+    def is_apart(self, first: Access, second: Access) -> bool:
+        """Whether the two are certain to be of different devices of which one is unordered."""
+        if not self.has_unordered:
+            return False
+        return self.devices_of(first).isdisjoint(self.devices_of(second)) and self._is_loose(first, second)
+
+    def _is_loose(self, first: Access, second: Access) -> bool:
+        """Whether the two need not keep their order if they are accesses of different devices."""
+        pairs = [(one, other) for one in self.devices_of(first) for other in self.devices_of(second)]
+        return all(one == other or self._unordered & {one, other} for one, other in pairs)
+
+    @property
+    def has_unordered(self) -> bool:
+        return bool(self._unordered)
+
+    @cached_property
+    def has_exceptions(self) -> bool:
+        """Whether some write may pass what stops all others."""
+        groups = self.natures.description.groups.values()
+        return self.has_unordered or any(field.together for group in groups for field in group.fields)
+
+    @cached_property
+    def _unordered(self) -> frozenset[str]:
+        return frozenset(device.name for device in self.natures.description.devices if device.unordered)
+
+    def _affected(self, event: Access, access: Access) -> str | None:
+        """Why an access of another device matters all the same: it says that it touches the field."""
+        field = self.natures.description.field(event.owner, event.field)
+        targets = field.rse if event.kind is Kind.READ else field.wse
+        if self.natures.touched(targets, access.owner, access.field):
+            return f"{_doing(event)} {event.field} in between affects {access.field} (line {event.place.line})"
+        return None
 
     def devices_of(self, access: Access) -> frozenset[str]:
         """The devices that the access may be one of."""
@@ -237,6 +327,12 @@ class Conflicts:
         if is_open and acting.kind is Kind.WRITE:
             return True
         return self.nature(other).by_hardware or self.natures.touched(targets, other.owner, other.field)
+
+
+def _way(access: Access) -> tuple[object, ...]:
+    """How an access gets to the group that declares its field."""
+    hops = [(hop.member, hop.index and hop.index.text) for hop in access.hops[:-1]]
+    return access.base.text, access.base.names, *hops
 
 
 def _done(access: Access) -> str:

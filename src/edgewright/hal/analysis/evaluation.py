@@ -11,11 +11,12 @@ from ..language.cursors import (
     binary_operator,
     is_volatile,
     place,
-    span,
     unary_operator,
     variable,
+    written_span,
 )
 from ..language.description import Description, Span
+from ..language.macros import Macros
 from ..language.nodes import accesses as has_access
 from ..language.refusal import Refusal, Refused
 from .accesses import Access, Form, Kind, Spot
@@ -24,6 +25,7 @@ from .functions import Assigned, Barrier
 from .members import Member, device_of, expression, hop, member_of
 
 NOTHING: Sources = frozenset()
+_HINTS = ("__builtin_expect", "__builtin_expect_with_probability")  # give back their first argument
 _STEPS = {"x++": Form.POST, "x--": Form.POST, "++x": Form.PRE, "--x": Form.PRE}
 
 
@@ -38,6 +40,9 @@ class Frame:
     alone: Cursor | None  # the assignment that is the whole statement
     block: int  # where it begins
     events: int  # in that block when it began
+    condition: tuple[Span, int, int] | None = (
+        None  # of a loop: its text, its first block, events there when it began
+    )
 
 
 @dataclass(slots=True)
@@ -49,8 +54,10 @@ class Evaluator:
     function: str
     file: str
     text: bytes
+    macros: Macros
     transparent: dict[str, frozenset[str]]  # by USR, functions that touch no field, with the variables they change
     frame: Frame = field(default_factory=lambda: Frame((0, 0), (0, 0), False, False, None, 0, 0))
+    snapshot: int | None = None  # the statement marked `snapshot` that is being evaluated
     accesses: list[Access] = field(default_factory=list)
     escaping: set[str] = field(default_factory=set)
     calls: set[str] = field(default_factory=set)  # functions, by USR
@@ -210,6 +217,8 @@ class Evaluator:
         changed = self.transparent.get(named.referenced.get_usr()) if known else None
         if known:
             self.calls.add(named.referenced.get_usr())
+        if known and named.spelling in _HINTS:
+            return found
         if changed is not None:
             self.escaping |= changed - {"*"}
             for name in sorted(changed):
@@ -249,6 +258,7 @@ class Evaluator:
             place(cursor),
             spot,
             self.build.depth,
+            self.snapshot if kind is Kind.READ else None,
         )
         self.accesses.append(access)
         self.build.add(access)
@@ -257,25 +267,46 @@ class Evaluator:
     def _spot(self, form: Form, whole: Cursor, target: Cursor, operand: Cursor | None, operator: str) -> Spot:
         frame = self.frame
         alone = frame.alone is not None and frame.alone == whole
-        value = None if operand is None else span(operand)
+        value = None if operand is None else written_span(operand)
+        own = written_span(whole)
+        is_inside = self._is_made_by_macro(own)
         return Spot(
             self.file,
             form,
-            span(whole),
-            span(target),
+            own,
+            written_span(target),
             value,
             operator,
             frame.statement,
             alone,
             frame.in_block,
-            self._is_first(),
+            self._is_first() and not is_inside,
             frame.scope,
             frame.labelled,
+            None if is_inside else self._condition(),
         )
+
+    def _is_made_by_macro(self, own: Span) -> bool:
+        """Whether an access is an argument of the macro that its whole statement comes from."""
+        start = self.frame.statement[0]
+        return any(
+            first == start and own[1] <= last and own[0] > start
+            for first, last, _ in self.macros.at(self.file, start)
+        )
+
+    def _condition(self) -> Span | None:
+        """The condition of a loop that is being evaluated, if it has done nothing yet but read."""
+        if self.frame.condition is None:
+            return None
+        where, block, events = self.frame.condition
+        return where if self._has_only_read(block, events) else None
 
     def _is_first(self) -> bool:
         """Whether the statement has done nothing yet but read."""
-        if self.build.at != self.frame.block:
+        return self._has_only_read(self.frame.block, self.frame.events)
+
+    def _has_only_read(self, block: int, events: int) -> bool:
+        if self.build.at != block:
             return False
-        before = self.build.blocks[self.build.at].events[self.frame.events :]
+        before = self.build.blocks[self.build.at].events[events:]
         return all(isinstance(event, Access) and event.kind is Kind.READ for event in before)

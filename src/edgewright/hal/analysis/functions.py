@@ -14,6 +14,7 @@ class Barrier:
 
     reason: str
     place: Place
+    is_text: bool = False  # of text that may mean something else, not of what the program does
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +77,4 @@ class Function:
     usr: str = ""  # libclang's name for it, different for every function
     calls: frozenset[str] = frozenset()  # the functions that it calls, by USR
     is_static: bool = False
+    snapshots: tuple[Span, ...] = ()  # from the word `snapshot` to the statement that it marks

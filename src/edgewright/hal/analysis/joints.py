@@ -45,12 +45,13 @@ def hindrance(first: Use, second: Use, paths: Paths, natures: Natures) -> str | 
 
 
 def _reading_hindrance(one: Access, other: Access, paths: Paths, natures: Natures) -> str | None:
-    if not one.spot.first or any(natures.of(a.owner, a.field).reading_acts for a in _before(one, paths)):
+    leads = one.spot.first or one.spot.condition is not None
+    if not leads or any(natures.of(a.owner, a.field).reading_acts for a in _before(one, paths)):
         return f"{one.name} is not the first thing its statement does"
     if not paths.is_always_before(one.number, other.number):
         return f"{one.name} is not always read before {other.name}"
     speculative = not paths.is_always_after(one.number, other.number)
-    if speculative and natures.of(other.owner, other.field).changes:
+    if speculative and one.snapshot is None and natures.of(other.owner, other.field).changes:
         return f"{other.field} may change, and would be read though nobody asks"
     return None
 

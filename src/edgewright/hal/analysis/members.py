@@ -12,10 +12,10 @@ from ..language.cursors import (
     constant,
     group_of,
     is_volatile,
-    span,
     unary_operator,
     variable,
     walk,
+    written_span,
 )
 from ..language.description import Description
 from ..language.nodes import STEPS, field
@@ -86,7 +86,7 @@ def _group(cursor: Cursor) -> str:
 
 def expression(cursor: Cursor, text: bytes, description: Description) -> Expression:
     """The piece of C with what it reads, for whoever wants to evaluate it elsewhere."""
-    first, last = span(cursor)
+    first, last = written_span(cursor)
     names: set[str] = set()
     pure = True
     for inner in walk(cursor):

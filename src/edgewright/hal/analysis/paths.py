@@ -70,6 +70,11 @@ class Paths:
         (at, position), (to, later) = self.where[first], self.where[second]
         return position < later if at == to else self._postdominators.is_above(to, at)
 
+    def is_on_the_way(self, first: int, second: int) -> bool:
+        """Whether control can get from the first access to the second."""
+        (at, position), (to, later) = self.where[first], self.where[second]
+        return (at == to and position < later) or to in self._reach(at)
+
     def between(self, first: int, second: int) -> Iterator[Event]:
         """All events on ways from the first access to the second that do not pass the first again."""
         (at, position), (to, later) = self.where[first], self.where[second]

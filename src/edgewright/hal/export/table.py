@@ -1,4 +1,8 @@
-"""The registers of a group of fields as documents list them: regular ones as arrays, arrays side by side as blocks."""
+"""The registers of a group of fields as documents list them: regular ones as arrays, arrays side by side as blocks.
+
+A register is called after the group that has all its fields there and nowhere else; any other after that of its fields
+which the source declares first. So a name changes only with what it stands for, not with what else shares the register.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,6 @@ from ..language.meaning import Nature, Natures
 from ..layout.layout import FieldAt, RegisterAt, elaborate
 
 _INDEX = re.compile(r"\[(\d+)\]")
-LONGEST = 40  # characters of a register's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +88,15 @@ def tables(design: Design) -> tuple[Table, ...]:
 
 def entries(registers: Sequence[RegisterAt], natures: Natures) -> list[Entry]:
     """The registers of one device, folded into arrays and blocks where they are regular."""
-    groups = _beside(_runs(registers))
+    runs = list(_runs(registers))
+    homes = _homes(runs)
+    groups = _beside(runs)
     rows: list[Entry] = []
     for group in groups:
         if any(_overlap(group, other) for other in groups if other is not group):
-            rows += [_row([register], natures) for run in group for register in run]
+            rows += [_row([register], natures, homes) for run in group for register in run]
         else:
-            together = [_row(run, natures) for run in group]
+            together = [_row(run, natures, homes) for run in group]
             rows.append(together[0] if len(together) == 1 else _block(together))
     rows.sort(key=lambda row: row.offset)
     return _with_unique_names(rows)
@@ -123,21 +128,50 @@ def _indices(register: RegisterAt) -> list[int]:
     return [int(number) for at in register.fields for number in _INDEX.findall(at.name)]
 
 
-def _row(run: Run, natures: Natures) -> TableRegister:
+def _homes(runs: Sequence[Run]) -> frozenset[str]:
+    """The groups, by their paths, whose fields lie in one register alone, or in an array of registers."""
+    held: dict[str, set[int]] = defaultdict(set)
+    for number, run in enumerate(runs):
+        for register in run:
+            for at in register.fields:
+                held[_group_path(at)].add(number)
+    return frozenset(path for path, numbers in held.items() if path and len(numbers) == 1)
+
+
+def _group_path(at: FieldAt) -> str:
+    """The path of the group that the field is in: channels[].setup of channels[3].setup.mode; empty at the top."""
+    return _INDEX.sub("[]", at.name.rpartition(".")[0])
+
+
+def _row(run: Run, natures: Natures, homes: frozenset[str]) -> TableRegister:
     first = run[0]
-    names = _unique([_identifier(at, run) for at in first.fields])
+    whole = [_identifier(at, run) for at in first.fields]
+    paths = {_group_path(at) for at in first.fields}
+    if len(paths) == 1 and paths <= homes:
+        name = _word_of(_bare(first.fields[0], run).rpartition(".")[0])
+        names = _unique([word.removeprefix(f"{name}_") for word in whole])
+    else:
+        first_declared = min(range(len(whole)), key=lambda n: (first.fields[n].field.place, first.fields[n].bit))
+        name, names = whole[first_declared], _unique(whole)
     fields = tuple(
         TableField(name, at.name, at.field, natures.of(at.group, at.field.name), at.bit, at.size, at.low)
         for name, at in zip(names, first.fields, strict=True)
     )
-    return TableRegister(_register_name(names), first.offset, first.width, fields, len(run), _stride(run))
+    return TableRegister(name, first.offset, first.width, fields, len(run), _stride(run))
 
 
 def _identifier(at: FieldAt, run: Run) -> str:
     """The field's path as an identifier; the index that counts the registers of a run is left out."""
-    name = _without_run_index(at.name, run) if len(run) > 1 else at.name
     part = "" if at.size == at.field.bits else f"_{at.low + at.size - 1}_{at.low}"
-    return _INDEX.sub(r"_\1", name).replace(".", "_") + part
+    return _word_of(_bare(at, run)) + part
+
+
+def _bare(at: FieldAt, run: Run) -> str:
+    return _without_run_index(at.name, run) if len(run) > 1 else at.name
+
+
+def _word_of(path: str) -> str:
+    return _INDEX.sub(r"_\1", path).replace(".", "_")
 
 
 def _without_run_index(name: str, run: Run) -> str:
@@ -145,13 +179,6 @@ def _without_run_index(name: str, run: Run) -> str:
     place = next(i for i, at in enumerate(run[0].fields) if at.name == name)
     later = iter(_INDEX.findall(run[1].fields[place].name))
     return _INDEX.sub(lambda match: "" if int(next(later)) - int(match[1]) == 1 else match[0], name)
-
-
-def _register_name(names: Sequence[str]) -> str:
-    whole = "_".join(names)
-    if len(whole) <= LONGEST:
-        return whole
-    return f"{names[0]}_to_{names[-1]}"
 
 
 def _beside(runs: Iterable[Run]) -> list[list[Run]]:
@@ -185,10 +212,8 @@ def _stride(run: Run) -> int:
 
 def _block(rows: list[TableRegister]) -> TableBlock:
     first = rows[0]
-    names = [at.name for row in rows for at in row.fields]
-    common = _beginning(names)
-    cut = len(common) + 1 if common and all(name.startswith(f"{common}_") for name in names) else 0
-    inside = [replace(_cut(row, cut), offset=row.offset - first.offset) for row in rows]
+    common = _beginning([row.name for row in rows])
+    inside = [replace(_cut(row, f"{common}_"), offset=row.offset - first.offset) for row in rows]
     registers = _unique([row.name for row in inside])
     return TableBlock(
         common or f"{first.name}_and_more",
@@ -199,17 +224,23 @@ def _block(rows: list[TableRegister]) -> TableBlock:
     )
 
 
-def _cut(row: TableRegister, length: int) -> TableRegister:
-    """The register, once, with names that lack so many first letters, where an identifier is left."""
-    names = [at.name[length:] if at.name[length : length + 1].isalpha() else at.name for at in row.fields]
+def _cut(row: TableRegister, beginning: str) -> TableRegister:
+    """The register, once, with names that lack their beginning, where an identifier is left."""
+    names = [_shorter(at.name, beginning) for at in row.fields]
     fields = tuple(replace(at, name=name) for at, name in zip(row.fields, _unique(names), strict=True))
-    return replace(row, name=_register_name([at.name for at in fields]), fields=fields, count=1, stride=0)
+    return replace(row, name=_shorter(row.name, beginning), fields=fields, count=1, stride=0)
+
+
+def _shorter(name: str, beginning: str) -> str:
+    rest = name.removeprefix(beginning)
+    return rest if rest[:1].isalpha() else name
 
 
 def _beginning(names: Sequence[str]) -> str:
-    """What all names begin with."""
-    same = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
-    return "".join(letters[0] for letters in same).rstrip("_")
+    """The words that all names begin with."""
+    words = [f"{name}_".split("_")[:-1] for name in names]
+    same = takewhile(lambda ours: len(set(ours)) == 1, zip(*words, strict=False))
+    return "_".join(ours[0] for ours in same)
 
 
 def _with_unique_names(rows: list[Entry]) -> list[Entry]:

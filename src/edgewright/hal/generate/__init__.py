@@ -7,19 +7,22 @@ from pathlib import Path
 
 from ...errors import InputError
 from ..design import Design
-from .calls import names_of, needed_calls
+from .calls import Marks, names_of, needed_calls
 from .header import hal_header
 from .rewriting import rewritten_files
 
 SUPPORT_HEADER = Path(__file__).parent.parent / "include" / "edgewright_hal.h"
 
 
-def generate(design: Design, name: str) -> dict[str, str]:
-    """The text of every generated file by its name: the driver's own files, `<name>_hal.h`, the support header."""
-    names = names_of(needed_calls(design))
+def generate(design: Design, name: str, marks: Marks | None = None) -> dict[str, str]:
+    """The text of every generated file by its name: the driver's own files, `<name>_hal.h`, the support header.
+
+    Accesses with a mark call functions of their own, by which the prototype knows them.
+    """
+    names = names_of(needed_calls(design, marks))
     files = {f"{name}_hal.h": hal_header(design, name, names), SUPPORT_HEADER.name: SUPPORT_HEADER.read_text()}
     targets = _targets(design)
-    for file, text in rewritten_files(design, name, names).items():
+    for file, text in rewritten_files(design, name, names, marks or {}).items():
         if targets[file] in files:
             raise InputError(f"'{file}' would be written over another file '{targets[file]}'. Rename one of them.")
         files[targets[file]] = text

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..analysis.accesses import Kind
 from ..analysis.functions import Function
-from ..design import Design
+from ..analysis.spaces import Use
+from ..design import Analysis, Design
 from ..merging import Merge
 
 
@@ -18,25 +19,67 @@ class Call:
     kind: Kind
     space: str
     slots: tuple[str, ...]
+    mark: Mark | None = None  # only on the prototype, where functions of their own tell who calls
 
 
-def call_of(merge: Merge) -> Call:
-    return Call(merge.kind, merge.at.space, merge.slots)
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What the source promises of an access beyond its field: that it happens with others, or is of one moment."""
+
+    moment: str = ""  # accesses of fields that are together
+    snapshot: str = ""  # reads that may all be served by the first of them
+    opens: str = ""  # the slot of that first one, where it is read here
+
+    def __str__(self) -> str:
+        parts = [self.moment and f"m{self.moment}", self.snapshot and f"s{self.snapshot}", self.opens and "first"]
+        return "_".join(part for part in parts if part)
 
 
-def needed_calls(design: Design) -> tuple[Call, ...]:
+Marks = Mapping[tuple[str, int], Mark]  # by function and number of the access
+
+
+def marks_of(analysis: Analysis) -> dict[tuple[str, int], Mark]:
+    """The marks of all accesses that have one."""
+    found: dict[tuple[str, int], Mark] = {}
+    for number, moment in enumerate(analysis.moments):
+        found |= {(use.access.function, use.access.number): Mark(moment=str(number)) for use in moment}
+    opened: dict[tuple[str, int], int] = {}
+    for (function, number), first in analysis.leaders.items():
+        mark = found.get((function, number), Mark())
+        snapshot = str(opened.setdefault((function, first), len(opened)))
+        opens = analysis.uses[function, number].slot if first == number else ""
+        found[function, number] = replace(mark, snapshot=snapshot, opens=opens)
+    return found
+
+
+def call_for(use: Use, merge: Merge | None, marks: Marks) -> Call:
+    """The function that an access calls, by itself or merged with others."""
+    uses = merge.uses if merge else (use,)
+    found = [mark for one in uses if (mark := marks.get((one.access.function, one.access.number)))]
+    moment, snapshot, opens = (
+        next((text for mark in found if (text := getattr(mark, name))), "")
+        for name in ("moment", "snapshot", "opens")
+    )
+    mark = Mark(moment, snapshot, opens) if found else None
+    if merge is not None:
+        return Call(merge.kind, merge.at.space, merge.slots, mark)
+    return Call(use.access.kind, use.space, (use.slot,), mark)
+
+
+def needed_calls(design: Design, marks: Marks | None = None) -> tuple[Call, ...]:
     """Each function once: by space, reads first, then as the driver first asks for them."""
-    found = dict.fromkeys(call for function in design.analysis.functions for call in _calls(design, function))
+    found = dict.fromkeys(
+        call for function in design.analysis.functions for call in _calls(design, function, marks or {})
+    )
     order = list(design.analysis.spaces)
     return tuple(sorted(found, key=lambda call: (order.index(call.space), call.kind is Kind.WRITE)))
 
 
-def _calls(design: Design, function: Function) -> Iterator[Call]:
+def _calls(design: Design, function: Function, marks: Marks) -> Iterator[Call]:
     merge_of = merges_by_access(design, function)
     for access in function.accesses:
         use = design.analysis.uses[function.name, access.number]
-        merge = merge_of.get(access.number)
-        yield call_of(merge) if merge else Call(access.kind, use.space, (use.slot,))
+        yield call_for(use, merge_of.get(access.number), marks)
 
 
 def merges_by_access(design: Design, function: Function) -> dict[int, Merge]:
@@ -48,7 +91,8 @@ def names_of(calls: tuple[Call, ...]) -> Mapping[Call, str]:
     """HAL_READ_<space>_<slots>; where underscores make two functions look the same, the later gets a number."""
     names: dict[Call, str] = {}
     for call in calls:
-        plain = "_".join((f"HAL_{call.kind.name}", call.space, *call.slots))
+        mark = (str(call.mark),) if call.mark else ()
+        plain = "_".join((f"HAL_{call.kind.name}", call.space, *call.slots, *mark))
         name, number = plain, 2
         while name in names.values():
             name, number = f"{plain}__{number}", number + 1

@@ -15,6 +15,7 @@ class Ground:
     space: Space
     layout: SpaceLayout
     natures: Natures
+    is_fixed: bool = False  # hardware that exists: bits without a field are not ours to change
 
     def nature(self, slot: str) -> Nature:
         found = self.space.slot(slot)
@@ -43,7 +44,8 @@ def _of(register: Register, slots: tuple[str, ...]) -> tuple[Piece, ...]:
 
 def ground_of(design: Design, space: str) -> Ground:
     analysis = design.analysis
-    return Ground(analysis.spaces[space], design.layout.spaces[space], Natures(analysis.description))
+    layout, natures = design.layout, Natures(analysis.description)
+    return Ground(analysis.spaces[space], layout.spaces[space], natures, layout.is_fixed)
 
 
 def address(register: Register, qualifier: str = "") -> str:

@@ -15,7 +15,7 @@ from ..design import Design
 from ..language.description import Span
 from ..language.macros import LINE
 from ..merging import Merge
-from .calls import Call, call_of, merges_by_access
+from .calls import Call, Marks, call_for, merges_by_access
 from .edits import Sheet
 from .facts import Facts
 from .temporaries import Temporaries, can_wait, temporaries_of
@@ -32,6 +32,7 @@ class Rewriter:
     sheet: Sheet
     names: Mapping[Call, str]
     facts: Facts
+    marks: Marks
     merge_of: dict[int, Merge] = field(init=False)
     temporaries: Temporaries = field(init=False)
     paths: Paths = field(init=False)
@@ -56,6 +57,15 @@ class Rewriter:
         self._put_reads_in_front()
         self._declare_at_top()
         self._number_lines()
+        self._drop_snapshots()
+
+    def _drop_snapshots(self) -> None:
+        """The word `snapshot` has done its work; what stands before a statement of a block goes up to that."""
+        text = self.sheet.original
+        for first, start in self.function.snapshots:
+            is_in_block = text[:first].rstrip()[-1:] in (b"{", b"}", b";")
+            end = start if is_in_block else first + len(re.match(rb"\w*", text[first:])[0])  # type: ignore[index]
+            self.sheet.replace((first, end), str)
 
     def _number_lines(self) -> None:
         """`__LINE__` as the number that it has in the source: generated code has other lines."""
@@ -132,7 +142,7 @@ class Rewriter:
 
     def _call(self, use: Use, *values: str) -> str:
         merge = self.merge_of.get(use.access.number)
-        call = call_of(merge) if merge else Call(use.access.kind, use.space, (use.slot,))
+        call = call_for(use, merge, self.marks)
         indices = [self._index(index) for index in use.indices]
         return f"{self.names[call]}({', '.join([self._base(use), *indices, *values])})"
 
@@ -164,18 +174,34 @@ class Rewriter:
             if merge.kind is Kind.READ:
                 fronts.setdefault(merge.at.access.spot.statement, []).append(merge)
         for statement, merges in fronts.items():
+            for merge in merges:
+                if not merge.at.access.spot.first:
+                    self._put_in_condition(merge)
             self._put_in_front(statement, sorted(merges, key=lambda merge: merge.at.access.number))
+
+    def _put_in_condition(self, merge: Merge) -> None:
+        """The one call as the first thing that the condition of a loop does, each time."""
+        where = merge.at.access.spot.condition
+        assert where is not None
+        same = self.sheet.edits.get(where)  # the condition is an access and nothing else
+
+        def edited() -> str:
+            rest = same.text() if same is not None else self.sheet.edited(where, edit)
+            return f"{self._filled(merge)}, {rest}"
+
+        edit = self.sheet.put(where, edited)
 
     def _put_in_front(self, statement: Span, merges: list[Merge]) -> None:
         """Declares and reads before the statement; one that is the whole body of an if or a loop gets braces."""
         spot, text = merges[0].at.access.spot, self.sheet.original
-        indent = indentation(text, statement[0])
+        marks = {start: first for first, start in self.function.snapshots}
+        indent = indentation(text, marks.get(statement[0], statement[0]))
         gap = " " if indent is None else newline(text) + indent
         inner = statement[0], statement_end(text, statement)
         outer = inner if spot.in_block else (len(text[: inner[0]].rstrip()), inner[1])
 
         def edited() -> str:
-            lines = [line for merge in merges for line in self._merged_read(merge)]
+            lines = [line for merge in merges for line in self._put_before(merge)]
             body = gap.join([*([";"] if spot.labelled else []), *lines, self.sheet.edited(inner, edit)])
             if spot.in_block:
                 return body
@@ -184,19 +210,30 @@ class Rewriter:
 
         edit = self.sheet.put(outer, edited)
 
-    def _merged_read(self, merge: Merge) -> list[str]:
-        """The declarations of the temporaries and the one call that fills them."""
-        firsts = {use.slot: use for use in reversed(merge.uses)}
+    def _put_before(self, merge: Merge) -> list[str]:
+        """The declarations of the temporaries, and the call that fills them unless a condition has it."""
+        firsts = self._firsts(merge)
         kinds: dict[str, list[str]] = {}
         for slot in merge.slots:
             access = firsts[slot].access
             kinds.setdefault(self._type(access), []).append(self.temporaries.names[access.number])
-        if len(merge.slots) == 1:
-            ((kind, (name,)),) = kinds.items()
-            return [f"{kind} {name} = {self._call(merge.at)};"]
-        results = [f"&{self.temporaries.names[firsts[slot].access.number]}" for slot in merge.slots]
+        is_here = merge.at.access.spot.first
+        if len(merge.slots) == 1 and is_here:
+            return [f"{next(iter(kinds))} {self._filled(merge)};"]
         declarations = [f"{kind} {', '.join(names)};" for kind, names in kinds.items()]
-        return [*declarations, f"{self._call(merge.at, *results)};"]
+        return [*declarations, *([f"{self._filled(merge)};"] if is_here else [])]
+
+    def _filled(self, merge: Merge) -> str:
+        """C: the one call, its results in the temporaries."""
+        names = [self.temporaries.names[self._firsts(merge)[slot].access.number] for slot in merge.slots]
+        if len(names) == 1:
+            return f"{names[0]} = {self._call(merge.at)}"
+        return self._call(merge.at, *(f"&{name}" for name in names))
+
+    @staticmethod
+    def _firsts(merge: Merge) -> dict[str, Use]:
+        """The first access to each slot."""
+        return {use.slot: use for use in reversed(merge.uses)}
 
     def _declare_at_top(self) -> None:
         """Temporaries of writes that no declaration in their place would make known to the last."""

@@ -97,14 +97,14 @@ def _rest(ground: Ground, call: Call, register: Register) -> str:
 def _and_mask(ground: Ground, slots: tuple[str, ...], register: Register) -> int:
     """A constant that keeps what must be kept and clears what must be cleared; short where there is a choice.
 
-    Bits without a field and read-only ones may be either.
+    Bits without a field and read-only ones may be either; in hardware that exists they stay what they were.
     """
     kept = _kept(ground, slots, register)
     free = ones(register.width)
     for piece in register.pieces:
         if ground.nature(piece.slot).writable:
             free &= ~register_mask(piece)
-    return kept if kept < _SMALL else kept | free
+    return kept if kept < _SMALL and not ground.is_fixed else kept | free
 
 
 def _term(ground: Ground, call: Call, register: Register, piece: Piece) -> str:
@@ -122,10 +122,12 @@ def _term(ground: Ground, call: Call, register: Register, piece: Piece) -> str:
 
 
 def _needs_mask(ground: Ground, register: Register, piece: Piece, bits: int) -> bool:
-    """Whether a value of so many bits could reach a field above; bits that hold none ignore what is written."""
+    """Whether a value of so many bits could reach a field above; bits of our own that hold none ignore writes."""
     if piece.lanes > 1:
         return piece.size < bits
     above = range(piece.bit + piece.size, min(piece.bit + bits, register.width))
+    if ground.is_fixed:
+        return bool(above)
     return any(
         other.bit < above.stop and end_bit(other) > above.start and ground.nature(other.slot).writable
         for other in register.pieces

@@ -35,6 +35,12 @@
 #define hal_bus(name, width, narrowest) \
     enum { edgewright_bus_width_of_##name = (width), edgewright_bus_narrowest_of_##name = (narrowest) }
 
+/* A device whose accesses need not keep their order to those of other devices. */
+#define hal_unordered(name) enum { edgewright_unordered_##name = 1 }
+
+/* Before a statement: one read of a register may serve all of it; of a loop, each turn. */
+#define hal_snapshot
+
 /* What fields are and do. */
 #define hal_ro EDGEWRIGHT_NOTE("edgewright:ro")
 #define hal_wo EDGEWRIGHT_NOTE("edgewright:wo")
@@ -47,6 +53,7 @@
 #define hal_split EDGEWRIGHT_NOTE("edgewright:split")
 #define hal_rse(...) EDGEWRIGHT_NOTE("edgewright:rse:" #__VA_ARGS__)
 #define hal_wse(...) EDGEWRIGHT_NOTE("edgewright:wse:" #__VA_ARGS__)
+#define hal_together(...) EDGEWRIGHT_NOTE("edgewright:together:" #__VA_ARGS__)
 #define hal_reset_value(value) EDGEWRIGHT_NOTE("edgewright:reset_value", value)
 #define hal_pin(byte, bit) EDGEWRIGHT_NOTE("edgewright:pin", byte, bit)
 
@@ -121,6 +128,8 @@ typedef uint64_t hal_uint64;
 #define bfGroup hal_bfGroup
 #define make_device(type, name, address) hal_make_device(type, name, address)
 #define bus(name, width, narrowest) hal_bus(name, width, narrowest)
+#define unordered(name) hal_unordered(name)
+#define snapshot hal_snapshot
 #define ro hal_ro
 #define wo hal_wo
 #define w1c hal_w1c
@@ -133,6 +142,7 @@ typedef uint64_t hal_uint64;
 /* Not by way of the others: a name that is an attribute too must not be expanded on the way. */
 #define rse(...) EDGEWRIGHT_NOTE("edgewright:rse:" #__VA_ARGS__)
 #define wse(...) EDGEWRIGHT_NOTE("edgewright:wse:" #__VA_ARGS__)
+#define together(...) EDGEWRIGHT_NOTE("edgewright:together:" #__VA_ARGS__)
 #define reset_value(value) hal_reset_value(value)
 #define pin(byte, bit) hal_pin(byte, bit)
 typedef hal_bit bit;

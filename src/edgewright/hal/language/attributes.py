@@ -35,6 +35,7 @@ _APART = {
     ("fifo", "clear_on_read"): "reading a fifo takes the next value",
     ("fifo", "reset_value"): "a fifo is empty after reset",
     ("fifo", "split"): "each part would take or append a value",
+    ("split", "together"): "it could be accessed in parts",
 }
 
 
@@ -49,6 +50,8 @@ def attributed(field: Field, notes: Notes) -> Field:
             field = replace(field, rse=field.rse + _targets(text))
         elif kind == "wse":
             field = replace(field, wse=field.wse + _targets(text))
+        elif kind == "together":
+            field = replace(field, together=field.together + tuple(text.replace(" ", "").split(",")))
         elif kind == "reset_value":
             field = replace(field, reset=values[0])
         elif kind == "pin" and len(values) == 2:

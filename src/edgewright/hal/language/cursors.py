@@ -84,13 +84,27 @@ def span(cursor: Cursor) -> Span:
     """The bytes of its file that a cursor covers; of a macro, those of its use with all arguments."""
     start, end = cursor.extent.start, cursor.extent.end
     first, last = int(start.offset), int(end.offset)
-    if last != _written(end):
+    if last != written_at(end):
         # libclang puts the end of what a macro's argument ends with at the beginning of the macro's use.
         last = _uses(cursor.translation_unit).get((str(end.file), last), last)
     return first, last
 
 
-def _written(location: Any) -> int:
+def argument_span(cursor: Cursor) -> Span | None:
+    """Where an expression is written that is (in) an argument of a macro; None for all others."""
+    start, end = cursor.extent.start, cursor.extent.end
+    first, last = written_at(start), written_at(end)
+    if first == int(start.offset):
+        return None
+    return first, _uses(cursor.translation_unit).get((str(end.file), last), last)
+
+
+def written_span(cursor: Cursor) -> Span:
+    """The bytes of its file that an expression is written in, also within the argument of a macro."""
+    return argument_span(cursor) or span(cursor)
+
+
+def written_at(location: Any) -> int:
     """Where a location's text stands in its file: within a macro's arguments, not at the macro's name."""
     offset = c_uint()
     cindex.conf.lib.clang_getFileLocation(location, None, None, None, byref(offset))

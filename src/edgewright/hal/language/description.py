@@ -63,6 +63,7 @@ class Field:
     shared_with_isr: bool = False
     pinned: tuple[int, int] | None = None  # byte from the start of its group, bit
     split: bool = False  # wider than the bus, and may be accessed in parts
+    together: tuple[str, ...] = ()  # all fields of its group that are accessed at once, itself included
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,7 @@ class Device:
     address: int
     place: Place
     bus: Bus = Bus()
+    unordered: bool = False  # its accesses need not keep their order to those of other devices
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,15 @@
-"""Devices and their buses as make_device(...) and bus(...) declare them (S 6.3.1)."""
+"""Devices as make_device(...) declares them (S 6.3.1), with what bus(...) and unordered(...) say of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from .cursors import KINDS, Cursor, constant, group_of, is_device, place
 from .description import Bus, Device, Group
 from .nodes import operand
 from .refusal import Refusal
-from .source import BUS_NARROWEST, BUS_WIDTH, Source, is_bus
+from .source import BUS_NARROWEST, BUS_WIDTH, Source, is_bus, unordered_device
 
 _WIDTHS = (8, 16, 32)
 
@@ -23,14 +24,17 @@ def devices_of(
         for cursor in source.cursors
         if is_device(cursor) and (device := _device(cursor, groups, buses, default, refusals))
     ]
+    unordered = {name: cursor for cursor in source.cursors if (name := unordered_device(cursor)) is not None}
+    said = [(f"bus({name}, …)", name, cursor) for name, (_, cursor) in buses.items()]
+    said += [(f"unordered({name})", name, cursor) for name, cursor in unordered.items()]
     names = {device.name for device in devices}
-    for name, (_, cursor) in buses.items():
-        if name not in names:
-            refusals.append(
-                Refusal(place(cursor), f"bus({name}, …): no device '{name}'", "declare it with make_device")
-            )
+    refusals += [
+        Refusal(place(cursor), f"{what}: no device '{name}'", "declare it with make_device")
+        for what, name, cursor in said
+        if name not in names
+    ]
     refusals += _clashes(devices)
-    return tuple(devices)
+    return tuple(replace(device, unordered=device.name in unordered) for device in devices)
 
 
 def _buses(source: Source, refusals: list[Refusal]) -> dict[str, tuple[Bus, Cursor]]:

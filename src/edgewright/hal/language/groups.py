@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from .attributes import attributed, contradictions
+from .bonds import bond_faults, with_bonds
 from .cursors import KINDS, Cursor, cindex, is_group, notes, place, span, walk
 from .description import Bus, Child, Description, Field, Group
 from .devices import devices_of
@@ -29,9 +30,9 @@ def describe(source: Source, bus: Bus | None = None) -> Description:
     groups = _groups(source, refusals)
     if refusals:
         raise Refused(refusals)  # what follows needs members that mean something
-    groups = with_targets(groups, refusals)
+    groups = with_bonds(with_targets(groups, refusals), refusals)
     description = Description(groups, devices_of(source, groups, bus or Bus(), refusals))
-    refusals += [*_too_wide(description), *pin_faults(description)]
+    refusals += [*_too_wide(description), *pin_faults(description), *bond_faults(description)]
     if refusals:
         raise Refused(refusals)
     return description

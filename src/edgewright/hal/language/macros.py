@@ -39,6 +39,21 @@ class Macros:
             at += 1
         return tuple(found)
 
+    def at(self, file: str, start: int) -> list[tuple[int, int, str]]:
+        """The uses that begin at a place."""
+        uses = self.uses.get(file, [])
+        first = bisect_left(uses, (start, 0, ""))
+        return [use for use in uses[first : first + 8] if use[0] == start]
+
+    def before(self, file: str, text: bytes, at: int, names: frozenset[str]) -> int | None:
+        """Where the use of one of these macros begins that stands directly before a place."""
+        for first, last, name in self.uses.get(file, []):
+            if first > at:
+                return None
+            if name in names and last <= at and not _without_comments(text[last:at]).strip():
+                return first
+        return None
+
     def is_unsteady(self, file: str, where: Span) -> bool:
         """Whether the text may mean something else in another place, or compiled with other macros."""
         return any(name in self.unsteady for name in self.used(file, where))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from . import pointing, touching
+from .arguments import unused_arguments
 from .cursors import KINDS, Cursor, is_device, is_group, place, span
 from .description import Description
 from .nodes import Node, accesses, nodes
@@ -41,6 +42,8 @@ def misuses(source: Source, description: Description) -> tuple[Refusal, ...]:
 def _of(cursor: Cursor, source: Source, description: Description) -> Iterator[Refusal]:
     if is_device(cursor) or is_group(cursor):
         return  # the casts of make_device are its own, and groups have been described
+    if cursor.kind is KINDS.FUNCTION_DECL and cursor.is_definition():
+        yield from unused_arguments(cursor, description, source)
     for node in nodes(cursor):
         for check in _CHECKS.get(node.cursor.kind, ()):
             yield from check(node, description, source)

@@ -6,7 +6,20 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from .cursors import KINDS, Cursor, bare, binary_operator, constant, place, span, unary_operator
+from .arguments import argument_misuses
+from .cursors import (
+    KINDS,
+    Cursor,
+    argument_span,
+    bare,
+    binary_operator,
+    constant,
+    place,
+    span,
+    unary_operator,
+    written_at,
+    written_span,
+)
 from .description import Description, Field, Mode
 from .nodes import ARRAYS, STEPS, Node, accesses, field, has_effect, nodes, owner
 from .refusal import Refusal
@@ -34,18 +47,20 @@ def member_misuses(node: Node, description: Description, source: Source) -> Iter
     elif (found := field(cursor, description)) is None:
         yield from _child_misuses(node, f"'{group}::{cursor.spelling}'")
     else:
-        yield from _field_misuses(node, found, f"'{group}::{cursor.spelling}'", description)
+        name = f"'{group}::{cursor.spelling}'"
+        yield from argument_misuses(node, name, source)
+        yield from _field_misuses(node, found, name, description)
 
 
 def _is_hidden(cursor: Cursor, source: Source) -> bool:
     """Whether the member's name, or the arrow before it, is not written where the access is."""
-    at = cursor.location
-    text = source.files.get(str(at.file), b"")
+    at = written_at(cursor.location)
+    text = source.files.get(str(cursor.location.file), b"")
     name = str(cursor.spelling).encode()
-    if not re.match(rb"%s\b" % re.escape(name), text[at.offset : at.offset + len(name) + 1]):
+    if not re.match(rb"%s\b" % re.escape(name), text[at : at + len(name) + 1]):
         return True
     base = next((child for child in cursor.get_children() if child.kind.is_expression()), None)
-    between = text[span(base)[1] : at.offset] if base is not None else b""
+    between = text[written_span(base)[1] : at] if base is not None else b""
     return re.sub(rb"/\*.*?\*/|//[^\n]*|\\\r?\n|\s", b"", between, flags=re.DOTALL) not in (b"->", b".")
 
 
@@ -101,6 +116,8 @@ def _field_misuses(node: Node, found: Field, name: str, description: Description
         yield Refusal(
             here, f"the address of {name}", "fields have none; pass the group's pointer, and name the field there"
         )
+    if use in ("=", "op=") and argument_span(node.cursor) is not None:
+        yield Refusal(here, f"a macro writes {name}, its argument", "write it where the macro is used")
     if use in ("=", "op=") and found.mode is Mode.RO:
         yield Refusal(here, f"{name} is ro and written")
     if use in ("read", "op=") and found.mode is Mode.WO:

@@ -22,8 +22,8 @@ def faults(
         return missing
     found = []
     for name, space in spaces.items():
-        writes = [frozenset(joint.slots) for joint in joints if joint.writes and joint.space == name]
-        found += [f"{name}: {fault}" for fault in _space_faults(description, space, layout, writes)]
+        here = [joint for joint in joints if joint.space == name]
+        found += [f"{name}: {fault}" for fault in _space_faults(description, space, layout, here)]
     found += _device_faults(description, layout)
     size = layout.map_bytes(description)
     if max_map is not None and size > max_map:
@@ -32,8 +32,10 @@ def faults(
 
 
 def _space_faults(
-    description: Description, space: Space, layout: Layout, writes: Sequence[frozenset[str]]
+    description: Description, space: Space, layout: Layout, joints: Sequence[Joint]
 ) -> Iterator[str]:
+    writes = [frozenset(joint.slots) for joint in joints if joint.writes]
+    reads = [frozenset(joint.slots) for joint in joints if not joint.writes]
     placed = layout.spaces[space.name]
     bus = description.bus_of(space.name)
     known = {slot.name for slot in space.slots}
@@ -43,8 +45,12 @@ def _space_faults(
         return
     for register in placed.registers:
         yield from _register_faults(space, register, bus)
-        yield from _rule_faults(description, space, register, writes)
+        if layout.is_fixed:
+            yield from _use_faults(description, space, register, reads, writes)
+        else:
+            yield from _rule_faults(description, space, register, writes)
     yield from _slot_faults(space, placed, bus)
+    yield from _together_faults(space, placed)
     yield from _area_faults(space, placed, layout)
     yield from _extent_faults(space, placed, layout, bus)
 
@@ -87,11 +93,7 @@ def _rule_faults(
     description: Description, space: Space, register: Register, writes: Sequence[frozenset[str]]
 ) -> Iterator[str]:
     """Side effects, and what read-modify-write would do to the neighbours."""
-    natures = Natures(description)
-    inside = {
-        piece.slot: natures.of(space.slot(piece.slot).group, space.slot(piece.slot).field.name)
-        for piece in register.pieces
-    }
+    inside = _natures(description, space, register)
     for (a, first), (b, second) in combinations(inside.items(), 2):
         if (first.reading_acts and second.readable) or (second.reading_acts and first.readable):
             yield f"{a} and {b} share a register, and reading one of them acts"
@@ -101,6 +103,40 @@ def _rule_faults(
         yield f"{register.pieces[0].slot} has lanes, and accessing it acts"
     for written in dict.fromkeys(writes):
         yield from _rewrite_faults(register, inside, written)
+
+
+def _natures(description: Description, space: Space, register: Register) -> dict[str, Nature]:
+    natures = Natures(description)
+    slots = [space.slot(piece.slot) for piece in register.pieces]
+    return {slot.name: natures.of(slot.group, slot.field.name) for slot in slots}
+
+
+def _use_faults(
+    description: Description,
+    space: Space,
+    register: Register,
+    reads: Sequence[frozenset[str]],
+    writes: Sequence[frozenset[str]],
+) -> Iterator[str]:
+    """What the code would do to the neighbours in a register that is as it is; what it never does is no fault."""
+    inside = _natures(description, space, register)
+    for read in dict.fromkeys(used for used in reads if used & set(inside)):
+        for name, nature in inside.items():
+            if nature.reading_acts and (name not in read or register.lanes > 1):
+                yield f"reading {', '.join(sorted(read & set(inside)))} would read {name} too, which acts"
+    for written in dict.fromkeys(used for used in writes if used & set(inside)):
+        beside = {
+            name: nature
+            for name, nature in inside.items()
+            if nature.writable and not nature.neutral and (name not in written or register.lanes > 1)
+        }
+        what = f"writing {', '.join(sorted(written & set(inside)))} is a read-modify-write"
+        for name, nature in beside.items():
+            if not nature.restorable:
+                yield f"{what} that cannot put back {name}"
+        for name, nature in inside.items():
+            if beside and nature.reading_acts:
+                yield f"{what}, and reading {name} acts"
 
 
 def _rewrite_faults(register: Register, inside: dict[str, Nature], written: frozenset[str]) -> Iterator[str]:
@@ -135,6 +171,15 @@ def _slot_faults(space: Space, placed: SpaceLayout, bus: Bus) -> Iterator[str]:
             at = [register.offset * 8 + piece.bit for register, piece in held if piece.low == 0]
             if at != [byte * 8 + bit]:
                 yield f"{slot.name} is pinned to byte {byte}, bit {bit}, and lies elsewhere"
+
+
+def _together_faults(space: Space, placed: SpaceLayout) -> Iterator[str]:
+    """Fields of one group that are together share a register."""
+    for first, second in combinations([slot for slot in space.slots if slot.field.together], 2):
+        is_beside = first.group == second.group and first.steps[:-1] == second.steps[:-1]
+        are_bound = is_beside and second.field.name in first.field.together
+        if are_bound and placed.holding(first.name) != placed.holding(second.name):
+            yield f"{first.name} and {second.name} are together, and lie in different registers"
 
 
 def _area_faults(space: Space, placed: SpaceLayout, layout: Layout) -> Iterator[str]:

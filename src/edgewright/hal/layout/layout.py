@@ -68,6 +68,7 @@ class Layout:
     optimal: bool = False  # proven least cost
     cost: float | None = None
     bound: float | None = None  # no layout costs less
+    is_fixed: bool = False  # the map of hardware that exists: judged by what the code does with it
 
     def map_bytes(self, description: Description) -> int:
         return sum(self.spaces[device.group].size for device in description.devices)

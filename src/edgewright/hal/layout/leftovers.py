@@ -12,7 +12,10 @@ def packed(rules: Rules, names: Sequence[str]) -> tuple[Cell, ...]:
     """Cells for these slots, as few as first fit by size finds."""
     open_cells: list[list[str]] = []
     cells: list[Cell] = []
-    for name in sorted(names, key=lambda name: -rules.slots[name].field.bits):
+    bonds = dict.fromkeys(bond for name in names if len(bond := rules.bond(name)) > 1)
+    cells += [Cell(tuple(name for name in rules.slots if name in bond)) for bond in bonds]
+    single = [name for name in names if len(rules.bond(name)) == 1]
+    for name in sorted(single, key=lambda name: -rules.slots[name].field.bits):
         lanes = rules.lanes(name)
         if lanes > 1:
             cells.append(Cell((name,), lanes))

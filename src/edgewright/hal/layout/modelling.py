@@ -74,6 +74,7 @@ def add_part(model: Model, part: LayoutPart, near: frozenset[frozenset[str]] | N
     """The variables and rules of one space; with `near`, only these pairs of slots may share a register."""
     chosen = Chosen(part)
     _assign(model, chosen, near)
+    _bind(model, chosen)
     _separate(model, chosen)
     _lanes(model, chosen)
     _capacity(model, chosen)
@@ -94,6 +95,21 @@ def _assign(model: Model, chosen: Chosen, near: frozenset[frozenset[str]] | None
     for (f, r), x in chosen.x.items():
         if f != r:
             model.cp.add_implication(x, chosen.x[r, r])
+
+
+def _bind(model: Model, chosen: Chosen) -> None:
+    """Slots of one bond are in the same register."""
+    free = chosen.part.free
+    for bond in chosen.part.rules.bonds:
+        inside = [slot for slot in free if slot in bond]
+        for r in free:
+            here = [chosen.x.get((f, r)) for f in inside]
+            for one in here:
+                other = here[0]
+                if one is not None and other is not None:
+                    model.cp.add(one == other)
+                elif one is not None or other is not None:
+                    model.cp.add((one if one is not None else other) == 0)
 
 
 def _separate(model: Model, chosen: Chosen) -> None:

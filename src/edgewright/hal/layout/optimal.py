@@ -202,7 +202,8 @@ def _added(model: Model, task: Task, part: LayoutPart, start: Cells) -> Chosen:
 def _near(part: LayoutPart) -> frozenset[frozenset[str]]:
     """Pairs of slots that some place accesses together."""
     free = frozenset(part.free)
-    pairs = (combinations(sorted(work.slots & free), 2) for work in part.works)
+    near = [*(work.slots for work in part.works), *part.rules.bonds]
+    pairs = (combinations(sorted(slots & free), 2) for slots in near)
     return frozenset(frozenset(pair) for of in pairs for pair in of)
 
 

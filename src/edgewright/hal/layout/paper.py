@@ -41,16 +41,17 @@ def _cells(description: Description, space: Space, joints: Sequence[Joint]) -> t
     for slot in space.slots:
         if slot.name not in placed:
             combination = next((names for names in listed if slot.name in names), ())
-            names = _fitting(rules, space, slot.name, set(combination) - placed)
+            names = _fitting(rules, space, rules.bond(slot.name), set(combination) - placed)
             cells.append(Cell(names))
             placed |= set(names)
     return tuple(cells)
 
 
-def _fitting(rules: Rules, space: Space, first: str, others: set[str]) -> tuple[str, ...]:
-    """The slot and those of its combination that fit beside it and may, in the order of the group."""
-    chosen = [first]
+def _fitting(rules: Rules, space: Space, first: frozenset[str], others: set[str]) -> tuple[str, ...]:
+    """Slots and those of their combination that fit beside them and may, in the order of the group."""
+    chosen = list(first)
     for slot in space.slots:
-        if slot.name in others - {first} and rules.together([*chosen, slot.name]):
-            chosen.append(slot.name)
+        more = rules.bond(slot.name)
+        if slot.name in others and not more & set(chosen) and rules.together([*chosen, *more]):
+            chosen += more
     return tuple(slot.name for slot in space.slots if slot.name in chosen)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ..analysis.moments import bonds_of
 from ..analysis.spaces import Joint, Slot, Space
 from ..language.description import Bus, Description
 from ..language.meaning import Nature, Natures
@@ -19,6 +20,7 @@ class Rules:
     slots: dict[str, Slot]
     natures: dict[str, Nature]
     writes: tuple[frozenset[str], ...]  # distinct sets of slots that some place writes at once
+    bonds: tuple[frozenset[str], ...] = ()  # slots that share a register because their fields are together
 
     @classmethod
     def of(cls, description: Description, space: Space, joints: Iterable[Joint]) -> Rules:
@@ -29,7 +31,17 @@ class Rules:
             {slot.name: slot for slot in space.slots},
             {slot.name: natures.of(slot.group, slot.field.name) for slot in space.slots},
             tuple(writes),
+            bonds_of(space),
         )
+
+    def bond(self, name: str) -> frozenset[str]:
+        """The slots that must lie in the register of a slot, itself included."""
+        return next((bond for bond in self.bonds if name in bond), frozenset({name}))
+
+    def is_whole(self, names: Iterable[str]) -> bool:
+        """Whether a register with these slots tears no bond."""
+        here = frozenset(names)
+        return all(bond <= here or bond.isdisjoint(here) for bond in self.bonds)
 
     def kept(self, name: str) -> bool:
         """Whether a write to its register that does not write it must put it back."""
@@ -46,7 +58,7 @@ class Rules:
         one, other = self.slots[first], self.slots[second]
         if one.counts != other.counts or one.field.bits + other.field.bits > self.bus.width:
             return False
-        if one.field.pinned is not None or other.field.pinned is not None:
+        if (one.field.pinned is not None or other.field.pinned is not None) and second not in self.bond(first):
             return False
         if (a.reading_acts and b.readable) or (b.reading_acts and a.readable):
             return False
@@ -71,7 +83,12 @@ class Rules:
         """How many elements may lie abreast; writing one is then a read-modify-write."""
         nature, slot = self.natures[name], self.slots[name]
         written = any(name in write for write in self.writes)
-        if slot.field.pinned is not None or nature.acts or (written and not nature.restorable):
+        if (
+            slot.field.pinned is not None
+            or slot.field.together
+            or nature.acts
+            or (written and not nature.restorable)
+        ):
             return 1
         return most_lanes(slot, self.bus.width)
 

@@ -44,6 +44,8 @@ class Search:
             improved = False
             for name in self.cells:
                 for changed in self._changes(name):
+                    if not all(self.rules[name].is_whole(slots) for slots, _ in changed):
+                        continue
                     before = self.cells[name]
                     self.cells[name] = changed
                     score = self._score()

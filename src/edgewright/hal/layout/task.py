@@ -51,7 +51,8 @@ class Task:
         cells = (*pinned, *(Cell((slot,)) for slot in wide))
         if not self.is_large(name):
             return cells
-        used = {slot for work in self.works if work.space == name for slot in work.slots}
+        touched = {slot for work in self.works if work.space == name for slot in work.slots}
+        used = {slot for one in touched for slot in rules.bond(one)}
         settled = used | taken | set(wide)
         return (*cells, *packed(rules, [s.name for s in space.slots if s.name not in settled]))
 

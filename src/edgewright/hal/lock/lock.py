@@ -64,22 +64,24 @@ class Lock:
     devices: Mapping[str, tuple[str, int]]  # group and address
     fields: Mapping[str, Mapping[str, tuple[int, int | None]]]  # by group: bits and elements
     spaces: Mapping[str, LockedSpace]
+    is_fixed: bool = False  # the map of hardware that exists: nothing can be added to it
 
 
 def lock_text(design: Design) -> str:
-    """The text of the lock file of a design."""
+    """The text of the lock file of a design: a line for each field, in an order that depends on nothing else."""
     description, spaces = design.analysis.description, design.analysis.spaces
     devices = {d.name: {"group": d.group, "address": f"0x{d.address:X}"} for d in description.devices}
     layouts = {name: _space(spaces[name], layout) for name, layout in design.layout.spaces.items()}
-    return _readable({"format": FORMAT, "devices": devices, "groups": _groups(description), "layout": layouts})
+    return readable({"format": FORMAT, "devices": devices, "groups": _groups(description), "layout": layouts})
 
 
 def _groups(description: Description) -> dict[str, Any]:
-    return {group.name: _fields(group) for group in description.groups.values()}
+    groups = sorted(description.groups.values(), key=lambda group: group.name)
+    return {group.name: _fields(group) for group in groups}
 
 
 def _fields(group: Group) -> dict[str, Any]:
-    return {field.name: _field(field) for field in group.fields}
+    return {field.name: _field(field) for field in sorted(group.fields, key=lambda field: field.name)}
 
 
 def _field(field: Field) -> dict[str, Any]:
@@ -109,10 +111,10 @@ def _space(space: Space, layout: SpaceLayout) -> dict[str, Any]:
                     **({"lanes": piece.lanes} if piece.lanes > 1 else {}),
                     **({"counts": slot.counts} if slot.counts else {}),
                 }
-                for piece in register.pieces
+                for piece in sorted(register.pieces, key=lambda piece: piece.bit)
             ],
         }
-        for register in layout.registers
+        for register in sorted(layout.registers, key=lambda register: register.offset)
     ]
     places = {place.area: place for place in layout.areas}
     areas = [
@@ -133,20 +135,25 @@ def pattern(steps: Steps) -> str:
     return ".".join(member + ends.get(index, f"[{index}]") for member, index in steps)
 
 
-def _readable(data: dict[str, Any]) -> str:
-    """JSON with the innermost objects on one line each."""
+def readable(data: dict[str, Any]) -> str:
+    """JSON with the innermost objects on one line each, whatever their length: a change of one changes one line."""
     return _lines(data, "") + "\n"
 
 
 def _lines(value: Any, indent: str) -> str:
-    flat = json.dumps(value)
-    if len(indent) + len(flat) <= 110 or not isinstance(value, dict | list):
-        return flat
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if not any(isinstance(item, dict | list) and _is_nest(item) for item in inside):
+        return json.dumps(value)
     deeper = indent + " "
     if isinstance(value, dict):
         inside = [f"{deeper}{json.dumps(key)}: {_lines(item, deeper)}" for key, item in value.items()]
         return "{\n" + ",\n".join(inside) + f"\n{indent}}}"
     return "[\n" + ",\n".join(deeper + _lines(item, deeper) for item in value) + f"\n{indent}]"
+
+
+def _is_nest(value: dict[str, Any] | list[Any]) -> bool:
+    """Whether it says something of more than one thing: lists of numbers do not."""
+    return isinstance(value, dict) or any(isinstance(item, dict | list) for item in value)
 
 
 def read_lock(path: Path) -> Lock:
@@ -180,6 +187,7 @@ def _lock(path: str, data: Mapping[str, Any]) -> Lock:
             for group, fields in data["groups"].items()
         },
         _spaces(data["layout"]),
+        data.get("is_fixed") is True,
     )
 
 

@@ -24,11 +24,18 @@ Arrange = Callable[[Spaces], Layout]  # for spaces of new slots alone
 def locked(description: Description, spaces: Spaces, lock: Lock, arrange: Arrange) -> Layout:
     """The layout of `spaces` with everything that `lock` knows in its place; `arrange` lays out what is new."""
     if troubles := list(contradictions(description, lock)):
-        raise InputError(f"lock file '{lock.path}' contradicts the source: {'; '.join(troubles)}; {RELOCK}")
+        raise contradicted(lock, "; ".join(troubles))
     try:
         return _Locking(description, spaces, lock, arrange).layout()
     except Irregular as trouble:
-        raise InputError(f"lock file '{lock.path}' contradicts the source: {trouble}; {RELOCK}") from trouble
+        raise contradicted(lock, str(trouble)) from trouble
+
+
+def contradicted(lock: Lock, trouble: str) -> InputError:
+    """The error for a source that does not go with the lock."""
+    if lock.is_fixed:
+        return InputError(f"the register map in '{lock.path}' does not allow what the source does: {trouble}")
+    return InputError(f"lock file '{lock.path}' contradicts the source: {trouble}; {RELOCK}")
 
 
 def contradictions(description: Description, lock: Lock) -> Iterator[str]:
@@ -64,7 +71,7 @@ class _Locking:
         found: dict[str, SpaceLayout] = {}
         for name, space in self.spaces.items():
             found[name] = self._space(space, self._known(name) or Known(), found)
-        layout = Layout(found, "lock")
+        layout = Layout(found, "lock", is_fixed=self.lock.is_fixed)
         self._check(layout)
         return layout
 
@@ -136,6 +143,8 @@ class _Locking:
         """Registers for new slots, laid out by themselves and moved behind the rest."""
         if not new:
             return ()
+        if self.lock.is_fixed:
+            raise Irregular(f"'{new[0].name}' of {space.name} is not in the map, and nothing can be added to it")
         made = self.arrange({space.name: Space(space.name, new)}).spaces[space.name]
         start = space_size(end, self.description.bus_of(space.name), False) if end else 0
         return tuple(register_at(register, start + register.offset) for register in made.registers)

@@ -56,6 +56,15 @@ class Access:
         return f"{'write' if self.is_write else 'read'} of {self.bits} bits at {self.address:#010x}"
 
 
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What the source promises of the accesses that the running HAL function makes."""
+
+    moment: str = ""  # it happens with all of its moment
+    snapshot: str = ""  # it is as of the read that opens the snapshot
+    opening: Mapping[int, frozenset[int]] = field(default_factory=dict)  # that read: first bits, by address
+
+
 class Bus:
     def __init__(
         self,
@@ -71,6 +80,7 @@ class Bus:
         # Bits (first of each field) that the running HAL function asks for, by address; None: all of any register.
         self.asked: Mapping[int, frozenset[int]] | None = None
         self.written: Mapping[int, frozenset[int]] | None = None  # the same for what it is to write
+        self.promise = Promise()
         self.steps: list[BusEvent] = []
         self.critical = 0  # critical sections that are open
         self._now = 0
@@ -81,6 +91,8 @@ class Bus:
         self._split = Counter((r.device, at.name) for r in registers for at in r.fields)
         self._moved = tuple(_moved(models))
         self._parts: dict[tuple[bool, str, str], tuple[int, frozenset[int]]] = {}
+        self._taken: dict[str, dict[tuple[str, str], int]] = {}  # by snapshot, what changing fields held then
+        self._opened: Counter[str] = Counter()
 
     @property
     def pages(self) -> frozenset[int]:
@@ -97,15 +109,35 @@ class Bus:
         register = self._register(address, bits, "read")
         asked = None if self.asked is None else self.asked.get(address, frozenset())
         value = 0
+        first = self.promise.opening.get(address, frozenset())
+        if first:
+            self._take_snapshot()
         for at in register.fields:
             wanted = asked is None or at.bit in asked
-            part = self._answer(register.device, at, wanted, asked is not None) >> at.low
-            value |= (part & ones(at.size)) << at.bit
             wire = self._wire(register.device, at)
-            if wire.nature.reading_acts or (wanted and (wire.nature.changes or wire.field.shared_with_isr)):
-                self._step("read", register.device, at, wire, part & ones(at.size))
+            taken = self._taken.get(self.promise.snapshot, {}) if wanted and at.bit not in first else {}
+            known = taken.get((register.device, at.name))
+            part = self._answer(register.device, at, wanted, asked is not None) if known is None else known
+            if at.bit in first:
+                self._taken[self.promise.snapshot][register.device, at.name] = part
+            part = part >> at.low & ones(at.size)
+            value |= part << at.bit
+            is_seen = wire.nature.changes or wire.field.shared_with_isr or bool(self.promise.moment)
+            if wire.nature.reading_acts or (wanted and known is None and is_seen):
+                self._step("read", register.device, at, wire, part)
         self.log.append(Access(False, address, bits, value))
         return value
+
+    def _take_snapshot(self) -> None:
+        """What every field that may change by itself holds from here on, for whoever reads it in the snapshot."""
+        snapshot = self.promise.snapshot
+        self._opened[snapshot] += 1
+        self._taken[snapshot] = {
+            (device, name): model.sample(name, snapshot, self._opened[snapshot])
+            for device, model in self.models.items()
+            for name, wire in model.wires.items()
+            if (wire.nature.changes or wire.field.shared_with_isr) and not wire.nature.reading_acts
+        }
 
     def write(self, address: int, bits: int, value: int) -> None:
         self._now += 1
@@ -133,16 +165,25 @@ class Bus:
         nature = wire.nature
         acts = nature.writing_acts or nature.neutral
         is_plain = kind == "write" and not (acts or wire.field.shared_with_isr)
-        self.steps.append(BusEvent(kind, name, value, device, is_plain, self._now))
+        is_loose = self._devices[device].unordered and not wire.field.shared_with_isr
+        self.steps.append(BusEvent(kind, name, value, device, is_plain, self._now, is_loose, self.promise.moment))
 
     def _is_foreign(self, address: int) -> bool:
         return address not in self._registers and address & ~0xFFF in self._foreign
 
-    def record(self, kind: str, what: str, value: object) -> None:
+    def record(self, kind: str, what: str, value: object, device: str = "") -> None:
         if kind in ("call", "foreign"):
             self._now += 1
             self.steps.append(BusEvent(kind, what, value, "", False, self._now))
-        self.events.append(Event(kind, what, value, self.stored() if kind != "read" else {}))
+        self.events.append(Event(kind, what, value, self._stored_for(device) if kind != "read" else {}))
+
+    def _stored_for(self, device: str) -> Config:
+        """What was stored before an event: of an unordered device, only what it or a call could tell."""
+        found = self.stored()
+        if not device:
+            return found
+        unordered = {name for name, one in self._devices.items() if one.unordered}
+        return {key: value for key, value in found.items() if key[0] == device or not unordered & {key[0], device}}
 
     def stored(self) -> Config:
         """What software has stored, where it differs from reset; where a read moves a field, what it now holds.
@@ -229,7 +270,7 @@ class Bus:
             self._parts[key] = value, parts
             return
         self._parts.pop(key, None)
-        self.record("write", f"{device}.{at.name}", value)
+        self.record("write", f"{device}.{at.name}", value, device)
         self.models[device].write(at.name, value)
 
 

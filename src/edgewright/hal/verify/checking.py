@@ -12,7 +12,7 @@ from ..analysis.functions import Function
 from ..design import Analysis, Design
 from ..designing import naive
 from ..generate import generate
-from ..generate.calls import Call, names_of, needed_calls
+from ..generate.calls import Call, Marks, call_for, marks_of, names_of, needed_calls
 from ..language.description import Description
 from .abi import Signature, Type
 from .building import build, free_window, target_named
@@ -99,7 +99,8 @@ def variant_of(
 ) -> Variant:
     """The design's generated code, compiled for the prototype."""
     analysis, processor = design.analysis, target_named(target)
-    files = generate(design, "driver")
+    marks = marks_of(analysis)
+    files = generate(design, "driver", marks)
     stubs = (*CALLBACKS, *sorted(weak_functions(analysis.source)))
     base = free_window(analysis.description.devices, _room(analysis.description, design))
     built = [
@@ -109,7 +110,7 @@ def variant_of(
         for inline in (False, True)
     ]
     assert built[0] is not None
-    requests = requests_of(analysis.spaces, names_of(needed_calls(design)))
+    requests = requests_of(analysis.spaces, names_of(needed_calls(design, marks)))
     foreign = foreign_pages(analysis.source, analysis.description)
     watched = watched_variables(analysis.source)
     return Variant(
@@ -117,14 +118,12 @@ def variant_of(
     )
 
 
-def _asked(analysis: Analysis, function: Function, names: Mapping[Call, str]) -> dict[str, str]:
+def _asked(analysis: Analysis, function: Function, names: Mapping[Call, str], marks: Marks) -> dict[str, str]:
     """The HAL functions that a function calls in the naive design, each with an access that it stands for."""
     found: dict[str, str] = {}
     for access in function.accesses:
         use = analysis.uses[function.name, access.number]
-        found.setdefault(
-            names[Call(access.kind, use.space, (use.slot,))], f"{access.name} (line {access.place.line})"
-        )
+        found.setdefault(names[call_for(use, None, marks)], f"{access.name} (line {access.place.line})")
     return found
 
 
@@ -137,12 +136,13 @@ def _room(description: Description, design: Design) -> int:
 
 
 def _runnable(analysis: Analysis, signatures: dict[str, Signature]) -> list[Runnable]:
-    known, names = exported(analysis.source), names_of(needed_calls(naive(analysis)))
+    known, marks = exported(analysis.source), marks_of(analysis)
+    names = names_of(needed_calls(naive(analysis), marks))
     return [
         Runnable(
             signatures.get(function.name, Signature(function.name, Type(0))),
             bounds_of(function, analysis.description),
-            _asked(analysis, function, names),
+            _asked(analysis, function, names, marks),
         )
         for function in analysis.functions
         if function.name in known

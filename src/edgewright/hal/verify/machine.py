@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ...board.unicorn import instructions_in, require_unicorn
+from ...board.unicorn import instructions_in, new_engine, require_unicorn
 from ...platform.target import Architecture
 from .abi import Type, passed
 from .building import DATA, STACK, WINDOW, Built
@@ -176,15 +176,13 @@ class Machine:
 
 
 def _core(built: Built) -> _Core:
-    import unicorn
     from unicorn import arm_const as arm
     from unicorn import riscv_const as riscv
 
+    uc = new_engine(built.target)
     if built.target.architecture is Architecture.RV32:
-        uc = unicorn.Uc(unicorn.UC_ARCH_RISCV, unicorn.UC_MODE_RISCV32)
         arguments = tuple(getattr(riscv, f"UC_RISCV_REG_A{number}") for number in range(8))
         return _Core(uc, arguments, riscv.UC_RISCV_REG_SP, riscv.UC_RISCV_REG_RA, 0)
-    uc = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
     # The M7 runs the code of all smaller cores; counts of instructions are the same.
     big = built.target.cpu in ("cortex-m33", "cortex-m55")
     uc.ctl_set_cpu_model(arm.UC_CPU_ARM_CORTEX_M33 if big else arm.UC_CPU_ARM_CORTEX_M7)

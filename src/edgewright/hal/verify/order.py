@@ -1,8 +1,9 @@
 """What a driver did, access by access, and whether another layout's code did the same in an order that nobody can tell.
 
-Only writes of plain fields of one device may change places with each other; accesses may happen at once. All else that
-is seen from outside keeps its order: calls, side effects, reads of what hardware changes, accesses of other devices and
-of fields that an interrupt routine uses. Reads of plain fields show in what is done with their values.
+Only writes of plain fields of one device may change places with each other, and accesses of a device that is declared
+unordered with those of others; accesses may happen at once. All else that is seen from outside keeps its order: calls,
+side effects, reads of what hardware changes, accesses of other devices and of fields that an interrupt routine uses.
+Reads of plain fields show in what is done with their values.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ class BusEvent:
     device: str
     is_plain: bool  # a write of a plain field
     access: int  # the same for all steps that one access to a register makes
+    is_loose: bool = False  # of a device that is unordered: it keeps its order within that device only
+    moment: str = ""  # steps that are to happen at once, since their fields are together
 
     def __str__(self) -> str:
         return f"write of {self.value} to {self.what}" if self.kind == "write" else f"{self.kind} of {self.what}"
@@ -32,7 +35,23 @@ def disorder(expected: Sequence[BusEvent], found: Sequence[BusEvent], certain: i
     Of a call that does not end, the first `certain` steps must be there and all further ones may.
     """
     matched, story = _matched(expected, found, certain)
-    return story or _order(expected, matched)
+    return story or _order(expected, matched) or _torn(expected, matched)
+
+
+def _torn(expected: Sequence[BusEvent], matched: Sequence[int | None]) -> str:
+    """Steps of one moment that the second makes by several accesses; a field that comes again begins another."""
+    moments: dict[tuple[str, str], dict[str, tuple[int, BusEvent]]] = {}
+    for step, at in zip(expected, matched, strict=True):
+        if at is None or not step.moment:
+            continue
+        home = moments.setdefault((step.moment, step.what.rpartition(".")[0]), {})
+        if step.what in home:
+            home.clear()
+        for other, earlier in home.values():
+            if other != at:
+                return f"{step} and {earlier} are two accesses, and their fields are together"
+        home[step.what] = at, step
+    return ""
 
 
 def _matched(
@@ -60,17 +79,21 @@ def _matched(
 
 
 def _order(expected: Sequence[BusEvent], matched: Sequence[int | None]) -> str:
-    last: dict[str, tuple[int, BusEvent]] = {}  # by device, the latest access of all steps so far
-    strict: tuple[int, BusEvent] | None = None  # of those that nothing passes
+    latest: dict[tuple[str, bool, bool], tuple[int, BusEvent]] = {}  # of steps that are alike
     for step, at in zip(expected, matched, strict=True):
         if at is None:
             continue
-        ahead = [strict, *(one for device, one in last.items() if device != step.device or not step.is_plain)]
-        for one in ahead:
-            if one is not None and one[0] > at:
-                return f"{step} comes before {one[1]}, which the source has first"
-        if not step.is_plain and (strict is None or at > strict[0]):
-            strict = at, step
-        if step.device not in last or at > last[step.device][0]:
-            last[step.device] = at, step
+        for before, earlier in latest.values():
+            if before > at and _keeps_order(earlier, step):
+                return f"{step} comes before {earlier}, which the source has first"
+        alike = step.device, step.is_plain, step.is_loose
+        if alike not in latest or at > latest[alike][0]:
+            latest[alike] = at, step
     return ""
+
+
+def _keeps_order(first: BusEvent, second: BusEvent) -> bool:
+    if first.device == second.device:
+        return not (first.is_plain and second.is_plain)
+    is_field = bool(first.device and second.device)
+    return not (is_field and (first.is_loose or second.is_loose))

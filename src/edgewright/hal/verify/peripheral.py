@@ -115,6 +115,17 @@ class Peripheral:
         """What lies on the bus when a neighbour is read: it must change nothing."""
         return self.state.get(name, 0)
 
+    def sample(self, name: str, snapshot: str, number: int) -> int:
+        """What a field holds when a snapshot is taken, which changes nothing; models of one's own are peeked at."""
+        wire = self.wires[name]
+        is_own = type(self).read is not Peripheral.read or type(self).peek is not Peripheral.peek
+        if is_own or not wire.nature.changes:
+            return self.peek(name) & wire.mask
+        new = self._drawn(wire, "snapshot", snapshot, number)
+        if wire.field.w1c or wire.field.clear_on_read:
+            return self.state[name] | new
+        return self.state[name] & new if wire.field.w1s else new
+
     def touch(self, name: str) -> None:
         """Hardware changes a field, as a side effect of another access."""
         wire = self.wires[name]

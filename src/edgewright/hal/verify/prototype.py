@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 from ..analysis.spaces import Spaces
@@ -19,7 +19,7 @@ from ..layout.layout import Layout, elaborate
 from .abi import Signature, Type, places_of
 from .addresses import Addresses
 from .building import BUFFERS, DATA, Built
-from .bus import Bus, Event, Replay
+from .bus import Bus, Event, Promise, Replay
 from .calls import Argument, Call, What
 from .fault import Fault, Why
 from .instances import instances_of
@@ -116,7 +116,7 @@ class Prototype:
     def run(self, call: Call) -> Outcome:
         bus, machine = self._bus, self._apart
         first_event, first_access, first_step = len(bus.events), len(bus.log), len(bus.steps)
-        machine.bus, bus.asked, bus.written, bus.critical = bus, None, None, 0
+        machine.bus, bus.asked, bus.written, bus.critical, bus.promise = bus, None, None, 0, Promise()
         self._halves.clear()
         result, fault = self._call(machine, call)
         events, steps = tuple(bus.events[first_event:]), tuple(bus.steps[first_step:])
@@ -208,6 +208,10 @@ class Prototype:
     def _ask(self, request: Request) -> None:
         asked = asked_by(request, self.variant.layout, self.instances, self._apart.argument)
         self._bus.asked, self._bus.written = ({}, asked) if request.is_write else (asked, {})
+        mark = request.mark
+        first = replace(request, slots=(mark.opens,)) if mark.opens else None
+        opening = asked_by(first, self.variant.layout, self.instances, self._apart.argument) if first else {}
+        self._bus.promise = Promise(mark.moment, mark.snapshot, opening)
         self.reached.add(request.name)
 
     def _unknown(self, key: str, name: str) -> None:

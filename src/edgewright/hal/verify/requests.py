@@ -6,11 +6,11 @@ A register holds more than what is asked for; only what is asked for counts as r
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..analysis.accesses import Kind
 from ..analysis.spaces import Spaces
-from ..generate.calls import Call
+from ..generate.calls import Call, Mark
 from ..layout.layout import Layout
 from .fault import Fault, Why
 from .instances import Instances
@@ -27,13 +27,19 @@ class Request:
     slots: tuple[str, ...]
     is_write: bool
     counts: tuple[int, ...]
+    mark: Mark = field(default_factory=Mark)
 
 
 def requests_of(spaces: Spaces, names: Mapping[Call, str]) -> dict[str, Request]:
     """The HAL functions of a design, by name."""
     return {
         name: Request(
-            name, call.space, call.slots, call.kind is Kind.WRITE, spaces[call.space].slot(call.slots[0]).counts
+            name,
+            call.space,
+            call.slots,
+            call.kind is Kind.WRITE,
+            spaces[call.space].slot(call.slots[0]).counts,
+            call.mark or Mark(),
         )
         for call, name in names.items()
     }

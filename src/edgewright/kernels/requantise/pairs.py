@@ -133,8 +133,9 @@ def _product_rule(task: _Task) -> PairRule | None:
         first = round(ratio * (1 << shift))
         for i in range(REACH):
             for multiplier in {first - i, first + i}:
-                value = product * multiplier
-                found = _start(value, task.answers, task.answers, shift) if 0 < multiplier < 1 << 31 else None
+                if not 0 < multiplier < 1 << 31:
+                    continue
+                found = _start(product * multiplier, task.answers, task.answers, shift)
                 if found is not None:
                     return _rule(task, multiplier, 0, found, shift)
     return None

@@ -6,10 +6,11 @@ section 2.2). Arrays here are int64 that hold int32 values, so that products nee
 
 from __future__ import annotations
 
-from math import exp, floor, frexp, sqrt
+from math import exp, floor, frexp, isfinite, sqrt
 
 import numpy as np
 
+from ...errors import ModelError
 from ..tensor import Array
 
 INT32_MAX = (1 << 31) - 1
@@ -20,6 +21,10 @@ def quantize_multiplier(real: float | np.float32) -> tuple[int, int]:
     """(multiplier, shift) with real = multiplier * 2^(shift - 31), the multiplier rounded to 31 bits."""
     if real == 0:
         return 0, 0
+    if not isfinite(real):
+        raise ModelError(
+            f"the scales of a quantised layer stand in a ratio of {real}; the model's quantisation is damaged"
+        )
     fraction, shift = frexp(float(real))
     multiplier = round_half_away(fraction * (1 << 31))
     if multiplier == 1 << 31:

@@ -1,0 +1,44 @@
+"""What `edgewright hal --from-svd` and `--from-rdl` do: a header with groups, and a lock file with the whole map."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from .. import text
+from ..files import make_folder, write_together
+from ..hal.importing import import_files, imported
+from ..hal.importing.fixed_map import FixedMap, registers_in
+from .common import console, print_json, shown
+
+
+def run_import(path: Path, kind: str, peripherals: Sequence[str], output: Path, as_json: bool) -> None:
+    """The whole step; files that are there already are written anew."""
+    maps = imported(path, kind, peripherals)
+    stem = maps[0].name.lower()
+    texts = import_files(maps, path.name, stem)
+    files: Mapping[Path, str] = {output / name: content for name, content in texts.items()}
+    make_folder(output)
+    write_together(files)
+    if as_json:
+        print_json({"peripherals": [_record(found) for found in maps], "files": [str(file) for file in files]})
+        return
+    for found in maps:
+        registers = list(registers_in(found.items))
+        fields = sum(len(register.fields) for register in registers)
+        counted = f"{text.plural(len(registers), 'register')} with {text.plural(fields, 'field')}"
+        console.print(f"{shown(found.name)}: {counted}, {found.size:,} B")
+        for note in found.left_out:
+            console.print(f"left out: {shown(note)}", style="yellow")
+    named = ", ".join(map(str, files))
+    console.print(f"wrote {text.plural(len(files), 'file')}: {shown(named)}", style="dim", soft_wrap=True)
+
+
+def _record(found: FixedMap) -> dict[str, object]:
+    return {
+        "name": found.name,
+        "devices": [{"name": name, "address": address} for name, address in found.devices],
+        "bytes": found.size,
+        "registers": len(list(registers_in(found.items))),
+        "left_out": list(found.left_out),
+    }

@@ -1,0 +1,197 @@
+"""`edgewright run --frames`: a model, or a pipeline in a folder, over many frames on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from .. import text
+from ..emit.inputs import load_inputs
+from ..emit.planned import check_plan
+from ..errors import InputError
+from ..fusion.request import make_plan
+from ..network import Array, Network, Shape, random_inputs
+from ..network.interface import file_inputs, stored_inputs
+from ..network.reference import to_file_layout
+from ..platform.target import TARGETS
+from ..program import Plan, load_plan
+from ..run.building import whole_network
+from ..run.machine import usable_cores
+from ..run.measuring import CompetitorFigures, compared, measured, onnxruntime_session
+from ..run.pipeline import Pipeline, pipeline
+from ..run.specification import ALIGNMENT, PipelineSpec, TensorSpec
+from ..run.statistics import RunStatistics
+from .common import console, print_json, read_model, shown, working
+from .plan_options import PlanOptions
+
+FRAMES = 100  # where a folder is given and no number
+VARIETY = 4  # random frames that are taken in turn
+
+
+def stream(
+    model: Path,
+    frames: int | None,
+    compare: bool,
+    asked: PlanOptions,
+    as_json: bool,
+    plan_file: Path | None,
+    inputs: tuple[Path, ...],
+    shapes: dict[str, Shape],
+    **other: Any,
+) -> None:
+    _check(model, frames, compare, other)
+    if model.is_dir():
+        if compare or inputs or plan_file or shapes:
+            raise InputError(
+                f"'{model}' is a pipeline that was built before: of the options only --frames and --json apply"
+            )
+        with pipeline(model) as running, working(f"running {running.spec.name}"):
+            found = measured(running, _random_frames(running.spec.inputs), frames or FRAMES)
+            _print(running, found, None, as_json)
+        return
+    assert frames is not None
+    asked.check(plan=plan_file is not None)
+    network = read_model(model, shapes, other["quantised_input"], other["quantised_output"])
+    samples = load_inputs(network, inputs) if inputs else [random_inputs(network, seed) for seed in range(VARIETY)]
+    stored = [stored_inputs(network, sample) for sample in samples]
+    with working(f"compiling and running {network.name}"):
+        plan = _plan(network, asked, plan_file)
+        lanes = _lanes(plan)
+        with pipeline(whole_network(network, plan, (usable_cores()[:lanes],))) as running:
+            if not compare:
+                _print(running, measured(running, stored, frames), None, as_json)
+                return
+            feed = _feed(network, samples[0])
+            load = partial(onnxruntime_session, model, feed, lanes)
+            _print(running, *compared(running, stored, frames, load), as_json)
+
+
+def _check(model: Path, frames: int | None, compare: bool, other: Mapping[str, Any]) -> None:
+    """That what was asked for makes sense with many frames on this machine."""
+    if compare and frames is None:
+        raise InputError("--compare is about many frames: give their number with --frames")
+    if other["board"] is not None or other["target"] not in (None, "host"):
+        raise InputError("--frames runs on this machine: leave --board and --target out, or --frames")
+    if other["output"] is not None:
+        raise InputError("-o writes the outputs of one run: leave it out, or --frames")
+    if compare and model.suffix == ".tflite":
+        raise InputError("--compare runs the model in onnxruntime, which reads .onnx alone")
+
+
+def _plan(network: Network, asked: PlanOptions, plan_file: Path | None) -> Plan:
+    if plan_file is not None:
+        found = load_plan(plan_file)
+        check_plan(found, network, None)
+        return found
+    request = asked.request(network)
+    if request.pull_rows:
+        raise InputError("--pull-input hands rows to one run: leave it out, or --frames")
+    if request.alignment is None:
+        request = replace(request, alignment=ALIGNMENT)
+    return make_plan(network, request, None, TARGETS["host"])
+
+
+def _lanes(plan: Plan) -> int:
+    return int(getattr(plan, "lanes", 1))
+
+
+def _feed(network: Network, sample: Mapping[str, Array]) -> dict[str, Array]:
+    """A sample as the model file takes it."""
+    theirs = file_inputs(network, sample)
+    return {name: np.ascontiguousarray(to_file_layout(network, name, value)) for name, value in theirs.items()}
+
+
+def _random_frames(tensors: Sequence[TensorSpec]) -> list[dict[str, Array]]:
+    """Seeded values for the inputs of a pipeline: normal for floats, small for integers."""
+    rng, frames = np.random.default_rng(0), []
+    for _ in range(VARIETY):
+        frame = {}
+        for tensor in tensors:
+            kind = np.dtype(tensor.dtype)
+            values = rng.standard_normal(tensor.shape) if kind.kind == "f" else rng.integers(0, 2, tensor.shape)
+            frame[tensor.name] = np.asarray(values, kind)
+        frames.append(frame)
+    return frames
+
+
+def _print(running: Pipeline, found: RunStatistics, theirs: CompetitorFigures | None, as_json: bool) -> None:
+    spec, memory = running.spec, running.memory
+    lanes = max(part.lanes for part in spec.parts)
+    if as_json:
+        print_json(_figures(spec, found, memory.estimated_bytes, lanes, theirs))
+        return
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row("throughput", f"{found.frames_per_s:.4g} frames/s", text.plural(found.frames, "frame"))
+    spread = f"± {text.duration(found.latency_spread_s)}"
+    grid.add_row("latency", text.duration(found.latency_s), f"{spread}, from taking a frame to its result")
+    workers = text.plural(len(spec.workers), "worker")
+    grid.add_row("cores busy", f"{found.cores_busy * lanes:.2f}", f"{workers}, {text.plural(lanes, 'lane')} each")
+    grid.add_row("arenas", text.size(memory.arena_bytes), "of all workers")
+    grid.add_row("slots", text.size(memory.slot_bytes), "of all FIFOs, inputs and results among them")
+    grid.add_row("weights", text.size(memory.weights_bytes), "once, however many replicas there are")
+    if memory.estimated_bytes:
+        grid.add_row("onnxruntime", text.size(memory.estimated_bytes), "estimate, by how the process grew")
+    console.print(grid)
+    if len(spec.workers) > 1:
+        console.print(_workers(spec, found))
+    if theirs:
+        ratio = found.frames_per_s / theirs.frames_per_s
+        console.print(
+            f"onnxruntime, {text.plural(lanes, 'thread')}: {theirs.frames_per_s:.4g} frames/s, latency "
+            f"{text.duration(theirs.latency_s)}, about {text.size(theirs.grown_bytes)} of memory; "
+            f"ours gives {ratio:.2f} x its frames"
+        )
+
+
+def _figures(
+    spec: PipelineSpec, found: RunStatistics, estimated: int, lanes: int, theirs: CompetitorFigures | None
+) -> dict[str, object]:
+    figures: dict[str, object] = {
+        "model": spec.name,
+        "frames": found.frames,
+        "frames_per_s": found.frames_per_s,
+        "latency_s": found.latency_s,
+        "latency_spread_s": found.latency_spread_s,
+        "lanes": lanes,
+        "cores_busy": found.cores_busy * lanes,
+        "arena_bytes": found.memory.arena_bytes,
+        "slot_bytes": found.memory.slot_bytes,
+        "weights_bytes": found.memory.weights_bytes,
+        "estimated_bytes": estimated,
+        "workers": [
+            {
+                "name": worker.name,
+                "cores": list(worker.cores),
+                "is_pinned": found.workers[worker.name].is_pinned,
+                "frames": found.workers[worker.name].frames,
+                "busy_s": found.workers[worker.name].busy,
+                "waiting_s": found.workers[worker.name].waiting,
+                "blocked_s": found.workers[worker.name].blocked,
+            }
+            for worker in spec.workers
+        ],
+    }
+    if theirs:
+        figures["onnxruntime_frames_per_s"] = theirs.frames_per_s
+        figures["onnxruntime_latency_s"] = theirs.latency_s
+        figures["onnxruntime_grown_bytes"] = theirs.grown_bytes
+    return figures
+
+
+def _workers(spec: PipelineSpec, found: RunStatistics) -> Table:
+    """What each worker did with its time."""
+    table = Table(title="workers", title_justify="left")
+    for heading in ("worker", "cores", "parts", "frames", "busy", "waiting", "blocked"):
+        table.add_column(heading, justify="left" if heading in ("worker", "parts") else "right", overflow="fold")
+    for worker in spec.workers:
+        times = found.workers[worker.name]
+        shares = [f"{100 * value / found.seconds:.0f} %" for value in (times.busy, times.waiting, times.blocked)]
+        cores = ", ".join(map(str, worker.cores)) or "any"
+        table.add_row(shown(worker.name), cores, shown(", ".join(worker.parts)), str(times.frames), *shares)
+    return table

@@ -1,0 +1,168 @@
+"""Register maps read from SystemRDL files with the compiler that an extra brings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ..language.description import Mode
+from .fixed_map import (
+    FixedCluster,
+    FixedField,
+    FixedItem,
+    FixedMap,
+    FixedRegister,
+    NamedValue,
+    ReadEffect,
+    WriteEffect,
+    settled,
+)
+
+_MODES = {"r": Mode.RO, "w": Mode.WO, "w1": Mode.WO, "rw": Mode.RW, "rw1": Mode.RW}
+_WRITES = {"woclr": WriteEffect.ONE_CLEARS, "woset": WriteEffect.ONE_SETS}
+
+
+def read_rdl(path: Path, wanted: Sequence[str] = ()) -> list[FixedMap]:
+    """The maps of the address maps named in `wanted`, or of all: those in the top one, or that itself."""
+    top = _compiled(path)
+    inside = [node for node in top.children() if _kind(node) == "AddrmapNode"]
+    devices = inside or [top]
+    names = [node.inst_name for node in devices]
+    if unknown := [name for name in wanted if name not in names]:
+        raise InputError(f"'{path}' has no address map '{unknown[0]}'. It has {', '.join(names[:12])}.")
+    kinds: dict[object, FixedMap] = {}
+    for node in devices:
+        if wanted and node.inst_name not in wanted:
+            continue
+        for name, address in _instances(node):
+            key = node.type_name or node.inst_name
+            if key in kinds:
+                kinds[key] = replace(kinds[key], devices=(*kinds[key].devices, (name, address)))
+            else:
+                notes: list[str] = []
+                items = tuple(_items(node, notes))
+                kinds[key] = FixedMap(str(key), items, ((name, address),), _about(node), tuple(notes))
+    return [settled(found) for found in kinds.values()]
+
+
+def _compiled(path: Path) -> Any:
+    try:
+        compiler = import_module("systemrdl").RDLCompiler(message_printer=_FirstError())
+    except ImportError as error:
+        raise InputError("--from-rdl needs systemrdl: pip install 'edgewright[rdl]'") from error
+    printer = compiler.env.msg.printer
+    try:
+        path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read '{path}': {error.strerror or error}") from error
+    try:
+        compiler.compile_file(str(path))
+        return compiler.elaborate().top
+    except Exception as error:  # on damaged files the compiler also stumbles over itself
+        told = printer.told or " ".join(str(error).split())
+        raise InputError(f"SystemRDL file '{path}' does not compile: {told}") from error
+
+
+class _FirstError:
+    """Keeps the first complaint of the compiler, with its line."""
+
+    def __init__(self) -> None:
+        self.told = ""
+
+    def print_message(self, severity: Any, text: str, src_ref: Any) -> None:
+        if severity.name in ("ERROR", "FATAL") and not self.told:
+            line = getattr(src_ref, "line", None)
+            self.told = f"line {line}: {text}" if line else text
+
+
+def _kind(node: Any) -> str:
+    return type(node).__name__
+
+
+def _instances(node: Any) -> Iterator[tuple[str, int]]:
+    if not node.is_array:
+        yield node.inst_name, node.absolute_address
+        return
+    for n, element in enumerate(node.unrolled()):
+        yield f"{node.inst_name}{n}", element.absolute_address
+
+
+def _items(parent: Any, notes: list[str]) -> Iterator[FixedItem]:
+    for node in parent.children():
+        item: FixedItem
+        match _kind(node):
+            case "RegNode":
+                item = _register(node)
+            case "RegfileNode" | "AddrmapNode":
+                inside = tuple(_items(node, notes))
+                item = FixedCluster(node.inst_name, node.raw_address_offset, inside, _about(node))
+            case kind:
+                notes.append(f"{node.inst_name}, which is a {kind.removesuffix('Node').lower()}")
+                continue
+        if node.is_array and len(node.array_dimensions) > 1:
+            notes.append(f"{node.inst_name}, which has {len(node.array_dimensions)} dimensions")
+            continue
+        if node.is_array:
+            item = replace(item, count=node.array_dimensions[0], stride=node.array_stride)
+        yield item
+
+
+def _register(node: Any) -> FixedRegister:
+    fields = tuple(_field(field) for field in node.fields())
+    width = node.get_property("regwidth")
+    is_whole = len(fields) == 1 and fields[0].size == width and fields[0].name == node.inst_name
+    return FixedRegister(node.inst_name, node.raw_address_offset, width, fields, _about(node), is_whole)
+
+
+def _field(node: Any) -> FixedField:
+    mode = _MODES.get(node.get_property("sw").name, Mode.RO)
+    is_written_by_hardware = node.get_property("hw").name in ("w", "w1", "rw", "rw1")
+    return FixedField(
+        node.inst_name,
+        node.low,
+        node.width,
+        mode,
+        _on_write(node, mode),
+        _on_read(node, mode),
+        is_written_by_hardware and mode is Mode.RW and node.get_property("onwrite") is None,
+        _reset(node),
+        _about(node),
+        tuple(_values(node)),
+    )
+
+
+def _on_write(node: Any, mode: Mode) -> WriteEffect:
+    if mode is Mode.RO:
+        return WriteEffect.NONE
+    if (said := node.get_property("onwrite")) is not None:
+        return _WRITES.get(said.name, WriteEffect.OTHER)
+    acts = node.get_property("swmod") or node.get_property("singlepulse")
+    return WriteEffect.OTHER if acts else WriteEffect.NONE
+
+
+def _on_read(node: Any, mode: Mode) -> ReadEffect:
+    if mode is Mode.WO:
+        return ReadEffect.NONE
+    if (said := node.get_property("onread")) is not None:
+        return ReadEffect.CLEARS if said.name == "rclr" else ReadEffect.TOUCHES
+    return ReadEffect.TOUCHES if node.get_property("swacc") else ReadEffect.NONE
+
+
+def _reset(node: Any) -> int:
+    value = node.get_property("reset")
+    return value if isinstance(value, int) else 0
+
+
+def _values(node: Any) -> Iterator[NamedValue]:
+    encoding = node.get_property("encode")
+    for member in encoding or ():
+        yield NamedValue(member.name, int(member.value), " ".join((member.rdl_desc or "").split()))
+
+
+def _about(node: Any) -> str:
+    text = node.get_property("desc") or ""
+    return " ".join(str(text).split())

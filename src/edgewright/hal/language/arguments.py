@@ -1,0 +1,67 @@
+"""Fields in arguments of macros: taken where the macro evaluates its argument once, refused where it does not."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from .cursors import KINDS, Cursor, argument_span, group_of, place, span, walk, written_at
+from .description import Description, Place
+from .nodes import Node
+from .refusal import Refusal
+from .source import Source
+
+_READ = "read it into a variable first"
+_ACCESS = re.compile(rb"\b([A-Za-z_]\w*)\s*(?:->|\.)\s*([A-Za-z_]\w*)")
+
+
+def argument_misuses(node: Node, name: str, source: Source) -> Iterator[Refusal]:
+    """What is wrong with reading a field where it is an argument: it comes twice, or its text is used as text."""
+    cursor = node.cursor
+    where = argument_span(cursor)
+    if where is None:
+        return
+    function = [node, *node.above][-1].cursor
+    file = str(cursor.location.file)
+    times = Counter(_written_in(function))[file, written_at(cursor.location)]
+    if times > 1:
+        yield Refusal(place(cursor), f"a macro evaluates {name}, its argument, {times} times", _READ)
+    for first, last, macro in source.macros.uses.get(file, ()):
+        is_around = first <= where[0] and where[1] <= last
+        if is_around and re.search(r"#", source.macros.bodies.get(macro, "").partition(")")[2]):
+            yield Refusal(place(cursor), f"macro '{macro}' makes text of its argument {name}", _READ)
+
+
+def _written_in(function: Cursor) -> Iterator[tuple[str, int]]:
+    return (
+        (str(c.location.file), written_at(c.location)) for c in walk(function) if c.kind is KINDS.MEMBER_REF_EXPR
+    )
+
+
+def unused_arguments(function: Cursor, description: Description, source: Source) -> Iterator[Refusal]:
+    """Fields in arguments that a macro leaves out: they would be left as they are, and mean nothing any more."""
+    file = str(function.location.file)
+    first, last = span(function)
+    uses = [use for use in source.macros.uses.get(file, ()) if first <= use[0] and use[1] <= last]
+    text = source.files.get(file, b"")
+    found = [(use, access) for use in uses for access in _ACCESS.finditer(text, use[0], use[1])]
+    if not found:
+        return
+    seen = set(_written_in(function))
+    groups = _pointers(function, description, source)
+    for (start, _, macro), access in found:
+        group = groups.get(access[1].decode())
+        members = {member.name for member in description.groups[group].members} if group else set()
+        if access[2].decode() in members and (file, access.start(2)) not in seen:
+            what = f"macro '{macro}' leaves out its argument, which accesses '{group}::{access[2].decode()}'"
+            line = text[:start].count(b"\n") + 1
+            yield Refusal(Place(file, line), what, "let the macro evaluate it, or access the field outside")
+
+
+def _pointers(function: Cursor, description: Description, source: Source) -> dict[str, str]:
+    """The group that each name in a function points to."""
+    declared = [cursor for cursor in source.cursors if cursor.kind is KINDS.VAR_DECL]
+    declared += [cursor for cursor in walk(function) if cursor.kind in (KINDS.VAR_DECL, KINDS.PARM_DECL)]
+    found = {str(cursor.spelling): group_of(cursor.type) for cursor in declared}
+    return {name: group for name, group in found.items() if group in description.groups}

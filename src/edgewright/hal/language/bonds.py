@@ -1,0 +1,75 @@
+"""Fields that are accessed together: together(a, b) names them, and one register holds all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from .description import Description, Field, Group
+from .meaning import Natures
+from .refusal import Refusal
+
+
+def with_bonds(groups: Mapping[str, Group], refusals: list[Refusal]) -> dict[str, Group]:
+    """The groups; `together` of each field names all fields of its set, itself included, in the group's order."""
+    return {name: _bonded(group, refusals) for name, group in groups.items()}
+
+
+def _bonded(group: Group, refusals: list[Refusal]) -> Group:
+    fields = {field.name: field for field in group.fields}
+    home = {name: {name} for name in fields}
+    for field in fields.values():
+        for other in field.together:
+            if fault := _fault(field, other, fields, group):
+                refusals.append(Refusal(field.place, f"'{group.name}::{field.name}' {fault[0]}", fault[1]))
+                continue
+            joined = home[field.name] | home[other]
+            home |= dict.fromkeys(joined, joined)
+    sets = {name: tuple(one for one in fields if one in found) for name, found in home.items() if len(found) > 1}
+    members = tuple(
+        replace(member, together=sets.get(member.name, ())) if isinstance(member, Field) else member
+        for member in group.members
+    )
+    return replace(group, members=members)
+
+
+def _fault(field: Field, other: str, fields: Mapping[str, Field], group: Group) -> tuple[str, str] | None:
+    what = f"is together with '{other}'"
+    if other not in fields:
+        return f"{what}, which is no field of '{group.name}'", f"known are {', '.join(fields)}"
+    if other == field.name:
+        return f"{what}, itself", "name the fields beside it"
+    for one in (field, fields[other]):
+        if one.count is not None:
+            return f"{what}, and '{one.name}' is an array", "put the array around a group that has both"
+    return None
+
+
+def bond_faults(description: Description) -> Iterator[Refusal]:
+    """Sets of fields that no register can hold, whatever the code does."""
+    natures = Natures(description)
+    for group in description.groups.values():
+        for names in dict.fromkeys(field.together for field in group.fields if field.together):
+            fields = [description.field(group.name, name) for name in names]
+            for what, hint in _set_faults(fields, description.bus_of(group.name).width):
+                yield Refusal(fields[0].place, f"'{group.name}': {_listed(names)} are together, {what}", hint)
+            for field in fields:
+                nature = natures.of(group.name, field.name)
+                acts = "reading" if nature.reading_acts else "writing" if nature.writing_acts else None
+                if acts or not nature.readable:
+                    why = f"{acts} '{field.name}' acts" if acts else f"'{field.name}' is wo"
+                    what = f"'{group.name}': {_listed(names)} are together, and {why}: it is accessed alone"
+                    yield Refusal(field.place, what, "leave it out of together")
+
+
+def _set_faults(fields: list[Field], width: int) -> Iterator[tuple[str, str]]:
+    bits = sum(field.bits for field in fields)
+    if bits > width:
+        hint = "let reading one latch the others (rse), or read the upper part again and compare"
+        yield f"and their {bits} bits do not fit into one access of {width}", hint
+    if len({field.pinned is None for field in fields}) > 1:
+        yield "and only some of them are pinned", "pin all of them or none"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

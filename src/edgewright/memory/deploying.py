@@ -1,0 +1,178 @@
+"""From a network and who computes what of it to a Deployment: parts cut out, FIFOs between them, a plan for each.
+
+Who computes what is decided elsewhere (by hand, by mapping, by a cluster's strategies). Within a device a FIFO carries
+what its source computes as a whole, and readers look into it; to other devices go just the regions that they read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..errors import ModelError
+from ..network import Network, Region
+from ..network.part_ends import with_inputs, with_outputs
+from ..network.partial import PartialSums
+from ..network.parts import NetworkPart, TensorRegion, cut
+from ..program import Plan
+from ..program.deployment import OUTSIDE, Deployment, Fifo, Part, Worker
+from ..program.deployment_check import checked_deployment
+from ..program.deployment_memory import memory_predictions, reserved
+from .planner import plan
+
+Planner = Callable[[Network], Plan | None]
+SLOTS = 2  # one is filled while the other is read
+
+
+@dataclass(frozen=True)
+class PartRequest:
+    """What a part computes: layers of a network, and the regions of what they give that others read."""
+
+    name: str
+    layers: tuple[str, ...]
+    outputs: Mapping[str, Region | PartialSums] | None = None  # None: all that is read outside, whole
+    finished: Mapping[str, Sequence[Region]] = field(default_factory=dict)  # layers that add up others' sums
+    network: str | None = None  # whose layers; None where there is one network
+
+
+def deploy(
+    networks: Network | Sequence[Network],
+    requests: Sequence[PartRequest],
+    workers: Sequence[Worker],
+    *,
+    slots: int = SLOTS,
+    memory: str = "ram",
+    planner: Planner | None = None,
+) -> Deployment:
+    """The deployment in which these workers run these parts; every FIFO has so many slots.
+
+    `planner` makes the plan of each part, None for parts that another runtime executes; by default the plan with the
+    least RAM whose inputs and outputs lie in the FIFOs' slots.
+    """
+    whole = (networks,) if isinstance(networks, Network) else tuple(networks)
+    draft = _Draft(whole, requests, workers)
+    parts = draft.parts()
+    made = planner or plan_in_slots
+    found = Deployment(
+        networks=whole,
+        parts=tuple(
+            Part(name, part.network, made(part.network), part.inputs, part.outputs) for name, part in parts.items()
+        ),
+        workers=tuple(workers),
+        fifos=tuple(
+            Fifo(what, source, tuple(readers), slots, memory) for what, (source, readers) in draft.carried.items()
+        ),
+        arenas={},
+    )
+    placed = replace(found, arenas=reserved(found))
+    checked_deployment(placed, with_plans=False)
+    return replace(placed, predictions=memory_predictions(placed))
+
+
+def plan_in_slots(network: Network) -> Plan:
+    """The plan with the least RAM that keeps all inputs and outputs where the caller has them."""
+    ends = dict.fromkeys((*network.inputs, *network.outputs))
+    return plan(network, outside=[name for name in ends if name not in network.constants], explain=False)
+
+
+class _Draft:
+    """Parts in the making, and who gives what to whom."""
+
+    def __init__(
+        self, networks: Sequence[Network], requests: Sequence[PartRequest], workers: Sequence[Worker]
+    ) -> None:
+        self.networks = {network.name: network for network in networks}
+        self.devices = {
+            request.name: frozenset(worker.device for worker in workers if request.name in worker.parts)
+            for request in requests
+        }
+        self.everywhere = frozenset(worker.device for worker in workers)
+        self.carried: dict[TensorRegion, tuple[str, list[str]]] = {}  # what FIFOs carry: source and readers
+        self.cut = {request.name: self._cut(request) for request in requests}
+        if len(self.cut) < len(requests):
+            raise ModelError("two parts have the same name")
+
+    def _network(self, request: PartRequest) -> Network:
+        if request.network is None and len(self.networks) == 1:
+            return next(iter(self.networks.values()))
+        if request.network not in self.networks:
+            names = ", ".join(f"'{name}'" for name in self.networks)
+            raise ModelError(f"part '{request.name}' is of network '{request.network}'; there are {names}")
+        return self.networks[request.network]
+
+    def _cut(self, request: PartRequest) -> NetworkPart:
+        network, chosen = self._network(request), set(request.layers)
+        outputs = request.outputs
+        if outputs is None:
+            made = [layer.output for layer in network.layers if layer.name in chosen]
+            outputs = {
+                name: Region.whole(network.tensors[name].shape)
+                for name in made
+                if name in network.outputs or any(reader.name not in chosen for reader in network.readers[name])
+            }
+        part = cut(network, request.layers, outputs, request.finished)
+        return replace(part, network=replace(part.network, name=request.name))
+
+    def parts(self) -> dict[str, NetworkPart]:
+        """The parts with ends that are just what FIFOs carry."""
+        pieces = {
+            name: {own: self._pieces(name, what) for own, what in part.inputs.items()}
+            for name, part in self.cut.items()
+        }
+        self._give_results()
+        found = {}
+        for name, part in self.cut.items():
+            given = [what for what, (source, _) in self.carried.items() if source == name]
+            if not given:
+                raise ModelError(f"part '{name}' gives nothing that another part or the caller reads")
+            ended = with_outputs(part, given)
+            found[name] = with_inputs(ended, {own: pieces[name][own] for own in ended.inputs})
+        return found
+
+    def _pieces(self, reader: str, wanted: TensorRegion) -> list[TensorRegion]:
+        """The FIFOs that bring a region to a part."""
+        network = self.networks[wanted.network]
+        if wanted.tensor in network.inputs:
+            whole = replace(wanted, region=Region.whole(network.tensors[wanted.tensor].shape))
+            return [self._carry(whole if len(self.everywhere) == 1 else wanted, OUTSIDE, reader)]
+        found, left = [], wanted.region.size
+        for source, held in self._held(wanted):
+            inside = held.region & wanted.region
+            if inside.is_empty or not left:
+                continue
+            is_near = self.devices[source] == self.devices[reader] and len(self.devices[source]) == 1
+            found.append(self._carry(held if is_near else replace(held, region=inside), source, reader))
+            left -= inside.size
+        if left:
+            sums = " (partial sums)" if wanted.share is not None else ""
+            raise ModelError(
+                f"part '{reader}' reads {wanted.region} of '{wanted.tensor}'{sums}, and other parts give "
+                f"{wanted.region.size - left} of its {wanted.region.size} elements"
+            )
+        return found
+
+    def _held(self, wanted: TensorRegion) -> list[tuple[str, TensorRegion]]:
+        """What parts give of a tensor, what is just wanted first."""
+        key = (wanted.network, wanted.tensor, wanted.share)
+        found = [
+            (name, held)
+            for name, part in self.cut.items()
+            for held in part.outputs.values()
+            if (held.network, held.tensor, held.share) == key
+        ]
+        return sorted(found, key=lambda each: each[1] != wanted)
+
+    def _carry(self, what: TensorRegion, source: str, reader: str) -> TensorRegion:
+        known, readers = self.carried.setdefault(what, (source, []))
+        if known != source:
+            raise ModelError(f"parts '{known}' and '{source}' both compute {what.region} of '{what.tensor}'")
+        if reader not in readers:
+            readers.append(reader)
+        return what
+
+    def _give_results(self) -> None:
+        """Outputs of the networks go to the caller, in the regions in which they are computed."""
+        for name, part in self.cut.items():
+            for held in part.outputs.values():
+                if held.share is None and held.tensor in self.networks[held.network].outputs:
+                    self._carry(held, name, OUTSIDE)

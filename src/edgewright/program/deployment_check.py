@@ -1,0 +1,340 @@
+"""The judge of deployments by their form: who computes what, who reads it, and whether anybody waits for ever.
+
+It shares no code with those who make deployments. What parts compute is judged by interpreting them
+(`deployment_run`), what their plans are worth by the judge of plans.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from itertools import combinations, pairwise
+from math import lcm
+
+from ..errors import InputError
+from ..network import DType, Network, Region
+from ..network.part_draft import tensor_part
+from ..network.parts import TensorRegion
+from .check import faults
+from .deployment import OUTSIDE, SLOT_ALIGNMENT, Deployment, Fifo, Part
+from .fault import FaultKind
+
+MOST_SLOTS = 1 << 20
+MOST_TURNS = 1 << 12  # frames until all workers have had the same number of turns
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentFault:
+    kind: FaultKind
+    message: str  # without a full stop: it goes into a sentence
+
+
+def deployment_faults(deployment: Deployment, *, with_plans: bool = True) -> Iterator[DeploymentFault]:
+    """What is wrong with the deployment, the gravest first; each kind is judged only if the ones before hold.
+
+    Plans are judged too, one after the other, unless that was done already (`with_plans`).
+    """
+    judges = (
+        (FaultKind.FORM, _flaws_of_names),
+        (FaultKind.FORM, _flaws_of_turns),
+        (FaultKind.FORM, _flaws_of_regions),
+        (FaultKind.FORM, _flaws_of_parts),
+        (FaultKind.FORM, _flaws_of_fifos),
+        (FaultKind.ORDER, _left_out),
+        (FaultKind.ORDER, _computed_twice),
+        (FaultKind.ORDER, _waits),
+        (FaultKind.PROMISE, _broken_promises),
+    )
+    for kind, judge in judges:
+        found = False
+        for flaw in judge(deployment):
+            found = True
+            yield DeploymentFault(kind, flaw)
+        if found:
+            return
+    for part in deployment.parts if with_plans else ():
+        for fault in faults(part.plan) if part.plan else ():
+            yield DeploymentFault(fault.kind, f"the plan of part '{part.name}': {fault.message}")
+            return
+
+
+def checked_deployment(deployment: Deployment, *, with_plans: bool = True) -> Deployment:
+    """The deployment itself, when nothing is wrong with it."""
+    if fault := next(deployment_faults(deployment, with_plans=with_plans), None):
+        raise InputError(f"this deployment cannot run: {fault.message}")
+    return deployment
+
+
+def turns(deployment: Deployment) -> int:
+    """After so many frames all workers have had their turns, and it begins anew."""
+    return lcm(*(worker.replica[1] for worker in deployment.workers))
+
+
+def shown(what: TensorRegion) -> str:
+    """A region of a tensor in words."""
+    bounds = ", ".join(f"{a}:{b}" for a, b in what.region.bounds)
+    sums = "" if what.share is None else f" summed over [{', '.join(f'{a}:{b}' for a, b in what.share.bounds)}]"
+    return f"'{what.tensor}' [{bounds}]{sums}"
+
+
+def _flaws_of_names(deployment: Deployment) -> Iterator[str]:
+    """Names are given once, and every name that is used is one that was given."""
+    kinds = {"network": deployment.networks, "part": deployment.parts, "worker": deployment.workers}
+    for kind, things in kinds.items():
+        names = [thing.name for thing in things]
+        if OUTSIDE in names or not names:
+            yield f"a {kind} has no name" if names else f"there is no {kind}"
+        yield from (f"two {kind}s are called '{name}'" for name, n in Counter(names).items() if n > 1)
+    for worker in deployment.workers:
+        for name in worker.parts:
+            if name not in deployment.part_named:
+                yield f"worker '{worker.name}' runs '{name}', which is no part"
+        if len(set(worker.parts)) < len(worker.parts):
+            yield f"worker '{worker.name}' runs a part twice for one frame"
+        if not worker.parts:
+            yield f"worker '{worker.name}' runs no part"
+        if len(set(worker.cores)) < len(worker.cores) or any(core < 0 for core in worker.cores):
+            yield f"the cores of worker '{worker.name}' are not numbers from 0 on, each once"
+    for fifo in deployment.fifos:
+        for name in fifo.ends:
+            if name != OUTSIDE and name not in deployment.part_named:
+                yield f"the FIFO of {shown(fifo.what)} joins '{name}', which is no part"
+
+
+def _flaws_of_turns(deployment: Deployment) -> Iterator[str]:
+    """Every frame of every part has one worker."""
+    for worker in deployment.workers:
+        index, count = worker.replica
+        if not 0 <= index < count:
+            yield f"worker '{worker.name}' takes turn {index} of {count}, which never comes"
+            return
+    for part in deployment.parts:
+        workers = deployment.workers_of[part.name]
+        if not workers:
+            yield f"no worker runs part '{part.name}'"
+            continue
+        period = lcm(*(worker.replica[1] for worker in workers))
+        if period > MOST_TURNS:
+            yield f"the replicas of part '{part.name}' repeat their turns after {period} frames only"
+            continue
+        for frame in range(period):
+            taking = [worker.name for worker in workers if worker.takes(frame)]
+            if len(taking) != 1:
+                who = f"workers {' and '.join(taking)} both" if taking else "no worker"
+                yield f"{who} take{'' if taking else 's'} frame {frame} of part '{part.name}'"
+                break
+
+
+def _flaws_of_regions(deployment: Deployment) -> Iterator[str]:
+    """Every region is one of a tensor that is given or computed."""
+    for what in _regions(deployment):
+        network = deployment.network_named.get(what.network)
+        if network is None:
+            yield f"{shown(what)} is of network '{what.network}', which is not there"
+        elif what.tensor not in network.tensors or what.tensor in network.constants:
+            yield f"'{what.tensor}' is no tensor that '{what.network}' computes or is given"
+        elif not _is_inside(what.region, network.tensors[what.tensor].shape):
+            yield f"{shown(what)} is not inside the tensor of shape {network.tensors[what.tensor].shape}"
+        elif what.share is not None and not _is_share(network, what):
+            yield f"{shown(what)} is no part of a sum"
+
+
+def _regions(deployment: Deployment) -> Iterator[TensorRegion]:
+    for part in deployment.parts:
+        yield from part.inputs.values()
+        yield from part.outputs.values()
+    for fifo in deployment.fifos:
+        yield fifo.what
+
+
+def _is_inside(region: Region, shape: tuple[int, ...]) -> bool:
+    return len(region.bounds) == len(shape) and all(
+        0 <= a < b <= n for (a, b), n in zip(region.bounds, shape, strict=True)
+    )
+
+
+def _is_share(network: Network, what: TensorRegion) -> bool:
+    layer = network.producers.get(what.tensor)
+    return (
+        layer is not None
+        and what.share is not None
+        and _is_inside(what.share, network.tensors[layer.inputs[0]].shape)
+    )
+
+
+def _flaws_of_parts(deployment: Deployment) -> Iterator[str]:
+    """Inputs and outputs of parts are the regions that they say, of the same type, and so are those of plans."""
+    for part in deployment.parts:
+        network = part.network
+        ends = {"inputs": (part.inputs, network.inputs), "outputs": (part.outputs, network.outputs)}
+        for kind, (told, own) in ends.items():
+            if set(told) != set(own) or len(own) != len(told) or not part.outputs:
+                yield f"the {kind} of part '{part.name}' are not those of its network"
+                return
+        for own_name, what in (*part.inputs.items(), *part.outputs.items()):
+            if problem := _mismatch(deployment, part, own_name, what):
+                yield f"tensor '{own_name}' of part '{part.name}' is not {shown(what)}: {problem}"
+        if part.plan is not None:
+            planned, names = part.plan.network, (*part.inputs, *part.outputs)
+            is_same = (set(planned.inputs), set(planned.outputs)) == (set(network.inputs), set(network.outputs))
+            if not is_same or any(planned.tensors.get(name) != network.tensors[name] for name in names):
+                yield f"the plan of part '{part.name}' is one of another network"
+
+
+def _mismatch(deployment: Deployment, part: Part, own_name: str, what: TensorRegion) -> str:
+    own = part.network.tensors[own_name]
+    whole = deployment.network_named[what.network].tensors[what.tensor]
+    if own.shape != what.region.shape:
+        return f"its shape is {own.shape}"
+    if what.share is not None:
+        wanted = DType.FLOAT32 if whole.dtype is DType.FLOAT32 else DType.INT32
+        return "" if own.dtype is wanted else f"it is {own.dtype.value}, and sums are {wanted.value}"
+    if own.dtype is not whole.dtype:
+        return f"it is {own.dtype.value}, and the whole is {whole.dtype.value}"
+    return "" if own.quant == tensor_part(whole, what.region).quant else "its scales differ"
+
+
+def _flaws_of_fifos(deployment: Deployment) -> Iterator[str]:
+    """Each FIFO carries what its source gives to parts that read just that; no end of a part is left open."""
+    carried = Counter(fifo.what for fifo in deployment.fifos)
+    yield from (f"two FIFOs carry {shown(what)}" for what, count in carried.items() if count > 1)
+    for fifo in deployment.fifos:
+        if not 1 <= fifo.slots <= MOST_SLOTS:
+            yield f"the FIFO of {shown(fifo.what)} has {fifo.slots} slots; give it one or more"
+        if not fifo.readers or len(set(fifo.readers)) < len(fifo.readers):
+            yield f"the readers of the FIFO of {shown(fifo.what)} are none, or one stands twice"
+        yield from _strangers(deployment, fifo)
+    for part in deployment.parts:
+        brought = {fifo.what for fifo in deployment.fifos if part.name in fifo.readers}
+        taken = {fifo.what for fifo in deployment.fifos if part.name == fifo.source}
+        for what in part.inputs.values():
+            if what not in brought:
+                yield f"part '{part.name}' reads {shown(what)}, which no FIFO brings"
+        for what in part.outputs.values():
+            if what not in taken:
+                yield f"part '{part.name}' computes {shown(what)}, which no FIFO takes"
+        if any(count > 1 for count in Counter((*part.inputs.values(), *part.outputs.values())).values()):
+            yield f"two inputs or outputs of part '{part.name}' are the same region"
+
+
+def _strangers(deployment: Deployment, fifo: Fifo) -> Iterator[str]:
+    """Ends of a FIFO that do not have what it carries."""
+    network, what = deployment.network_named[fifo.what.network], shown(fifo.what)
+    if fifo.source == OUTSIDE:
+        if fifo.what.tensor not in network.inputs or fifo.what.share is not None:
+            yield f"a FIFO brings {what} from outside, which is no input of '{network.name}'"
+    elif fifo.what not in deployment.part_named[fifo.source].outputs.values():
+        yield f"a FIFO takes {what} from part '{fifo.source}', which does not compute it"
+    for reader in fifo.readers:
+        if reader == OUTSIDE:
+            if fifo.what.tensor not in network.outputs or fifo.what.share is not None:
+                yield f"a FIFO takes {what} outside, which is no output of '{network.name}'"
+        elif fifo.what not in deployment.part_named[reader].inputs.values():
+            yield f"a FIFO brings {what} to part '{reader}', which does not read it"
+
+
+def _left_out(deployment: Deployment) -> Iterator[str]:
+    """Outputs of networks of which something never comes out; what is a constant or an input the caller has."""
+    for network in deployment.networks:
+        for name in dict.fromkeys(network.outputs):
+            if name not in network.producers:
+                continue
+            taken = [
+                fifo.what.region
+                for fifo in deployment.fifos
+                if OUTSIDE in fifo.readers and (fifo.what.network, fifo.what.tensor) == (network.name, name)
+            ]
+            for gap in _gaps(Region.whole(network.tensors[name].shape), taken):
+                yield f"nobody computes {shown(TensorRegion(network.name, name, gap))} for the caller"
+                break
+
+
+def _gaps(whole: Region, boxes: Iterable[Region]) -> list[Region]:
+    """What the boxes leave of the whole, in boxes."""
+    left = [whole]
+    for box in boxes:
+        left = [rest for region in left for rest in _without(region, box)]
+    return left
+
+
+def _without(region: Region, box: Region) -> Iterator[Region]:
+    inside = region & box
+    if inside.is_empty:
+        yield region
+        return
+    for axis, ((a, b), (c, d)) in enumerate(zip(region.bounds, inside.bounds, strict=True)):
+        for interval in ((a, c), (d, b)):
+            if interval[0] < interval[1]:
+                yield region.with_axis(axis, interval)
+        region = region.with_axis(axis, (c, d))
+
+
+def _computed_twice(deployment: Deployment) -> Iterator[str]:
+    """Elements that two parts give: what one has computed the other should read."""
+    given: dict[tuple[str, str], list[Fifo]] = {}
+    for fifo in deployment.fifos:
+        if fifo.source != OUTSIDE:
+            given.setdefault((fifo.what.network, fifo.what.tensor), []).append(fifo)
+    for fifos in given.values():
+        for one, other in combinations(fifos, 2):
+            if one.source == other.source or (one.what.region & other.what.region).is_empty:
+                continue
+            shares = one.what.share, other.what.share
+            are_same = shares[0] is None and shares[1] is None
+            if shares[0] is not None and shares[1] is not None:
+                are_same = not (shares[0] & shares[1]).is_empty
+            if are_same:
+                yield f"parts '{one.source}' and '{other.source}' both compute a piece of {shown(one.what)}"
+
+
+def _waits(deployment: Deployment) -> Iterator[str]:
+    """Parts that wait for each other.
+
+    A part waits for parts of its own frame (those it reads from, and those before it on its worker) and for earlier
+    frames (its worker's, and readers of the slots that it writes). So all goes on for ever if no frame waits in a
+    circle, however many slots there are.
+    """
+    reads: dict[str, set[str]] = {part.name: set() for part in deployment.parts}
+    for fifo in deployment.fifos:
+        for reader in fifo.readers:
+            if OUTSIDE not in (fifo.source, reader):
+                reads[reader].add(fifo.source)
+    period = turns(deployment)
+    if period > MOST_TURNS:
+        yield f"the replicas repeat their turns after {period} frames only; give counts that divide each other"
+        return
+    seen = set()
+    for frame in range(period):
+        taking = tuple(worker for worker in deployment.workers if worker.takes(frame))
+        if taking in seen:
+            continue
+        seen.add(taking)
+        before = {name: set(sources) for name, sources in reads.items()}
+        for worker in taking:
+            for first, second in pairwise(worker.parts):
+                before[second].add(first)
+        try:
+            TopologicalSorter(before).prepare()
+        except CycleError as error:
+            circle = " -> ".join(f"'{name}'" for name in error.args[1])
+            yield f"parts wait for each other in frame {frame}: {circle}"
+            return
+
+
+def _broken_promises(deployment: Deployment) -> Iterator[str]:
+    """Arenas that are not what workers and FIFOs come to."""
+    found: Counter[tuple[str, str]] = Counter()
+    for worker in deployment.workers:
+        plans = [deployment.part_named[name].plan for name in worker.parts]
+        for memory in {memory for plan in plans if plan for memory in plan.arenas}:
+            most = max(plan.arenas.get(memory, 0) for plan in plans if plan)
+            found[worker.device, memory] += -(-most // SLOT_ALIGNMENT) * SLOT_ALIGNMENT
+    for fifo in deployment.fifos:
+        for device in deployment.devices_of(fifo):
+            found[device, fifo.memory] += fifo.slots * deployment.slot_bytes(fifo)
+    for device, memory in sorted({*found, *deployment.arenas}):
+        told, comes = deployment.arenas.get((device, memory), 0), found[device, memory]
+        if told != comes:
+            yield f"arenas and slots of '{device}' come to {comes} bytes of '{memory}', and it promises {told}"

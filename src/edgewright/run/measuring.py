@@ -1,0 +1,101 @@
+"""A pipeline measured over many frames, alone or in turns with onnxruntime on the same number of threads."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+from pathlib import Path
+
+from .machine import resident_bytes
+from .pipeline import Pipeline
+from .ring import Array
+from .statistics import RunStatistics, median_and_spread
+from .workers import WorkerTimes
+
+ROUNDS = 5  # of each side, in turns, so that whatever else the machine does disturbs both alike
+WARM_UP = 3  # frames before the first that count: caches, clocks, pages
+Inputs = Mapping[str, Array]
+Competitor = Callable[[], object]  # computes one frame
+
+
+@dataclass(frozen=True)
+class CompetitorFigures:
+    """What another runtime came to, one frame after the other."""
+
+    frames_per_s: float
+    latency_s: float
+    grown_bytes: int  # by so much the process grew when it was loaded and warm: an estimate of its memory
+
+
+def measured(pipeline: Pipeline, inputs: Sequence[Inputs], frames: int) -> RunStatistics:
+    """The pipeline over so many frames, after a few that do not count; inputs are taken in turn."""
+    _round(pipeline, inputs, WARM_UP)
+    return _round(pipeline, inputs, frames)
+
+
+def compared(
+    pipeline: Pipeline, inputs: Sequence[Inputs], frames: int, load: Callable[[], Competitor]
+) -> tuple[RunStatistics, CompetitorFigures]:
+    """Both sides in turns: rates are medians over the rounds."""
+    before = resident_bytes()
+    competitor = load()
+    for _ in range(WARM_UP):
+        competitor()
+    grown = max(0, resident_bytes() - before)
+    _round(pipeline, inputs, WARM_UP)
+    rounds = min(ROUNDS, frames)
+    ours: list[RunStatistics] = []
+    rates, latencies = [], []
+    for number in range(rounds):
+        count = frames * (number + 1) // rounds - frames * number // rounds
+        ours.append(_round(pipeline, inputs, count))
+        times = [_timed(competitor) for _ in range(count)]
+        rates.append(count / sum(times))
+        latencies += times
+    return joined(ours), CompetitorFigures(statistics.median(rates), median_and_spread(latencies)[0], grown)
+
+
+def onnxruntime_session(model: Path, feed: Mapping[str, Array], threads: int) -> Competitor:
+    """The model file in onnxruntime as it comes, on so many threads."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    given = dict(feed)
+    return lambda: session.run(None, given)
+
+
+def joined(rounds: Sequence[RunStatistics]) -> RunStatistics:
+    """Several rounds as one: rates and latencies are medians, times of workers are added up."""
+    workers: dict[str, WorkerTimes] = {}
+    for each in rounds:
+        for name, times in each.workers.items():
+            workers[name] = workers.get(name, WorkerTimes()).plus(times)
+    return RunStatistics(
+        sum(each.frames for each in rounds),
+        sum(each.seconds for each in rounds),
+        statistics.median(each.frames_per_s for each in rounds),
+        statistics.median(each.latency_s for each in rounds),
+        statistics.median(each.latency_spread_s for each in rounds),
+        workers,
+        rounds[-1].memory,
+    )
+
+
+def _round(pipeline: Pipeline, inputs: Sequence[Inputs], frames: int) -> RunStatistics:
+    source: Iterator[Inputs] = islice(cycle(inputs), frames)
+    for _ in pipeline(source):
+        pass
+    assert pipeline.statistics is not None
+    return pipeline.statistics
+
+
+def _timed(run: Competitor) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
