@@ -35,13 +35,15 @@ def mapping_front(problem: MappingProblem, goal: MappingGoal, power: Power = UNK
 
 def _candidates(solver: PipelineSolver) -> Iterator[tuple[MappedStage, ...]]:
     fastest = solver.fastest()
-    yield fastest
     if not fastest:
         return
-    shortest = max(stage.period for stage in fastest)
-    longest = max(shortest, float(solver.periods()[-1]))
     late, large = _relative(solver, latency), _relative(solver, memory(solver))
-    for period in np.geomspace(shortest or 1e-12, longest or 1e-12, PERIODS):
+    yield fastest
+    shortest = max(stage.period for stage in fastest)
+    longest = [
+        solver.shortest_period(cost, 1.0) or shortest for cost in (late, large)
+    ]  # where nothing else is gained
+    for period in np.linspace(shortest, max(shortest, *longest), PERIODS):
         for share in SHARES:
             yield solver.cheapest(float(period), mixed(share, late, large))
 

@@ -69,7 +69,7 @@ def frames_over_time(mapping: BoardMapping, timing: Timing, frames: int) -> tupl
     unit = mapping.load_period / GRAIN or 1.0
     graph = timed_graph(mapping, unit)
     slots = {fifo.tensor: fifo.slots for fifo in timing.fifos}
-    capacities = {channel.name: slots.get(channel.note, channel.tokens) for channel in graph.channels}
+    capacities = {channel.name: slots[channel.note] for channel in graph.channels if channel.note in slots}
     return self_timed(graph, capacities, frames), unit
 
 
@@ -141,10 +141,9 @@ def _capacities(mapping: BoardMapping, graph: Graph) -> tuple[dict[str, int], bo
     depth = len(mapping.stages)
     replicas = [stage.replicas for stage in mapping.stages]
     return {
-        channel.name: channel.tokens
-        if channel.is_self_loop and channel.name.endswith(".busy")
-        else (replicas[int(channel.source)] + replicas[int(channel.target)]) * max(1, depth - 1)
+        channel.name: (replicas[int(channel.source)] + replicas[int(channel.target)]) * max(1, depth - 1)
         for channel in graph.channels
+        if channel.note
     }, False
 
 

@@ -110,17 +110,17 @@ def _gantt(answer: MappingAnswer) -> str:
         for i, actor in enumerate(graph.actors)
     )
     named = replace(graph, actors=actors, channels=())
-    scale = Fraction(unit * 1e3).limit_denominator(10**9)
+    scale, name = (1e6, "µs") if mapping.load_period < 0.05 else (1e3, "ms")
     firings = [
-        Firing(titles[one.actor], one.index, _rounded(one.start * scale), _rounded(one.end * scale))
+        Firing(titles[one.actor], one.index, _rounded(one.start, unit * scale), _rounded(one.end, unit * scale))
         for one in run.firings
     ]
     phases = {titles[str(i)]: len(stage.parts) for i, stage in enumerate(mapping.stages)}
-    return gantt_svg(named, firings, phases, unit="ms", standalone=False)
+    return gantt_svg(named, firings, phases, unit=name, standalone=False)
 
 
-def _rounded(value: Fraction) -> Fraction:
-    return Fraction(round(value * 1000), 1000)
+def _rounded(value: Fraction, unit: float) -> Fraction:
+    return Fraction(round(float(value) * unit))
 
 
 def _layers(answer: MappingAnswer, stage: MappedStage) -> str:
