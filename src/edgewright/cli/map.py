@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from .. import text
 from ..errors import InputError
 from ..files import check_folder, write_atomic
 from ..mapping.answer import MappingAnswer
+from ..mapping.deploying import deployable
 from ..mapping.exact import MappingLimits
 from ..mapping.front import mapping_front
 from ..mapping.genetic import map_genetic
 from ..mapping.goal import ANY_GOAL, MappingGoal, map_for
+from ..mapping.measured import measure_mapping
 from ..mapping.problem import MappingProblem
 from ..mapping.profiled import problem_of
 from ..network import Network, Shape
 from ..platform import Power, load_board
 from ..platform.profile import Profile, load_profile
 from ..report.mapping_page import mapping_page
+from ..run.building import build_pipeline
+from ..run.pipeline import Pipeline
 from .common import console, print_json, read_model, shown, working
-from .map_tables import answer_to_dict, channels_table, front_table, stages_table, verdict
+from .map_tables import answer_to_dict, channels_table, front_table, run_lines, stages_table, verdict
 
 THIS = "this"
 
@@ -73,17 +79,53 @@ def map_(
         answer = map_genetic(problem, fitness, power) if method == "ga" else map_for(problem, goal, power)
         if pareto:
             front = mapping_front(problem, goal, power)
-    found = answer_to_dict(answer)
+    built = _built(answer, network, model, options)
+    found = answer_to_dict(answer) | built.figures
     if front:
         found["front"] = [answer_to_dict(one) for one in front]
     if page:
-        write_atomic(page, mapping_page(answer, front))
+        measured = built.figures.get("measured_throughput")
+        write_atomic(page, mapping_page(answer, front, measured, built.shares))
     if as_json:
         print_json(found)
         return
     _print(problem, answer, front)
-    if page:
-        console.print(f"wrote {shown(page)}", style="dim", soft_wrap=True)
+    for line in built.lines:
+        console.print(line, soft_wrap=True)
+    for path in (page, output):
+        if path:
+            console.print(f"wrote {shown(path)}", style="dim", soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class BuiltMapping:
+    """What building and running came to: for --json, for people, and for the page."""
+
+    figures: dict[str, Any]
+    lines: tuple[str, ...] = ()
+    shares: tuple[float, ...] = ()
+
+
+def _built(answer: MappingAnswer, network: Network, model: Path, options: MapOptions) -> BuiltMapping:
+    """The mapping compiled where it is to be kept or run; nothing where neither was asked for."""
+    if not options.output and not options.is_run:
+        return BuiltMapping({})
+    with working(f"building {network.name}"):
+        deployment, note = deployable(answer, network, THIS)
+    memory = sum(deployment.arenas.values())
+    lines = [note] if note else []
+    lines.append(f"arenas and FIFOs as planned: {text.size(memory)}")
+    figures: dict[str, Any] = {"memory_bytes": memory}
+    with TemporaryDirectory(prefix="edgewright-") as passing:
+        folder = options.output or Path(passing)
+        with working(f"compiling {network.name}"):
+            spec = build_pipeline(deployment, folder)
+        if not options.is_run:
+            return BuiltMapping(figures, tuple(lines))
+        with Pipeline(spec, folder) as running, working(f"running {network.name}"):
+            measured = measure_mapping(answer, network, model, running, options.frames)
+    figures |= measured.to_dict()
+    return BuiltMapping(figures, (*lines, *run_lines(answer, measured)), measured.busy(answer, deployment))
 
 
 def _check_options(options: MapOptions, goal: MappingGoal, board: str) -> None:

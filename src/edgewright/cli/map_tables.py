@@ -8,6 +8,7 @@ from rich.table import Table
 
 from .. import text
 from ..mapping.answer import MappingAnswer
+from ..mapping.measured import MeasuredMapping
 from ..mapping.timed_graph import FifoNeed
 from ..text import shortened
 from .common import shown
@@ -137,6 +138,25 @@ def verdict(answer: MappingAnswer) -> str:
             f"the period is {answer.timing.period * 1e3:.3f} ms"
         )
     return words
+
+
+def run_lines(answer: MappingAnswer, measured: MeasuredMapping) -> tuple[str, ...]:
+    """What was measured beside what was predicted, and beside onnxruntime."""
+    ours = measured.ours
+    rate = f"measured: {ours.frames_per_s:.2f} frames/s ({ours.frames_per_s / answer.throughput - 1:+.1%})"
+    late = (
+        f"latency {ours.latency_s * 1e3:.2f} ms ({ours.latency_s / answer.latency - 1:+.1%})"
+        if answer.latency
+        else ""
+    )
+    theirs = measured.onnxruntime
+    if theirs is None:
+        return (f"{rate}, {late}",)
+    times = ours.frames_per_s / theirs.frames_per_s
+    return (
+        f"{rate}, {late}",
+        f"onnxruntime on as many threads: {theirs.frames_per_s:.2f} frames/s; ours is {times:.2f} ×",
+    )
 
 
 def _range(names: list[str]) -> str:

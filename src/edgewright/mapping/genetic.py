@@ -35,12 +35,15 @@ AS_PUBLISHED = GeneticSettings()
 
 
 def map_genetic(
-    problem: MappingProblem, goal: AssignmentGoal = "balance", power: Power = UNKNOWN
+    problem: MappingProblem,
+    goal: AssignmentGoal = "balance",
+    power: Power = UNKNOWN,
+    settings: GeneticSettings = AS_PUBLISHED,
 ) -> MappingAnswer:
     """The fittest mapping of the paper's kind, with its phases and what follows from them."""
     check(problem, ANY_GOAL, power)
     processors = single_processors(problem)
-    found = assign_genetic(processors, goal)
+    found = assign_genetic(processors, goal, settings)
     mapping = mapping_of(processors, found.genes, "ga")
     return MappingAnswer(mapping, timing_of(mapping), throughput_bound(problem), power)
 

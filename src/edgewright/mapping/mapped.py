@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from math import inf
 
 from .problem import Execution, MappingProblem
@@ -100,14 +101,25 @@ def faults(mapping: BoardMapping) -> list[str]:
     for pool in problem.pools:
         if used[pool.name] > pool.cores:
             found.append(f"{used[pool.name]} cores of '{pool.name}' are used; there are {pool.cores}")
-    stage_of_layer = {layer: i for i, stage in enumerate(mapping.stages) for layer in stage.layers}
-    if all(len(stage.parts) == 1 for stage in mapping.stages):
-        for source, target, _ in problem.edges:
-            if stage_of_layer[source] > stage_of_layer[target]:
-                found.append(
-                    f"'{problem.layers[target]}' runs in an earlier stage than '{problem.layers[source]}'"
-                )
-    return found
+    return found or list(_waits(mapping))
+
+
+def _waits(mapping: BoardMapping) -> Iterator[str]:
+    """Parts that wait for each other in a circle: for data, and for their turn."""
+    place = {
+        layer: (i, j) for i, s in enumerate(mapping.stages) for j, part in enumerate(s.parts) for layer in part
+    }
+    before: dict[tuple[int, int], set[tuple[int, int]]] = {part: set() for part in place.values()}
+    for stage, part in before:
+        before[stage, part] |= {(stage, part - 1)} if part else set()
+    for source, target, _ in mapping.problem.edges:
+        if place[source] != place[target]:
+            before[place[target]].add(place[source])
+    try:
+        TopologicalSorter(before).prepare()
+    except CycleError as error:
+        circle = " -> ".join(f"part {part + 1} of stage {stage + 1}" for stage, part in error.args[1])
+        yield f"parts wait for each other: {circle}"
 
 
 def _key(execution: Execution) -> tuple[str, int, str, str | None]:
