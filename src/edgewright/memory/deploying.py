@@ -50,7 +50,7 @@ def deploy(
     least RAM whose inputs and outputs lie in the FIFOs' slots.
     """
     whole = (networks,) if isinstance(networks, Network) else tuple(networks)
-    draft = _Draft(whole, requests, workers)
+    draft = _DeploymentDraft(whole, requests, workers)
     parts = draft.parts()
     made = planner or plan_in_slots
     found = Deployment(
@@ -75,7 +75,7 @@ def plan_in_slots(network: Network) -> Plan:
     return plan(network, outside=[name for name in ends if name not in network.constants], explain=False)
 
 
-class _Draft:
+class _DeploymentDraft:
     """Parts in the making, and who gives what to whom."""
 
     def __init__(

@@ -47,9 +47,9 @@ def checked(plan: Plan) -> Plan:
     return plan
 
 
-def damage(what: str) -> str:
-    """The sentence for a plan that is not as it was made."""
-    return f"the plan is damaged: {what}; make it anew"
+def damage(what: str, thing: str = "plan") -> str:
+    """The sentence for a plan, or for something else in a file, that is not as it was made."""
+    return f"the {thing} is damaged: {what}; make it anew"
 
 
 def _flaws_of_selections(plan: Plan) -> Iterator[str]:

@@ -23,13 +23,8 @@ from .steps import Sweep
 
 def flaws(plan: Plan) -> Iterator[str]:
     """What is wrong, one remark after the other; where something is, looking further may not make sense."""
-    for flaw in (*_flaws_of_names(plan.network), *_flaws_of_tensors(plan.network)):
+    for flaw in network_flaws(plan.network):
         yield flaw
-        return
-    try:
-        check(plan.network)
-    except ModelError as error:
-        yield str(error)
         return
     for flaws_of in (_flaws_of_layers, _flaws_of_buffers, _flaws_of_views, _flaws_of_slots):
         if found := tuple(flaws_of(plan)):
@@ -37,6 +32,17 @@ def flaws(plan: Plan) -> Iterator[str]:
             return
     for stage in plan.program.stages:
         yield from _flaws_of_stage(plan, stage)
+
+
+def network_flaws(network: Network) -> Iterator[str]:
+    """What is wrong with a network that comes from a file: names, tensors, layers that do not fit together."""
+    for flaw in (*_flaws_of_names(network), *_flaws_of_tensors(network)):
+        yield flaw
+        return
+    try:
+        check(network)
+    except ModelError as error:
+        yield str(error)
 
 
 def _flaws_of_names(network: Network) -> Iterator[str]:
