@@ -20,6 +20,7 @@ VERBS = {
     "layout": "Addresses for the buffers of a CSV file.",
     "map": "Who runs which layers on a board: pipeline, replicas, lanes.",
     "plan": "The plan that needs the least RAM: order, addresses, proof or gap.",
+    "profile": "How long each layer of MODEL takes on each kind of core.",
     "run": "Compiles MODEL and runs it once: outputs, instructions, RAM.",
     "sample": "Write a bundled model as an ONNX file, or list them.",
 }

@@ -15,13 +15,13 @@ from .. import text
 from ..emit.inputs import load_inputs
 from ..emit.planned import check_plan
 from ..errors import InputError
-from ..fusion.request import make_plan
+from ..fusion.request import PlanRequest, make_plan
 from ..network import Array, Network, Shape, random_inputs
 from ..network.interface import file_inputs, stored_inputs
 from ..network.reference import to_file_layout
 from ..platform.target import TARGETS
 from ..program import Plan, load_plan
-from ..run.building import whole_network
+from ..run.building import plan_for_host, whole_network
 from ..run.machine import usable_cores
 from ..run.measuring import CompetitorFigures, compared, measured, onnxruntime_session
 from ..run.pipeline import Pipeline, pipeline
@@ -92,6 +92,8 @@ def _plan(network: Network, asked: PlanOptions, plan_file: Path | None) -> Plan:
     request = asked.request(network)
     if request.pull_rows:
         raise InputError("--pull-input hands rows to one run: leave it out, or --frames")
+    if request == PlanRequest():
+        return plan_for_host(network)
     if request.alignment is None:
         request = replace(request, alignment=ALIGNMENT)
     return make_plan(network, request, None, TARGETS["host"])

@@ -69,10 +69,11 @@ def deploy(
     return replace(placed, predictions=memory_predictions(placed))
 
 
-def plan_in_slots(network: Network) -> Plan:
+def plan_in_slots(network: Network, alignment: int | None = None) -> Plan:
     """The plan with the least RAM that keeps all inputs and outputs where the caller has them."""
     ends = dict.fromkeys((*network.inputs, *network.outputs))
-    return plan(network, outside=[name for name in ends if name not in network.constants], explain=False)
+    outside = [name for name in ends if name not in network.constants]
+    return plan(network, outside=outside, alignment=alignment, explain=False)
 
 
 class _DeploymentDraft:

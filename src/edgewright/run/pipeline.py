@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import InputError
 from .executors import Executor, executor_of
-from .ring import Array, Block, FrameSlot, Ring, StreamEnd, StreamState, aligned
+from .ring import Array, Block, FrameSlot, Ring, StreamEnd, StreamState
 from .specification import PipelineSpec, WorkerSpec, load_specification
 from .statistics import Chronicle, MemoryUse, RunStatistics
 from .workers import BoundPart, Feeder, Starts, WorkerThread
@@ -58,9 +58,7 @@ class Pipeline:
     ) -> None:
         """With `executors`, by worker and part, none are loaded from the folder."""
         self.spec, self.folder, self._keep = spec, folder, keep
-        arenas = [aligned(size) for worker in spec.workers for size in spec.arenas(worker).values()]
-        slots = [aligned(fifo.bytes) * fifo.slots for fifo in spec.fifos]
-        self._block = Block(sum(arenas) + sum(slots))
+        self._block = Block(spec.arena_bytes + spec.slot_bytes)
         self._slots = [
             [self._block.slot(fifo.shape, fifo.dtype, fifo.bytes) for _ in range(fifo.slots)]
             for fifo in spec.fifos
