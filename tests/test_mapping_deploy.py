@@ -9,11 +9,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from cut_deployments import is_cuttable
 from edgewright import read_model, samples
+from edgewright.dataflow.cnn.deployed import frame_period
 from edgewright.mapping.answer import MappingAnswer
 from edgewright.mapping.assignment import mapping_of, single_processors
-from edgewright.mapping.deploying import deployment_of
+from edgewright.mapping.deploying import deployment_of, part_name
 from edgewright.mapping.exact import MappingLimits
 from edgewright.mapping.goal import MappingGoal, map_for
 from edgewright.mapping.profiled import problem_of
@@ -48,11 +48,29 @@ def test_so_do_random_assignments(network, random):
     _judged(MappingAnswer(mapping, timing_of(mapping), 1.0), network, random)
 
 
+def is_cuttable(network) -> bool:
+    """Whether frames come in and go out through layers."""
+    read = all(network.readers[name] for name in network.inputs)
+    return bool(network.layers) and read and all(name in network.producers for name in network.outputs)
+
+
 def _judged(answer: MappingAnswer, network, random: Random) -> None:
     deployment = deployment_of(answer, network, "this")
     assert list(deployment_faults(deployment)) == []
+    assert float(_frame_period(answer, deployment)) == pytest.approx(answer.timing.period, rel=5e-3)
     frames = [{network.name: random_inputs(network, seed)} for seed in range(5)]
     assert list(deployment_errors(deployment, frames, seed=random.randrange(1 << 30))) == []
+
+
+def _frame_period(answer: MappingAnswer, deployment) -> float:
+    """What the graph of the deployment itself says, with the same times and slots."""
+    times = {}
+    for number, stage in enumerate(answer.mapping.stages):
+        names = [part_name(number, place, stage) for place in range(len(stage.parts))]
+        for worker in deployment.workers:
+            if names[0] in worker.parts:
+                times |= {(worker.name, n): round(s * 1e9) for n, s in zip(names, stage.seconds, strict=True)}
+    return float(frame_period(deployment, times)) / 1e9
 
 
 def test_a_mapping_runs_natively_within_the_memory_that_was_planned():

@@ -10,7 +10,7 @@ from typing import Any
 from .. import text
 from ..errors import InputError
 from ..files import check_folder, write_atomic
-from ..mapping.answer import MappingAnswer
+from ..mapping.answer import UNKNOWN, MappingAnswer
 from ..mapping.deploying import deployable
 from ..mapping.exact import MappingLimits
 from ..mapping.front import mapping_front
@@ -19,12 +19,16 @@ from ..mapping.goal import ANY_GOAL, MappingGoal, map_for
 from ..mapping.measured import measure_mapping
 from ..mapping.problem import MappingProblem
 from ..mapping.profiled import problem_of
+from ..memory.deploying import plan_in_slots
 from ..network import Network, Shape
-from ..platform import Power, load_board
+from ..platform import Board, load_board
 from ..platform.profile import Profile, load_profile
+from ..program.deployment_file import save_deployment
 from ..report.mapping_page import mapping_page
 from ..run.building import build_pipeline
 from ..run.pipeline import Pipeline
+from ..run.profiling import fingerprint, measure_profile
+from ..run.roofline import estimate_profile
 from .common import console, print_json, read_model, shown, working
 from .map_tables import answer_to_dict, channels_table, front_table, run_lines, stages_table, verdict
 
@@ -69,10 +73,11 @@ def map_(
     options = MapOptions(method, fitness, pareto, is_run, frames, output, page)
     goal = MappingGoal(minimise, max_latency, ram, min_throughput, MappingLimits(stages, replicas, lanes))
     _check_options(options, goal, board)
-    name, power = _board(board)
-    profile = load_profile(times) if times else None
+    hardware = None if board == THIS else load_board(board)
+    power = hardware.power if hardware else UNKNOWN
     network = read_model(model, shapes)
-    profile = profile or _profiled(network, name)
+    profile = _times(network, hardware, times)
+    name = hardware.name if hardware else THIS
     problem = problem_of(network, profile, name, _named_cores(profile, cores))
     front: tuple[MappingAnswer, ...] = ()
     with working(f"mapping {network.name}"):
@@ -120,6 +125,8 @@ def _built(answer: MappingAnswer, network: Network, model: Path, options: MapOpt
         folder = options.output or Path(passing)
         with working(f"compiling {network.name}"):
             spec = build_pipeline(deployment, folder)
+        if options.output:
+            save_deployment(deployment, options.output)
         if not options.is_run:
             return BuiltMapping(figures, tuple(lines))
         with Pipeline(spec, folder) as running, working(f"running {network.name}"):
@@ -139,18 +146,22 @@ def _check_options(options: MapOptions, goal: MappingGoal, board: str) -> None:
         check_folder(options.output)
 
 
-def _board(board: str) -> tuple[str, Power]:
-    """The name that times must have been taken for, and the power of the board."""
-    if board == THIS:
-        return THIS, Power()
-    known = load_board(board)
-    return known.name, known.power
-
-
-def _profiled(network: Network, board: str) -> Profile:
-    raise InputError(
-        f"no times of '{network.name}' on '{board}' are given; `edgewright profile` measures them: --times FILE"
-    )
+def _times(network: Network, board: Board | None, times: Path | None) -> Profile:
+    """The times that were given; else those measured here, or as the board permits them."""
+    if times is None and board is None:
+        with working(f"measuring the layers of {network.name}"):
+            return measure_profile(network, {1: plan_in_slots(network)})
+    if times is None:
+        assert board is not None
+        return estimate_profile(network, board)
+    profile = load_profile(times)
+    if board is None and profile.machine and profile.machine != (here := fingerprint()):
+        there = profile.machine
+        raise InputError(
+            f"these times were measured on another machine ({there.cores} × {there.model}, {there.compiler}; this one: "
+            f"{here.cores} × {here.model}, {here.compiler}); leave --times out to measure here"
+        )
+    return profile
 
 
 def _named_cores(profile: Profile, cores: dict[str, int]) -> dict[str, int]:
