@@ -58,6 +58,9 @@ template <int Bits> struct Field {
     static struct type name##_memory; static struct type *const name = &name##_memory; \\
     void *name##_base(void) { return &name##_memory; } static_assert(true, "")
 #define bus(name, width, narrowest) static_assert(true, "")
+#define unordered(name) static_assert(true, "")
+#define snapshot
+#define together(...)
 #define ro
 #define wo
 #define w1c

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from hal_random_code import Coder
-from hal_random_groups import DeviceDecl, FieldDecl, GroupDecl, World, draw_world
+from hal_random_groups import DeviceDecl, FieldDecl, GroupDecl, World, draw_world, with_words
 from hal_random_text import Line, Made, Nest, Statement
 
 OPENING = """#include "edgewright_hal.h"
@@ -16,6 +16,7 @@ OPENING = """#include "edgewright_hal.h"
 """
 MIDDLE = """
 #define LIMIT 3u
+#define ONCE(x) ((x) != 0u)
 
 extern uint32_t board_note(uint32_t code);
 extern uint32_t board_wait(uint32_t ticks);
@@ -41,6 +42,10 @@ class Program:
     functions: tuple[Made, ...]
     kinds: Counter[str] = field(default_factory=Counter, compare=False)  # what it is made of
 
+    @property
+    def has_snapshots(self) -> bool:
+        return any("snapshot" in str(function) for function in self.functions)
+
     def __str__(self) -> str:
         declared = "\n".join(map(str, self.world.groups)) + "\n" + "".join(map(str, self.world.devices))
         code = "\n".join(map(str, self.functions))
@@ -50,7 +55,9 @@ class Program:
 def draw_program(seed: int, functions: int = 20, plain: bool = False) -> Program:
     """The driver of a seed."""
     rng = Random(seed)
-    coder = Coder(rng, draw_world(rng, plain))
+    world = draw_world(rng, plain)
+    has_words = not plain and seed % 5 in (2, 4)  # the same drivers as ever for all other seeds
+    coder = Coder(rng, with_words(rng, world) if has_words else world, has_words=has_words)
     for number in range(functions):
         coder.function(f"drive{number}")
     return Program(seed, coder.world, tuple(_hidden(rng, coder.made)), coder.kinds)

@@ -115,7 +115,8 @@ def judged(made: Design) -> list[str]:
 def against_source(program: Program, made: Design, means: Outcome, target: str) -> list[str]:
     """How the generated code differs from the source itself."""
     calls = draw_calls(program, program.seed)
-    return differences(calls, means, Board(made, generate(made, "driver"), target, program.seed).run(calls))
+    board = Board(made, generate(made, "driver"), target, program.seed, program.has_snapshots)
+    return differences(calls, means, board.run(calls))
 
 
 def smallest(program: Program, method: str, target: str) -> Program:

@@ -48,6 +48,7 @@ STATEMENTS = {
     "lines of #if": 2,
     "macro defined again": 2,
 }
+WORDS = {"snapshot": 8, "snapshot of a loop": 6, "together": 12, "argument of a macro": 6}  # in some drivers
 UPDATES = ("|=", "&=", "^=", "+=", "-=", "<<=", ">>=", "*=")
 ADVERSE = ("tmp1", "tmp2", "grp", "p", "v0", "value", "r")  # names that generated code may want too
 UNKNOWN = ("board_note", "board_wait")
@@ -59,6 +60,7 @@ class Coder(Values):
 
     result: str = "void"
     buffer: bool = False
+    has_words: bool = False
 
     def function(self, name: str) -> Made:
         """The next function, kept for those that follow."""
@@ -102,7 +104,7 @@ class Coder(Values):
 
     def statement(self, scope: Scope) -> list[Statement]:
         """One step of a function, mostly one statement."""
-        kind = pick(self.rng, STATEMENTS)
+        kind = pick(self.rng, STATEMENTS | WORDS if self.has_words else STATEMENTS)
         made = _MAKERS[kind](self, scope) if scope.depth < 3 or kind not in _DEEP else []
         if not made:
             kind, made = "assign", self.assign(scope)
@@ -146,7 +148,7 @@ class Coder(Values):
 
     def bases(self, scope: Scope, writes: bool) -> list[tuple[str, str, bool]]:
         usable = [(name, group, const) for name, group, const in scope.pointers if not (const and writes)]
-        return [(device.name, device.group, False) for device in self.world.devices] + usable * 3
+        return [(device.name, device.group, False) for device in self.world.drawn] + usable * 3
 
     def update(self, scope: Scope) -> list[Statement]:
         path = self.paths(scope, is_updatable, True)
@@ -411,6 +413,54 @@ class Coder(Values):
             found += [Line("#undef STEP"), Line(f"#define STEP {value}u"), Line(f"{path} = STEP;")]
         return found
 
+    def flags(self, scope: Scope, most: int) -> list[str]:
+        """Fields of one group that hardware changes."""
+        base, group, _ = self.rng.choice(self.bases(scope, False))
+        fields = [m for m in self.world.group(group).members if isinstance(m, FieldDecl) and m.is_flag]
+        chosen = self.rng.sample(fields, min(len(fields), most))
+        return [f"{base}->{m.name}{self.index(scope, m.count, self.simple)}" for m in chosen]
+
+    def snapshot(self, scope: Scope) -> list[Statement]:
+        """Questions to flags, each with something that is done about it."""
+        body: list[Statement] = []
+        for number, flag in enumerate(flags := self.flags(scope, 4)):
+            name = self.rng.choice(scope.numbers)
+            again = f" && !({self.rng.choice(flags)} & 1u)" if self.rng.random() < 0.3 else ""
+            note = Line(f"{name} = board_note({number}u);")
+            done = self.rng.choice(([note], self.writes(scope.inner()), [Line(f"{name} ^= {flag};")]))
+            head = f"{'else ' if body and self.rng.random() < 0.4 else ''}if (({flag} & 1u){again})"
+            body += [Nest(head, tuple(done))] if self.rng.random() < 0.8 or not body else [Line(f"a += {flag};")]
+            if isinstance(body[-1], Line):
+                body.append(Nest("if (a & 1u)", (Line("a += 2u;"),)))
+        return [Nest("snapshot", tuple(body))] if body else []
+
+    def snapshot_loop(self, scope: Scope) -> list[Statement]:
+        flags, name = self.flags(scope, 3), self.fresh("n")
+        if not flags or scope.times > 8:
+            return []
+        test = " && ".join([*(f"!({flag} & 1u)" for flag in flags), f"{name} < 4u"])
+        inside = tuple(Line(f"a += {flag};") for flag in flags if self.rng.random() < 0.3)
+        loop = Nest(f"snapshot while ({test})", (*inside, Line(f"{name}++;")))
+        return [Line(f"uint32_t {name} = 0u;"), loop, Line(f"total += {name};")]
+
+    def together(self, scope: Scope) -> list[Statement]:
+        """Fields that are together, one after the other."""
+        time = self.rng.sample(("hours", "minutes", "seconds"), 3)
+        more = [Line(f"clk->running = {self.atom(scope)};")] if self.rng.random() < 0.4 else []
+        name = self.rng.choice(scope.numbers)
+        match self.rng.randrange(3):
+            case 0:
+                return [*(Line(f"clk->{one} = {self.atom(scope)};") for one in time), *more]
+            case 1:
+                return [*more, *(Line(f"{name} += clk->{one};") for one in time)]
+        return [Line(f"{name} = (clk->high * 256u) + clk->low;"), *more]
+
+    def argument(self, scope: Scope) -> list[Statement]:
+        path = self.paths(scope, lambda f: f.readable, False)
+        name = self.rng.choice(scope.numbers)
+        ways = (Line(f"{name} += ONCE({path});"), Nest(f"if (ONCE({path}))", self.nested(scope)))
+        return [self.rng.choice(ways)] if path else []
+
 
 _MAKERS: dict[str, Callable[[Coder, Scope], list[Statement]]] = {
     "assign": Coder.assign,
@@ -449,6 +499,10 @@ _MAKERS: dict[str, Callable[[Coder, Scope], list[Statement]]] = {
     "inner name": Coder.inner_name,
     "lines of #if": Coder.left_out,
     "macro defined again": Coder.macro_again,
+    "snapshot": Coder.snapshot,
+    "snapshot of a loop": Coder.snapshot_loop,
+    "together": Coder.together,
+    "argument of a macro": Coder.argument,
 }
 _DEEP = {
     "if",
@@ -462,4 +516,5 @@ _DEEP = {
     "goto",
     "loop of goto",
     "inner name",
+    "argument of a macro",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeVar
 
@@ -82,6 +82,12 @@ class FieldDecl:
         return self.readable and not self.reading_acts and not self._has("ro", "hw", "w1c", "w1s")
 
     @property
+    def is_flag(self) -> bool:
+        """Hardware changes it, and reading it does nothing."""
+        acts = any(mark.startswith("rse") and mark != f"rse({self.name})" for mark in self.marks)
+        return self.readable and not self.is_quiet and not acts and not self._has("clear_on_read", "fifo")
+
+    @property
     def is_updatable(self) -> bool:
         """Whether it may stand left of |= or ++."""
         acts = any(mark.startswith("rse") and mark != f"rse({self.name})" for mark in self.marks)
@@ -126,10 +132,12 @@ class DeviceDecl:
     group: str
     address: int
     bus: tuple[int, int] = (32, 32)
+    is_unordered: bool = False
 
     def __str__(self) -> str:
+        free = f"unordered({self.name});\n" if self.is_unordered else ""
         lane = "" if self.bus == (32, 32) else f"bus({self.name}, {self.bus[0]}, {self.bus[1]});\n"
-        return f"make_device({self.group}, {self.name}, {self.address:#x});\n{lane}"
+        return f"make_device({self.group}, {self.name}, {self.address:#x});\n{lane}{free}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +156,12 @@ class World:
 
     def reachable(self) -> list[str]:
         """Groups that some device holds."""
-        return sorted(set().union(*(self.inside(device.group) for device in self.devices)))
+        return sorted(set().union(*(self.inside(device.group) for device in self.drawn)))
+
+    @property
+    def drawn(self) -> tuple[DeviceDecl, ...]:
+        """The devices whose fields may be accessed in any way: not those of which some are together."""
+        return tuple(device for device in self.devices if device.group != CLOCK)
 
     def elements(self, name: str, prefix: str = "") -> list[tuple[str, FieldDecl]]:
         """Every field of a group as "pads[3].dir", in the order of the declarations."""
@@ -169,6 +182,21 @@ def _spelled(name: str, count: int | None) -> list[str]:
 
 def pick(rng: Random, weights: dict[T, int]) -> T:
     return rng.choices(list(weights), list(weights.values()))[0]
+
+
+CLOCK = "Clock"
+
+
+def with_words(rng: Random, world: World) -> World:
+    """The world with a device whose fields are together, and some whose accesses keep no order to others."""
+    kind = rng.choice(((), ("hw",)))
+    fields = [FieldDecl("hours", 4, (*kind, "together(minutes, seconds)"))]
+    fields += [FieldDecl("minutes", 6, kind), FieldDecl("seconds", 6, kind), FieldDecl("running", 1)]
+    fields += [FieldDecl("low", 8, ("ro",)), FieldDecl("high", 8, ("ro", "together(low)"))]
+    rng.shuffle(fields)
+    clock = DeviceDecl("clk", CLOCK, 0x40000000 + 0x10000 * len(world.devices), world.devices[0].bus)
+    devices = [replace(device, is_unordered=rng.random() < 0.4) for device in (*world.devices, clock)]
+    return World((*world.groups, GroupDecl(CLOCK, tuple(fields))), tuple(devices))
 
 
 def draw_world(rng: Random, plain: bool = False) -> World:

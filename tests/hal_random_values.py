@@ -44,7 +44,7 @@ class Values:
         writes: bool,
         index: Callable[[Scope], str] | None = None,
     ) -> tuple[str, FieldDecl] | None:
-        bases = [(f"{device.name}->", device.group) for device in self.world.devices]
+        bases = [(f"{device.name}->", device.group) for device in self.world.drawn]
         bases += [(f"{name}->", group) for name, group, const in scope.pointers if not (const and writes)] * 2
         self.rng.shuffle(bases)
         for text, group in bases:
@@ -194,7 +194,7 @@ class Values:
     def pointers_to(self, scope: Scope, group: str, const: bool = False) -> list[str]:
         """Expressions that point to such a group."""
         found = [name for name, own, only in scope.pointers if own == group and (const or not only)] * 2
-        for device in self.world.devices:
+        for device in self.world.drawn:
             if device.group == group:
                 found.append(device.name)
             found += [f"&{device.name}->{path}" for path in self.children(scope, device.group, group)]

@@ -99,11 +99,13 @@ def _inside(world: World, group: str, path: str) -> list[tuple[str, str]]:
 class Known:
     """Models of a driver's devices, with the events they saw."""
 
-    def __init__(self, design: Design, seed: int) -> None:
+    def __init__(self, design: Design, seed: int, is_still: bool = False) -> None:
         analysis = design.analysis
+        self.unordered = {device.name for device in analysis.description.devices if device.unordered}
         registers = elaborate(analysis.description, analysis.spaces, design.layout)
         self.wires = wires_of(analysis.description, registers, Natures(analysis.description))
-        self.models = {name: Peripheral(name, wires, seed) for name, wires in self.wires.items()}
+        kind = Still if is_still else Peripheral
+        self.models = {name: kind(name, wires, seed) for name, wires in self.wires.items()}
         self.seed = seed
         self.events: list[Event] = []
         self.config: dict[tuple[str, str], tuple[int, int]] = {}
@@ -121,7 +123,9 @@ class Known:
         if wire.nature.neutral and not value:
             return
         if wire.nature.writing_acts:
-            self.events.append(("write", f"{device}.{name}", value, self.stored()))
+            stored = self.stored()
+            seen = {key for key in stored if key[0] == device or not self.unordered & {key[0], device}}
+            self.events.append(("write", f"{device}.{name}", value, {key: stored[key] for key in seen}))
         else:
             self.note(device, wire, value)
         self.models[device].write(name, value)
@@ -164,6 +168,18 @@ class Known:
         return final_state(self.models)
 
 
+class Still(Peripheral):
+    """A device that nothing changes but what the driver does: how often a flag is read cannot be told."""
+
+    def read(self, name: str) -> int:
+        value = super().read(name)
+        self.reads.clear()
+        return value
+
+    def _arrived(self, wire: Wire) -> int:
+        return self.state[wire.name]
+
+
 def final_state(models: Mapping[str, Peripheral]) -> dict[str, int]:
     """What the devices hold, and how often changing fields were asked for."""
     found = {f"{d}.{name}": value for d, model in models.items() for name, value in model.state.items()}
@@ -175,7 +191,7 @@ def final_state(models: Mapping[str, Peripheral]) -> dict[str, int]:
 
 def run_source(program: Program, design: Design, calls: Sequence[Call], folder: Path, seed: int = 0) -> Outcome:
     """The calls on this machine; of the design only the description of the fields is used."""
-    known = Known(design, seed)
+    known = Known(design, seed, program.has_snapshots)
     host = on_host(program, folder, Hooks(known.read, known.write, known.call))
     outcome = Outcome()
     for call in calls:
@@ -200,9 +216,11 @@ def _first_field(world: World, where: tuple[str, str]) -> tuple[str, str]:
 class Board:
     """The generated code of a design on the virtual prototype, every HAL function kept apart."""
 
-    def __init__(self, design: Design, files: Mapping[str, str], target: str, seed: int = 0) -> None:
+    def __init__(
+        self, design: Design, files: Mapping[str, str], target: str, seed: int = 0, is_still: bool = False
+    ) -> None:
         analysis = design.analysis
-        self.known = Known(design, seed)
+        self.known = Known(design, seed, is_still)
         registers = elaborate(analysis.description, analysis.spaces, design.layout)
         self.bus = Bus(analysis.description, registers, self.known.models)
         self.instances = instances_of(analysis.description, analysis.spaces, design.layout)

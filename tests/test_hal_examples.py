@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
@@ -26,7 +27,8 @@ from tools import command
 FOLDER = Path(examples.__file__).parent
 INCLUDE = Path(edgewright.__file__).parent / "hal" / "include"
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
-NAMES = ("gpio", "spi", "uart", "timer", "dma")
+FIVE = ("i2c", "rtc", "adc", "can", "pwm")
+NAMES = ("gpio", "spi", "uart", "timer", "dma", *FIVE)
 CONVENTIONAL_ACCESSES = 101  # of the workload: every bit of a pad is a read-modify-write
 
 
@@ -100,14 +102,36 @@ def workload(
     return found.results, found.accesses
 
 
+def benchmark(name: str) -> ModuleType:
+    spec = spec_from_file_location(name, BENCHMARKS / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
 @pytest.fixture(scope="module")
 def hal_fixed() -> ModuleType:
     """The conventional drivers of the benchmark."""
-    spec = spec_from_file_location("hal_fixed", BENCHMARKS / "hal_fixed.py")
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return benchmark("hal_fixed")
+
+
+@pytest.fixture(scope="module")
+def hal_five() -> ModuleType:
+    """The benchmark of the five ordinary peripherals."""
+    benchmark("hal_five_maps")
+    return benchmark("hal_five")
+
+
+def test_five_ordinary_peripherals_gain_and_do_the_same(hal_five: ModuleType) -> None:
+    pytest.importorskip("unicorn")
+    pairs = [hal_five.measured(name, "rv32imc") for name in FIVE]
+    for pair in pairs:
+        assert pair.conventional.results == pair.ours.results and len(set(pair.ours.results)) > 1, pair.name
+    for what in ("accesses", "effort", "map_bytes"):
+        fixed, ours = hal_five.summed(pairs, "rv32imc", what)
+        assert ours <= hal_five.BARS[what] * fixed, what
 
 
 def test_the_conventional_drivers_are_the_same_drivers(hal_fixed: ModuleType) -> None:

@@ -258,7 +258,8 @@ BODIES = {
     "index too large": ("i = p->level[4];", "i = p->level[3];", "which has 4 elements"),
     "index negative": ("i = io->pads[-1].dir;", "i = io->pads[i - 1].dir;", "which has 4 elements"),
     "macro body": ("SET(p);", "POINTER->dir = ONE;", "a macro hides"),
-    "macro argument": ("i = ID(p->dir);", "i = ID(p)->dir;", "a macro hides"),
+    "macro argument": ("i = TWICE(p->dir);", "i = ID(p)->dir + ID(p->dir);", "2 times"),
+    "macro in an argument": ("i = ID(p->level[ID(i)]);", "i = ID(p->level[ONE]);", "itself an argument"),
     "macro for a member": ("i = p->DIR;", "i = p->level[ID(i)];", "a macro hides"),
     "macro with an arrow": ("i = ARROW dir;", "i = (POINTER)->dir;", "a macro hides"),
     "macro for a child": ("i = PADS[1].dir;", "i = io->pads[ONE].dir;", "a macro hides"),
@@ -284,6 +285,7 @@ BODIES = {
 MACROS = """
 #define ONE 1
 #define ID(x) x
+#define TWICE(x) ((x) + (x))
 #define SET(x) (x)->dir = 1
 #define POINTER p
 #define DIR dir
@@ -462,7 +464,7 @@ def test_deep_nesting_is_refused_and_ends_nothing_else(tmp_path: Path, shape: st
 def test_the_examples_of_the_documentation_are_accepted(tmp_path: Path) -> None:
     text = (Path(__file__).parents[1] / "docs" / "hal-language.md").read_text()
     examples = re.findall(r"```c\n(.*?)```", text, re.DOTALL)
-    assert len(examples) == 2
+    assert len(examples) == 6
     for example in examples:
         source = source_of(tmp_path, example + "static void nothing(void) { }\n")
         assert describe(source).devices and misuses(source, describe(source)) == ()

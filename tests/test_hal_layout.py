@@ -315,7 +315,7 @@ def test_rules_of_lanes_pins_sizes_and_devices():
 
 def scored(description, spaces, joints, cells, wish):
     rules = {"Dev": Rules.of(description, spaces["Dev"], joints)}
-    how = Assembly("test", by_gain(rules, works_of(joints)), areas_first=True, power_of_two=wish.power_of_two)
+    how = Assembly("test", by_gain(rules, works_of(joints)), power_of_two=wish.power_of_two)
     layout = assemble(description, spaces, {"Dev": cells}, how)
     return cost_of(description, spaces, layout, joints).score(wish.weights), layout
 

@@ -78,9 +78,6 @@ def test_a_read_that_moved_up_is_not_overtaken_by_a_write(tmp_path):
 @pytest.mark.parametrize(
     "body",
     [
-        "while (p->a | p->c) p->a = 0;",  # read anew each time round
-        "do { s++; } while (p->a + p->c < s);",
-        "for (; p->a + p->c > s; s++) p->c = 0;",
         "s = p->a && p->c;",
         "s = p->a ? p->c : 1;",
         "s = s && (p->a + p->c);",  # under a short circuit: nothing may be put in front
@@ -89,3 +86,19 @@ def test_a_read_that_moved_up_is_not_overtaken_by_a_write(tmp_path):
 )
 def test_nothing_is_read_in_front_of_a_condition_of_its_own(tmp_path, body):
     assert not {slots for kind, slots in merges(tmp_path, body) if kind is Kind.READ and len(slots) > 1}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "while (p->a | p->c) p->a = 0;",
+        "do { s++; } while (p->a + p->c < s);",
+        "for (; p->a + p->c > s; s++) p->c = 0;",
+    ],
+)
+def test_reads_of_a_loops_condition_become_one_in_it(tmp_path, body):
+    """They are read anew each time round."""
+    assert (Kind.READ, ("a", "c")) in merges(tmp_path, body)
+    head = re.sub(r"bfGroup Part \{.*?\};", ALL_ONE, GROUPS, flags=re.DOTALL)
+    made = generate(designed(tmp_path, head + BODY.format(body)), "driver")["driver.c"]
+    assert re.search(r"(while \(|for \(; )HAL_READ_\w+\(p, &tmp1, &tmp2\), tmp1", made)

@@ -14,6 +14,7 @@ from edgewright.errors import EdgewrightError, InputError
 from edgewright.hal.design import Analysis, Design
 from edgewright.hal.designing import analyse, design, naive
 from edgewright.hal.generate import generate
+from edgewright.hal.generate.calls import Marks
 from edgewright.hal.language.description import Bus as BusWidth
 from edgewright.hal.language.description import Description, Device, Field, Group, Mode, Place
 from edgewright.hal.layout.layout import FieldAt, Layout, Piece, Register, RegisterAt, SpaceLayout
@@ -211,8 +212,8 @@ def test_a_missing_mask(right: tuple[Analysis, Variant], monkeypatch: pytest.Mon
     analysis = right[0]
     layout = _packed(analysis, ("level", "mode"), *SAFE[1:])
 
-    def without_mask(design: Design, name: str) -> dict[str, str]:
-        files = generate(design, name)
+    def without_mask(design: Design, name: str, marks: Marks) -> dict[str, str]:
+        files = generate(design, name, marks)
         broken = {file: text.replace("0xfu", "0x1fu") for file, text in files.items()}
         assert broken != files
         return broken

@@ -187,3 +187,74 @@ def test_orders_that_nobody_can_tell():
     assert "missing" in disorder([one, two], [one])
     assert "too many" in disorder([one], [one, two])
     assert not disorder([one, two], [one], certain=1)
+
+
+WORDS = """
+#include "edgewright_hal.h"
+bfGroup Clock {
+    uint5 hw together(minutes) hours; uint6 hw minutes; bit on; bit ro busy; bit ro fault; bit wse(busy) go;
+};
+bfGroup Lamp { bit on; uint4 level; };
+bfGroup Power { bit supply; uint4 mode; };
+make_device(Clock, clk, 0x40000000);
+make_device(Lamp, lamp, 0x40001000);
+make_device(Power, power, 0x40002000);
+unordered(lamp);
+uint32_t other(uint32_t value);
+"""
+BROKEN_WORDS = {
+    "together, read": (
+        "uint32_t f(void) { uint32_t h = clk->hours; return h << 8 | clk->minutes; }",
+        "uint32_t f(void) { uint32_t h = clk->hours; return h << 8 | clk->minutes; }",
+        "two accesses, and their fields are together",
+    ),
+    "together, written": (
+        "void f(uint8_t h, uint8_t m) { clk->hours = h; clk->minutes = m; }",
+        "void f(uint8_t h, uint8_t m) { clk->hours = h; clk->minutes = m; }",
+        "two accesses, and their fields are together",
+    ),
+    "a snapshot that is taken once for all turns of a loop": (
+        "int f(uint8_t n) { snapshot while (clk->busy && !clk->fault) if (!n--) break; return n; }",
+        "int f(uint8_t n) { snapshot { int b = clk->busy, e = clk->fault;\n"
+        "while (b && !e) if (!n--) break; } return n; }",
+        "missing|returns",
+    ),
+    "a read behind a snapshot that takes its value": (
+        "int f(void) { int a; snapshot { a = clk->busy + clk->fault; } other(1); return a + clk->fault; }",
+        "int f(void) { int a; snapshot { int b = clk->busy, e = clk->fault; a = b + e; other(1); a += e; } return a; }",
+        "clk.fault|returns",
+    ),
+    "a flag of a snapshot after what changes it": (
+        "int f(void) { int b; snapshot { b = clk->busy; clk->go = 1; b += clk->busy; } return b; }",
+        "int f(void) { int b; snapshot { b = clk->busy; b += b; clk->go = 1; } return b; }",
+        "missing|returns",
+    ),
+    "ordered devices beside an unordered one": (
+        "void f(uint8_t n) { clk->on = 1; lamp->on = 1; power->supply = n; }",
+        "void f(uint8_t n) { lamp->on = 1; power->supply = n; clk->on = 1; }",
+        "comes before write of 1 to clk.on",
+    ),
+    "an unordered device across a call": (
+        "void f(void) { lamp->on = 1; other(1); lamp->level = 2; }",
+        "void f(void) { other(1); lamp->on = 1; lamp->level = 2; }",
+        "lamp.on",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN_WORDS)
+def test_broken_promises_of_words_are_found(tmp_path, monkeypatch, fault):
+    """`wrong` has each field in a register of its own, so that what is together is accessed apart."""
+    monkeypatch.setattr("test_hal_verify_faults.HEAD", WORDS)
+    right, wrong, story = BROKEN_WORDS[fault]
+    found = compared(tmp_path, right, wrong)
+    assert not found.is_equal
+    assert re.search(story, " ".join(difference.what for difference in found.differences))
+    assert compared(tmp_path, right, right, pack=True).is_equal
+
+
+def test_what_an_unordered_device_may(tmp_path, monkeypatch):
+    monkeypatch.setattr("test_hal_verify_faults.HEAD", WORDS)
+    right = "void f(uint8_t n) { lamp->on = 1; clk->on = n; clk->go = 1; lamp->level = 2; power->mode = n; }"
+    moved = "void f(uint8_t n) { clk->on = n; clk->go = 1; power->mode = n; lamp->on = 1; lamp->level = 2; }"
+    assert compared(tmp_path, right, moved).is_equal

@@ -12,13 +12,16 @@ import numpy as np
 import pytest
 
 import edgewright
+from damage import damaged_json
 from edgewright.emit import TARGETS, emit
 from edgewright.errors import InputError, ModelError, RunError
 from edgewright.memory.deploying import PartRequest, deploy
 from edgewright.network import Builder, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import Conv2d, MaxPool2d
+from edgewright.program import FusionSchedule, Split
 from edgewright.program.deployment import Worker
+from edgewright.program.deployment_file import save_deployment
 from edgewright.run.building import build_pipeline, plan_for_host, whole_network
 from edgewright.run.pipeline import Pipeline, pipeline
 from edgewright.run.specification import FILE, load_specification
@@ -134,6 +137,14 @@ def test_a_folder_runs_as_the_deployment_did(folder):
         assert counts == [FRAMES, FRAMES, FRAMES // 2, FRAMES // 2]
 
 
+def test_a_folder_with_nothing_but_a_deployment_is_compiled(tmp_path):
+    network = small_network()
+    save_deployment(whole_network(network, plan_for_host(network)), tmp_path)
+    with pipeline(tmp_path) as running:
+        check_frames(running, network)
+    assert not (tmp_path / FILE).exists()
+
+
 def test_running_loads_numpy_and_nothing_else(folder):
     program = f"""
 import sys, numpy
@@ -206,6 +217,19 @@ def test_damaged_pipelines_are_refused_in_a_sentence(folder, tmp_path, change, m
         pipeline(changed(folder, tmp_path, change))
 
 
+def test_randomly_damaged_pipelines_are_refused_or_whole(folder, tmp_path):
+    sound = (folder / FILE).read_bytes()
+    refused = []
+    for seed in range(300):
+        (tmp_path / FILE).write_bytes(damaged_json(Random(seed), sound, sound))
+        try:
+            load_specification(tmp_path)
+        except InputError as error:
+            refused.append(str(error))
+    assert len(refused) > 100
+    assert all("build the pipeline anew" in sentence for sentence in refused)
+
+
 def test_a_folder_without_a_pipeline_is_refused(tmp_path):
     with pytest.raises(InputError, match="cannot read"):
         load_specification(tmp_path)
@@ -248,3 +272,21 @@ def test_a_deployment_with_a_fault_is_refused(tmp_path):
     deployment = in_parts()
     with pytest.raises(InputError, match="this deployment cannot run"):
         build_pipeline(replace(deployment, fifos=deployment.fifos[1:]), tmp_path)
+
+
+def test_lanes_run_in_a_pipeline_and_end_with_it():
+    network = small_network()
+    shared = FusionSchedule(("a",), splits=(Split(1, (4, 8), lanes=2),))
+    plan = edgewright.plan(network, alignment=64, explain=False, schedules=[shared])
+    assert plan.lanes == 2
+    before = threads_of_the_process()
+    with pipeline(whole_network(network, plan, ((0, 1),))) as running:
+        assert running.spec.parts[0].lanes == 2
+        check_frames(running, network)
+    assert threads_of_the_process() <= before
+
+
+def threads_of_the_process():
+    """All threads, those of C too; 0 where the system does not tell."""
+    folder = Path("/proc/self/task")
+    return len(list(folder.iterdir())) if folder.exists() else 0

@@ -7,11 +7,14 @@ from pathlib import Path
 from rich.table import Table
 
 from .. import text
+from ..fusion.lanes import laned
 from ..network import Network, Shape
 from ..platform import load_board
 from ..platform.profile import LayerTime, Profile, TimeOrigin, save_profile
+from ..platform.target import TARGETS
 from ..program import Plan
 from ..run.building import plan_for_host
+from ..run.machine import core_kinds
 from ..run.profiling import THIS, measure_profile
 from ..run.roofline import estimate_profile
 from .common import console, print_json, read_model, shown, working
@@ -46,9 +49,13 @@ def profile(
 
 
 def _plans(network: Network, most_lanes: int | None) -> dict[int, Plan]:
-    """What is measured, by the number of lanes."""
-    del most_lanes
-    return {1: plan_for_host(network)}
+    """What is measured, by the number of lanes: each up to four, then every doubling, and all cores of a kind."""
+    cores = {len(kind.cores) for kind in core_kinds()}
+    most = min(max(cores), most_lanes or max(cores))
+    counts = {*range(1, 5), *(1 << n for n in range(3, 12)), *cores, most}
+    alone = plan_for_host(network)
+    shared = {n: laned(network, alone, n, target=TARGETS["host"]) for n in sorted(counts) if 1 < n <= most}
+    return {1: alone, **{n: plan for n, plan in shared.items() if plan.lanes == n}}
 
 
 def _summary(found: Profile) -> Table:

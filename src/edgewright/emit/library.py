@@ -19,6 +19,7 @@ from ..program.linked import packed_bytes
 from ..program.options import Options
 from .files import kernel_files, weight_files
 from .header import header
+from .lanes import lanes_file
 from .names import library_name
 from .schedule import RunFunction, schedule_file
 
@@ -64,10 +65,11 @@ def emit(
     schedule = RunFunction(module, Sites(plan, facts))
     body = schedule.write()
     files: dict[str, str | bytes] = {
-        f"{prefix}.h": header(prefix, plan, whole, schedule.public, module.options),
+        f"{prefix}.h": header(prefix, plan, whole, schedule.public, module.options, target),
         f"{prefix}.c": schedule_file(module, schedule, body),
         **kernel_files(module.prefix, module.kernels),
         **weight_files(module.constants),
+        **({f"{prefix}_lanes.c": lanes_file(prefix, target)} if plan.lanes > 1 else {}),
     }
     names = tuple(stage.name for stage in plan.program.stages)
     packed = module.constants.packed

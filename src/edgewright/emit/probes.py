@@ -14,7 +14,7 @@ import numpy as np
 
 from ..network import Array
 from .library import Library
-from .native import FLAGS, build
+from .native import FLAGS, build_shared
 
 # Of one lane the time that its thread computes, so that whatever else the machine does disturbs little. Lanes wait for
 # each other: there it is the time of the clock.
@@ -60,6 +60,11 @@ class TimedLibrary:
     loaded: ctypes.CDLL
     probe_seconds: float  # that one probe takes
 
+    def stop_lanes(self) -> None:
+        """Ends the threads of lanes, which the next run starts again on the cores of its caller."""
+        if self.library.plan.lanes > 1:
+            self.loaded[f"{self.library.name}_lanes_stop"]()
+
     def probe(self, is_on: bool) -> None:
         ctypes.c_int32.in_dll(self.loaded, f"{self.library.name}_is_probing").value = is_on
 
@@ -76,12 +81,12 @@ def build_timed(library: Library, folder: Path, lanes: int = 1) -> TimedLibrary:
     probe = _PROBE.format(name=library.name, count=len(library.stages) + 1, clock=clock)
     profiled = replace(library, files={**library.files, f"{library.name}_probe.c": probe})
     flags = (*FLAGS, "-D_POSIX_C_SOURCE=200809L", f"-D{library.name.upper()}_PROFILE")
-    built = build(profiled, folder, flags)
-    loaded = ctypes.CDLL(str(built.path))
+    path = build_shared(profiled, folder, flags)
+    loaded = ctypes.CDLL(str(path))
     function = loaded[f"{library.name}_run_in"]
     function.restype = None
     cost = loaded[f"{library.name}_probe_cost"]
     cost.restype = ctypes.c_int64
-    timed = TimedLibrary(library, built.path, function, loaded, 0.0)
+    timed = TimedLibrary(library, path, function, loaded, 0.0)
     timed.probe(True)
     return replace(timed, probe_seconds=min(cost() for _ in range(5)) * 1e-12)

@@ -30,12 +30,12 @@ _TOKEN = re.compile(
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _UNCOUNTED = re.compile(r"^[ \t]*#[ \t]*(?!define\b)[^\n]*$|^[ \t]*#[ \t]*define[ \t]+\w+[ \t]*$", re.MULTILINE)
 _CLOSING = frozenset(")]}")
-_WITH_PARENTHESES = frozenset(("for", "if", "switch", "while", "rse", "wse", "reset_value", "pin"))
+_WITH_PARENTHESES = frozenset(("for", "if", "switch", "while", "rse", "wse", "reset_value", "pin", "together"))
 _KEYWORDS = """
     auto break case const continue default do else enum extern goto inline register restrict return sizeof static
     struct typedef union volatile
 """
-_ATTRIBUTES = "bfGroup ro wo w1c w1s clear_on_read fifo hw shared_with_isr split"
+_ATTRIBUTES = "bfGroup ro wo w1c w1s clear_on_read fifo hw shared_with_isr split snapshot"
 _OPERATORS = frozenset(f"{_KEYWORDS} {_ATTRIBUTES}".split())
 
 

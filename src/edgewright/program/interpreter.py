@@ -20,6 +20,7 @@ from .plan import Plan, View, scratch_name, slot_name
 from .program import Stage
 from .shares import SUM_BYTES, sums_name
 from .steps import Step
+from .touches import LaneTouches, cells_of
 
 POISON = 0xFF  # NaN as a float, -1 as an integer
 
@@ -36,6 +37,7 @@ class Interpreter:
         self.memories = {name: np.full(size, poison, dtype=np.uint8) for name, size in plan.memories.items()}
         self._placed = {view.buffer for view in plan.views.values()}
         self._kept: set[str] = set()  # memories that others read too
+        self._touches: LaneTouches | None = None  # of the lanes of a stage, where it has several
         self._coming: dict[str, tuple[Array, int]] = {}  # inputs that are pulled by rows, and the rows had so far
         for name, view in plan.views.items():
             self._check_view(self.network.tensors[name], view)
@@ -79,7 +81,34 @@ class Interpreter:
             return self.network.constants[name]
         return self._load(name, Region.whole(self.network.tensors[name].shape))
 
+    def _run_lanes(self, stage: Stage) -> None:
+        """Each lane on memory as the stage found it. What one writes and another touches is poisoned, and with it all
+        that a lane makes which reads what others write."""
+        found, self._touches = self.memories, LaneTouches(self.memories)
+        merged = {name: memory.copy() for name, memory in found.items()}
+        spoiled = []
+        for lane in range(stage.schedule.lanes):
+            self.places.lane = lane
+            self.memories = {name: memory.copy() for name, memory in found.items()}
+            for step in self.plan.program.lane_steps(stage, lane):
+                self._step(step)
+            written = dict(self._touches.written)
+            for name, cells in written.items():
+                merged[name][cells] = self.memories[name][cells]
+            contested = self._touches.next_lane()
+            is_contested = any(cells.any() for cells in contested.values())
+            spoiled += [contested, written] if is_contested else []
+        for touched in spoiled:
+            for name, cells in touched.items():
+                merged[name][cells] = self.poison
+        for name in merged.keys() - self._kept:
+            found[name][...] = merged[name]
+        self.memories, self._touches, self.places.lane = found, None, 0
+
     def _run_stage(self, stage: Stage) -> None:
+        if stage.schedule.lanes > 1:
+            self._run_lanes(stage)
+            return
         summing = self.plan.program.partial(stage)
         for name in summing:
             self._sums(name)[...] = 0
@@ -153,15 +182,22 @@ class Interpreter:
         data = np.empty(region.shape, dtype=self.network.tensors[name].dtype.numpy)
         for piece in self.places.pieces(name, region):
             data[piece.index] = self._memory(name, piece)
+            if self._touches is not None:
+                self._cells(self._touches.read, name, piece)[...] = True
         return data
 
     def _store(self, name: str, region: Region, value: Array) -> None:
         for piece in self.places.pieces(name, region):
             self._memory(name, piece)[...] = value[piece.index]
+            if self._touches is not None:
+                self._cells(self._touches.written, name, piece)[...] = True
 
     def _memory(self, name: str, piece: StoredPiece) -> Array:
         dtype = self.network.tensors[name].dtype.numpy
         return np.ndarray(piece.shape, dtype, self.memories[piece.memory].data, piece.offset, piece.strides)
+
+    def _cells(self, memories: Mapping[str, Array], name: str, piece: StoredPiece) -> Array:
+        return cells_of(memories[piece.memory], piece, self.network.tensors[name].dtype.bytes)
 
     def _poison_dead(self, stage: int) -> None:
         """Overwrites every byte that no buffer carries into the next stage."""
@@ -188,7 +224,7 @@ class Interpreter:
         if view.window:
             size[view.window[0]] = min(size[view.window[0]], view.window[1])
         reach = view.offset + sum((n - 1) * s for n, s in zip(size, view.strides, strict=True))
-        if view.offset < 0 or reach + tensor.dtype.bytes > self.places.buffers[view.buffer].size:
+        if view.offset < 0 or reach + tensor.dtype.bytes > self.places.buffers[view.buffer].part:
             raise ModelError(f"tensor '{tensor.name}' does not lie in its buffer '{view.buffer}'")
 
 

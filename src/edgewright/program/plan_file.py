@@ -164,9 +164,10 @@ class NetworkEntry(FileEntry):
 class _Split(FileEntry):
     axis: Number
     ends: tuple[Positive, ...]
+    lanes: Positive = 1
 
     def made(self) -> Split:
-        return Split(self.axis, self.ends)
+        return Split(self.axis, self.ends, self.lanes)
 
 
 class _Stage(FileEntry):
@@ -191,9 +192,10 @@ class _Buffer(FileEntry):
     first: Count
     last: Count
     memory: str
+    lanes: Positive = 1
 
     def made(self) -> Buffer:
-        return Buffer(self.name, self.size, self.offset, self.first, self.last, self.memory)
+        return Buffer(self.name, self.size, self.offset, self.first, self.last, self.memory, self.lanes)
 
 
 class _View(FileEntry):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..emit.library import Library, emit
 from ..emit.names import library_name
-from ..emit.native import build
+from ..emit.native import build_shared
 from ..errors import InputError
 from ..files import make_folder
 from ..memory.deploying import SLOTS, plan_in_slots
@@ -60,7 +60,7 @@ def build_pipeline(deployment: Deployment, folder: Path) -> PipelineSpec:
             name = _free_name(library_name(part.network, None), taken)
             libraries[part.name] = emit(part.plan, TARGETS["host"], part.network, name)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        natives = pool.map(lambda library: build(library, folder / library.name).path, libraries.values())
+        natives = pool.map(lambda library: build_shared(library, folder / library.name), libraries.values())
         files = dict(zip(libraries, natives, strict=True))
     parts = tuple(
         _native(deployment, part, libraries[part.name], files[part.name], folder)
@@ -113,7 +113,7 @@ def whole_network(
 
 
 def _native(deployment: Deployment, part: Part, library: Library, path: Path, folder: Path) -> PartSpec:
-    lanes = library.plan.lanes if hasattr(library.plan, "lanes") else 1
+    lanes = library.plan.lanes
     return PartSpec(
         part.name,
         "native",

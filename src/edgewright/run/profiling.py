@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from .. import text
 from ..board.toolchain import toolchain
 from ..emit.library import emit
 from ..emit.probes import TimedLibrary, build_timed
@@ -41,6 +42,7 @@ T = TypeVar("T")
 THIS = "this"
 REPEATS = 15  # of every measurement; the median counts
 _LEAST = 0.002  # seconds of one sample: shorter frames are repeated within it
+_QUICKEST = 4  # frames of lanes of which the quickest counts
 _MOVED = 4 << 20  # bytes that are handed over to find the rate
 _HANDED = 300  # times that a frame is handed over to find the latency
 
@@ -64,6 +66,7 @@ def measure_profile(
                 bench = _Bench(timed, network)
                 samples, whole = _on_cores(kind.cores[:lanes], partial(bench.sample, repeats, lanes))
                 _add_layers(times, plan, name, lanes, samples)
+                timed.stop_lanes()  # those that come next run on other cores
                 seconds, spread = median_and_spread(whole)
                 frames.append(FrameTime(processor=name, lanes=lanes, seconds=seconds, spread=spread))
                 if lanes == 1:
@@ -135,10 +138,15 @@ class _Bench:
         self.timed.function(*self._arguments)
 
     def sample(self, repeats: int, lanes: int) -> tuple[list[Sequence[float]], list[float]]:
-        """Seconds of each stage and of the whole frame, so many times; lanes wait, one lane computes."""
+        """Seconds of each stage and of the whole frame, so many times.
+
+        One lane is counted by the time that its thread computes. Lanes wait for each other, which takes the clock: of
+        a few frames the quickest is taken, since whatever else the machine does only adds to it.
+        """
         clock: Callable[[], float] = time.perf_counter if lanes > 1 else time.thread_time
+        together = np.min if lanes > 1 else np.mean
         self.run()
-        count = self._count(clock)
+        count = max(self._count(clock), _QUICKEST if lanes > 1 else 1)
         stages: list[Sequence[float]] = []
         whole: list[float] = []
         for _ in range(repeats):
@@ -147,12 +155,14 @@ class _Bench:
             for _ in range(count):
                 self.run()
                 found.append(self.timed.stage_seconds())
-            stages.append(np.mean(found, axis=0).tolist())
+            stages.append(together(found, axis=0).tolist())
             self.timed.probe(False)
-            start = clock()
+            frames = []
             for _ in range(count):
+                start = clock()
                 self.run()
-            whole.append((clock() - start) / count)
+                frames.append(clock() - start)
+            whole.append(float(together(frames)))
         return stages, whole
 
     def _count(self, clock: Callable[[], float]) -> int:
@@ -302,5 +312,5 @@ def _names(kinds: Sequence[CoreKind]) -> tuple[str, ...]:
 def _notes(plans: Mapping[int, Plan], kinds: Sequence[CoreKind]) -> tuple[str, ...]:
     most = max(len(kind.cores) for kind in kinds)
     if most > max(plans):
-        return (f"measured with {max(plans)} of the {most} lanes that there are cores for",)
+        return (f"measured with up to {text.plural(max(plans), 'lane')}; there are cores for {most}",)
     return ()

@@ -20,6 +20,7 @@ from ..files import write_atomic
 
 FORMAT = 1
 FILE = "pipeline.json"
+DEPLOYMENT_FILE = "deployment.json"  # of the deployment that a pipeline is built from
 OUTSIDE = ""  # the source of frames, and the reader of results
 ALIGNMENT = 64  # of slots and arenas: a cache line, so that two workers never write to one
 _TYPES = frozenset({"float32", "int8", "uint8", "int16", "int32", "int64", "bool", "float64", "uint16", "uint32"})

@@ -37,7 +37,8 @@ def _coloured(judge: Conflicts) -> tuple[tuple[int, ...], ...]:
             continue
         leader = judge.leader(access)
         place = judge.paths.guard(access.number) if leader is None else leader
-        key = access.kind, leader is None, place, judge.paths.loop(access.number)
+        devices = judge.devices_of(access) if judge.has_unordered else None
+        key = access.kind, leader is None, place, judge.paths.loop(access.number), devices, judge.bond(access)
         near = [region for region in open_regions.get(key, ()) if access.number - region[0].number <= REACH]
         free = set(_free(judge, access)) if near else set()
         region = next((one for one in near if _may_join(judge, one, access, free)), None)

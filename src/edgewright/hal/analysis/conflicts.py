@@ -86,6 +86,10 @@ class Conflicts:
         if self.acts(first) or self.acts(second):
             acting = first if self.acts(first) else second
             return f"{'reading' if acting.kind is Kind.READ else 'writing'} {acting.field} has a side effect"
+        if self.has_unordered and self.devices_of(first) != self.devices_of(second):
+            return "they are of different devices, and what passes one may stop at another"
+        if self.bond(first) != self.bond(second):
+            return "only one of them is together with others"
         if self.leader(first) != self.leader(second):
             return "one is in a snapshot that the other is not in"
         if self.leader(first) is not None:
@@ -220,6 +224,11 @@ class Conflicts:
         known = self.natures.description.field(first.owner, first.field).together
         is_beside = first.kind is second.kind and first.owner == second.owner and second.field in known
         return is_beside and _way(first) == _way(second)
+
+    def bond(self, access: Access) -> tuple[object, ...]:
+        """The set of fields that the access's is together with, if any: they become one before all others."""
+        known = self.natures.description.field(access.owner, access.field).together
+        return (access.owner, *known) if known else ()
 
     def stops_writes(self, event: Access) -> bool:
         """Whether no write can move down across an access, whatever it writes."""

@@ -11,6 +11,7 @@ from ..language.cursors import (
     binary_operator,
     is_volatile,
     place,
+    span,
     unary_operator,
     variable,
     written_span,
@@ -242,9 +243,11 @@ class Evaluator:
             self.value(index)
 
     def _access(self, kind: Kind, cursor: Cursor, member: Member, spot: Spot) -> int:
-        base = expression(member.base, self.text, self.description)
+        base = expression(member.base, self.text, self.description, member.in_argument)
         device = device_of(bare(member.base), self.description)
-        hops = tuple(hop(name, index, self.text, self.description) for name, index in member.hops)
+        hops = tuple(
+            hop(name, index, self.text, self.description, member.in_argument) for name, index in member.hops
+        )
         number = len(self.accesses)
         access = Access(
             number,
@@ -267,14 +270,16 @@ class Evaluator:
     def _spot(self, form: Form, whole: Cursor, target: Cursor, operand: Cursor | None, operator: str) -> Spot:
         frame = self.frame
         alone = frame.alone is not None and frame.alone == whole
-        value = None if operand is None else written_span(operand)
-        own = written_span(whole)
-        is_inside = self._is_made_by_macro(own)
+        value = None if operand is None else span(operand)
+        member = member_of(bare(target), self.description)
+        in_argument = member is not None and member.in_argument
+        own = written_span(whole, in_argument)
+        is_inside = in_argument and self._is_made_by_macro(own)
         return Spot(
             self.file,
             form,
             own,
-            written_span(target),
+            written_span(target, in_argument),
             value,
             operator,
             frame.statement,

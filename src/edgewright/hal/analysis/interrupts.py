@@ -1,6 +1,7 @@
 """Interrupt routines of a driver, and the fields that they use.
 
-A routine is known by its attribute, by its place in a vector table, by a name of CMSIS, or because the user names it.
+A routine is known by its attribute, by its place in a vector table, by a name of CMSIS, because it is given to a
+function that registers such (by the name of that), or because the user names it.
 """
 
 from __future__ import annotations
@@ -95,6 +96,17 @@ def _routines(source: Source, functions: Sequence[Function], named: frozenset[st
             for inner in walk(cursor):
                 if inner.kind is KINDS.DECL_REF_EXPR and inner.referenced.kind is KINDS.FUNCTION_DECL:
                     yield inner.referenced.get_usr()
+        for inner in walk(cursor) if cursor.kind is KINDS.FUNCTION_DECL and cursor.is_definition() else ():
+            if inner.kind is KINDS.CALL_EXPR and _TABLE.search(str(inner.spelling)):
+                yield from _given(inner)
+
+
+def _given(call: Cursor) -> Iterator[str]:
+    """The functions that are given to a call, as to one that registers interrupt routines."""
+    for argument in call.get_arguments():
+        for inner in walk(argument):
+            if inner.kind is KINDS.DECL_REF_EXPR and inner.referenced.kind is KINDS.FUNCTION_DECL:
+                yield inner.referenced.get_usr()
 
 
 def _is_marked(cursor: Cursor, source: Source) -> bool:

@@ -11,6 +11,7 @@ from ..language.cursors import (
     binary_operator,
     constant,
     group_of,
+    is_in_argument,
     is_volatile,
     unary_operator,
     variable,
@@ -36,6 +37,7 @@ class Member:
     group: str  # that the base points to
     hops: tuple[tuple[str, Cursor | None], ...]
     owner: str  # group that declares the field
+    in_argument: bool = False  # of a macro
 
     @property
     def indices(self) -> tuple[Cursor, ...]:
@@ -53,7 +55,7 @@ def member_of(cursor: Cursor, description: Description) -> Member | None:
         return None
     owner = cursor.referenced.semantic_parent.spelling
     base, group, hops = _path(cursor, description)
-    return Member(base, group, (*hops, (cursor.spelling, index)), owner)
+    return Member(base, group, (*hops, (cursor.spelling, index)), owner, is_in_argument(cursor))
 
 
 def _path(cursor: Cursor, description: Description) -> tuple[Cursor, str, tuple[tuple[str, Cursor | None], ...]]:
@@ -84,9 +86,9 @@ def _group(cursor: Cursor) -> str:
     return name
 
 
-def expression(cursor: Cursor, text: bytes, description: Description) -> Expression:
+def expression(cursor: Cursor, text: bytes, description: Description, in_argument: bool = False) -> Expression:
     """The piece of C with what it reads, for whoever wants to evaluate it elsewhere."""
-    first, last = written_span(cursor)
+    first, last = written_span(cursor, in_argument)
     names: set[str] = set()
     pure = True
     for inner in walk(cursor):
@@ -137,5 +139,5 @@ def device_of(cursor: Cursor, description: Description) -> str | None:
     return next((device.name for device in description.devices if device.name == cursor.spelling), None)
 
 
-def hop(name: str, index: Cursor | None, text: bytes, description: Description) -> Hop:
-    return Hop(name, None if index is None else expression(index, text, description))
+def hop(name: str, index: Cursor | None, text: bytes, description: Description, in_argument: bool) -> Hop:
+    return Hop(name, None if index is None else expression(index, text, description, in_argument))

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..analysis.accesses import Expression
 from ..analysis.members import expression
-from ..language.cursors import KINDS, bare, binary_operator, walk, written_span
+from ..language.cursors import KINDS, bare, binary_operator, span, walk
 from ..language.description import Description, Span
 from ..language.source import Source
 
@@ -31,10 +31,10 @@ def facts_of(source: Source, description: Description) -> Facts:
     for file, cursor in _inside(source):
         if cursor.kind is KINDS.ARRAY_SUBSCRIPT_EXPR:
             _, index = cursor.get_children()
-            quiet |= {(file, written_span(index))} if _is_quiet(index) else set()
+            quiet |= {(file, span(index))} if _is_quiet(index) else set()
         elif cursor.kind is KINDS.BINARY_OPERATOR and binary_operator(cursor) == "=":
             _, value = cursor.get_children()
-            values[file, written_span(value)] = expression(value, source.files[file], description)
+            values[file, span(value)] = expression(value, source.files[file], description)
     return Facts(frozenset(quiet), values)
 
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from .cursors import KINDS, Cursor, argument_span, group_of, place, span, walk, written_at
+from .cursors import KINDS, Cursor, group_of, is_in_argument, place, span, walk, written_at, written_span
 from .description import Description, Place
 from .nodes import Node
 from .refusal import Refusal
@@ -19,9 +19,13 @@ _ACCESS = re.compile(rb"\b([A-Za-z_]\w*)\s*(?:->|\.)\s*([A-Za-z_]\w*)")
 def argument_misuses(node: Node, name: str, source: Source) -> Iterator[Refusal]:
     """What is wrong with reading a field where it is an argument: it comes twice, or its text is used as text."""
     cursor = node.cursor
-    where = argument_span(cursor)
-    if where is None:
+    if not is_in_argument(cursor):
         return
+    around = node.around
+    is_indexed = (
+        around is not None and around.cursor.kind is KINDS.ARRAY_SUBSCRIPT_EXPR and node.is_first_of(around)
+    )
+    where = written_span(around.cursor if around is not None and is_indexed else cursor, True)
     function = [node, *node.above][-1].cursor
     file = str(cursor.location.file)
     times = Counter(_written_in(function))[file, written_at(cursor.location)]
@@ -29,6 +33,10 @@ def argument_misuses(node: Node, name: str, source: Source) -> Iterator[Refusal]
         yield Refusal(place(cursor), f"a macro evaluates {name}, its argument, {times} times", _READ)
     for first, last, macro in source.macros.uses.get(file, ()):
         is_around = first <= where[0] and where[1] <= last
+        if where[0] <= first and last <= where[1] and last - first > len(macro):
+            yield Refusal(
+                place(cursor), f"macro '{macro}' stands in the path to {name}, itself an argument", _READ
+            )
         if is_around and re.search(r"#", source.macros.bodies.get(macro, "").partition(")")[2]):
             yield Refusal(place(cursor), f"macro '{macro}' makes text of its argument {name}", _READ)
 
@@ -64,4 +72,4 @@ def _pointers(function: Cursor, description: Description, source: Source) -> dic
     declared = [cursor for cursor in source.cursors if cursor.kind is KINDS.VAR_DECL]
     declared += [cursor for cursor in walk(function) if cursor.kind in (KINDS.VAR_DECL, KINDS.PARM_DECL)]
     found = {str(cursor.spelling): group_of(cursor.type) for cursor in declared}
-    return {name: group for name, group in found.items() if group in description.groups}
+    return {name: group for name, group in found.items() if group is not None and group in description.groups}

@@ -90,18 +90,19 @@ def span(cursor: Cursor) -> Span:
     return first, last
 
 
-def argument_span(cursor: Cursor) -> Span | None:
-    """Where an expression is written that is (in) an argument of a macro; None for all others."""
-    start, end = cursor.extent.start, cursor.extent.end
-    first, last = written_at(start), written_at(end)
-    if first == int(start.offset):
-        return None
-    return first, _uses(cursor.translation_unit).get((str(end.file), last), last)
+def is_in_argument(cursor: Cursor) -> bool:
+    """Whether the name that a cursor is about is written in the argument of a macro."""
+    return written_at(cursor.location) != int(cursor.location.offset)
 
 
-def written_span(cursor: Cursor) -> Span:
-    """The bytes of its file that an expression is written in, also within the argument of a macro."""
-    return argument_span(cursor) or span(cursor)
+def written_span(cursor: Cursor, in_argument: bool) -> Span:
+    """The bytes of its file that a cursor is written in; of part of an argument, those within the macro's use."""
+    if not in_argument:
+        return span(cursor)
+    last = written_at(cursor.extent.end)
+    return written_at(cursor.extent.start), _uses(cursor.translation_unit).get(
+        (str(cursor.extent.end.file), last), last
+    )
 
 
 def written_at(location: Any) -> int:

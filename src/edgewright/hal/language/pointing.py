@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from .contexts import is_context, is_registration
 from .cursors import KINDS, Cursor, bare, binary_operator, constant, place, unary_operator
 from .description import Description
 from .nodes import ARRAYS, POINTER, STEPS, Node, operand, owner, pointee, record, value
@@ -22,13 +23,15 @@ def cast_misuses(node: Node, description: Description, source: Source) -> Iterat
     target = _named(cursor.type, description)
     origin = _named(inner.type, description) if inner is not None else None
     is_dropped = cursor.type.get_canonical().spelling == "void"
-    if (target or origin) and not is_dropped:
+    if (target or origin) and not is_dropped and not is_context(node, description):
         yield Refusal(
             place(cursor), f"a cast {'to' if target else 'from'} a pointer to group '{target or origin}'", _KEEP
         )
 
 
-_KEEP = "declare the pointer as bfGroup Name * wherever it is kept"
+_KEEP = (
+    "declare the pointer as bfGroup Name * wherever it is kept; a parameter void * is taken over once, by a local"
+)
 
 
 def _named(kind: Any, description: Description) -> str | None:
@@ -48,9 +51,11 @@ def conversion_misuses(node: Node, description: Description, source: Source) -> 
     if len(inside) != 1 or cursor.type.get_canonical().kind is not POINTER:
         return
     before, after = _named(inside[0].type, description), _named(cursor.type, description)
-    if before == after or not _is_pointer(inside[0]) or _is_null(inside[0]):
+    if before == after or not _is_pointer(inside[0]) or _is_null(inside[0]) or is_context(node, description):
         return
     around = node.around
+    if before and around is not None and around.cursor.kind is KINDS.CALL_EXPR and is_registration(around.cursor):
+        return
     if before and around is not None and around.cursor.kind is KINDS.CALL_EXPR:
         called = around.cursor.spelling or "a function"
         yield Refusal(
@@ -176,12 +181,18 @@ def variable_misuses(node: Node, description: Description, source: Source) -> It
         what = (
             f"{name} returns group '{group}'" if is_function else f"{name} is a group '{group}' outside a device"
         )
-        yield Refusal(place(cursor), what, "use a pointer, bfGroup Name *")
+        yield Refusal(place(cursor), what, _ELSEWHERE)
     kind = kind.get_canonical()
     if kind.kind is POINTER and pointee(kind, description) and kind.get_pointee().is_volatile_qualified():
         yield Refusal(
             place(cursor), f"{name} points to a volatile group", "leave volatile out; the generated code has it"
         )
+
+
+_ELSEWHERE = (
+    "use a pointer, bfGroup Name *; descriptors in memory are a device too: "
+    "make_device(Ring, ring, 0x20001000), with pin where hardware fixes their fields"
+)
 
 
 def literal_misuses(node: Node, description: Description, source: Source) -> Iterator[Refusal]:

@@ -10,10 +10,10 @@ from .arguments import argument_misuses
 from .cursors import (
     KINDS,
     Cursor,
-    argument_span,
     bare,
     binary_operator,
     constant,
+    is_in_argument,
     place,
     span,
     unary_operator,
@@ -60,7 +60,7 @@ def _is_hidden(cursor: Cursor, source: Source) -> bool:
     if not re.match(rb"%s\b" % re.escape(name), text[at : at + len(name) + 1]):
         return True
     base = next((child for child in cursor.get_children() if child.kind.is_expression()), None)
-    between = text[written_span(base)[1] : at] if base is not None else b""
+    between = text[written_span(base, is_in_argument(cursor))[1] : at] if base is not None else b""
     return re.sub(rb"/\*.*?\*/|//[^\n]*|\\\r?\n|\s", b"", between, flags=re.DOTALL) not in (b"->", b".")
 
 
@@ -104,7 +104,7 @@ def _child_misuses(node: Node, name: str) -> Iterator[Refusal]:
 
 
 def _field_misuses(node: Node, found: Field, name: str, description: Description) -> Iterator[Refusal]:
-    here, around = place(node.cursor), node.around
+    here, around, in_argument = place(node.cursor), node.around, is_in_argument(node.cursor)
     if found.count is not None:
         if not _is_indexed(node, around):
             yield Refusal(here, f"{name} is an array and used without an index: the address of a field", _NAME)
@@ -116,7 +116,7 @@ def _field_misuses(node: Node, found: Field, name: str, description: Description
         yield Refusal(
             here, f"the address of {name}", "fields have none; pass the group's pointer, and name the field there"
         )
-    if use in ("=", "op=") and argument_span(node.cursor) is not None:
+    if use in ("=", "op=") and in_argument:
         yield Refusal(here, f"a macro writes {name}, its argument", "write it where the macro is used")
     if use in ("=", "op=") and found.mode is Mode.RO:
         yield Refusal(here, f"{name} is ro and written")

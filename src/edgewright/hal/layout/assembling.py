@@ -30,7 +30,7 @@ class Assembly:
 
     made_by: str
     arrange: Arrange = in_order
-    areas_first: bool = True
+    registers_first: frozenset[str] = frozenset()  # spaces whose areas come after their registers
     power_of_two: bool = False
     narrow: bool = True  # registers below the bus width where byte lanes are declared
 
@@ -75,14 +75,15 @@ def _place(
         [(offset, register_at(register, offset).end) for register, offset in registers if offset is not None]
     )
     areas: list[AreaPlace] = []
-    if how.areas_first:
+    areas_first = space.name not in how.registers_first
+    if areas_first:
         areas = [_area(area, placed, room) for area in space.areas]
     done = []
     for register, offset in sorted(registers, key=lambda pair: -pair[0].width):  # wide ones first: no gaps
         size = register_at(register, 0).end
         at = room.find(size, register.width // 8) if offset is None else offset
         done.append(register_at(register, at))
-    if not how.areas_first:
+    if not areas_first:
         areas = [_area(area, placed, room) for area in space.areas]
     done.sort(key=lambda register: register.offset)
     return SpaceLayout(space.name, tuple(done), tuple(areas), space_size(room.end, bus, padded))

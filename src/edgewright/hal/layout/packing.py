@@ -23,7 +23,7 @@ def by_gain(rules: Mapping[str, Rules], works: Sequence[Work]) -> Arrange:
         rewritten = {name for w in here if w.writes and kept - w.slots for name in w.slots & names}
         low, high = _ends(here, slots, rewritten)
         rest = [slot for slot in slots if slot not in (low, high)]
-        return _between(low, high, _sorted(rest, bool(rewritten)), width)
+        return _between(low, high, _sorted(rest), width)
 
     return arrange
 
@@ -40,11 +40,9 @@ def _ends(works: Sequence[Work], slots: tuple[Slot, ...], rewritten: set[str]) -
     return low, high if top[high.name] else None
 
 
-def _sorted(slots: list[Slot], rewritten: bool) -> list[Slot]:
-    """Bytes first; but where registers are rewritten, narrow fields, whose masks are then short."""
-    if rewritten:
-        return sorted(slots, key=lambda slot: (slot.field.bits % 8 == 0, slot.field.bits))
-    return sorted(slots, key=lambda slot: slot.field.bits % 8 != 0)
+def _sorted(slots: list[Slot]) -> list[Slot]:
+    """Narrow fields first, so that their masks and constants are short; whole bytes last."""
+    return sorted(slots, key=lambda slot: (slot.field.bits % 8 == 0, slot.field.bits))
 
 
 def _between(low: Slot, high: Slot | None, rest: list[Slot], width: int) -> dict[str, int]:

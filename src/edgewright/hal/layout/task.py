@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -18,6 +19,7 @@ from .paper import paper_cells
 from .rules import Rules
 from .wish import Wish
 
+NEAR = 128  # bytes that a load or store of 16 bits reaches from a pointer: 31 words on RISC-V and on Cortex-M
 MANY = 60  # slots of a space from which only those that are accessed together may share a register
 
 
@@ -37,7 +39,23 @@ class Task:
 
     def how(self) -> Assembly:
         arrange = by_gain(self.rules, self.works)
-        return Assembly("optimal", arrange, areas_first=True, power_of_two=self.wish.power_of_two)
+        far = frozenset(name for name in self.spaces if self._is_far(name))
+        return Assembly("optimal", arrange, registers_first=far, power_of_two=self.wish.power_of_two)
+
+    def _is_far(self, name: str) -> bool:
+        """Whether areas at the start of a space would put registers out of reach that are used more than the areas.
+
+        Otherwise areas are first: at the start of a space their pointers need no addition.
+        """
+        space = self.spaces[name]
+        areas = sum(self.most(self.spaces[area.space]) // 2 * prod(area.counts) for area in space.areas)
+        if not space.areas or areas <= NEAR:
+            return False
+        inside = {area.space for area in space.areas}
+        times = Counter[str]()
+        for work in self.works:
+            times[work.space] += work.times
+        return times[name] > sum(times[inner] for inner in inside)
 
     def is_large(self, name: str) -> bool:
         return len(self.spaces[name].slots) > MANY

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from clang import cindex
 
+from ..language.contexts import contexts_of
 from ..language.cursors import KINDS, Cursor, attributes, constant, is_device, is_volatile, walk
 from ..language.description import Description
 from ..language.nodes import operand
@@ -43,8 +45,21 @@ def signatures_of(source: Source, description: Description) -> dict[str, Signatu
     for unit in source.units:
         for cursor in unit.cursor.get_children():
             if cursor.kind is KINDS.FUNCTION_DECL:
-                found[str(cursor.spelling)] = _signature(cursor, description)
+                name = str(cursor.spelling)
+                known = _signature(cursor, description)
+                contexts = contexts_of(cursor, description) if cursor.is_definition() else {}
+                if contexts or name not in found or not any(type_.group for _, type_ in found[name].parameters):
+                    found[name] = _with_contexts(known, contexts)
     return found
+
+
+def _with_contexts(known: Signature, contexts: Mapping[str, str]) -> Signature:
+    """The signature with groups for parameters `void *` that are pointers to them."""
+    parameters = tuple(
+        (name, replace(type_, group=contexts[name]) if name in contexts else type_)
+        for name, type_ in known.parameters
+    )
+    return replace(known, parameters=parameters)
 
 
 def exported(source: Source) -> frozenset[str]:

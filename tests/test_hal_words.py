@@ -1,0 +1,194 @@
+"""The words of the language that speak of several accesses: together, snapshot and unordered."""
+
+from __future__ import annotations
+
+import pytest
+
+from edgewright.hal.choosing import chosen_design
+from edgewright.hal.design import Design
+from edgewright.hal.designing import analyse
+from edgewright.hal.generate import generate
+from edgewright.hal.language.refusal import Refused
+from edgewright.hal.layout.wish import Wish
+
+HEAD = """
+#include "edgewright_hal.h"
+bfGroup Rtc {
+    uint5 hw together(minutes, seconds) hours;
+    uint6 hw minutes;
+    uint6 hw seconds;
+    uint8 alarm;
+    uint16 ro together(high) low;
+    uint16 ro high;
+};
+bfGroup Uart {
+    bit ro rx; bit ro tx; bit w1c error; bit ro busy; bit ro fault; uint8 fifo data; bit wse(busy) go; bit mode;
+};
+bfGroup Lamp { bit on; uint4 level; };
+make_device(Rtc, rtc, 0x40000000);
+make_device(Uart, uart, 0x40001000);
+make_device(Lamp, lamp, 0x40002000);
+unordered(lamp);
+uint32_t other(uint32_t value);
+"""
+
+
+def made(folder, text: str, minimise: str = "balanced") -> Design:
+    (folder / "f.c").write_text(HEAD + text)
+    return chosen_design(analyse([folder / "f.c"]), wish=Wish(minimise=minimise))
+
+
+def merged(design: Design, function: str = "f") -> set[frozenset[str]]:
+    """The fields of each access that stands for several."""
+    merges = design.merging[function].merges
+    return {frozenset(use.access.field for use in merge.uses) for merge in merges}
+
+
+def refused(folder, text: str) -> str:
+    with pytest.raises(Refused) as refusal:
+        made(folder, text)
+    return str(refusal.value)
+
+
+TIME = {"hours", "minutes", "seconds"}
+READ = "uint32_t h = rtc->hours, m = rtc->minutes, s = rtc->seconds; return h * 3600 + m * 60 + s;"
+
+
+@pytest.mark.parametrize("minimise", ["balanced", "code", "accesses", "map"])
+def test_fields_that_are_together_share_a_register_and_an_access(tmp_path, minimise):
+    text = f"uint32_t f(void) {{ {READ} }}\n"
+    text += "void g(int h, int m, int s) { rtc->hours = h; rtc->minutes = m; rtc->seconds = s; }\n"
+    text += "uint32_t second(void) { return rtc->seconds; }\nvoid a(int v) { rtc->alarm = v; }"
+    design = made(tmp_path, text, minimise)
+    assert merged(design) == {frozenset(TIME)}
+    assert any(fields >= TIME for fields in merged(design, "g"))
+    registers = [{piece.slot for piece in r.pieces} for r in design.layout.spaces["Rtc"].registers]
+    assert sum(bool(TIME & slots) for slots in registers) == 1
+    assert sum(bool({"low", "high"} & slots) for slots in registers) == 1
+
+
+TORN = {
+    "a call in between": (
+        "uint32_t f(void) { uint32_t h = rtc->hours; other(h); return h + rtc->minutes; }",
+        "call",
+    ),
+    "another loop": ("uint32_t f(void) { uint32_t h = rtc->hours; while (!rtc->minutes) { } return h; }", "loop"),
+    "part of an expression": (
+        "void f(int v) { rtc->hours = rtc->minutes = v; rtc->seconds = v; }",
+        "larger expression",
+    ),
+    "only one of them written": ("void f(int v) { rtc->hours = v; }", "written without 'minutes'"),
+    "read under a condition": (
+        "uint32_t f(int n) { uint32_t a = rtc->low; if (n) a += rtc->high; return a; }",
+        "nobody",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TORN)
+def test_fields_that_are_together_are_not_accessed_apart(tmp_path, case):
+    text, why = TORN[case]
+    story = refused(tmp_path, text)
+    assert "together" in story and why in story and f"f.c:{HEAD.count(chr(10)) + 1}:" in story
+
+
+def test_one_of_several_may_be_read_again(tmp_path):
+    """Only where each access lacks something of the other are the values of two times."""
+    again = READ.replace("return", "while (rtc->seconds == s) { } return")
+    assert merged(made(tmp_path, f"uint32_t f(void) {{ {again} }}")) == {frozenset(TIME)}
+    text = "uint32_t f(void) { uint32_t a = rtc->low, b = rtc->high; other(a); return b + rtc->low + rtc->high; }"
+    assert merged(made(tmp_path, text)) == {frozenset({"low", "high"})}
+
+
+GROUPS = {
+    "bit a; uint32 together(a) b;": "33 bits do not fit into one access of 32",
+    "uint32 ro together(high) low; uint32 ro high;": "64 bits do not fit",
+    "bit together(c) a;": "'c', which is no field of 'G'",
+    "bit together(a) a;": "itself",
+    "bit together(b) a; bit b[4];": "'b' is an array",
+    "bit ro together(b) a; bit fifo b;": "reading 'b' acts",
+    "bit together(b) a; bit wo b;": "'b' is wo",
+    "bit together(b) a; bit pin(0, 3) b;": "only some of them are pinned",
+    "uint40 split together(b) a; bit b;": "split and together",
+}
+
+
+@pytest.mark.parametrize("members", GROUPS)
+def test_sets_that_no_register_can_hold_are_refused(tmp_path, members):
+    text = f"bfGroup G {{ {members} }};\nmake_device(G, g, 0x50000000);\nvoid f(void) {{ lamp->on = 1; }}"
+    assert GROUPS[members] in refused(tmp_path, text)
+
+
+SERVED = {
+    "chain": ("void f(void) { snapshot { if (uart->rx) other(1); else if (uart->tx) other(2); } }", {"rx", "tx"}),
+    "one after the other": (
+        "uint32_t f(void) { uint32_t n = 0; snapshot { if (uart->rx) n = uart->data;\n"
+        "if (uart->tx) uart->data = 3; if (uart->error) { uart->error = 1; other(1); } } return n; }",
+        {"rx", "tx", "error"},
+    ),
+    "operands": (
+        "int f(void) { snapshot return uart->rx && !uart->tx ? 1 : uart->fault; }",
+        {"rx", "tx", "fault"},
+    ),
+    "polling": ("int f(int n) { snapshot while (uart->busy && !uart->fault) if (!n--) break; return n; }", None),
+    "polling with a body": (
+        "int f(int n) { hal_snapshot while (uart->busy) { if (uart->fault || !n--) return 1; } return 0; }",
+        {"busy", "fault"},
+    ),
+    "for": (
+        "int f(int n) { int i;\nsnapshot for (i = 0; uart->busy && !uart->fault && i < n; i++) { } return i; }",
+        None,
+    ),
+    "in a loop": (
+        "int f(int n) { while (n--) snapshot { if (uart->rx) return 1; if (uart->tx) return 2; } return 0; }",
+        {"rx", "tx"},
+    ),
+    "same field twice": ("int f(void) { snapshot { if (uart->rx) other(1); return uart->rx; } }", {"rx"}),
+}
+
+
+@pytest.mark.parametrize("case", SERVED)
+def test_a_snapshot_is_served_by_one_read(tmp_path, case):
+    text, fields = SERVED[case]
+    design = made(tmp_path, text)
+    assert merged(design) == {frozenset(fields or {"busy", "fault"})}
+    assert "snapshot" not in generate(design, "f")["f.c"].split("f(", 1)[1]
+    bare = text.replace("hal_snapshot ", "").replace("snapshot ", "")
+    assert merged(made(tmp_path, bare)) != merged(design)
+
+
+APART = {
+    "written in between": "int f(void) { snapshot { int e = uart->error; uart->error = 1; return e + uart->error; } }",
+    "touched in between": "int f(void) { snapshot { int b = uart->busy; uart->go = 1; return b + uart->busy; } }",
+    "inner loop": "int f(void) { snapshot { if (uart->rx) while (uart->busy) { } return 1; } }",
+    "outside": "int f(void) { int a; snapshot { a = uart->rx; } other(1); return a + uart->tx; }",
+    "two of them": "int f(void) { int a; snapshot a = uart->rx; other(1); snapshot a += uart->tx; return a; }",
+    "another pointer": "int f(bfGroup Uart *u) { snapshot { int a = u->rx; u = uart; return a + u->tx; } }",
+    "line of #if": "int f(void) { snapshot { int a = uart->rx;\n#ifdef X\nother(1);\n#endif\nreturn a + uart->tx; } }",
+}
+
+
+@pytest.mark.parametrize("case", APART)
+def test_what_a_snapshot_does_not_serve(tmp_path, case):
+    assert merged(made(tmp_path, APART[case])) == set()
+
+
+def test_a_snapshot_of_no_statement_is_refused(tmp_path):
+    assert "no statement" in refused(tmp_path, "int f(void) { int a = snapshot uart->rx; return a; }")
+
+
+def test_an_unordered_device_lets_others_pass(tmp_path):
+    text = "void f(void) { lamp->on = 1; uart->mode = 1; uart->go = 1; lamp->level = 2; }"
+    assert merged(made(tmp_path, text)) == {frozenset({"on", "level"})}
+    text = "void f(void) { rtc->alarm = 1; lamp->on = 1; uart->mode = 1; lamp->level = 2; rtc->alarm = 2; }"
+    assert merged(made(tmp_path, text)) == {frozenset({"on", "level"})}
+    text = "void f(void) { lamp->on = 1; other(1); lamp->level = 2; }"
+    assert merged(made(tmp_path, text)) == set()
+    text = "int f(void) { uart->mode = 1; rtc->alarm = 2; return uart->rx + uart->tx + lamp->on; }"
+    assert merged(made(tmp_path, text)) == {frozenset({"rx", "tx"})}
+
+
+def test_unordered_names_a_device(tmp_path):
+    assert "unordered(none): no device 'none'" in refused(
+        tmp_path, "unordered(none);\nvoid f(void) { lamp->on = 1; }"
+    )
