@@ -19,13 +19,12 @@ from ..mapping.goal import ANY_GOAL, MappingGoal, map_for
 from ..mapping.measured import measure_mapping
 from ..mapping.problem import MappingProblem
 from ..mapping.profiled import problem_of
-from ..memory.deploying import plan_in_slots
 from ..network import Network, Shape
 from ..platform import Board, load_board
 from ..platform.profile import Profile, load_profile
 from ..program.deployment_file import save_deployment
 from ..report.mapping_page import mapping_page
-from ..run.building import build_pipeline
+from ..run.building import build_pipeline, plan_for_host
 from ..run.pipeline import Pipeline
 from ..run.profiling import fingerprint, measure_profile
 from ..run.roofline import estimate_profile
@@ -150,7 +149,7 @@ def _times(network: Network, board: Board | None, times: Path | None) -> Profile
     """The times that were given; else those measured here, or as the board permits them."""
     if times is None and board is None:
         with working(f"measuring the layers of {network.name}"):
-            return measure_profile(network, {1: plan_in_slots(network)})
+            return measure_profile(network, {1: plan_for_host(network)})
     if times is None:
         assert board is not None
         return estimate_profile(network, board)

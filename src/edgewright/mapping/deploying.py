@@ -7,13 +7,14 @@ from dataclasses import replace
 
 from ..emit.native import compiler
 from ..errors import EdgewrightError, InputError
-from ..memory.deploying import PartRequest, deploy, plan_in_slots
+from ..memory.deploying import PartRequest, deploy
 from ..network import Network
 from ..platform.profile import NATIVE
 from ..program import Plan
 from ..program.deployment import Deployment, Fifo, Prediction, Worker
 from ..program.deployment_check import checked_deployment
 from ..program.deployment_memory import memory_predictions, reserved
+from ..run.building import plan_for_host
 from .answer import MappingAnswer
 from .mapped import MappedStage
 from .problem import MappingProblem
@@ -25,7 +26,7 @@ def plan_part(network: Network, lanes: int) -> Plan:
     """The plan with the least RAM, whose inputs and outputs lie in slots."""
     if lanes > 1:
         raise InputError(f"native code on {lanes} lanes is not built here; ask for --lanes 1")
-    return plan_in_slots(network)
+    return plan_for_host(network)
 
 
 def deployment_of(answer: MappingAnswer, network: Network, device: str, plan: PlanPart = plan_part) -> Deployment:

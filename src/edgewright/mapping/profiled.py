@@ -33,7 +33,7 @@ def problem_of(
         for driver in (drivers if pool.is_gpu else (None,))
     )
     layers = tuple(layer.name for layer in network.layers)
-    return MappingProblem(network.name, layers, tuple(_tensors(network)), pools, executions, profile.notes)
+    return MappingProblem(network.name, layers, tuple(joining_tensors(network)), pools, executions, profile.notes)
 
 
 def _check(network: Network, profile: Profile, board: str) -> None:
@@ -113,7 +113,8 @@ def _columns(profile: Profile, processor: str) -> Mapping[tuple[int, str], tuple
     return found
 
 
-def _tensors(network: Network) -> Iterator[JoiningTensor]:
+def joining_tensors(network: Network) -> Iterator[JoiningTensor]:
+    """Inputs, outputs and what lies between layers; no constants."""
     for name, tensor in network.tensors.items():
         if name in network.constants:
             continue
