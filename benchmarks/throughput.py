@@ -1,12 +1,12 @@
 """Mappings of the eight networks of M table 3.2: on a simulated Jetson TX2, and measured on this machine.
 
-    python benchmarks/throughput.py jetson MODELS     our gain on layer times scaled to published rates, beside the paper's
+    python benchmarks/throughput.py jetson MODELS     our gain on layer times scaled to published rates, beside theirs
     python benchmarks/throughput.py solvers MODELS    exact solver and genetic search: slowest processor, seconds
     python benchmarks/throughput.py here MODELS       predicted and measured on this machine, beside onnxruntime
 
-MODELS is a folder with the networks as .onnx files. On the simulated board every layer has the same ratio of CPU to GPU
-time: the GPU alone gives TensorRT's rate and the five cores that M uses, together, ARM CL's. So the gain over the GPU is
-at most 4/5 of ARM CL / TensorRT, since a core drives the GPU. What lies above it in the paper is not in layer times.
+MODELS is a folder with the networks as .onnx files. On the simulated board every layer has the same ratio of CPU to
+GPU time: the GPU alone gives TensorRT's rate and the five cores that M uses, together, ARM CL's. So the gain over the
+GPU is at most 4/5 of ARM CL / TensorRT, since a core drives the GPU. What M has beyond that is not in layer times.
 """
 
 from __future__ import annotations
