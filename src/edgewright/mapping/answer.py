@@ -8,7 +8,7 @@ from math import inf
 
 from ..platform import Power
 from .mapped import BoardMapping
-from .timed_graph import Timing
+from .timed_graph import MappingTiming
 
 UNKNOWN = Power()  # of a board that does not say what it draws
 
@@ -18,7 +18,7 @@ class MappingAnswer:
     """A mapping with all that is predicted of it."""
 
     mapping: BoardMapping
-    timing: Timing
+    timing: MappingTiming
     bound: float  # frames a second that no mapping exceeds
     power: Power = UNKNOWN
 

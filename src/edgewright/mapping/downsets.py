@@ -23,7 +23,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Cuts:
+class Downsets:
     """Downsets, smallest first, from nothing to everything; `complete` where these are all there are."""
 
     problem: MappingProblem
@@ -115,7 +115,7 @@ class Moved:
         self.bytes_out[where] += size
 
 
-def find_cuts(problem: MappingProblem, most: int = MOST) -> Cuts:
+def find_cuts(problem: MappingProblem, most: int = MOST) -> Downsets:
     """All downsets; where there are more than `most`, those that a few orders of the layers go through."""
     waits = [sum(1 << other for other in before) for before in problem.before]
     everything = (1 << len(waits)) - 1
@@ -132,7 +132,7 @@ def find_cuts(problem: MappingProblem, most: int = MOST) -> Cuts:
     if not complete:
         found = {prefix for order in _orders(problem) for prefix in _prefixes(order)}
     assert everything in found
-    return Cuts(problem, tuple(sorted(found, key=lambda one: (one.bit_count(), one))), complete)
+    return Downsets(problem, tuple(sorted(found, key=lambda one: (one.bit_count(), one))), complete)
 
 
 def _orders(problem: MappingProblem) -> Iterator[Sequence[int]]:

@@ -17,7 +17,7 @@ from math import inf
 import numpy as np
 
 from ..errors import Infeasible
-from .downsets import Cuts, Floats, find_cuts
+from .downsets import Downsets, Floats, find_cuts
 from .mapped import BoardMapping, MappedStage, stage_of, with_busy_cores
 from .problem import Execution, MappingProblem
 
@@ -38,7 +38,7 @@ NO_LIMITS = MappingLimits()
 
 
 @dataclass(frozen=True)
-class Choice:
+class StageChoice:
     """A way to execute a stage, and how much that is of each stage between two cuts."""
 
     execution: Execution
@@ -51,14 +51,14 @@ class Choice:
         return self.seconds / self.replicas
 
 
-Cost = Callable[[Choice], Floats]  # what a stage adds to a sum that is to be small
+Cost = Callable[[StageChoice], Floats]  # what a stage adds to a sum that is to be small
 
 
 class PipelineSolver:
     """One problem with its cuts, asked for the best in several respects. Times are those with all cores busy."""
 
     def __init__(
-        self, problem: MappingProblem, limits: MappingLimits = NO_LIMITS, cuts: Cuts | None = None
+        self, problem: MappingProblem, limits: MappingLimits = NO_LIMITS, cuts: Downsets | None = None
     ) -> None:
         self.problem = problem
         self.limits = limits
@@ -66,10 +66,10 @@ class PipelineSolver:
         self.capacity: Counts = tuple(pool.cores for pool in problem.pools)
 
     @cached_property
-    def choices(self) -> tuple[Choice, ...]:
+    def choices(self) -> tuple[StageChoice, ...]:
         return tuple(self._choices())
 
-    def _choices(self) -> Iterator[Choice]:
+    def _choices(self) -> Iterator[StageChoice]:
         names = [pool.name for pool in self.problem.pools]
         for execution in self.problem.executions:
             if execution.lanes > (self.limits.lanes or inf):
@@ -79,7 +79,7 @@ class PipelineSolver:
                 taken = execution.cores(replicas)
                 cores = tuple(taken.get(name, 0) for name in names)
                 if all(few <= many for few, many in zip(cores, self.capacity, strict=True)):
-                    yield Choice(execution, replicas, cores, seconds)
+                    yield StageChoice(execution, replicas, cores, seconds)
 
     def fastest(self) -> tuple[MappedStage, ...]:
         """The stages with the shortest period and, among those, the least latency."""
@@ -89,7 +89,7 @@ class PipelineSolver:
     def cheapest(self, period: float, cost: Cost) -> tuple[MappedStage, ...]:
         """The stages with the least sum of costs whose period is at most that; none where there are none."""
 
-        def allowed(choice: Choice) -> Floats:
+        def allowed(choice: StageChoice) -> Floats:
             return np.where(choice.period <= period * _NEAR, cost(choice), np.inf)
 
         return self._search(allowed, np.add).stages()
@@ -97,7 +97,7 @@ class PipelineSolver:
     def least(self, period: float, cost: Cost) -> float:
         """That least sum."""
 
-        def allowed(choice: Choice) -> Floats:
+        def allowed(choice: StageChoice) -> Floats:
             return np.where(choice.period <= period * _NEAR, cost(choice), np.inf)
 
         return self._search(allowed, np.add).value
@@ -128,7 +128,9 @@ class PipelineSolver:
 class _Search:
     """The least value up to each cut, for each number of cores (and of stages where they are limited)."""
 
-    def __init__(self, solver: PipelineSolver, costs: Sequence[tuple[Choice, Floats]], join: np.ufunc) -> None:
+    def __init__(
+        self, solver: PipelineSolver, costs: Sequence[tuple[StageChoice, Floats]], join: np.ufunc
+    ) -> None:
         self.solver, self.costs, self.join = solver, costs, join
         self.best: dict[tuple[int, Counts], Floats] = {}
         self.last = solver.limits.stages or 0  # 0: stages are not counted
@@ -141,7 +143,7 @@ class _Search:
                 np.minimum(value, join(before[:, None], cost).min(0), out=value)
             self.best[stages, cores] = value
 
-    def _steps(self, stages: int, cores: Counts) -> Iterator[tuple[Choice, tuple[int, Counts], Floats]]:
+    def _steps(self, stages: int, cores: Counts) -> Iterator[tuple[StageChoice, tuple[int, Counts], Floats]]:
         """Last stages that leave cores for those before them."""
         for choice, cost in self.costs:
             rest = tuple(have - take for have, take in zip(cores, choice.cores, strict=True))
@@ -165,7 +167,7 @@ class _Search:
             stop = start
         return tuple(reversed(found))
 
-    def _last_stage(self, stages: int, cores: Counts, stop: int) -> tuple[int, Choice, tuple[int, Counts]]:
+    def _last_stage(self, stages: int, cores: Counts, stop: int) -> tuple[int, StageChoice, tuple[int, Counts]]:
         wanted = self.best[stages, cores][stop]
         nothing = np.full(len(self.solver.cuts.sets), np.inf)
         nothing[0] = 0.0
@@ -183,7 +185,7 @@ def _counts(capacity: Counts) -> Iterator[Counts]:
     return product(*(range(count + 1) for count in capacity))
 
 
-def latency(choice: Choice) -> Floats:
+def latency(choice: StageChoice) -> Floats:
     """Seconds that a frame spends in a stage."""
     return choice.seconds
 

@@ -21,7 +21,7 @@ from .answer import UNKNOWN, MappingAnswer
 from .assignment import assign_exact, mapping_of, single_processors
 from .bound import throughput_bound
 from .downsets import Floats
-from .exact import NO_LIMITS, Choice, Cost, MappingLimits, PipelineSolver, best_under_load, latency, map_exact
+from .exact import NO_LIMITS, Cost, MappingLimits, PipelineSolver, StageChoice, best_under_load, latency, map_exact
 from .mapped import BoardMapping, MappedStage
 from .problem import MappingProblem
 from .timed_graph import timing_of
@@ -155,7 +155,7 @@ def _limited(solver: PipelineSolver, goal: MappingGoal) -> Iterator[Cost]:
 def mixed(share: float, one: Cost, other: Cost) -> Cost:
     """So much of one cost and the rest of another."""
 
-    def cost(choice: Choice) -> Floats:
+    def cost(choice: StageChoice) -> Floats:
         both = share * one(choice)
         if share < 1:
             both = both + (1 - share) * other(choice)
@@ -184,7 +184,7 @@ def memory(solver: PipelineSolver) -> Cost:
     moved = cuts.moved_outside
     each = cuts.working_bytes + moved.bytes_in + moved.bytes_out
 
-    def cost(choice: Choice) -> Floats:
+    def cost(choice: StageChoice) -> Floats:
         return np.where(np.isfinite(choice.seconds), choice.replicas * each, np.inf)
 
     return cost
@@ -194,7 +194,7 @@ def energy(problem: MappingProblem, power: Power) -> Cost:
     """Joules per frame of what is busy; what the board draws idle depends on the period alone."""
     watts = ((power.active or 0.0) - (power.idle or 0.0)) / sum(pool.cores for pool in problem.pools)
 
-    def cost(choice: Choice) -> Floats:
+    def cost(choice: StageChoice) -> Floats:
         return watts * choice.seconds * (sum(choice.cores) / choice.replicas)
 
     return cost

@@ -36,7 +36,7 @@ class FifoNeed:
 
 
 @dataclass(frozen=True)
-class Timing:
+class MappingTiming:
     """What the graph of a mapping says."""
 
     period: float  # seconds
@@ -49,7 +49,7 @@ class Timing:
         return sum(fifo.slots * fifo.slot_bytes for fifo in self.fifos)
 
 
-def timing_of(mapping: BoardMapping) -> Timing:
+def timing_of(mapping: BoardMapping) -> MappingTiming:
     """Period, latency and least slots of a mapping."""
     unit = mapping.load_period / GRAIN or 1.0
     graph = timed_graph(mapping, unit)
@@ -61,10 +61,10 @@ def timing_of(mapping: BoardMapping) -> Timing:
     # What times add up to exactly, not in units, where stages wait for nobody.
     exact = mapping.load_period if found <= GRAIN else found * unit
     fifos = tuple(_fifo(mapping, tensor, joined, capacities) for tensor in _leaving(mapping, joined))
-    return Timing(exact, float(longest) * unit, fifos, least)
+    return MappingTiming(exact, float(longest) * unit, fifos, least)
 
 
-def frames_over_time(mapping: BoardMapping, timing: Timing, frames: int) -> tuple[SelfTimed, float]:
+def frames_over_time(mapping: BoardMapping, timing: MappingTiming, frames: int) -> tuple[SelfTimed, float]:
     """The firings of the first frames, and how many seconds their unit of time is."""
     unit = mapping.load_period / GRAIN or 1.0
     graph = timed_graph(mapping, unit)
