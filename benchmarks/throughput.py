@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from edgewright.cli.profile import lane_plans
 from edgewright.mapping.assignment import assign_exact, single_processors
 from edgewright.mapping.deploying import deployment_of
 from edgewright.mapping.exact import MappingLimits
@@ -27,7 +28,6 @@ from edgewright.mapping.problem import CorePool, Execution, MappingProblem
 from edgewright.mapping.profiled import joining_tensors, problem_of
 from edgewright.network import Network
 from edgewright.network.read import read
-from edgewright.run.building import plan_for_host
 from edgewright.run.pipeline import pipeline
 from edgewright.run.profiling import measure_profile
 
@@ -46,6 +46,7 @@ CORES = 5  # of the six, as M uses them
 WAYS = {
     "replicas": MappingLimits(stages=1, lanes=1),
     "pipeline": MappingLimits(replicas=1, lanes=1),
+    "lanes": MappingLimits(stages=1, replicas=1),
 }
 
 
@@ -103,7 +104,7 @@ def here(models: Path, frames: int = 60) -> None:
     for name in PUBLISHED:
         path = models / f"{name}.onnx"
         network = read(path)
-        problem = problem_of(network, measure_profile(network, {1: plan_for_host(network)}), "this")
+        problem = problem_of(network, measure_profile(network, lane_plans(network, None)), "this")
         for way, limits in WAYS.items():
             answer = map_for(problem, MappingGoal(limits=limits))
             with pipeline(deployment_of(answer, network, "this")) as running:

@@ -73,9 +73,10 @@ def _frame_period(answer: MappingAnswer, deployment) -> float:
     return float(frame_period(deployment, times)) / 1e9
 
 
-def test_a_mapping_runs_natively_within_the_memory_that_was_planned():
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_a_mapping_runs_natively_within_the_memory_that_was_planned(lanes):
     network = read_model(samples.build("lenet5"))
-    problem = problem_of(network, made_up_profile(network), "this")
+    problem = problem_of(network, made_up_profile(network, cores={"cpu": 2 * lanes}, lanes=[lanes]), "this")
     answer = map_for(problem, MappingGoal(limits=MappingLimits(replicas=1)))
     assert len(answer.mapping.stages) == 2
     deployment = deployment_of(answer, network, "this")

@@ -24,12 +24,13 @@ from ..platform import Board, load_board
 from ..platform.profile import Profile, load_profile
 from ..program.deployment_file import save_deployment
 from ..report.mapping_page import mapping_page
-from ..run.building import build_pipeline, plan_for_host
+from ..run.building import build_pipeline
 from ..run.pipeline import Pipeline
 from ..run.profiling import fingerprint, measure_profile
 from ..run.roofline import estimate_profile
 from .common import console, print_json, read_model, shown, working
 from .map_tables import answer_to_dict, channels_table, front_table, run_lines, stages_table, verdict
+from .profile import lane_plans
 
 THIS = "this"
 
@@ -75,7 +76,7 @@ def map_(
     hardware = None if board == THIS else load_board(board)
     power = hardware.power if hardware else UNKNOWN
     network = read_model(model, shapes)
-    profile = _times(network, hardware, times)
+    profile = _times(network, hardware, times, lanes)
     name = hardware.name if hardware else THIS
     problem = problem_of(network, profile, name, _named_cores(profile, cores))
     front: tuple[MappingAnswer, ...] = ()
@@ -145,11 +146,11 @@ def _check_options(options: MapOptions, goal: MappingGoal, board: str) -> None:
         check_folder(options.output)
 
 
-def _times(network: Network, board: Board | None, times: Path | None) -> Profile:
+def _times(network: Network, board: Board | None, times: Path | None, most_lanes: int | None) -> Profile:
     """The times that were given; else those measured here, or as the board permits them."""
     if times is None and board is None:
         with working(f"measuring the layers of {network.name}"):
-            return measure_profile(network, {1: plan_for_host(network)})
+            return measure_profile(network, lane_plans(network, most_lanes))
     if times is None:
         assert board is not None
         return estimate_profile(network, board)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from ..emit.native import compiler
-from ..errors import EdgewrightError, InputError
+from ..errors import EdgewrightError
+from ..fusion.lanes import laned
 from ..memory.deploying import PartRequest, deploy
 from ..network import Network
 from ..platform.profile import NATIVE
@@ -23,10 +24,9 @@ PlanPart = Callable[[Network, int], Plan | None]  # of a part, for so many lanes
 
 
 def plan_part(network: Network, lanes: int) -> Plan:
-    """The plan with the least RAM, whose inputs and outputs lie in slots."""
-    if lanes > 1:
-        raise InputError(f"native code on {lanes} lanes is not built here; ask for --lanes 1")
-    return plan_for_host(network)
+    """The plan of whole layers whose inputs and outputs lie in slots, in lanes where these pay."""
+    alone = plan_for_host(network)
+    return laned(network, alone, lanes) if lanes > 1 else alone
 
 
 def deployment_of(answer: MappingAnswer, network: Network, device: str, plan: PlanPart = plan_part) -> Deployment:
