@@ -12,6 +12,7 @@ from .spelling import british
 
 # Each verb with what the list of verbs says about it. What it does is loaded when it is called.
 VERBS = {
+    "app": "Several networks in one memory, under limits, from APP.TOML.",
     "boards": "The boards that --board knows by name.",
     "compile": "MODEL as a C library: sources, weights, build files, a report.",
     "csdf": "The dataflow graph of a model, or in a file: actors, phases, rates.",

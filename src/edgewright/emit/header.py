@@ -24,7 +24,15 @@ def arena_macro(prefix: str, memory: str, names: Parameters) -> str:
     return f"{prefix.upper()}_ARENA_{names.arenas[memory].upper()}_SIZE"
 
 
-def header(prefix: str, plan: Plan, network: Network, names: Parameters, options: Options, target: Target) -> str:
+def header(
+    prefix: str,
+    plan: Plan,
+    network: Network,
+    names: Parameters,
+    options: Options,
+    target: Target,
+    has_arena: bool = True,
+) -> str:
     c = CWriter()
     guard = prefix.upper()
     c.lines += [
@@ -36,6 +44,7 @@ def header(prefix: str, plan: Plan, network: Network, names: Parameters, options
         " * No allocation, no recursion; not reentrant unless each caller brings an arena of its own. */",
         f"#ifndef {guard}_H",
         f"#define {guard}_H",
+        *([] if has_arena else [f"#define {guard}_CALLER_PLACES_ARENA /* the application does */"]),
         "",
         "#include <stdint.h>",
         "",

@@ -28,7 +28,9 @@ FENCE = "EW_FENCE();"  # between stages: memory is used anew under other types
 class RunFunction:
     """The run function: inputs in, stage after stage, outputs out."""
 
-    def __init__(self, module: Module, sites: Sites) -> None:
+    def __init__(self, module: Module, sites: Sites, resident: frozenset[str] = frozenset()) -> None:
+        """Inputs and outputs that are `resident` stay where they lie in the arena, whatever is given for them."""
+        self.resident = resident
         plan, network = sites.plan, sites.facts.network
         self.module, self.plan, self.network = module, plan, network
         self.public = parameters(module.prefix, network, plan.arenas)  # as the header has them
@@ -57,15 +59,20 @@ class RunFunction:
                     c.line("return 1;")
             with self._by_one(c):
                 for name in self.network.inputs:
-                    if name not in self.pulled and name not in self.plan.outside:
+                    if name in self.resident:
+                        c.line(f"(void){self.parameters.inputs[name]};")
+                    elif name not in self.pulled and name not in self.plan.outside:
                         self._copy_in(c, name)
             for index, stage in enumerate(self.plan.program.stages):
                 self._stage(c, index, stage)
             self._begin(c, len(self.plan.program.stages))
             with self._by_one(c):
                 c.line(f"EW_PROBE({len(self.plan.program.stages)});")
-                for name in (name for name in self.network.outputs if name not in self.plan.outside):
-                    self._copy_out(c, name)
+                for name in self.network.outputs:
+                    if name in self.resident:
+                        c.line(f"(void){self.parameters.outputs[name]};")
+                    elif name not in self.plan.outside:
+                        self._copy_out(c, name)
             if self.pulled:
                 c.line("return 0;")
         if is_laned:
@@ -159,14 +166,20 @@ def _copy(c: CWriter, source: CTensor, target: CTensor) -> None:
         c.line(f"{target.pointer}[{b}] = {source.pointer}[{a}];")
 
 
-def schedule_file(module: Module, schedule: RunFunction, body: CWriter) -> str:
-    """NAME.c: tables of the layers, the run function, and the arenas unless the caller brings them."""
+def schedule_file(module: Module, schedule: RunFunction, body: CWriter, common: str, probe: str = "") -> str:
+    """NAME.c: tables of the layers, the run function, and the arenas unless the caller brings them.
+
+    Kernels and weights are those of the prefix `common`; `probe` is C that is called where a stage begins.
+    """
     prefix = module.prefix
     c = CWriter()
     c.line(f"/* {prefix}: the schedule. Which layer runs when, where its tensors lie. */")
     c.line(f'#include "{prefix}.h"')
-    c.line(f'#include "{prefix}_kernels.h"')
-    c.line(f'#include "{prefix}_weights.h"')
+    if probe:
+        c.line(f'#include "{common}_probe.h"')
+        c.line(f"#define EW_PROBE(stage) {probe}")
+    c.line(f'#include "{common}_kernels.h"')
+    c.line(f'#include "{common}_weights.h"')
     c.line()
     c.lines += [*module.tables, ""] if module.tables else []
     c.lines += body.lines
@@ -199,4 +212,4 @@ def schedule_file(module: Module, schedule: RunFunction, body: CWriter) -> str:
             c.line()
             with c.block(f"const {schedule.storage.tensor(name).ctype} *{prefix}_output_{parameter}(void)"):
                 c.line(f"return {schedule.stored_output(name)};")
-    return renamed(c.text(), prefix)
+    return renamed(c.text(), common)

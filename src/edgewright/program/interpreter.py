@@ -28,13 +28,21 @@ POISON = 0xFF  # NaN as a float, -1 as an integer
 class Interpreter:
     """The memories of a plan, and the plan's steps carried out in them."""
 
-    def __init__(self, plan: Plan, network: Network | None = None, poison: int = POISON) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        network: Network | None = None,
+        poison: int = POISON,
+        memories: Mapping[str, Array] | None = None,
+    ) -> None:
+        """`memories` are byte arrays that others use too; by default the plan has some of its own."""
         self.plan = plan
         # A plan read from a file holds no weights: they come from the network it was made of.
         self.network = replace(plan.network, constants=network.constants) if network else plan.network
         self.poison = poison
         self.places = Places(plan, self.network)
-        self.memories = {name: np.full(size, poison, dtype=np.uint8) for name, size in plan.memories.items()}
+        own = {name: np.full(size, poison, dtype=np.uint8) for name, size in plan.memories.items()}
+        self.memories = own if memories is None else dict(memories)
         self._placed = {view.buffer for view in plan.views.values()}
         self._kept: set[str] = set()  # memories that others read too
         self._touches: LaneTouches | None = None  # of the lanes of a stage, where it has several
@@ -53,8 +61,16 @@ class Interpreter:
         for name, memory in self.memories.items():
             if name not in self._kept:
                 memory.fill(self.poison)
+        self.begin({name: inputs[name] for name in self.network.inputs if name not in given})
+        for index in range(len(self.plan.program.stages)):
+            self.advance(index)
+            self._poison_dead(index)
+        return self.results()
+
+    def begin(self, inputs: Mapping[str, Array]) -> None:
+        """Puts inputs in place; one that is not given lies there already."""
         for name in self.network.inputs:
-            if name in given:
+            if name not in inputs:
                 continue
             tensor = self.network.tensors[name]
             value = np.asarray(inputs[name])
@@ -67,12 +83,16 @@ class Interpreter:
                 self._coming[name] = (value, 0)
             else:
                 self._store(name, Region.whole(tensor.shape), value)
-        for index, stage in enumerate(self.plan.program.stages):
-            for buffer in self.plan.live(index):
-                if buffer.name not in self._placed:  # scratch: nothing may rely on what is there
-                    self.memories[buffer.memory][buffer.offset : buffer.end] = self.poison
-            self._run_stage(stage)
-            self._poison_dead(index)
+
+    def advance(self, index: int) -> None:
+        """Runs one stage; all before it have run."""
+        for buffer in self.plan.live(index):
+            if buffer.name not in self._placed:  # scratch: nothing may rely on what is there
+                self.memories[buffer.memory][buffer.offset : buffer.end] = self.poison
+        self._run_stage(self.plan.program.stages[index])
+
+    def results(self) -> dict[str, Array]:
+        """The outputs, once all stages have run."""
         return {name: self._result(name) for name in self.network.outputs}
 
     def _result(self, name: str) -> Array:

@@ -129,7 +129,7 @@ class _Layer(FileEntry):
         return Layer(self.name, self.op, self.inputs, self.output)
 
 
-class NetworkEntry(FileEntry):
+class StoredNetwork(FileEntry):
     name: str
     arithmetic: Arithmetic
     inputs: tuple[str, ...]
@@ -312,7 +312,7 @@ class PlanFile(FileEntry):
     linked: _Linked | None = None
     outside: tuple[str, ...] = ()
     stages: tuple[_Stage, ...]
-    network: NetworkEntry
+    network: StoredNetwork
 
     def made(self) -> Plan:
         """The plan, with a network that has no weight values."""
