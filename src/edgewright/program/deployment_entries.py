@@ -17,7 +17,7 @@ from .check import damage
 from .codec import plan_from_json
 from .deployment import Deployment, Fifo, Part, Prediction, Worker
 from .form import network_flaws
-from .plan_file import Count, FileEntry, NetworkEntry, Positive
+from .plan_file import Count, FileEntry, Positive, StoredNetwork
 
 Weight = Callable[[str, Region | None], Array]  # by digest, or a region of it
 Bounds = tuple[tuple[Count, Count], ...]
@@ -28,7 +28,7 @@ class WeightEntry(FileEntry):
     region: Bounds | None = None
 
 
-class WeightedNetworkEntry(NetworkEntry):
+class WeightedNetworkEntry(StoredNetwork):
     """A network, and where the values of its constants are."""
 
     weights: dict[str, WeightEntry]
