@@ -19,6 +19,7 @@ VERBS = {
     "hal": "The registers that driver code wants; HAL and driver for them.",
     "inspect": "What is in MODEL (.onnx or .tflite): layers, shapes, weights, MACs.",
     "layout": "Addresses for the buffers of a CSV file.",
+    "map": "Who runs which layers on a board: pipeline, replicas, lanes.",
     "plan": "The plan that needs the least RAM: order, addresses, proof or gap.",
     "profile": "How long each layer of MODEL takes on each kind of core.",
     "run": "Compiles MODEL and runs it once: outputs, instructions, RAM.",

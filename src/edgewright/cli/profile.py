@@ -32,7 +32,7 @@ def profile(
     network = read_model(model, shapes)
     if board == THIS:
         with working(f"measuring the layers of {network.name}"):
-            found = measure_profile(network, _plans(network, most_lanes), repeats)
+            found = measure_profile(network, lane_plans(network, most_lanes), repeats)
     else:
         found = estimate_profile(network, load_board(board))
     if output:
@@ -48,7 +48,7 @@ def profile(
         console.print(f"wrote {shown(output)}", style="dim", soft_wrap=True)
 
 
-def _plans(network: Network, most_lanes: int | None) -> dict[int, Plan]:
+def lane_plans(network: Network, most_lanes: int | None) -> dict[int, Plan]:
     """What is measured, by the number of lanes: each up to four, then every doubling, and all cores of a kind."""
     cores = {len(kind.cores) for kind in core_kinds()}
     most = min(max(cores), most_lanes or max(cores))

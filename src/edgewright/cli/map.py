@@ -1,0 +1,189 @@
+"""`edgewright map`: who runs which layers of a model on the processors of a board."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from .. import text
+from ..errors import InputError
+from ..files import check_folder, write_atomic
+from ..mapping.answer import UNKNOWN, MappingAnswer
+from ..mapping.deploying import deployable
+from ..mapping.exact import MappingLimits
+from ..mapping.front import mapping_front
+from ..mapping.genetic import map_genetic
+from ..mapping.goal import ANY_GOAL, MappingGoal, map_for
+from ..mapping.measured import measure_mapping
+from ..mapping.problem import MappingProblem
+from ..mapping.profiled import problem_of
+from ..network import Network, Shape
+from ..platform import Board, load_board
+from ..platform.profile import Profile, load_profile
+from ..program.deployment_file import save_deployment
+from ..report.mapping_page import mapping_page
+from ..run.building import build_pipeline
+from ..run.pipeline import Pipeline
+from ..run.profiling import fingerprint, measure_profile
+from ..run.roofline import estimate_profile
+from .common import console, print_json, read_model, shown, working
+from .map_tables import answer_to_dict, channels_table, front_table, run_lines, stages_table, verdict
+from .profile import lane_plans
+
+THIS = "this"
+
+
+@dataclass(frozen=True)
+class MapOptions:
+    """What is asked besides the goal."""
+
+    method: str
+    fitness: str
+    pareto: bool
+    is_run: bool
+    frames: int
+    output: Path | None
+    page: Path | None
+
+
+def map_(
+    model: Path,
+    board: str,
+    times: Path | None,
+    cores: dict[str, int],
+    stages: int | None,
+    replicas: int | None,
+    lanes: int | None,
+    max_latency: float | None,
+    ram: int | None,
+    min_throughput: float | None,
+    minimise: Any,
+    method: str,
+    fitness: Any,
+    pareto: bool,
+    page: Path | None,
+    output: Path | None,
+    is_run: bool,
+    frames: int,
+    shapes: dict[str, Shape],
+    as_json: bool,
+) -> None:
+    options = MapOptions(method, fitness, pareto, is_run, frames, output, page)
+    goal = MappingGoal(minimise, max_latency, ram, min_throughput, MappingLimits(stages, replicas, lanes))
+    _check_options(options, goal, board)
+    hardware = None if board == THIS else load_board(board)
+    power = hardware.power if hardware else UNKNOWN
+    network = read_model(model, shapes)
+    profile = _times(network, hardware, times, lanes)
+    name = hardware.name if hardware else THIS
+    problem = problem_of(network, profile, name, _named_cores(profile, cores))
+    front: tuple[MappingAnswer, ...] = ()
+    with working(f"mapping {network.name}"):
+        answer = map_genetic(problem, fitness, power) if method == "ga" else map_for(problem, goal, power)
+        if pareto:
+            front = mapping_front(problem, goal, power)
+    built = _built(answer, network, model, options)
+    found = answer_to_dict(answer) | built.figures
+    if front:
+        found["front"] = [answer_to_dict(one) for one in front]
+    if page:
+        measured = built.figures.get("measured_throughput")
+        write_atomic(page, mapping_page(answer, front, measured, built.shares))
+    if as_json:
+        print_json(found)
+        return
+    _print(problem, answer, front)
+    for line in built.lines:
+        console.print(line, soft_wrap=True)
+    for path in (page, output):
+        if path:
+            console.print(f"wrote {shown(path)}", style="dim", soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class BuiltMapping:
+    """What building and running came to: for --json, for people, and for the page."""
+
+    figures: dict[str, Any]
+    lines: tuple[str, ...] = ()
+    shares: tuple[float, ...] = ()
+
+
+def _built(answer: MappingAnswer, network: Network, model: Path, options: MapOptions) -> BuiltMapping:
+    """The mapping compiled where it is to be kept or run; nothing where neither was asked for."""
+    if not options.output and not options.is_run:
+        return BuiltMapping({})
+    with working(f"building {network.name}"):
+        deployment, note = deployable(answer, network, THIS)
+    memory = sum(deployment.arenas.values())
+    lines = [note] if note else []
+    lines.append(f"arenas and FIFOs as planned: {text.size(memory)}")
+    figures: dict[str, Any] = {"memory_bytes": memory}
+    with TemporaryDirectory(prefix="edgewright-") as passing:
+        folder = options.output or Path(passing)
+        with working(f"compiling {network.name}"):
+            spec = build_pipeline(deployment, folder)
+        if options.output:
+            save_deployment(deployment, options.output)
+        if not options.is_run:
+            return BuiltMapping(figures, tuple(lines))
+        with Pipeline(spec, folder) as running, working(f"running {network.name}"):
+            measured = measure_mapping(answer, network, model, running, options.frames)
+    figures |= measured.to_dict()
+    return BuiltMapping(figures, (*lines, *run_lines(answer, measured)), measured.busy(answer, deployment))
+
+
+def _check_options(options: MapOptions, goal: MappingGoal, board: str) -> None:
+    if options.method == "ga" and goal != ANY_GOAL:
+        raise InputError(
+            "--method ga gives each layer one core and knows neither limits nor other goals; use --method exact"
+        )
+    if (options.is_run or options.output) and board != THIS:
+        raise InputError(f"parts are built for this machine, not for '{board}'; map for --board this")
+    if options.output:
+        check_folder(options.output)
+
+
+def _times(network: Network, board: Board | None, times: Path | None, most_lanes: int | None) -> Profile:
+    """The times that were given; else those measured here, or as the board permits them."""
+    if times is None and board is None:
+        with working(f"measuring the layers of {network.name}"):
+            return measure_profile(network, lane_plans(network, most_lanes))
+    if times is None:
+        assert board is not None
+        return estimate_profile(network, board)
+    profile = load_profile(times)
+    if board is None and profile.machine and profile.machine != (here := fingerprint()):
+        there = profile.machine
+        raise InputError(
+            f"these times were measured on another machine ({there.cores} × {there.model}, {there.compiler}; this one: "
+            f"{here.cores} × {here.model}, {here.compiler}); leave --times out to measure here"
+        )
+    return profile
+
+
+def _named_cores(profile: Profile, cores: dict[str, int]) -> dict[str, int]:
+    """Cores by processor; a number without a name is for the only one that is no GPU."""
+    found = dict(cores)
+    names = [processor.name for processor in profile.processors]
+    if "" in found:
+        plain = [processor.name for processor in profile.processors if processor.kind != "gpu"]
+        if len(plain) != 1:
+            raise InputError(f"--cores needs a name here: NAME=N with one of {', '.join(names)}")
+        found[plain[0]] = found.pop("")
+    if unknown := [name for name in found if name not in names]:
+        raise InputError(f"--cores names '{unknown[0]}', which the times do not know; expected {', '.join(names)}")
+    return found
+
+
+def _print(problem: MappingProblem, answer: MappingAnswer, front: tuple[MappingAnswer, ...]) -> None:
+    console.print(stages_table(answer))
+    if answer.timing.fifos:
+        console.print(channels_table(answer))
+    if front:
+        console.print(front_table(front))
+    console.print(verdict(answer), soft_wrap=True)
+    for note in problem.notes:
+        console.print(f"note: {shown(note)}", style="dim", soft_wrap=True)

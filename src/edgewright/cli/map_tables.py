@@ -1,0 +1,175 @@
+"""Mappings as tables for people and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.table import Table
+
+from .. import text
+from ..mapping.answer import MappingAnswer
+from ..mapping.measured import MeasuredMapping
+from ..mapping.timed_graph import FifoNeed
+from ..text import shortened
+from .common import shown
+
+MOST_ROWS = 40
+
+
+def answer_to_dict(answer: MappingAnswer) -> dict[str, Any]:
+    """What --json prints."""
+    mapping = answer.mapping
+    layers = mapping.problem.layers
+    return {
+        "model": mapping.problem.name,
+        "method": mapping.method,
+        "throughput": answer.throughput,
+        "bound": answer.bound,
+        "gap": answer.gap,
+        "latency_s": answer.latency,
+        "memory_bytes": answer.memory_bytes,
+        "optimal": mapping.optimal,
+        "energy_j": answer.energy,
+        "bottleneck": f"stage{mapping.stages.index(mapping.slowest) + 1}",
+        "actors": [
+            {
+                "name": f"stage{number}",
+                "processor": stage.execution.pool,
+                "driver": stage.execution.driver,
+                "executor": stage.execution.executor,
+                "lanes": stage.execution.lanes,
+                "replicas": stage.replicas,
+                "phases": [[layers[layer] for layer in part] for part in stage.parts],
+                "seconds": list(stage.seconds),
+                "utilisation": share,
+            }
+            for number, (stage, share) in enumerate(zip(mapping.stages, answer.utilisation, strict=True), 1)
+        ],
+        "channels": [
+            {
+                "tensor": fifo.tensor,
+                "source": _part_name(answer, fifo.source),
+                "readers": _reader_names(answer, fifo),
+                "slots": fifo.slots,
+                "bytes": fifo.bytes,
+            }
+            for fifo in answer.timing.fifos
+        ],
+    }
+
+
+def stages_table(answer: MappingAnswer) -> Table:
+    mapping = answer.mapping
+    layers = mapping.problem.layers
+    table = Table(title=f"{shown(mapping.problem.name)} on its processors", title_justify="left")
+    for heading in ("stage", "processor", "executor", "layers"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("lanes", "replicas", "ms a frame", "busy"):
+        table.add_column(heading, justify="right")
+    for number, (stage, share) in enumerate(zip(mapping.stages, answer.utilisation, strict=True), 1):
+        driver = f", driven by {stage.execution.driver}" if stage.execution.driver else ""
+        runs = "; ".join(_range([layers[layer] for layer in part]) for part in stage.parts[:4])
+        more = f"; … {len(stage.parts) - 4} more" if len(stage.parts) > 4 else ""
+        table.add_row(
+            f"{number} ←" if stage is mapping.slowest and len(mapping.stages) > 1 else str(number),
+            shown(stage.execution.pool + driver),
+            shown(stage.execution.executor),
+            shown(runs + more),
+            str(stage.execution.lanes),
+            str(stage.replicas),
+            f"{sum(stage.seconds) * 1e3:.3f}",
+            f"{share:.0%}",
+        )
+    return table
+
+
+def channels_table(answer: MappingAnswer) -> Table:
+    table = Table(title="FIFOs", title_justify="left")
+    for heading in ("tensor", "from", "to"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("slots", "bytes a slot"):
+        table.add_column(heading, justify="right")
+    for fifo in answer.timing.fifos[:MOST_ROWS]:
+        readers = ", ".join(name or "outside" for name in _reader_names(answer, fifo))
+        source = _part_name(answer, fifo.source) or "outside"
+        table.add_row(shown(fifo.tensor), source, readers, str(fifo.slots), text.count(fifo.slot_bytes))
+    if len(answer.timing.fifos) > MOST_ROWS:
+        table.add_row(f"… {len(answer.timing.fifos) - MOST_ROWS} more; --json gives all")
+    return table
+
+
+def front_table(front: tuple[MappingAnswer, ...]) -> Table:
+    table = Table(title="throughput against latency and memory", title_justify="left")
+    for heading in ("frames/s", "latency, ms", "memory, B", "busy processors"):
+        table.add_column(heading, justify="right")
+    table.add_column("stages")
+    for answer in front:
+        stages = " → ".join(
+            f"{stage.execution.pool}"
+            + (f"×{stage.replicas}" if stage.replicas > 1 else "")
+            + (f"/{stage.execution.lanes} lanes" if stage.execution.lanes > 1 else "")
+            for stage in answer.mapping.stages
+        )
+        busy = sum(answer.mapping.busy.values())
+        table.add_row(
+            f"{answer.throughput:.2f}",
+            f"{answer.latency * 1e3:.2f}",
+            text.count(answer.memory_bytes),
+            str(busy),
+            shown(stages),
+        )
+    return table
+
+
+def verdict(answer: MappingAnswer) -> str:
+    """The figures in a sentence or two."""
+    mapping = answer.mapping
+    proof = "no pipeline is faster; " if mapping.optimal else ""
+    words = (
+        f"{answer.throughput:.2f} frames/s ({proof}bound {answer.bound:.2f}, gap {answer.gap:.1%}), "
+        f"latency {answer.latency * 1e3:.2f} ms, arenas and FIFOs about {text.rounded_size(answer.memory_bytes)}"
+    )
+    if answer.energy is not None:
+        words += f", about {answer.energy:.3g} J a frame (estimate)"
+    waiting = answer.timing.period > mapping.load_period * (1 + 1e-9)
+    if waiting:
+        words += (
+            f"; parts of one worker wait for others: its slowest works {mapping.load_period * 1e3:.3f} ms a frame, "
+            f"the period is {answer.timing.period * 1e3:.3f} ms"
+        )
+    return words
+
+
+def run_lines(answer: MappingAnswer, measured: MeasuredMapping) -> tuple[str, ...]:
+    """What was measured beside what was predicted, and beside onnxruntime."""
+    ours = measured.ours
+    rate = f"measured: {ours.frames_per_s:.2f} frames/s ({ours.frames_per_s / answer.throughput - 1:+.1%})"
+    late = (
+        f"latency {ours.latency_s * 1e3:.2f} ms ({ours.latency_s / answer.latency - 1:+.1%})"
+        if answer.latency
+        else ""
+    )
+    theirs = measured.onnxruntime
+    if theirs is None:
+        return (f"{rate}, {late}",)
+    times = ours.frames_per_s / theirs.frames_per_s
+    return (
+        f"{rate}, {late}",
+        f"onnxruntime on as many threads: {theirs.frames_per_s:.2f} frames/s; ours is {times:.2f} ×",
+    )
+
+
+def _range(names: list[str]) -> str:
+    first, last = shortened(names[0], 24), shortened(names[-1], 24)
+    return first if len(names) == 1 else f"{first} … {last} ({len(names)})"
+
+
+def _part_name(answer: MappingAnswer, place: tuple[int, int] | None) -> str:
+    if place is None:
+        return ""
+    stage, part = place
+    return f"stage{stage + 1}" + (f".{part + 1}" if len(answer.mapping.stages[stage].parts) > 1 else "")
+
+
+def _reader_names(answer: MappingAnswer, fifo: FifoNeed) -> list[str]:
+    return [*(_part_name(answer, reader) for reader in fifo.readers), *([""] if fifo.is_output else [])]

@@ -1,0 +1,63 @@
+"""MappingAnswer: a mapping with all that is predicted of it. How it was found is told elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+
+from ..platform import Power
+from .mapped import BoardMapping
+from .timed_graph import MappingTiming
+
+UNKNOWN = Power()  # of a board that does not say what it draws
+
+
+@dataclass(frozen=True)
+class MappingAnswer:
+    """A mapping with all that is predicted of it."""
+
+    mapping: BoardMapping
+    timing: MappingTiming
+    bound: float  # frames a second that no mapping exceeds
+    power: Power = UNKNOWN
+
+    @property
+    def throughput(self) -> float:
+        return 1 / self.timing.period if self.timing.period else inf
+
+    @property
+    def gap(self) -> float:
+        """How far the bound lies above the throughput, as a share of the bound."""
+        return max(0.0, 1 - self.throughput / self.bound) if self.bound else 0.0
+
+    @property
+    def latency(self) -> float:
+        return self.timing.latency
+
+    @cached_property
+    def memory_bytes(self) -> int:
+        """Arenas of all workers, estimated by the layer that needs most, and the slots of all FIFOs."""
+        sizes = self.mapping.problem.working_bytes
+        arenas = sum(stage.replicas * max(sizes[layer] for layer in stage.layers) for stage in self.mapping.stages)
+        return arenas + self.timing.fifo_bytes
+
+    @property
+    def utilisation(self) -> tuple[float, ...]:
+        """The share of time that each stage's workers are busy."""
+        return tuple(
+            stage.period / self.timing.period if self.timing.period else 0.0 for stage in self.mapping.stages
+        )
+
+    @property
+    def energy(self) -> float | None:
+        """Joules per frame, an estimate: the board draws `active` when all processors are busy, `idle` when none."""
+        if self.power.active is None:
+            return None
+        idle = self.power.idle or 0.0
+        busy = sum(
+            share * sum(stage.cores.values())
+            for share, stage in zip(self.utilisation, self.mapping.stages, strict=True)
+        )
+        cores = sum(pool.cores for pool in self.mapping.problem.pools)
+        return (idle + (self.power.active - idle) * busy / cores) * self.timing.period

@@ -1,0 +1,99 @@
+"""Mappings as deployments: a part for each stage, a worker for each of its replicas, FIFOs with the slots they need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from ..emit.native import compiler
+from ..errors import EdgewrightError
+from ..fusion.lanes import laned
+from ..memory.deploying import PartRequest, deploy
+from ..network import Network
+from ..platform.profile import NATIVE
+from ..program import Plan
+from ..program.deployment import Deployment, Fifo, Prediction, Worker
+from ..program.deployment_check import checked_deployment
+from ..program.deployment_memory import memory_predictions, reserved
+from ..run.building import plan_for_host
+from .answer import MappingAnswer
+from .mapped import MappedStage
+from .problem import MappingProblem
+
+PlanPart = Callable[[Network, int], Plan | None]  # of a part, for so many lanes; None: not ours
+
+
+def plan_part(network: Network, lanes: int) -> Plan:
+    """The plan of whole layers whose inputs and outputs lie in slots, in lanes where these pay."""
+    alone = plan_for_host(network)
+    return laned(network, alone, lanes) if lanes > 1 else alone
+
+
+def deployment_of(answer: MappingAnswer, network: Network, device: str, plan: PlanPart = plan_part) -> Deployment:
+    """The mapping with a plan for each part that our own code executes; what it promises is judged."""
+    stages = answer.mapping.stages
+    names = {
+        (n, place): part_name(n, place, stage)
+        for n, stage in enumerate(stages)
+        for place in range(len(stage.parts))
+    }
+    requests = [
+        PartRequest(names[n, place], tuple(network.layers[layer].name for layer in layers))
+        for n, stage in enumerate(stages)
+        for place, layers in enumerate(stage.parts)
+    ]
+    home = {name: stages[n] for (n, _), name in names.items()}
+
+    def planner(part: Network) -> Plan | None:
+        execution = home[part.name].execution
+        return plan(part, execution.lanes) if execution.executor == NATIVE else None
+
+    draft = deploy(network, requests, tuple(_workers(answer.mapping.problem, stages, device)), planner=planner)
+    slots = {fifo.tensor: fifo.slots for fifo in answer.timing.fifos}
+    sized = replace(draft, fifos=tuple(_sized(fifo, slots[fifo.what.tensor]) for fifo in draft.fifos))
+    placed = replace(sized, arenas=reserved(sized))
+    checked_deployment(placed)
+    return replace(placed, predictions=(*memory_predictions(placed), *_predictions(answer)))
+
+
+def deployable(answer: MappingAnswer, network: Network, device: str) -> tuple[Deployment, str]:
+    """The deployment, and a note where onnxruntime has to execute what our own code would."""
+    try:
+        compiler()
+    except EdgewrightError as error:
+        whole = deployment_of(answer, network, device, lambda _part, _lanes: None)
+        return whole, f"onnxruntime executes all parts, and times will differ: {error}"
+    return deployment_of(answer, network, device), ""
+
+
+def part_name(number: int, place: int, stage: MappedStage) -> str:
+    """Of a part, counted from 0: stage2, or stage2-1 where the stage has several."""
+    return f"stage{number + 1}" + (f"-{place + 1}" if len(stage.parts) > 1 else "")
+
+
+def _sized(fifo: Fifo, slots: int) -> Fifo:
+    return replace(fifo, slots=slots)
+
+
+def _workers(problem: MappingProblem, stages: tuple[MappedStage, ...], device: str) -> Iterator[Worker]:
+    """A worker for each replica, with cores of its own."""
+    free = {pool.name: list(pool.numbers or range(pool.cores)) for pool in problem.pools}
+    for number, stage in enumerate(stages):
+        parts = tuple(part_name(number, place, stage) for place in range(len(stage.parts)))
+        execution = stage.execution
+        for replica in range(stage.replicas):
+            taken = [free[execution.pool].pop(0) for _ in range(execution.lanes)]
+            cores = [free[execution.driver].pop(0)] if execution.driver else taken
+            name = f"worker{number + 1}" + (f"-{replica + 1}" if stage.replicas > 1 else "")
+            yield Worker(name, device, execution.pool, tuple(cores), parts, (replica, stage.replicas))
+
+
+def _predictions(answer: MappingAnswer) -> Iterator[Prediction]:
+    how = "the dataflow graph of the mapping, from the profile's layer times"
+    yield Prediction("throughput", answer.throughput, "frames/s", how)
+    yield Prediction("latency", answer.latency, "s", how)
+    yield Prediction(
+        "throughput bound", answer.bound, "frames/s", "a linear program over the profile's layer times"
+    )
+    if answer.energy is not None:
+        yield Prediction("energy", answer.energy, "J/frame", "an estimate from the board's power and utilisation")

@@ -1,0 +1,214 @@
+"""The best pipeline there is: stages, their processors, lanes and replicas, by dynamic programming over the cuts.
+
+A stage lies between two cuts; it is executed in one way, by some replicas, which occupy some cores of each pool. The
+best pipelines up to each cut, for each number of cores, follow from those up to earlier cuts with fewer cores: exact,
+and quick, since there are few cuts (`downsets`). The period is a maximum over stages; latency, memory and energy are
+sums, which are made small at a given period, and the period is found by bisection among those that stages have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from math import inf
+
+import numpy as np
+
+from ..errors import Infeasible
+from .downsets import Downsets, Floats, find_cuts
+from .mapped import BoardMapping, MappedStage, stage_of, with_busy_cores
+from .problem import Execution, MappingProblem
+
+_NEAR = 1 + 1e-9  # sums of the same times in another order
+Counts = tuple[int, ...]  # cores of each pool
+
+
+@dataclass(frozen=True)
+class MappingLimits:
+    """What a mapping may use."""
+
+    stages: int | None = None
+    replicas: int | None = None  # of one stage
+    lanes: int | None = None
+
+
+NO_LIMITS = MappingLimits()
+
+
+@dataclass(frozen=True)
+class StageChoice:
+    """A way to execute a stage, and how much that is of each stage between two cuts."""
+
+    execution: Execution
+    replicas: int
+    cores: Counts
+    seconds: Floats
+
+    @property
+    def period(self) -> Floats:
+        return self.seconds / self.replicas
+
+
+Cost = Callable[[StageChoice], Floats]  # what a stage adds to a sum that is to be small
+
+
+class PipelineSolver:
+    """One problem with its cuts, asked for the best in several respects. Times are those with all cores busy."""
+
+    def __init__(
+        self, problem: MappingProblem, limits: MappingLimits = NO_LIMITS, cuts: Downsets | None = None
+    ) -> None:
+        self.problem = problem
+        self.limits = limits
+        self.cuts = replace(cuts, problem=problem) if cuts else find_cuts(problem)
+        self.capacity: Counts = tuple(pool.cores for pool in problem.pools)
+
+    @cached_property
+    def choices(self) -> tuple[StageChoice, ...]:
+        return tuple(self._choices())
+
+    def _choices(self) -> Iterator[StageChoice]:
+        names = [pool.name for pool in self.problem.pools]
+        for execution in self.problem.executions:
+            if execution.lanes > (self.limits.lanes or inf):
+                continue
+            seconds = self.cuts.seconds(execution)
+            for replicas in range(1, (self.limits.replicas or max(self.capacity)) + 1):
+                taken = execution.cores(replicas)
+                cores = tuple(taken.get(name, 0) for name in names)
+                if all(few <= many for few, many in zip(cores, self.capacity, strict=True)):
+                    yield StageChoice(execution, replicas, cores, seconds)
+
+    def fastest(self) -> tuple[MappedStage, ...]:
+        """The stages with the shortest period and, among those, the least latency."""
+        period = self._search(lambda choice: choice.period, np.maximum).value
+        return self.cheapest(period, latency) if period < inf else ()
+
+    def cheapest(self, period: float, cost: Cost) -> tuple[MappedStage, ...]:
+        """The stages with the least sum of costs whose period is at most that; none where there are none."""
+
+        def allowed(choice: StageChoice) -> Floats:
+            return np.where(choice.period <= period * _NEAR, cost(choice), np.inf)
+
+        return self._search(allowed, np.add).stages()
+
+    def least(self, period: float, cost: Cost) -> float:
+        """That least sum."""
+
+        def allowed(choice: StageChoice) -> Floats:
+            return np.where(choice.period <= period * _NEAR, cost(choice), np.inf)
+
+        return self._search(allowed, np.add).value
+
+    def periods(self) -> Floats:
+        """Every period that a stage can have, shortest first."""
+        found = np.concatenate([np.unique(choice.period) for choice in self.choices])
+        return np.unique(found[np.isfinite(found)])
+
+    def shortest_period(self, cost: Cost, most: float) -> float | None:
+        """The shortest period at which the sum of costs is at most that; None where it never is."""
+        periods = self.periods()
+        low, high = 0, len(periods) - 1
+        if high < 0 or self.least(periods[high], cost) > most * _NEAR:
+            return None
+        while low < high:
+            middle = (low + high) // 2
+            if self.least(periods[middle], cost) <= most * _NEAR:
+                high = middle
+            else:
+                low = middle + 1
+        return float(periods[high])
+
+    def _search(self, cost: Cost, join: np.ufunc) -> _Search:
+        return _Search(self, [(choice, cost(choice)) for choice in self.choices], join)
+
+
+class _Search:
+    """The least value up to each cut, for each number of cores (and of stages where they are limited)."""
+
+    def __init__(
+        self, solver: PipelineSolver, costs: Sequence[tuple[StageChoice, Floats]], join: np.ufunc
+    ) -> None:
+        self.solver, self.costs, self.join = solver, costs, join
+        self.best: dict[tuple[int, Counts], Floats] = {}
+        self.last = solver.limits.stages or 0  # 0: stages are not counted
+        nothing = np.full(len(solver.cuts.sets), np.inf)
+        nothing[0] = 0.0
+        for stages, cores in product(range(min(1, self.last), self.last + 1), _counts(solver.capacity)):
+            value = nothing.copy()
+            for _, rest, cost in self._steps(stages, cores):
+                before = self.best[rest] if rest[0] or not self.last else nothing
+                np.minimum(value, join(before[:, None], cost).min(0), out=value)
+            self.best[stages, cores] = value
+
+    def _steps(self, stages: int, cores: Counts) -> Iterator[tuple[StageChoice, tuple[int, Counts], Floats]]:
+        """Last stages that leave cores for those before them."""
+        for choice, cost in self.costs:
+            rest = tuple(have - take for have, take in zip(cores, choice.cores, strict=True))
+            if min(rest) >= 0:
+                yield choice, (max(0, stages - 1), rest), cost
+
+    @property
+    def value(self) -> float:
+        return float(self.best[self.last, self.solver.capacity][-1])
+
+    def stages(self) -> tuple[MappedStage, ...]:
+        """The stages of the least value, found again from the last one backwards."""
+        if self.value == inf:
+            return ()
+        found: list[MappedStage] = []
+        stages, cores, stop = self.last, self.solver.capacity, len(self.solver.cuts.sets) - 1
+        while stop:
+            start, choice, (stages, cores) = self._last_stage(stages, cores, stop)
+            layers = self.solver.cuts.layers(start, stop)
+            found.append(stage_of(self.solver.problem, [layers], choice.execution, choice.replicas))
+            stop = start
+        return tuple(reversed(found))
+
+    def _last_stage(self, stages: int, cores: Counts, stop: int) -> tuple[int, StageChoice, tuple[int, Counts]]:
+        wanted = self.best[stages, cores][stop]
+        nothing = np.full(len(self.solver.cuts.sets), np.inf)
+        nothing[0] = 0.0
+        for choice, rest, cost in self._steps(stages, cores):
+            before = self.best[rest] if rest[0] or not self.last else nothing
+            values = self.join(before, cost[:, stop])
+            start = int(values.argmin())
+            if values[start] == wanted:
+                return start, choice, rest
+        raise AssertionError("a value that no stage has")
+
+
+def _counts(capacity: Counts) -> Iterator[Counts]:
+    """Numbers of cores of each pool, fewer first."""
+    return product(*(range(count + 1) for count in capacity))
+
+
+def latency(choice: StageChoice) -> Floats:
+    """Seconds that a frame spends in a stage."""
+    return choice.seconds
+
+
+def map_exact(problem: MappingProblem, limits: MappingLimits = NO_LIMITS) -> BoardMapping:
+    """The mapping with the greatest throughput that a pipeline of stages, lanes and replicas has."""
+    return best_under_load(problem, limits, PipelineSolver.fastest, lambda mapping: mapping.load_period)
+
+
+def best_under_load(
+    problem: MappingProblem,
+    limits: MappingLimits,
+    solve: Callable[[PipelineSolver], tuple[MappedStage, ...]],
+    value: Callable[[BoardMapping], float],
+) -> BoardMapping:
+    """The best of what is solved for each number of busy cores, since times depend on it."""
+    cuts = find_cuts(problem)
+    found: list[BoardMapping] = []
+    for busy in problem.loads_worth_trying():
+        solver = PipelineSolver(problem.slowed(busy).with_cores(busy), limits, cuts)
+        if stages := solve(solver):
+            mapping = BoardMapping(solver.problem, stages, "exact", cuts.complete)
+            found.append(with_busy_cores(mapping, problem))
+    if not found:
+        raise Infeasible("no mapping keeps the limits")
+    return min(found, key=value)

@@ -1,0 +1,121 @@
+"""The genetic search of M 3.5.2 on pymoo: a gene for each layer, the processor that runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..platform import Power
+from .answer import UNKNOWN, MappingAnswer
+from .assignment import Assignment, AssignmentGoal, AssignmentProblem, mapping_of, single_processors
+from .bound import throughput_bound
+from .goal import ANY_GOAL, check
+from .problem import MappingProblem
+from .timed_graph import timing_of
+
+if TYPE_CHECKING:
+    from .assignment import Genes
+
+
+@dataclass(frozen=True)
+class GeneticSettings:
+    """As in M 3.6."""
+
+    population: int = 1000
+    epochs: int = 500
+    mutation: float = 0.05
+    patience: int = 50  # epochs without gain after which the search ends
+    seed: int = 1
+
+
+AS_PUBLISHED = GeneticSettings()
+
+
+def map_genetic(
+    problem: MappingProblem,
+    goal: AssignmentGoal = "balance",
+    power: Power = UNKNOWN,
+    settings: GeneticSettings = AS_PUBLISHED,
+) -> MappingAnswer:
+    """The fittest mapping of the paper's kind, with its phases and what follows from them."""
+    check(problem, ANY_GOAL, power)
+    processors = single_processors(problem)
+    found = assign_genetic(processors, goal, settings)
+    mapping = mapping_of(processors, found.genes, "ga")
+    return MappingAnswer(mapping, timing_of(mapping), throughput_bound(problem), power)
+
+
+def assign_genetic(
+    problem: AssignmentProblem,
+    goal: AssignmentGoal = "balance",
+    settings: GeneticSettings = AS_PUBLISHED,
+) -> Assignment:
+    """The fittest mapping found: two-parent crossover, mutation of a single gene."""
+    try:
+        from pymoo.algorithms.soo.nonconvex.ga import GA
+        from pymoo.core.mutation import Mutation
+        from pymoo.core.problem import Problem
+        from pymoo.operators.crossover.pntx import SinglePointCrossover
+        from pymoo.operators.sampling.rnd import IntegerRandomSampling
+        from pymoo.operators.selection.tournament import TournamentSelection
+        from pymoo.optimize import minimize
+    except ModuleNotFoundError as error:
+        raise InputError("the genetic search runs on pymoo: pip install 'edgewright[mapping]'") from error
+
+    class Fitness(Problem):  # type: ignore[misc]
+        """All mappings of a generation at once; processors that cannot run a layer cost more than any mapping."""
+
+        def __init__(self) -> None:
+            most = len(problem.processors) - 1
+            super().__init__(n_var=len(problem.problem.layers), n_obj=1, xl=0, xu=most, vtype=int)
+
+        def _evaluate(self, x: Genes, out: dict[str, Any], *_: object, **__: object) -> None:
+            values = problem.values(x.astype(int), goal)
+            out["F"] = np.where(np.isfinite(values), values, 1e30)[:, None]
+
+    class SingleGene(Mutation):  # type: ignore[misc]
+        """One gene of a child takes any value."""
+
+        def _do(self, _problem: Problem, x: Genes, *_: object, random_state: Any = None, **__: object) -> Genes:
+            changed = x.copy()
+            places = random_state.integers(0, x.shape[1], len(x))
+            changed[np.arange(len(x)), places] = random_state.integers(0, len(problem.processors), len(x))
+            return changed
+
+    def fitter(population: Any, pairs: Genes, **_: object) -> Genes:
+        """Of each pair the better one: what pymoo brings compares one pair after the other."""
+        values = population.get("F")[:, 0]
+        return np.where(values[pairs[:, 0]] <= values[pairs[:, 1]], pairs[:, 0], pairs[:, 1])[:, None]
+
+    algorithm = GA(
+        pop_size=settings.population,
+        sampling=IntegerRandomSampling(),
+        selection=TournamentSelection(func_comp=fitter),
+        crossover=SinglePointCrossover(),
+        mutation=SingleGene(prob=settings.mutation),
+        eliminate_duplicates=False,
+    )
+    result = minimize(Fitness(), algorithm, _until(settings), seed=settings.seed, verbose=False)
+    genes = tuple(int(gene) for gene in result.X)
+    return Assignment(genes, float(problem.values(np.array([genes]), goal)[0]), 0.0)
+
+
+def _until(settings: GeneticSettings) -> Any:
+    """After so many epochs, or when the best has not become better for a while."""
+    from pymoo.core.termination import Termination
+
+    class Patience(Termination):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.best, self.since = float("inf"), 0
+
+        def _update(self, algorithm: Any) -> float:
+            value = float(algorithm.opt[0].F[0])
+            self.since = 0 if value < self.best else self.since + 1
+            self.best = min(value, self.best)
+            return max(algorithm.n_gen / settings.epochs, float(self.since >= settings.patience))
+
+    return Patience()

@@ -1,0 +1,126 @@
+"""BoardMapping: who runs which layers of a network, with what lanes and replicas, and what is predicted of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from math import inf
+
+from .problem import Execution, MappingProblem
+
+
+@dataclass(frozen=True)
+class MappedStage:
+    """Layers that one worker executes for a frame, or several workers for frames in turn.
+
+    They are cut into parts where others must run in between; the parts run in this order.
+    """
+
+    parts: tuple[tuple[int, ...], ...]  # indices of layers
+    execution: Execution
+    replicas: int
+    seconds: tuple[float, ...]  # of each part, with what it moves
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        return tuple(layer for part in self.parts for layer in part)
+
+    @property
+    def period(self) -> float:
+        """Seconds per frame when nothing keeps it waiting."""
+        return sum(self.seconds) / self.replicas
+
+    @property
+    def cores(self) -> Mapping[str, int]:
+        return self.execution.cores(self.replicas)
+
+
+@dataclass(frozen=True)
+class BoardMapping:
+    problem: MappingProblem
+    stages: tuple[MappedStage, ...]  # producers first where no stage has several parts
+    method: str
+    optimal: bool  # no mapping of this kind has a greater throughput, or a better value of what was asked for
+
+    @cached_property
+    def slowest(self) -> MappedStage:
+        """The bottleneck."""
+        return max(self.stages, key=lambda stage: stage.period)
+
+    @property
+    def load_period(self) -> float:
+        """What the slowest stage needs per frame: the period, unless parts of one worker wait for others."""
+        return self.slowest.period
+
+    @property
+    def busy(self) -> Mapping[str, int]:
+        """Cores of each pool that have something to do."""
+        counts: Counter[str] = Counter()
+        for stage in self.stages:
+            counts.update(stage.cores)
+        return dict(counts)
+
+
+def stage_of(
+    problem: MappingProblem, parts: Sequence[Sequence[int]], execution: Execution, replicas: int = 1
+) -> MappedStage:
+    """The stage with its predicted times."""
+    seconds = tuple(problem.time(part, execution) + problem.moving(part, execution) for part in parts)
+    return MappedStage(tuple(tuple(part) for part in parts), execution, replicas, seconds)
+
+
+def with_busy_cores(mapping: BoardMapping, unslowed: MappingProblem) -> BoardMapping:
+    """The mapping with the times of just the cores that it keeps busy."""
+    slowed = unslowed.slowed(mapping.busy)
+    place = {_key(execution): execution for execution in slowed.executions}
+    stages = tuple(
+        stage_of(slowed, stage.parts, place[_key(stage.execution)], stage.replicas) for stage in mapping.stages
+    )
+    return BoardMapping(unslowed, stages, mapping.method, mapping.optimal)
+
+
+def faults(mapping: BoardMapping) -> list[str]:
+    """What is wrong with a mapping, in words: shares no code with those who make them."""
+    problem, found = mapping.problem, []
+    counts = Counter(layer for stage in mapping.stages for layer in stage.layers)
+    for index, layer in enumerate(problem.layers):
+        if counts[index] != 1:
+            found.append(f"layer '{layer}' is mapped {counts[index]} times")
+    used: Counter[str] = Counter()
+    for number, stage in enumerate(mapping.stages, 1):
+        if not all(stage.parts) or not stage.parts:
+            found.append(f"stage {number} has no layers")
+        if sum(stage.seconds) == inf:
+            found.append(f"stage {number} has layers that '{stage.execution.pool}' cannot run")
+        used[stage.execution.pool] += stage.execution.lanes * stage.replicas
+        if stage.execution.driver:
+            used[stage.execution.driver] += stage.replicas
+    for pool in problem.pools:
+        if used[pool.name] > pool.cores:
+            found.append(f"{used[pool.name]} cores of '{pool.name}' are used; there are {pool.cores}")
+    return found or list(_waits(mapping))
+
+
+def _waits(mapping: BoardMapping) -> Iterator[str]:
+    """Parts that wait for each other in a circle: for data, and for their turn."""
+    place = {
+        layer: (i, j) for i, s in enumerate(mapping.stages) for j, part in enumerate(s.parts) for layer in part
+    }
+    before: dict[tuple[int, int], set[tuple[int, int]]] = {part: set() for part in place.values()}
+    for stage, part in before:
+        before[stage, part] |= {(stage, part - 1)} if part else set()
+    for source, target, _ in mapping.problem.edges:
+        if place[source] != place[target]:
+            before[place[target]].add(place[source])
+    try:
+        TopologicalSorter(before).prepare()
+    except CycleError as error:
+        circle = " -> ".join(f"part {part + 1} of stage {stage + 1}" for stage, part in error.args[1])
+        yield f"parts wait for each other: {circle}"
+
+
+def _key(execution: Execution) -> tuple[str, int, str, str | None]:
+    return execution.pool, execution.lanes, execution.executor, execution.driver

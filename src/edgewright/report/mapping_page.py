@@ -1,0 +1,169 @@
+"""The page of a mapping: who is busy when, with what, and how far it is from what no mapping exceeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from markupsafe import Markup
+
+from .. import text
+from ..dataflow.speed.selftimed import Firing
+from ..mapping.answer import MappingAnswer
+from ..mapping.mapped import MappedStage
+from ..mapping.timed_graph import frames_over_time, timed_graph
+from .assets import asset
+from .axis import Axis, opening
+from .cards import Card
+from .gantt import gantt_svg
+from .page import environment
+
+FRAMES = 12  # in the Gantt chart
+LEFT, RIGHT, TOP, FOOT = 84.0, 30.0, 16.0, 52.0  # px, of the front
+
+
+@dataclass(frozen=True, slots=True)
+class MappedStageRow:
+    title: str
+    executor: str
+    layers: str
+    milliseconds: str
+    share: float  # of the time, 0..1
+    measured: str
+    is_bottleneck: bool
+
+
+def mapping_page(
+    answer: MappingAnswer,
+    front: Sequence[MappingAnswer] = (),
+    measured: float | None = None,
+    measured_shares: Sequence[float] = (),
+) -> str:
+    """One self-contained HTML document without a script; with what was measured where it was run."""
+    mapping = answer.mapping
+    return (
+        environment()
+        .get_template("mapping.html")
+        .render(
+            text=text,
+            title=text.printable(mapping.problem.name),
+            about=" · ".join(
+                (
+                    text.plural(len(mapping.stages), "stage"),
+                    text.plural(sum(mapping.busy.values()), "busy processor"),
+                    text.plural(len(mapping.problem.layers), "layer"),
+                )
+            ),
+            cards=tuple(cards(answer, measured)),
+            bottleneck=bottleneck(answer),
+            notes=[text.printable(note) for note in mapping.problem.notes],
+            gantt=Markup(_gantt(answer)),
+            rows=tuple(_rows(answer, measured_shares)),
+            is_measured=bool(measured_shares),
+            fifos=answer.timing.fifos,
+            front=front,
+            plot=Markup("".join(_front_plot(front, answer))) if front else "",
+            style=Markup(asset("page.css") + asset("charts.css") + asset("dataflow.css")),
+        )
+    )
+
+
+def cards(answer: MappingAnswer, measured: float | None) -> Iterator[Card]:
+    proof = "no pipeline is faster" if answer.mapping.optimal else "the best found"
+    yield Card("Throughput", f"{answer.throughput:.2f} frames/s", f"predicted; {proof}", answer.mapping.optimal)
+    if measured is not None:
+        difference = measured / answer.throughput - 1
+        yield Card("Measured", f"{measured:.2f} frames/s", f"{difference:+.1%} of what was predicted")
+    yield Card("Bound", f"{answer.bound:.2f} frames/s", f"no mapping exceeds it; gap {answer.gap:.1%}")
+    yield Card("Latency", f"{answer.latency * 1e3:.2f} ms", "of a frame, when frames come without pause")
+    yield Card("Memory", text.rounded_size(answer.memory_bytes), "arenas (estimated) and FIFOs, without weights")
+    if answer.energy is not None:
+        yield Card("Energy", f"{answer.energy:.3g} J", "a frame: an estimate from the board's power")
+
+
+def bottleneck(answer: MappingAnswer) -> str:
+    """What sets the pace, in a sentence."""
+    mapping = answer.mapping
+    stage = mapping.slowest
+    name = stage_title(mapping.stages.index(stage), stage)
+    slow = max(stage.layers, key=lambda layer: stage.execution.seconds[layer])
+    share = stage.execution.seconds[slow] / (sum(stage.seconds) or 1.0)
+    layer = text.printable(mapping.problem.layers[slow])
+    return f"{name} sets the pace, and in it layer '{layer}', which takes {share:.0%} of its time."
+
+
+def stage_title(number: int, stage: MappedStage) -> str:
+    """A stage as the page names it: its number, and what it occupies."""
+    times = f" ×{stage.replicas}" if stage.replicas > 1 else ""
+    lanes = f", {stage.execution.lanes} lanes" if stage.execution.lanes > 1 else ""
+    return text.printable(f"{number + 1} · {stage.execution.pool}{times}{lanes}")
+
+
+def _gantt(answer: MappingAnswer) -> str:
+    mapping = answer.mapping
+    run, unit = frames_over_time(mapping, answer.timing, FRAMES)
+    titles = {str(i): stage_title(i, stage) for i, stage in enumerate(mapping.stages)}
+    graph = timed_graph(mapping, unit)
+    actors = tuple(
+        replace(actor, name=titles[actor.name], note=_layers(answer, mapping.stages[i]))
+        for i, actor in enumerate(graph.actors)
+    )
+    named = replace(graph, actors=actors, channels=())
+    scale, name = (1e6, "µs") if mapping.load_period < 0.05 else (1e3, "ms")
+    firings = [
+        Firing(titles[one.actor], one.index, _rounded(one.start, unit * scale), _rounded(one.end, unit * scale))
+        for one in run.firings
+    ]
+    phases = {titles[str(i)]: len(stage.parts) for i, stage in enumerate(mapping.stages)}
+    return gantt_svg(named, firings, phases, unit=name, standalone=False)
+
+
+def _rounded(value: Fraction, unit: float) -> Fraction:
+    return Fraction(round(float(value) * unit))
+
+
+def _layers(answer: MappingAnswer, stage: MappedStage) -> str:
+    names = answer.mapping.problem.layers
+    return " | ".join(
+        text.printable(names[part[0]] if len(part) == 1 else f"{names[part[0]]} … {names[part[-1]]} ({len(part)})")
+        for part in stage.parts[:6]
+    )
+
+
+def _rows(answer: MappingAnswer, measured: Sequence[float]) -> Iterator[MappedStageRow]:
+    for number, (stage, share) in enumerate(zip(answer.mapping.stages, answer.utilisation, strict=True)):
+        yield MappedStageRow(
+            stage_title(number, stage),
+            text.printable(stage.execution.executor),
+            _layers(answer, stage),
+            f"{sum(stage.seconds) * 1e3:.3f}",
+            share,
+            f"{measured[number]:.0%}" if number < len(measured) else "",
+            stage is answer.mapping.slowest,
+        )
+
+
+def _front_plot(
+    front: Sequence[MappingAnswer], chosen: MappingAnswer, width: int = 860, height: int = 400
+) -> Iterator[str]:
+    """Latency to the right, throughput upwards; the larger a point, the more memory."""
+    across = Axis(0.0, 1.06 * max(one.latency for one in front) * 1e3, LEFT, width - RIGHT)
+    up = Axis(0.0, 1.08 * max(one.throughput for one in front), height - FOOT, TOP)
+    most = max(one.memory_bytes for one in front) or 1
+    yield from opening("front", width, height, "throughput against latency and memory", False)
+    for value, label in across.ticks(8):
+        yield f'<path class="grid" d="M{across.at(value):.1f} {TOP:g}V{up.start + 4:g}"/>'
+        yield f'<text class="tick middle" x="{across.at(value):.1f}" y="{up.start + 18:g}">{label}</text>'
+    for value, label in up.ticks(7):
+        yield f'<path class="grid" d="M{LEFT:g} {up.at(value):.1f}H{across.end:g}"/>'
+        yield f'<text class="tick end" x="{LEFT - 8:g}" y="{up.at(value) + 4:.1f}">{label}</text>'
+    yield f'<text class="middle" x="{(LEFT + across.end) / 2:.0f}" y="{up.start + 38:g}">latency, ms</text>'
+    place = f"translate(16 {(TOP + up.start) / 2:.0f}) rotate(-90)"
+    yield f'<text class="middle" transform="{place}">frames a second</text>'
+    for one in front:
+        x, y, radius = across.at(one.latency * 1e3), up.at(one.throughput), 3 + 6 * one.memory_bytes / most
+        told = f"{one.throughput:.2f} frames/s\n{one.latency * 1e3:.2f} ms\n{text.size(one.memory_bytes)}"
+        style = "point" if one.throughput == chosen.throughput else "point open"
+        yield f'<circle class="{style}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"><title>{told}</title></circle>'
+    yield "</svg>"
