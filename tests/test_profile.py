@@ -166,6 +166,16 @@ def test_the_command_writes_what_it_measures(model, tmp_path):
     assert load_profile(tmp_path / "times.json").board == "this"
 
 
+def test_onnxruntime_is_measured_beside_ours(model):
+    arguments = ("--repeats", 1, "--most-lanes", 1, "--onnxruntime")
+    data = json.loads(run("profile", model, *arguments, "--json").output)
+    assert {frame["executor"] for frame in data["frames"]} == {"native", "onnxruntime"}
+    conv = next(layer for layer in data["layers"] if layer["operator"] == "Conv2d")
+    assert {time["executor"] for time in conv["times"]} == {"native", "onnxruntime"}
+    result = run("profile", model, "--board", "host", "--onnxruntime")
+    assert result.exit_code == 1 and "measured on this machine" in result.output
+
+
 def test_the_command_estimates_boards(model):
     data = json.loads(run("profile", model, "--board", "jetson-tx2", "--json").output)
     assert data["machine"] is None

@@ -69,7 +69,7 @@ def check_frames(running, network, frames=FRAMES):
     found = list(running(inputs))
     assert len(found) == frames
     for ours, theirs in zip(found, wanted, strict=True):
-        assert ours.keys() == theirs.keys()
+        assert ours.keys() == {name for name in theirs if name in network.producers}  # others need no run
         for name, value in ours.items():
             assert_same(value, theirs[name], 1e-4)
 

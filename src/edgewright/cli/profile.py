@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.table import Table
 
 from .. import text
+from ..errors import InputError
 from ..fusion.lanes import laned
 from ..network import Network, Shape
 from ..platform import load_board
@@ -15,8 +16,9 @@ from ..platform.target import TARGETS
 from ..program import Plan
 from ..run.building import plan_for_host
 from ..run.machine import core_kinds
-from ..run.profiling import THIS, measure_profile
+from ..run.profiling import THIS, measure_profile, processor_names
 from ..run.roofline import estimate_profile
+from ..run.session_times import session_times
 from .common import console, print_json, read_model, shown, working
 
 
@@ -25,6 +27,7 @@ def profile(
     board: str,
     output: Path | None,
     most_lanes: int | None,
+    with_onnxruntime: bool,
     repeats: int,
     shapes: dict[str, Shape],
     as_json: bool,
@@ -32,7 +35,12 @@ def profile(
     network = read_model(model, shapes)
     if board == THIS:
         with working(f"measuring the layers of {network.name}"):
-            found = measure_profile(network, lane_plans(network, most_lanes), repeats)
+            plans = lane_plans(network, most_lanes)
+            found = measure_profile(network, plans, repeats)
+            if with_onnxruntime:
+                found = _with_sessions(found, network, tuple(plans), repeats)
+    elif with_onnxruntime:
+        raise InputError(f"onnxruntime is measured on this machine, not on '{board}': leave --board out")
     else:
         found = estimate_profile(network, load_board(board))
     if output:
@@ -56,6 +64,16 @@ def lane_plans(network: Network, most_lanes: int | None) -> dict[int, Plan]:
     alone = plan_for_host(network)
     shared = {n: laned(network, alone, n, target=TARGETS["host"]) for n in sorted(counts) if 1 < n <= most}
     return {1: alone, **{n: plan for n, plan in shared.items() if plan.lanes == n}}
+
+
+def _with_sessions(found: Profile, network: Network, lanes: tuple[int, ...], repeats: int) -> Profile:
+    """The profile with onnxruntime's times beside ours."""
+    kinds = core_kinds()
+    layers, frames = session_times(network, dict(zip(processor_names(kinds), kinds, strict=True)), lanes, repeats)
+    joined = tuple(
+        layer.model_copy(update={"times": (*layer.times, *layers[layer.name])}) for layer in found.layers
+    )
+    return found.model_copy(update={"layers": joined, "frames": (*found.frames, *frames)})
 
 
 def _summary(found: Profile) -> Table:

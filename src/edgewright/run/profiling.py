@@ -52,7 +52,7 @@ def measure_profile(
 ) -> Profile:
     """The network's layers on each kind of core of this machine; `plans` by the number of lanes."""
     chosen = tuple(kinds or core_kinds())
-    names = _names(chosen)
+    names = processor_names(chosen)
     times: dict[str, list[LayerTime]] = {layer.name: [] for layer in network.layers}
     frames: list[FrameTime] = []
     slowdowns: dict[str, tuple[float, ...]] = {}
@@ -64,7 +64,7 @@ def measure_profile(
                 if lanes > len(kind.cores):
                     continue
                 bench = _Bench(timed, network)
-                samples, whole = _on_cores(kind.cores[:lanes], partial(bench.sample, repeats, lanes))
+                samples, whole = on_cores(kind.cores[:lanes], partial(bench.sample, repeats, lanes))
                 _add_layers(times, plan, name, lanes, samples)
                 timed.stop_lanes()  # those that come next run on other cores
                 seconds, spread = median_and_spread(whole)
@@ -172,7 +172,7 @@ class _Bench:
         return max(1, min(100, round(_LEAST / max(clock() - start, 1e-6))))
 
 
-def _on_cores(cores: tuple[int, ...], what: Callable[[], T]) -> T:
+def on_cores(cores: tuple[int, ...], what: Callable[[], T]) -> T:
     """The result of a function that a thread computes on these cores."""
     found: list[T] = []
     errors: list[BaseException] = []
@@ -291,14 +291,14 @@ def hand_over(source: int, target: int) -> tuple[float, float]:
     other = threading.Thread(target=answer, name="edgewright-profile", daemon=True)
     other.start()
     try:
-        _on_cores((source,), ask)
+        on_cores((source,), ask)
     finally:
         state.stop()
         other.join()
     return median(waits), _MOVED / max(median(reads), 1e-9)
 
 
-def _names(kinds: Sequence[CoreKind]) -> tuple[str, ...]:
+def processor_names(kinds: Sequence[CoreKind]) -> tuple[str, ...]:
     """A name for each kind of core: "cpu" where there is one, else the kind's, with a number where two share it."""
     if len(kinds) == 1:
         return ("cpu",)

@@ -23,6 +23,9 @@ from ..outputs import OutFile, Verb
     "--most-lanes", type=click.IntRange(1, 1024), help="Measure up to so many lanes.  [default: all cores]"
 )
 @click.option(
+    "--onnxruntime", "with_onnxruntime", is_flag=True, help="Measure onnxruntime too: layers alone, and the whole."
+)
+@click.option(
     "--repeats",
     type=click.IntRange(1, 10_000),
     default=15,

@@ -1,0 +1,96 @@
+"""How long onnxruntime takes: for the whole network, and for each of its layers as a model of its own.
+
+Layers alone begin and end in our layout, so they take longer than inside a whole: the whole frame says by how much.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from ..errors import EdgewrightError, InputError
+from ..network import Network, random_inputs
+from ..network.onnx_writer import to_onnx
+from ..network.reference import to_file_layout
+from ..platform.profile import FrameTime, LayerTime
+from .machine import CoreKind
+from .profiling import on_cores
+from .statistics import median_and_spread
+
+EXECUTOR = "onnxruntime"
+_WARM_UP = 3
+
+
+def session_times(
+    network: Network, kinds: Mapping[str, CoreKind], lanes: Sequence[int], repeats: int
+) -> tuple[Mapping[str, list[LayerTime]], list[FrameTime]]:
+    """The layers and the whole network on each processor, by name, with so many threads.
+
+    A layer that onnxruntime does not take has no time.
+    """
+    layers: dict[str, list[LayerTime]] = {layer.name: [] for layer in network.layers}
+    frames: list[FrameTime] = []
+    models = {layer.name: _model(network.subnetwork([layer.name])) for layer in network.layers}
+    whole = _model(network)
+    for name, kind in kinds.items():
+        for count in (n for n in lanes if n <= len(kind.cores)):
+            for layer, model in models.items():
+                if model and (found := _measured(model, kind.cores[:count], repeats)):
+                    seconds, spread = found
+                    layers[layer].append(
+                        LayerTime(processor=name, executor=EXECUTOR, lanes=count, seconds=seconds, spread=spread)
+                    )
+            if whole and (found := _measured(whole, kind.cores[:count], repeats)):
+                seconds, spread = found
+                frames.append(
+                    FrameTime(processor=name, executor=EXECUTOR, lanes=count, seconds=seconds, spread=spread)
+                )
+    return layers, frames
+
+
+_Model = tuple[bytes, Mapping[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]]]
+
+
+def _model(network: Network) -> _Model | None:
+    """A network as onnxruntime takes it, with values for its inputs; None where ONNX has no such layer."""
+    try:
+        content = to_onnx(network).SerializeToString()
+    except EdgewrightError:
+        return None
+    values = random_inputs(network)
+    feed = {name: np.ascontiguousarray(to_file_layout(network, name, value)) for name, value in values.items()}
+    return content, feed
+
+
+def _measured(model: _Model, cores: tuple[int, ...], repeats: int) -> tuple[float, float] | None:
+    """Median and spread of a run on these cores; None where onnxruntime refuses the model."""
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise InputError(
+            "onnxruntime is not installed: pip install onnxruntime, or leave its times out"
+        ) from error
+    content, feed = model
+
+    def work() -> list[float] | None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = len(cores), 1
+        options.log_severity_level = 4
+        try:
+            session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+            for _ in range(_WARM_UP):
+                session.run(None, feed)
+        except Exception:  # onnxruntime has a class of its own for every kind of refusal
+            return None
+        clock: Callable[[], float] = time.perf_counter if len(cores) > 1 else time.thread_time
+        times = []
+        for _ in range(repeats):
+            start = clock()
+            session.run(None, feed)
+            times.append(clock() - start)
+        return times
+
+    found = on_cores(cores, work)
+    return median_and_spread(found) if found else None
