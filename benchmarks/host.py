@@ -20,7 +20,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +29,8 @@ from rich.table import Table
 import edgewright
 from edgewright import samples
 from edgewright.emit import TARGETS, emit
-from edgewright.emit.native import FLAGS, Native, build
+from edgewright.emit.native import Native, build
+from edgewright.emit.probes import build_timed
 from edgewright.network import Arithmetic, Array, Network, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.reference import compare, to_file_layout
@@ -42,18 +42,6 @@ MODELS = (
 )
 SAMPLES = ("mobilenet_v2", "squeezenet", "resnet18")
 ALIGNMENT = 64  # a cache line
-PROBE = """
-#include <stdint.h>
-#include <time.h>
-int64_t probe_times[{count}];
-void {name}_probe(int32_t stage);
-void {name}_probe(int32_t stage)
-{{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    probe_times[stage] = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}}
-"""
 Run = Callable[[], object]
 
 
@@ -124,7 +112,7 @@ def measure(path: Path, folder: Path, repeats: int, most_layers: int) -> dict[st
     }
 
 
-def caller(native: Native, inputs: Mapping[str, Array]) -> Run:
+def caller(native: Native, inputs: Mapping[str, Array], path: Path | None = None) -> Run:
     """The C function with its arguments in place, so that nothing but it is timed."""
     network = native.network
     arenas = [np.zeros(size + 64, np.uint8) for size in native.library.arenas.values()]
@@ -132,7 +120,7 @@ def caller(native: Native, inputs: Mapping[str, Array]) -> Run:
     outputs = [np.empty(network.tensors[n].shape, network.tensors[n].dtype.numpy) for n in network.outputs]
     places = [arena.ctypes.data + (-arena.ctypes.data % 64) for arena in arenas]
     pointers = [ctypes.c_void_p(p) for p in (*places, *(a.ctypes.data for a in (*values, *outputs)))]
-    function = ctypes.CDLL(str(native.path))[f"{native.library.name}_run_in"]
+    function = ctypes.CDLL(str(path or native.path))[f"{native.library.name}_run_in"]
     function.restype = None
 
     def call(_kept_alive: object = (arenas, values, outputs)) -> object:
@@ -189,17 +177,13 @@ def timed(run: Run, count: int) -> float:
 def layer_times(native: Native, inputs: Mapping[str, Array], folder: Path, repeats: int) -> dict[str, float]:
     """Milliseconds of each stage: a second build, whose probes tell the time."""
     library = native.library
-    probe = PROBE.format(name=library.name, count=len(library.stages) + 1)
-    profiled = replace(library, files={**library.files, "probe.c": probe})
-    flags = [*FLAGS, "-D_POSIX_C_SOURCE=200809L", f"-D{library.name.upper()}_PROFILE"]
-    built = build(profiled, folder, flags)
-    times = (ctypes.c_int64 * (len(library.stages) + 1)).in_dll(ctypes.CDLL(str(built.path)), "probe_times")
-    call, found = caller(built, inputs), []
+    timed = build_timed(library, folder)
+    call, found = caller(native, inputs, timed.path), []
     for _ in range(repeats):
         call()
-        found.append(np.diff(np.array(times)))
+        found.append(timed.stage_seconds())
     names = [f"{i}: {name}" for i, name in enumerate(library.stages)]
-    return dict(zip(names, (np.median(found, axis=0) / 1e6).tolist(), strict=True))
+    return dict(zip(names, (np.median(found, axis=0) * 1e3).tolist(), strict=True))
 
 
 def layer_table(row: dict[str, object]) -> Table:

@@ -19,6 +19,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from edgewright import load_board
+from edgewright.application.description import parse_application
 from edgewright.cli import main
 from edgewright.hal import examples
 
@@ -100,7 +101,9 @@ class Desk:
                 self._compile(block)
             case "toml":
                 tomllib.loads(block.text)
-                if block.mark:
+                if block.mark and "[[network]]" in block.text:
+                    assert parse_application(block.text, block.about).networks
+                elif block.mark:
                     assert load_board(self.folder / block.about).memories
             case "json":
                 json.loads(block.text)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgewright.emit.library import emit
 from edgewright.errors import ModelError, Unsupported
 from edgewright.memory import plan as make_plan
 from edgewright.network import Array, Builder, DType, Network, Region, describe, random_inputs
@@ -17,7 +16,6 @@ from edgewright.network.operators import Binary, BinaryKind, Clamp, Conv2d, Fini
 from edgewright.network.operators.shares import share_axes, share_macs
 from edgewright.network.partial import PartialSums
 from edgewright.network.parts import NetworkPart, TensorRegion, cut
-from edgewright.platform.target import TARGETS
 from edgewright.program.codec import plan_from_json, plan_text
 from kernel_cases import Case, regions
 from parts_runs import Values, assert_same, run_part, whole_values
@@ -145,13 +143,11 @@ def test_what_people_read_of_sums() -> None:
     ]
 
 
-def test_no_onnx_and_no_c_yet() -> None:
+def test_no_onnx() -> None:
     for part, kind in zip(integers(), (PartialSum, FinishSums), strict=True):
         assert isinstance(part.network.layers[0].op, kind)
         with pytest.raises(Unsupported, match="layer 'y': integer sums that cross from one part to another"):
             to_onnx(part.network)
-        with pytest.raises(Unsupported, match=f"layer 'y': no C for {kind.__name__}"):
-            emit(make_plan(part.network), TARGETS["cortex-m4"], part.network)
 
 
 def test_plans_of_sums_are_saved_and_loaded() -> None:

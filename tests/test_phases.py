@@ -22,8 +22,18 @@ from edgewright.memory.footprint import Footprint, footprint
 from edgewright.memory.pulled import pullable
 from edgewright.memory.views import Views
 from edgewright.network import Builder, Network
-from edgewright.network.operators import Binary, BinaryKind, Conv2d, Reduce, ReduceKind, Resize, ResizeMode
-from edgewright.program import FusionSchedule, Plan, Stage, plan_from_dict, plan_to_dict, rows_needed
+from edgewright.network.operators import (
+    Binary,
+    BinaryKind,
+    Conv2d,
+    Reduce,
+    ReduceKind,
+    Resize,
+    ResizeMode,
+    Unary,
+    UnaryKind,
+)
+from edgewright.program import FusionSchedule, Plan, Split, Stage, plan_from_dict, plan_to_dict, rows_needed
 from emitting import check_emitted
 from emitting_batch import check_together
 from interpreting import check_interpreted
@@ -217,3 +227,14 @@ def test_images_that_are_scaled_pull_the_rows_they_read():
             plans.append(plan(scaled[-1], explain=False, pull_rows=True))
             assert plans[-1].views["x"].window
     check_together(scaled, plans=plans)
+
+
+def test_a_mean_over_columns_takes_all_of_them_in_parts():
+    """Columns of a chain whose last layer sums along them are those of what it reads, not of its output."""
+    b = Builder("columns")
+    x = b.layer(Unary(UnaryKind.SIGMOID), [b.input("x", (1, 1, 33, 2))], "sigmoid")
+    network = b.build([b.layer(Reduce((2, 3), keep=True, kind=ReduceKind.MEAN), [x], "mean")])
+    schedule = FusionSchedule(("sigmoid", "mean"), (Split(-1, (2,)),), streamed=True, columns=(("mean", 4),))
+    made = plan(network, explain=False, schedules=[schedule])
+    check_interpreted(network, made)
+    check_emitted(network, plan=made)

@@ -4,6 +4,7 @@ import json
 import platform
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -11,17 +12,22 @@ import numpy as np
 import pytest
 
 import edgewright
-from cut_deployments import draw_deployment, is_cuttable
+from damage import damaged_json
 from edgewright.emit import TARGETS, emit
-from edgewright.errors import InputError, RunError
+from edgewright.errors import InputError, ModelError, RunError
+from edgewright.memory.deploying import PartRequest, deploy
 from edgewright.network import Builder, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import Conv2d, MaxPool2d
-from edgewright.run.building import build_pipeline, whole_network
+from edgewright.program import FusionSchedule, Split
+from edgewright.program.deployment import Worker
+from edgewright.program.deployment_file import save_deployment
+from edgewright.run.building import build_pipeline, plan_for_host, whole_network
 from edgewright.run.pipeline import Pipeline, pipeline
 from edgewright.run.specification import FILE, load_specification
 from parts_runs import assert_same
 from pipelines import threads_left
+from random_deployments import random_deployment
 from random_networks import KINDS, network_of_seed
 
 FRAMES = 12
@@ -37,14 +43,22 @@ def small_network():
     return b.build([b.layer(MaxPool2d((2, 2), (2, 2)), [x], "pool")])
 
 
+def in_parts(*planners):
+    """The small network with a worker for each of its layers, the last of them twice."""
+    network = small_network()
+    names = [layer.name for layer in network.layers]
+    planner = iter(planners or [plan_for_host] * len(names))
+    workers = [Worker(f"w{i}", "this", "cpu", (i % 2,), (name,)) for i, name in enumerate(names[:-1])]
+    workers += [Worker(f"last{i}", "this", "cpu", (), (names[-1],), (i, 2)) for i in range(2)]
+    requests = [PartRequest(name, (name,)) for name in names]
+    return deploy(network, requests, workers, planner=lambda part: next(planner)(part))
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A pipeline of two parts, the second of them twice, as built into a folder."""
-    network = small_network()
-    deployment = draw_deployment(network, Random(6), 2)
-    assert len(deployment.workers) == 3
+    """A pipeline of three parts, the last of them twice, as built into a folder."""
     where = tmp_path_factory.mktemp("pipeline")
-    build_pipeline(deployment, where)
+    build_pipeline(in_parts(), where)
     return where
 
 
@@ -62,9 +76,7 @@ def check_frames(running, network, frames=FRAMES):
 
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 60))])
 def test_random_cuts_with_replicas_give_the_reference_result(seed):
-    random = Random(seed)
-    network = next(drawn for n in range(100) if is_cuttable(drawn := network_of_seed(1000 * seed + n, KINDS, 6)))
-    deployment = draw_deployment(network, random, random.randint(1, 4))
+    network, deployment = drawn(seed)
     with pipeline(deployment) as running:
         check_frames(running, network)
         check_frames(running, network, 3)
@@ -72,9 +84,22 @@ def test_random_cuts_with_replicas_give_the_reference_result(seed):
     assert not threads_left()
 
 
+def drawn(seed):
+    """A random network on one device, in parts of layers, regions and partial sums, with replicas."""
+    for number in range(1000):
+        network = network_of_seed(1000 * seed + number, KINDS, 6)
+        try:
+            found = random_deployment(network, Random(f"{seed}.{number}"))
+        except ModelError:  # an output that no layer computes
+            continue
+        if len({worker.device for worker in found.workers}) == 1 and len(found.parts) > 1:
+            return network, found
+    raise AssertionError("no such network")
+
+
 def test_onnxruntime_takes_parts_between_ours():
     network = small_network()
-    deployment = draw_deployment(network, Random(1), 3, foreign={1})
+    deployment = in_parts(plan_for_host, lambda part: None, plan_for_host)
     with pipeline(deployment) as running:
         check_frames(running, network)
         assert running.memory.estimated_bytes >= 0
@@ -108,7 +133,16 @@ def test_a_folder_runs_as_the_deployment_did(folder):
     network = small_network()
     with pipeline(folder) as running:
         check_frames(running, network)
-        assert {times.frames for times in running.statistics.workers.values()} == {FRAMES, FRAMES // 2}
+        counts = [times.frames for times in running.statistics.workers.values()]
+        assert counts == [FRAMES, FRAMES, FRAMES // 2, FRAMES // 2]
+
+
+def test_a_folder_with_nothing_but_a_deployment_is_compiled(tmp_path):
+    network = small_network()
+    save_deployment(whole_network(network, plan_for_host(network)), tmp_path)
+    with pipeline(tmp_path) as running:
+        check_frames(running, network)
+    assert not (tmp_path / FILE).exists()
 
 
 def test_running_loads_numpy_and_nothing_else(folder):
@@ -167,10 +201,11 @@ def put(*path_and_value):
         (put("parts", 0, "executor", "magic"), "known are native and onnxruntime"),
         (put("fifos", 0, "slots", 0), "has no slot"),
         (put("fifos", 0, "bytes", 3), "too few for its tensor"),
+        (put("fifos", 0, "bytes", 8001), "no whole lines"),
         (put("fifos", 0, "dtype", "object"), "no type of tensors"),
-        (put("fifos", 0, "readers", ["p9"]), "'p9', which is no part"),
+        (put("fifos", 0, "readers", ["part9"]), "'part9', which is no part"),
         (put("fifos", 0, "shape", "wide"), r"\.fifos\[0\]\.shape should be a list"),
-        (put("workers", 0, "parts", ["p9"]), "'p9', which is no part"),
+        (put("workers", 0, "parts", ["part9"]), "'part9', which is no part"),
         (put("workers", 0, "replica", [2, 2]), r"replica \[2, 2\], which is none"),
         (put("inputs", 0, "shape", [1, 4, 4, 3]), "carries more of 'x' than there is"),
         (put("more", 1), "unknown key 'more'"),
@@ -180,6 +215,19 @@ def put(*path_and_value):
 def test_damaged_pipelines_are_refused_in_a_sentence(folder, tmp_path, change, message):
     with pytest.raises(InputError, match=message):
         pipeline(changed(folder, tmp_path, change))
+
+
+def test_randomly_damaged_pipelines_are_refused_or_whole(folder, tmp_path):
+    sound = (folder / FILE).read_bytes()
+    refused = []
+    for seed in range(300):
+        (tmp_path / FILE).write_bytes(damaged_json(Random(seed), sound, sound))
+        try:
+            load_specification(tmp_path)
+        except InputError as error:
+            refused.append(str(error))
+    assert len(refused) > 100
+    assert all("build the pipeline anew" in sentence for sentence in refused)
 
 
 def test_a_folder_without_a_pipeline_is_refused(tmp_path):
@@ -192,7 +240,7 @@ def test_a_folder_without_a_pipeline_is_refused(tmp_path):
 
 def test_what_a_runtime_says_is_told_with_frame_and_layers():
     network = small_network()
-    deployment = draw_deployment(network, Random(1), 1, foreign={0})
+    deployment = whole_network(network, None)
 
     class Failing:
         memory_estimate = 0
@@ -208,6 +256,37 @@ def test_what_a_runtime_says_is_told_with_frame_and_layers():
         running = Pipeline(whole.spec, Path(), executors={name: Failing() for name in names})
         with (
             running,
-            pytest.raises(RunError, match=r"frame 0 failed in part 'p0' \(layers a to pool\): .*out of memory"),
+            pytest.raises(RunError, match=r"frame 0 failed in part 'all' \(layers a to pool\): .*out of memory"),
         ):
             list(running([random_inputs(network)]))
+
+
+def test_a_deployment_for_several_devices_is_refused(tmp_path):
+    deployment = in_parts()
+    workers = [replace(worker, device=f"d{i % 2}") for i, worker in enumerate(deployment.workers)]
+    with pytest.raises(InputError, match=r"for 2 devices \(d0, d1\); a pipeline runs on one"):
+        build_pipeline(replace(deployment, workers=tuple(workers)), tmp_path)
+
+
+def test_a_deployment_with_a_fault_is_refused(tmp_path):
+    deployment = in_parts()
+    with pytest.raises(InputError, match="this deployment cannot run"):
+        build_pipeline(replace(deployment, fifos=deployment.fifos[1:]), tmp_path)
+
+
+def test_lanes_run_in_a_pipeline_and_end_with_it():
+    network = small_network()
+    shared = FusionSchedule(("a",), splits=(Split(1, (4, 8), lanes=2),))
+    plan = edgewright.plan(network, alignment=64, explain=False, schedules=[shared])
+    assert plan.lanes == 2
+    before = threads_of_the_process()
+    with pipeline(whole_network(network, plan, ((0, 1),))) as running:
+        assert running.spec.parts[0].lanes == 2
+        check_frames(running, network)
+    assert threads_of_the_process() <= before
+
+
+def threads_of_the_process():
+    """All threads, those of C too; 0 where the system does not tell."""
+    folder = Path("/proc/self/task")
+    return len(list(folder.iterdir())) if folder.exists() else 0

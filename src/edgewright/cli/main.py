@@ -12,6 +12,7 @@ from .spelling import british
 
 # Each verb with what the list of verbs says about it. What it does is loaded when it is called.
 VERBS = {
+    "app": "Several networks in one memory, under limits, from APP.TOML.",
     "boards": "The boards that --board knows by name.",
     "compile": "MODEL as a C library: sources, weights, build files, a report.",
     "csdf": "The dataflow graph of a model, or in a file: actors, phases, rates.",
@@ -19,6 +20,7 @@ VERBS = {
     "inspect": "What is in MODEL (.onnx or .tflite): layers, shapes, weights, MACs.",
     "layout": "Addresses for the buffers of a CSV file.",
     "plan": "The plan that needs the least RAM: order, addresses, proof or gap.",
+    "profile": "How long each layer of MODEL takes on each kind of core.",
     "run": "Compiles MODEL and runs it once: outputs, instructions, RAM.",
     "sample": "Write a bundled model as an ONNX file, or list them.",
 }

@@ -125,6 +125,13 @@ _OPTIONS = (
         help="These layers together, in so many parts: rows=, columns= (or both), channels=, or stripes= (columns, by "
         "rows inside). May be given again.",
     ),
+    click.option(
+        "--lanes",
+        type=click.IntRange(1, 64),
+        default=1,
+        show_default=True,
+        help="Cores that share the work of a layer, where that pays.",
+    ),
     click.option("--phases", is_flag=True, help="Layers run row by row where that saves memory (no extra MACs)."),
     click.option(
         "--phase-layers",
@@ -150,11 +157,12 @@ _CONTRADICTIONS = (
     ("--phases", ("--pareto", *_SEARCH), "the search chooses itself which layers run row by row"),
     ("--phase-layers", ("--pareto", *_SEARCH), "the search chooses itself which layers run row by row"),
     ("--pareto", ("--minimise", "--ram"), "--pareto shows every trade of RAM for work; choose a point of it"),
+    ("--pareto", ("--lanes",), "its points are for one core; plan the one that you choose again with --lanes"),
     ("--pareto", ("--max-slowdown",), "its points are told apart by MACs; limit these with --max-overhead"),
     ("--method paper", ("--max-overhead", "--max-slowdown", "--pareto"), "the paper's method knows no such limit"),
     (
         "--plan",
-        ("--plain", "--alignment", "--pull-input", "--phases", "--phase-layers", "--tile", *_SEARCH),
+        ("--plain", "--alignment", "--pull-input", "--phases", "--phase-layers", "--tile", "--lanes", *_SEARCH),
         "a plan made before is carried out as it is",
     ),
 )
@@ -175,6 +183,7 @@ class PlanOptions:
     pull_rows: bool
     plain: bool
     alignment: int | None
+    lanes: int
 
     @property
     def given(self) -> Mapping[str, bool]:
@@ -183,6 +192,7 @@ class PlanOptions:
         found = {name: value is not None and value is not False and value != () for name, value in found.items()}
         found["--tile"] = found.pop("--tiles")
         found["--pull-input"] = found.pop("--pull-rows")
+        found["--lanes"] = self.lanes > 1
         return {**found, "--method paper": self.method == "paper"}
 
     def check(self, *, pareto: bool = False, plan: bool = False) -> None:
@@ -214,6 +224,7 @@ class PlanOptions:
             max_overhead=self.max_overhead,
             max_slowdown=self.max_slowdown,
             method=Method(self.method) if self.method else None,
+            lanes=self.lanes,
         )
 
 

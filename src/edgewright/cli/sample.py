@@ -18,9 +18,12 @@ def sample(name: str | None, output: Path) -> None:
         table.add_column("what it is")
         for known in samples.names():
             table.add_row(known, samples.describe(known))
+        for known in samples.application_names():
+            table.add_row(known, samples.describe_application(known))
         console.print(table)
         return
     check_folder(output)
     with working(f"building {name}"):
-        path = samples.write(name, output)
+        is_application = name in samples.application_names()
+        path = samples.write_application(name, output) if is_application else samples.write(name, output)
     console.print(f"wrote {shown(path)}", soft_wrap=True)

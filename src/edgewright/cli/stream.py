@@ -15,13 +15,14 @@ from .. import text
 from ..emit.inputs import load_inputs
 from ..emit.planned import check_plan
 from ..errors import InputError
-from ..fusion.request import make_plan
+from ..fusion.lanes import laned
+from ..fusion.request import PlanRequest, make_plan
 from ..network import Array, Network, Shape, random_inputs
 from ..network.interface import file_inputs, stored_inputs
 from ..network.reference import to_file_layout
 from ..platform.target import TARGETS
 from ..program import Plan, load_plan
-from ..run.building import whole_network
+from ..run.building import plan_for_host, whole_network
 from ..run.machine import usable_cores
 from ..run.measuring import CompetitorFigures, compared, measured, onnxruntime_session
 from ..run.pipeline import Pipeline, pipeline
@@ -62,7 +63,7 @@ def stream(
     stored = [stored_inputs(network, sample) for sample in samples]
     with working(f"compiling and running {network.name}"):
         plan = _plan(network, asked, plan_file)
-        lanes = _lanes(plan)
+        lanes = plan.lanes
         with pipeline(whole_network(network, plan, (usable_cores()[:lanes],))) as running:
             if not compare:
                 _print(running, measured(running, stored, frames), None, as_json)
@@ -92,13 +93,12 @@ def _plan(network: Network, asked: PlanOptions, plan_file: Path | None) -> Plan:
     request = asked.request(network)
     if request.pull_rows:
         raise InputError("--pull-input hands rows to one run: leave it out, or --frames")
+    if replace(request, lanes=1) == PlanRequest():
+        plan = plan_for_host(network)
+        return plan if request.lanes == 1 else laned(network, plan, request.lanes, target=TARGETS["host"])
     if request.alignment is None:
         request = replace(request, alignment=ALIGNMENT)
     return make_plan(network, request, None, TARGETS["host"])
-
-
-def _lanes(plan: Plan) -> int:
-    return int(getattr(plan, "lanes", 1))
 
 
 def _feed(network: Network, sample: Mapping[str, Array]) -> dict[str, Array]:

@@ -14,7 +14,7 @@ from ..program.legal import AXES
 from ..program.techniques import Technique, technique
 from .common import shown
 
-_WHOLE = (Technique.WHOLE, Technique.IN_PLACE)
+_WHOLE = (Technique.WHOLE, Technique.IN_PLACE, Technique.LANES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from .checks.liveness import blocked
 from .cnn.assignments import read_mapping, read_times
 from .cnn.conversion import cnn_to_csdf, cnn_to_sdf
 from .cnn.counts import phases
+from .cnn.deployed import deployed_csdf, fifo_slots, frame_period
 from .cnn.folding import fold
 from .cnn.mapped import mapped_csdf
 from .findings import analysis_to_dict
@@ -39,8 +40,11 @@ __all__ = [
     "cnn_to_sdf",
     "cycle_ratio",
     "cycles",
+    "deployed_csdf",
     "dot",
+    "fifo_slots",
     "fold",
+    "frame_period",
     "from_json",
     "latency",
     "looped",

@@ -8,8 +8,10 @@ from ..kernels.printing.constants import C_TYPES, number
 from ..kernels.printing.source import CWriter, comment
 from ..network import Network, Tensor
 from ..network.interface import conversion
+from ..platform.target import Target
 from ..program import Plan
 from ..program.options import Options
+from .lanes import declarations
 from .names import Parameters
 
 VERSION = 1  # of the interface that the header declares
@@ -22,7 +24,15 @@ def arena_macro(prefix: str, memory: str, names: Parameters) -> str:
     return f"{prefix.upper()}_ARENA_{names.arenas[memory].upper()}_SIZE"
 
 
-def header(prefix: str, plan: Plan, network: Network, names: Parameters, options: Options) -> str:
+def header(
+    prefix: str,
+    plan: Plan,
+    network: Network,
+    names: Parameters,
+    options: Options,
+    target: Target,
+    has_arena: bool = True,
+) -> str:
     c = CWriter()
     guard = prefix.upper()
     c.lines += [
@@ -34,6 +44,7 @@ def header(prefix: str, plan: Plan, network: Network, names: Parameters, options
         " * No allocation, no recursion; not reentrant unless each caller brings an arena of its own. */",
         f"#ifndef {guard}_H",
         f"#define {guard}_H",
+        *([] if has_arena else [f"#define {guard}_CALLER_PLACES_ARENA /* the application does */"]),
         "",
         "#include <stdint.h>",
         "",
@@ -44,6 +55,7 @@ def header(prefix: str, plan: Plan, network: Network, names: Parameters, options
         f"#define {guard}_VERSION {VERSION}",
         f'#define {guard}_NAME "{_text(network.name)}"',
         f"#define {guard}_MACS {plan.macs}ULL",
+        *([f"#define {guard}_LANE_COUNT {plan.lanes}"] if plan.lanes > 1 else []),
         "",
     ]
     for memory, size in plan.arenas.items():
@@ -79,6 +91,8 @@ def header(prefix: str, plan: Plan, network: Network, names: Parameters, options
                 f"typedef void (*{prefix}_pull_{parameter})(void *context, int32_t row, {ctype} *target);",
                 "",
             ]
+    if plan.lanes > 1:
+        c.lines += declarations(prefix, target, kind, [*arenas, *tensors])
     c.lines += [
         *_run_comment(guard, plan, network, names),
         f"{kind} {prefix}_run_in({', '.join([*arenas, *tensors])});",

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..errors import InputError
 from ..kernels.check import checked_kernels
@@ -19,6 +19,7 @@ from ..program.linked import packed_bytes
 from ..program.options import Options
 from .files import kernel_files, weight_files
 from .header import header
+from .lanes import lanes_file
 from .names import library_name
 from .schedule import RunFunction, schedule_file
 
@@ -42,40 +43,71 @@ class Library:
         return tuple(name for name in self.files if name.endswith((".c", ".S")))
 
 
+@dataclass(frozen=True)
+class SharedCode:
+    """What several libraries of one firmware have in common: kernels and weights, each stored once under one prefix."""
+
+    prefix: str
+    constants: Constants
+    kernels: set[str] = field(default_factory=set)
+
+    @classmethod
+    def called(cls, prefix: str) -> SharedCode:
+        return cls(prefix, Constants(prefix))
+
+    def files(self) -> dict[str, str | bytes]:
+        """The files that all of them include, once all are emitted."""
+        return {**kernel_files(self.prefix, self.kernels), **weight_files(self.constants)}
+
+
+@dataclass(frozen=True)
+class LibraryShare:
+    """How one library takes part in a firmware of several, whose arena is not its own."""
+
+    code: SharedCode
+    probe: str = ""  # C that is called where a stage begins, with `stage` for its number
+    resident: frozenset[str] = frozenset()  # inputs and outputs that are never copied
+
+
 def emit(
     plan: Plan,
     target: Target,
     network: Network | None = None,
     name: str | None = None,
     options: Options | None = None,
+    share: LibraryShare | None = None,
 ) -> Library:
     """The library that carries `plan` out on `target`; `network` brings the weights when the plan came from a file.
 
-    Kernels that were selected for another target, or by other options, are selected anew.
+    Kernels that were selected for another target, or by other options, are selected anew. With `share`, kernels and
+    weights are left to the code that it shares, and there is no arena in the library.
     """
     whole = replace(plan.network, constants=network.constants) if network else plan.network
     prefix = library_name(whole, name)
-    module = Module(prefix, target, options or Options(), Constants(prefix))
+    code = share.code if share else SharedCode.called(prefix)
+    module = Module(prefix, target, options or Options(), code.constants, code.kernels)
     facts = NetworkFacts(whole, target, module.options)
     if plan.is_selected_for(target, module.options):
         checked_kernels(plan, facts)
     else:
         plan = select(plan, facts)
-    schedule = RunFunction(module, Sites(plan, facts))
+    schedule = RunFunction(module, Sites(plan, facts), share.resident if share else frozenset())
     body = schedule.write()
     files: dict[str, str | bytes] = {
-        f"{prefix}.h": header(prefix, plan, whole, schedule.public, module.options),
-        f"{prefix}.c": schedule_file(module, schedule, body),
-        **kernel_files(module.prefix, module.kernels),
-        **weight_files(module.constants),
+        f"{prefix}.h": header(
+            prefix, plan, whole, schedule.public, module.options, target, has_arena=share is None
+        ),
+        f"{prefix}.c": schedule_file(module, schedule, body, code.prefix, share.probe if share else ""),
+        **(code.files() if share is None else {}),
+        **({f"{prefix}_lanes.c": lanes_file(prefix, target)} if plan.lanes > 1 else {}),
     }
     names = tuple(stage.name for stage in plan.program.stages)
     packed = module.constants.packed
-    if plan.packed not in ((), packed):
+    if share is None and plan.packed not in ((), packed):
         raise InputError("the plan was made for other weights than these; make it anew")
     return Library(
         prefix,
-        replace(plan, packed=packed),
+        replace(plan, packed=packed if share is None else ()),
         whole,
         target,
         module.options,

@@ -18,6 +18,7 @@ from ..network.kernels import checked_input
 from ..platform.target import TARGETS
 from ..program import Plan, checked
 from ..program.plan import slot_name
+from .lanes import has_threads
 from .library import Library, emit
 from .stagewise import Tracer
 
@@ -75,15 +76,22 @@ class Native:
     def network(self) -> Network:
         return self.library.network
 
+    def close(self) -> None:
+        """Ends the threads of a library for several lanes; the next run starts them again."""
+        if self.library.plan.lanes > 1 and has_threads(self.library.target):
+            self._loaded[f"{self.library.name}_lanes_stop"]()
+
     def run(
         self,
         inputs: Mapping[str, Array],
         poison: int | None = None,
         into: Mapping[str, Array] | None = None,
+        alone: bool = False,
     ) -> dict[str, Array]:
         """The network's outputs; those in `into` are written there. With `poison`, arenas are filled with it first.
 
         What the plan has in the caller's memory is read and written where these arrays lie: nothing is copied.
+        With `alone`, a library for several lanes runs all of it on the caller's core.
         """
         tensors = [self.network.tensors[name] for name in self.network.inputs]
         arguments = [_aligned(np.asarray(checked_input(tensor, inputs), order="C")) for tensor in tensors]
@@ -102,7 +110,10 @@ class Native:
         given: list[Any] = [_pointer(arena.inside) for arena in self._arenas]
         for name, value in zip(self.network.inputs, arguments, strict=True):
             given += self._pulled(value) if self.library.plan.views[name].window else [_pointer(value)]
-        self._call(*given, *map(_pointer, outputs.values()))
+        if alone and self.library.plan.lanes > 1:
+            self._loaded[f"{self.library.name}_run_lane"](0, 1, *given, *map(_pointer, outputs.values()))
+        else:
+            self._call(*given, *map(_pointer, outputs.values()))
         assert all(arena.is_sound for arena in self._arenas), "the emitted code wrote outside its arena"
         return outputs
 
@@ -133,7 +144,7 @@ class Native:
         called = _WATCH(watch)
         watcher.value = ctypes.cast(called, ctypes.c_void_p).value
         try:
-            self.run(inputs)
+            self.run(inputs, alone=True)
         finally:
             watcher.value = None
         return tracer.tensors
@@ -179,7 +190,19 @@ def build(
     With `probes` it can be traced.
     """
     keep = None if folder else tempfile.TemporaryDirectory(prefix="edgewright-")
-    where = Path(folder or keep.name).resolve()  # type: ignore[union-attr]
+    target = build_shared(library, Path(folder or keep.name), flags, cc, probes)  # type: ignore[union-attr]
+    return Native(library, target, keep)
+
+
+def build_shared(
+    library: Library,
+    folder: Path,
+    flags: Sequence[str] = FLAGS,
+    cc: Toolchain | None = None,
+    probes: bool = False,
+) -> Path:
+    """The shared object that the library was compiled to, in `folder`; nothing is loaded."""
+    where = folder.resolve()
     where.mkdir(parents=True, exist_ok=True)
     for name, content in library.files.items():
         (where / name).write_bytes(content.encode() if isinstance(content, str) else content)
@@ -189,9 +212,10 @@ def build(
         probe = where / f"{library.name}_probe.c"
         probe.write_text(_PROBE.format(name=library.name))
         flags, sources = [*flags, f"-D{library.name.upper()}_PROFILE"], [*sources, str(probe)]
-    arguments = [*flags, "-shared", "-fPIC", "-I", str(where), "-o", str(target), *sources, "-lm"]
+    threads = ["-pthread"] if library.plan.lanes > 1 else []
+    arguments = [*flags, "-shared", "-fPIC", *threads, "-I", str(where), "-o", str(target), *sources, "-lm"]
     (cc or compiler()).run(arguments, where)
-    return Native(library, target, keep)
+    return target
 
 
 def load(plan: Plan, network: Network | None = None) -> Native:

@@ -58,6 +58,7 @@ def build_example(library: Library, folder: Path, flags: Sequence[str], cc: Tool
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(content.encode() if isinstance(content, str) else content)
     sources = [f"src/{source}" for source in library.sources]
-    arguments = [*flags, "-Isrc", "examples/main.c", *sources, "-o", "example", "-lm"]
+    threads = ["-pthread"] if library.plan.lanes > 1 else []
+    arguments = [*flags, *threads, "-Isrc", "examples/main.c", *sources, "-o", "example", "-lm"]
     (cc or compiler()).run(arguments, folder)
     return folder / "example"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from ..kernels.module import Module
@@ -11,13 +12,15 @@ from ..kernels.printing.tensor import CTensor
 from ..kernels.sites import Sites
 from ..kernels.strided_tensor import dense_strides
 from ..network import Tensor
+from ..program import Stage
 from ..program.plan import slot_name
 from .files import renamed
 from .header import arena_macro, declared, lies_densely, return_type
+from .lanes import LANED, meeting, write_meeting, write_run
 from .names import local_names, parameters
 from .pulling import Pulling
 from .stages import StageWriter
-from .storage import ArenaPointers
+from .storage import LANE, ArenaPointers
 
 FENCE = "EW_FENCE();"  # between stages: memory is used anew under other types
 
@@ -25,7 +28,9 @@ FENCE = "EW_FENCE();"  # between stages: memory is used anew under other types
 class RunFunction:
     """The run function: inputs in, stage after stage, outputs out."""
 
-    def __init__(self, module: Module, sites: Sites) -> None:
+    def __init__(self, module: Module, sites: Sites, resident: frozenset[str] = frozenset()) -> None:
+        """Inputs and outputs that are `resident` stay where they lie in the arena, whatever is given for them."""
+        self.resident = resident
         plan, network = sites.plan, sites.facts.network
         self.module, self.plan, self.network = module, plan, network
         self.public = parameters(module.prefix, network, plan.arenas)  # as the header has them
@@ -37,8 +42,11 @@ class RunFunction:
 
     def write(self) -> CWriter:
         c = CWriter()
-        prefix = self.module.prefix
-        with c.block(f"{self.returns} {prefix}_run_in({self.signature(arenas=True)})"):
+        prefix, is_laned = self.module.prefix, self.plan.lanes > 1
+        parameters = [*(LANED if is_laned else ()), *self.signature(arenas=True)]
+        function = f"{prefix}_run_lane" if is_laned else f"{prefix}_run_in"
+        missing = [f"!{p}" for name, p in self.parameters.inputs.items() if name in self.pulled]
+        with c.block(f"{self.returns} {function}({', '.join(parameters)})"):
             for name in self.plan.outside:
                 c.line(f"uint8_t *const {self._slots[slot_name(name)]} = {self._address(name)};")
                 if name in self.network.inputs and not self.network.readers[name]:
@@ -47,25 +55,55 @@ class RunFunction:
                 if name in self.pulled:
                     c.line(f"int32_t next_{self.parameters.inputs[name]} = 0;")
             if self.pulled:
-                missing = [f"!{p}" for name, p in self.parameters.inputs.items() if name in self.pulled]
                 with c.block(f"if ({' || '.join(missing)})"):
                     c.line("return 1;")
-            for name in self.network.inputs:
-                if name not in self.pulled and name not in self.plan.outside:
-                    self._copy_in(c, name)
+            with self._by_one(c):
+                for name in self.network.inputs:
+                    if name in self.resident:
+                        c.line(f"(void){self.parameters.inputs[name]};")
+                    elif name not in self.pulled and name not in self.plan.outside:
+                        self._copy_in(c, name)
             for index, stage in enumerate(self.plan.program.stages):
-                c.line(FENCE)
-                c.line(f"EW_PROBE({index});")
-                c.line(f"/* {index}: {comment(self._title(stage.name))} */")
-                self.stages.write(c, index, stage)
-            c.line(FENCE)
-            c.line(f"EW_PROBE({len(self.plan.program.stages)});")
-            for name in self.network.outputs:
-                if name not in self.plan.outside:
-                    self._copy_out(c, name)
+                self._stage(c, index, stage)
+            self._begin(c, len(self.plan.program.stages))
+            with self._by_one(c):
+                c.line(f"EW_PROBE({len(self.plan.program.stages)});")
+                for name in self.network.outputs:
+                    if name in self.resident:
+                        c.line(f"(void){self.parameters.outputs[name]};")
+                    elif name not in self.plan.outside:
+                        self._copy_out(c, name)
             if self.pulled:
                 c.line("return 0;")
+        if is_laned:
+            c.line()
+            write_run(c, self.returns, prefix, self.signature(arenas=True), missing)
         return c
+
+    def _begin(self, c: CWriter, index: int) -> None:
+        """Between two stages."""
+        c.line(FENCE)
+        if meeting(self.plan, index):
+            write_meeting(c)
+
+    def _stage(self, c: CWriter, index: int, stage: Stage) -> None:
+        """The stage; one that is not shared among lanes is run by the first of them."""
+        title = f"/* {index}: {comment(self._title(stage.name))} */"
+        self._begin(c, index)
+        if stage.schedule.lanes > 1:
+            with self._by_one(c):
+                c.line(f"EW_PROBE({index});")
+            c.line(title)
+            self.stages.write(c, index, stage)
+            return
+        with self._by_one(c):
+            c.line(f"EW_PROBE({index});")
+            c.line(title)
+            self.stages.write(c, index, stage)
+
+    def _by_one(self, c: CWriter) -> AbstractContextManager[None]:
+        """A block for the first lane; nothing besides where there is just one."""
+        return c.block(f"if ({LANE} == 0)") if self.plan.lanes > 1 else nullcontext()
 
     @property
     def _slots(self) -> dict[str, str]:
@@ -83,10 +121,10 @@ class RunFunction:
     def returns(self) -> str:
         return return_type(self.plan, self.network)
 
-    def signature(self, arenas: bool) -> str:
+    def signature(self, arenas: bool) -> list[str]:
         parts = [f"uint8_t *{memory}" for memory in self.parameters.arenas.values()] if arenas else []
         types = declared(self.module.prefix, self.plan, self.network, self.parameters, self.public)
-        return ", ".join([*parts, *types])
+        return [*parts, *types]
 
     def _title(self, stage: str) -> str:
         if stage not in self.network.by_name:
@@ -128,14 +166,20 @@ def _copy(c: CWriter, source: CTensor, target: CTensor) -> None:
         c.line(f"{target.pointer}[{b}] = {source.pointer}[{a}];")
 
 
-def schedule_file(module: Module, schedule: RunFunction, body: CWriter) -> str:
-    """NAME.c: tables of the layers, the run function, and the arenas unless the caller brings them."""
+def schedule_file(module: Module, schedule: RunFunction, body: CWriter, common: str, probe: str = "") -> str:
+    """NAME.c: tables of the layers, the run function, and the arenas unless the caller brings them.
+
+    Kernels and weights are those of the prefix `common`; `probe` is C that is called where a stage begins.
+    """
     prefix = module.prefix
     c = CWriter()
     c.line(f"/* {prefix}: the schedule. Which layer runs when, where its tensors lie. */")
     c.line(f'#include "{prefix}.h"')
-    c.line(f'#include "{prefix}_kernels.h"')
-    c.line(f'#include "{prefix}_weights.h"')
+    if probe:
+        c.line(f'#include "{common}_probe.h"')
+        c.line(f"#define EW_PROBE(stage) {probe}")
+    c.line(f'#include "{common}_kernels.h"')
+    c.line(f'#include "{common}_weights.h"')
     c.line()
     c.lines += [*module.tables, ""] if module.tables else []
     c.lines += body.lines
@@ -151,7 +195,7 @@ def schedule_file(module: Module, schedule: RunFunction, body: CWriter) -> str:
     for name, parameter in schedule.parameters.inputs.items():
         names += [parameter, f"{parameter}_context"] if name in schedule.pulled else [parameter]
     names += schedule.parameters.outputs.values()
-    with c.block(f"{schedule.returns} {prefix}_run({schedule.signature(arenas=False)})"):
+    with c.block(f"{schedule.returns} {prefix}_run({', '.join(schedule.signature(arenas=False))})"):
         call = f"{prefix}_run_in({', '.join([*arenas.values(), *names])});"
         c.line(f"return {call}" if schedule.pulled else call)
     for way, group in (("input", schedule.public.inputs), ("output", schedule.public.outputs)):
@@ -168,4 +212,4 @@ def schedule_file(module: Module, schedule: RunFunction, body: CWriter) -> str:
             c.line()
             with c.block(f"const {schedule.storage.tensor(name).ctype} *{prefix}_output_{parameter}(void)"):
                 c.line(f"return {schedule.stored_output(name)};")
-    return renamed(c.text(), prefix)
+    return renamed(c.text(), common)

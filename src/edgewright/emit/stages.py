@@ -17,6 +17,7 @@ from ..program import Plan, Stage, sums_bytes
 from ..program.index import AffineExpr, Bounds, IndexExpr, TableExpr, scaled
 from ..program.lower import For, KernelCall, Node, OnDemand, lower
 from ..program.selection import CallKind, Selection
+from .lanes import lane_loop
 from .pulling import Pulling
 from .storage import ArenaPointers
 from .streaming import write_on_demand
@@ -55,6 +56,9 @@ class StageWriter:
             match node:
                 case For(_, 1, body):
                     self._nodes(c, body, loops, chosen)
+                case For(name, count, body, lanes) if lanes > 1:
+                    with lane_loop(c, name, count, lanes, self.plan.lanes):
+                        self._nodes(c, body, {**loops, name: count}, chosen)
                 case For(name, count, body):
                     with c.block(f"for (int32_t {name} = 0; {name} < {count}; {name}++)"):
                         self._nodes(c, body, {**loops, name: count}, chosen)

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..kernels.printing.constants import C_TYPES
-from ..kernels.printing.source import Expr, plus
+from ..kernels.printing.source import Expr, plus, times
 from ..kernels.printing.tensor import CTensor
 from ..kernels.sites import Sites
 from ..network import Network
-from ..program import Plan, sums_name
+from ..program import Buffer, Plan, sums_name
 from ..program.plan import scratch_name
+
+LANE = "lane"  # the parameter of the run function that says which lane is at work
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,9 @@ class ArenaPointers:
     def buffer(self, name: str) -> str | None:
         """C of a pointer to a buffer (uint8_t *), if there is one of that name."""
         buffer = self.sites.buffers.get(name)
-        return None if buffer is None else f"({self.at(buffer.memory, buffer.offset)})"
+        if buffer is None:
+            return None
+        return f"({self.at(buffer.memory, plus(*_of_lane(buffer), buffer.offset))})"
 
     def tensor(self, name: str, shift: Sequence[Expr] = ()) -> CTensor:
         """A tensor where it lies; of one that is kept tile by tile, so many bytes further on."""
@@ -43,6 +47,7 @@ class ArenaPointers:
         if placed.memory is None:
             return CTensor(placed.tensor, placed.strides)
         # Kernels count from the first element of the whole tensor, wherever the tile at hand begins.
+        shift = (*shift, *_of_lane(self.sites.buffers[self.plan.views[name].buffer]))
         zero = plus(*shift, placed.first)
         at = self.memories[placed.memory] if zero == 0 and not shift else self.at(placed.memory, zero)
         ctype = C_TYPES[placed.tensor.dtype.value]
@@ -61,3 +66,8 @@ class ArenaPointers:
     def plane(self, layer: str) -> str | None:
         """C of a pointer to what is reserved for a channel plane of the layer."""
         return self.buffer(scratch_name(layer))
+
+
+def _of_lane(buffer: Buffer) -> tuple[Expr, ...]:
+    """By how many bytes the part of the lane at work lies behind the buffer's beginning."""
+    return (times(LANE, buffer.part),) if buffer.lanes > 1 else ()

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from ..errors import InputError
+from .. import text
+from ..errors import EdgewrightError, InputError
 from ..memory import Techniques, fit
 from ..memory import plan as plan_network
 from ..memory.bounds import phased_bound
 from ..network import Network
-from ..platform import Board
-from ..platform.target import Target, target_of
+from ..platform import Board, load_board
+from ..platform.target import TARGETS, Architecture, Target, target_of
 from ..program import FusionSchedule, Plan, Stage
 from ..program.techniques import technique
 from .found import Found
 from .interrupts import INTERRUPTED, is_interrupted
+from .lanes import laned
 from .paper.explore import explore
 from .search import SLOWDOWN, Limits, PlanSearch
 from .whole import whole_found
+
+MOST_LANES = 64
 
 
 class Method(Enum):
@@ -46,8 +51,11 @@ class PlanRequest:
     max_overhead: float | None = None
     max_slowdown: float | None = None
     method: Method | None = None
+    lanes: int = 1  # cores that share the work of a stage, where that pays
 
     def __post_init__(self) -> None:
+        if not 1 <= self.lanes <= MOST_LANES:
+            raise InputError(f"{self.lanes} lanes cannot share the work: give a number from 1 to {MOST_LANES}")
         if sum(map(bool, (self.plain, self.phases, self.schedules, self.is_search))) > 1:
             raise InputError(
                 "a plan is plain, by rows (phases), in tiles by hand (schedules) or searched for: one of these"
@@ -99,12 +107,21 @@ def find(
 ) -> Found:
     """The same, with what a search found besides. A plan that pulls rows says if one that does not takes less."""
     found = _found(network, request, board, target)
+    if request.lanes > 1:
+        core = _core(board, target)
+        found = replace(found, plan=laned(network, found.plan, request.lanes, board, core, request.ram))
     plan = found.plan
     if not request.pull_rows or plan.peak_bytes <= phased_bound(network, Techniques(), plan.alignment):
         return found  # nothing is pulled, or no plan that holds the inputs could do with less
     resident = _found(network, replace(request, pull_rows=False), board, target).plan.peak_bytes
     told = replace(plan, resident_bytes=resident if resident < plan.peak_bytes else None)
     return replace(found, plan=told)
+
+
+def _core(board: Board | None, target: Target | str | None) -> Target | None:
+    if isinstance(target, str):
+        return TARGETS[target]
+    return target or (target_of(board) if board else None)
 
 
 def _found(network: Network, request: PlanRequest, board: Board | None, target: Target | str | None) -> Found:
@@ -136,7 +153,9 @@ def _found(network: Network, request: PlanRequest, board: Board | None, target: 
 
 def fitted_words(plan: Plan, request: PlanRequest) -> str:
     """What was done by itself so that the plan fits; nothing where that was asked for or was not needed."""
-    stages = [stage for stage in plan.program.stages if not stage.schedule.is_whole and not _pulls(plan, stage)]
+    stages = [
+        stage for stage in plan.program.stages if not stage.schedule.is_undivided and not _pulls(plan, stage)
+    ]
     if request.plain or request.phases or request.schedules or request.is_search or not stages:
         return ""
     how = " and ".join(dict.fromkeys(technique(plan, stage).label for stage in stages))
@@ -153,8 +172,34 @@ def _pulls(plan: Plan, stage: Stage) -> bool:
 
 def plan_notes(plan: Plan, request: PlanRequest | None) -> tuple[str, ...]:
     """What is to be said about how the plan was found, a sentence each; no request where it was made before."""
+    lanes = "" if request is None or request.lanes == 1 else _lane_words(plan, request.lanes)
     interrupted = f"the search for the plan was {INTERRUPTED}" if is_interrupted(plan) else ""
-    return tuple(filter(None, (fitted_words(plan, request) if request else "", interrupted)))
+    return tuple(filter(None, (fitted_words(plan, request) if request else "", lanes, interrupted)))
+
+
+def _lane_words(plan: Plan, asked: int) -> str:
+    """How many stages lanes share, and what it costs that there are more lanes than cores."""
+    shared = sum(stage.schedule.lanes > 1 for stage in plan.program.stages)
+    if not shared:
+        return f"no stage is worth sharing among {asked} lanes: meetings would cost more than they save"
+    cores = _cores(plan)
+    if cores is not None and cores < plan.lanes:
+        return (
+            f"{plan.lanes} lanes share {text.plural(cores, 'core')}: they take turns, wait for each other at "
+            f"{text.plural(shared + 1, 'meeting')} of a run, and are slower than --lanes {cores}"
+        )
+    return f"{shared} of {text.plural(len(plan.program.stages), 'stage')} run in {plan.lanes} lanes"
+
+
+def _cores(plan: Plan) -> int | None:
+    """The cores of what the plan is for, where that is known."""
+    if plan.board is None:
+        is_here = plan.target is None or plan.target.architecture is Architecture.HOST
+        return len(os.sched_getaffinity(0)) if is_here and hasattr(os, "sched_getaffinity") else None
+    try:
+        return max(processor.count for processor in load_board(plan.board).processors)
+    except EdgewrightError:  # a board of somebody's own, of which the plan knows the name alone
+        return None
 
 
 def _largest(board: Board | None) -> int | None:

@@ -15,6 +15,7 @@ from .dsp import windows as dsp_windows
 from .helium import products as helium
 from .kernel import Kernel
 from .nests import (
+    crossing,
     dynamic,
     elementwise,
     lines,
@@ -79,6 +80,8 @@ CATALOGUE: Sequence[Kernel] = (
     *(simd_partials.ADD_DENSE, dsp_partials.ADD_DENSE, portable_partials.ADD_DENSE, partials.ADD_DENSE),
     *(means.ADD_PIXELS, means.ADD_ELEMENTS),
     *(dsp_partials.FINISH, portable_partials.FINISH, partials.FINISH, means.FINISH),
+    # integer sums between parts of a network
+    *(crossing.PARTIAL, crossing.FINISH),
 )
 
 BY_NAME: Mapping[str, Kernel] = {kernel.name: kernel for kernel in CATALOGUE}

@@ -18,6 +18,8 @@ from .kernel import Kernel, Offer
 from .site import Site
 from .sites import NetworkFacts, Sites
 
+APART = 64  # bytes of which the scratch of a lane is a multiple: a line of the cache
+
 
 def select(plan: Plan, facts: NetworkFacts) -> Plan:
     """The plan with a kernel for every call, and memory for its scratch."""
@@ -58,14 +60,17 @@ class _Chosen:
 
 def _stage(sites: Sites, index: int, also: frozenset[str]) -> _Chosen:
     plan, stage = sites.plan, sites.plan.program.stages[index]
-    memory, offset, room = plan.hole(index)
+    lanes = stage.schedule.lanes
+    memory, offset, hole = plan.hole(index)
+    room = hole // lanes // APART * APART if lanes > 1 else hole
     name, most, chosen = f"scratch of {stage.name}", 0, []
     for call, loops in calls(lower(plan, stage)):
         kernel, offer = first_offer(sites.site(call, loops, also), call.kind, room)
         in_arena = 0 < offer.scratch <= room
         most = max(most, offer.scratch if in_arena else 0)
         chosen.append(Selection(call.layer, call.kind, kernel.name, offer, name if in_arena else None))
-    scratch = Buffer(name, most, offset, index, index, memory) if most else None
+    size = lanes * (-(-most // APART) * APART) if lanes > 1 else most
+    scratch = Buffer(name, size, offset, index, index, memory, lanes) if most else None
     return _Chosen(tuple(chosen), scratch)
 
 

@@ -64,7 +64,7 @@ class Sites:
         if view.window:
             size[view.window[0]] = min(size[view.window[0]], view.window[1])
         reach = sum((n - 1) * s for n, s in zip(size, view.strides, strict=True)) + tensor.dtype.bytes
-        reach = min(reach, buffer.size - view.offset)  # of a tiled tensor no more is there
+        reach = min(reach, buffer.part - view.offset)  # of a tiled tensor no more is there
         strides = tuple(s // tensor.dtype.bytes for s in view.strides)
         return StridedTensor(tensor, strides, view.window, buffer.memory, start, start + reach)
 

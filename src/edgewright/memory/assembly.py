@@ -38,11 +38,13 @@ def assemble(
     memories = {**memories, **{root: slot_name(name) for root, name in work.outside.items()}}
     spans = dict(work.lifetimes(solution.order.steps))
     sizes = {root: work.techniques.bytes(network.tensors[root]) for root in work.stores}
+    lanes: dict[str, int] = {}
     for position, step in enumerate(solution.order.steps):
         for name, part in work.scratch(work.tasks[step]).items():
-            spans[name], sizes[name] = (position, position), part.size
+            spans[name], sizes[name], lanes[name] = (position, position), part.size, part.lanes
     buffers = tuple(
-        Buffer(name, sizes[name], offsets[name], *spans[name], memory=memories[name]) for name in sizes
+        Buffer(name, sizes[name], offsets[name], *spans[name], memory=memories[name], lanes=lanes.get(name, 1))
+        for name in sizes
     )
     sweeps = _sweeps(solution, memories)
     stages = tuple(_stage(work, step, sweeps[step]) for step in solution.order.steps)

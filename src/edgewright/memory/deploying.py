@@ -50,7 +50,7 @@ def deploy(
     least RAM whose inputs and outputs lie in the FIFOs' slots.
     """
     whole = (networks,) if isinstance(networks, Network) else tuple(networks)
-    draft = _Draft(whole, requests, workers)
+    draft = _DeploymentDraft(whole, requests, workers)
     parts = draft.parts()
     made = planner or plan_in_slots
     found = Deployment(
@@ -69,13 +69,14 @@ def deploy(
     return replace(placed, predictions=memory_predictions(placed))
 
 
-def plan_in_slots(network: Network) -> Plan:
+def plan_in_slots(network: Network, alignment: int | None = None) -> Plan:
     """The plan with the least RAM that keeps all inputs and outputs where the caller has them."""
     ends = dict.fromkeys((*network.inputs, *network.outputs))
-    return plan(network, outside=[name for name in ends if name not in network.constants], explain=False)
+    outside = [name for name in ends if name not in network.constants]
+    return plan(network, outside=outside, alignment=alignment, explain=False)
 
 
-class _Draft:
+class _DeploymentDraft:
     """Parts in the making, and who gives what to whom."""
 
     def __init__(

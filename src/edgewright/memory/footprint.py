@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from ..errors import InputError
@@ -19,7 +19,7 @@ class LocalBuffer:
     """What is kept of a root inside a stage: a few rows that roll, the tile at hand, or all of it."""
 
     shape: Shape  # how many indices along each axis
-    bytes: int
+    bytes: int  # of each lane
     rolls: bool = False  # rows: index i is found at i mod n
     tiled: tuple[int, ...] = ()  # axes along which it is just the tile at hand
     calls: tuple[int, int] | None = None  # the first and the last that it is needed for; None for all
@@ -44,7 +44,11 @@ def footprint(network: Network, views: Views, schedule: FusionSchedule) -> Footp
     sizes = {sums_name(name): sums_bytes(network, network.by_name[name]) for name in fused.partial}
     sums = {name: size for name, size in sizes.items() if size}
     if not schedule.streamed:
-        spans = {root: _span(network, schedule.layers, members) for root, members in inner.items()}
+        # Lanes are not in step: one may be at the last layer while another is at the first.
+        spans = {
+            root: None if schedule.lanes > 1 else _span(network, schedule.layers, members)
+            for root, members in inner.items()
+        }
         found = {root: _local(network, root, cuts[root], tuple(cuts[root]), spans[root]) for root in inner}
         return Footprint(schedule, found, sums, len(schedule.layers), {})
     windows = RowWindows(views, fused)
@@ -54,6 +58,8 @@ def footprint(network: Network, views: Views, schedule: FusionSchedule) -> Footp
         for (x, y), lag in windows.lags.items()
         if x not in inner and y not in inner and x != y and not schedule.splits
     }
+    if schedule.lanes > 1:
+        found = {root: replace(local, calls=None) for root, local in found.items()}
     return Footprint(schedule, found, sums, len(windows.trace.chains), shares)
 
 

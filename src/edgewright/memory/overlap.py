@@ -84,9 +84,9 @@ def _distance(
     which the end of what t reads lies behind the beginning of some t' >= t. An element is read before it is
     written, so that element by element only t' > t counts.
     """
-    if op.grain is Grain.WHOLE:
-        return None
     elementwise = op.grain is Grain.ELEMENT
+    if op.grain is Grain.WHOLE or not (elementwise or out):
+        return None
     whole = Region.whole(out)
     is_alike = elementwise and op.needs(whole, shapes)[which].shape == out == shapes[which]
     if is_alike and _is_identity(op, shapes, which, out):

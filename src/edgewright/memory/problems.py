@@ -61,8 +61,9 @@ class StageNode:
 class Scratch:
     """Memory that a task needs for itself alone, during some of its calls."""
 
-    size: int
+    size: int  # of all lanes
     calls: tuple[int, int]
+    lanes: int = 1
 
 
 @dataclass(frozen=True)
@@ -101,17 +102,18 @@ class PlanningProblem:
     def scratch(self, task: StageNode) -> Mapping[str, Scratch]:
         """What the task needs for itself alone: windows and tiles, the plane of a depthwise layer."""
         always = (0, task.footprint.calls - 1 if task.footprint else 0)
+        lanes = task.footprint.schedule.lanes if task.footprint else 1
         found: dict[str, Scratch] = {}
         if task.footprint:
             for name, size in task.footprint.sums.items():
                 found[name] = Scratch(self._aligned(size), always)
             for root, local in task.footprint.locals.items():
-                found[root] = Scratch(self._aligned(local.bytes), local.calls or always)
+                found[root] = Scratch(lanes * self._aligned(local.bytes), local.calls or always, lanes)
         elif plane := self.views.planes.get(task.name):
             found[f"{task.name}:scratch"] = Scratch(plane, always)
         if room := dict(self.techniques.rooms).get(task.name):
             unaligned = max(0, 8 - self.alignment)  # kernels use it from a multiple of 8 on
-            found[room_name(task.name)] = Scratch(self._aligned(room + unaligned), always)
+            found[room_name(task.name)] = Scratch(self._aligned(lanes * room + unaligned), always)
         return found
 
     def _aligned(self, size: int) -> int:

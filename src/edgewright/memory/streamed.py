@@ -83,7 +83,7 @@ def _streamed(
     chosen = {name for schedule in schedules for name in schedule.layers}
     views = _row_views(network, copied, techniques.outside) if techniques.views else no_views(network)
     if techniques.in_place:
-        tiled = {name: schedule for schedule in schedules if schedule.splits for name in schedule.layers}
+        tiled = {name: each for each in schedules if each.splits and not _is_alone(each) for name in each.layers}
         views = with_rows_in_place(network, views, chosen, tiled)
     if techniques.planes:
         read = {name for layer in chosen for name in network.by_name[layer].inputs}
@@ -95,6 +95,11 @@ def _streamed(
     pulled = rows_pulled(network, views.free, techniques.pulled, [part.schedule for part in parts])
     work = PlanningProblem(network, views, replace(techniques, pulled=pulled), words, parts)
     return _widened(place(work, order(work.order_problem())))
+
+
+def _is_alone(schedule: FusionSchedule) -> bool:
+    """Whether lanes share one layer: no tile of it is computed twice, and none reads what another has overwritten."""
+    return schedule.lanes > 1 and len(schedule.layers) == 1
 
 
 def loose_work(

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ..errors import BoardError
 from .board import Board
-from .reader import parse_board, read_board, suggestion
+from .reader import parse_board, read_board
+from .sentences import suggestion
 
 
 def load_board(path_or_name: str | Path) -> Board:

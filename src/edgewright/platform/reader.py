@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
-from collections.abc import Iterable, Iterator
-from enum import Enum
 from pathlib import Path
-from typing import get_args
 
 from pydantic import ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
 
 from ..errors import BoardError
 from .board import Board
-from .entry import Entry
-from .units import show
-
-Location = tuple[int | str, ...]
+from .sentences import sentence
 
 
 def read_board(path: Path) -> Board:
@@ -48,99 +39,4 @@ def parse_board(text: str, where: str) -> Board:
     try:
         return Board.model_validate(tables)
     except ValidationError as error:
-        raise BoardError(f"{where}: {_sentence(error)}") from None
-
-
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """ "; did you mean …?" for the nearest known word, or nothing."""
-    near = difflib.get_close_matches(word.lower(), list(known), n=1)
-    return f'; did you mean "{near[0]}"?' if near else ""
-
-
-def _sentence(error: ValidationError) -> str:
-    problems = error.errors(include_url=False)
-    # A misspelt key is both unknown and, under its right name, missing: the former tells more.
-    first = min(problems, key=lambda problem: problem["type"] != "extra_forbidden")
-    more = len(problems) - 1
-    if first["type"] == "extra_forbidden" and more:
-        misspelt = {p["loc"][:-1] for p in problems if p["type"] == "extra_forbidden"}
-        more -= sum(p["type"] == "missing" and p["loc"][:-1] in misspelt for p in problems)
-    tail = f" (and {more} more)" if more > 0 else ""
-    return _describe(first) + tail
-
-
-def _describe(problem: ErrorDetails) -> str:
-    location = problem["loc"]
-    key = _dotted(location)
-    context = problem.get("ctx", {})
-    match problem["type"]:
-        case "extra_forbidden":
-            keys = _keys(_model_of(_field_at(location[:-1])))
-            near = suggestion(str(location[-1]), keys)
-            return f"{key} is not a key here{near or '; expected one of ' + ', '.join(keys)}"
-        case "missing":
-            return f"{key} is missing; expected {_expected(location)}"
-        case "rule":
-            return f"{context['key']} {context['problem']}"
-        case "value_error":  # from `units`, which says itself what it expected
-            return f"{key}: {context['error']}"
-        case "enum":
-            near = suggestion(show(problem["input"]).strip('"'), _choices(_field_at(location)))
-            return f"{key} is {show(problem['input'])}; expected {_expected(location)}{near}"
-        case _:
-            return f"{key} is {show(problem['input'])}; expected {_expected(location)}"
-
-
-def _dotted(location: Location) -> str:
-    """`memory[1].size` for ("memory", 1, "size"); the first entry is memory[0]."""
-    dotted = ""
-    for step in location:
-        dotted += f"[{step}]" if isinstance(step, int) else f".{_bare(step)}"
-    return dotted.removeprefix(".") or "the file"
-
-
-def _bare(key: str) -> str:
-    return key if key.isidentifier() and len(key) <= 40 else show(key)
-
-
-def _field_at(location: Location) -> FieldInfo | None:
-    """The field that a location leads to; None for the board itself."""
-    field = None
-    for step in location:
-        if isinstance(step, str):
-            field = _fields(_model_of(field))[step]
-    return field
-
-
-def _expected(location: Location) -> str:
-    field = _field_at(location)
-    return (field.description if field else None) or "a table of keys"
-
-
-def _fields(model: type[Entry]) -> dict[str, FieldInfo]:
-    """A model's fields under the keys that files use."""
-    return {field.alias or name: field for name, field in model.model_fields.items()}
-
-
-def _keys(model: type[Entry]) -> tuple[str, ...]:
-    return tuple(_fields(model))
-
-
-def _model_of(field: FieldInfo | None) -> type[Entry]:
-    if field is None:
-        return Board
-    return next(kind for kind in _classes(field.annotation) if issubclass(kind, Entry))
-
-
-def _choices(field: FieldInfo | None) -> tuple[str, ...]:
-    enums = (kind for kind in _classes(field.annotation if field else None) if issubclass(kind, Enum))
-    return tuple(str(member.value) for enum in enums for member in enum)
-
-
-def _classes(annotation: object) -> Iterator[type]:
-    """The classes inside an annotation: Memory in tuple[Memory, ...]."""
-    if arguments := get_args(annotation):
-        for argument in arguments:
-            yield from _classes(argument)
-    elif isinstance(annotation, type):
-        yield annotation
+        raise BoardError(f"{where}: {sentence(error, Board)}") from None

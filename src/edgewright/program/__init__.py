@@ -3,6 +3,9 @@
 from ..network import Region
 from .check import checked, faults
 from .codec import load_plan, plan_from_dict, plan_text, plan_to_dict, save_plan, structure_digest
+from .deployment import OUTSIDE, Deployment, Fifo, Part, Prediction, Worker
+from .deployment_check import checked_deployment, deployment_faults
+from .deployment_file import load_deployment, save_deployment
 from .fault import FaultKind, PlanFault
 from .fusion import CHANNELS, COLUMNS, FusedLayers, FusionSchedule, Split, even_ends
 from .interpreter import Interpreter, interpret
@@ -18,15 +21,20 @@ from .tiling import Tiling
 __all__ = [
     "CHANNELS",
     "COLUMNS",
+    "OUTSIDE",
     "ROWS",
     "Buffer",
+    "Deployment",
     "FaultKind",
+    "Fifo",
     "FusedLayers",
     "FusionSchedule",
     "Interpreter",
+    "Part",
     "PixelChain",
     "Plan",
     "PlanFault",
+    "Prediction",
     "Program",
     "Region",
     "RowTrace",
@@ -37,12 +45,16 @@ __all__ = [
     "Sweep",
     "Tiling",
     "View",
+    "Worker",
     "arena_sizes",
     "check_order",
     "checked",
+    "checked_deployment",
+    "deployment_faults",
     "even_ends",
     "faults",
     "interpret",
+    "load_deployment",
     "load_plan",
     "plan_from_dict",
     "plan_text",
@@ -50,6 +62,7 @@ __all__ = [
     "restricted",
     "room_name",
     "rows_needed",
+    "save_deployment",
     "save_plan",
     "structure_digest",
     "summed_axes",

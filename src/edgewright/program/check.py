@@ -47,9 +47,9 @@ def checked(plan: Plan) -> Plan:
     return plan
 
 
-def damage(what: str) -> str:
-    """The sentence for a plan that is not as it was made."""
-    return f"the plan is damaged: {what}; make it anew"
+def damage(what: str, thing: str = "plan") -> str:
+    """The sentence for a plan, or for something else in a file, that is not as it was made."""
+    return f"the {thing} is damaged: {what}; make it anew"
 
 
 def _flaws_of_selections(plan: Plan) -> Iterator[str]:
@@ -68,9 +68,11 @@ def _flaws_of_selections(plan: Plan) -> Iterator[str]:
             home = buffers.get(selection.scratch) if selection.scratch is not None else None
             is_there = home is not None and home.first <= index <= home.last
             if selection.scratch is not None and (
-                not is_there or home is None or home.size < selection.offer.scratch
+                not is_there or home is None or home.part < selection.offer.scratch
             ):
                 yield f"the scratch of layer '{selection.layer}' is no buffer of its size and stage"
+            elif home is not None and home.lanes != stage.schedule.lanes:
+                yield f"the scratch of layer '{selection.layer}' is not divided among the lanes of its stage"
 
 
 def _scratch_in_the_way(plan: Plan) -> Iterator[PlanFault]:
@@ -107,7 +109,7 @@ def _broken_code(plan: Plan) -> Iterator[str]:
     is_complete = plan.target is not None and plan.options is not None
     if plan.program.stages and bool(plan.selections) != is_complete:
         yield "kernels are selected for a target by options, and not all three are there"
-    if plan.packed and not plan.selections:
+    if plan.program.stages and plan.packed and not plan.selections:
         yield "weights are packed for kernels, and none are selected"
     linked = plan.linked
     if linked is None:

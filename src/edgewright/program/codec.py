@@ -16,6 +16,7 @@ from ..files import write_atomic
 from ..network import Network, Tensor
 from ..network.operators import Operator
 from .check import checked, damage
+from .fusion import Split
 from .ownership import is_too_large
 from .plan import FORMAT, Plan
 from .program import Stage
@@ -51,6 +52,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
                 "first": b.first,
                 "last": b.last,
                 "memory": b.memory,
+                **({"lanes": b.lanes} if b.lanes > 1 else {}),
             }
             for b in plan.buffers
         ],
@@ -196,13 +198,18 @@ def _stage_to_dict(stage: Stage) -> dict[str, Any]:
     schedule = stage.schedule
     data: dict[str, Any] = {"name": stage.name, "layers": list(schedule.layers), "sweep": stage.sweep.value}
     if schedule.splits:
-        data["splits"] = [{"axis": split.axis, "ends": list(split.ends)} for split in schedule.splits]
+        data["splits"] = [_split_to_dict(split) for split in schedule.splits]
     if schedule.streamed:
         data["streamed"] = True
     for name, sizes in (("rows", schedule.rows), ("columns", schedule.columns)):
         if sizes:
             data[name] = dict(sizes)
     return data
+
+
+def _split_to_dict(split: Split) -> dict[str, Any]:
+    lanes = {"lanes": split.lanes} if split.lanes > 1 else {}
+    return {"axis": split.axis, "ends": list(split.ends), **lanes}
 
 
 def _value_to_json(value: Any) -> Any:

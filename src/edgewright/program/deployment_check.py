@@ -81,9 +81,12 @@ def shown(what: TensorRegion) -> str:
 
 def _flaws_of_names(deployment: Deployment) -> Iterator[str]:
     """Names are given once, and every name that is used is one that was given."""
-    kinds = {"network": deployment.networks, "part": deployment.parts, "worker": deployment.workers}
-    for kind, things in kinds.items():
-        names = [thing.name for thing in things]
+    kinds = {
+        "network": [network.name for network in deployment.networks],
+        "part": [part.name for part in deployment.parts],
+        "worker": [worker.name for worker in deployment.workers],
+    }
+    for kind, names in kinds.items():
         if OUTSIDE in names or not names:
             yield f"a {kind} has no name" if names else f"there is no {kind}"
         yield from (f"two {kind}s are called '{name}'" for name, n in Counter(names).items() if n > 1)
@@ -170,7 +173,7 @@ def _flaws_of_parts(deployment: Deployment) -> Iterator[str]:
         network = part.network
         ends = {"inputs": (part.inputs, network.inputs), "outputs": (part.outputs, network.outputs)}
         for kind, (told, own) in ends.items():
-            if set(told) != set(own) or len(own) != len(told) or not part.outputs:
+            if set(told) != set(own) or len(own) != len(told) or (kind == "outputs" and not told):
                 yield f"the {kind} of part '{part.name}' are not those of its network"
                 return
         for own_name, what in (*part.inputs.items(), *part.outputs.items()):

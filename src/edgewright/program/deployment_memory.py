@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from hashlib import sha256
+from dataclasses import replace
 
-import numpy as np
-
-from ..network import Array, Network
+from ..network.parts import TensorRegion
 from .deployment import SLOT_ALIGNMENT, Deployment, Part, Prediction, Worker
+from .weights import WeightDigests, run_time_constants
 
 
 def worker_arenas(deployment: Deployment, worker: Worker) -> Mapping[str, int]:
@@ -54,28 +53,6 @@ def _weights_of(part: Part, digests: WeightDigests) -> Iterator[tuple[str, int]]
         yield digests.of(part.network.constants[name]), part.network.tensors[name].bytes
 
 
-def run_time_constants(network: Network) -> tuple[str, ...]:
-    """The constants that a layer reads, or that are outputs themselves, in order."""
-    used = {name for layer in network.layers for name in layer.inputs} | set(network.outputs)
-    return tuple(name for name in network.constants if name in used)
-
-
-class WeightDigests:
-    """Digests of arrays, each array that is met again looked at once."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, tuple[int, ...], tuple[int, ...], str], tuple[str, Array]] = {}
-
-    def of(self, value: Array) -> str:
-        """The digest of type, shape and values."""
-        key = (value.__array_interface__["data"][0], value.shape, value.strides, value.dtype.str)
-        if key not in self._known:
-            kind = f"{value.dtype.str}{value.shape}".encode()
-            digest = sha256(kind + np.ascontiguousarray(value).tobytes()).hexdigest()
-            self._known[key] = digest, value  # kept alive: another array may not come to lie there
-        return self._known[key][0]
-
-
 def memory_predictions(deployment: Deployment) -> tuple[Prediction, ...]:
     """RAM and weights of each device, exact; parts that another runtime executes are not in it."""
     others = [part.name for part in deployment.parts if part.plan is None]
@@ -86,3 +63,10 @@ def memory_predictions(deployment: Deployment) -> tuple[Prediction, ...]:
     ]
     stored = [Prediction(f"weights of {device}", size, "B", how) for device, size in weights(deployment).items()]
     return (*ram, *stored)
+
+
+def with_slots(deployment: Deployment, slots: Mapping[TensorRegion, int]) -> Deployment:
+    """The deployment with so many slots for what FIFOs carry, and memory to match; predictions are not kept."""
+    fifos = tuple(replace(fifo, slots=slots.get(fifo.what, fifo.slots)) for fifo in deployment.fifos)
+    changed = replace(deployment, fifos=fifos, predictions=())
+    return replace(changed, arenas=reserved(changed))

@@ -65,6 +65,11 @@ class _Ring:
             self.slot(frame).fill(POISON)
 
 
+_Event = (
+    str | Worker | tuple[_Ring, bool]
+)  # a worker that ends a part, or starts one; an exchange with the outside
+
+
 class DeploymentRun:
     """A deployment at work on frames, one event at a time."""
 
@@ -95,7 +100,7 @@ class DeploymentRun:
     def errors(self, wanted: Sequence[Frame], tolerance: float) -> Iterator[str]:
         """Runs until all frames are out, or nobody can go on."""
         while True:
-            events = [*self._starts(), *self.running, *self._gifts(), *self._results()]
+            events: list[_Event] = [*self._starts(), *self.running, *self._gifts(), *self._results()]
             if not events:
                 break
             event = self.random.choice(events)

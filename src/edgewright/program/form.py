@@ -23,13 +23,8 @@ from .steps import Sweep
 
 def flaws(plan: Plan) -> Iterator[str]:
     """What is wrong, one remark after the other; where something is, looking further may not make sense."""
-    for flaw in (*_flaws_of_names(plan.network), *_flaws_of_tensors(plan.network)):
+    for flaw in network_flaws(plan.network):
         yield flaw
-        return
-    try:
-        check(plan.network)
-    except ModelError as error:
-        yield str(error)
         return
     for flaws_of in (_flaws_of_layers, _flaws_of_buffers, _flaws_of_views, _flaws_of_slots):
         if found := tuple(flaws_of(plan)):
@@ -37,6 +32,17 @@ def flaws(plan: Plan) -> Iterator[str]:
             return
     for stage in plan.program.stages:
         yield from _flaws_of_stage(plan, stage)
+
+
+def network_flaws(network: Network) -> Iterator[str]:
+    """What is wrong with a network that comes from a file: names, tensors, layers that do not fit together."""
+    for flaw in (*_flaws_of_names(network), *_flaws_of_tensors(network)):
+        yield flaw
+        return
+    try:
+        check(network)
+    except ModelError as error:
+        yield str(error)
 
 
 def _flaws_of_names(network: Network) -> Iterator[str]:
@@ -64,7 +70,7 @@ def _flaws_of_tensors(network: Network) -> Iterator[str]:
 
 
 def _is_tensor(tensor: Tensor) -> bool:
-    if tensor.size >= MOST_ELEMENTS:
+    if tensor.size > MOST_ELEMENTS:
         return False
     quant = tensor.quant
     if quant is None:
@@ -82,6 +88,8 @@ def _flaws_of_buffers(plan: Plan) -> Iterator[str]:
     for buffer in plan.buffers:
         if not buffer.first <= buffer.last < stages:
             yield f"buffer '{buffer.name}' is reserved for stages that do not exist"
+        elif buffer.lanes > 1 and not _is_of_lanes(plan, buffer):
+            yield f"buffer '{buffer.name}' is divided among lanes that its stage does not have"
     if len({buffer.name for buffer in plan.buffers}) < len(plan.buffers):
         yield "two buffers have the same name"
     used = {view.buffer for view in plan.views.values()}
@@ -92,6 +100,13 @@ def _flaws_of_buffers(plan: Plan) -> Iterator[str]:
     used |= {selection.scratch for stage in plan.selections for selection in stage if selection.scratch}
     if idle := [buffer.name for buffer in plan.buffers if buffer.name not in used]:
         yield f"buffer '{idle[0]}' is there for nothing"
+
+
+def _is_of_lanes(plan: Plan, buffer: Buffer) -> bool:
+    """Whether the buffer has an equal part for each lane of the one stage that it lives in."""
+    stage = plan.program.stages[buffer.first] if plan.program.stages else None
+    is_alone = stage is not None and buffer.first == buffer.last and stage.schedule.lanes == buffer.lanes
+    return is_alone and buffer.size % buffer.lanes == 0
 
 
 def _flaws_of_views(plan: Plan) -> Iterator[str]:
@@ -107,10 +122,15 @@ def _flaws_of_views(plan: Plan) -> Iterator[str]:
             yield f"tensor '{name}' lies nowhere"
         elif not _is_place(view, tensor, buffers[view.buffer]):
             yield f"tensor '{name}' does not lie inside its buffer"
-        elif (buffers[view.buffer].offset + view.offset) % tensor.dtype.bytes:
+        elif any(at % tensor.dtype.bytes for at in _starts(buffers[view.buffer], view)):
             yield f"tensor '{name}' does not begin at a multiple of its element's size"
         elif name in network.inputs and view.window and not _is_pulled(view, tensor):
             yield f"input '{name}' cannot be pulled by rows as it lies"
+
+
+def _starts(buffer: Buffer, view: View) -> tuple[int, int]:
+    """Where the tensor begins, and how far the parts of lanes lie from each other."""
+    return buffer.offset + view.offset, buffer.part if buffer.lanes > 1 else 0
 
 
 def _flaws_of_slots(plan: Plan) -> Iterator[str]:
@@ -158,7 +178,7 @@ def _is_place(view: View, tensor: Tensor, buffer: Buffer) -> bool:
         if n > 1 and stride < reach:
             return False
         reach += (n - 1) * stride
-    return view.offset + reach <= buffer.size
+    return view.offset + reach <= buffer.part
 
 
 def _is_pulled(view: View, tensor: Tensor) -> bool:

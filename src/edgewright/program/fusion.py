@@ -21,6 +21,7 @@ class Split:
 
     axis: int  # ROWS or COLUMNS (FFMT, the halo is computed again), or CHANNELS (FDT)
     ends: tuple[int, ...]
+    lanes: int = 1  # cores that share the loop: part t is computed by lane t mod lanes
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,17 @@ class FusionSchedule:
     def is_whole(self) -> bool:
         """Whether every layer is computed at once."""
         return not self.splits and not self.streamed
+
+    @property
+    def is_undivided(self) -> bool:
+        """Whether every layer is computed at once, by one core, or by several that have a part each."""
+        is_dealt = len(self.layers) == len(self.splits) == 1 and not self.streamed
+        return self.is_whole or (is_dealt and self.lanes == len(self.splits[0].ends))
+
+    @property
+    def lanes(self) -> int:
+        """Cores that compute parts at the same time; more than one only in the outermost loop."""
+        return self.splits[0].lanes if self.splits else 1
 
     @property
     def axes(self) -> tuple[int, ...]:

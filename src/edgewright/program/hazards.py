@@ -97,7 +97,7 @@ def _grid(places: Places, names: Sequence[str]) -> int:
     numbers = []
     for name in names:
         view = places.plan.views[name]
-        numbers += [places.buffers[view.buffer].offset + view.offset, *view.strides]
+        numbers += [places.start(places.buffers[view.buffer]) + view.offset, *view.strides]
         numbers.append(places.network.tensors[name].dtype.bytes)
     return gcd(*numbers)
 

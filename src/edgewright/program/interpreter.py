@@ -20,6 +20,7 @@ from .plan import Plan, View, scratch_name, slot_name
 from .program import Stage
 from .shares import SUM_BYTES, sums_name
 from .steps import Step
+from .touches import LaneTouches, cells_of
 
 POISON = 0xFF  # NaN as a float, -1 as an integer
 
@@ -27,15 +28,24 @@ POISON = 0xFF  # NaN as a float, -1 as an integer
 class Interpreter:
     """The memories of a plan, and the plan's steps carried out in them."""
 
-    def __init__(self, plan: Plan, network: Network | None = None, poison: int = POISON) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        network: Network | None = None,
+        poison: int = POISON,
+        memories: Mapping[str, Array] | None = None,
+    ) -> None:
+        """`memories` are byte arrays that others use too; by default the plan has some of its own."""
         self.plan = plan
         # A plan read from a file holds no weights: they come from the network it was made of.
         self.network = replace(plan.network, constants=network.constants) if network else plan.network
         self.poison = poison
         self.places = Places(plan, self.network)
-        self.memories = {name: np.full(size, poison, dtype=np.uint8) for name, size in plan.memories.items()}
+        own = {name: np.full(size, poison, dtype=np.uint8) for name, size in plan.memories.items()}
+        self.memories = own if memories is None else dict(memories)
         self._placed = {view.buffer for view in plan.views.values()}
         self._kept: set[str] = set()  # memories that others read too
+        self._touches: LaneTouches | None = None  # of the lanes of a stage, where it has several
         self._coming: dict[str, tuple[Array, int]] = {}  # inputs that are pulled by rows, and the rows had so far
         for name, view in plan.views.items():
             self._check_view(self.network.tensors[name], view)
@@ -51,8 +61,16 @@ class Interpreter:
         for name, memory in self.memories.items():
             if name not in self._kept:
                 memory.fill(self.poison)
+        self.begin({name: inputs[name] for name in self.network.inputs if name not in given})
+        for index in range(len(self.plan.program.stages)):
+            self.advance(index)
+            self._poison_dead(index)
+        return self.results()
+
+    def begin(self, inputs: Mapping[str, Array]) -> None:
+        """Puts inputs in place; one that is not given lies there already."""
         for name in self.network.inputs:
-            if name in given:
+            if name not in inputs:
                 continue
             tensor = self.network.tensors[name]
             value = np.asarray(inputs[name])
@@ -65,12 +83,16 @@ class Interpreter:
                 self._coming[name] = (value, 0)
             else:
                 self._store(name, Region.whole(tensor.shape), value)
-        for index, stage in enumerate(self.plan.program.stages):
-            for buffer in self.plan.live(index):
-                if buffer.name not in self._placed:  # scratch: nothing may rely on what is there
-                    self.memories[buffer.memory][buffer.offset : buffer.end] = self.poison
-            self._run_stage(stage)
-            self._poison_dead(index)
+
+    def advance(self, index: int) -> None:
+        """Runs one stage; all before it have run."""
+        for buffer in self.plan.live(index):
+            if buffer.name not in self._placed:  # scratch: nothing may rely on what is there
+                self.memories[buffer.memory][buffer.offset : buffer.end] = self.poison
+        self._run_stage(self.plan.program.stages[index])
+
+    def results(self) -> dict[str, Array]:
+        """The outputs, once all stages have run."""
         return {name: self._result(name) for name in self.network.outputs}
 
     def _result(self, name: str) -> Array:
@@ -79,7 +101,34 @@ class Interpreter:
             return self.network.constants[name]
         return self._load(name, Region.whole(self.network.tensors[name].shape))
 
+    def _run_lanes(self, stage: Stage) -> None:
+        """Each lane on memory as the stage found it. What one writes and another touches is poisoned, and with it all
+        that a lane makes which reads what others write."""
+        found, self._touches = self.memories, LaneTouches(self.memories)
+        merged = {name: memory.copy() for name, memory in found.items()}
+        spoiled = []
+        for lane in range(stage.schedule.lanes):
+            self.places.lane = lane
+            self.memories = {name: memory.copy() for name, memory in found.items()}
+            for step in self.plan.program.lane_steps(stage, lane):
+                self._step(step)
+            written = dict(self._touches.written)
+            for name, cells in written.items():
+                merged[name][cells] = self.memories[name][cells]
+            contested = self._touches.next_lane()
+            is_contested = any(cells.any() for cells in contested.values())
+            spoiled += [contested, written] if is_contested else []
+        for touched in spoiled:
+            for name, cells in touched.items():
+                merged[name][cells] = self.poison
+        for name in merged.keys() - self._kept:
+            found[name][...] = merged[name]
+        self.memories, self._touches, self.places.lane = found, None, 0
+
     def _run_stage(self, stage: Stage) -> None:
+        if stage.schedule.lanes > 1:
+            self._run_lanes(stage)
+            return
         summing = self.plan.program.partial(stage)
         for name in summing:
             self._sums(name)[...] = 0
@@ -153,15 +202,22 @@ class Interpreter:
         data = np.empty(region.shape, dtype=self.network.tensors[name].dtype.numpy)
         for piece in self.places.pieces(name, region):
             data[piece.index] = self._memory(name, piece)
+            if self._touches is not None:
+                self._cells(self._touches.read, name, piece)[...] = True
         return data
 
     def _store(self, name: str, region: Region, value: Array) -> None:
         for piece in self.places.pieces(name, region):
             self._memory(name, piece)[...] = value[piece.index]
+            if self._touches is not None:
+                self._cells(self._touches.written, name, piece)[...] = True
 
     def _memory(self, name: str, piece: StoredPiece) -> Array:
         dtype = self.network.tensors[name].dtype.numpy
         return np.ndarray(piece.shape, dtype, self.memories[piece.memory].data, piece.offset, piece.strides)
+
+    def _cells(self, memories: Mapping[str, Array], name: str, piece: StoredPiece) -> Array:
+        return cells_of(memories[piece.memory], piece, self.network.tensors[name].dtype.bytes)
 
     def _poison_dead(self, stage: int) -> None:
         """Overwrites every byte that no buffer carries into the next stage."""
@@ -188,7 +244,7 @@ class Interpreter:
         if view.window:
             size[view.window[0]] = min(size[view.window[0]], view.window[1])
         reach = view.offset + sum((n - 1) * s for n, s in zip(size, view.strides, strict=True))
-        if view.offset < 0 or reach + tensor.dtype.bytes > self.places.buffers[view.buffer].size:
+        if view.offset < 0 or reach + tensor.dtype.bytes > self.places.buffers[view.buffer].part:
             raise ModelError(f"tensor '{tensor.name}' does not lie in its buffer '{view.buffer}'")
 
 

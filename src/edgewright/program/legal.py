@@ -5,12 +5,12 @@ Plans by hand and plans from files are held against `problems`; searches ask the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 from ..errors import InputError
-from ..network import Layer, Network, Shape
+from ..network import Interval, Layer, Network, Shape
 from .fusion import CHANNELS, COLUMNS, FusedLayers, FusionSchedule, Split
 from .rows import ROWS, rows_needed
 from .shares import summed_axes
@@ -27,7 +27,14 @@ def problems(
     Layers in `free` execute nothing, inputs in `pulled` come row by row.
     """
     fused = FusedLayers(network, schedule, free)
-    checks = (_layers(fused), _enclosed(fused), streaming(fused, pulled), _axes(fused, pulled), _tiles(fused))
+    checks = (
+        _layers(fused),
+        _enclosed(fused),
+        streaming(fused, pulled),
+        _axes(fused, pulled),
+        _tiles(fused),
+        _lanes(fused),
+    )
     for check in checks:
         for problem in check:
             yield problem
@@ -191,3 +198,30 @@ def _parts(fused: FusedLayers, split: Split, what: str) -> Iterator[str]:
             f"tiles of '{name}' along {what} reach through layer '{reader.name}' ({type(reader.op).__name__}), "
             f"which reads all {what} of '{layer.output}' for each part: cut there instead"
         )
+
+
+def _lanes(fused: FusedLayers) -> Iterator[str]:
+    """Lanes share the outermost loop alone, and no two of them compute the same element, or add to the same sum."""
+    schedule, name = fused.schedule, fused.schedule.name
+    if any(split.lanes > 1 for split in schedule.splits[1:]):
+        yield f"lanes of '{name}' share its outermost loop over tiles, and no other"
+    if schedule.lanes == 1:
+        return
+    split = schedule.splits[0]
+    if split.lanes > len(split.ends):
+        yield f"'{name}' runs in {split.lanes} lanes, and has parts for {len(split.ends)}"
+    elif fused.partial:
+        yield f"layer '{fused.partial[0]}' adds up the parts of '{name}': lanes would add to the same sums"
+    else:
+        tiling = Tiling(fused, split)
+        for sink in fused.sinks:
+            if _meet(tiling.intervals[sink], split.lanes):
+                yield f"lanes of '{name}' would both compute part of layer '{sink}', which others read"
+
+
+def _meet(parts: Sequence[Interval], lanes: int) -> bool:
+    """Whether intervals of different lanes have indices in common; they rise from part to part."""
+    numbered = [(part, at % lanes) for at, part in enumerate(parts) if part[0] < part[1]]
+    return any(
+        one != other and max(a[0], b[0]) < min(a[1], b[1]) for (a, one), (b, other) in combinations(numbered, 2)
+    )

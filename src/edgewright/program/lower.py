@@ -43,6 +43,7 @@ class For:
     variable: str
     count: int
     body: tuple[Node, ...]
+    lanes: int = 1  # cores that share the iterations: iteration t is that of lane t mod lanes
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class _Lowering:
             steps = self.plan.program.whole_steps(self.fused)
             body = tuple(call for step in steps for call in self._call(step, ()))
         for name, tiling in reversed(self.loops):
-            body = (For(name, len(tiling.split.ends), body),)
+            body = (For(name, len(tiling.split.ends), body, tiling.split.lanes),)
         return body
 
     def _chain(self, trace: RowTrace, index: int) -> Iterator[Node]:

@@ -8,7 +8,7 @@ make plans: order, addresses, windows, tiles and overlaps are judged by what bec
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from math import gcd
 
@@ -25,6 +25,7 @@ from .plan import Buffer, Plan, scratch_name
 from .program import Stage
 from .shares import SUM_BYTES, sums_name
 from .steps import Step, Sweep
+from .touches import LaneTouches, cells_of
 
 MOST_CELLS = 1 << 25  # of a plan that is judged: 128 MiB of float32; marks take a few times as much
 
@@ -60,6 +61,7 @@ class _Run:
         self.stage = 0
         self.used: dict[str, tuple[int, int]] = {}  # of each buffer: the first and the last stage that touches it
         self.begun: set[str] = set()  # tensors of which something has been computed
+        self.touches: LaneTouches | None = None  # of the lanes of the stage, where it has several
         self.coming = {name: 0 for name in self.network.inputs if plan.views[name].window}  # rows had so far
 
     def faults(self) -> Iterator[PlanFault]:
@@ -87,7 +89,33 @@ class _Run:
                     f"from {first} to {last}",
                 )
 
+    def _lanes(self, stage: Stage) -> Iterator[PlanFault]:
+        """Each lane on memory as the stage found it; what one writes and another touches is a fault."""
+        found, self.touches = self.memories, LaneTouches(self.memories)
+        merged = {name: memory.copy() for name, memory in found.items()}
+        for lane in range(stage.schedule.lanes):
+            self.places.lane = lane
+            self.memories = {name: memory.copy() for name, memory in found.items()}
+            for step in self.plan.program.lane_steps(stage, lane):
+                yield from self._step(step, self.network.by_name[step.layer])
+            for name, written in self.touches.written.items():
+                merged[name][written] = self.memories[name][written]
+            for name, contested in self.touches.next_lane().items():
+                if contested.any():
+                    yield self._contested(stage, int(merged[name][contested][0]))
+                    return
+        self.memories, self.touches, self.places.lane = merged, None, 0
+
+    def _contested(self, stage: Stage, mark: int) -> PlanFault:
+        owner = self.marks.owner(mark)
+        return PlanFault(
+            FaultKind.MEMORY, f"two lanes of stage '{stage.name}' touch '{owner}' at once, and one writes it"
+        )
+
     def _stage(self, stage: Stage) -> Iterator[PlanFault]:
+        if stage.schedule.lanes > 1:
+            yield from self._lanes(stage)
+            return
         shares: dict[str, list[Region]] = {name: [] for name in self.plan.program.partial(stage)}
         for name in shares:
             self._write_sums(name)
@@ -153,7 +181,7 @@ class _Run:
         """Scratch may hold anything before a step and after it."""
         if step.sweep is Sweep.CHANNELS:
             buffer = self.places.buffers[scratch_name(step.layer)]
-            self._scribble(buffer, buffer.size)
+            self._scribble(buffer, buffer.part)
         for selection in self.plan.selections[self.stage] if self.plan.selections else ():
             if selection.layer == step.layer and selection.scratch is not None:
                 self._scribble(self.places.buffers[selection.scratch], selection.offer.scratch)
@@ -161,8 +189,11 @@ class _Run:
     def _scribble(self, buffer: Buffer, size: int) -> None:
         self._use(buffer.name)
         grid = self.marks.grid
-        cells = slice(buffer.offset // grid, -(-(buffer.offset + size) // grid))
+        start = self.places.start(buffer)
+        cells = slice(start // grid, -(-(start + size) // grid))
         self.memories[buffer.memory][cells] = self.marks.of(buffer.name)
+        if self.touches is not None:
+            self.touches.written[buffer.memory][cells] = True
 
     def _write(self, name: str, region: Region) -> None:
         self._use(self.plan.views[name].buffer)
@@ -170,12 +201,16 @@ class _Run:
         wanted, base = self.marks.tensor(name)
         for piece in self.places.pieces(name, region):
             np.add(wanted[region.slices][piece.index], base, out=self._memory(name, piece))
+            if self.touches is not None:
+                self._cells(self.touches.written, name, piece)[...] = True
 
     def _read(self, who: str, name: str, region: Region) -> Iterator[PlanFault]:
         self._use(self.plan.views[name].buffer)
         wanted, base = self.marks.tensor(name)
         for piece in self.places.pieces(name, region):
             found = self._memory(name, piece)
+            if self.touches is not None:
+                self._cells(self.touches.read, name, piece)[...] = True
             expected = wanted[region.slices][piece.index]
             wrong = found != (expected + base if base else expected)
             if wrong.any():
@@ -200,14 +235,11 @@ class _Run:
 
     def _memory(self, name: str, piece: StoredPiece) -> Array:
         """The marks where a piece lies: one for each cell of the grid that an element covers."""
-        grid, size = self.marks.grid, self.marks.dtype.itemsize
-        return np.ndarray(
-            (*piece.shape, self.network.tensors[name].dtype.bytes // grid),
-            self.marks.dtype,
-            self.memories[piece.memory].data,
-            piece.offset // grid * size,
-            (*(stride // grid * size for stride in piece.strides), size),
-        )
+        return self._cells(self.memories, name, piece)
+
+    def _cells(self, memories: Mapping[str, Array], name: str, piece: StoredPiece) -> Array:
+        element = self.network.tensors[name].dtype.bytes
+        return cells_of(memories[piece.memory], piece, element, self.marks.grid)
 
     def _sums(self, layer: str) -> Array:
         """The marks where the running sums of a layer lie: in a buffer of their own, or in its output."""
@@ -239,6 +271,7 @@ def _grid(plan: Plan) -> int:
     """The largest number of bytes of which every address and every element is a multiple."""
     numbers = [SUM_BYTES, *(plan.network.tensors[name].dtype.bytes for name in plan.views)]
     numbers += [buffer.offset for buffer in plan.buffers]
+    numbers += [buffer.part for buffer in plan.buffers if buffer.lanes > 1]
     for view in plan.views.values():
         numbers += [view.offset, *view.strides]
     return gcd(*numbers)

@@ -31,6 +31,11 @@ class Places:
         self.buffers: Mapping[str, Buffer] = {buffer.name: buffer for buffer in plan.buffers}
         # (buffer, axis from the end): the first index of the tile in it
         self._origins: dict[tuple[str, int], int] = {}
+        self.lane = 0  # that is at work: buffers with a part for each lane are those of this one
+
+    def start(self, buffer: Buffer) -> int:
+        """Where the part of the buffer begins that belongs to the lane at work."""
+        return buffer.offset + (self.lane * buffer.part if buffer.lanes > 1 else 0)
 
     def turn_to(self, name: str, region: Region) -> None:
         """From now on, the buffer of a tiled tensor holds this part of it."""
@@ -62,7 +67,7 @@ class Places:
     def addresses(self, name: str, region: Region) -> Array:
         """The address of each element's first byte."""
         view = self.plan.views[name]
-        total: Array = np.full((1,) * len(region.bounds), self.buffers[view.buffer].offset + view.offset)
+        total: Array = np.full((1,) * len(region.bounds), self.start(self.buffers[view.buffer]) + view.offset)
         stored = self._stored(name, region)
         for axis, ((start, stop), stride) in enumerate(zip(stored.bounds, view.strides, strict=True)):
             index = np.arange(start, stop)
@@ -89,9 +94,10 @@ class Places:
 
     def _range(self, name: str, region: Region) -> tuple[int, int]:
         view = self.plan.views[name]
-        start = self.buffers[view.buffer].offset + view.offset
+        buffer = self.buffers[view.buffer]
+        start = self.start(buffer) + view.offset
         if view.window:
-            return start, self.buffers[view.buffer].end
+            return start, self.start(buffer) + buffer.part
         steps = list(zip(self._stored(name, region).bounds, view.strides, strict=True))
         first = start + sum(a * stride for (a, _), stride in steps)
         last = start + sum((b - 1) * stride for (_, b), stride in steps)
@@ -114,6 +120,6 @@ class Places:
         if view.tiled:
             reach = view.offset + sum((b - 1) * s for (_, b), s in zip(stored.bounds, view.strides, strict=True))
             reach += self.network.tensors[name].dtype.bytes
-            if min(a for a, _ in stored.bounds) < 0 or reach > buffer.size:
+            if min(a for a, _ in stored.bounds) < 0 or reach > buffer.part:
                 raise ModelError(f"a tile of '{name}' does not lie in its buffer '{view.buffer}'")
-        return StoredPiece(index, buffer.memory, buffer.offset + offset, shape, view.strides)
+        return StoredPiece(index, buffer.memory, self.start(buffer) + offset, shape, view.strides)

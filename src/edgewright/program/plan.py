@@ -28,6 +28,12 @@ class Buffer:
     first: int
     last: int
     memory: str = "ram"
+    lanes: int = 1  # it is divided into as many equal parts, one for each lane of its stage
+
+    @property
+    def part(self) -> int:
+        """Bytes that each lane has for itself."""
+        return self.size // self.lanes
 
     @property
     def end(self) -> int:
@@ -158,6 +164,11 @@ class Plan:
     @cached_property
     def macs(self) -> int:
         return self.program.macs()
+
+    @property
+    def lanes(self) -> int:
+        """Cores that the plan is for: the most that compute parts of a stage at the same time."""
+        return max((stage.schedule.lanes for stage in self.program.stages), default=1)
 
     @property
     def order(self) -> tuple[str, ...]:

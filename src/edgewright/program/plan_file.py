@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from functools import cache
-from typing import Annotated, Any, get_args, get_type_hints
+from functools import cache, partial
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 from pydantic import (
     AfterValidator,
@@ -54,12 +54,13 @@ _ENUMS = {
 }
 
 
-class _Entry(BaseModel):
+class FileEntry(BaseModel):
     """An object of the file. No text passes for a number, no number for a text, and no key is unknown."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
+Validated = TypeVar("Validated", bound=BaseModel)
 Count = Annotated[int, Field(ge=0, lt=_MOST)]
 Positive = Annotated[int, Field(ge=1, lt=_MOST)]
 Number = Annotated[int, Field(gt=-_MOST, lt=_MOST)]
@@ -99,7 +100,7 @@ def _attributes(cls: type[Operator]) -> type[BaseModel]:
     return create_model(cls.__name__, __config__=config, **wanted)
 
 
-class _Quant(_Entry):
+class _Quant(FileEntry):
     scale: tuple[float, ...]
     zero: tuple[Number, ...]
     axis: Number | None
@@ -108,7 +109,7 @@ class _Quant(_Entry):
         return Quant(self.scale, self.zero, self.axis)
 
 
-class _Tensor(_Entry):
+class _Tensor(FileEntry):
     name: str
     shape: tuple[Count, ...]
     dtype: DType
@@ -118,7 +119,7 @@ class _Tensor(_Entry):
         return Tensor(self.name, self.shape, self.dtype, self.quant.made() if self.quant else None)
 
 
-class _Layer(_Entry):
+class _Layer(FileEntry):
     name: str
     op: Annotated[Any, AfterValidator(_operator)]
     inputs: tuple[str, ...]
@@ -128,7 +129,7 @@ class _Layer(_Entry):
         return Layer(self.name, self.op, self.inputs, self.output)
 
 
-class _Network(_Entry):
+class StoredNetwork(FileEntry):
     name: str
     arithmetic: Arithmetic
     inputs: tuple[str, ...]
@@ -160,15 +161,16 @@ class _Network(_Entry):
         )
 
 
-class _Split(_Entry):
+class _Split(FileEntry):
     axis: Number
     ends: tuple[Positive, ...]
+    lanes: Positive = 1
 
     def made(self) -> Split:
-        return Split(self.axis, self.ends)
+        return Split(self.axis, self.ends, self.lanes)
 
 
-class _Stage(_Entry):
+class _Stage(FileEntry):
     name: str
     layers: Annotated[tuple[str, ...], Field(min_length=1)]
     sweep: Sweep
@@ -183,19 +185,20 @@ class _Stage(_Entry):
         return Stage(self.name, FusionSchedule(self.layers, splits, self.streamed, rows, columns), self.sweep)
 
 
-class _Buffer(_Entry):
+class _Buffer(FileEntry):
     name: str
     offset: Count
     size: Count
     first: Count
     last: Count
     memory: str
+    lanes: Positive = 1
 
     def made(self) -> Buffer:
-        return Buffer(self.name, self.size, self.offset, self.first, self.last, self.memory)
+        return Buffer(self.name, self.size, self.offset, self.first, self.last, self.memory, self.lanes)
 
 
-class _View(_Entry):
+class _View(FileEntry):
     buffer: str
     offset: Count
     strides: tuple[Count, ...]
@@ -206,7 +209,7 @@ class _View(_Entry):
         return View(self.buffer, self.offset, self.strides, self.window, self.tiled)
 
 
-class _Selection(_Entry):
+class _Selection(FileEntry):
     layer: str
     kind: CallKind
     kernel: str
@@ -220,7 +223,7 @@ class _Selection(_Entry):
         )
 
 
-class _Target(_Entry):
+class _Target(FileEntry):
     name: str
     family: Family
     has_fpu: bool
@@ -233,7 +236,7 @@ class _Target(_Entry):
         return Target(**dict(self))
 
 
-class _Options(_Entry):
+class _Options(FileEntry):
     rounding: Rounding
     fixed_point: bool | None
     kernels: Kernels
@@ -243,7 +246,7 @@ class _Options(_Entry):
         return Options(**dict(self))
 
 
-class _Packed(_Entry):
+class _Packed(FileEntry):
     name: str
     bytes: Count
     alignment: Positive
@@ -253,7 +256,7 @@ class _Packed(_Entry):
         return Packed(**dict(self))
 
 
-class _Linked(_Entry):
+class _Linked(FileEntry):
     compiler: str
     weights_bytes: Count
     code_bytes: Count
@@ -264,7 +267,7 @@ class _Linked(_Entry):
         return Linked(**dict(self))
 
 
-class _Saving(_Entry):
+class _Saving(FileEntry):
     technique: str
     peak_bytes: Count
 
@@ -272,14 +275,14 @@ class _Saving(_Entry):
         return Saving(self.technique, self.peak_bytes)
 
 
-class _Head(_Entry):
+class _Head(FileEntry):
     """The one field that says whether the others can be understood."""
 
     model_config = ConfigDict(extra="ignore")
     format: Any = None
 
 
-class PlanFile(_Entry):
+class PlanFile(FileEntry):
     """A plan file. What `edgewright plan --json` prints besides is left aside."""
 
     model_config = ConfigDict(extra="ignore")
@@ -309,7 +312,7 @@ class PlanFile(_Entry):
     linked: _Linked | None = None
     outside: tuple[str, ...] = ()
     stages: tuple[_Stage, ...]
-    network: _Network
+    network: StoredNetwork
 
     def made(self) -> Plan:
         """The plan, with a network that has no weight values."""
@@ -345,31 +348,37 @@ class PlanFile(_Entry):
 
 def parsed(content: bytes | str, format_: int) -> PlanFile:
     """The file's content, of the right types throughout; or what is wrong, in one sentence."""
+    return validated(content, PlanFile, format_, "plan")
+
+
+def validated(content: bytes | str, model: type[Validated], format_: int, thing: str) -> Validated:
+    """The content of a file of some kind, when it is one of this format and all types are right."""
+    no_format = f"this is not an edgewright {thing}: there is no 'format' in it"
     try:
         head = _Head.model_validate_json(content)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         if first["type"] != "json_invalid":
-            raise InputError("this is not an edgewright plan: there is no 'format' in it") from None
+            raise InputError(no_format) from None
         reason = first["msg"].removeprefix("Invalid JSON: ")
-        raise InputError(damage(f"it is not JSON ({reason})")) from None
+        raise InputError(damage(f"it is not JSON ({reason})", thing)) from None
     if head.format is None:
-        raise InputError("this is not an edgewright plan: there is no 'format' in it")
+        raise InputError(no_format)
     if head.format != format_ or isinstance(head.format, bool):
         shown = printable(str(head.format))[:20]
-        raise InputError(f"the plan has format {shown}, this edgewright reads {format_}; make the plan anew")
+        raise InputError(f"the {thing} has format {shown}, this edgewright reads {format_}; make the {thing} anew")
     try:
-        json.loads(content, object_pairs_hook=_each_key_once)
-        return PlanFile.model_validate_json(content)
+        json.loads(content, object_pairs_hook=partial(_each_key_once, thing))
+        return model.model_validate_json(content)
     except ValidationError as error:
-        raise InputError(damage(_sentence(error))) from None
+        raise InputError(damage(_sentence(error), thing)) from None
 
 
-def _each_key_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def _each_key_once(thing: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise InputError(damage(f"key '{printable(key)[:40]}' stands twice in one object"))
+            raise InputError(damage(f"key '{printable(key)[:40]}' stands twice in one object", thing))
         found[key] = value
     return found
 

@@ -56,6 +56,14 @@ class Program:
 
     def steps(self, stage: Stage) -> Iterator[Step]:
         """The stage's steps in the order in which they run, tile by tile."""
+        return (step for _, step in self._tiled_steps(stage))
+
+    def lane_steps(self, stage: Stage, lane: int) -> Iterator[Step]:
+        """The steps of one of the stage's lanes in the order in which it runs them."""
+        return (step for tile, step in self._tiled_steps(stage) if tile % stage.schedule.lanes == lane)
+
+    def _tiled_steps(self, stage: Stage) -> Iterator[tuple[int, Step]]:
+        """The stage's steps, each with the number of the outermost tile that it belongs to."""
         fused = self.fused(stage)
         tilings = [Tiling(fused, split) for split in stage.schedule.splits]
         inside: Iterable[Step]
@@ -69,7 +77,8 @@ class Program:
                 for tiling, at in zip(tilings, tile, strict=True):
                     step = restricted(self.network, step, tiling.split.axis, tiling.intervals[step.layer][at])
                 if not step.region.is_empty and not (step.share is not None and step.share.is_empty):
-                    yield step if step.sweep is stage.sweep else replace(step, sweep=stage.sweep)
+                    swept = step if step.sweep is stage.sweep else replace(step, sweep=stage.sweep)
+                    yield (tile[0] if tile else 0), swept
 
     def whole_steps(self, fused: FusedLayers) -> tuple[Step, ...]:
         """Every layer at once; of a concat just those parts that do not lie in place yet."""

@@ -180,7 +180,7 @@ class RowTrace:
         """The columns of a chain in parts of this width; None for all."""
         if not width:
             return (None,)
-        across = self.fused.driven(self.chains[index].last, ROWS)[COLUMNS]
+        across = self.fused.driven(self.chains[index].last, COLUMNS)[COLUMNS]
         return tuple((x, min(x + width, across)) for x in range(0, across, width))
 
     def step(self, name: str, rows: Interval, columns: Interval | None) -> Step:

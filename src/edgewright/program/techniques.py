@@ -19,6 +19,7 @@ class Technique(Enum):
     STRIPES = ("stripes by rows", "#8b7fd6")
     FFMT = ("FFMT tiles", "#e69f00")
     FDT = ("FDT", "#cc79a7")
+    LANES = ("in lanes", "#56b4e9")
     FREE = ("free", "#c2c8cf")
 
     @property
@@ -44,6 +45,8 @@ def layer_techniques(plan: Plan) -> Mapping[str, Technique]:
 def technique(plan: Plan, stage: Stage) -> Technique:
     """What the stage's schedule says; of whole layers, whether the output is written over an input."""
     match stage.schedule:
+        case FusionSchedule(layers=(_,), splits=(Split(lanes=lanes),)) if lanes > 1:
+            return Technique.LANES
         case FusionSchedule(splits=(Split(axis=-1), *_)):
             return Technique.FDT
         case FusionSchedule(splits=(_, *_), streamed=streamed):

@@ -270,5 +270,5 @@ class _Recorder:
 def stretches(plan: Plan) -> Iterator[tuple[int, Stage]]:
     """The stages that run in parts, each with its place."""
     for at, stage in enumerate(plan.program.stages):
-        if not stage.schedule.is_whole:
+        if not stage.schedule.is_undivided:
             yield at, stage

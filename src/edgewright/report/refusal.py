@@ -57,7 +57,7 @@ def flash_parts(plan: Plan) -> str:
 
 def is_in_parts(plan: Plan) -> bool:
     """Whether some layers run in rows or tiles."""
-    return any(not stage.schedule.is_whole for stage in plan.program.stages)
+    return any(not stage.schedule.is_undivided for stage in plan.program.stages)
 
 
 def _proof(plan: Plan) -> str:

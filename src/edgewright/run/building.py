@@ -6,7 +6,7 @@ This compiles, and takes the rooms below; what it writes into a folder runs with
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import sha256
@@ -14,15 +14,18 @@ from pathlib import Path
 
 from ..emit.library import Library, emit
 from ..emit.names import library_name
-from ..emit.native import build
+from ..emit.native import build_shared
 from ..errors import InputError
 from ..files import make_folder
+from ..memory.deploying import SLOTS, plan_in_slots
 from ..network import Network, Region
 from ..network.onnx_writer import to_onnx
 from ..network.parts import TensorRegion
 from ..platform.target import TARGETS
-from ..program import Plan, checked
-from ..program.deployment import OUTSIDE, Deployment, Fifo, Part, Worker
+from ..program import Plan
+from ..program.deployment import OUTSIDE, SLOT_ALIGNMENT, Deployment, Fifo, Part, Worker
+from ..program.deployment_check import checked_deployment
+from ..program.deployment_memory import reserved
 from .machine import architecture, processor_features
 from .specification import (
     FifoSpec,
@@ -46,15 +49,18 @@ def build_pipeline(deployment: Deployment, folder: Path) -> PipelineSpec:
         raise InputError(
             f"this deployment is for {len(devices)} devices ({', '.join(devices)}); a pipeline runs on one"
         )
+    checked_deployment(deployment)
     make_folder(folder)
     taken: set[str] = set()
     libraries: dict[str, Library] = {}
     for part in deployment.parts:
         if part.plan is not None:
+            if any(part.plan.views[each].window for each in part.network.inputs):
+                raise InputError(f"part '{part.name}' pulls rows of its input; a pipeline hands over whole frames")
             name = _free_name(library_name(part.network, None), taken)
-            libraries[part.name] = emit(checked(part.plan), TARGETS["host"], part.network, name)
+            libraries[part.name] = emit(part.plan, TARGETS["host"], part.network, name)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        natives = pool.map(lambda library: build(library, folder / library.name).path, libraries.values())
+        natives = pool.map(lambda library: build_shared(library, folder / library.name), libraries.values())
         files = dict(zip(libraries, natives, strict=True))
     parts = tuple(
         _native(deployment, part, libraries[part.name], files[part.name], folder)
@@ -72,20 +78,23 @@ def build_pipeline(deployment: Deployment, folder: Path) -> PipelineSpec:
         tuple(WorkerSpec(w.name, w.cores, w.parts, w.replica) for w in deployment.workers),
         tuple(_fifo(deployment, fifo) for fifo in deployment.fifos),
     )
-    for fault in specification_faults(spec):
-        raise InputError(f"this deployment cannot run: {fault}")
+    fault = next(specification_faults(spec), None)
+    assert fault is None, fault
     save_specification(spec, folder)
     return spec
 
 
+def plan_for_host(network: Network) -> Plan:
+    """The plan of whole layers with its ends in FIFO slots, all of it in whole cache lines."""
+    return plan_in_slots(network, SLOT_ALIGNMENT)
+
+
 def whole_network(
-    network: Network, plan: Plan | None, cores: tuple[tuple[int, ...], ...] = ((),), slots: int = 2
+    network: Network, plan: Plan | None, cores: Sequence[tuple[int, ...]] = ((),), slots: int = SLOTS
 ) -> Deployment:
-    """The network as one part: a replica on each group of cores, frames dealt out in turn."""
-    whole = {
-        name: TensorRegion(network.name, name, Region.whole(network.tensors[name].shape))
-        for name in (*network.inputs, *network.outputs)
-    }
+    """The network as one part by this plan: a replica on each group of cores, frames dealt out in turn."""
+    ends = dict.fromkeys((*network.inputs, *network.outputs))
+    whole = {name: TensorRegion(network.name, name, Region.whole(network.tensors[name].shape)) for name in ends}
     part = Part(
         "all",
         network,
@@ -93,24 +102,18 @@ def whole_network(
         {name: whole[name] for name in network.inputs},
         {name: whole[name] for name in network.outputs},
     )
-    count = len(cores)
     workers = tuple(
-        Worker(f"worker{i}", THIS, "cpu", group, (part.name,), (i, count)) for i, group in enumerate(cores)
+        Worker(f"worker{i}", THIS, "cpu", group, (part.name,), (i, len(cores))) for i, group in enumerate(cores)
     )
-    depth = max(slots, count + 1)
+    depth = max(slots, len(cores) + 1)
     fifos = [Fifo(whole[name], OUTSIDE, (part.name,), depth) for name in network.inputs]
     fifos += [Fifo(whole[name], part.name, (OUTSIDE,), depth) for name in dict.fromkeys(network.outputs)]
     draft = Deployment((network,), (part,), workers, tuple(fifos), {})
-    arenas: dict[tuple[str, str], int] = {}
-    for memory, size in (plan.arenas if plan else {}).items():
-        arenas[THIS, memory] = arenas.get((THIS, memory), 0) + count * size
-    for fifo in fifos:
-        arenas[THIS, fifo.memory] = arenas.get((THIS, fifo.memory), 0) + fifo.slots * draft.slot_bytes(fifo)
-    return replace(draft, arenas=arenas)
+    return replace(draft, arenas=reserved(draft))
 
 
 def _native(deployment: Deployment, part: Part, library: Library, path: Path, folder: Path) -> PartSpec:
-    lanes = library.plan.lanes if hasattr(library.plan, "lanes") else 1
+    lanes = library.plan.lanes
     return PartSpec(
         part.name,
         "native",
@@ -152,8 +155,6 @@ def _ports(
     index = {id(fifo): i for i, fifo in enumerate(deployment.fifos)}
     found = []
     for name in names:
-        if name not in joined:
-            raise InputError(f"this deployment cannot run: no FIFO carries '{name}' of part '{part.name}'")
         layout = part.network.layouts.get(name, ()) if has_layout else ()
         found.append(PortSpec(name, index[id(joined[name])], tuple(layout)))
     return tuple(found)

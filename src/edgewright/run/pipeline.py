@@ -16,8 +16,8 @@ import numpy as np
 
 from ..errors import InputError
 from .executors import Executor, executor_of
-from .ring import Array, Block, FrameSlot, Ring, StreamEnd, StreamState, aligned
-from .specification import PipelineSpec, WorkerSpec, load_specification
+from .ring import Array, Block, FrameSlot, Ring, StreamEnd, StreamState
+from .specification import DEPLOYMENT_FILE, FILE, PipelineSpec, WorkerSpec, load_specification
 from .statistics import Chronicle, MemoryUse, RunStatistics
 from .workers import BoundPart, Feeder, Starts, WorkerThread
 
@@ -29,14 +29,21 @@ Frame = Mapping[str, Array] | Array
 
 
 def pipeline(what: Deployment | str | Path) -> Pipeline:
-    """A deployment, compiled for this machine and loaded; or a pipeline that was built before, by its folder."""
-    if isinstance(what, str | Path):
+    """A deployment, compiled for this machine and loaded; or what was built before, by its folder.
+
+    A folder that holds a deployment and nothing built is compiled as well.
+    """
+    if isinstance(what, str | Path) and (
+        (Path(what) / FILE).exists() or not (Path(what) / DEPLOYMENT_FILE).exists()
+    ):
         return Pipeline(load_specification(Path(what)), Path(what))
+    from ..program.deployment_file import load_deployment
     from .building import build_pipeline  # compiles, which takes more than numpy
 
+    deployment = load_deployment(what) if isinstance(what, str | Path) else what
     keep = TemporaryDirectory(prefix="edgewright-")
     try:
-        return Pipeline(build_pipeline(what, Path(keep.name)), Path(keep.name), keep)
+        return Pipeline(build_pipeline(deployment, Path(keep.name)), Path(keep.name), keep)
     except BaseException:
         keep.cleanup()
         raise
@@ -58,9 +65,7 @@ class Pipeline:
     ) -> None:
         """With `executors`, by worker and part, none are loaded from the folder."""
         self.spec, self.folder, self._keep = spec, folder, keep
-        arenas = [aligned(size) for worker in spec.workers for size in spec.arenas(worker).values()]
-        slots = [aligned(fifo.bytes) * fifo.slots for fifo in spec.fifos]
-        self._block = Block(sum(arenas) + sum(slots))
+        self._block = Block(spec.arena_bytes + spec.slot_bytes)
         self._slots = [
             [self._block.slot(fifo.shape, fifo.dtype, fifo.bytes) for _ in range(fifo.slots)]
             for fifo in spec.fifos

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .specification import ALIGNMENT
+from .specification import aligned
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -54,10 +54,6 @@ class Block:
         kind = np.dtype(dtype)
         array = np.ndarray(shape, kind, piece.data) if piece.size else np.empty(shape, kind)
         return FrameSlot(array, array.ctypes.data)
-
-
-def aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 @dataclass

@@ -20,6 +20,7 @@ from ..files import write_atomic
 
 FORMAT = 1
 FILE = "pipeline.json"
+DEPLOYMENT_FILE = "deployment.json"  # of the deployment that a pipeline is built from
 OUTSIDE = ""  # the source of frames, and the reader of results
 ALIGNMENT = 64  # of slots and arenas: a cache line, so that two workers never write to one
 _TYPES = frozenset({"float32", "int8", "uint8", "int16", "int32", "int64", "bool", "float64", "uint16", "uint32"})
@@ -152,17 +153,21 @@ class PipelineSpec:
         return sum({part.digest: part.weights_bytes for part in self.parts}.values())
 
     def arenas(self, worker: WorkerSpec) -> Mapping[str, int]:
-        """Bytes of each arena of a worker: its parts run one at a time, and overlay each other."""
+        """Bytes of each arena of a worker, in whole lines: its parts run one at a time, and overlay each other."""
         sizes: dict[str, int] = {}
         for name in worker.parts:
             for memory in self.part_named[name].memories:
-                sizes[memory.name] = max(sizes.get(memory.name, 0), memory.bytes)
+                sizes[memory.name] = max(sizes.get(memory.name, 0), aligned(memory.bytes))
         return sizes
 
     @property
     def arena_bytes(self) -> int:
         """Bytes of all arenas of all workers."""
         return sum(size for worker in self.workers for size in self.arenas(worker).values())
+
+
+def aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def save_specification(spec: PipelineSpec, folder: Path) -> None:
@@ -224,6 +229,8 @@ def _fifo_faults(index: int, fifo: FifoSpec, parts: list[str]) -> Iterator[str]:
         yield f"{name} carries '{fifo.dtype}', which is no type of tensors"
     elif any(not 0 <= n < _MOST for n in (*fifo.shape, *fifo.begin)) or not 0 <= fifo.size <= fifo.bytes < _MOST:
         yield f"{name} has slots of {fifo.bytes} bytes, too few for its tensor"
+    elif fifo.bytes % ALIGNMENT:
+        yield f"{name} has slots of {fifo.bytes} bytes, which are no whole lines"
     if not 1 <= fifo.slots < _MOST or not fifo.readers or len(set(fifo.readers)) < len(fifo.readers):
         yield f"{name} has no slot, no reader, or one reader twice"
     if unknown := {fifo.source, *fifo.readers} - {OUTSIDE, *parts}:

@@ -1,6 +1,18 @@
 """Sample models built by code: the papers' examples and well-known networks, with random weights."""
 
+from edgewright.samples.applications import application_names, describe_application, write_application
 from edgewright.samples.catalogue import build, describe, names, quantised, write
 from edgewright.samples.quantise import Form, example_inputs
 
-__all__ = ["Form", "build", "describe", "example_inputs", "names", "quantised", "write"]
+__all__ = [
+    "Form",
+    "application_names",
+    "build",
+    "describe",
+    "describe_application",
+    "example_inputs",
+    "names",
+    "quantised",
+    "write",
+    "write_application",
+]

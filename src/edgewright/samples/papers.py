@@ -46,3 +46,18 @@ def minakova_example() -> onnx.ModelProto:
     crop = net.constant("crop", (0, 0, -1, -1, 0, 0, -1, -1), np.int64)
     x = net.conv(net.node("Pad", x, crop, name="l3.crop"), 3, 5, 3, 0, gain=LINEAR, name="l3")
     return net.model(net.dense(net.node("Flatten", x, axis=1), 2, name="l4"))
+
+
+def minakova_cnn1() -> onnx.ModelProto:
+    """First network of the application in Minakova fig. 6.1: two convolutions and their sum."""
+    net = ModelBuilder("minakova_cnn1")
+    x = net.conv(net.input(1, 3, 32, 32), 8, 5, 1, 2, gain=LINEAR, name="l2")
+    y = net.conv(x, 8, 5, 1, 2, gain=LINEAR, name="l3")
+    return net.model(net.node("Add", x, y, name="l4"))
+
+
+def minakova_cnn2() -> onnx.ModelProto:
+    """Second network of the application in Minakova fig. 6.1: a convolution and a fully connected layer."""
+    net = ModelBuilder("minakova_cnn2")
+    x = net.conv(net.input(1, 3, 32, 32), 8, 5, 1, 0, gain=LINEAR, name="l2")
+    return net.model(net.dense(net.node("Flatten", x, axis=1), 10, name="l3"))

@@ -17,10 +17,10 @@ from ..outputs import OutFolder, Verb
     "--output",
     type=OutFolder(),
     default=Path("."),
-    help="Folder for the file.",
+    help="Folder for the files.",
 )
 def command(**given: Any) -> None:
-    """Write the bundled model NAME as an ONNX file; without NAME, list them."""
+    """Write the bundled model NAME as an ONNX file, or the application NAME; without NAME, list them."""
     from ..sample import sample
 
     sample(**given)

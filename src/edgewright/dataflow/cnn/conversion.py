@@ -32,6 +32,7 @@ from .durations import Given, durations
 from .folding import fold as folded
 from .rows import has_rows, parts, reads, row_count, steps, use
 
+MOST_ROWS = 100_000  # of an image
 Reuse = Literal["window", "self-loop", "resend"]
 Tokens = Literal["rows", "elements"]
 
@@ -68,6 +69,11 @@ def cnn_to_csdf(
     if batches:
         shape = describe.shape(network.tensors[batches[0]].shape)
         raise Unsupported(f"input '{batches[0]}' is {shape}: phases run on one image at a time; use batch 1")
+    for tensor in network.tensors.values():
+        if has_rows(tensor.shape) and tensor.shape[1] > MOST_ROWS:
+            raise Unsupported(
+                f"'{tensor.name}' has {tensor.shape[1]:,} rows, each a phase; {MOST_ROWS:,} is the limit"
+            )
     chosen = {**by_rows(network), **_checked(network, phases or {})}
     graph = _Conversion(network, chosen, reuse, tokens, serial, times).graph()
     return folded(graph) if fold else graph

@@ -23,7 +23,8 @@ def build_program(library: Library, tools: Toolchain, folder: Path, optimise: st
     objects = compile_library(library, tools, folder, [optimise])
     static = [] if library.target.architecture is Architecture.HOST else ["-static"]
     sources = ["-DBOARD_HOSTED", "hosted.c", "glue.c"]
-    tools.run([*FLAGS, "-I.", *static, *sources, *objects, "-o", "program", "-lm"], folder)
+    threads = ["-pthread"] if library.plan.lanes > 1 else []
+    tools.run([*FLAGS, "-I.", *static, *threads, *sources, *objects, "-o", "program", "-lm"], folder)
     return folder / "program"
 
 

@@ -17,6 +17,7 @@ from ...kernels.printing.source import comment
 from ...network import Tensor
 from ...platform.target import Architecture
 from ..header import VERSION, lies_densely
+from ..lanes import has_threads
 from ..library import Library
 from ..names import parameters
 from .archive import zipped
@@ -131,6 +132,7 @@ def _facts(library: Library, edgewright: str) -> dict[str, Any]:
         "is_host": library.target.architecture is Architecture.HOST,
         "has_assembler": any(file.endswith(".S") for file in library.sources),
         "uses_math": any("#include <math.h>" in text for text in texts),
+        "uses_threads": plan.lanes > 1 and has_threads(library.target),
         "uses_cmsis_nn": calls_cmsis_nn(library),
         "ram": plan.peak_bytes,
         "optimal": plan.optimal,

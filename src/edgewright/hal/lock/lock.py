@@ -19,6 +19,7 @@ FORMAT = 1
 RELOCK = "use --relock to give up the old layout"
 MOST_BYTES = 16 << 20
 MOST_ELEMENTS = 1 << 20
+MOST_BITS = 64  # of a register
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,7 @@ def _lock(path: str, data: Mapping[str, Any]) -> Lock:
         path,
         {name: (str(d["group"]), int(d["address"], 16)) for name, d in data["devices"].items()},
         {
-            group: {name: (_number(f["bits"], 1), f.get("count")) for name, f in fields.items()}
+            group: {name: (_number(f["bits"], 1), _count(f)) for name, f in fields.items()}
             for group, fields in data["groups"].items()
         },
         _spaces(data["layout"]),
@@ -213,6 +214,8 @@ def _read_space(data: Mapping[str, Any]) -> LockedSpace:
 def _read_register(data: Mapping[str, Any]) -> LockedRegister:
     pieces = tuple(_read_piece(piece) for piece in data["fields"])
     width = _number(data["width"], 8)
+    if width > MOST_BITS:
+        raise ValueError(f"a register of {width} bits")
     counts, strides = _both(data)
     for piece in pieces:
         if len(piece.counts) != len(counts):
@@ -236,6 +239,10 @@ def _both(data: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if prod(counts) > MOST_ELEMENTS:
         raise ValueError(f"an array of {prod(counts)} elements")
     return counts, strides
+
+
+def _count(field: Mapping[str, Any]) -> int | None:
+    return _number(field["count"], 1) if field.get("count") is not None else None
 
 
 def _number(value: Any, least: int = 0) -> int:

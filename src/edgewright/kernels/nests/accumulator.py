@@ -81,6 +81,12 @@ def accumulator(call: CCall) -> Accumulator:
     return _onnx(call) if _has_integers(call) else _between_scales(call)
 
 
+def plain_sums(call: CCall) -> Accumulator:
+    """Sums of products of stored integers, left as they are: 32 bits, in which they are known to fit."""
+    kept = "" if accumulator_type(call) == "int32_t" else "(int32_t)"
+    return _integers(call, lambda total, _: f"{kept}{total}", with_bias=False)
+
+
 def _has_integers(site: Site) -> bool:
     """Whether stored integers are multiplied, each with a scale."""
     tensors = (site.inputs[0].tensor, site.inputs[1].tensor)

@@ -19,7 +19,7 @@ from ..printing.source import CWriter, Expr, plus
 from ..site import Site
 from ..strided_tensor import StridedTensor
 from .finish import narrowed
-from .pools import mean_of, mean_type
+from .pools import is_scaled_once, mean_of, mean_type
 from .reductions import is_pooled, pooled
 from .tflite import placed
 from .values import ComputeType, writer
@@ -104,36 +104,36 @@ def offers_finish(site: Site) -> Iterator[Offer]:
 
 
 def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
-    start, value = _stored(call)
+    start, value = stored_mean(call)
     with c.block():
         place = sums_place(call)
         c.line(f"const {summed_type(call)} *const ps = {place.pointer};")
         c.line(f"{call.output.ctype} *const py = {call.output.pointer};")
         with loops(c, call.region) as at, c.block():
             c.line(f"const {summed_type(call)} total = {plus(f'ps[{place.offset(at)}]', start)};")
-            if isinstance(call.op, AvgPool2d):
-                c.line(f"const int32_t count = {_count(call)};")
+            if isinstance(call.op, AvgPool2d) and not is_scaled_once(call):
+                c.line(f"const int32_t count = {summed_count(call)};")
             c.line(f"py[{call.output.offset(at)}] = {value};")
 
 
-def _count(site: Site) -> int:
+def summed_count(site: Site) -> int:
     """Elements in a sum."""
     return prod(site.shapes[0][axis] for axis in summed(site))
 
 
-def _stored(call: CCall) -> tuple[int, str]:
+def stored_mean(call: CCall) -> tuple[int, str]:
     """(what is added to a sum, C of the `total` as the output stores it)."""
     op, x = call.op, call.inputs[0].tensor
     if isinstance(op, AvgPool2d):
         return 0, mean_of(call).stored
     assert isinstance(op, Reduce)
     if not call.is_quantised:
-        mean = f"total / {number(_count(call))}" if op.kind is ReduceKind.MEAN else "total"
+        mean = f"total / {number(summed_count(call))}" if op.kind is ReduceKind.MEAN else "total"
         return 0, narrowed(call, mean)
     if call.arithmetic is Arithmetic.TFLITE:
         call.use("fixed")
         factor, shift = reduce_factor(op, x, call.result)
-        return -zero(x) * _count(call), placed(call, f"ew_multiply(total, {factor}, {shift})")
+        return -zero(x) * summed_count(call), placed(call, f"ew_multiply(total, {factor}, {shift})")
     fold = pooled(call, writer(call, ComputeType.REAL))
     return int(fold.start), fold.end
 

@@ -71,7 +71,7 @@ def offers_average(site: Site) -> Iterator[Offer]:
 def write_average(call: CCall, _: Offer, c: CWriter) -> None:
     mean = mean_of(call)
     with _pixels(call, c) as (at, windows):
-        if not _is_scaled_once(call):
+        if not is_scaled_once(call):
             c.line(f"const int32_t count = {_count(call, windows)};")
         with channels(call, c) as channel:
             c.line(f"{mean.ctype} total = 0;")
@@ -185,7 +185,7 @@ def mean_type(site: Site) -> str | None:
     is_bare = isinstance(activation_of(site), Clamp | None)
     if not site.is_quantised:
         return "float" if site.inputs[0].tensor.dtype.is_float else "int64_t" if is_bare else None
-    if site.arithmetic is Arithmetic.TFLITE or _is_scaled_once(site):
+    if site.arithmetic is Arithmetic.TFLITE or is_scaled_once(site):
         return "int32_t"
     # As float arithmetic between the scales: summed in double, since that decides ties.
     return "float" if _is_plain(site) and is_bare else "double"
@@ -205,7 +205,7 @@ def mean_of(call: CCall) -> Mean:
         limits = activation_range(activation, call.result)
         return Mean(ctype, lambda e: e, _between(call, "ew_mean(total, count)", *limits))
     clamp = activation if isinstance(activation, Clamp) else None
-    if _is_scaled_once(call):
+    if is_scaled_once(call):
         return Mean(ctype, lambda e: e, _global_mean(call, clamp))
     real = real_element(call, 0)
     if ctype == "double":
@@ -231,7 +231,7 @@ def _is_onnx_average(site: Site) -> bool:
     return site.arithmetic is Arithmetic.ONNX and site.is_quantised and is_bare and _is_plain(site)
 
 
-def _is_scaled_once(site: Site) -> bool:
+def is_scaled_once(site: Site) -> bool:
     """Whether the average is an integer sum over the whole image, scaled by a constant."""
     return _is_onnx_average(site) and _is_global(site)
 

@@ -12,7 +12,7 @@ from ..kernel import Kernel, Offer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, times
 from ..site import Site
-from .accumulator import accumulator, can_accumulate
+from .accumulator import Accumulator, accumulator, can_accumulate
 from .windows import channels, declare, fence, grouped
 
 
@@ -22,7 +22,12 @@ def offers_dense(site: Site) -> Iterator[Offer]:
 
 
 def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
-    acc, x, features = accumulator(call), call.inputs[0], call.shapes[0][-1]
+    write_products(call, c, accumulator(call))
+
+
+def write_products(call: CCall, c: CWriter, acc: Accumulator) -> None:
+    """Every element of the region: a line of the input times the weights of its channel."""
+    x, features = call.inputs[0], call.shapes[0][-1]
     with c.block():
         declare(call, c, acc)
         with loops(c, call.region[:-1], backward=call.is_backward) as lead, channels(call, c) as channel:

@@ -25,7 +25,11 @@ def offers(site: Site) -> Iterator[Offer]:
 
 
 def write(call: CCall, _: Offer, c: CWriter) -> None:
-    acc = accumulator(call)
+    write_products(call, c, accumulator(call))
+
+
+def write_products(call: CCall, c: CWriter, acc: Accumulator) -> None:
+    """Every element of the region: its window times the weights of its channel, stored as the accumulator says."""
     with c.block():
         declare(call, c, acc)
         if call.sweep is Sweep.CHANNELS:

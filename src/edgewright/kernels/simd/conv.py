@@ -13,14 +13,16 @@ from ...program import Sweep
 from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.source import CWriter, Expr
-from ..site import Site
+from ..site import ChannelRange, Site
 from .ending import Ending, ending, write_rest
 from .packing import ALIGNMENT, PANEL, can_join, joined_groups, padded, panels
 from .sites import (
     ROOM,
     SIMD,
     dense_lines,
-    is_plain_image,
+    first_channel,
+    is_image_of_ranges,
+    is_of_all_channels,
     is_real,
     pictures,
     tiles,
@@ -34,9 +36,11 @@ DEPTH, PITCH, ROWS = 256, 272, 56  # EW_SIMD_DEPTH, EW_SIMD_PITCH, EW_SIMD_ROWS
 def offers_conv(site: Site) -> Iterator[Offer]:
     op = site.op
     assert isinstance(op, Conv2d)
-    if not is_real(site) or not is_plain_image(site) or site.sweep is Sweep.CHANNELS:
+    if not is_real(site) or not is_image_of_ranges(site) or site.sweep is Sweep.CHANNELS:
         return
     groups, taps = _turns(site, op), site.shapes[1][1:]
+    if op.groups > 1 and not is_of_all_channels(site):
+        return
     is_depthwise = groups > 1 and taps[2] == 1
     if not is_depthwise and (groups == op.groups or can_join(op.groups)):
         yield from tiles(_pixel(site, prod(taps) * op.groups // groups), ROWS)
@@ -51,7 +55,7 @@ def _turns(site: Site, op: Conv2d) -> int:
 def _pixel(site: Site, depth: int) -> int:
     """Bytes of a tile for each pixel, with its sums where they cannot wait in the output."""
     has_sums = site.shares(0) and depth > DEPTH
-    return 4 * (PITCH + (site.result.shape[-1] if has_sums else 0))
+    return 4 * (PITCH + (site.most[-1] if has_sums else 0))
 
 
 def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
@@ -59,28 +63,38 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     assert isinstance(op, Conv2d)
     groups, end = _turns(call, op), ending(op.activation)
     w = call.network.constants[call.inputs[1].tensor.name]
-    packed = _packed(call, w if groups == op.groups else joined_groups(w, op.groups), groups)
-    table = _table(call, window_fields(call, op, groups), offer["rows"], end, packed)
+    joined = w if groups == op.groups else joined_groups(w, op.groups)
+
+    def fields(channels: ChannelRange) -> Sequence[Expr]:
+        window = window_fields(call, op, channels.count, groups)
+        return _fields(call, window, offer["rows"], end, _packed(call, joined, channels, groups))
+
+    call.use("simd_conv")
+    table = call.table("ew_simd_conv", fields)
     with pictures(call, c) as (x, y):
         room = working_room(call, offer, c, "float")
         if groups == 1:
-            c.line(f"ew_simd_conv_run(&{table}, {x}, {y}, part, {room});")
+            c.line(f"ew_simd_conv_run(&{table}, {x}, {first_channel(call, y)}, part, {room});")
         else:
             _write_turns(call, c, table, groups, (x, y, room))
     write_rest(call, c, end)
 
 
-def _table(call: CCall, window: Sequence[Expr], rows: int, end: Ending, packed: tuple[Array, Array]) -> str:
-    call.use("simd_conv")
+def _fields(
+    call: CCall, window: Sequence[Expr], rows: int, end: Ending, packed: tuple[Array, Array]
+) -> Sequence[Expr]:
+    """Of an ew_simd_conv."""
     weights = call.add(packed[0], "weights in panels", ALIGNMENT)
     bias = call.add(packed[1], "bias", ALIGNMENT)
     flags = (int(call.shares(0)), int(call.is_backward))
-    return call.module.table("ew_simd_conv", (weights, bias, *window, rows, *flags, *end.fields))
+    return weights, bias, *window, rows, *flags, *end.fields
 
 
-def _packed(site: Site, w: Array, groups: int) -> tuple[Array, Array]:
-    """Weights and bias in panels, group after group."""
-    matrices, bias = np.split(w.reshape(w.shape[0], -1), groups), np.split(real_bias(site), groups)
+def _packed(site: Site, w: Array, channels: ChannelRange, groups: int) -> tuple[Array, Array]:
+    """Weights and bias of these channels in panels, group after group."""
+    part = slice(*channels.channels)
+    matrices = np.split(w.reshape(w.shape[0], -1)[part], groups)
+    bias = np.split(real_bias(site)[part], groups)
     return np.stack([panels(m) for m in matrices]), np.stack([padded(b) for b in bias])
 
 
@@ -117,8 +131,14 @@ def write_dense(call: CCall, offer: Offer, c: CWriter) -> None:
     op, lines = call.op, dense_lines(call)
     assert isinstance(op, Dense) and lines is not None
     end, weights = ending(op.activation), call.network.constants[call.inputs[1].tensor.name]
-    table = _table(call, lines.window(call), offer["rows"], end, _packed(call, weights, 1))
-    x, y = call.inputs[0].pointer, call.output.pointer
+
+    def fields(channels: ChannelRange) -> Sequence[Expr]:
+        window = lines.window(call, channels.count)
+        return _fields(call, window, offer["rows"], end, _packed(call, weights, channels, 1))
+
+    call.use("simd_conv")
+    table = call.table("ew_simd_conv", fields)
+    x, y = call.inputs[0].pointer, first_channel(call, call.output.pointer)
     with c.block():
         if lines.count == 1:
             read, write = (lines.first * step for step in lines.steps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -14,13 +14,13 @@ from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.images import image
 from ..printing.nest import loops
-from ..printing.source import CWriter, braced
-from ..site import Site
+from ..printing.source import CWriter, Expr, braced
+from ..site import ChannelRange, Site
 from .conv import real_bias
 from .ending import ending, write_rest
 from .finish import ByteLayer, byte_layer, finish_fields
 from .packing import ALIGNMENT, PANEL, padded
-from .sites import ROOM, SIMD, is_plain_image, is_real, pictures, rooms, working_room
+from .sites import ROOM, SIMD, first_channel, is_image_of_ranges, is_real, pictures, rooms, working_room
 
 MOST_TAPS = 32  # EW_SIMD_TAPS
 COLUMNS = (32, 16, 8, 4, 2)  # of a row at a time where there is no room for more
@@ -45,7 +45,7 @@ def offers_int8(site: Site) -> Iterator[Offer]:
 def _is_ours(site: Site) -> bool:
     op = site.op
     assert isinstance(op, Conv2d)
-    if not op.groups == site.shapes[0][3] == site.result.shape[3] or not is_plain_image(site):
+    if not op.groups == site.shapes[0][3] == site.result.shape[3] or not is_image_of_ranges(site):
         return False
     rows = site.shapes[1][1]
     if site.sweep is Sweep.CHANNELS and not 0 <= op.pads[0] <= (rows - 1) * op.dilation[0]:
@@ -61,7 +61,7 @@ def _is_exact(layer: ByteLayer) -> bool:
 def _offers(site: Site) -> Iterator[Offer]:
     """As many channels at a time as there is room for their rows; where memory is shared otherwise than in place, all
     of them, of some columns if need be, or no rows are kept."""
-    panels, width, in_place = -(-site.result.shape[3] // PANEL), site.most[2], site.sweep is Sweep.CHANNELS
+    panels, width, in_place = -(-site.most[3] // PANEL), site.most[2], site.sweep is Sweep.CHANNELS
     least = panels if site.shares(0) and not in_place else 1
     for size, count in rooms(_panel(site, width), panels, least):
         yield Offer.of(size, group=count * PANEL, columns=0)
@@ -83,36 +83,43 @@ def write_real(call: CCall, offer: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Conv2d)
     weights, end = call.network.constants[call.inputs[1].tensor.name], ending(op.activation)
-    bias = call.add(padded(real_bias(call)), "bias", ALIGNMENT)
-    fields = (_windows(call, op, weights, offer), bias, *end.fields)
-    _write(call, offer, c, "ew_simd_depthwise_run", call.module.table("ew_simd_depthwise", fields))
+
+    def fields(channels: ChannelRange) -> Sequence[Expr]:
+        bias = call.add(padded(real_bias(call)[slice(*channels.channels)]), "bias", ALIGNMENT)
+        return _windows(call, op, weights, channels, offer), bias, *end.fields
+
+    _write(call, offer, c, "ew_simd_depthwise_run", call.table("ew_simd_depthwise", fields))
     write_rest(call, c, end)
 
 
 def write_int8(call: CCall, offer: Offer, c: CWriter) -> None:
     op, layer = call.op, byte_layer(call)
     assert isinstance(op, Conv2d) and layer is not None
-    finish = finish_fields(call, layer)
-    windows = _windows(call, op, layer.weights.astype(np.float32), offer)
-    fields = (windows, finish, int(layer.is_signed), layer.zero)
-    _write(call, offer, c, "ew_simd_depthwise8_run", call.module.table("ew_simd_depthwise8", fields))
+
+    def fields(channels: ChannelRange) -> Sequence[Expr]:
+        finish = finish_fields(call, layer, channels.channels)
+        windows = _windows(call, op, layer.weights.astype(np.float32), channels, offer)
+        return windows, finish, int(layer.is_signed), layer.zero
+
+    _write(call, offer, c, "ew_simd_depthwise8_run", call.table("ew_simd_depthwise8", fields))
 
 
-def _windows(call: CCall, op: Conv2d, weights: Array, offer: Offer) -> str:
-    """The initialiser of an ew_simd_windows."""
+def _windows(call: CCall, op: Conv2d, weights: Array, channels: ChannelRange, offer: Offer) -> str:
+    """The initialiser of an ew_simd_windows for these channels."""
     call.use("simd_depthwise")
-    _, height, width, channels = call.shapes[0]
+    _, height, width, _ = call.shapes[0]
     _, kernel_y, kernel_x, _ = weights.shape
-    taps = padded(weights.reshape(channels, -1)).T
+    taps = padded(weights[slice(*channels.channels)].reshape(channels.count, -1)).T
     name = call.add(np.ascontiguousarray(taps), "weights by tap", ALIGNMENT)
-    sizes = (height, width, channels, kernel_y, kernel_x, *op.stride, *op.dilation, *op.pads[:2])
+    sizes = (height, width, channels.count, kernel_y, kernel_x, *op.stride, *op.dilation, *op.pads[:2])
     images = (image(call.inputs[0]), image(call.output))
     return braced((name, *sizes, *images, offer["group"], int(call.is_backward)))
 
 
 def _write(call: CCall, offer: Offer, c: CWriter, run: str, table: str) -> None:
     """The kernel for the part that the step computes, or for a few columns of a row at a time."""
-    with pictures(call, c) as (x, y):
+    with pictures(call, c) as images:
+        x, y = (first_channel(call, pointer) for pointer in images)
         rows = working_room(call, offer, c, "float") if offer.scratch else "NULL"
         if not offer["columns"]:
             c.line(f"{run}(&{table}, {x}, {y}, part, {rows});")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...network import Arithmetic, Array, DType, Region
+from ...network import Arithmetic, Array, DType, Interval, Region
 from ...network.kernels import Operand
 from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_scales import activation_range, channel_multipliers, channel_scales, scale
@@ -67,8 +67,8 @@ def _bias(site: Site, channels: int) -> Array | None:
     return values if values is not None and values.dtype == np.int32 else None
 
 
-def finish_fields(call: CCall, layer: ByteLayer) -> str:
-    """The initialiser of the layer's ew_simd_finish."""
+def finish_fields(call: CCall, layer: ByteLayer, channels: Interval) -> str:
+    """The initialiser of the ew_simd_finish of these channels."""
     result = call.result
     assert result.quant is not None
     if call.arithmetic is Arithmetic.TFLITE:
@@ -78,8 +78,8 @@ def finish_fields(call: CCall, layer: ByteLayer) -> str:
     else:
         info = np.iinfo(result.dtype.numpy)
         low, high = int(info.min), int(info.max)
-    tables = [_table(call, values) for values in _scales(call, len(layer.bias))]
-    return braced((_table(call, layer.bias), *tables, result.quant.zero[0], low, high))
+    tables = [_table(call, values, channels) for values in (layer.bias, *_scales(call, len(layer.bias)))]
+    return braced((*tables, result.quant.zero[0], low, high))
 
 
 def _scales(site: Site, channels: int) -> tuple[Array | None, ...]:
@@ -104,6 +104,8 @@ def _spread(values: Array, channels: int) -> Array:
     return np.ascontiguousarray(np.broadcast_to(values, (channels,)))
 
 
-def _table(call: CCall, values: Array | None) -> str:
-    """The name of a table in whole panels; 0, C's null pointer, where there is none."""
-    return "0" if values is None else call.add(padded(values), "bias and scales", ALIGNMENT)
+def _table(call: CCall, values: Array | None, channels: Interval) -> str:
+    """The name of a table of these channels in whole panels; 0, C's null pointer, where there is none."""
+    if values is None:
+        return "0"
+    return call.add(padded(values[slice(*channels)]), "bias and scales", ALIGNMENT)

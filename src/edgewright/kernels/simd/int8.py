@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
 from ...network import Array
@@ -11,10 +11,20 @@ from ...program import Sweep
 from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.source import CWriter, Expr
-from ..site import Site
+from ..site import ChannelRange, Site
 from .finish import ByteLayer, byte_layer, finish_fields
 from .packing import ALIGNMENT, byte_panels, can_join, joined_groups, totals
-from .sites import ROOM, SIMD, dense_lines, is_plain_image, pictures, tiles, window_fields, working_room
+from .sites import (
+    ROOM,
+    SIMD,
+    dense_lines,
+    first_channel,
+    is_image_of_ranges,
+    pictures,
+    tiles,
+    window_fields,
+    working_room,
+)
 
 BYTES, STEP, ROWS = 1024, 1088, 56  # EW_SIMD_BYTES, EW_SIMD_STEP, EW_SIMD_LINES
 
@@ -27,7 +37,7 @@ def pixel_bytes(depth: int) -> int:
 def offers_conv(site: Site) -> Iterator[Offer]:
     op = site.op
     assert isinstance(op, Conv2d)
-    if not is_plain_image(site) or site.sweep is Sweep.CHANNELS or not can_join(op.groups):
+    if not is_image_of_ranges(site) or site.sweep is Sweep.CHANNELS or not can_join(op.groups):
         return
     if byte_layer(site) is not None:
         yield from tiles(pixel_bytes(prod(site.shapes[1][1:]) * op.groups), ROWS)
@@ -37,10 +47,10 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     op, layer = call.op, byte_layer(call)
     assert isinstance(op, Conv2d) and layer is not None
     weights = joined_groups(layer.weights, op.groups)
-    table = _table(call, layer, weights, window_fields(call, op), offer["rows"])
+    table = _table(call, layer, weights, lambda count: window_fields(call, op, count), offer["rows"])
     with pictures(call, c) as (x, y):
         room = working_room(call, offer, c, "uint8_t")
-        c.line(f"ew_simd_int8_run(&{table}, {x}, {y}, part, {room});")
+        c.line(f"ew_simd_int8_run(&{table}, {x}, {first_channel(call, y)}, part, {room});")
 
 
 def offers_dense(site: Site) -> Iterator[Offer]:
@@ -53,22 +63,31 @@ def offers_dense(site: Site) -> Iterator[Offer]:
 def write_dense(call: CCall, offer: Offer, c: CWriter) -> None:
     layer, lines = byte_layer(call), dense_lines(call)
     assert layer is not None and lines is not None
-    table = _table(call, layer, layer.weights, lines.window(call), offer["rows"])
+    table = _table(call, layer, layer.weights, lambda count: lines.window(call, count), offer["rows"])
+    x, y = call.inputs[0].pointer, first_channel(call, call.output.pointer)
     with c.block():
         c.line(f"const ew_part part = {{0, 1, {lines.first}, {lines.end}}};")
         room = working_room(call, offer, c, "uint8_t")
-        c.line(f"ew_simd_int8_run(&{table}, {call.inputs[0].pointer}, {call.output.pointer}, part, {room});")
+        c.line(f"ew_simd_int8_run(&{table}, {x}, {y}, part, {room});")
 
 
-def _table(call: CCall, layer: ByteLayer, weights: Array, window: tuple[Expr, ...], rows: int) -> str:
+def _table(
+    call: CCall, layer: ByteLayer, weights: Array, window: Callable[[int], tuple[Expr, ...]], rows: int
+) -> str:
+    """C of an ew_simd_int8 for the channels of the call; `window` are the fields that depend on their number."""
     call.use("simd_int8")
-    finish, matrix = finish_fields(call, layer), weights.reshape(len(weights), -1)
-    tables = (
-        call.add(byte_panels(matrix), "weights in panels", ALIGNMENT),
-        call.add(totals(matrix), "sums of weights", ALIGNMENT),
-    )
-    fields = (*tables, finish, *window, rows, int(call.is_backward), int(layer.is_signed), layer.zero)
-    return call.module.table("ew_simd_int8", fields)
+
+    def fields(channels: ChannelRange) -> Sequence[Expr]:
+        matrix = weights.reshape(len(weights), -1)[slice(*channels.channels)]
+        finish = finish_fields(call, layer, channels.channels)
+        tables = (
+            call.add(byte_panels(matrix), "weights in panels", ALIGNMENT),
+            call.add(totals(matrix), "sums of weights", ALIGNMENT),
+        )
+        flags = (int(call.is_backward), int(layer.is_signed), layer.zero)
+        return *tables, finish, *window(channels.count), rows, *flags
+
+    return call.table("ew_simd_int8", fields)
 
 
 CONV_INT8 = Kernel("simd_conv_int8", (Conv2d,), offers_conv, write_conv, SIMD, stack=ROOM)

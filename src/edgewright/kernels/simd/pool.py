@@ -11,11 +11,11 @@ from ..printing.images import image
 from ..printing.source import CWriter, braced
 from ..site import Site
 from .ending import ending, write_rest
-from .sites import SIMD, has_types, is_plain_image, pictures
+from .sites import SIMD, first_channel, has_types, is_image_of_ranges, pictures
 
 
 def offers(site: Site) -> Iterator[Offer]:
-    if has_types(site, "float32") and is_plain_image(site):
+    if has_types(site, "float32") and is_image_of_ranges(site):
         yield Offer()
 
 
@@ -25,10 +25,13 @@ def write(call: CCall, _: Offer, c: CWriter) -> None:
     call.use("simd_pool")
     end = ending(op.activation)
     images = (image(call.inputs[0]), image(call.output))
-    sizes = (*call.shapes[0][1:], *op.kernel, *op.stride, *op.dilation, *op.pads[:2])
+    height, width = call.shapes[0][1:3]
+    window = (*op.kernel, *op.stride, *op.dilation, *op.pads[:2])
     flags = (int(call.is_backward), int(isinstance(op, MaxPool2d)))
-    table = call.module.table("ew_simd_pool", (*sizes, *images, *flags, braced(_counted(call)), *end.function))
-    with pictures(call, c) as (x, y):
+    rest = (*window, *images, *flags, braced(_counted(call)), *end.function)
+    table = call.table("ew_simd_pool", lambda channels: (height, width, channels.count, *rest))
+    with pictures(call, c) as pixels:
+        x, y = (first_channel(call, pointer) for pointer in pixels)
         c.line(f"ew_simd_pool_run(&{table}, {x}, {y}, part);")
     write_rest(call, c, end)
 

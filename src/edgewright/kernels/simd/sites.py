@@ -40,14 +40,20 @@ def is_image(place: StridedTensor) -> bool:
     return has_pixels and (place.window is None or place.window[0] == 1)
 
 
-def is_plain_image(site: Site) -> bool:
-    """Whether input and output are images, of which all channels are computed pixel by pixel."""
-    return (
-        is_image(site.inputs[0])
-        and is_image(site.output)
-        and site.bounds[3] == (0, site.result.shape[3])
-        and site.bounds[0] is not None
-    )
+def is_image_of_ranges(site: Site) -> bool:
+    """Whether input and output are images, of which known ranges of channels are computed pixel by pixel."""
+    is_known = bool(site.ranges) and site.bounds[0] is not None
+    return is_image(site.inputs[0]) and is_image(site.output) and is_known
+
+
+def is_of_all_channels(site: Site) -> bool:
+    """Whether every call computes all channels."""
+    return site.bounds[-1] == (0, site.result.shape[-1])
+
+
+def first_channel(call: CCall, pointer: str) -> str:
+    """The pointer to a pixel, or a line, moved to the first of the channels that the call computes."""
+    return moved(pointer, call.number(lambda channels: channels.channels[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +68,18 @@ class Lines:
     def end(self) -> int:
         return self.first + self.count
 
-    def window(self, site: Site) -> tuple[Expr, ...]:
+    def window(self, site: Site, channels: int) -> tuple[Expr, ...]:
         """Fields of a kernel's table from the input's size to the output's place, as `window_fields`."""
-        depth, channels = site.shapes[0][-1], site.shapes[1][0]
+        depth = site.shapes[0][-1]
         images = (braced((0, step, 0)) for step in self.steps)
         return (1, self.end, depth, 1, 1, 1, 1, 1, 1, 0, 0, channels, *images)
 
 
 def dense_lines(site: Site) -> Lines | None:
-    """The lines of a dense layer, where all channels of known lines are computed."""
-    *lead, channels = site.bounds
+    """The lines of a dense layer, where known channels of known lines are computed."""
+    *lead, _ = site.bounds
     known = [bounds for bounds in lead if bounds is not None]
-    if channels != (0, site.result.shape[-1]) or len(known) < len(lead):
+    if not site.ranges or len(known) < len(lead):
         return None
     x, y = site.inputs[0], site.output
     if any(place.window or (place.strides[-1] != 1 and place.tensor.shape[-1] != 1) for place in (x, y)):
@@ -99,10 +105,10 @@ def _is_even(strides: Sequence[int], shape: Sequence[int]) -> bool:
     return True
 
 
-def window_fields(site: Site, op: Conv2d, groups: int = 1) -> tuple[Expr, ...]:
-    """Fields of a kernel's table from the input's size to the output's place, for one of the groups."""
+def window_fields(site: Site, op: Conv2d, channels: int, groups: int = 1) -> tuple[Expr, ...]:
+    """Fields of a kernel's table from the input's size to the output's place, for so many channels of all groups."""
     _, height, width, depth = site.shapes[0]
-    channels, kernel_y, kernel_x, _ = site.shapes[1]
+    _, kernel_y, kernel_x, _ = site.shapes[1]
     images = (image(site.inputs[0]), image(site.output))
     sizes = (height, width, depth // groups, kernel_y, kernel_x, *op.stride, *op.dilation, *op.pads[:2])
     return (*sizes, channels // groups, *images)

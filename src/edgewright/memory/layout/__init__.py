@@ -4,11 +4,13 @@ from edgewright.memory.layout.bound import lower_bound
 from edgewright.memory.layout.critical import critical
 from edgewright.memory.layout.csv import read_csv, write_csv
 from edgewright.memory.layout.first_fit import place_first_fit, place_greedy_by_size
+from edgewright.memory.layout.graph import ConflictGraph, place_graph
 from edgewright.memory.layout.memories import MemoryPlacement, place_in_memories
 from edgewright.memory.layout.optimal import LayoutEffort, place_optimal
 from edgewright.memory.layout.problem import Item, LayoutProblem, NotFound, Placement, conflicts
 
 __all__ = [
+    "ConflictGraph",
     "Item",
     "LayoutEffort",
     "LayoutProblem",
@@ -19,6 +21,7 @@ __all__ = [
     "critical",
     "lower_bound",
     "place_first_fit",
+    "place_graph",
     "place_greedy_by_size",
     "place_in_memories",
     "place_optimal",

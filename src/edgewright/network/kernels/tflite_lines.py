@@ -7,6 +7,7 @@ from math import floor
 
 import numpy as np
 
+from ...errors import ModelError
 from ..operators import L2Normalize, LogSoftmax, Reduce, ReduceKind, Softmax
 from ..region import Region
 from ..tensor import Array, DType, Tensor
@@ -90,6 +91,10 @@ def difference_scale(beta: float, x: Tensor) -> tuple[int, int, int]:
     """(multiplier, shift) to Q5 for differences, and the least difference that still counts."""
     real = min(beta * float(scale(x)) * (1 << (31 - _INPUT_BITS)), (1 << 31) - 1.0)
     factor, shift = quantize_multiplier(real)
+    if shift < 0:  # as LiteRT demands, too
+        raise ModelError(
+            f"the scale {float(scale(x)):.3g} of what a softmax reads is too small for its beta of {beta:g}"
+        )
     radius = floor(((1 << _INPUT_BITS) - 1) * (1 << (31 - _INPUT_BITS)) / (1 << shift))
     return factor, shift, -radius
 

@@ -96,6 +96,7 @@ class ConvTranspose2d(Operator):
         )
         require(x[3] == w[3] * self.groups, f"{x[3]} channels do not match weights {w} in {self.groups} groups")
         require(w[0] % self.groups == 0, f"{w[0]} output channels do not divide into {self.groups} groups")
+        require(len(shapes) < 3 or shapes[2] == (w[0],), f"bias {shapes[-1]} does not match weights {w}")
         size = [
             (x[1 + i] - 1) * self.stride[i] + (w[1 + i] - 1) * self.dilation[i] + 1
             - self.pads[i] - self.pads[2 + i] + self.extra[i]

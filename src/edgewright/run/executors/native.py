@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ class NativePart:
         except (OSError, AttributeError) as error:
             raise InputError(f"'{path}' cannot be loaded ({error}); build the pipeline anew") from error
         self._function.restype = None
+        self._handle = library._handle
         self._memories = [ctypes.c_void_p(arenas[memory.name].ctypes.data) for memory in part.memories]
         self._arenas = arenas  # kept alive
         self._stop_lanes = library[part.lanes_stop] if part.lanes_stop else None
@@ -34,9 +36,11 @@ class NativePart:
         self._function(*self._memories, *tensors)
 
     def close(self) -> None:
-        """Ends the threads of lanes, which wait for the next frame."""
+        """Ends the threads of lanes, which wait for the next frame, and lets go of the library."""
         if self._stop_lanes is not None:
             self._stop_lanes()
+        if hasattr(_ctypes, "dlclose"):  # unmapped when the last part that uses it is closed
+            _ctypes.dlclose(self._handle)
 
 
 def check_machine(spec: PipelineSpec, path: Path) -> None:

@@ -1,0 +1,298 @@
+"""What an application file says: networks, board, limits, relations, own buffers. What follows is found elsewhere."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from enum import Enum
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StrictBool, StrictInt, StringConstraints, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from ..errors import InputError
+from ..platform.entry import Bytes, Entry, Seconds
+from ..platform.sentences import sentence
+
+ALWAYS = "always"
+SHARE = "a share from 0, such as 0.05 for 5 %"
+
+NetworkName = Annotated[str, StringConstraints(strict=True, max_length=48, pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
+MemberName = Annotated[str, StringConstraints(strict=True, max_length=64)]
+PathText = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=1000)]
+
+
+class RelationKind(Enum):
+    """When two networks may be in memory together."""
+
+    EXCLUSIVE = "exclusive"  # one runs from its start to its end before the other begins
+    PARALLEL = "parallel"  # any part of one may run beside any part of the other
+    PIPELINED = "pipelined"  # partitions of one network at work on different frames
+    AFTER = "after"  # the first network's output is the second one's input
+    PREEMPTS = "preempts"  # the first may interrupt the second between stages
+    SAME_INPUT = "same input"  # one frame, which several networks read in this order
+
+
+class PreemptionPoints(Enum):
+    """Where a network may be interrupted."""
+
+    STAGES = "stages"
+    ANYWHERE = "anywhere"
+
+
+class NetworkEntry(Entry):
+    """A network: its file, what is asked of its plan, when it has to be ready."""
+
+    name: NetworkName = Field(description="a name of letters, digits and _ that begins with a letter")
+    file: PathText = Field(description="the model's file (.onnx or .tflite), as seen from the application file")
+    prefix: NetworkName | None = Field(default=None, description="a C identifier; the name when left out")
+    pull_input: StrictBool = Field(default=False, description="true if images come row by row, else false")
+    quantised_input: StrictBool = Field(default=False, description="true to leave the conversion to the caller")
+    quantised_output: StrictBool = Field(default=False, description="true to leave the conversion to the caller")
+    phases: StrictBool = Field(default=False, description="true to run layers row by row, else false")
+    plain: StrictBool = Field(default=False, description="true for order and layout alone, else false")
+    minimise: Literal["ram"] | None = Field(default=None, description='"ram" for the least RAM of this network')
+    max_overhead: float | None = Field(default=None, ge=0, le=1000, description=SHARE)
+    max_slowdown: float | None = Field(default=None, ge=0, le=1000, description=SHARE)
+    partitions: tuple[MemberName, ...] = Field(
+        default=(),
+        max_length=64,
+        description='a list of layers, such as ["l1..l2", "l3"], one text for each partition',
+    )
+    period: Seconds | None = Field(default=None, description='a time between two runs, such as "100 ms"')
+    deadline: Seconds | None = Field(default=None, description='a time, such as "50 ms"; the period when left out')
+    throughput: float | None = Field(default=None, gt=0, le=1e9, description="frames in a second, such as 30")
+    priority: StrictInt | None = Field(default=None, description="a number, higher for more urgent networks")
+    instructions: StrictInt | None = Field(
+        default=None, ge=1, description="measured instructions of one run; estimated when left out"
+    )
+
+
+class RelationEntry(Entry):
+    """How some networks run beside each other."""
+
+    kind: RelationKind = Field(description="one of " + ", ".join(kind.value for kind in RelationKind))
+    networks: tuple[MemberName, ...] = Field(
+        min_length=2, max_length=64, description="a list of two networks or more, or of partitions such as net.1"
+    )
+    points: PreemptionPoints = Field(
+        default=PreemptionPoints.STAGES,
+        description='where the second network may be interrupted: "stages" or "anywhere"',
+    )
+    output: str | None = Field(default=None, description="an output of the first network, where it has several")
+    input: str | None = Field(default=None, description="an input of the networks, where they have several")
+
+
+class BufferEntry(Entry):
+    """Memory that the firmware itself keeps in the arena: a camera frame, a log."""
+
+    name: NetworkName = Field(description="a name, unique among buffers and networks")
+    size: Bytes = Field(description='a size, such as "4 KiB"')
+    alive: Literal["always"] | tuple[MemberName, ...] = Field(
+        default="always", description='"always", or a list of the networks during which it is in use'
+    )
+    state: StrictBool = Field(default=False, description="true if what is in it must outlive every run")
+
+
+class LimitEntry(Entry):
+    """What there is for all networks together."""
+
+    ram: Bytes | None = Field(default=None, description='a size, such as "24K"')
+    flash: Bytes | None = Field(default=None, description='a size, such as "512K"')
+
+
+class ApplicationFile(Entry):
+    """The whole file."""
+
+    board: PathText | None = Field(default=None, description="a board from `edgewright boards`, or a board file")
+    target: PathText | None = Field(default=None, description="what to compile for, where there is no board")
+    name: NetworkName = Field(default="app", description="the prefix of the C library's own functions")
+    limits: LimitEntry = Field(default=LimitEntry(), description="a table headed [limits]")
+    networks: tuple[NetworkEntry, ...] = Field(
+        alias="network", max_length=64, description="a table headed [[network]], at least one"
+    )
+    relations: tuple[RelationEntry, ...] = Field(
+        default=(), alias="relation", max_length=500, description="a table headed [[relation]], or none"
+    )
+    buffers: tuple[BufferEntry, ...] = Field(
+        default=(), alias="buffer", max_length=500, description="a table headed [[buffer]], or none"
+    )
+    keep: tuple[MemberName, ...] = Field(
+        default=(), max_length=500, description='a list of ends that nothing may overlay, such as "net.input"'
+    )
+
+    @model_validator(mode="after")
+    def _keeps_the_rules(self) -> Self:
+        for key, problem in _broken_rules(self):
+            raise PydanticCustomError("rule", "{problem}", {"key": key, "problem": problem})
+        return self
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Every name that a relation may use: networks, and their partitions."""
+        parts = [f"{one.name}.{n + 1}" for one in self.networks for n in range(len(one.partitions))]
+        return (*(one.name for one in self.networks), *parts)
+
+    def network(self, member: str) -> NetworkEntry:
+        """The network of that name, or the one that the partition belongs to."""
+        return {one.name: one for one in self.networks}[member.partition(".")[0]]
+
+
+def read_application(path: Path) -> ApplicationFile:
+    """What the file says; an error names the file, the key and what was expected."""
+    try:
+        text = path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}: is not UTF-8 text (byte {error.start}); expected an application in TOML"
+        ) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{path}: cannot be read: {reason}; expected an application in TOML") from error
+    return parse_application(text, str(path))
+
+
+def parse_application(text: str, where: str) -> ApplicationFile:
+    """The application that a TOML text describes; `where` names the text in errors."""
+    try:
+        tables = tomllib.loads(text)
+    except RecursionError as error:
+        raise InputError(f"{where}: is nested too deeply; expected an application in TOML") from error
+    except ValueError as error:
+        raise InputError(f"{where}: is not TOML: {error}") from error
+    try:
+        return ApplicationFile.model_validate(tables)
+    except ValidationError as error:
+        raise InputError(f"{where}: {sentence(error, ApplicationFile)}") from None
+
+
+def _broken_rules(app: ApplicationFile) -> Iterator[tuple[str, str]]:
+    """What no single field can tell: (key, what is wrong)."""
+    if not app.networks:
+        yield "network", "is empty; expected at least one [[network]]"
+        return
+    yield from _broken_names(app)
+    yield from _broken_networks(app)
+    for index, relation in enumerate(app.relations):
+        yield from _broken_relation(app, index, relation)
+    yield from _contradictions(app)
+    yield from _circles(app)
+    yield from _broken_buffers(app)
+
+
+def _broken_names(app: ApplicationFile) -> Iterator[tuple[str, str]]:
+    names = [*(one.name for one in app.networks), *(one.name for one in app.buffers)]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            where = f"network[{index}]" if index < len(app.networks) else f"buffer[{index - len(app.networks)}]"
+            yield f"{where}.name", f'is "{name}", which is taken; expected a unique name'
+    prefixes = [(one.prefix or one.name).lower() for one in app.networks]
+    for index, prefix in enumerate(prefixes):
+        if prefix in prefixes[:index]:
+            yield (
+                f"network[{index}].prefix",
+                f'is "{prefix}", as in network[{prefixes.index(prefix)}]; expected one C prefix for each network',
+            )
+        if prefix == app.name.lower():
+            yield (
+                f"network[{index}].prefix",
+                f'is "{prefix}", as the name of the application; expected another one',
+            )
+
+
+def _broken_networks(app: ApplicationFile) -> Iterator[tuple[str, str]]:
+    for index, one in enumerate(app.networks):
+        key = f"network[{index}]"
+        asked = [name for name in ("phases", "plain", "minimise") if getattr(one, name)]
+        if len(asked) > 1:
+            yield f"{key}.{asked[1]}", f"contradicts {asked[0]}; expected one of them"
+        if one.deadline is not None and one.period is None:
+            yield f"{key}.deadline", "has no period beside it; expected a period too"
+        if one.deadline is not None and one.period is not None and one.deadline > one.period:
+            yield f"{key}.deadline", f"is {one.deadline:g} s; expected at most the period, {one.period:g} s"
+
+
+def _broken_relation(app: ApplicationFile, index: int, relation: RelationEntry) -> Iterator[tuple[str, str]]:
+    key = f"relation[{index}]"
+    for name in relation.networks:
+        if name not in app.members:
+            yield f"{key}.networks", f'names "{name}"; expected one of {", ".join(app.members)}'
+            return
+    if len(set(relation.networks)) < len(relation.networks):
+        yield f"{key}.networks", "names a network twice; expected different ones"
+    kind = relation.kind
+    if kind in (RelationKind.AFTER, RelationKind.PREEMPTS) and len(relation.networks) != 2:
+        yield f"{key}.networks", f"has {len(relation.networks)} entries; expected two for {kind.value}"
+    owners = {app.network(name).name for name in relation.networks}
+    if kind is RelationKind.PIPELINED:
+        one = app.network(relation.networks[0])
+        whole = tuple(f"{one.name}.{n + 1}" for n in range(len(one.partitions)))
+        if len(owners) > 1 or relation.networks != whole:
+            expected = ", ".join(whole) or f"partitions of {one.name}, which has none"
+            yield f"{key}.networks", f"is for all partitions of one network, in order; expected {expected}"
+    elif any("." in name for name in relation.networks) and not (
+        kind is RelationKind.EXCLUSIVE and len(owners) == 1
+    ):
+        yield f"{key}.networks", f"names partitions; expected whole networks for {kind.value}"
+    if relation.points is not PreemptionPoints.STAGES and kind is not RelationKind.PREEMPTS:
+        yield f"{key}.points", f"is for preempts; expected none for {kind.value}"
+
+
+def _contradictions(app: ApplicationFile) -> Iterator[tuple[str, str]]:
+    """Two kinds for one pair. A frame may be shared by networks of any kind but those that feed each other."""
+    said: dict[frozenset[str], RelationKind] = {}
+    for index, relation in enumerate(app.relations):
+        if relation.kind is RelationKind.SAME_INPUT:
+            continue
+        for pair in map(frozenset, combinations(relation.networks, 2)):
+            before = said.setdefault(pair, relation.kind)
+            if before is not relation.kind:
+                names = " and ".join(sorted(pair))
+                yield (
+                    f"relation[{index}].kind",
+                    f"makes {names} {relation.kind.value}, and another relation {before.value}; expected one of them",
+                )
+
+
+def _circles(app: ApplicationFile) -> Iterator[tuple[str, str]]:
+    """Networks that wait for each other, or preempt each other, in a circle."""
+    for kind in (RelationKind.AFTER, RelationKind.PREEMPTS):
+        following: dict[str, set[str]] = {}
+        for index, relation in enumerate(app.relations):
+            if relation.kind is not kind or len(relation.networks) != 2:
+                continue
+            first, second = relation.networks
+            following.setdefault(first, set()).add(second)
+            reached, todo = set(), [second]
+            while todo:
+                name = todo.pop()
+                if name not in reached:
+                    reached.add(name)
+                    todo.extend(following.get(name, ()))
+            if first in reached:
+                yield (
+                    f"relation[{index}].networks",
+                    f"closes a circle of {kind.value} through {first}; expected none",
+                )
+                return
+
+
+def _broken_buffers(app: ApplicationFile) -> Iterator[tuple[str, str]]:
+    names = {one.name for one in app.networks}
+    for index, buffer in enumerate(app.buffers):
+        for name in buffer.alive if buffer.alive != ALWAYS else ():
+            if name not in names:
+                yield f"buffer[{index}].alive", f'names "{name}"; expected one of {", ".join(sorted(names))}'
+        if buffer.state and buffer.alive != ALWAYS:
+            yield (
+                f"buffer[{index}].alive",
+                'lets others overlay a state, which outlives every run; expected "always", or state = false',
+            )
+    for index, text in enumerate(app.keep):
+        if text.partition(".")[0] not in names or not text.partition(".")[2]:
+            yield (
+                f"keep[{index}]",
+                f'is "{text}"; expected an end of a network, such as {min(names)}.input',
+            )

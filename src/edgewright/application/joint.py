@@ -1,0 +1,160 @@
+"""One layout for the buffers of all plans of an application, and each plan with its buffers where that puts them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ..memory.layout import ConflictGraph, LayoutEffort, Placement, place_graph
+from ..memory.layout.graph import components, heaviest_clique
+from ..memory.layout.problem import align_up
+from ..program import Buffer, Plan
+from ..program.plan import slot_name
+from .meeting import JointBuffer, Meeting
+from .members import Application
+
+ARENA = "ram"  # the common memory
+
+
+@dataclass(frozen=True)
+class JointLayout:
+    """Where everything lies, and each member's plan with these addresses."""
+
+    meeting: Meeting
+    buffers: tuple[JointBuffer, ...]
+    graph: ConflictGraph
+    placement: Placement
+    plans: Mapping[str, Plan]
+
+    @property
+    def application(self) -> Application:
+        return self.meeting.application
+
+    @property
+    def peak_bytes(self) -> int:
+        """Bytes of the arena, in whole words."""
+        return align_up(self.placement.peak, self.graph.alignment)
+
+    @property
+    def bound_bytes(self) -> int:
+        return min(self.peak_bytes, align_up(self.placement.bound, self.graph.alignment))
+
+    @property
+    def is_optimal(self) -> bool:
+        return self.peak_bytes == self.bound_bytes
+
+    @cached_property
+    def setters(self) -> tuple[str, ...]:
+        """The networks, and own buffers, of which one must shrink before the arena can."""
+        top = [b for b in self.buffers if self._end(b) == self.placement.peak]
+        found: dict[str, None] = {}
+        seen: set[str] = set()
+        todo = list(top)
+        while todo:
+            buffer = todo.pop()
+            if buffer.name in seen:
+                continue
+            seen.add(buffer.name)
+            found |= dict.fromkeys(self._owners(buffer))
+            at = self.placement.offsets[buffer.name]
+            todo += [b for b in self.buffers if self.graph.meets(b.name, buffer.name) and self._end(b) == at]
+        return tuple(sorted(found))
+
+    def _end(self, buffer: JointBuffer) -> int:
+        return self.placement.offsets[buffer.name] + self.graph.sizes[buffer.name]
+
+    def _owners(self, buffer: JointBuffer) -> tuple[str, ...]:
+        members = [use.member for use in buffer.uses] or (
+            sorted(buffer.during) if buffer.crossing is not None else []
+        )
+        owners = (self.application.by_name[member].owner for member in members)
+        return tuple(dict.fromkeys(owners)) if members else (buffer.name,)
+
+    @property
+    def fullest(self) -> tuple[str, ...]:
+        """Buffers that are all in use together and need most: a proof of what is needed at least."""
+        return heaviest_clique(self.graph)
+
+    def at(self, name: str) -> int:
+        """Where a buffer begins in the arena."""
+        return self.placement.offsets[name]
+
+
+def lay_out_jointly(
+    application: Application,
+    plans: Mapping[str, Plan],
+    points: Mapping[str, frozenset[int]] | None = None,
+    effort: LayoutEffort = LayoutEffort.NORMAL,
+) -> JointLayout:
+    """The least arena for these plans; networks that never meet keep the addresses that they have."""
+    meeting = Meeting(application, plans, points or {})
+    buffers = meeting.buffers()
+    graph = meeting.graph(buffers)
+    bound = max((plan.bound_bytes for plan in _alone(application, plans)), default=0)
+    placement = _place(graph, {b.name: b for b in buffers}, plans, bound, effort)
+    moved = {name: _moved(plan, name, buffers, placement) for name, plan in plans.items()}
+    return JointLayout(meeting, buffers, graph, placement, moved)
+
+
+def _place(
+    graph: ConflictGraph,
+    buffers: Mapping[str, JointBuffer],
+    plans: Mapping[str, Plan],
+    bound: int,
+    effort: LayoutEffort,
+) -> Placement:
+    """The joint placement, part by part; a part that belongs to one plan stays as it was planned."""
+    offsets: dict[str, int] = {}
+    peak, methods = 0, []
+    for part in sorted(components(graph), key=lambda part: -sum(part.sizes.values())):
+        users = {use.member for name in part.sizes for use in buffers[name].uses}
+        if len(users) == 1 and all(len(buffers[name].uses) == 1 for name in part.sizes):
+            offsets |= {name: _as_planned(plans, buffers[name]) for name in part.sizes}
+            peak, method = max(peak, *(offsets[name] + size for name, size in part.sizes.items())), "as planned"
+        else:
+            found = place_graph(part, bound=peak, effort=effort)
+            offsets |= found.offsets
+            peak, bound, method = max(peak, found.peak), max(bound, found.bound), found.method
+        methods += [] if method in methods else [method]
+    return Placement(offsets, peak, min(bound, peak), "; ".join(methods))
+
+
+def _alone(application: Application, plans: Mapping[str, Plan]) -> list[Plan]:
+    """The plans of networks that run as a whole: what one needs by itself, all need together."""
+    return [plan for name, plan in plans.items() if not application.is_pipelined(application.by_name[name].owner)]
+
+
+def _as_planned(plans: Mapping[str, Plan], buffer: JointBuffer) -> int:
+    (use,) = buffer.uses
+    return next(b.offset for b in plans[use.member].buffers if b.name == use.buffer)
+
+
+def _moved(plan: Plan, member: str, buffers: tuple[JointBuffer, ...], placement: Placement) -> Plan:
+    """The plan with its buffers at their common addresses; tensors that cross partitions in a memory of their own."""
+    home = {
+        use.buffer: placement.offsets[buffer.name]
+        for buffer in buffers
+        for use in buffer.uses
+        if use.member == member
+    }
+    slots: dict[str, str] = {}
+    for buffer in buffers:
+        crossing = buffer.crossing
+        for name, tensor in (crossing.source, *crossing.readers) if crossing else ():
+            if name == member:
+                slots[plan.views[tensor].buffer] = tensor
+    moved = tuple(
+        replace(buffer, offset=home[buffer.name], memory=ARENA)
+        if buffer.name in home
+        else replace(buffer, offset=0, memory=slot_name(slots[buffer.name]))
+        for buffer in plan.buffers
+    )
+    return with_buffers(replace(plan, outside=tuple(sorted(slots.values()))), moved)
+
+
+def with_buffers(plan: Plan, buffers: tuple[Buffer, ...]) -> Plan:
+    """The plan with other buffers, and the peak that these come to."""
+    changed = replace(plan, buffers=tuple(sorted(buffers, key=lambda b: (b.first, b.offset, b.name))))
+    peak = sum(changed.arenas.values())
+    return replace(changed, peak_bytes=peak, bound_bytes=min(plan.bound_bytes, peak), savings=())

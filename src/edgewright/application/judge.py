@@ -1,0 +1,302 @@
+"""The judge of joint layouts: all programs in one arena, stage by stage in random legal orders, dead bytes poisoned.
+
+It knows the relations as rules of what may start when, and nothing of conflict graphs: an overlap of what is in use
+together shows as a wrong result, in a network or in a buffer of the firmware.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..network import Array, random_inputs
+from ..program import Plan, interpret
+from ..program.interpreter import POISON, Interpreter
+from ..program.plan import slot_name
+from .description import ALWAYS, PreemptionPoints
+from .joint import ARENA, JointLayout
+from .meeting import JointBuffer
+from .members import Crossing
+from .relations import Relations
+
+VARIANTS = 2  # different inputs of each network
+
+
+@dataclass(frozen=True, slots=True)
+class JointFault:
+    """What went wrong, and the moves that led there: starts, and stages that ran."""
+
+    message: str
+    moves: tuple[str, ...]
+
+
+def joint_faults(layout: JointLayout, seed: int = 0, moves: int = 200) -> Iterator[JointFault]:
+    """What goes wrong in one random interleaving of so many moves."""
+    yield from Interleaving(layout, seed).run(moves)
+
+
+@dataclass
+class _MemberRun:
+    """A member at work on a frame."""
+
+    interpreter: Interpreter
+    inputs: Mapping[str, Array]
+    frame: int
+    next: int = 0  # the stage that comes next
+
+
+class Interleaving:
+    """The arena, what runs in it, and what lies there for later."""
+
+    def __init__(self, layout: JointLayout, seed: int) -> None:
+        self.layout, self.application = layout, layout.application
+        self.relations = Relations(self.application)
+        self.random = random.Random(seed)
+        self.arena = np.full(layout.peak_bytes, POISON, dtype=np.uint8)
+        self.running: dict[str, _MemberRun] = {}
+        self.moves: list[str] = []
+        self.done = dict.fromkeys(self.application.by_name, 0)  # frames
+        self.results: dict[tuple[str, int], Mapping[str, Array]] = {}
+        self.pending: dict[
+            tuple[str, str], Array
+        ] = {}  # (network, input) -> what was handed over and is not yet read
+        self.outputs: dict[tuple[str, str], Array] = {}  # kept outputs
+        self.own = {
+            buffer.name: np.frombuffer(self.random.randbytes(buffer.size), dtype=np.uint8)
+            for buffer in self.application.file.buffers
+        }
+        self._variants: dict[str, list[Mapping[str, Array]]] = {}
+        self._known: dict[tuple[str, bytes], Mapping[str, Array]] = {}
+        for buffer in self.application.file.buffers:
+            if buffer.alive == ALWAYS:
+                self._bytes(buffer.name)[: buffer.size] = self.own[buffer.name]
+        for name, tensor in sorted(self.relations.kept):
+            if tensor in self.application.networks[name].inputs:
+                self._fill(name, tensor)
+
+    def run(self, moves: int) -> Iterator[JointFault]:
+        for _ in range(moves):
+            legal = [*self._starts(), *self._stages()]
+            if not legal:
+                return
+            member = self.random.choice(legal)
+            if member in self.running:
+                yield from self._advance(member)
+            else:
+                self._start(member)
+            self._poison_dead()
+        for name, message in self._spoiled():
+            yield JointFault(f"{message} '{name}' was overwritten", tuple(self.moves))
+
+    # What may happen next.
+
+    def _stages(self) -> Iterator[str]:
+        """Members that may run their next stage: those that nobody has interrupted."""
+        for member in self.running:
+            if not any((high, member) in self.relations.preemptions for high in self.running):
+                yield member
+
+    def _starts(self) -> Iterator[str]:
+        for member in self.application.by_name:
+            if member not in self.running and self._is_ready(member):
+                yield member
+
+    def _is_ready(self, member: str) -> bool:
+        owner = self.application.by_name[member].owner
+        for other in self._busy():
+            if other != member and not self._may_start_beside(member, other):
+                return False
+        if any(
+            read == owner and (read, tensor) not in self.pending for _, (read, tensor) in self.relations.cascades
+        ):
+            return False
+        if any(made == owner and after in self.pending for (made, _), after in self.relations.cascades):
+            return False  # its last output has not been read
+        for frame in self.relations.frames:
+            names = [name for name, _ in frame]
+            if owner in names[1:] and (owner, dict(frame)[owner]) not in self.pending:
+                return False
+            if owner == names[0] and any(end in self.pending or end[0] in self.running for end in frame[1:]):
+                return False
+        return all(self._has_frame(member, crossing) for crossing in self.application.crossings)
+
+    def _busy(self) -> set[str]:
+        """Members that have begun, and those of a pipeline with frames under way."""
+        found = set(self.running)
+        for crossing in self.application.crossings:
+            if self._under_way(crossing):
+                found |= {member.name for member in self.application.members_of(crossing.owner)}
+        return found
+
+    def _under_way(self, crossing: Crossing) -> int:
+        return self.done[crossing.source[0]] - min(self.done[name] for name, _ in crossing.readers)
+
+    def _has_frame(self, member: str, crossing: Crossing) -> bool:
+        if member == crossing.source[0]:
+            return self._under_way(crossing) < crossing.slots
+        if member in dict(crossing.readers):
+            return self.done[crossing.source[0]] > self.done[member]
+        return True
+
+    def _may_start_beside(self, member: str, other: str) -> bool:
+        if self.relations.are_parallel(member, other):
+            return True
+        preemption = self.relations.preemptions.get((member, other))
+        if preemption is None:
+            return False
+        if preemption.points is PreemptionPoints.ANYWHERE or other not in self.running:
+            return True
+        run, allowed = self.running[other], self.layout.meeting.points.get(other)
+        is_between = 0 < run.next < len(run.interpreter.plan.program.stages)
+        return is_between and (allowed is None or run.next - 1 in allowed)
+
+    # What happens then.
+
+    def _start(self, member: str) -> None:
+        self.moves.append(f"start {member}")
+        plan, owner = self.layout.plans[member], self.application.by_name[member].owner
+        memories = {ARENA: self.arena, **self._slots(member)}
+        interpreter = Interpreter(plan, memories=memories)
+        network = plan.network
+        inputs = dict(self.random.choice(self._inputs(member)))
+        there: set[str] = set()
+        for tensor in network.inputs:
+            if (given := self.pending.pop((owner, tensor), None)) is not None:
+                inputs[tensor] = given
+                there.add(tensor)
+        for crossing in self.application.crossings:
+            for name, tensor in crossing.readers:
+                if name == member:
+                    made = self.results[crossing.source[0], self.done[member]]
+                    inputs[tensor] = made[crossing.source[1]]
+                    there.add(tensor)
+        for buffer in self.application.file.buffers:
+            if buffer.alive != ALWAYS and owner in buffer.alive and not self._is_alive(buffer.alive):
+                self._bytes(buffer.name)[: buffer.size] = self.own[buffer.name]
+        interpreter.begin({name: value for name, value in inputs.items() if name not in there})
+        self.running[member] = _MemberRun(interpreter, inputs, self.done[member])
+        for frame in self.relations.frames:
+            if frame[0][0] == owner:
+                for name, tensor in frame[1:]:
+                    self.pending[name, tensor] = inputs[frame[0][1]]
+
+    def _advance(self, member: str) -> Iterator[JointFault]:
+        run = self.running[member]
+        self.moves.append(f"{member} stage {run.next}")
+        run.interpreter.advance(run.next)
+        run.next += 1
+        if run.next < len(run.interpreter.plan.program.stages):
+            return
+        expected = self._expected(member, run.inputs)
+        for name, value in run.interpreter.results().items():
+            if value.tobytes() != expected[name].tobytes():
+                yield JointFault(f"network '{member}' computes a wrong '{name}'", tuple(self.moves))
+        for name, message in self._spoiled():
+            yield JointFault(f"{message} '{name}' was overwritten", tuple(self.moves))
+        self._finish(member, expected)
+
+    def _finish(self, member: str, expected: Mapping[str, Array]) -> None:
+        del self.running[member]
+        owner = self.application.by_name[member].owner
+        self.results[member, self.done[member]] = expected
+        self.done[member] += 1
+        for (made, output), end in self.relations.cascades:
+            if made == owner:
+                self.pending[end] = expected[output]
+        for name, tensor in sorted(self.relations.kept):
+            if name == owner and tensor in self.application.networks[name].inputs:
+                self._fill(name, tensor)
+            elif name == owner and tensor in expected:
+                self.outputs[name, tensor] = expected[tensor]
+
+    def _fill(self, name: str, tensor: str) -> None:
+        """Somebody, such as DMA, puts the next frame where the network will find it."""
+        value = self.random.choice(self._inputs(name))[tensor]
+        plan = self.layout.plans[name]
+        view = plan.views[tensor]
+        buffer = next(b for b in plan.buffers if b.name == view.buffer)
+        data = np.frombuffer(np.ascontiguousarray(value).tobytes(), dtype=np.uint8)
+        self.arena[buffer.offset + view.offset :][: len(data)] = data
+        self.pending[name, tensor] = value
+
+    def _spoiled(self) -> Iterator[tuple[str, str]]:
+        """Buffers of the firmware, and kept ends, that hold something else than they should."""
+        for buffer in self.application.file.buffers:
+            is_alive = buffer.alive == ALWAYS or self._is_alive(buffer.alive)
+            if is_alive and (self._bytes(buffer.name)[: buffer.size] != self.own[buffer.name]).any():
+                yield buffer.name, "buffer"
+        for (name, tensor), value in self.outputs.items():
+            if name not in self.running:
+                plan = self.layout.plans[name]
+                found = Interpreter(plan, memories={ARENA: self.arena}).results()[tensor]
+                if found.tobytes() != value.tobytes():
+                    yield f"{name}.{tensor}", "kept output"
+
+    # Where things lie, and what is in use.
+
+    def _is_alive(self, networks: str | tuple[str, ...]) -> bool:
+        return any(self.application.by_name[member].owner in networks for member in self._busy())
+
+    def _bytes(self, name: str) -> Array:
+        return self.arena[self.layout.at(name) :]
+
+    def _slots(self, member: str) -> dict[str, Array]:
+        """The memories of tensors that cross partitions, for the frame that the member is at."""
+        found = {}
+        for crossing in self.application.crossings:
+            for name, tensor in (crossing.source, *crossing.readers):
+                if name == member:
+                    slot = f"{crossing.name}[{self.done[member] % crossing.slots}]"
+                    found[slot_name(tensor)] = self._bytes(slot)[: crossing.bytes]
+        return found
+
+    def _poison_dead(self) -> None:
+        alive = np.zeros(len(self.arena), dtype=bool)
+        for buffer in self.layout.buffers:
+            if self._is_in_use(buffer):
+                at = self.layout.at(buffer.name)
+                alive[at : at + buffer.size] = True
+        self.arena[~alive] = POISON
+
+    def _is_in_use(self, buffer: JointBuffer) -> bool:
+        if buffer.is_always:
+            return True
+        if buffer.crossing is not None:
+            slot = int(buffer.name.rpartition("[")[2][:-1])
+            source, readers = buffer.crossing.source[0], [name for name, _ in buffer.crossing.readers]
+            first = min(self.done[name] for name in readers)
+            last = self.done[source] + (source in self.running)
+            return any(frame % buffer.crossing.slots == slot for frame in range(first, last))
+        if buffer.during:
+            return any(member in buffer.during for member in self._busy())
+        for use in buffer.uses:
+            network = self.application.by_name[use.member].network
+            tensors = [t for t in network.inputs if self.layout.plans[use.member].views[t].buffer == use.buffer]
+            owner = self.application.by_name[use.member].owner
+            if any((owner, tensor) in self.pending for tensor in tensors):
+                return True
+            run = self.running.get(use.member)
+            if run is not None and ((run.next == 0 and tensors) or use.first < run.next <= use.last):
+                return True
+        return False
+
+    # What should come out.
+
+    def _inputs(self, member: str) -> list[Mapping[str, Array]]:
+        if member not in self._variants:
+            network = self.application.by_name[member].network
+            self._variants[member] = [random_inputs(network, seed=n) for n in range(VARIANTS)]
+        return self._variants[member]
+
+    def _expected(self, member: str, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        """What the network computes alone, by its own plan."""
+        key = (member, b"".join(inputs[name].tobytes() for name in sorted(inputs)))
+        if key not in self._known:
+            self._known[key] = interpret(self._plan_alone(member), inputs)
+        return self._known[key]
+
+    def _plan_alone(self, member: str) -> Plan:
+        return self.layout.meeting.plans[member]

@@ -1,0 +1,424 @@
+"""One C library for an application: every network in the common arena, kernels and weights stored once.
+
+The networks' own files are those of `emit`; here are app.h and app.c around them: who may start when, and where
+tensors are handed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ..emit.header import declared, lies_densely, return_type
+from ..emit.library import Library, LibraryShare, SharedCode, emit
+from ..emit.names import Parameters, parameters
+from ..errors import InputError
+from ..kernels.printing.constants import C_TYPES
+from ..kernels.printing.source import CWriter, comment
+from ..kernels.select import select
+from ..kernels.sites import NetworkFacts
+from ..network import Network
+from ..program import Buffer, Plan
+from ..program.options import Options
+from .description import PreemptionPoints
+from .joint import ARENA, JointLayout, with_buffers
+from .meeting import BufferUse, JointBuffer
+from .members import AppMember
+
+MOST_MEMBERS = 32  # bits of a word
+OTHER = "other: "  # before the name of a buffer that belongs to somebody else
+
+
+@dataclass(frozen=True)
+class AppLibrary:
+    """The files of the application's library, and the libraries of its members that are part of it."""
+
+    layout: JointLayout
+    members: Mapping[str, Library]
+    files: Mapping[str, str | bytes]
+    weight_bytes: int
+
+    @property
+    def name(self) -> str:
+        return self.layout.application.file.name.lower()
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(name for name in self.files if name.endswith((".c", ".S")))
+
+
+def emit_application(layout: JointLayout, options: Options | None = None) -> AppLibrary:
+    """The library that carries all plans out in one arena."""
+    application = layout.application
+    if len(application.members) > MOST_MEMBERS:
+        raise InputError(
+            f"{len(application.members)} networks and partitions are too many: at most {MOST_MEMBERS}"
+        )
+    name = application.file.name.lower()
+    shared = SharedCode.called(name)
+    chosen = options or Options()
+    libraries: dict[str, Library] = {}
+    plans: dict[str, Plan] = {}
+    for number, member in enumerate(application.members):
+        plans[member.name] = with_scratch(layout, member, chosen)
+        probe = f"{name}_at({number}, stage)"
+        share = LibraryShare(shared, probe, resident_ends(layout, member))
+        libraries[member.name] = emit(
+            plans[member.name], application.target, member.network, c_name(member), chosen, share
+        )
+    selected = replace(layout, plans=plans)
+    writer = _AppWriter(selected, libraries)
+    files: dict[str, str | bytes] = {
+        f"{name}.h": writer.header(),
+        f"{name}.c": writer.source(),
+        f"{name}_probe.h": writer.probe_header(),
+    }
+    for library in libraries.values():
+        files |= library.files
+    return AppLibrary(selected, libraries, {**files, **shared.files()}, shared.constants.bytes)
+
+
+def c_name(member: AppMember) -> str:
+    """The prefix of a member's functions; partitions are numbered."""
+    whole = member.entry.prefix or member.entry.name
+    return (whole + member.name.removeprefix(member.owner).replace(".", "_")).lower()
+
+
+def with_scratch(layout: JointLayout, member: AppMember, options: Options) -> Plan:
+    """The member's plan with kernels selected: their scratch lies where nobody else has anything meanwhile."""
+    plan = layout.plans[member.name]
+    others = tuple(_in_the_way(layout, member.name, plan))
+    facts = NetworkFacts(member.network, layout.application.target, options)
+    chosen = select(with_buffers(plan, (*plan.buffers, *others)), facts)
+    return with_buffers(chosen, tuple(b for b in chosen.buffers if not b.name.startswith(OTHER)))
+
+
+def _in_the_way(layout: JointLayout, member: str, plan: Plan) -> Iterator[Buffer]:
+    """What belongs to others and may be in use at a stage of this plan."""
+    for other in layout.buffers:
+        if any(use.member == member for use in other.uses):
+            continue
+        for stage in range(len(plan.program.stages)):
+            here = JointBuffer("here", 0, (BufferUse(member, "", stage, stage),))
+            if any(True for _ in layout.meeting.causes(here, other)):
+                yield Buffer(
+                    f"{OTHER}{other.name} {stage}", other.size, layout.at(other.name), stage, stage, ARENA
+                )
+
+
+def resident_ends(layout: JointLayout, member: AppMember) -> frozenset[str]:
+    """Inputs and outputs that are handed over: they lie where the next network reads them."""
+    relations, owner = layout.meeting.relations, member.owner
+    found = {
+        tensor
+        for name, tensor in (*(b for _, b in relations.cascades), *(a for a, _ in relations.cascades))
+        if name == owner
+    }
+    for frame in relations.frames:
+        found |= {tensor for name, tensor in frame[1:] if name == owner}
+    return frozenset(found)
+
+
+@dataclass(frozen=True)
+class _AppWriter:
+    layout: JointLayout
+    libraries: Mapping[str, Library]
+
+    @property
+    def name(self) -> str:
+        return self.layout.application.file.name.lower()
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        return {member.name: n for n, member in enumerate(self.layout.application.members)}
+
+    @cached_property
+    def ends(self) -> Mapping[tuple[str, str], int]:
+        """A bit for each input that is handed over."""
+        relations = self.layout.meeting.relations
+        found = [after for _, after in relations.cascades]
+        found += [end for frame in relations.frames for end in frame[1:]]
+        return {end: n for n, end in enumerate(dict.fromkeys(found))}
+
+    def header(self) -> str:
+        guard, c = self.name.upper(), CWriter()
+        c.lines += [
+            f"/* {self.name}: several networks in one arena, compiled by edgewright.",
+            " *",
+            " * Every network has a run function, which refuses to start where what runs already needs the memory. */",
+            f"#ifndef {guard}_H",
+            f"#define {guard}_H",
+            "",
+            "#include <stdint.h>",
+            *(f'#include "{library.name}.h"' for library in self.libraries.values()),
+            "",
+            "#ifdef __cplusplus",
+            'extern "C" {',
+            "#endif",
+            "",
+            f"#define {guard}_ARENA_SIZE {self.layout.peak_bytes}",
+            f"#define {guard}_OK 0",
+            f"#define {guard}_BUSY 1  /* something runs that needs the same memory: try again later */",
+            f"#define {guard}_EMPTY 2 /* what it reads has not been made: run the network, or partition, before it */",
+            f"#define {guard}_WRONG 3 /* a function that hands out rows is missing */",
+            "",
+            "/* To place the arena, define this when compiling the library. */",
+            f"#ifndef {guard}_SECTION",
+            f"#define {guard}_SECTION(memory)",
+            "#endif",
+            "",
+            "/* Who is called between two stages of a network that others may interrupt: from here their run functions",
+            " * may be called. NULL, as at first, for nobody. */",
+            f"void {self.name}_on_poll(void (*poll)(void));",
+            "/* Whether any network has begun and not ended. */",
+            f"int32_t {self.name}_busy(void);",
+            "",
+        ]
+        for member in self.layout.application.members:
+            plan, network = self.libraries[member.name].plan, member.network
+            c.line(
+                f"/* {comment(member.name)}: {plan.macs} multiply-accumulates. "
+                "An input or output that is NULL stays in the arena. */"
+            )
+            c.line(f"int32_t {self.name}_run_{c_name(member)}({self._signature(member)});")
+            for kind, function, _ in self._accessors(member, plan, network):
+                c.line(f"{kind} *{function}(void);")
+            c.line()
+        for own in self.layout.application.file.buffers:
+            c.line(f"/* {own.size} bytes of the firmware's own. */")
+            c.line(f"uint8_t *{self.name}_buffer_{own.name.lower()}(void);")
+        c.lines += ["", "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard}_H */"]
+        return c.text()
+
+    def probe_header(self) -> str:
+        guard = f"{self.name.upper()}_PROBE_H"
+        return (
+            f"/* {self.name}: what networks call where a stage begins. */\n#ifndef {guard}\n#define {guard}\n\n"
+            f"#include <stdint.h>\n\nvoid {self.name}_at(int32_t network, int32_t stage);\n\n#endif /* {guard} */\n"
+        )
+
+    def source(self) -> str:
+        name, guard, c = self.name, self.name.upper(), CWriter()
+        c.lines += [
+            f"/* {name}: who may start when, and the arena that all of them share. */",
+            f'#include "{name}.h"',
+            f'#include "{name}_probe.h"',
+            f'#include "{name}_kernels.h"',
+            "",
+            "/* Around the few instructions that read and write who runs: for example irq_lock() of Zephyr, or",
+            " * taskENTER_CRITICAL() of FreeRTOS. */",
+            f"#ifndef {guard}_LOCK",
+            f"#define {guard}_LOCK()",
+            f"#define {guard}_UNLOCK()",
+            "#endif",
+            "",
+            f"{guard}_SECTION(ram) {guard}_ALIGNED(16) static uint8_t arena[{guard}_ARENA_SIZE];",
+            "static volatile uint32_t running;  /* a bit for each network that has begun */",
+            "static volatile uint32_t between;  /* and for each that stands where it may be interrupted */",
+            "static volatile uint32_t waiting;  /* a bit for each input that another network has made */",
+            f"static uint32_t done[{len(self.index)}]; /* runs */",
+            "static void (*poll)(void);",
+            "",
+            *self._tables(),
+        ]
+        c.lines += self._frames()
+        self._entering(c)
+        for member in self.layout.application.members:
+            self._write_run(c, member)
+        for own in self.layout.application.file.buffers:
+            with c.block(f"uint8_t *{name}_buffer_{own.name.lower()}(void)"):
+                c.line(f"return arena + {self.layout.at(own.name)};")
+            c.line()
+        return c.text()
+
+    def _tables(self) -> Iterator[str]:
+        """Of each network: who excludes it, whom it may interrupt, which inputs it reads, drops, and makes."""
+        relations, members = self.layout.meeting.relations, self.layout.application.members
+        rows: dict[str, list[int]] = {
+            "excludes": [],
+            "interrupts": [],
+            "anywhere": [],
+            "reads": [],
+            "drops": [],
+            "makes": [],
+        }
+        for member in members:
+            barred = interrupted = anywhere = 0
+            for other in members:
+                bit = 1 << self.index[other.name]
+                preemption = relations.preemptions.get((member.name, other.name))
+                if preemption is not None:
+                    interrupted |= bit
+                    anywhere |= bit if preemption.points is PreemptionPoints.ANYWHERE else 0
+                elif other is member or not relations.are_parallel(member.name, other.name):
+                    barred |= bit
+            for frame in relations.frames:
+                if frame[0][0] == member.owner:
+                    barred |= sum(1 << self.index[name] for name, _ in frame[1:])
+            rows["excludes"].append(barred)
+            rows["interrupts"].append(interrupted)
+            rows["anywhere"].append(anywhere)
+            rows["reads"].append(self._bits(end for end in self.ends if end[0] == member.owner))
+            rows["makes"].append(
+                self._bits(after for (made, _), after in relations.cascades if made == member.owner)
+            )
+            rows["drops"].append(
+                self._bits(end for frame in relations.frames if frame[0][0] == member.owner for end in frame[1:])
+            )
+        stages = [len(self.libraries[member.name].stages) for member in members]
+        for key, values in rows.items():
+            yield f"static const uint32_t {key}[] = {{{', '.join(f'{value:#x}u' for value in values)}}};"
+        yield f"static const int32_t stages[] = {{{', '.join(map(str, stages))}}};"
+        yield ""
+
+    def _bits(self, ends: Iterator[tuple[str, str]]) -> int:
+        return sum(1 << self.ends[end] for end in set(ends))
+
+    def _frames(self) -> Iterator[str]:
+        """Whether frames are under way in a pipeline: where its partitions must find one, and others must wait."""
+        application = self.layout.application
+        yield "/* Whether a partition finds its frame and room for what it makes, and no pipeline holds others up. */"
+        yield "static int32_t has_frame(int32_t which)"
+        yield "{"
+        if not application.crossings:
+            yield "    (void)which;"
+        for crossing in application.crossings:
+            source = self.index[crossing.source[0]]
+            readers = [self.index[name] for name, _ in crossing.readers]
+            own = sum(1 << self.index[member.name] for member in application.members_of(crossing.owner))
+            for reader in readers:
+                under_way = f"done[{source}] - done[{reader}]"
+                yield f"    if (which == {source} && {under_way} >= {crossing.slots}u)"
+                yield "        return 0;"
+                yield f"    if (which == {reader} && {under_way} == 0u)"
+                yield "        return 0;"
+                yield f"    if ({under_way} != 0u && (excludes[which] & {own:#x}u) && !({own:#x}u >> which & 1u))"
+                yield "        return 0;"
+        yield "    return 1;"
+        yield "}"
+        yield ""
+
+    def _entering(self, c: CWriter) -> None:
+        name, guard = self.name, self.name.upper()
+        with c.block("static int32_t enter(int32_t which)"):
+            c.line(f"int32_t status = {guard}_OK;")
+            c.line(f"{guard}_LOCK();")
+            c.line(
+                "if ((running & excludes[which]) || (running & interrupts[which] & ~(between | anywhere[which])))"
+            )
+            c.line(f"    status = {guard}_BUSY;")
+            c.line("else if ((reads[which] & ~waiting) || !has_frame(which))")
+            c.line(f"    status = {guard}_EMPTY;")
+            with c.block("else"):
+                c.line("running |= 1u << which;")
+                c.line("waiting &= ~(reads[which] | makes[which]);")
+                c.line("waiting |= drops[which];")
+            c.line(f"{guard}_UNLOCK();")
+            c.line("return status;")
+        c.line()
+        with c.block("static void leave(int32_t which)"):
+            c.line(f"{guard}_LOCK();")
+            c.line("running &= ~(1u << which);")
+            c.line("waiting |= makes[which];")
+            c.line("done[which]++;")
+            c.line(f"{guard}_UNLOCK();")
+        c.line()
+        with c.block(f"void {name}_at(int32_t network, int32_t stage)"):
+            c.line("void (*const call)(void) = poll;")
+            points = self._points()
+            allowed = " && is_point(network, stage - 1)" if points else ""
+            with c.block(f"if (call && stage > 0 && stage < stages[network]{allowed})"):
+                c.line("between |= 1u << network;")
+                c.line("call();")
+                c.line("between &= ~(1u << network);")
+        c.line()
+        with c.block(f"void {name}_on_poll(void (*function)(void))"):
+            c.line("poll = function;")
+        c.line()
+        with c.block(f"int32_t {name}_busy(void)"):
+            c.line("return running != 0u;")
+        c.line()
+
+    def _points(self) -> bool:
+        """Whether only some ends of stages are points."""
+        return bool(self.layout.meeting.points)
+
+    def _parameters(self, member: AppMember) -> Parameters:
+        library = self.libraries[member.name]
+        return parameters(library.name, member.network, library.plan.arenas)
+
+    def _is_given(self, member: AppMember, tensor: str) -> bool:
+        """Whether the caller says where a tensor comes from or goes to."""
+        return (
+            tensor not in resident_ends(self.layout, member)
+            and tensor not in self.libraries[member.name].plan.outside
+        )
+
+    def _signature(self, member: AppMember) -> str:
+        names, plan = self._parameters(member), self.libraries[member.name].plan
+        given = Parameters(
+            {},
+            {tensor: name for tensor, name in names.inputs.items() if self._is_given(member, tensor)},
+            {tensor: name for tensor, name in names.outputs.items() if self._is_given(member, tensor)},
+        )
+        return ", ".join(declared(c_name(member), plan, member.network, given)) or "void"
+
+    def _write_run(self, c: CWriter, member: AppMember) -> None:
+        name, guard, plan = self.name, self.name.upper(), self.libraries[member.name].plan
+        which, own = self.index[member.name], c_name(member)
+        with c.block(f"int32_t {name}_run_{own}({self._signature(member)})"):
+            c.line(f"int32_t status = enter({which});")
+            c.line(f"if (status != {guard}_OK)")
+            c.line("    return status;")
+            call = f"{own}_run_in({', '.join(self._arguments(member))})"
+            if return_type(plan, member.network) == "void":
+                c.line(f"{call};")
+            else:
+                c.line(f"if ({call})")
+                c.line(f"    status = {guard}_WRONG;")
+            c.line(f"leave({which});")
+            c.line("return status;")
+        c.line()
+        for kind, function, offset in self._accessors(member, plan, member.network):
+            with c.block(f"{kind} *{function}(void)"):
+                c.line(f"return ({kind} *)(void *)(arena + {offset});")
+            c.line()
+
+    def _arguments(self, member: AppMember) -> Iterator[str]:
+        names, plan = self._parameters(member), self.libraries[member.name].plan
+        yield from ("arena" for _ in names.arenas)
+        for group, is_input in ((names.inputs, True), (names.outputs, False)):
+            for tensor, parameter in group.items():
+                ctype = C_TYPES[member.network.tensors[tensor].dtype.value]
+                if tensor in plan.outside:
+                    yield f"({ctype} *)(void *)(arena + {self._slot(member, tensor)})"
+                elif not self._is_given(member, tensor):
+                    yield "0"
+                else:
+                    yield parameter
+                    if is_input and plan.views[tensor].window:
+                        yield f"{parameter}_context"
+
+    def _slot(self, member: AppMember, tensor: str) -> str:
+        """C of where the slot of the member's frame begins; slots lie anywhere."""
+        which = self.index[member.name]
+        crossing = next(
+            one for one in self.layout.application.crossings if (member.name, tensor) in (one.source, *one.readers)
+        )
+        offsets = [self.layout.at(f"{crossing.name}[{n}]") for n in range(crossing.slots)]
+        text = str(offsets[-1])
+        for n in range(crossing.slots - 2, -1, -1):
+            text = f"(done[{which}] % {crossing.slots}u == {n}u ? {offsets[n]} : {text})"
+        return text
+
+    def _accessors(self, member: AppMember, plan: Plan, network: Network) -> Iterator[tuple[str, str, int]]:
+        """(type, function, offset) of every input and output that lies in the arena as a whole."""
+        names = self._parameters(member)
+        for way, group in (("input", names.inputs), ("output", names.outputs)):
+            for tensor, parameter in group.items():
+                if lies_densely(plan, network, tensor) and tensor not in plan.outside:
+                    view = plan.views[tensor]
+                    buffer = next(b for b in plan.buffers if b.name == view.buffer)
+                    function = f"{self.name}_{way}_{c_name(member)}_{parameter}"
+                    yield C_TYPES[network.tensors[tensor].dtype.value], function, buffer.offset + view.offset

@@ -1,0 +1,243 @@
+"""Which buffers of an application may be in use together: what its relations say about every pair.
+
+A buffer of a plan is in use from its first stage to its last. One that two networks hand over is one buffer here, and
+waits while others run; one that is kept, or is the firmware's own, is in use whatever runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from ..errors import Infeasible, InputError
+from ..memory.layout import ConflictGraph
+from ..memory.layout.problem import align_up
+from ..program import Plan, Sweep
+from .description import ALWAYS, PreemptionPoints
+from .members import Application, Crossing
+from .relations import Relations
+
+
+@dataclass(frozen=True, slots=True)
+class BufferUse:
+    """A buffer of a member's plan, and the stages during which it is in use."""
+
+    member: str
+    buffer: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class JointBuffer:
+    """Bytes of the common arena."""
+
+    name: str
+    size: int
+    uses: tuple[BufferUse, ...] = ()
+    during: frozenset[str] = frozenset()  # members during whose whole runs it is in use
+    is_waiting: bool = False  # between the runs of the members that use it
+    is_always: bool = False
+    crossing: Crossing | None = None
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """The buffers of all plans, and which of them meet.
+
+    `points` are the stages after which a member may be interrupted, where not after all of them.
+    """
+
+    application: Application
+    plans: Mapping[str, Plan]
+    points: Mapping[str, frozenset[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "relations", Relations(self.application))
+
+    relations: Relations = field(init=False)
+
+    def buffers(self) -> tuple[JointBuffer, ...]:
+        slots = {(member, tensor): one for one in self.application.crossings for member, tensor in _ends(one)}
+        in_slots = {(member, self._buffer(member, tensor)) for member, tensor in slots}
+        shared = self._handed_over()
+        kept = {(name, self._buffer(name, tensor)) for name, tensor in self._kept_ends()}
+        groups: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        for member, plan in self.plans.items():
+            for buffer in plan.buffers:
+                key = (member, buffer.name)
+                if key not in in_slots:
+                    groups.setdefault(shared.get(key, key), []).append(key)
+        found = [self._joint(keys, is_kept=bool(kept & set(keys))) for keys in groups.values()]
+        for crossing in self.application.crossings:
+            members = frozenset(member.name for member in self.application.members_of(crossing.owner))
+            found += [
+                JointBuffer(f"{crossing.name}[{n}]", crossing.bytes, during=members, crossing=crossing)
+                for n in range(crossing.slots)
+            ]
+        for own in self.application.file.buffers:
+            if own.alive == ALWAYS:
+                found.append(JointBuffer(own.name, own.size, is_always=True))
+            else:
+                members = frozenset(m.name for name in own.alive for m in self.application.members_of(name))
+                found.append(JointBuffer(own.name, own.size, during=members))
+        return tuple(found)
+
+    def _joint(self, keys: list[tuple[str, str]], is_kept: bool) -> JointBuffer:
+        uses, size = [], 0
+        for member, name in keys:
+            buffer = next(b for b in self.plans[member].buffers if b.name == name)
+            uses.append(BufferUse(member, name, buffer.first, buffer.last))
+            size = max(size, buffer.size)
+        joined = " = ".join(f"{member}:{name}" for member, name in keys)
+        return JointBuffer(joined, size, tuple(uses), is_waiting=len(keys) > 1, is_always=is_kept)
+
+    def graph(self, buffers: tuple[JointBuffer, ...]) -> ConflictGraph:
+        """The layout problem over all of them."""
+        alignment = max(plan.alignment for plan in self.plans.values())
+        sizes = {buffer.name: align_up(buffer.size, alignment) for buffer in buffers}
+        meeting, gaps = set(), {}
+        for x, y in combinations(buffers, 2):
+            causes = list(self.causes(x, y))
+            if causes:
+                meeting.add((x.name, y.name))
+            if len(causes) == 1 and causes[0] is not None:
+                a, b = causes[0]
+                gap = trailing(self.plans[a.member], a.buffer, b.buffer, alignment)
+                if gap is not None:
+                    gaps[x.name, y.name] = gap
+        return ConflictGraph(sizes, frozenset(meeting), gaps, alignment)
+
+    def causes(self, x: JointBuffer, y: JointBuffer) -> Iterator[tuple[BufferUse, BufferUse] | None]:
+        """Why the two may be in use together; two uses by one member, which knows how they may share, or None."""
+        if x.is_always or y.is_always or (x.is_waiting and y.is_waiting):
+            yield None
+            return
+        if x.during & y.during:
+            yield None
+        for one, other in ((x, y), (y, x)):
+            members = {use.member for use in other.uses}
+            if one.during & members or any(self._run_together(a, b) for a in one.during for b in members):
+                yield None
+            if one.is_waiting and not members <= {use.member for use in one.uses}:
+                yield None
+            if one.is_waiting and other.during:
+                yield None
+        if any(self._run_together(a, b) for a in x.during for b in y.during):
+            yield None
+        for a in x.uses:
+            for b in y.uses:
+                if a.member == b.member:
+                    if a.first <= b.last and b.first <= a.last:
+                        yield a, b
+                elif self._meet(a, b) or self._meet(b, a):
+                    yield None
+
+    def _run_together(self, a: str, b: str) -> bool:
+        """Whether some part of one may run while the other has begun and not ended."""
+        pairs = self.relations.preemptions
+        return self.relations.are_parallel(a, b) or (a, b) in pairs or (b, a) in pairs
+
+    def _meet(self, high: BufferUse, low: BufferUse) -> bool:
+        if self.relations.are_parallel(high.member, low.member):
+            return True
+        preemption = self.relations.preemptions.get((high.member, low.member))
+        if preemption is None:
+            return False
+        if preemption.points is PreemptionPoints.ANYWHERE:
+            return True
+        allowed = self.points.get(low.member)
+        return any(allowed is None or stage in allowed for stage in range(low.first, low.last))
+
+    def _handed_over(self) -> dict[tuple[str, str], tuple[str, str]]:
+        """(member, buffer) -> the first of those that are the same bytes."""
+        first: dict[tuple[str, str], tuple[str, str]] = {}
+        links = [*self.relations.cascades, *(pair for frame in self.relations.frames for pair in _pairs(frame))]
+        for before, after in links:
+            for name, _ in (before, after):
+                if self.application.is_pipelined(name):
+                    raise InputError(
+                        f"network '{name}' is pipelined, and its ends cannot be handed over; run it whole"
+                    )
+            self._check_alike(before, after)
+            a, b = ((name, self._buffer(name, tensor)) for name, tensor in (before, after))
+            root, other = first.get(a, a), first.get(b, b)
+            for key in {a, b, *(key for key, value in first.items() if value == other)}:
+                first[key] = root
+        return first
+
+    def _check_alike(self, before: tuple[str, str], after: tuple[str, str]) -> None:
+        """Bytes can be handed over only if both networks find the same tensor in them."""
+        x, y = (self.application.networks[name].tensors[tensor] for name, tensor in (before, after))
+        if (x.shape, x.dtype) != (y.shape, y.dtype):
+            raise InputError(
+                f"'{before[1]}' of '{before[0]}' is {x.dtype.value}{list(x.shape)} and '{after[1]}' of '{after[0]}' "
+                f"{y.dtype.value}{list(y.shape)}: only equal tensors lie in the same bytes; make the crop a [[buffer]]"
+            )
+        if x.quant != y.quant:
+            raise InputError(
+                f"'{before[1]}' of '{before[0]}' and '{after[1]}' of '{after[0]}' have different scales: "
+                "quantise both networks with the same range there"
+            )
+        for name, tensor in (before, after):
+            view = self.plans[name].views[tensor]
+            if (
+                view.window is not None
+                or view.offset
+                or view.strides != self.application.networks[name].tensors[tensor].strides
+            ):
+                raise Infeasible(
+                    f"'{tensor}' of '{name}' does not lie densely in a buffer of its own: it cannot be shared"
+                )
+
+    def _kept_ends(self) -> Iterator[tuple[str, str]]:
+        for name, tensor in sorted(self.relations.kept):
+            if self.application.is_pipelined(name):
+                raise InputError(f"network '{name}' is pipelined, and its ends cannot be kept; run it whole")
+            if tensor not in self.application.networks[name].constants:
+                yield name, tensor
+
+    def _buffer(self, member: str, tensor: str) -> str:
+        return self.plans[member].views[tensor].buffer
+
+
+def held_inputs(application: Application, member: str) -> frozenset[str]:
+    """Inputs that the member must leave as they are: others read them later, or somebody fills them meanwhile."""
+    relations = Relations(application)
+    found = {tensor for name, tensor in relations.kept if name == member}
+    for frame in relations.frames:
+        found |= {tensor for name, tensor in frame[:-1] if name == member}
+    for crossing in application.crossings:
+        found |= {tensor for name, tensor in crossing.readers if name == member}
+    return frozenset(found & set(application.by_name[member].network.inputs))
+
+
+def trailing(plan: Plan, x: str, y: str, alignment: int) -> tuple[int, int] | None:
+    """The gaps (x below y, y below x) at which two buffers of a plan may share bytes; None where they may not.
+
+    A plan lets them share at one distance: an output trails its dying input, or their calls differ inside a stage.
+    Further into the direction of the sweep is as safe.
+    """
+    buffers = {buffer.name: buffer for buffer in plan.buffers}
+    one, two = buffers[x], buffers[y]
+    if one.memory != two.memory or not (one.offset < two.end and two.offset < one.end):
+        return None
+    if one.first > two.first:
+        gap = trailing(plan, y, x, alignment)
+        return gap and (gap[1], gap[0])
+    distance = two.offset - one.offset
+    sweep = plan.program.stages[max(one.first, two.first)].sweep
+    if distance % alignment:
+        return None
+    if sweep is Sweep.BACKWARD:
+        return distance, align_up(two.size, alignment)
+    return align_up(one.size, alignment), -distance
+
+
+def _ends(crossing: Crossing) -> tuple[tuple[str, str], ...]:
+    return (crossing.source, *crossing.readers)
+
+
+def _pairs(frame: tuple[tuple[str, str], ...]) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+    return [(frame[0], other) for other in frame[1:]]

@@ -1,0 +1,171 @@
+"""The networks of an application as read, and what runs of them: whole networks, and partitions of a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ..errors import InputError
+from ..fusion.by_hand import layer_range
+from ..network import Network, Region
+from ..network.parts import NetworkPart, cut
+from ..network.read import read
+from ..platform import Board, load_board
+from ..platform.target import TARGETS, Target, target_of
+from .description import ApplicationFile, NetworkEntry, RelationKind, read_application
+
+
+@dataclass(frozen=True)
+class AppMember:
+    """What runs from its start to its end: a network, or a partition of a pipelined one."""
+
+    name: str  # as relations call it
+    entry: NetworkEntry
+    network: Network
+
+    @property
+    def owner(self) -> str:
+        """The network that it is, or is a partition of."""
+        return self.entry.name
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """A tensor that one partition of a pipeline makes and later ones read: as many slots as frames are under way."""
+
+    owner: str
+    tensor: str  # of the whole network
+    bytes: int
+    source: tuple[str, str]  # the member, and the name of the tensor there
+    readers: tuple[tuple[str, str], ...]
+    slots: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.owner}:{self.tensor}"
+
+
+@dataclass(frozen=True)
+class Application:
+    """Everything that was read."""
+
+    file: ApplicationFile
+    networks: Mapping[str, Network]
+    members: tuple[AppMember, ...]
+    crossings: tuple[Crossing, ...]
+    board: Board | None
+    target: Target
+    partitions: Mapping[
+        str, tuple[tuple[str, ...], ...]
+    ]  # of each network: the layers of each, all in one where none
+
+    @cached_property
+    def by_name(self) -> Mapping[str, AppMember]:
+        return {member.name: member for member in self.members}
+
+    def members_of(self, owner: str) -> tuple[AppMember, ...]:
+        return tuple(member for member in self.members if member.owner == owner)
+
+    def is_pipelined(self, owner: str) -> bool:
+        return len(self.members_of(owner)) > 1
+
+
+def load_application(path: Path) -> Application:
+    """The application of a file, with its networks and its board."""
+    return assemble_application(read_application(path), path.parent, str(path))
+
+
+def assemble_application(file: ApplicationFile, folder: Path, where: str) -> Application:
+    """What the file names, as seen from `folder`; `where` names the file in errors."""
+    board = load_board(_board_name(file.board, folder)) if file.board is not None else None
+    if file.target is not None and file.target not in TARGETS:
+        raise InputError(f'{where}: target is "{file.target}"; expected one of {", ".join(TARGETS)}')
+    target = TARGETS[file.target] if file.target else target_of(board) if board else TARGETS["host"]
+    networks: dict[str, Network] = {}
+    members: list[AppMember] = []
+    crossings: list[Crossing] = []
+    partitions: dict[str, tuple[tuple[str, ...], ...]] = {}
+    pipelined = {file.network(r.networks[0]).name for r in file.relations if r.kind is RelationKind.PIPELINED}
+    for index, entry in enumerate(file.networks):
+        network = read(
+            folder / entry.file, quantised_input=entry.quantised_input, quantised_output=entry.quantised_output
+        )
+        networks[entry.name] = network
+        parts = _partitions(network, entry, f"{where}: network[{index}].partitions")
+        partitions[entry.name] = parts
+        if entry.name in pipelined:
+            made = [_part(network, parts, n) for n in range(len(parts))]
+            names = [f"{entry.name}.{n + 1}" for n in range(len(parts))]
+            members += [AppMember(name, entry, part.network) for name, part in zip(names, made, strict=True)]
+            crossings += _crossings(entry.name, network, names, made)
+        else:
+            members.append(AppMember(entry.name, entry, network))
+    return Application(file, networks, tuple(members), tuple(crossings), board, target, partitions)
+
+
+def _board_name(board: str, folder: Path) -> str | Path:
+    """A board file is sought beside the application; a name is one of the catalogue."""
+    return folder / board if board.endswith(".toml") else board
+
+
+def _partitions(network: Network, entry: NetworkEntry, key: str) -> tuple[tuple[str, ...], ...]:
+    """The layers of each partition, which together are all layers, and read only from earlier partitions."""
+    if not entry.partitions:
+        return (tuple(network.by_name),)
+    try:
+        parts = tuple(layer_range(network, text) for text in entry.partitions)
+    except InputError as error:
+        raise InputError(f"{key} names layers of '{entry.name}' wrongly: {error}") from error
+    home: dict[str, int] = {}
+    for number, names in enumerate(parts):
+        for name in names:
+            if name in home:
+                raise InputError(f"{key} holds layer '{name}' twice; expected each layer of '{entry.name}' once")
+            home[name] = number
+    missing = [name for name in network.by_name if name not in home]
+    if missing:
+        raise InputError(f"{key} leaves out '{missing[0]}'; expected all layers of '{entry.name}', each once")
+    for layer in network.layers:
+        for source in network.activations(layer):
+            producer = network.producers.get(source)
+            if producer is not None and home[producer.name] > home[layer.name]:
+                raise InputError(
+                    f"{key} is cyclic: '{layer.name}' in partition {home[layer.name] + 1} reads what "
+                    f"'{producer.name}' makes in partition {home[producer.name] + 1}; expected producers first"
+                )
+    return parts
+
+
+def _part(network: Network, parts: Sequence[tuple[str, ...]], number: int) -> NetworkPart:
+    """A partition as a network of its own; what others read of it are its outputs."""
+    own = set(parts[number])
+    outputs = [
+        layer.output
+        for layer in network.layers
+        if layer.name in own
+        and (
+            layer.output in network.outputs
+            or any(reader.name not in own for reader in network.readers[layer.output])
+        )
+    ]
+    return cut(network, own, {name: Region.whole(network.tensors[name].shape) for name in outputs})
+
+
+def _crossings(owner: str, network: Network, names: Sequence[str], parts: Sequence[NetworkPart]) -> list[Crossing]:
+    found = []
+    for number, part in enumerate(parts):
+        for own, what in part.outputs.items():
+            readers = [
+                (later, name)
+                for later in range(number + 1, len(parts))
+                for name, wanted in parts[later].inputs.items()
+                if wanted.tensor == what.tensor
+            ]
+            if readers:
+                slots = max(later for later, _ in readers) - number + 1
+                named = tuple((names[later], name) for later, name in readers)
+                size = network.tensors[what.tensor].bytes
+                found.append(Crossing(owner, what.tensor, size, (names[number], own), named, slots))
+    return found

@@ -1,0 +1,234 @@
+"""What planning an application came to, whichever method was asked: figures for people and for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+import numpy as np
+
+from .. import text
+from ..errors import Infeasible
+from ..memory.layout import place_graph
+from .joint import JointLayout
+from .members import Application
+from .paper.edges import PaperApplication, PaperEdge, paper_application
+from .paper.reduction import reduce_buffers
+from .paper.reuse import exact, naive, reuse, total
+from .search import JointPlan, JointSearch
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkFigures:
+    """One network of the application."""
+
+    peak_bytes: int  # of its plan alone
+    macs: int
+    macs_plain: int
+    slowdown: float = 0.0  # estimated instructions beyond the fastest plan's, as a share
+
+
+@dataclass(frozen=True)
+class AppOutcome:
+    """Figures of one arena for all networks. `bound_bytes`: no layout of these plans needs less."""
+
+    method: str
+    peak_bytes: int
+    bound_bytes: int
+    separate_bytes: int  # each network alone, summed
+    flash_bytes: int
+    networks: Mapping[str, NetworkFigures]
+    setters: tuple[str, ...] = ()
+    ram: int | None = None  # that there is
+    joint: JointPlan | None = None
+    next: tuple[tuple[int, JointPlan | None], ...] = ()
+    notes: tuple[str, ...] = ()
+    paper: Mapping[str, int] = field(default_factory=dict)  # none_bytes, reuse_bytes, parts_bytes
+    phases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # what runs by parts, of each network
+
+    @property
+    def optimal(self) -> bool:
+        return self.peak_bytes == self.bound_bytes
+
+    def to_dict(self) -> dict[str, object]:
+        """The figures for `--json`."""
+        found: dict[str, object] = {
+            "method": self.method,
+            "peak_bytes": self.peak_bytes,
+            "bound_bytes": self.bound_bytes,
+            "optimal": self.optimal,
+            "separate_bytes": self.separate_bytes,
+            "flash_bytes": self.flash_bytes,
+            "ram": self.ram,
+            "setters": list(self.setters),
+            "notes": list(self.notes),
+            "networks": {
+                name: {
+                    "peak_bytes": one.peak_bytes,
+                    "macs": one.macs,
+                    "macs_plain": one.macs_plain,
+                    "slowdown": round(one.slowdown, 4),
+                }
+                for name, one in self.networks.items()
+            },
+            **self.paper,
+        }
+        if self.phases:
+            found["by_parts"] = {name: list(layers) for name, layers in self.phases.items()}
+        if self.joint is not None:
+            layout = self.joint.layout
+            found["buffers"] = [
+                {"name": b.name, "offset": layout.at(b.name), "size": b.size} for b in layout.buffers
+            ]
+            found["next"] = [
+                {"ram": ram, "payers": list(plan.payers), "slowdown": round(plan.slowdown, 4)}
+                if plan
+                else {"ram": ram}
+                for ram, plan in self.next
+            ]
+        return found
+
+
+def plan_application(application: Application, ram: int | None = None, steps: int = 2) -> AppOutcome:
+    """The joint plan: the least arena that costs no MACs, or with `ram` the least slow-down that fits."""
+    search = JointSearch(application)
+    there = ram if ram is not None else available_ram(application)
+    if ram is not None:
+        found = search.within(ram)
+    else:
+        found = search.least
+        if there is not None and found.peak_bytes > there:
+            found = search.within(there)
+    check_flash(application)
+    return outcome_of(search, found, there, tuple(search.next_steps(found, steps)))
+
+
+def outcome_of(
+    search: JointSearch,
+    found: JointPlan,
+    ram: int | None,
+    following: tuple[tuple[int, JointPlan | None], ...] = (),
+) -> AppOutcome:
+    application, layout = search.application, found.layout
+    alone = {owner: _alone(search, layout, owner) for owner in application.networks}
+    return AppOutcome(
+        "joint",
+        layout.peak_bytes,
+        layout.bound_bytes,
+        sum(least for _, least in alone.values()),
+        flash_bytes(application),
+        {
+            owner: NetworkFigures(
+                alone[owner][0],
+                sum(layout.plans[m.name].macs for m in application.members_of(owner)),
+                network.total_macs,
+                max(found.slowdowns[m.name] for m in application.members_of(owner)),
+            )
+            for owner, network in application.networks.items()
+        },
+        layout.setters,
+        ram,
+        found,
+        following,
+        flash_notes(application),
+    )
+
+
+def _alone(search: JointSearch, layout: JointLayout, owner: str) -> tuple[int, int]:
+    """Bytes of the network's plan without the others, and of its smallest without extra MACs."""
+    members = layout.application.members_of(owner)
+    if len(members) == 1:
+        return layout.meeting.plans[members[0].name].peak_bytes, search.planners[members[0].name].least.peak_bytes
+    names = {member.name for member in members}
+    own = frozenset(
+        b.name
+        for b in layout.buffers
+        if names & {use.member for use in b.uses} or (b.crossing and names & b.during)
+    )
+    peak = place_graph(layout.graph.part(own)).peak
+    return peak, peak
+
+
+def paper_outcome(application: Application, ram: int | None = None, *, is_exact: bool = False) -> AppOutcome:
+    """Algorithms 8 to 10, or the least memory over the same edges and phases."""
+    there = ram if ram is not None else available_ram(application)
+    paper = paper_application(application)
+    whole = paper.edges({})
+    point, fits = reduce_buffers(paper, there)
+    reused = exact(whole, paper.meet).peak if is_exact else total(reuse(whole, paper.meet))
+    parts = exact(point.edges, paper.meet).peak if is_exact else point.memory
+    peak, edges = (reused, whole) if there is None or reused <= there else (parts, point.edges)
+    if not fits and there is not None and peak > there:
+        raise Infeasible(
+            f"does not fit: layers by parts need {text.size(peak)} of RAM at least, and {text.size(there)} are there; "
+            "leave --method out, or raise the limit"
+        )
+    check_flash(application)
+    return AppOutcome(
+        "exact" if is_exact else "paper",
+        peak,
+        exact(edges, paper.meet).bound,
+        sum(_bytes(paper, [e for e in edges if e.network == name], is_exact) for name in application.networks),
+        flash_bytes(application),
+        {
+            name: NetworkFigures(
+                _bytes(paper, [e for e in edges if e.network == name], is_exact),
+                network.total_macs,
+                network.total_macs,
+                dict(zip(application.networks, point.slowdowns, strict=True))[name] if edges is not whole else 0.0,
+            )
+            for name, network in application.networks.items()
+        },
+        ram=there,
+        notes=flash_notes(application),
+        paper={"none_bytes": naive(whole), "reuse_bytes": reused, "parts_bytes": parts},
+        phases={name: tuple(sorted(genes)) for name, genes in point.genes.items() if genes},
+    )
+
+
+def _bytes(paper: PaperApplication, edges: list[PaperEdge], is_exact: bool) -> int:
+    return exact(edges, paper.meet).peak if is_exact else total(reuse(edges, paper.meet))
+
+
+def available_ram(application: Application) -> int | None:
+    """What the file allows, or else the largest memory of the board."""
+    if application.file.limits.ram is not None:
+        return application.file.limits.ram
+    board = application.board
+    return max((memory.usable for memory in board.ram), default=None) if board else None
+
+
+def flash_bytes(application: Application) -> int:
+    """Weights and other constants of all networks, those that are the same stored once."""
+    seen: dict[str, int] = {}
+    for network in application.networks.values():
+        for values in network.constants.values():
+            data = np.ascontiguousarray(values)
+            seen[f"{data.dtype}:{sha256(data.tobytes()).hexdigest()}"] = data.nbytes
+    return sum(seen.values())
+
+
+def check_flash(application: Application) -> None:
+    """Refuses weights that do not fit the limit on flash."""
+    limit = application.file.limits.flash
+    if limit is not None and flash_bytes(application) > limit:
+        raise Infeasible(f"does not fit: {too_much_flash(application, limit)}")
+
+
+def flash_notes(application: Application) -> tuple[str, ...]:
+    """That the board's flash is too small, where it is: a plan for RAM is of use all the same."""
+    limit = application.board.flash_size if application.board is not None else None
+    if application.file.limits.flash is not None or limit is None or flash_bytes(application) <= limit:
+        return ()
+    return (too_much_flash(application, limit),)
+
+
+def too_much_flash(application: Application, limit: int) -> str:
+    """What does not fit, without a full stop."""
+    sizes = {name: network.weight_bytes for name, network in application.networks.items()}
+    largest = max(sizes, key=sizes.__getitem__)
+    return (
+        f"the weights of all networks take {text.size(flash_bytes(application))} of flash, and {text.size(limit)} are "
+        f"there; '{largest}' alone takes {text.size(sizes[largest])}: quantise it, or leave a network out"
+    )

@@ -1,0 +1,99 @@
+"""Plans of single networks, as an application asks for them: the fastest, the least, or the fastest within a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ..fusion.request import PlanRequest, make_plan
+from ..fusion.search import Limits, PlanSearch
+from ..fusion.timing import Timing
+from ..network import Network
+from ..program import Plan
+from .description import NetworkEntry
+from .meeting import held_inputs
+from .members import Application, AppMember
+
+
+@dataclass(frozen=True)
+class MemberPlanner:
+    """The plans of one member. Inputs that others still need are held to the end of the run."""
+
+    application: Application
+    member: AppMember
+
+    @cached_property
+    def network(self) -> Network:
+        """The network as it is planned: an input that must stay as it is counts as an output too."""
+        held = held_inputs(self.application, self.member.name)
+        network = self.member.network
+        return replace(network, outputs=(*network.outputs, *sorted(held))) if held else network
+
+    @property
+    def entry(self) -> NetworkEntry:
+        return self.member.entry
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the file says how layers run."""
+        return self.entry.plain or self.entry.phases
+
+    @cached_property
+    def fastest(self) -> Plan:
+        """Whole layers in little RAM, or what the file asks for."""
+        request = PlanRequest(plain=self.entry.plain, phases=self.entry.phases, pull_rows=self.entry.pull_input)
+        return self._own(make_plan(self.network, request, target=self.application.target))
+
+    @cached_property
+    def least(self) -> Plan:
+        """The least RAM within the limits of the file, or else without extra MACs."""
+        return self.fastest if self.is_fixed else self._own(self._search(self._least_limits).least().plan)
+
+    @cached_property
+    def smallest(self) -> Plan:
+        """The least RAM, whatever it costs within the limits of the file."""
+        return self.fastest if self.is_fixed else self._own(self._search(self._limits).least().plan)
+
+    def within(self, ram: int) -> Plan:
+        """The plan with the least extra work that fits; an error that says the least possible where none does."""
+        if self.is_fixed or self.fastest.peak_bytes <= ram:
+            return self.fastest
+        if self.least.peak_bytes <= ram:
+            return self._own(self._search(self._least_limits, ram).fitting(ram).plan)
+        return self._own(self._search(self._limits, ram).fitting(ram).plan)
+
+    def cost(self, plan: Plan) -> float:
+        """Estimated instructions of one run."""
+        return self._timing.of(plan)
+
+    @cached_property
+    def _timing(self) -> Timing:
+        return Timing(self.application.target)
+
+    @property
+    def _alignment(self) -> int | None:
+        return self.application.board.alignment if self.application.board else None
+
+    @property
+    def _limits(self) -> Limits:
+        return Limits(self.entry.max_overhead, self.entry.max_slowdown)
+
+    @property
+    def _least_limits(self) -> Limits:
+        request = PlanRequest(
+            minimise_ram=True, max_overhead=self.entry.max_overhead, max_slowdown=self.entry.max_slowdown
+        )
+        return Limits(*request.least_limits)
+
+    def _search(self, limits: Limits, room: int = 0) -> PlanSearch:
+        target = self.application.target
+        return PlanSearch(self.network, None, self._alignment, self.entry.pull_input, target, limits, room)
+
+    def _own(self, plan: Plan) -> Plan:
+        """The plan for the network itself, whose inputs are no outputs."""
+        return replace(plan, program=replace(plan.program, network=self.member.network))
+
+
+def planners(application: Application) -> Mapping[str, MemberPlanner]:
+    return {member.name: MemberPlanner(application, member) for member in application.members}

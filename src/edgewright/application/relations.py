@@ -1,0 +1,109 @@
+"""Which networks may be in memory together: the relations of an application, for every pair of its members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..errors import InputError
+from .description import PreemptionPoints, RelationEntry, RelationKind
+from .members import Application
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """A network that another may interrupt, and where."""
+
+    high: str
+    low: str
+    points: PreemptionPoints
+
+
+@dataclass(frozen=True)
+class Relations:
+    """What was said about pairs of members. Nothing said: they are exclusive."""
+
+    application: Application
+
+    @cached_property
+    def _parallel(self) -> frozenset[frozenset[str]]:
+        pairs = set()
+        for relation in self.of(RelationKind.PARALLEL):
+            for a in relation.networks:
+                pairs |= {
+                    frozenset((x.name, y.name))
+                    for b in relation.networks
+                    if a != b
+                    for x in self.application.members_of(a)
+                    for y in self.application.members_of(b)
+                }
+        for member in self.application.members:  # partitions of a pipeline
+            others = self.application.members_of(member.owner)
+            pairs |= {frozenset((member.name, other.name)) for other in others if other is not member}
+        return frozenset(pairs)
+
+    @cached_property
+    def preemptions(self) -> Mapping[tuple[str, str], Preemption]:
+        """By (high, low), members both."""
+        found = {}
+        for relation in self.of(RelationKind.PREEMPTS):
+            high, low = relation.networks
+            for x in self.application.members_of(high):
+                for y in self.application.members_of(low):
+                    found[x.name, y.name] = Preemption(x.name, y.name, relation.points)
+        return found
+
+    def of(self, kind: RelationKind) -> tuple[RelationEntry, ...]:
+        return tuple(relation for relation in self.application.file.relations if relation.kind is kind)
+
+    def are_parallel(self, a: str, b: str) -> bool:
+        return frozenset((a, b)) in self._parallel
+
+    @cached_property
+    def frames(self) -> tuple[tuple[tuple[str, str], ...], ...]:
+        """Frames that lie in memory once: (network, input) in the order in which they are read."""
+        found = []
+        for relation in self.of(RelationKind.SAME_INPUT):
+            found.append(tuple((name, self._end(name, "inputs", relation.input)) for name in relation.networks))
+        return tuple(found)
+
+    @cached_property
+    def cascades(self) -> tuple[tuple[tuple[str, str], tuple[str, str]], ...]:
+        """((network, output), (network, input)) of networks of which one goes on with the other's output."""
+        found = []
+        for relation in self.of(RelationKind.AFTER):
+            first, second = relation.networks
+            output = self._end(first, "outputs", relation.output)
+            found.append(((first, output), (second, self._end(second, "inputs", relation.input))))
+        return tuple(found)
+
+    @cached_property
+    def kept(self) -> frozenset[tuple[str, str]]:
+        """(network, tensor) of the ends that nothing may overlay."""
+        found = set()
+        for text in self.application.file.keep:
+            name, _, end = text.partition(".")
+            network = self.application.networks[name]
+            groups = {"input": network.inputs, "output": network.outputs}
+            groups |= {"inputs": network.inputs, "outputs": network.outputs}
+            if end in groups:
+                found |= {(name, tensor) for tensor in groups[end]}
+            else:
+                found.add((name, self._end(name, "ends", end)))
+        return frozenset(found)
+
+    def _end(self, name: str, way: str, wanted: str | None) -> str:
+        """The input or output that is meant: the one named, or the only one."""
+        network = self.application.networks[name]
+        known = {
+            "inputs": network.inputs,
+            "outputs": network.outputs,
+            "ends": (*network.inputs, *network.outputs),
+        }[way]
+        if wanted is None and len(known) == 1:
+            return known[0]
+        if wanted in known:
+            return str(wanted)
+        said = f"has no end '{wanted}'" if wanted is not None else f"has {len(known)} {way}, and none is named"
+        raise InputError(f"network '{name}' {said}; expected one of {', '.join(known)}")

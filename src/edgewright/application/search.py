@@ -1,0 +1,178 @@
+"""The plans of all networks under one budget: who sets the peak is slowed down, as little as does, and nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from .. import text
+from ..errors import Infeasible
+from ..memory.layout import LayoutEffort
+from ..program import Plan
+from .joint import JointLayout, lay_out_jointly
+from .members import Application
+from .planning import MemberPlanner, planners
+
+ROUNDS = 40  # plans that are exchanged at most until everything fits
+STEPS = 8  # budgets between the fastest and the smallest for which a front is sought
+KIB = 1024
+
+
+@dataclass(frozen=True)
+class JointPlan:
+    """A plan for every member in one arena, and what it costs each."""
+
+    layout: JointLayout
+    slowdowns: Mapping[str, float]  # of each member: estimated instructions beyond its fastest plan's, as a share
+
+    @property
+    def peak_bytes(self) -> int:
+        return self.layout.peak_bytes
+
+    @property
+    def slowdown(self) -> float:
+        return sum(self.slowdowns.values())
+
+    @property
+    def payers(self) -> tuple[str, ...]:
+        """The networks that are slower than they could be."""
+        owners = self.layout.application.by_name
+        return tuple(dict.fromkeys(owners[name].owner for name, slow in self.slowdowns.items() if slow > 0.0005))
+
+
+@dataclass(frozen=True)
+class JointSearch:
+    """Chooses a plan for every member."""
+
+    application: Application
+
+    @cached_property
+    def planners(self) -> Mapping[str, MemberPlanner]:
+        return planners(self.application)
+
+    @cached_property
+    def fastest(self) -> JointPlan:
+        return self._joint({name: one.fastest for name, one in self.planners.items()})
+
+    @cached_property
+    def least(self) -> JointPlan:
+        """The least arena without extra MACs, each network as fast as that allows."""
+        smallest = self._joint({name: one.least for name, one in self.planners.items()})
+        if self.fastest.peak_bytes <= smallest.peak_bytes:
+            return self.fastest
+        try:
+            found = self.within(smallest.peak_bytes)
+        except Infeasible:
+            return smallest
+        is_free = all(plan.macs <= self.planners[name].least.macs for name, plan in found.layout.plans.items())
+        return found if is_free else smallest
+
+    @cached_property
+    def smallest(self) -> JointPlan:
+        """The least arena whatever it costs."""
+        return self._joint({name: one.smallest for name, one in self.planners.items()})
+
+    def within(self, ram: int) -> JointPlan:
+        """The least slow-down that fits; an error that says the least possible and who sets it where nothing does."""
+        plans = {name: one.fastest for name, one in self.planners.items()}
+        stuck: set[str] = set()
+        for _ in range(ROUNDS):
+            found = self._joint(plans)
+            over = found.peak_bytes - ram
+            if over <= 0:
+                return self._relaxed(found, ram)
+            lower = self._lowered(found, plans, over, stuck)
+            if lower is None:
+                break
+            plans = lower
+        raise Infeasible(self._refusal(ram))
+
+    def _lowered(
+        self, found: JointPlan, plans: Mapping[str, Plan], over: int, stuck: set[str]
+    ) -> dict[str, Plan] | None:
+        """The plans with one of those that set the peak made smaller: the one that loses least by it."""
+        trials: list[tuple[float, str, Plan]] = []
+        for name, planner in self.planners.items():
+            if planner.member.owner not in found.layout.setters or name in stuck:
+                continue
+            try:
+                smaller = planner.within(max(1, plans[name].peak_bytes - over))
+            except Infeasible:
+                smaller = planner.smallest
+            if smaller.peak_bytes >= plans[name].peak_bytes:
+                stuck.add(name)
+                continue
+            trials.append((planner.cost(smaller) / max(1.0, planner.cost(planner.fastest)), name, smaller))
+        if not trials:
+            return None
+        _, name, smaller = min(trials, key=lambda trial: trial[:2])
+        return {**plans, name: smaller}
+
+    def _relaxed(self, found: JointPlan, ram: int) -> JointPlan:
+        """The same with every plan that needs not be small as fast as it was."""
+        best = found
+        for name, slow in sorted(found.slowdowns.items(), key=lambda entry: -entry[1]):
+            if slow > 0:
+                plans = {**best.layout.meeting.plans, name: self.planners[name].fastest}
+                trial = self._joint(plans)
+                if trial.peak_bytes <= ram:
+                    best = trial
+        return best
+
+    def front(self) -> tuple[JointPlan, ...]:
+        """RAM against slow-down, from most RAM to least."""
+        high, low = self.fastest.peak_bytes, self.smallest.peak_bytes
+        found = [self.fastest]
+        budgets = [round(low * (high / max(1, low)) ** (n / STEPS)) for n in range(STEPS - 1, -1, -1)]
+        for ram in budgets:
+            try:
+                found.append(self.within(ram))
+            except Infeasible:
+                continue
+        return _undominated([*found, self.least, self.smallest])
+
+    def next_steps(self, found: JointPlan, most: int = 2) -> Iterator[tuple[int, JointPlan | None]]:
+        """What each KiB less would cost: the budget, and the plan within it, or None where there is none."""
+        for step in range(1, most + 1):
+            ram = found.peak_bytes - step * KIB
+            try:
+                yield ram, self.within(ram)
+            except Infeasible:
+                yield ram, None
+                return
+
+    def _joint(self, plans: Mapping[str, Plan], effort: LayoutEffort = LayoutEffort.NORMAL) -> JointPlan:
+        layout = lay_out_jointly(self.application, plans, effort=effort)
+        slow = {
+            name: planner.cost(plans[name]) / max(1.0, planner.cost(planner.fastest)) - 1
+            for name, planner in self.planners.items()
+        }
+        return JointPlan(layout, slow)
+
+    def _refusal(self, ram: int) -> str:
+        least = self.smallest
+        names = " and ".join(f"'{name}'" for name in least.layout.setters)
+        ends = {
+            member.name: sum(
+                member.network.tensors[t].bytes for t in (*member.network.inputs, *member.network.outputs)
+            )
+            for member in self.application.members
+        }
+        largest = max(ends, key=ends.__getitem__)
+        because = (
+            f", and the ends of '{largest}' alone are {text.size(ends[largest])}" if ends[largest] > ram else ""
+        )
+        return (
+            f"does not fit: the application needs {text.size(least.peak_bytes)} of RAM at least, which {names} "
+            f"{'set' if len(least.layout.setters) > 1 else 'sets'}, and {text.size(ram)} are there{because}; raise the "
+            "limit, pull an input by rows, or let fewer networks run together"
+        )
+
+
+def _undominated(plans: list[JointPlan]) -> tuple[JointPlan, ...]:
+    found: list[JointPlan] = []
+    for plan in sorted(plans, key=lambda p: (p.peak_bytes, p.slowdown)):
+        if not found or plan.slowdown < found[-1].slowdown - 1e-9:
+            found.append(plan)
+    return tuple(found[::-1])

@@ -1,0 +1,34 @@
+"""The options of `edgewright app`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ..choices import APPLICATION_METHODS
+from ..options import IN_FILE, ByteSize, json_option
+from ..outputs import Verb
+
+
+@click.command(cls=Verb)
+@click.argument("application", type=IN_FILE, metavar="APP.TOML")
+@click.option("--ram", type=ByteSize(), help="RAM that there is, such as 24K: the least slow-down that fits.")
+@click.option("--pareto", "asked_front", is_flag=True, help="RAM against slow-down: every trade worth having.")
+@click.option(
+    "--method",
+    type=click.Choice(APPLICATION_METHODS),
+    default=APPLICATION_METHODS[0],
+    show_default=True,
+    help="Plans of all networks at once; or the paper's Algorithms 8 to 10; or the least memory over their edges.",
+)
+@json_option
+def command(**given: Any) -> None:
+    """Several networks in one memory: who sets the peak, who pays for less, where everything lies.
+
+    Without --ram, the least RAM that costs no multiply-accumulates; networks that do not set the peak stay as fast as
+    they are.
+    """
+    from ..app import app
+
+    app(**given)

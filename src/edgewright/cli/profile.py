@@ -1,0 +1,115 @@
+"""`edgewright profile`: layer times of a model on this machine, or as a board permits them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.table import Table
+
+from .. import text
+from ..fusion.lanes import laned
+from ..network import Network, Shape
+from ..platform import load_board
+from ..platform.profile import LayerTime, Profile, TimeOrigin, save_profile
+from ..platform.target import TARGETS
+from ..program import Plan
+from ..run.building import plan_for_host
+from ..run.machine import core_kinds
+from ..run.profiling import THIS, measure_profile
+from ..run.roofline import estimate_profile
+from .common import console, print_json, read_model, shown, working
+
+
+def profile(
+    model: Path,
+    board: str,
+    output: Path | None,
+    most_lanes: int | None,
+    repeats: int,
+    shapes: dict[str, Shape],
+    as_json: bool,
+) -> None:
+    network = read_model(model, shapes)
+    if board == THIS:
+        with working(f"measuring the layers of {network.name}"):
+            found = measure_profile(network, _plans(network, most_lanes), repeats)
+    else:
+        found = estimate_profile(network, load_board(board))
+    if output:
+        save_profile(found, output)
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+        return
+    console.print(_summary(found))
+    console.print(_layers(found))
+    for note in found.notes:
+        console.print(f"note: {shown(note)}", style="dim")
+    if output:
+        console.print(f"wrote {shown(output)}", style="dim", soft_wrap=True)
+
+
+def _plans(network: Network, most_lanes: int | None) -> dict[int, Plan]:
+    """What is measured, by the number of lanes: each up to four, then every doubling, and all cores of a kind."""
+    cores = {len(kind.cores) for kind in core_kinds()}
+    most = min(max(cores), most_lanes or max(cores))
+    counts = {*range(1, 5), *(1 << n for n in range(3, 12)), *cores, most}
+    alone = plan_for_host(network)
+    shared = {n: laned(network, alone, n, target=TARGETS["host"]) for n in sorted(counts) if 1 < n <= most}
+    return {1: alone, **{n: plan for n, plan in shared.items() if plan.lanes == n}}
+
+
+def _summary(found: Profile) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    machine = found.machine
+    grid.add_row("board", shown(found.board), shown(machine.model if machine else ""))
+    for processor in found.processors:
+        count = text.plural(len(processor.cores), "core")
+        busy = f"; {processor.slowdown[-1]:.2f} x the time when all work" if len(processor.slowdown) > 1 else ""
+        grid.add_row(shown(processor.name), shown(processor.kind), f"{count}{busy}")
+    for frame in found.frames:
+        lanes = text.plural(frame.lanes, "lane")
+        times = f"{text.duration(frame.seconds)} ± {text.duration(frame.spread)}"
+        grid.add_row("whole frame", times, f"{shown(frame.processor)}, {lanes}, {shown(frame.executor)}")
+    for transfer in found.transfers:
+        way = f"{shown(transfer.source)} to {shown(transfer.target)}"
+        rate = f"{transfer.bytes_per_second / 1e9:.3g} GB/s"
+        grid.add_row(
+            "moving a tensor", f"{text.duration(transfer.latency)} + {rate}", f"{way}, {_origin(transfer.origin)}"
+        )
+    return grid
+
+
+def _layers(found: Profile) -> Table:
+    """A row for each layer, a column for each processor and number of lanes."""
+    keys = dict.fromkeys((t.processor, t.lanes, t.executor) for layer in found.layers for t in layer.times)
+    table = Table(title=f"layers of {shown(found.model)}", title_justify="left")
+    for heading in ("layer", "operator"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("MACs", justify="right")
+    for processor, lanes, executor in keys:
+        by = "" if executor == "native" else f"\n{shown(executor)}"
+        table.add_column(f"{shown(processor)}\n{text.plural(lanes, 'lane')}{by}", justify="right")
+    for layer in found.layers:
+        times = {(t.processor, t.lanes, t.executor): t for t in layer.times}
+        cells = [_cell(times.get(key)) for key in keys]
+        table.add_row(shown(layer.name), layer.operator, text.rounded_count(layer.macs), *cells)
+    sums = [
+        sum(t.seconds for layer in found.layers for t in layer.times if (t.processor, t.lanes, t.executor) == key)
+        for key in keys
+    ]
+    table.add_section()
+    table.add_row(
+        "all", "", text.rounded_count(sum(layer.macs for layer in found.layers)), *map(text.duration, sums)
+    )
+    return table
+
+
+def _cell(time: LayerTime | None) -> str:
+    if time is None:
+        return "–"
+    spread = f" ± {text.duration(time.spread)}" if time.spread else ""
+    return f"{text.duration(time.seconds)}{spread}" if time.seconds else "0"
+
+
+def _origin(origin: TimeOrigin) -> str:
+    return origin.value

@@ -1,0 +1,141 @@
+"""Layout where any pair of buffers may or may not meet: conflicts are a graph, and no order in time explains them.
+
+Several programs that interrupt each other, or run side by side, have such graphs. The solvers for lifetimes take them
+too: all buffers are alive at one moment, and pairs that never meet may lie at any distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from edgewright.errors import InputError
+from edgewright.memory.layout.exact import minimise
+from edgewright.memory.layout.first_fit import best_first_fit
+from edgewright.memory.layout.grid import to_grid
+from edgewright.memory.layout.optimal import LayoutEffort
+from edgewright.memory.layout.problem import Item, LayoutProblem, Placement, align_up, conflicts
+
+Pair = tuple[str, str]
+NEVER = (0, 0)  # the gaps of two buffers that never meet: any distance will do
+
+
+@dataclass(frozen=True)
+class ConflictGraph:
+    """Buffers by name with their sizes, and the pairs that meet.
+
+    Of a pair that meets and is in `gaps`, one may lie inside the other as far as the gaps say (`LayoutProblem`).
+    """
+
+    sizes: Mapping[str, int]
+    meeting: frozenset[Pair]
+    gaps: Mapping[Pair, tuple[int, int]] = field(default_factory=dict)
+    alignment: int = 1
+
+    def __post_init__(self) -> None:
+        for x, y in (*self.meeting, *self.gaps):
+            if x == y or x not in self.sizes or y not in self.sizes:
+                raise InputError(f"the pair ({x!r}, {y!r}) must name two different buffers")
+
+    def meets(self, x: str, y: str) -> bool:
+        return (x, y) in self.meeting or (y, x) in self.meeting
+
+    def part(self, names: frozenset[str]) -> ConflictGraph:
+        """These buffers alone."""
+        return ConflictGraph(
+            {name: size for name, size in self.sizes.items() if name in names},
+            frozenset(pair for pair in self.meeting if names.issuperset(pair)),
+            {pair: gap for pair, gap in self.gaps.items() if names.issuperset(pair)},
+            self.alignment,
+        )
+
+    def problem(self) -> LayoutProblem:
+        """The same question for the solvers and the judge of lifetimes."""
+        gaps = {(x, y): NEVER for x, y in combinations(self.sizes, 2) if not self.meets(x, y)} | {
+            pair: gap for pair, gap in self.gaps.items() if self.meets(*pair)
+        }
+        items = tuple(Item(name, 0, 1, size) for name, size in self.sizes.items())
+        return LayoutProblem(items, gaps, self.alignment)
+
+
+def place_graph(
+    graph: ConflictGraph,
+    bound: int = 0,
+    effort: LayoutEffort = LayoutEffort.NORMAL,
+) -> Placement:
+    """The placement with the least peak, part by part where buffers of two parts never meet.
+
+    `bound` bytes are needed anyway: less is not sought. `optimal` is proven.
+    """
+    offsets: dict[str, int] = {}
+    peak, least, methods = 0, 0, []
+    parts = sorted(components(graph), key=lambda part: -sum(part.sizes.values()))
+    for part in parts:
+        found = _place_part(part, max(bound, peak), effort)
+        offsets |= found.offsets
+        peak, least = max(peak, found.peak), max(least, found.bound)
+        methods += [] if found.method in methods else [found.method]
+    placement = Placement(offsets, peak, min(least, peak), "; ".join(methods))
+    assert not (bad := conflicts(graph.problem(), placement)), f"placed wrongly: {bad[:5]}"
+    return placement
+
+
+def _place_part(graph: ConflictGraph, enough: int, effort: LayoutEffort) -> Placement:
+    """Any peak of at most `enough` will do, since something else needs that much."""
+    clique = sum(align_up(graph.sizes[name], graph.alignment) for name in heaviest_clique(graph))
+    low = max(enough, clique - (graph.alignment - 1))
+    problem = graph.problem()
+    grid = to_grid(problem)
+    offsets, method = best_first_fit(grid, low, climb=True)
+    bound = clique - (graph.alignment - 1)
+    if grid.peak(offsets) > low and effort is not LayoutEffort.QUICK:
+        found, proven = minimise(grid, offsets, low, effort.proof)
+        bound = max(bound, proven if proven > low else bound)
+        if grid.peak(found) < grid.peak(offsets):
+            offsets, method = found, "search for the least peak"
+    named = {item.name: offset * grid.unit for item, offset in zip(problem.items, offsets, strict=True)}
+    return Placement(named, grid.peak(offsets), min(bound, grid.peak(offsets)), method)
+
+
+def components(graph: ConflictGraph) -> Iterator[ConflictGraph]:
+    """The parts of the graph between which nothing meets."""
+    beside: dict[str, set[str]] = {name: set() for name in graph.sizes}
+    for x, y in graph.meeting:
+        beside[x].add(y)
+        beside[y].add(x)
+    left = dict.fromkeys(graph.sizes)
+    while left:
+        reached: set[str] = set()
+        todo = [next(iter(left))]
+        while todo:
+            name = todo.pop()
+            if name not in reached:
+                reached.add(name)
+                todo.extend(beside[name] - reached)
+        for name in reached:
+            del left[name]
+        yield graph.part(frozenset(reached))
+
+
+def heaviest_clique(graph: ConflictGraph) -> tuple[str, ...]:
+    """Buffers that all meet, no two of them inside each other: together they need the sum of their sizes.
+
+    Found greedily from every buffer, the largest first; whatever comes out is a proof from below.
+    """
+    names = sorted(graph.sizes, key=lambda name: (-graph.sizes[name], name))
+    bit = {name: 1 << n for n, name in enumerate(names)}
+    beside = dict.fromkeys(names, 0)
+    for x, y in graph.meeting:
+        if (x, y) not in graph.gaps and (y, x) not in graph.gaps:
+            beside[x] |= bit[y]
+            beside[y] |= bit[x]
+    best: tuple[int, tuple[str, ...]] = (0, ())
+    for start in names:
+        clique, allowed = [start], beside[start]
+        for name in names:
+            if allowed & bit[name]:
+                clique.append(name)
+                allowed &= beside[name]
+        best = max(best, (sum(graph.sizes[name] for name in clique), tuple(clique)))
+    return best[1]

@@ -1,0 +1,113 @@
+"""What is wrong with a TOML file, in one sentence that names the key and what was expected there."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import get_args
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from .entry import Entry
+from .units import show
+
+Location = tuple[int | str, ...]
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """ "; did you mean …?" for the nearest known word, or nothing."""
+    near = difflib.get_close_matches(word.lower(), list(known), n=1)
+    return f'; did you mean "{near[0]}"?' if near else ""
+
+
+def sentence(error: ValidationError, root: type[Entry]) -> str:
+    """The first thing that is wrong with a file whose tables are those of `root`: its key, and what was expected."""
+    problems = error.errors(include_url=False)
+    # A misspelt key is both unknown and, under its right name, missing: the former tells more.
+    first = min(problems, key=lambda problem: problem["type"] != "extra_forbidden")
+    more = len(problems) - 1
+    if first["type"] == "extra_forbidden" and more:
+        misspelt = {p["loc"][:-1] for p in problems if p["type"] == "extra_forbidden"}
+        more -= sum(p["type"] == "missing" and p["loc"][:-1] in misspelt for p in problems)
+    tail = f" (and {more} more)" if more > 0 else ""
+    return _describe(first, root) + tail
+
+
+def _describe(problem: ErrorDetails, root: type[Entry]) -> str:
+    location = problem["loc"]
+    key = _dotted(location)
+    context = problem.get("ctx", {})
+    match problem["type"]:
+        case "extra_forbidden":
+            keys = _keys(_model_of(_field_at(location[:-1], root), root))
+            near = suggestion(str(location[-1]), keys)
+            return f"{key} is not a key here{near or '; expected one of ' + ', '.join(keys)}"
+        case "missing":
+            return f"{key} is missing; expected {_expected(location, root)}"
+        case "rule":
+            return f"{context['key']} {context['problem']}"
+        case "value_error":  # from `units`, which says itself what it expected
+            return f"{key}: {context['error']}"
+        case "enum":
+            near = suggestion(show(problem["input"]).strip('"'), _choices(_field_at(location, root)))
+            return f"{key} is {show(problem['input'])}; expected {_expected(location, root)}{near}"
+        case _:
+            return f"{key} is {show(problem['input'])}; expected {_expected(location, root)}"
+
+
+def _dotted(location: Location) -> str:
+    """`memory[1].size` for ("memory", 1, "size"); the first entry is memory[0]."""
+    dotted = ""
+    for step in location:
+        dotted += f"[{step}]" if isinstance(step, int) else f".{_bare(step)}"
+    return dotted.removeprefix(".") or "the file"
+
+
+def _bare(key: str) -> str:
+    return key if key.isidentifier() and len(key) <= 40 else show(key)
+
+
+def _field_at(location: Location, root: type[Entry]) -> FieldInfo | None:
+    """The field that a location leads to; None for the file itself."""
+    field = None
+    for step in location:
+        if isinstance(step, str):
+            field = _fields(_model_of(field, root))[step]
+    return field
+
+
+def _expected(location: Location, root: type[Entry]) -> str:
+    field = _field_at(location, root)
+    return (field.description if field else None) or "a table of keys"
+
+
+def _fields(model: type[Entry]) -> dict[str, FieldInfo]:
+    """A model's fields under the keys that files use."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def _keys(model: type[Entry]) -> tuple[str, ...]:
+    return tuple(_fields(model))
+
+
+def _model_of(field: FieldInfo | None, root: type[Entry]) -> type[Entry]:
+    if field is None:
+        return root
+    return next(kind for kind in _classes(field.annotation) if issubclass(kind, Entry))
+
+
+def _choices(field: FieldInfo | None) -> tuple[str, ...]:
+    enums = (kind for kind in _classes(field.annotation if field else None) if issubclass(kind, Enum))
+    return tuple(str(member.value) for enum in enums for member in enum)
+
+
+def _classes(annotation: object) -> Iterator[type]:
+    """The classes inside an annotation: Memory in tuple[Memory, ...]."""
+    if arguments := get_args(annotation):
+        for argument in arguments:
+            yield from _classes(argument)
+    elif isinstance(annotation, type):
+        yield annotation

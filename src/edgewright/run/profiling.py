@@ -1,0 +1,316 @@
+"""Profiles measured on this machine: each layer on each kind of core, with 1 to k lanes, from instrumented builds."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from platform import system
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import TypeVar
+
+import numpy as np
+
+from .. import text
+from ..board.toolchain import toolchain
+from ..emit.library import emit
+from ..emit.probes import TimedLibrary, build_timed
+from ..network import Network, random_inputs
+from ..platform.profile import (
+    NATIVE,
+    Fingerprint,
+    FrameTime,
+    LayerProfile,
+    LayerTime,
+    Profile,
+    ProfiledProcessor,
+    TransferTime,
+)
+from ..platform.target import TARGETS
+from ..program import Plan, checked, structure_digest
+from .machine import CoreKind, architecture, core_kinds, pin, processor_model, usable_cores
+from .ring import Block, FrameSlot, StreamEnd, StreamState
+from .specification import aligned
+from .statistics import median_and_spread
+
+T = TypeVar("T")
+THIS = "this"
+REPEATS = 15  # of every measurement; the median counts
+_LEAST = 0.002  # seconds of one sample: shorter frames are repeated within it
+_QUICKEST = 4  # frames of lanes of which the quickest counts
+_MOVED = 4 << 20  # bytes that are handed over to find the rate
+_HANDED = 300  # times that a frame is handed over to find the latency
+
+
+def measure_profile(
+    network: Network, plans: Mapping[int, Plan], repeats: int = REPEATS, kinds: Sequence[CoreKind] | None = None
+) -> Profile:
+    """The network's layers on each kind of core of this machine; `plans` by the number of lanes."""
+    chosen = tuple(kinds or core_kinds())
+    names = _names(chosen)
+    times: dict[str, list[LayerTime]] = {layer.name: [] for layer in network.layers}
+    frames: list[FrameTime] = []
+    slowdowns: dict[str, tuple[float, ...]] = {}
+    with TemporaryDirectory(prefix="edgewright-") as folder:
+        for lanes, plan in plans.items():
+            library = emit(checked(plan), TARGETS["host"], network)
+            timed = build_timed(library, Path(folder) / f"lanes{lanes}", lanes)
+            for kind, name in zip(chosen, names, strict=True):
+                if lanes > len(kind.cores):
+                    continue
+                bench = _Bench(timed, network)
+                samples, whole = _on_cores(kind.cores[:lanes], partial(bench.sample, repeats, lanes))
+                _add_layers(times, plan, name, lanes, samples)
+                timed.stop_lanes()  # those that come next run on other cores
+                seconds, spread = median_and_spread(whole)
+                frames.append(FrameTime(processor=name, lanes=lanes, seconds=seconds, spread=spread))
+                if lanes == 1:
+                    slowdowns[name] = _slowdowns(timed, network, kind, repeats)
+    return Profile(
+        board=THIS,
+        machine=fingerprint(),
+        model=network.name,
+        model_digest=structure_digest(network),
+        processors=tuple(
+            ProfiledProcessor(
+                name=name, kind=kind.kind, cores=kind.cores, clock=kind.clock, slowdown=slowdowns[name]
+            )
+            for kind, name in zip(chosen, names, strict=True)
+        ),
+        layers=layer_profiles(network, times),
+        frames=tuple(frames),
+        transfers=tuple(_transfers(chosen, names)),
+        notes=_notes(plans, chosen),
+    )
+
+
+def fingerprint() -> Fingerprint:
+    """This machine, as far as times go."""
+    return Fingerprint(
+        architecture=architecture(),
+        system=system(),
+        model=processor_model(),
+        cores=len(usable_cores()),
+        compiler=toolchain(TARGETS["host"]).name,
+    )
+
+
+def layer_profiles(network: Network, times: Mapping[str, Sequence[LayerTime]]) -> tuple[LayerProfile, ...]:
+    """The layers as they stand in the network, with what they do and these times."""
+    return tuple(
+        LayerProfile(
+            name=layer.name,
+            operator=type(layer.op).__name__,
+            macs=network.macs(layer),
+            bytes=sum(network.tensors[name].bytes for name in (*dict.fromkeys(layer.inputs), layer.output)),
+            times=tuple(times[layer.name]),
+        )
+        for layer in network.layers
+    )
+
+
+@dataclass
+class _Bench:
+    """A timed library with memory of its own, ready to run."""
+
+    timed: TimedLibrary
+    network: Network
+
+    def __post_init__(self) -> None:
+        tensors = [
+            self.network.tensors[name] for name in (*self.network.inputs, *dict.fromkeys(self.network.outputs))
+        ]
+        sizes = [*self.timed.library.arenas.values(), *(tensor.bytes for tensor in tensors)]
+        self._block = Block(sum(map(aligned, sizes)))
+        arenas = [self._block.piece(size) for size in self.timed.library.arenas.values()]
+        slots = [self._block.slot(t.shape, t.dtype.numpy.name, aligned(t.bytes)) for t in tensors]
+        for value, slot in zip(random_inputs(self.network).values(), slots, strict=False):
+            slot.array[...] = value
+        addresses = [arena.ctypes.data for arena in arenas] + [slot.address for slot in slots]
+        self._arguments = [ctypes.c_void_p(address) for address in addresses]
+
+    def run(self) -> None:
+        self.timed.function(*self._arguments)
+
+    def sample(self, repeats: int, lanes: int) -> tuple[list[Sequence[float]], list[float]]:
+        """Seconds of each stage and of the whole frame, so many times.
+
+        One lane is counted by the time that its thread computes. Lanes wait for each other, which takes the clock: of
+        a few frames the quickest is taken, since whatever else the machine does only adds to it.
+        """
+        clock: Callable[[], float] = time.perf_counter if lanes > 1 else time.thread_time
+        together = np.min if lanes > 1 else np.mean
+        self.run()
+        count = max(self._count(clock), _QUICKEST if lanes > 1 else 1)
+        stages: list[Sequence[float]] = []
+        whole: list[float] = []
+        for _ in range(repeats):
+            self.timed.probe(True)
+            found = []
+            for _ in range(count):
+                self.run()
+                found.append(self.timed.stage_seconds())
+            stages.append(together(found, axis=0).tolist())
+            self.timed.probe(False)
+            frames = []
+            for _ in range(count):
+                start = clock()
+                self.run()
+                frames.append(clock() - start)
+            whole.append(float(together(frames)))
+        return stages, whole
+
+    def _count(self, clock: Callable[[], float]) -> int:
+        """Frames of one sample, so that it lasts long enough to be timed."""
+        start = clock()
+        self.run()
+        return max(1, min(100, round(_LEAST / max(clock() - start, 1e-6))))
+
+
+def _on_cores(cores: tuple[int, ...], what: Callable[[], T]) -> T:
+    """The result of a function that a thread computes on these cores."""
+    found: list[T] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        pin(cores)
+        try:
+            found.append(what())
+        except BaseException as error:  # told where the thread was asked for
+            errors.append(error)
+
+    thread = threading.Thread(target=work, name="edgewright-profile", daemon=True)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return found[0]
+
+
+def _add_layers(
+    times: dict[str, list[LayerTime]], plan: Plan, processor: str, lanes: int, samples: list[Sequence[float]]
+) -> None:
+    """The times of stages as those of their layers; layers that execute nothing take no time."""
+    for index, stage in enumerate(plan.program.stages):
+        seconds, spread = median_and_spread([sample[index] for sample in samples])
+        work = [max(1, plan.network.macs(plan.network.by_name[name])) for name in stage.layers]
+        for name, share in zip(stage.layers, work, strict=True):
+            part = share / sum(work)
+            times[name].append(
+                LayerTime(processor=processor, lanes=lanes, seconds=seconds * part, spread=spread * part)
+            )
+    for name in plan.free:
+        times[name].append(LayerTime(processor=processor, executor=NATIVE, lanes=lanes, seconds=0.0))
+
+
+def _slowdowns(timed: TimedLibrary, network: Network, kind: CoreKind, repeats: int) -> tuple[float, ...]:
+    """How much longer a frame takes when n cores have one each: they share caches and memory."""
+    found = []
+    timed.probe(False)
+    for count in range(1, len(kind.cores) + 1):
+        meeting = threading.Barrier(count)
+        rates: list[float] = []
+
+        def work(core: int, meeting: threading.Barrier = meeting, rates: list[float] = rates) -> None:
+            pin((core,))
+            bench = _Bench(timed, network)
+            bench.run()
+            meeting.wait()
+            start = time.thread_time()
+            for _ in range(repeats):
+                bench.run()
+            rates.append((time.thread_time() - start) / repeats)
+
+        threads = [threading.Thread(target=work, args=(core,), daemon=True) for core in kind.cores[:count]]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        found.append(median(rates))
+    return tuple(max(1e-3, each / found[0]) for each in found)
+
+
+def _transfers(kinds: Sequence[CoreKind], names: Sequence[str]) -> list[TransferTime]:
+    """Handing a frame over through a ring, between cores of each two kinds that have two."""
+    found = []
+    for source, source_name in zip(kinds, names, strict=True):
+        for target, target_name in zip(kinds, names, strict=True):
+            others = [core for core in target.cores if core != source.cores[0]] or list(target.cores)
+            latency, rate = hand_over(source.cores[0], others[0])
+            found.append(
+                TransferTime(source=source_name, target=target_name, latency=latency, bytes_per_second=rate)
+            )
+    return found
+
+
+def hand_over(source: int, target: int) -> tuple[float, float]:
+    """Seconds until one core has a frame that the other put into a ring, and bytes a second of reading it there."""
+    state = StreamState()
+    block = Block(2 * aligned(_MOVED))
+    there, back = (state.ring([block.slot((_MOVED,), "uint8", _MOVED)], 1) for _ in range(2))
+    waits: list[float] = []
+    reads: list[float] = []
+
+    def answer() -> None:
+        pin((target,))
+        own = np.empty(_MOVED, np.uint8)
+        try:
+            for frame in range(_HANDED + REPEATS):
+                with state.lock:
+                    slot: FrameSlot = there.wait_for_frame(frame)
+                if frame >= _HANDED:
+                    start = time.perf_counter()
+                    np.copyto(own, slot.array)
+                    reads.append(time.perf_counter() - start)
+                with state.lock:
+                    there.release(frame)
+                    back.wait_for_slot(frame)
+                    back.put(frame)
+        except StreamEnd:
+            pass
+
+    def ask() -> None:
+        for frame in range(_HANDED + REPEATS):
+            with state.lock:
+                slot = there.wait_for_slot(frame)
+            if frame >= _HANDED:
+                slot.array[...] = frame % 251
+            start = time.perf_counter()
+            with state.lock:
+                there.put(frame)
+                back.wait_for_frame(frame)
+                back.release(frame)
+            if frame < _HANDED:
+                waits.append((time.perf_counter() - start) / 2)
+
+    other = threading.Thread(target=answer, name="edgewright-profile", daemon=True)
+    other.start()
+    try:
+        _on_cores((source,), ask)
+    finally:
+        state.stop()
+        other.join()
+    return median(waits), _MOVED / max(median(reads), 1e-9)
+
+
+def _names(kinds: Sequence[CoreKind]) -> tuple[str, ...]:
+    """A name for each kind of core: "cpu" where there is one, else the kind's, with a number where two share it."""
+    if len(kinds) == 1:
+        return ("cpu",)
+    found: list[str] = []
+    for kind in kinds:
+        count = sum(name == kind.kind or name.startswith(f"{kind.kind}-") for name in found)
+        found.append(f"{kind.kind}-{count + 1}" if count else kind.kind)
+    return tuple(found)
+
+
+def _notes(plans: Mapping[int, Plan], kinds: Sequence[CoreKind]) -> tuple[str, ...]:
+    most = max(len(kind.cores) for kind in kinds)
+    if most > max(plans):
+        return (f"measured with up to {text.plural(max(plans), 'lane')}; there are cores for {most}",)
+    return ()

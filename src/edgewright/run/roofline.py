@@ -1,0 +1,120 @@
+"""Profiles of boards that are not here, by roofline: no layer is faster than its arithmetic or its traffic allows.
+
+The peak is what the vector units of a core do each cycle, the traffic every tensor once. Kernels reach some share of
+it, so these are the least times that the hardware permits; every one is marked as an estimate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..network import DType, Network
+from ..platform import Board, Feature, Processor, ProcessorKind
+from ..platform.profile import LayerTime, Profile, ProfiledProcessor, TimeOrigin, TransferTime
+from ..program import structure_digest
+from .profiling import layer_profiles
+
+# Vector units that multiply and add at full width each cycle, as the makers' optimisation guides have them.
+_UNITS = {
+    ProcessorKind.CORTEX_A76: 2,
+    ProcessorKind.CORTEX_A78AE: 2,
+    ProcessorKind.DENVER2: 2,
+    ProcessorKind.X86_64: 2,
+}
+_WORD = 32  # bits of a float32
+HAND_OVER = 20e-6  # seconds to hand a frame from thread to thread, as found on a Linux host
+_BITS = 8
+
+
+@dataclass(frozen=True)
+class PeakRate:
+    """What one core could do at most."""
+
+    macs_per_s: float  # float32
+    int8_macs_per_s: float
+    bytes_per_s: float | None  # of the memory that it reaches; None where the board file does not tell
+
+
+def estimate_profile(network: Network, board: Board) -> Profile:
+    """The network's layers on each processor of a board, with 1 to as many lanes as it has cores."""
+    times: dict[str, list[LayerTime]] = {layer.name: [] for layer in network.layers}
+    processors, first = [], 0
+    for processor in board.processors:
+        peak = peak_rate(board, processor)
+        for lanes in range(1, processor.count + 1):
+            for layer in network.layers:
+                inputs = [network.tensors[name] for name in dict.fromkeys(layer.inputs)]
+                moved = sum(tensor.bytes for tensor in (*inputs, network.tensors[layer.output]))
+                is_int8 = inputs[0].dtype in (DType.INT8, DType.UINT8)
+                rate = peak.int8_macs_per_s if is_int8 else peak.macs_per_s
+                work = max(network.macs(layer), network.tensors[layer.output].size)  # something for each element
+                arithmetic = work / (rate * lanes)
+                traffic = moved / peak.bytes_per_s if peak.bytes_per_s else 0.0
+                times[layer.name].append(
+                    LayerTime(
+                        processor=processor.name,
+                        executor=_executor(processor),
+                        lanes=lanes,
+                        seconds=max(arithmetic, traffic),
+                        origin=TimeOrigin.ROOFLINE,
+                    )
+                )
+        is_gpu = processor.kind is ProcessorKind.GPU
+        cores = () if is_gpu else tuple(range(first, first + processor.count))
+        first += len(cores)
+        processors.append(
+            ProfiledProcessor(name=processor.name, kind=processor.kind.value, cores=cores, clock=processor.clock)
+        )
+    return Profile(
+        board=board.name,
+        machine=None,
+        model=network.name,
+        model_digest=structure_digest(network),
+        processors=tuple(processors),
+        layers=layer_profiles(network, times),
+        transfers=_transfers(board),
+        notes=tuple(_notes(board)),
+    )
+
+
+def peak_rate(board: Board, processor: Processor) -> PeakRate:
+    """The most that one core, or the whole GPU, can do."""
+    if processor.kind is ProcessorKind.GPU:
+        per_cycle = float(processor.lanes)
+    else:
+        per_cycle = max(1.0, _UNITS.get(processor.kind, 1) * processor.simd_bits / _WORD)
+    macs = per_cycle * processor.clock
+    has_dot = Feature.DOT in processor.features or ProcessorKind.GPU is processor.kind
+    faster = 4 if has_dot else 2 if processor.simd_bits else 1  # bytes beside words in one vector
+    bandwidths = [memory.bandwidth for memory in board.memories_of(processor.name) if memory.bandwidth]
+    return PeakRate(macs, faster * macs, max(bandwidths) / _BITS if bandwidths else None)
+
+
+def _executor(processor: Processor) -> str:
+    return "torch" if processor.kind is ProcessorKind.GPU else "native"
+
+
+def _transfers(board: Board) -> tuple[TransferTime, ...]:
+    """Through the memory that both sides share: written once and read once."""
+    found = []
+    for source in board.processors:
+        for target in board.processors:
+            rates = [peak_rate(board, one).bytes_per_s for one in (source, target)]
+            known = [rate for rate in rates if rate]
+            found.append(
+                TransferTime(
+                    source=source.name,
+                    target=target.name,
+                    latency=HAND_OVER,
+                    bytes_per_second=min(known) / 2 if known else 1e9,
+                    origin=TimeOrigin.ROOFLINE,
+                )
+            )
+    return tuple(found)
+
+
+def _notes(board: Board) -> list[str]:
+    notes = ["estimated by roofline: the least times that the hardware permits, not what kernels reach"]
+    if not any(memory.bandwidth for memory in board.memories):
+        notes.append(f"the file of board '{board.name}' tells no memory bandwidth: arithmetic alone is counted")
+    return notes

@@ -1,0 +1,188 @@
+"""Applications of several networks, built by code: the models and the file that says how they run together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import onnx
+
+from edgewright.files import make_folder, write_together
+from edgewright.samples.builder import ModelBuilder
+from edgewright.samples.papers import minakova_cnn1, minakova_cnn2
+from edgewright.samples.quantise import quantise
+
+PAPER = """\
+# The application of Minakova fig. 6.1: CNN2 is a pipeline of two partitions, CNN1 runs when it does not.
+# A token is a byte, and the limit of the example is 0.02 MB.
+
+[limits]
+ram = 20000
+
+[[network]]
+name = "cnn1"
+file = "cnn1.onnx"
+quantised_input = true
+quantised_output = true
+
+[[network]]
+name = "cnn2"
+file = "cnn2.onnx"
+quantised_input = true
+quantised_output = true
+partitions = ["l2", "flatten1..l3"]
+
+[[relation]]
+kind = "pipelined"
+networks = ["cnn2.1", "cnn2.2"]
+"""
+
+TINY = """\
+# A small camera: every kind of relation once. What is not related is exclusive.
+
+keep = ["classify.output", "wake.input"]
+
+[[network]]
+name = "wake"
+file = "wake.onnx"
+
+[[network]]
+name = "monitor"
+file = "monitor.onnx"
+
+[[network]]
+name = "detect"
+file = "detect.onnx"
+
+[[network]]
+name = "classify"
+file = "classify.onnx"
+
+[[network]]
+name = "landmarks"
+file = "landmarks.onnx"
+
+[[network]]
+name = "gesture"
+file = "gesture.onnx"
+partitions = ["first", "second", "flatten1..third"]
+
+[[relation]]  # a keyword may interrupt the search for a face between two layers
+kind = "preempts"
+networks = ["wake", "detect"]
+
+[[relation]]  # both look at one frame, which lies in memory once
+kind = "same input"
+networks = ["detect", "classify"]
+
+[[relation]]  # landmarks are sought in what detect puts out, without a copy
+kind = "after"
+networks = ["detect", "landmarks"]
+
+[[relation]]  # on another core
+kind = "parallel"
+networks = ["wake", "monitor"]
+
+[[relation]]  # three frames under way
+kind = "pipelined"
+networks = ["gesture.1", "gesture.2", "gesture.3"]
+
+[[relation]]
+kind = "exclusive"
+networks = ["classify", "landmarks"]
+
+[[buffer]]
+name = "log"
+size = 64
+state = true
+
+[[buffer]]
+name = "overlay"
+size = "256 B"
+alive = ["classify", "landmarks"]
+"""
+
+
+def tiny_wake() -> onnx.ModelProto:
+    """A keyword spotter of three layers."""
+    net = ModelBuilder("tiny_wake")
+    x = net.relu(net.conv(net.input(1, 1, 12, 8), 4, 3, 2, 1, name="first"))
+    return net.model(net.classifier(x, 3, name="words"))
+
+
+def tiny_monitor() -> onnx.ModelProto:
+    """An autoencoder of two dense layers."""
+    net = ModelBuilder("tiny_monitor")
+    return net.model(net.dense(net.relu(net.dense(net.input(1, 24), 6, name="encode")), 24, name="decode"))
+
+
+def tiny_detect() -> onnx.ModelProto:
+    """A detector whose output is a map of features."""
+    net = ModelBuilder("tiny_detect")
+    x = net.relu(net.conv(net.input(1, 3, 16, 16), 8, 3, 1, 1, name="first"))
+    x = net.relu(net.conv(x, 8, 3, 2, 1, name="second"))
+    return net.model(net.conv(x, 4, 3, 1, 1, name="map"))
+
+
+def tiny_classify() -> onnx.ModelProto:
+    """A classifier of the frame that the detector looks at."""
+    net = ModelBuilder("tiny_classify")
+    x = net.relu(net.conv(net.input(1, 3, 16, 16), 6, 3, 2, 1, name="first"))
+    return net.model(net.classifier(net.relu(net.conv(x, 8, 3, 1, 1, name="second")), 5, name="classes"))
+
+
+def tiny_landmarks() -> onnx.ModelProto:
+    """Coordinates from a map of features."""
+    net = ModelBuilder("tiny_landmarks")
+    x = net.relu(net.conv(net.input(1, 4, 8, 8), 6, 3, 1, 1, name="first"))
+    return net.model(net.classifier(x, 10, name="points"))
+
+
+def tiny_gesture() -> onnx.ModelProto:
+    """Three layers for three stages of a pipeline."""
+    net = ModelBuilder("tiny_gesture")
+    x = net.conv(net.input(1, 2, 10, 10), 4, 3, 1, 1, name="first")
+    x = net.conv(x, 4, 3, 2, 1, name="second")
+    return net.model(net.dense(net.node("Flatten", x, axis=1), 4, name="third"))
+
+
+def paper_application() -> Mapping[str, str | bytes]:
+    """Application of Minakova fig. 6.1: two networks, one of them a pipeline; int8."""
+    return {
+        "app.toml": PAPER,
+        "cnn1.onnx": _stored(quantise(minakova_cnn1())),
+        "cnn2.onnx": _stored(quantise(minakova_cnn2())),
+    }
+
+
+def tiny_application() -> Mapping[str, str | bytes]:
+    """Six tiny networks with every kind of relation."""
+    models = (tiny_wake, tiny_monitor, tiny_detect, tiny_classify, tiny_landmarks, tiny_gesture)
+    files = {f"{model.__name__.removeprefix('tiny_')}.onnx": _stored(model()) for model in models}
+    return {"app.toml": TINY, **files}
+
+
+APPLICATIONS: dict[str, Callable[[], Mapping[str, str | bytes]]] = {
+    "paper_application": paper_application,
+    "tiny_application": tiny_application,
+}
+
+
+def application_names() -> tuple[str, ...]:
+    return tuple(APPLICATIONS)
+
+
+def describe_application(name: str) -> str:
+    """What the application is, in one line."""
+    return (APPLICATIONS[name].__doc__ or "").splitlines()[0]
+
+
+def write_application(name: str, folder: Path | str) -> Path:
+    """The path of app.toml, written into the folder with the models beside it."""
+    make_folder(Path(folder))
+    write_together({Path(folder, file): content for file, content in APPLICATIONS[name]().items()})
+    return Path(folder, "app.toml")
+
+
+def _stored(model: onnx.ModelProto) -> bytes:
+    return bytes(model.SerializeToString(deterministic=True))

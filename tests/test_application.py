@@ -1,0 +1,340 @@
+"""Several networks in one arena: files, relations, joint layouts, the judge, the paper's algorithms, the verb."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgewright import samples
+from edgewright.application import joint
+from edgewright.application.description import parse_application
+from edgewright.application.joint import JointLayout, lay_out_jointly
+from edgewright.application.judge import Interleaving
+from edgewright.application.members import load_application
+from edgewright.application.outcome import paper_outcome, plan_application
+from edgewright.application.paper.edges import PaperEdge, paper_application
+from edgewright.application.paper.reduction import Evaluation, _evolved
+from edgewright.application.paper.reuse import exact, naive, reuse, total
+from edgewright.application.planning import planners
+from edgewright.application.search import JointSearch
+from edgewright.cli import main
+from edgewright.errors import Infeasible, InputError
+from edgewright.memory.layout import ConflictGraph, conflicts, place_graph
+from edgewright.program import faults
+
+TWO = '[[network]]\nname = "a"\nfile = "a.onnx"\n[[network]]\nname = "b"\nfile = "b.onnx"\n'
+
+
+@pytest.fixture(scope="module")
+def paper(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return samples.write_application("paper_application", tmp_path_factory.mktemp("paper"))
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return samples.write_application("tiny_application", tmp_path_factory.mktemp("tiny"))
+
+
+# The file.
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "network is missing; expected a table headed"),
+        ("network = []", "network is empty"),
+        ("[[network]]\nname = 1\nfile = 'x'", "network[0].name is 1; expected a name"),
+        ("[[network]]\nname = 'a'\nfil = 'x'", 'network[0].fil is not a key here; did you mean "file"?'),
+        (TWO.replace('"b"', '"a"'), 'network[1].name is "a", which is taken'),
+        (TWO.replace('"b.onnx"', '"b.onnx"\nprefix = "a"'), 'network[1].prefix is "a", as in network[0]'),
+        (TWO + "[[relation]]\nkind = 'next'\nnetworks = ['a', 'b']", "expected one of exclusive, parallel"),
+        (TWO + "[[relation]]\nkind = 'parallel'\nnetworks = ['a', 'c']", 'names "c"; expected one of a, b'),
+        (TWO + "[[relation]]\nkind = 'parallel'\nnetworks = ['a', 'a']", "names a network twice"),
+        (TWO + "[[relation]]\nkind = 'pipelined'\nnetworks = ['a', 'b']", "for all partitions of one network"),
+        (
+            TWO
+            + "".join(f"[[relation]]\nkind = '{k}'\nnetworks = ['a', 'b']\n" for k in ("parallel", "exclusive")),
+            "makes a and b exclusive, and another relation parallel",
+        ),
+        (
+            TWO + "".join(f"[[relation]]\nkind = 'after'\nnetworks = {n}\n" for n in (["a", "b"], ["b", "a"])),
+            "closes a circle of after through b",
+        ),
+        (TWO + "[[buffer]]\nname = 'log'\nsize = '1K'\nalive = ['c']", 'buffer[0].alive names "c"'),
+        (
+            TWO + "[[buffer]]\nname = 'log'\nsize = '1K'\nalive = ['a']\nstate = true",
+            "lets others overlay a state",
+        ),
+        ("keep = ['a']\n" + TWO, 'keep[0] is "a"; expected an end of a network, such as a.input'),
+        (TWO.replace('"b.onnx"', '"b.onnx"\ndeadline = "1 s"'), "network[1].deadline has no period"),
+        (
+            TWO.replace('"b.onnx"', '"b.onnx"\nperiod = "1 s"\ndeadline = "2 s"'),
+            "network[1].deadline is 2 s; expected at most the period, 1 s",
+        ),
+        ("[limits]\nram = 'much'\n" + TWO, "limits.ram"),
+        ("[[network", "is not TOML"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_in_one_sentence(text: str, said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        parse_application(text, "app.toml")
+    assert str(refused.value).startswith("app.toml: ") and said in str(refused.value)
+    assert "\n" not in str(refused.value).strip() or "TOML" in said
+
+
+@pytest.mark.parametrize(
+    ("partitions", "said"),
+    [
+        ('["l2"]', "leaves out 'flatten1'"),
+        ('["l2..l3", "l3"]', "holds layer 'l3' twice"),
+        ('["flatten1..l3", "l2"]', "is cyclic"),
+        ('["l2", "l9"]', "names layers of 'cnn2' wrongly"),
+    ],
+)
+def test_partitions_cover_a_network_once_and_in_order(
+    paper: Path, tmp_path: Path, partitions: str, said: str
+) -> None:
+    text = (
+        paper.read_text()
+        .replace('["l2", "flatten1..l3"]', partitions)
+        .replace('file = "', f'file = "{paper.parent}/')
+    )
+    text = text.split("[[relation]]")[0]
+    (tmp_path / "app.toml").write_text(text)
+    with pytest.raises(InputError, match=said):
+        load_application(tmp_path / "app.toml")
+
+
+# Layouts over any conflict graph.
+
+
+@st.composite
+def graphs(draw: st.DrawFn, most: int = 6) -> ConflictGraph:
+    sizes = draw(st.lists(st.integers(1, 9), min_size=1, max_size=most))
+    names = [f"b{n}" for n in range(len(sizes))]
+    pairs = [(x, y) for n, x in enumerate(names) for y in names[:n]]
+    meeting = frozenset(pair for pair in pairs if draw(st.booleans()))
+    return ConflictGraph(dict(zip(names, sizes, strict=True)), meeting)
+
+
+def lowest(graph: ConflictGraph) -> int:
+    """The least peak by brute force: some order of first fit is optimal."""
+    best = sum(graph.sizes.values())
+    for order in permutations(graph.sizes):
+        at: dict[str, int] = {}
+        for x in order:
+            taken = sorted((at[y], at[y] + graph.sizes[y]) for y in at if graph.meets(x, y))
+            here = 0
+            for low, high in taken:
+                if here + graph.sizes[x] <= low:
+                    break
+                here = max(here, high)
+            at[x] = here
+        best = min(best, max(at[x] + graph.sizes[x] for x in at))
+    return best
+
+
+@settings(max_examples=40, deadline=None)
+@given(graphs())
+def test_the_least_peak_of_a_conflict_graph_is_that_of_brute_force(graph: ConflictGraph) -> None:
+    found = place_graph(graph)
+    assert not conflicts(graph.problem(), found)
+    assert found.peak == lowest(graph)
+    assert found.bound <= found.peak
+
+
+@settings(max_examples=30, deadline=None)
+@given(graphs(most=9))
+def test_exact_needs_no_more_than_reuse_and_reuse_no_more_than_nothing(graph: ConflictGraph) -> None:
+    edges = [PaperEdge(name, "n", 0, size, 0, 0) for name, size in graph.sizes.items()]
+    meet = lambda x, y: graph.meets(x.name, y.name)  # noqa: E731
+    buffers = reuse(edges, meet)
+    assert exact(edges, meet).peak <= total(buffers) <= naive(edges)
+    for buffer in buffers:
+        assert not any(meet(x, y) for n, x in enumerate(buffer.edges) for y in buffer.edges[:n])
+
+
+# The paper's example.
+
+
+def test_the_figures_of_the_paper(paper: Path) -> None:
+    app = load_application(paper)
+    ours, least = paper_outcome(app), paper_outcome(app, is_exact=True)
+    assert ours.paper == {"none_bytes": 51466, "reuse_bytes": 24586, "parts_bytes": 19712}  # M tables 6.1 to 6.3
+    assert ours.phases == {"cnn1": ("l3", "l4", "l4.out")}
+    assert least.paper == {"none_bytes": 51466, "reuse_bytes": 24576, "parts_bytes": 19456}
+    assert least.optimal and least.peak_bytes == 19456
+
+
+def test_more_layers_by_parts_need_less_memory_than_the_paper_takes(paper: Path) -> None:
+    evaluation = Evaluation(paper_application(load_application(paper)))
+    assert evaluation.point({"cnn1": frozenset(("l2", "l3", "l4", "l4.out"))}).memory == 16128
+
+
+def test_the_genetic_search_finds_the_same_point(paper: Path) -> None:
+    pytest.importorskip("pymoo", reason="pymoo is not installed")
+    points = list(_evolved(Evaluation(paper_application(load_application(paper)))))
+    fitting = min(
+        (p for p in points if p.memory <= 20000), key=lambda p: (round(p.slowdown, 12), p.memory, p.chosen)
+    )
+    assert fitting.memory == 19712
+
+
+def test_sequential_partitions_as_printed_overlay_what_is_being_read(paper: Path, tmp_path: Path) -> None:
+    """M Algorithm 8, lines 9 to 11: CNN1 cut after l2 into two partitions that run one after the other."""
+    text = paper.read_text().split("[[network]]")[1].replace('file = "', f'file = "{paper.parent}/')
+    (tmp_path / "app.toml").write_text(f'[[network]]{text}partitions = ["l2", "l3..l4"]\n')
+    app = paper_application(load_application(tmp_path / "app.toml"))
+    edges = app.edges({})
+    assert total(reuse(edges, app.meet)) == 24576
+    printed = reuse(edges, app.meet_as_printed)
+    assert total(printed) == 19456
+    clashes = [(x, y) for b in printed for n, x in enumerate(b.edges) for y in b.edges[:n] if app.meet(x, y)]
+    assert {frozenset((x.name, y.name)) for x, y in clashes} == {
+        frozenset(("cnn1:l2->l3", "cnn1:l3->l4")),
+        frozenset(("cnn1:l2->l4", "cnn1:l4->l4.out")),
+    }
+
+
+def test_by_default_the_pipeline_alone_sets_the_peak_and_nothing_is_computed_twice(paper: Path) -> None:
+    outcome = plan_application(load_application(paper))
+    assert outcome.peak_bytes == outcome.bound_bytes == 15628
+    assert outcome.setters == ("cnn2",)
+    assert outcome.networks["cnn2"].slowdown == 0
+    assert all(one.macs == one.macs_plain for one in outcome.networks.values())
+
+
+# Joint layouts and their judge.
+
+
+@pytest.fixture(scope="module")
+def camera(tiny: Path) -> JointLayout:
+    app = load_application(tiny)
+    return lay_out_jointly(app, {name: planner.fastest for name, planner in planners(app).items()})
+
+
+def test_every_kind_of_relation_holds_in_random_interleavings(camera: JointLayout) -> None:
+    separate = sum(plan.peak_bytes for plan in camera.meeting.plans.values())
+    assert camera.bound_bytes <= camera.peak_bytes < separate
+    for plan in camera.plans.values():
+        assert not list(faults(plan))
+    ran: set[str] = set()
+    for seed in range(25):
+        trial = Interleaving(camera, seed)
+        assert list(trial.run(60)) == []
+        ran |= {name for name, frames in trial.done.items() if frames}
+    assert ran == set(camera.application.by_name)
+
+
+def test_what_is_handed_over_lies_in_the_same_bytes(camera: JointLayout) -> None:
+    names = {buffer.name for buffer in camera.buffers}
+    assert {"detect:input = classify:input", "detect:map = landmarks:input"} <= names
+    at = {name: {b.name: b.offset for b in plan.buffers} for name, plan in camera.plans.items()}
+    assert at["detect"]["input"] == at["classify"]["input"]
+    assert at["detect"]["map"] == at["landmarks"]["input"]
+
+
+def moved(layout: JointLayout, name: str, offset: int) -> JointLayout:
+    """The layout with one buffer somewhere else, whatever lies there."""
+    offsets = {**layout.placement.offsets, name: offset}
+    peak = max(offsets[n] + size for n, size in layout.graph.sizes.items())
+    placement = replace(layout.placement, offsets=offsets, peak=max(peak, layout.placement.peak))
+    plans = {
+        member: joint._moved(plan, member, layout.buffers, placement)
+        for member, plan in layout.meeting.plans.items()
+    }
+    return replace(layout, placement=placement, plans=plans)
+
+
+PLANTED = [
+    ("detect:second", "wake:first"),  # preempted with this in use
+    ("detect:input = classify:input", "detect:map = landmarks:input"),  # one frame, read again later
+    ("detect:map = landmarks:input", "gesture:first[1]"),  # waits while others run
+    ("monitor:encode", "wake:first"),  # side by side
+    ("gesture:first[0]", "gesture:first[1]"),  # two frames under way
+    ("gesture:second[0]", "gesture.1:input"),
+    ("log", "gesture:second[1]"),  # the firmware's own
+    ("overlay", "classify:second"),
+    ("wake:input", "gesture.1:input"),  # filled while others run
+    ("classify:classes", "landmarks:points"),  # read later
+]
+
+
+@pytest.mark.parametrize(("one", "other"), PLANTED)
+def test_the_judge_finds_planted_overlaps(camera: JointLayout, one: str, other: str) -> None:
+    assert camera.graph.meets(one, other)
+    wrong = moved(camera, one, camera.at(other))
+    assert any(list(Interleaving(wrong, seed).run(80)) for seed in range(40))
+
+
+def test_the_judge_finds_the_papers_fault_with_sequential_partitions(paper: Path, tmp_path: Path) -> None:
+    """Buffers made before the cut and after it are taken to never meet, though one partition feeds the other."""
+    text = paper.read_text().split("[[network]]")[1].replace('file = "', f'file = "{paper.parent}/')
+    (tmp_path / "app.toml").write_text(f"[[network]]{text}plain = true\n")
+    app = load_application(tmp_path / "app.toml")
+    layout = lay_out_jointly(app, {name: planner.fastest for name, planner in planners(app).items()})
+    first = {buffer.name: buffer.uses[0].first for buffer in layout.buffers}
+    meeting = frozenset((x, y) for x, y in layout.graph.meeting if (first[x] < 1) == (first[y] < 1))
+    printed = place_graph(replace(layout.graph, meeting=meeting))
+    assert printed.peak < layout.placement.peak
+    plans = {m: joint._moved(plan, m, layout.buffers, printed) for m, plan in layout.meeting.plans.items()}
+    wrong = replace(layout, placement=replace(printed, peak=layout.placement.peak), plans=plans)
+    assert list(Interleaving(wrong, 0).run(20))
+    assert not list(Interleaving(layout, 0).run(20))
+
+
+# Budgets.
+
+
+def test_a_budget_slows_down_only_who_sets_the_peak(paper: Path) -> None:
+    search = JointSearch(load_application(paper))
+    assert search.fastest.peak_bytes > 17000
+    found = search.within(16000)
+    assert found.peak_bytes <= 16000 and found.payers in (("cnn1",), ())
+    assert found.slowdowns["cnn2.1"] == found.slowdowns["cnn2.2"] == 0
+    with pytest.raises(
+        Infeasible, match=r"needs 15,628 B of RAM at least, which 'cnn2' sets, and 15,000 B are there"
+    ):
+        search.within(15000)
+
+
+# The verb.
+
+
+def asked(*args: object) -> dict[str, object]:
+    done = CliRunner().invoke(main, ["app", *map(str, args), "--json"])
+    assert done.exit_code == 0, done.output
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def test_the_verb_prints_figures_for_machines(paper: Path) -> None:
+    found = asked(paper)
+    assert found["peak_bytes"] == 15628 and found["optimal"] is True
+    assert found["separate_bytes"] == 25392
+    assert asked(paper, "--method", "paper")["parts_bytes"] == 19712
+    front = asked(paper, "--pareto")["front"]
+    assert isinstance(front, list) and len(front) > 1
+
+
+def test_the_verb_refuses_in_one_sentence(paper: Path, tmp_path: Path) -> None:
+    for args, said in (
+        ([str(paper), "--ram", "15000"], "does not fit"),
+        ([str(paper), "--ram", "13000", "--method", "paper"], "does not fit: layers by parts"),
+        ([str(tmp_path / "none.toml")], "cannot be read"),
+        ([str(paper), "--pareto", "--ram", "24K"], "contradict"),
+    ):
+        done = CliRunner().invoke(main, ["app", *args])
+        assert done.exit_code != 0 and said in done.output, done.output
+    (tmp_path / "app.toml").write_text(
+        f'[limits]\nflash = "1K"\n[[network]]\nname = "a"\nfile = "{paper.parent / "cnn1.onnx"}"\n'
+    )
+    done = CliRunner().invoke(main, ["app", str(tmp_path / "app.toml")])
+    assert done.exit_code == 1 and "of flash, and 1,024 B are there" in done.output
