@@ -132,7 +132,7 @@ def main() -> None:
 def measured(name: str, target: str, minimise: str = "balanced") -> Pair:
     """Both drivers of a peripheral, compiled and run."""
     analysis = analyse([EXAMPLES / f"{name}.c"])
-    design = chosen_design(analysis, wish=Wish(minimise=minimise))
+    design = chosen_design(analysis, wish=Wish(minimise=minimise, target=target))
     description = analysis.description
     fixed = {file: (HERE / file).read_text() for file in (f"{name}.c", f"{name}_registers.h", "register.h")}
     registers = elaborate(description, analysis.spaces, design.layout)

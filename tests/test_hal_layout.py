@@ -22,7 +22,7 @@ from edgewright.hal.designing import analyse, naive, real_joints
 from edgewright.hal.language.description import Bus, Child, Description, Device, Field, Group, Mode, Place, Target
 from edgewright.hal.layout.assembling import Assembly, assemble
 from edgewright.hal.layout.cells import Cell, width_for
-from edgewright.hal.layout.cost import JOIN, MASK, SHIFT, cost_of, works_of
+from edgewright.hal.layout.cost import cost_of, works_of
 from edgewright.hal.layout.front import layout_front
 from edgewright.hal.layout.judge import faults
 from edgewright.hal.layout.layout import Layout, Piece, Register, elaborate
@@ -319,7 +319,7 @@ def test_rules_of_lanes_pins_sizes_and_devices():
 
 def scored(description, spaces, joints, cells, wish):
     rules = {"Dev": Rules.of(description, spaces["Dev"], joints)}
-    how = Assembly("test", by_gain(rules, works_of(joints)), power_of_two=wish.power_of_two)
+    how = Assembly("test", by_gain(rules, works_of(joints), wish.sizes), power_of_two=wish.power_of_two)
     layout = assemble(description, spaces, {"Dev": cells}, how)
     return cost_of(description, spaces, layout, joints).score(wish.weights), layout
 
@@ -414,7 +414,9 @@ def test_optimal_equals_brute_force(problem, minimise):
     assert best.optimal
     assert best.cost == best.bound == min(every_layout(description, spaces, joints, wish))
     # The model's own objective counts what the places save; with what every layout pays it is the score.
-    always = sum(w.times * len(w.slots) * (SHIFT + (JOIN if w.writes else MASK)) for w in works_of(joints))
+    sizes = wish.sizes
+    aside = {True: sizes.shift + sizes.join, False: sizes.shift + sizes.mask}
+    always = sum(w.times * len(w.slots) * aside[w.writes] for w in works_of(joints))
     assert solver.objective_value + wish.weights[0] * always == pytest.approx(best.cost)
 
 

@@ -153,10 +153,10 @@ def _show_checked(analysis: Analysis, as_json: bool) -> None:
 
 
 def _made(analysis: Analysis, asked: HalOptions) -> Made:
-    wish = Wish(asked.max_map, asked.minimise)
+    wish = Wish(asked.max_map, asked.minimise, asked.target)
     with working("laying out registers"):
         found = chosen_design(analysis, asked.method, wish, _lock(asked))
-        front = layout_front(analysis.description, analysis.spaces, analysis.joints) if asked.pareto else ()
+        front = _front(analysis, asked) if asked.pareto else ()
     missing = "" if asked.verify else missing_tools(asked.target)
     if asked.verify is False or (asked.verify is None and (not asked.output or missing)):
         return Made(
@@ -168,6 +168,10 @@ def _made(analysis: Analysis, asked: HalOptions) -> Made:
             analysis, found, target=asked.target, model=models, includes=asked.includes, defines=asked.defines
         )
     return Made(found, naive(analysis), front, verification)
+
+
+def _front(analysis: Analysis, asked: HalOptions) -> tuple[FrontPoint, ...]:
+    return layout_front(analysis.description, analysis.spaces, analysis.joints, target=asked.target)
 
 
 def _lock(asked: HalOptions) -> Lock | None:

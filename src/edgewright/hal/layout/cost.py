@@ -2,10 +2,8 @@
 
 Every joint is one place in the code. For each register it touches it pays one access, for each field a shift unless it
 begins at bit 0, and when reading a mask unless it is alone or ends at the top. A write that must keep other bits is a
-read-modify-write. Bytes were taken from gcc 12.2, -march=rv32imc -Os: single accesses through a pointer (an access
-counts double, for its share of the address or the constant), and for read-modify-writes what layouts of the example
-drivers differ by. Cortex-M0+ code ranks the same way. Strides of areas
-are not counted: C computes them where a pointer is made.
+read-modify-write. How many bytes each of these takes depends on the target (`code_bytes`). Strides of areas are not
+counted: C computes them where a pointer is made.
 """
 
 from __future__ import annotations
@@ -17,21 +15,10 @@ from dataclasses import dataclass
 from ..analysis.spaces import Joint, Space, Spaces
 from ..language.description import Description
 from ..language.meaning import Natures
+from .code_bytes import CodeBytes, code_bytes
 from .layout import Layout, Piece, Register
 from .rewriting import rewrites
 
-# Bytes of code.
-ACCESS = 4  # lw or sw, and its share of the address
-SHIFT = 2
-MASK = 2  # a field that is read
-JOIN = 2  # or, for every field of a combined write after the first
-REWRITE = 5  # what read-modify-write adds to a store: load, and, or; some of it is shared
-FAR = 4  # its mask may not fit an immediate, unless the field begins at bit 0
-INDEX = 4  # shift and add
-LANE_READ = 2  # shift by a variable
-LANE_WRITE = 4
-LANE_WORDS = 8  # which word, where the lanes need several
-CRITICAL = 8  # interrupts off and on again
 # Cycles of a load or store that goes to the bus; any other instruction takes one.
 BUS_CYCLES = 2
 LOOP = 10  # how often a loop is taken to run
@@ -74,44 +61,55 @@ def works_of(joints: Iterable[Joint]) -> tuple[Work, ...]:
     return tuple(Work(*key, times[key], indexed[key], weight[key]) for key in times)
 
 
-def cost_of(description: Description, spaces: Spaces, layout: Layout, joints: Sequence[Joint]) -> Cost:
-    """The cost of all joints with this layout."""
+def cost_of(
+    description: Description,
+    spaces: Spaces,
+    layout: Layout,
+    joints: Sequence[Joint],
+    sizes: CodeBytes | None = None,
+) -> Cost:
+    """The cost of all joints with this layout, for a target whose code has these sizes."""
+    sizes = sizes or code_bytes()
     natures = Natures(description)
     code = accesses = cycles = 0
     for work in works_of(joints):
         space = spaces[work.space]
         for register in layout.spaces[work.space].registers:
             if any(piece.slot in work.slots for piece in register.pieces):
-                here, bus, time = register_cost(natures, space, register, work)
+                here, bus, time = register_cost(natures, space, register, work, sizes)
                 code, accesses, cycles = code + here, accesses + bus, cycles + time
     return Cost(code, accesses, cycles, layout.map_bytes(description))
 
 
-def register_cost(natures: Natures, space: Space, register: Register, work: Work) -> tuple[int, int, int]:
+def register_cost(
+    natures: Natures, space: Space, register: Register, work: Work, sizes: CodeBytes
+) -> tuple[int, int, int]:
     """Bytes of code, bus accesses and cycles that a work needs for one of the registers it touches."""
     pieces = [piece for piece in register.pieces if piece.slot in work.slots]
-    once = ACCESS + (JOIN * (len(pieces) - 1) if work.writes else 0)
+    once = sizes.access + (sizes.join * (len(pieces) - 1) if work.writes else 0)
     is_rewritten = work.writes and rewrites(register, work.slots, space, natures)
     if is_rewritten:
-        once += REWRITE + (
-            CRITICAL if any(space.slot(p.slot).field.shared_with_isr for p in register.pieces) else 0
+        once += sizes.rewrite + (
+            sizes.critical if any(space.slot(p.slot).field.shared_with_isr for p in register.pieces) else 0
         )
-    once += sum(_aside(register, piece, work.writes, is_rewritten) for piece in pieces)
-    code = once * work.times + _indexing(register, work) * work.indexed
+    once += sum(_aside(register, piece, work.writes, is_rewritten, sizes) for piece in pieces)
+    code = once * work.times + _indexing(register, work, sizes) * work.indexed
     bus = 2 if is_rewritten else 1
-    return code, bus * work.weight, (BUS_CYCLES * bus + (code // work.times - ACCESS) // 2) * work.weight
+    return code, bus * work.weight, (BUS_CYCLES * bus + (code // work.times - sizes.access) // 2) * work.weight
 
 
-def _aside(register: Register, piece: Piece, writes: bool, is_rewritten: bool) -> int:
+def _aside(register: Register, piece: Piece, writes: bool, is_rewritten: bool, sizes: CodeBytes) -> int:
     """Bytes for getting a field to its bits, or from them."""
-    shift = 0 if piece.bit == 0 and piece.lanes == 1 else SHIFT + (FAR if is_rewritten else 0)
+    shift = 0 if piece.bit == 0 and piece.lanes == 1 else sizes.shift + (sizes.far if is_rewritten else 0)
     alone = len(register.pieces) == 1 and piece.lanes == 1
     top = piece.bit + piece.size == register.width and piece.lanes == 1
-    return shift + (0 if writes or alone or top else MASK)
+    return shift + (0 if writes or alone or top else sizes.mask)
 
 
-def _indexing(register: Register, work: Work) -> int:
+def _indexing(register: Register, work: Work, sizes: CodeBytes) -> int:
     several = any(count > 1 for count in register.counts)
     if register.lanes == 1:
-        return INDEX if several else 0
-    return (LANE_WRITE if work.writes else LANE_READ) + (INDEX + LANE_WORDS if several else 0)
+        return sizes.index if several else 0
+    return (sizes.lane_write if work.writes else sizes.lane_read) + (
+        sizes.index + sizes.lane_words if several else 0
+    )

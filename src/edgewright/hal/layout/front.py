@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..analysis.spaces import Joint, Spaces
 from ..language.description import Description
+from .code_bytes import DEFAULT
 from .cost import cost_of
 from .layout import Layout
 from .optimal import lay_out_optimal
@@ -34,20 +35,24 @@ class FrontPoint:
 
 
 def layout_front(
-    description: Description, spaces: Spaces, joints: Sequence[Joint], minimise: str = "balanced"
+    description: Description,
+    spaces: Spaces,
+    joints: Sequence[Joint],
+    minimise: str = "balanced",
+    target: str = DEFAULT,
 ) -> tuple[FrontPoint, ...]:
     """The points that no other beats, by size of the map: limits swept from the least map upwards."""
 
     def point(wish: Wish) -> FrontPoint:
         layout = lay_out_optimal(description, spaces, joints, wish, PATIENCE)
-        cost = cost_of(description, spaces, layout, joints)
+        cost = cost_of(description, spaces, layout, joints, wish.sizes)
         return FrontPoint(layout, cost.map_bytes, cost.code, cost.accesses)
 
-    wanted = [point(Wish(minimise=kind)) for kind in dict.fromkeys((minimise, "code", "accesses"))]
-    least = point(Wish(minimise="map", power_of_two=False))
+    wanted = [point(Wish(minimise=kind, target=target)) for kind in dict.fromkeys((minimise, "code", "accesses"))]
+    least = point(Wish(minimise="map", target=target, power_of_two=False))
     most = max(found.map_bytes for found in wanted)
     limits = _between(least.map_bytes, most)
-    points = [least, *wanted, *(point(Wish(limit, minimise)) for limit in limits)]
+    points = [least, *wanted, *(point(Wish(limit, minimise, target)) for limit in limits)]
     kept = {p._figures: p for p in points if not any(other.beats(p) for other in points)}
     return tuple(sorted(kept.values(), key=lambda p: p._figures))
 

@@ -13,9 +13,9 @@ from typing import TypeAlias
 from ortools.sat.python import cp_model
 
 from ..analysis.spaces import Slot, Space
-from . import cost
 from .assembling import shaped
 from .cells import Cell, width_for
+from .code_bytes import CodeBytes
 from .cost import Work
 from .layout import Piece
 from .rules import Rules
@@ -56,6 +56,7 @@ class Model:
 
     weights: tuple[int, int, int]
     power_of_two: bool
+    sizes: CodeBytes
     cp: cp_model.CpModel = field(default_factory=cp_model.CpModel)
     terms: list[tuple[int, Literal]] = field(default_factory=list)
 
@@ -157,13 +158,13 @@ def _lanes(model: Model, chosen: Chosen) -> None:
 def _pay_lane(model: Model, lane: Literal, work: Work, slot: Slot, lanes: int) -> None:
     """What lanes cost beyond an element in its own register, shifts and masks apart."""
     words = prod(slot.counts[:-1]) * -(-slot.counts[-1] // lanes)
-    index = cost.LANE_WORDS if words > 1 else -cost.INDEX
+    index = model.sizes.lane_words if words > 1 else -model.sizes.index
     if work.writes:
-        critical = cost.CRITICAL if slot.field.shared_with_isr else 0
-        model.pay(lane, work.indexed * (cost.LANE_WRITE + index), work.weight)
-        model.pay(lane, work.times * (cost.REWRITE + cost.FAR + critical))
+        critical = model.sizes.critical if slot.field.shared_with_isr else 0
+        model.pay(lane, work.indexed * (model.sizes.lane_write + index), work.weight)
+        model.pay(lane, work.times * (model.sizes.rewrite + model.sizes.far + critical))
     else:
-        model.pay(lane, work.indexed * (cost.LANE_READ + index))
+        model.pay(lane, work.indexed * (model.sizes.lane_read + index))
 
 
 def _positions(model: Model, chosen: Chosen) -> None:
@@ -184,10 +185,10 @@ def _positions(model: Model, chosen: Chosen) -> None:
                 model.cp.add_at_most_one(alone, x[f, r])
             reads = sum(work.times for work in chosen.part.works if f in work.slots and not work.writes)
             uses = sum(work.times for work in chosen.part.works if f in work.slots)
-            model.pay(zero, -cost.SHIFT * uses)
-            model.pay(top, -cost.MASK * reads)
+            model.pay(zero, -model.sizes.shift * uses)
+            model.pay(top, -model.sizes.mask * reads)
             if f == r:
-                model.pay(alone, -cost.MASK * reads)
+                model.pay(alone, -model.sizes.mask * reads)
         model.cp.add_at_most_one(chosen.zero[f, r] for f in inside)
         model.cp.add_at_most_one([alone, *(chosen.top[f, r] for f in inside)])
         if r in chosen.lane:
@@ -208,8 +209,8 @@ def _touches(model: Model, chosen: Chosen) -> None:
             for f in hit:
                 model.cp.add_implication(x[f, r], touched)
             several = prod(rules.slots[r].counts) > 1
-            join = cost.JOIN if work.writes else 0
-            code = work.times * (cost.ACCESS - join) + (work.indexed * cost.INDEX if several else 0)
+            join = model.sizes.join if work.writes else 0
+            code = work.times * (model.sizes.access - join) + (work.indexed * model.sizes.index if several else 0)
             model.pay(touched, code, work.weight)
             kept = [g for g in inside if g not in work.slots and rules.kept(g)]
             if work.writes and kept:
@@ -221,14 +222,14 @@ def _rewrite(model: Model, chosen: Chosen, work: Work, r: str, touched: Literal,
     rewrite = model.new("rmw")
     for g in kept:
         model.at_least_all(rewrite, (touched, x[g, r]))
-    model.pay(rewrite, work.times * cost.REWRITE, work.weight)
+    model.pay(rewrite, work.times * model.sizes.rewrite, work.weight)
     guarded = [f for f in chosen.inside[r] if rules.slots[f].field.shared_with_isr]
     critical = model.new("critical") if guarded else None
     for f in guarded:
         assert critical is not None
         model.at_least_all(critical, (rewrite, x[f, r]))
     if critical is not None:
-        model.pay(critical, work.times * cost.CRITICAL)
+        model.pay(critical, work.times * model.sizes.critical)
     for f in chosen.inside[r]:
         if rules.frail(f):
             model.cp.add_at_most_one(rewrite, x[f, r])
@@ -236,7 +237,7 @@ def _rewrite(model: Model, chosen: Chosen, work: Work, r: str, touched: Literal,
             model.cp.add_at_most_one(rewrite, chosen.top[f, r])  # a mask up there is a long constant
             far = model.new("far")
             model.at_least_all(far, (rewrite, x[f, r], chosen.zero[f, r].negated()))
-            model.pay(far, work.times * cost.FAR)
+            model.pay(far, work.times * model.sizes.far)
 
 
 def content(model: Model, chosen: Chosen) -> Linear:

@@ -104,6 +104,7 @@ def _searched(task: Task) -> Cells:
         Natures(task.description),
         task.how(),
         task.wish.weights,
+        task.wish.sizes,
         task.works,
         task.rules,
         task.spaces,
@@ -128,7 +129,7 @@ def _each_by_itself(task: Task, start: Cells, patience: float) -> _Found:
             continue
         done = assemble(task.description, task.spaces, cells, task.how()).spaces
         areas = sum(done[area.space].size * prod(area.counts) for area in space.areas)
-        model = Model(task.wish.weights, task.wish.power_of_two)
+        model = Model(task.wish.weights, task.wish.power_of_two, task.wish.sizes)
         chosen = _added(model, task, task.part(name), start)
         size = add_size(model, chosen, areas, task.most(space) + areas)
         try:
@@ -154,7 +155,7 @@ def _in_pieces(
         if len(component) == 1:
             cells.append(Cell(tuple(component)))
             continue
-        model = Model(task.wish.weights, task.wish.power_of_two)
+        model = Model(task.wish.weights, task.wish.power_of_two, task.wish.sizes)
         free = tuple(slot for slot in part.free if slot in component)
         works = tuple(work for work in part.works if work.slots & component)
         chosen = _added(model, task, replace(part, free=free, works=works, settled=0), {name: start})
@@ -173,7 +174,7 @@ def _at_once(task: Task, start: Cells, patience: float) -> _Found | None:
     most = limit = task.wish.max_map
     assert most is not None and limit is not None
     while limit > 0:
-        model = Model(task.wish.weights, task.wish.power_of_two)
+        model = Model(task.wish.weights, task.wish.power_of_two, task.wish.sizes)
         sizes: dict[str, Linear] = {}
         parts = []
         for name, space in task.spaces.items():
@@ -229,7 +230,7 @@ def _layout(task: Task, cells: Cells) -> Layout:
 
 
 def _score(task: Task, layout: Layout) -> int:
-    return cost_of(task.description, task.spaces, layout, task.joints).score(task.wish.weights)
+    return cost_of(task.description, task.spaces, layout, task.joints, task.wish.sizes).score(task.wish.weights)
 
 
 def _better(task: Task, start: Cells, found: _Found) -> _Found:

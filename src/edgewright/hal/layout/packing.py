@@ -7,11 +7,12 @@ from itertools import permutations
 
 from ..analysis.spaces import Slot, Space
 from .assembling import Arrange, in_order
-from .cost import FAR, MASK, SHIFT, Work
+from .code_bytes import CodeBytes
+from .cost import Work
 from .rules import Rules
 
 
-def by_gain(rules: Mapping[str, Rules], works: Sequence[Work]) -> Arrange:
+def by_gain(rules: Mapping[str, Rules], works: Sequence[Work], sizes: CodeBytes) -> Arrange:
     """An arrangement by the cost model: the two best places go to whom they save most."""
 
     def arrange(space: Space, slots: tuple[Slot, ...], width: int) -> Mapping[str, int]:
@@ -21,21 +22,23 @@ def by_gain(rules: Mapping[str, Rules], works: Sequence[Work]) -> Arrange:
         names = frozenset(slot.name for slot in slots)
         kept = {name for name in names if rules[space.name].kept(name)}
         rewritten = {name for w in here if w.writes and kept - w.slots for name in w.slots & names}
-        low, high = _ends(here, slots, rewritten)
+        low, high = _ends(here, slots, rewritten, sizes)
         rest = [slot for slot in slots if slot not in (low, high)]
         return _between(low, high, _sorted(rest), width)
 
     return arrange
 
 
-def _ends(works: Sequence[Work], slots: tuple[Slot, ...], rewritten: set[str]) -> tuple[Slot, Slot | None]:
+def _ends(
+    works: Sequence[Work], slots: tuple[Slot, ...], rewritten: set[str], sizes: CodeBytes
+) -> tuple[Slot, Slot | None]:
     """The slots for bit 0 and for the top, which is no place for what is written by read-modify-write."""
     names = frozenset(slot.name for slot in slots)
     zero, top = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
     for work in works:
         for name in work.slots & names:
-            zero[name] += work.times * (SHIFT + (FAR if work.writes and name in rewritten else 0))
-            top[name] += 0 if work.writes or name in rewritten else work.times * MASK
+            zero[name] += work.times * (sizes.shift + (sizes.far if work.writes and name in rewritten else 0))
+            top[name] += 0 if work.writes or name in rewritten else work.times * sizes.mask
     low, high = max(permutations(slots, 2), key=lambda pair: zero[pair[0].name] + top[pair[1].name])
     return low, high if top[high.name] else None
 

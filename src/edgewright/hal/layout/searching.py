@@ -12,6 +12,7 @@ from ..analysis.spaces import Space
 from ..language.meaning import Natures
 from .assembling import Assembly, registers_of
 from .cells import Cell
+from .code_bytes import CodeBytes
 from .cost import Work, register_cost
 from .rules import Rules
 
@@ -29,6 +30,7 @@ class Search:
     natures: Natures
     how: Assembly
     weights: tuple[int, int, int]
+    sizes: CodeBytes
     works: Sequence[Work]
     rules: Mapping[str, Rules]
     spaces: Mapping[str, Space]
@@ -73,7 +75,7 @@ class Search:
             code = accesses = 0
             for work in self.works:
                 if work.space == name and work.slots & key[0]:
-                    here, bus, _ = register_cost(self.natures, space, register, work)
+                    here, bus, _ = register_cost(self.natures, space, register, work, self.sizes)
                     code, accesses = code + here, accesses + bus
             self.known[name, key] = self.weights[0] * code + self.weights[1] * accesses, register.end
         return self.known[name, key]

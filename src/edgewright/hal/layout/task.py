@@ -11,7 +11,7 @@ from ..analysis.spaces import Joint, Space, Spaces
 from ..language.description import Description
 from .assembling import Assembly, assemble, space_size
 from .cells import Cell, Cells, pinned_cells
-from .cost import ACCESS, JOIN, Work, works_of
+from .cost import Work, works_of
 from .leftovers import packed
 from .modelling import LayoutPart
 from .packing import by_gain
@@ -38,7 +38,7 @@ class Task:
         return cls(description, spaces, joints, wish, works_of(joints), rules)
 
     def how(self) -> Assembly:
-        arrange = by_gain(self.rules, self.works)
+        arrange = by_gain(self.rules, self.works, self.wish.sizes)
         far = frozenset(name for name in self.spaces if self._is_far(name))
         return Assembly("optimal", arrange, registers_first=far, power_of_two=self.wish.power_of_two)
 
@@ -129,8 +129,10 @@ class Task:
     def simple_bound(self) -> float:
         """No layout costs less: each work takes one access, and the map at least the bits of all fields."""
         code, access, byte = self.wish.weights
+        sizes = self.wish.sizes
         works = sum(
-            code * w.times * (ACCESS + (JOIN * (len(w.slots) - 1) if w.writes else 0)) + access * w.weight
+            code * w.times * (sizes.access + (sizes.join * (len(w.slots) - 1) if w.writes else 0))
+            + access * w.weight
             for w in self.works
         )
         instances = self.instances()

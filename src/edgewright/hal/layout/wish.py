@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .code_bytes import DEFAULT, CodeBytes, code_bytes
+
 # What one byte of code, one bus access (ten for each loop around it) and one byte of the map weigh. Where one is
 # asked for, the others only break ties. Balanced: an access is worth two bytes of code, ten bytes of the map one.
 WEIGHTS = {
@@ -18,7 +20,12 @@ WEIGHTS = {
 class Wish:
     max_map: int | None = None  # bytes, all devices together
     minimise: str = "balanced"  # "code", "accesses", "map"
+    target: str = DEFAULT  # whose code is estimated
     power_of_two: bool = True  # strides of what is indexed at run time, where the limit allows it
+
+    @property
+    def sizes(self) -> CodeBytes:
+        return code_bytes(self.target)
 
     @property
     def weights(self) -> tuple[int, int, int]:
