@@ -17,7 +17,7 @@ from .check import damage
 from .codec import plan_from_json
 from .deployment import Deployment, Fifo, Part, Prediction, Worker
 from .form import network_flaws
-from .plan_file import Count, FileEntry, StoredNetwork, Positive
+from .plan_file import Count, FileEntry, Positive, StoredNetwork
 
 Weight = Callable[[str, Region | None], Array]  # by digest, or a region of it
 Bounds = tuple[tuple[Count, Count], ...]
