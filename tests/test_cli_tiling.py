@@ -612,7 +612,9 @@ def test_plans_survive_the_way_to_a_file_and_back(resnet, tiled):
 
 def test_asked_knows_every_option():
     """A new option must be named in the table of what is given, or contradictions miss it."""
-    nothing = PlanOptions(None, None, None, None, None, (), False, (), False, False, None)
+    nothing = PlanOptions(None, None, None, None, None, (), False, (), False, False, None, 1)
     assert not any(nothing.given.values())
-    everything = PlanOptions(1, "ram", 0.0, 0.0, "paper", (parse_tile("a:rows=2"),), True, ("a",), True, True, 4)
+    everything = PlanOptions(
+        1, "ram", 0.0, 0.0, "paper", (parse_tile("a:rows=2"),), True, ("a",), True, True, 4, 2
+    )
     assert all(everything.given.values())

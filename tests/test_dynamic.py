@@ -19,7 +19,7 @@ from emitting import check_emitted
 from emitting_cases import in_turns
 from on_board import check_on_board
 from tflite_cases import CASES, FLOAT, INT8
-from tflite_models import Node, Spec, constant, model, options, run_litert
+from tflite_models import Node, Spec, as_litert_here, constant, model, options, run_litert
 
 KINDS = ("dynamic_conv_2d", "dynamic_depthwise_conv_2d", "dynamic_transpose_conv", "dynamic_fully_connected")
 
@@ -52,7 +52,9 @@ def test_equal_to_litert(name: str) -> None:
         x = difficult(rng, network.tensors["x"].shape, seed)
         wanted = run_litert(content, [x])[0]
         noise = 1e-6 * float(np.abs(wanted).max()) if name == "dynamic_transpose_conv" else 0
-        np.testing.assert_allclose(execute(network, {"x": x})[network.outputs[0]], wanted, rtol=0, atol=noise)
+        with as_litert_here():
+            found = execute(network, {"x": x})[network.outputs[0]]
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=noise)
 
 
 def chain(seed: int = 0) -> bytes:

@@ -115,7 +115,11 @@ def test_small_is_not_slow(build, target):
     assert build is filters or least[0] < 0.7 * whole[0]
 
 
-@pytest.mark.parametrize("target", sorted(TARGETS))
+QUICK = ("cortex-m4", "host", "rv32imc")
+EVERY = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in sorted(TARGETS)]
+
+
+@pytest.mark.parametrize("target", EVERY)
 def test_every_target_keeps_to_the_limit(target):
     """As estimated; what has no counts of its own is weighed as the core that stands in for it."""
     network, timing = residual(), Timing(target)

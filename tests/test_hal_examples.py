@@ -124,6 +124,7 @@ def hal_five() -> ModuleType:
     return benchmark("hal_five")
 
 
+@pytest.mark.slow
 def test_five_ordinary_peripherals_gain_and_do_the_same(hal_five: ModuleType) -> None:
     pytest.importorskip("unicorn")
     pairs = [hal_five.measured(name, "rv32imc") for name in FIVE]

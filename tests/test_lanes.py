@@ -343,6 +343,7 @@ def test_a_child_process_has_threads_of_its_own(threads):
     threads.close()
 
 
+@pytest.mark.slow
 def test_the_thread_sanitizer_finds_races_only_without_meetings():
     network = convs()
     library = emit(shared(network), TARGETS["host"], network)

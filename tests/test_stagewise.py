@@ -113,7 +113,7 @@ def test_a_fault_is_found_on_a_chip() -> None:
     text = str(library.files["net.c"])
     old = "py[i1] = (int8_t)"
     broken = text.replace(
-        old, "\n#ifdef __ARM_ARCH\npy[i1] = (int8_t)(i1 == 9) + (int8_t)\n#else\n" + old + "\n#endif\n"
+        old, "\n#ifdef __thumb__\npy[i1] = (int8_t)(i1 == 9) + (int8_t)\n#else\n" + old + "\n#endif\n"
     )
     assert text.count(old) == 1
     with pytest.raises(EdgewrightError, match=r"on (qemu|unicorn) mps2"):

@@ -6,13 +6,11 @@ Integers must agree bit for bit, real numbers to a few units in the last place o
 from __future__ import annotations
 
 import zlib
-from contextlib import nullcontext
 from itertools import product
 
 import numpy as np
 import pytest
 
-from edgewright.board.toolchain import ON_ARM
 from edgewright.network import Arithmetic, Region
 from edgewright.network.kernels import Operand, compute, execute
 from edgewright.network.kernels.contraction import contracted, may_be_contracted
@@ -21,7 +19,7 @@ from edgewright.network.operators import Concat, Unary, UnaryKind
 from edgewright.network.tensor import DType
 from edgewright.network.tflite import read_tflite
 from tflite_cases import CASES, FLOAT, INT8, INT16, UINT8, drawn, quant
-from tflite_models import Array, Node, Spec, constant, model, options, run_litert
+from tflite_models import Array, Node, Spec, as_litert_here, constant, model, options, run_litert
 
 SEEDS = range(5)
 
@@ -37,9 +35,7 @@ def test_as_litert_computes_it(name: str, dtype: str, seed: int) -> None:
     content, network, values = drawn(name, dtype, seed)
     is_reference = (name, dtype) not in NOT_WRITTEN | NOT_AS_DEFINED
     expected = run_litert(content, list(values.values()), is_reference)
-    with (
-        contracted() if ON_ARM else nullcontext()
-    ):  # what LiteRT gives here; on x86-64, what we promise everywhere
+    with as_litert_here():
         found = execute(network, values)
     for output, wanted in zip(network.outputs, expected, strict=True):
         assert found[output].shape == wanted.shape
@@ -237,7 +233,8 @@ def test_functions_are_tabulated_in_float32(kind: str, dtype: str) -> None:
         except RuntimeError:
             assert kind == "HARD_SWISH"  # a ratio of scales that it refuses
             continue
-        np.testing.assert_array_equal(execute(read_tflite(content), {"x": x})["y"], wanted)
+        with as_litert_here():
+            np.testing.assert_array_equal(execute(read_tflite(content), {"x": x})["y"], wanted)
 
 
 def test_bilinear_places_drift_in_fixed_point() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,9 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from numpy.typing import NDArray
+
+from edgewright.board.toolchain import ON_ARM
+from edgewright.network.kernels.contraction import contracted
 
 Array = NDArray[Any]
 
@@ -141,3 +145,8 @@ def run_litert(content: bytes, inputs: Sequence[Array], is_reference: bool = Tru
 
 def _interpreter(content: bytes, resolver: Any) -> Interpreter:
     return Interpreter(model_content=content, experimental_op_resolver_type=resolver, num_threads=1)
+
+
+def as_litert_here() -> AbstractContextManager[None]:
+    """What is executed inside is what LiteRT gives on this machine: on x86-64 what we promise everywhere."""
+    return contracted() if ON_ARM else nullcontext()

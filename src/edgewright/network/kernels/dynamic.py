@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..operators import Conv2d, ConvTranspose2d, DynamicProduct, DynamicQuantize, DynamicRange
+from ..operators import Conv2d, ConvTranspose2d, Dense, DynamicProduct, DynamicQuantize, DynamicRange
 from ..region import Region
 from ..tensor import Array, Tensor
 from .activations import activate
+from .contraction import multiply_add
 from .operand import Operand
 from .products import dense_accumulate
 from .tflite_fixed import rounded
@@ -68,8 +69,11 @@ def dynamic_product(op: DynamicProduct, out: Region, operands: Sequence[Operand]
         centred -= _along(found, 2, centred.ndim).astype(np.int16)
     total = _sums(op, out, replace(x, data=centred), w, result).astype(np.float32)
     mine = _along(found, 0, total.ndim)
-    scaled = total * scale.data * mine if op.in_turn else total * (mine * scale.data)
-    return activate(op.product.activation, scaled + bias.data)
+    if isinstance(op.product, Dense):
+        summed = multiply_add(total, mine * scale.data, bias.data)
+    else:
+        summed = (total * scale.data * mine if op.in_turn else total * (mine * scale.data)) + bias.data
+    return activate(op.product.activation, summed)
 
 
 def _sums(op: DynamicProduct, out: Region, x: Operand, w: Operand, result: Tensor) -> Array:
