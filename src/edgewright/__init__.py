@@ -52,7 +52,7 @@ else:  # the same names, each loaded with what it stands on when it is first ask
         },
     )
 
-__version__ = "0.5.0"
+__version__ = "0.6.0"
 
 __all__ = [
     "Board",
