@@ -182,6 +182,7 @@ def test_more_layers_by_parts_need_less_memory_than_the_paper_takes(paper: Path)
     assert evaluation.point({"cnn1": frozenset(("l2", "l3", "l4", "l4.out"))}).memory == 16128
 
 
+@pytest.mark.slow
 def test_the_genetic_search_finds_the_same_point(paper: Path) -> None:
     pytest.importorskip("pymoo", reason="pymoo is not installed")
     points = list(_evolved(Evaluation(paper_application(load_application(paper)))))

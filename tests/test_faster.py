@@ -115,7 +115,7 @@ def test_small_is_not_slow(build, target):
     assert build is filters or least[0] < 0.7 * whole[0]
 
 
-QUICK = ("cortex-m4", "host", "rv32imc")
+QUICK = ("cortex-m4",)
 EVERY = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in sorted(TARGETS)]
 
 

@@ -133,6 +133,7 @@ def test_the_tests_see_regions_of_several_accesses():
 
 
 FIELDS = 10
+QUICK = "if after if"  # others are in check-all
 SHAPES = {
     "straight code": "{access}",
     "if after if": "if (s & {n}u) {{ {access} }}",
@@ -170,7 +171,11 @@ def work(text: str) -> int:
 
 @pytest.mark.parametrize(
     ("shape", "kinds"),
-    [*((shape, "both") for shape in SHAPES), ("straight code", "reads"), ("if after if", "writes")],
+    [
+        *(pytest.param(shape, "both", marks=() if shape == QUICK else pytest.mark.slow) for shape in SHAPES),
+        ("straight code", "reads"),
+        pytest.param("if after if", "writes", marks=pytest.mark.slow),
+    ],
 )
 def test_work_grows_with_the_code(shape, kinds):
     small, large = (work(driver(accesses, shape, kinds)) for accesses in (250, 500))
