@@ -362,6 +362,7 @@ def test_one_library_runs_every_relation(camera: JointLayout) -> None:
     assert result.wrong == () and result.nested and result.refused and result.runs > 50
 
 
+@pytest.mark.slow
 def test_a_library_that_lets_anybody_start_is_found_out(camera: JointLayout) -> None:
     library = emit_application(camera)
     text = str(library.files["app.c"])

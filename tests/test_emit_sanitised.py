@@ -21,7 +21,7 @@ from test_emit_all import FAMILIES
 from test_emit_regions import tiled
 
 FLAGS = "-std=c99 -O0 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off -fno-strict-aliasing"
-MANY = 480 if os.environ.get("EDGEWRIGHT_THOROUGH") else 8
+MANY = 480 if os.environ.get("EDGEWRIGHT_THOROUGH") else 4
 
 
 def program(made: Sequence[Library]) -> str:

@@ -64,6 +64,7 @@ def test_measured_profiles_have_a_time_for_every_layer():
     assert type(found).model_validate_json(found.to_json()) == found
 
 
+@pytest.mark.slow
 def test_equal_kinds_of_cores_have_names_of_their_own():
     net = network()
     first = usable_cores()[0]
@@ -166,6 +167,7 @@ def test_the_command_writes_what_it_measures(model, tmp_path):
     assert load_profile(tmp_path / "times.json").board == "this"
 
 
+@pytest.mark.slow
 def test_onnxruntime_is_measured_beside_ours(model):
     arguments = ("--repeats", 1, "--most-lanes", 1, "--onnxruntime")
     data = json.loads(run("profile", model, *arguments, "--json").output)

@@ -97,6 +97,7 @@ def drawn(seed):
     raise AssertionError("no such network")
 
 
+@pytest.mark.slow
 def test_onnxruntime_takes_parts_between_ours():
     network = small_network()
     deployment = in_parts(plan_for_host, lambda part: None, plan_for_host)
