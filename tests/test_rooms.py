@@ -8,6 +8,8 @@ import pytest
 import edgewright
 
 ROOT = Path(edgewright.__file__).parent
+BELOW_EMIT = ("dataflow", "memory", "kernels", "program", "board", "network", "platform")
+BELOW_REPORT = ("hal", "application", "mapping", "run", "fusion", "emit", *BELOW_EMIT)
 # Each room with the rooms it may look into. `errors`, `files`, `lazy` and `text` are for everybody.
 MAY_IMPORT = {
     "samples": (),
@@ -18,67 +20,14 @@ MAY_IMPORT = {
     "kernels": ("program", "network", "platform"),
     "memory": ("program", "network", "platform"),
     "dataflow": ("memory", "program", "network", "platform"),
-    "emit": ("dataflow", "memory", "kernels", "program", "board", "network", "platform"),
-    "fusion": ("emit", "dataflow", "memory", "kernels", "program", "board", "network", "platform"),
-    "run": ("emit", "dataflow", "memory", "kernels", "program", "board", "network", "platform"),
-    "mapping": (
-        "run",
-        "fusion",
-        "emit",
-        "dataflow",
-        "memory",
-        "kernels",
-        "program",
-        "board",
-        "network",
-        "platform",
-    ),
+    "emit": BELOW_EMIT,
+    "fusion": ("emit", *BELOW_EMIT),
+    "run": ("emit", *BELOW_EMIT),
+    "mapping": ("run", "fusion", "emit", *BELOW_EMIT),
     "hal": ("board", "platform"),
-    "application": (
-        "fusion",
-        "emit",
-        "dataflow",
-        "memory",
-        "kernels",
-        "program",
-        "board",
-        "network",
-        "platform",
-    ),
-    "report": (
-        "hal",
-        "application",
-        "mapping",
-        "run",
-        "fusion",
-        "emit",
-        "dataflow",
-        "memory",
-        "kernels",
-        "program",
-        "board",
-        "network",
-        "platform",
-    ),
-    "cli": (
-        "compiling",
-        "completing",
-        "report",
-        "hal",
-        "application",
-        "mapping",
-        "run",
-        "fusion",
-        "emit",
-        "dataflow",
-        "memory",
-        "kernels",
-        "program",
-        "board",
-        "network",
-        "platform",
-        "samples",
-    ),
+    "application": ("fusion", "emit", *BELOW_EMIT),
+    "report": BELOW_REPORT,
+    "cli": ("compiling", "completing", "report", *BELOW_REPORT, "samples"),
 }
 EVERYBODY = {"errors", "files", "lazy", "text"}
 

@@ -37,11 +37,13 @@ class Pulling:
         """C of one past the last row of the input that output rows below `stop` read."""
         network = self.storage.network
         stops = [last for _, last in rows_needed(network, layer, name) or ()]
+        table = [0, *stops]
+        if isinstance(stop, int):
+            return table[stop]
         line = fit(stops, "last")
         if isinstance(line, AffineExpr):  # before the first row nothing is read, whatever that row reads
             line = replace(line, within=(0, (line.within or (0, max(stops)))[1]))
         is_exact = all(value(line, {"last": last}) == needed for last, needed in enumerate(stops))
-        if is_exact and not isinstance(line, TableExpr) and not isinstance(stop, int):
+        if is_exact and not isinstance(line, TableExpr):
             return printed(self.module, line, {"last": plus(stop, -1)})
-        table = [0, *stops]
-        return table[stop] if isinstance(stop, int) else printed(self.module, fit(table, "stop"), {"stop": stop})
+        return printed(self.module, fit(table, "stop"), {"stop": stop})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 
 from ..kernels.module import Module
@@ -88,17 +88,13 @@ class RunFunction:
 
     def _stage(self, c: CWriter, index: int, stage: Stage) -> None:
         """The stage; one that is not shared among lanes is run by the first of them."""
-        title = f"/* {index}: {comment(self._title(stage.name))} */"
         self._begin(c, index)
-        if stage.schedule.lanes > 1:
-            with self._by_one(c):
-                c.line(f"EW_PROBE({index});")
-            c.line(title)
-            self.stages.write(c, index, stage)
-            return
-        with self._by_one(c):
+        with ExitStack() as first_lane:
+            first_lane.enter_context(self._by_one(c))
             c.line(f"EW_PROBE({index});")
-            c.line(title)
+            if stage.schedule.lanes > 1:
+                first_lane.close()
+            c.line(f"/* {index}: {comment(self._title(stage.name))} */")
             self.stages.write(c, index, stage)
 
     def _by_one(self, c: CWriter) -> AbstractContextManager[None]:

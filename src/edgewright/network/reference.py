@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -96,14 +97,22 @@ class _OnnxRuntime:
 
     def _as_float32(self) -> str | bytes:
         """The file itself, or where it has other floats, which we compute in float32, the same in float32."""
-        from .onnx_format.float32 import make_float32
+        import onnx
 
+        from .onnx_format.float32 import has_other_floats, make_float32
+        from .onnx_format.tensors import ModelBytes
+        from .onnx_format.wire import split
+
+        path, data = (None, self.source) if isinstance(self.source, bytes) else (Path(self.source), None)
         try:
+            if not has_other_floats(onnx.ModelProto.FromString(split(ModelBytes(path, data).model).data)):
+                return self.source
             model = self._loaded()
-            content: bytes | None = model.SerializeToString() if make_float32(model) else None
+            make_float32(model)
+            content: bytes = model.SerializeToString()
         except Exception as error:
             raise EdgewrightError(f"onnx cannot read {_name(self.source)}: {error}") from error
-        return self.source if content is None else content
+        return content
 
     def _loaded(self) -> Any:
         import onnx

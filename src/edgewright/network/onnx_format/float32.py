@@ -19,37 +19,56 @@ _FLOAT = onnx.TensorProto.FLOAT
 _TYPE_ATTRIBUTES = ("to", "dtype")
 
 
-def make_float32(model: onnx.ModelProto) -> bool:
-    """Makes float32 of all other floats in a model, in place; whether there were any."""
-    found = [_changed(graph) for graph in _graphs(model.graph)]
-    return any(found)
+def has_other_floats(model: onnx.ModelProto) -> bool:
+    """Whether there are any; a model without the values of its tensors tells."""
+    return any(
+        kind in _OTHER_FLOATS
+        for graph in _graphs(model.graph)
+        for kind in (
+            *(value.type.tensor_type.elem_type for value in _values(graph)),
+            *(attribute.i for attribute in _type_attributes(graph)),
+            *(tensor.data_type for tensor in _tensors(graph)),
+        )
+    )
+
+
+def make_float32(model: onnx.ModelProto) -> None:
+    """Makes float32 of all other floats in a model, in place."""
+    for graph in _graphs(model.graph):
+        for value in _values(graph):
+            if value.type.tensor_type.elem_type in _OTHER_FLOATS:
+                value.type.tensor_type.elem_type = _FLOAT
+        for attribute in _type_attributes(graph):
+            if attribute.i in _OTHER_FLOATS:
+                attribute.i = _FLOAT
+        for tensor in _tensors(graph):
+            if tensor.data_type in _OTHER_FLOATS:
+                values: Array = numpy_helper.to_array(tensor).astype("float32")
+                tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
 
 
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     """The graph, and those inside its nodes."""
     yield graph
-    for node in graph.node:
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                if inner.node:
-                    yield from _graphs(inner)
+    for attribute in _attributes(graph):
+        for inner in (attribute.g, *attribute.graphs):
+            if inner.node:
+                yield from _graphs(inner)
 
 
-def _changed(graph: onnx.GraphProto) -> bool:
-    tensors = [*graph.initializer]
-    is_changed = False
-    for value in (*graph.input, *graph.output, *graph.value_info):
-        if value.type.tensor_type.elem_type in _OTHER_FLOATS:
-            value.type.tensor_type.elem_type = _FLOAT
-            is_changed = True
-    for attribute in (attribute for node in graph.node for attribute in node.attribute):
-        tensors += [attribute.t, *attribute.tensors]
-        if attribute.name in _TYPE_ATTRIBUTES and attribute.i in _OTHER_FLOATS:
-            attribute.i = _FLOAT
-            is_changed = True
-    for tensor in tensors:
-        if tensor.data_type in _OTHER_FLOATS:
-            values: Array = numpy_helper.to_array(tensor).astype("float32")
-            tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
-            is_changed = True
-    return is_changed
+def _attributes(graph: onnx.GraphProto) -> Iterator[onnx.AttributeProto]:
+    return (attribute for node in graph.node for attribute in node.attribute)
+
+
+def _type_attributes(graph: onnx.GraphProto) -> Iterator[onnx.AttributeProto]:
+    return (attribute for attribute in _attributes(graph) if attribute.name in _TYPE_ATTRIBUTES)
+
+
+def _values(graph: onnx.GraphProto) -> tuple[onnx.ValueInfoProto, ...]:
+    return (*graph.input, *graph.output, *graph.value_info)
+
+
+def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    yield from graph.initializer
+    for attribute in _attributes(graph):
+        yield from (attribute.t, *attribute.tensors)
