@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import edgewright
-from edgewright.cli import choices
+from edgewright.cli import options as choices
 from edgewright.cli.main import VERBS, loaded
 from edgewright.emit import TARGETS, Kernels, Optimise, Rounding
 from edgewright.fusion.request import Method

@@ -20,7 +20,7 @@ from edgewright.cli.plan_options import Extra, PlanOptions
 from edgewright.fusion.by_hand import TileRequest, layer_range, parse_tile, schedule_of
 from edgewright.fusion.request import Method, PlanRequest
 from edgewright.memory import plan as make_plan
-from edgewright.memory.fullest import dominating, fullest
+from edgewright.memory.fit import dominating, fullest
 from edgewright.platform import board_names, boards_with, load_board
 from edgewright.program import FusionSchedule, Split, plan_from_dict, plan_text, plan_to_dict
 

@@ -13,14 +13,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from edgewright.dataflow.checks.consistency import repetitions
 from edgewright.dataflow.checks.liveness import blocked
+from edgewright.dataflow.checks.speeds import repetitions
 from edgewright.dataflow.formats.sdf3 import read_sdf3
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
 from edgewright.dataflow.speed import clockwork, precedence, selftimed
-from edgewright.dataflow.speed.ratio import cycle_ratio
+from edgewright.dataflow.speed.ratio import cycle_ratio, period
 from edgewright.dataflow.speed.selftimed import Firing, SelfTimed, self_timed
-from edgewright.dataflow.speed.throughput import period
 from edgewright.errors import InputError, ModelError, Unsupported
 from random_graphs import graphs, live_graphs
 

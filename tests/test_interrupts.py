@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from edgewright import load_plan, read_model, samples
 from edgewright.cli import main
 from edgewright.fusion import least
-from edgewright.fusion.interrupts import is_interrupted
+from edgewright.fusion.choice import is_interrupted
 from edgewright.fusion.paper.trials import TrialEvaluator
 from edgewright.fusion.routes import Routes
 from edgewright.memory.layout import exact

@@ -36,8 +36,7 @@ from edgewright.network.operators import (
     UnaryKind,
 )
 from edgewright.network.passes import run
-from edgewright.network.passes.activations import fuse_activations
-from edgewright.network.passes.affine import fold_affine
+from edgewright.network.passes.affine import fold_affine, fuse_activations
 from edgewright.network.passes.channels_last import to_channels_last
 from edgewright.network.passes.constants import fold_constants
 from edgewright.network.passes.flatten import fold_flatten

@@ -14,7 +14,7 @@ from edgewright.network import Builder, random_inputs
 from edgewright.network.operators import Binary, BinaryKind, Clamp, Conv2d
 from edgewright.network.reference import compare, reference
 from edgewright.platform import load_board
-from edgewright.platform.reader import parse_board
+from edgewright.platform.catalogue import parse_board
 from edgewright.program import Sweep, faults, interpret
 from test_interpreter import agrees
 

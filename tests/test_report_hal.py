@@ -12,10 +12,9 @@ from edgewright.hal.export.table import tables
 from edgewright.hal.layout.front import FrontPoint
 from edgewright.hal.layout.naive import lay_out_naive
 from edgewright.hal.merging import Merging
-from edgewright.report.conflict_graph import conflict_graph_svg
 from edgewright.report.hal_page import hal_page
-from edgewright.report.layout_plot import layout_plot_svg
-from edgewright.report.register_map import kind_of, register_map_svg
+from edgewright.report.pareto_plot import layout_plot_svg
+from edgewright.report.register_map import conflict_graph_svg, kind_of, register_map_svg
 from hal_designs import DESCRIPTION, FUNCTION, LAYOUT, REGIONS, SPACES, design
 
 

@@ -13,7 +13,7 @@ from .emit.firmware import link
 from .emit.library import Library, emit
 from .emit.packaging import calls_cmsis_nn
 from .errors import EdgewrightError, Infeasible
-from .fusion.found import Found
+from .fusion.choice import Found
 from .fusion.request import PlanRequest, find
 from .memory import fit
 from .network import Network

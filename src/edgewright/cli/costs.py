@@ -1,4 +1,4 @@
-"""Tables of what compiled code costs: figures of the whole, and the dearest layers."""
+"""Tables of what compiled code costs: figures of the whole, the dearest layers, estimated times."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from rich.table import Table
 
 from .. import text
 from ..emit.figures import Figures, difference, verdict
+from ..kernels.cost.estimate import Estimate, estimate, modelled
+from ..platform import Board
+from ..platform.target import target_of
+from ..program import Plan
 from .common import shown
 
 
@@ -67,3 +71,20 @@ def costs_table(figures: Figures, most: int = 12) -> Table:
     if len(rows) > most:
         table.add_row("", f"… {len(rows) - most} cheaper; report.html has all")
     return table
+
+
+def core_of(board: Board | None, target: str | None) -> str | None:
+    """The target that was named, or else the board's."""
+    return target or (target_of(board).name if board else None)
+
+
+def estimated(plan: Plan, core: str | None) -> Estimate | None:
+    """The estimate, or nothing where no core is known or none of its instructions were ever counted."""
+    return estimate(plan, core) if core in modelled() else None
+
+
+def estimate_words(found: Estimate, core: str, whole: Estimate | None) -> str:
+    """What the number means, beside that of whole layers where it is known."""
+    more = f", {found.instructions / whole.instructions - 1:+.1%} against whole layers" if whole else ""
+    guessed = f"; {text.plural(len(found.guessed), 'layer')} of a kind never counted" if found.guessed else ""
+    return f"estimated for {core}{more}; whole networks were within {found.error.total:.0%}{guessed}"

@@ -14,7 +14,7 @@ from .. import text
 from ..errors import Infeasible
 from ..files import write_together
 from ..fusion import Front, front
-from ..fusion.interrupts import INTERRUPTED, is_interrupted
+from ..fusion.choice import INTERRUPTED, is_interrupted
 from ..memory import critical_buffers, fit
 from ..network import Network
 from ..platform import Board
@@ -23,7 +23,7 @@ from ..program.techniques import Technique, techniques
 from ..report import front_page, refusal
 from ..report.front_page import limits
 from .common import INTERRUPTED_STATUS, console, print_json, shown, working
-from .estimates import estimated
+from .costs import estimated
 from .plan_options import PlanOptions
 from .plan_tables import overhead
 

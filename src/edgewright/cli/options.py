@@ -1,4 +1,7 @@
-"""Options that several verbs share, and the types of what is given to them."""
+"""Options that several verbs share, the types of what is given to them, and the values they may take.
+
+Values are written down here, so that `--help` loads nothing that knows what they mean; a test compares them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from typing import Any
 import click
 
 from ..errors import EdgewrightError
-from .choices import OPTIMISE, ROUNDINGS, TARGETS
 
 IN_FILE = click.Path(path_type=Path)
 
@@ -83,6 +85,42 @@ def hardware_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--target", type=click.Choice(TARGETS), help="What to compile for.  [default: the board's, or host]"
         ),
         click.option("--board", help="A name from `edgewright boards`, or a board file (.toml)."),
+    ):
+        command = option(command)
+    return command
+
+
+TARGETS = (
+    "host",
+    "cortex-m0plus",
+    "cortex-m4",
+    "cortex-m7",
+    "cortex-m33",
+    "cortex-m55",
+    "rv32imc",
+    "rv32gc",
+    "aarch64",
+)
+KERNELS = ("edgewright", "cmsis-nn")
+ROUNDINGS = ("reference", "tflm")
+OPTIMISE = ("size", "speed")
+METHODS = ("joint", "paper")
+APPLICATION_METHODS = ("joint", "paper", "exact")
+
+
+def interface_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Conversions at the model's ends that may be left to the caller."""
+    for option in (
+        click.option(
+            "--quantised-output",
+            is_flag=True,
+            help="Give outputs as the integers that the model turns into real numbers at its end.",
+        ),
+        click.option(
+            "--quantised-input",
+            is_flag=True,
+            help="Take inputs already quantised, where the model begins by quantising them.",
+        ),
     ):
         command = option(command)
     return command

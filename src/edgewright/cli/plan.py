@@ -14,8 +14,7 @@ from ..compiling import plain_plan
 from ..completing import find_complete
 from ..errors import Infeasible, Unsupported
 from ..files import write_together
-from ..fusion.found import Found, Trade
-from ..fusion.interrupts import is_interrupted
+from ..fusion.choice import Found, Trade, is_interrupted
 from ..fusion.request import PlanRequest, find, plan_notes
 from ..fusion.whole import whole_layers
 from ..kernels.cost.estimate import modelled
@@ -28,7 +27,7 @@ from ..program.techniques import techniques
 from ..report import plan_page, refusal
 from ..report.refusal import is_in_parts
 from .common import INTERRUPTED_STATUS, console, print_json, read_model, shown, working
-from .estimates import core_of, estimated
+from .costs import core_of, estimated
 from .front import show_front
 from .plan_options import PlanOptions
 from .plan_tables import savings_table, stages_table, summary_table, trades_table

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from ..errors import EdgewrightError
-from .choices import METHODS
-from .options import ByteSize
+from .options import METHODS, ByteSize
 
 if TYPE_CHECKING:  # what these stand on takes long to load, and `--help` needs none of it
     from ..fusion.by_hand import TileRequest

@@ -8,7 +8,7 @@ from math import ceil
 from rich.table import Table
 
 from .. import text
-from ..fusion.found import Found, Trade
+from ..fusion.choice import Found, Trade
 from ..fusion.timing import CAUTION
 from ..kernels.cost.estimate import Estimate
 from ..kernels.cost.model import stand_in
@@ -16,7 +16,7 @@ from ..network import describe
 from ..platform import Board
 from ..program import Plan
 from .common import shown
-from .estimates import estimate_words, estimated
+from .costs import estimate_words, estimated
 from .stretches import how
 
 

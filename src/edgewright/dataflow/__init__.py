@@ -4,8 +4,8 @@ from .analysis import GraphAnalysis, analyse
 from .buffers.looped import ScheduleLoop, looped, schedule_text
 from .buffers.minimum import Buffers, minimum_buffers
 from .buffers.occupancy import peak_occupancy
-from .checks.consistency import cycles, repetitions
 from .checks.liveness import blocked
+from .checks.speeds import cycles, repetitions
 from .cnn.assignments import read_mapping, read_times
 from .cnn.conversion import cnn_to_csdf, cnn_to_sdf
 from .cnn.counts import phases
@@ -19,9 +19,8 @@ from .formats.text import dot, from_json, to_json
 from .graph import Actor, Channel, Graph, Rates
 from .speed.latency import latency
 from .speed.pareto import Pareto, pareto
-from .speed.ratio import cycle_ratio
+from .speed.ratio import cycle_ratio, period
 from .speed.selftimed import SelfTimed, self_timed
-from .speed.throughput import period
 
 __all__ = [
     "Actor",

@@ -8,18 +8,17 @@ from fractions import Fraction
 from typing import TypeVar
 
 from ..errors import EdgewrightError, Unsupported
+from .buffers.load import Weight
 from .buffers.minimum import Buffers, minimum_buffers
 from .buffers.occupancy import Peak, peak_occupancy
 from .buffers.schedule import lazy_schedule
-from .buffers.sized import Weight
-from .checks.consistency import mismatch, repetitions
 from .checks.deadlock import Deadlock
 from .checks.liveness import blocked
-from .graph import Graph
-from .labels import quoted
+from .checks.speeds import mismatch, repetitions
+from .graph import Graph, quoted
 from .speed.latency import Latency, latency
 from .speed.pareto import EFFORT, Pareto, Point, pareto
-from .speed.throughput import period
+from .speed.ratio import period
 from .speed.timing import check_times
 
 QUICK = EFFORT // 12  # for the fastest capacities among the least: some seconds

@@ -14,6 +14,7 @@ from itertools import accumulate
 from math import lcm
 
 from ..errors import ModelError
+from ..text import printable, shortened
 
 Time = int | Fraction
 
@@ -180,3 +181,25 @@ def _check_channel(channel: Channel, actors: Mapping[str, Actor]) -> None:
         raise ModelError(f"{what}: '{channel.target}' consumes from it, but '{channel.source}' never produces")
     if channel.production.total and not channel.consumption.total:
         raise ModelError(f"{what}: '{channel.source}' produces into it, but '{channel.target}' never consumes")
+
+
+ROOM = 60  # characters that a name may take in a message
+
+
+def quoted(name: str) -> str:
+    return f"'{shortened(printable(name), ROOM)}'"
+
+
+def labelled(thing: Actor | Channel) -> str:
+    """The name and, where it has one, what it stands for: 'add_3' (Add)."""
+    if not thing.note:
+        return quoted(thing.name)
+    return f"{quoted(thing.name)} ({shortened(printable(thing.note), ROOM)})"
+
+
+def listed(words: Sequence[str], most: int) -> str:
+    """The words with commas between; the middle of a long list is left out."""
+    if len(words) <= most:
+        return ", ".join(words)
+    head = most - most // 2
+    return ", ".join([*words[:head], f"… {len(words) - most:,} more …", *words[len(words) - most // 2 :]])

@@ -18,9 +18,9 @@ from .files import renamed
 from .header import arena_macro, declared, lies_densely, return_type
 from .lanes import LANED, meeting, write_meeting, write_run
 from .names import local_names, parameters
-from .pulling import Pulling
 from .stages import StageWriter
 from .storage import LANE, ArenaPointers
+from .streaming import Pulling
 
 FENCE = "EW_FENCE();"  # between stages: memory is used anew under other types
 

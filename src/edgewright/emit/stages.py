@@ -18,9 +18,8 @@ from ..program.index import AffineExpr, Bounds, IndexExpr, TableExpr, scaled
 from ..program.lower import For, KernelCall, Node, OnDemand, lower
 from ..program.selection import CallKind, Selection
 from .lanes import lane_loop
-from .pulling import Pulling
 from .storage import ArenaPointers
-from .streaming import write_on_demand
+from .streaming import Pulling, write_on_demand
 
 
 @dataclass(frozen=True)

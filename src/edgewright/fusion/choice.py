@@ -1,7 +1,8 @@
-"""What a search decides about a plan, and the plans that come of it: made once each."""
+"""What a search decides about a plan, the plans that come of it, made once each, and what it hands out."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..memory import Techniques
@@ -88,3 +89,48 @@ class Maker:
             explain=explain,
             schedules=choice.schedules,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Trade:
+    """A plan that was laid out on the way: what it needs and what it takes."""
+
+    peak_bytes: int
+    slowdown: float  # estimated instructions beyond those of whole layers, as a share of these
+    macs: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """A plan, and what else there is to choose: RAM against instructions, from most RAM to least."""
+
+    plan: Plan
+    whole: Plan | None = None  # layers whole: what slowdowns are relative to
+    trades: tuple[Trade, ...] = ()
+
+
+def trade_of(timed: TimedPlan, whole: float) -> Trade:
+    """The plan beside whole layers, which take so many instructions."""
+    return Trade(timed.plan.peak_bytes, timed.total / max(1.0, whole) - 1, timed.plan.macs)
+
+
+def undominated_trades(trades: Sequence[Trade]) -> tuple[Trade, ...]:
+    """Those that no other beats in RAM and instructions, from most RAM to least."""
+    found: list[Trade] = []
+    for trade in sorted(trades, key=lambda t: (t.peak_bytes, t.slowdown)):
+        if not found or trade.slowdown < found[-1].slowdown:
+            found.append(trade)
+    return tuple(found[::-1])
+
+
+INTERRUPTED = "interrupted; best so far"
+
+
+def interrupted(plan: Plan) -> Plan:
+    """The plan, marked as the best up to an interrupt."""
+    return replace(plan, method=f"{INTERRUPTED}; {plan.method}")
+
+
+def is_interrupted(plan: Plan) -> bool:
+    """Whether the search for the plan was ended by an interrupt."""
+    return plan.method.startswith(INTERRUPTED)

@@ -16,8 +16,7 @@ from ..platform import Board, load_board
 from ..platform.target import TARGETS, Architecture, Target, target_of
 from ..program import FusionSchedule, Plan, Stage
 from ..program.techniques import technique
-from .found import Found
-from .interrupts import INTERRUPTED, is_interrupted
+from .choice import INTERRUPTED, Found, is_interrupted
 from .lanes import laned
 from .paper.explore import explore
 from .search import SLOWDOWN, Limits, PlanSearch

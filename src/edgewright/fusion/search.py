@@ -16,18 +16,16 @@ from .. import text
 from ..errors import Infeasible
 from ..memory import plan as make_plan
 from ..memory.bounds import least_bound
-from ..memory.fullest import dominating
+from ..memory.fit import dominating
 from ..memory.planner import alignment_of
 from ..memory.pulled import pullable
 from ..network import Network
 from ..platform import Board, boards_with
 from ..platform.target import Target
 from ..program import Plan
-from ..program.weightless import without_weights
-from .choice import Choice, Maker
+from ..program.weights import without_weights
+from .choice import Choice, Found, Maker, interrupted, is_interrupted, trade_of, undominated_trades
 from .faster import PlannedChoice, fastest, hastened
-from .found import Found, trade_of, undominated_trades
-from .interrupts import interrupted, is_interrupted
 from .prices import Prices
 from .routes import Route, Routes
 from .timing import Timing, within

@@ -6,9 +6,8 @@ from ..network import Network
 from ..platform import Board
 from ..platform.target import Target
 from ..program import Plan
-from .choice import Choice, Maker
+from .choice import Choice, Found, Maker, trade_of, undominated_trades
 from .faster import LEAST_GAIN, PlannedChoice, hastened
-from .found import Found, trade_of, undominated_trades
 from .timing import Timing, within
 
 MOST_TRIALS = 12  # of layers that are kept apart one by one

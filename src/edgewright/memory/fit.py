@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from .. import text
 from ..errors import InputError
 from ..platform import Board
 from ..program import Buffer, Plan
@@ -83,3 +84,20 @@ def _gaps(buffers: Sequence[Buffer], alignment: int) -> Mapping[tuple[str, str],
         if y.offset < x.end and x.first <= y.last and y.first <= x.last:
             gaps[x.name, y.name] = (y.offset - x.offset, align_up(y.size, alignment))
     return gaps
+
+
+def fullest(plan: Plan) -> tuple[int, tuple[Buffer, ...]]:
+    """The number of the stage, and its buffers from the largest down."""
+    stage = max(range(len(plan.live_bytes)), key=plan.live_bytes.__getitem__)
+    return stage, tuple(sorted(plan.live(stage), key=lambda buffer: (-buffer.size, buffer.offset, buffer.name)))
+
+
+def dominating(plan: Plan, most: int = 3) -> str:
+    """The same in words: "'conv1' fills it, with 'input' (3,072 B) and 'conv1' (16,384 B)"."""
+    stage, buffers = fullest(plan)
+    shown = [f"'{buffer.name}' ({text.size(buffer.size)})" for buffer in buffers[:most]]
+    if len(buffers) > most:
+        rest = buffers[most:]
+        shown.append(f"{len(rest)} more ({text.size(sum(buffer.size for buffer in rest))})")
+    listed = " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
+    return f"stage '{plan.program.stages[stage].name}' fills it" + (f", with {listed}" if listed else "")

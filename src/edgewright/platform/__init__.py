@@ -1,9 +1,8 @@
 """Boards: processors, memories, links and power, read from TOML; a catalogue of real ones."""
 
 from .board import Board, Link, LinkKind, Memory, Power
-from .catalogue import board_names, boards_with, catalogue, load_board
+from .catalogue import board_names, boards_with, catalogue, load_board, parse_board, read_board
 from .processor import Feature, Processor, ProcessorKind
-from .reader import parse_board, read_board
 from .tables import catalogue_table, key_table
 from .units import (
     format_frequency,

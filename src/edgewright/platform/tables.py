@@ -9,8 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .board import Board, Link, Memory, Power
-from .catalogue import catalogue
-from .entry import Entry
+from .catalogue import Entry, catalogue
 from .processor import Processor
 from .units import format_frequency, format_size
 

@@ -1,14 +1,19 @@
-"""Weights of networks and of their parts: what they are by digest, and where in the whole a part's weights lie."""
+"""Weights of networks and of their parts: what they are by digest, and where in the whole a part's weights lie.
+
+Networks of plan files have none: their shapes are known, their values are not.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 
-from ..network import Array, Network, Region
+from ..errors import InputError
+from ..network import Array, Network, Region, Tensor
 
 
 def run_time_constants(network: Network) -> tuple[str, ...]:
@@ -73,3 +78,32 @@ def _region_in(whole: Array, piece: Array) -> Region | None:
 
 def _address(value: Array) -> int:
     return int(value.__array_interface__["data"][0])
+
+
+def without_weights(network: Network) -> Network:
+    """The network with the values of its constants left out, so that it travels lightly."""
+    return replace(network, constants=absent(network.tensors[name] for name in network.constants))
+
+
+def absent(constants: Iterable[Tensor]) -> Mapping[str, Array]:
+    """What stands for the values of these constants."""
+    return {tensor.name: _Absent(tensor) for tensor in constants}  # type: ignore[misc]
+
+
+class _Absent:
+    """Stands where a weight's values would be."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.shape, self.dtype = tensor.shape, tensor.dtype.numpy
+
+    def __getitem__(self, index: object) -> Any:
+        raise InputError("a plan file holds no weights; give the network it was made of as well")
+
+    def __array__(self, *_: object, **__: object) -> Any:
+        return self[...]
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever is asked of an array."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self[...]

@@ -14,12 +14,10 @@ from ..hal.counting import Act, acts, total, totals
 from ..hal.design import Design
 from ..hal.export.table import tables
 from ..hal.layout.front import FrontPoint
-from .assets import asset
-from .cards import Card
-from .conflict_graph import COLOURS, conflict_graph_svg, region_numbers
-from .layout_plot import layout_plot_svg
+from .assets import Card, asset
 from .page import environment
-from .register_map import KINDS, register_map_svg
+from .pareto_plot import layout_plot_svg
+from .register_map import COLOURS, KINDS, conflict_graph_svg, region_numbers, register_map_svg
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,8 @@ from ..dataflow.speed.selftimed import Firing
 from ..mapping.answer import MappingAnswer
 from ..mapping.mapped import MappedStage
 from ..mapping.timed_graph import frames_over_time, timed_graph
-from .assets import asset
+from .assets import Card, asset
 from .axis import Axis, opening
-from .cards import Card
 from .gantt import gantt_svg
 from .page import environment
 

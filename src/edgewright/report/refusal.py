@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .. import text
 from ..memory import Fit
-from ..memory.fullest import dominating
+from ..memory.fit import dominating
 from ..platform import boards_with
 from ..program import Plan
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from ..choices import APPLICATION_METHODS
-from ..options import IN_FILE, ByteSize, json_option
+from ..options import APPLICATION_METHODS, IN_FILE, ByteSize, json_option
 from ..outputs import OutFolder, Verb
 
 

@@ -6,9 +6,15 @@ from typing import Any
 
 import click
 
-from ..choices import KERNELS
-from ..interface_options import interface_options
-from ..options import IN_FILE, hardware_options, json_option, model_argument, shape_option
+from ..options import (
+    IN_FILE,
+    KERNELS,
+    hardware_options,
+    interface_options,
+    json_option,
+    model_argument,
+    shape_option,
+)
 from ..outputs import OutFolder, Verb
 from ..plan_options import planning_options
 

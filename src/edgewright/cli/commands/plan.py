@@ -7,9 +7,7 @@ from typing import Any
 
 import click
 
-from ..choices import TARGETS
-from ..interface_options import interface_options
-from ..options import json_option, model_argument, shape_option
+from ..options import TARGETS, interface_options, json_option, model_argument, shape_option
 from ..outputs import OutFile, Verb
 from ..plan_options import planning_options
 

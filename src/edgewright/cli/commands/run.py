@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from ..interface_options import interface_options
-from ..options import IN_FILE, hardware_options, json_option, model_argument, shape_option
+from ..options import IN_FILE, hardware_options, interface_options, json_option, model_argument, shape_option
 from ..outputs import OutFile, Verb
 from ..plan_options import planning_options
 

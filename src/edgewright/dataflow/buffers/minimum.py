@@ -2,19 +2,21 @@
 
 A channel's capacity holds the tokens that are there at first, those that a firing is about to produce, from its start,
 and those that a firing consumes, until its end. A self-loop is a channel like the others: one token in and out needs
-two places. Blocks of the graph are sized apart (`blocks`), each exactly (`sizing`).
+two places. Blocks of the graph are sized apart, each exactly (`sizing`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 
-from ..graph import Graph
-from .blocks import blocks, firings_within
+import networkx as nx
+
+from ..graph import Channel, Graph
 from .bounds import loop_capacity
+from .load import Sized, Weight, live_firings, price
 from .schedule import lazy_schedule
-from .sized import Sized, Weight, live_firings, price
 from .sizing import Sizes, size
 from .untimed import untimed
 
@@ -68,4 +70,32 @@ def _kind(part: Graph, firings: Mapping[str, int], weight: Weight) -> Hashable:
             (place[one.source], place[one.target], one.production, one.consumption, one.tokens, price(one, weight))
             for one in part.channels
         ),
+    )
+
+
+def blocks(graph: Graph) -> list[Graph]:
+    """Each self-loop alone, and each biconnected component with all channels between its actors."""
+    between: dict[frozenset[str], list[Channel]] = {}
+    for channel in graph.channels:
+        between.setdefault(frozenset((channel.source, channel.target)), []).append(channel)
+    links = nx.Graph(tuple(pair) for pair in between if len(pair) == 2)
+    parts = [[frozenset(edge) for edge in edges] for edges in nx.biconnected_component_edges(links)]
+    order = {actor.name: at for at, actor in enumerate(graph.actors)}
+    loops = [
+        _part(graph, order, [loop]) for pair, channels in between.items() if len(pair) == 1 for loop in channels
+    ]
+    return loops + [_part(graph, order, [one for pair in part for one in between[pair]]) for part in parts]
+
+
+def firings_within(part: Graph, firings: Mapping[str, int]) -> Mapping[str, int]:
+    """Firings of one iteration of the part alone, from those of a graph it is part of."""
+    whole = gcd(*(firings[actor.name] // actor.phases for actor in part.actors))
+    return {actor.name: firings[actor.name] // whole for actor in part.actors}
+
+
+def _part(graph: Graph, order: Mapping[str, int], channels: Sequence[Channel]) -> Graph:
+    names = {name for channel in channels for name in (channel.source, channel.target)}
+    actors = tuple(graph.by_name[name] for name in sorted(names, key=order.__getitem__))
+    return Graph(
+        graph.name, actors, tuple(sorted(channels, key=lambda one: (order[one.source], order[one.target])))
     )

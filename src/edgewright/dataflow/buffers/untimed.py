@@ -22,8 +22,7 @@ from functools import cached_property
 from itertools import accumulate, chain, cycle, islice
 
 from ...errors import Unsupported
-from ..graph import Channel, Graph, Rates
-from ..labels import quoted
+from ..graph import Channel, Graph, Rates, quoted
 
 UNLIMITED = 1 << 200  # capacity of a channel that never blocks
 MOST_ENTRIES = 4_000_000  # of all tables together: some hundred MB, and tens of seconds at worst

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...text import plural
-from ..graph import Channel, Graph
-from ..labels import labelled, quoted
+from ..graph import Channel, Graph, labelled, quoted
 
 MOST_WAITS = 8  # of a cycle that are written out
 

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...errors import InputError, Unsupported
-from ..graph import Actor, Channel, Graph, Rates
-from ..labels import quoted
+from ..graph import Actor, Channel, Graph, Rates, quoted
 
 MOST_FIRINGS = 10_000_000
 

@@ -10,8 +10,7 @@ from itertools import chain, islice
 from math import prod
 
 from ...text import plural, shortened
-from ..graph import Channel, Graph, Rates
-from ..labels import ROOM, labelled, listed, quoted
+from ..graph import ROOM, Channel, Graph, Rates, labelled, listed, quoted
 from .speeds import ChannelTraversal, speeds
 
 MOST_STEPS = 8  # of a cycle that are written out

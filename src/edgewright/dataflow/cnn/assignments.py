@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ...errors import InputError
 from ...files import is_special
-from ..labels import quoted
+from ..graph import quoted
 
 MOST_BYTES = 16 << 20
 

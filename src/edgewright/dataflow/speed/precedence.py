@@ -17,10 +17,8 @@ from numpy.typing import NDArray
 
 from ...errors import ModelError
 from ..checks.components import is_serial
-from ..checks.consistency import repetitions
-from ..graph import Actor, Channel, Graph, Rates
-from ..labels import quoted
-from .layers import layers
+from ..checks.speeds import repetitions
+from ..graph import Actor, Channel, Graph, Rates, quoted
 from .timing import check_times
 
 MOST_FIRINGS = 2_000_000  # in one iteration
@@ -224,3 +222,34 @@ def _too_large(graph: Graph, firings: int) -> str:
         f"graph {quoted(graph.name)} makes {firings:,} firings in one iteration, too many to look at one by one. "
         "Check its rates, or divide them by what they have in common"
     )
+
+
+def layers(source: Ints, is_now: NDArray[np.bool_]) -> Sequence[Ints]:
+    """The nodes in layers, such that edges which are now lead from one layer to a later one.
+
+    Nodes on cycles of such edges, and what follows from them, come last, together.
+    """
+    slots, nodes = source.shape
+    ends = np.broadcast_to(np.arange(nodes), (slots, nodes))[is_now]
+    starts = source[is_now]
+    by_start = np.argsort(starts, kind="stable")
+    onwards = ends[by_start]
+    first = np.searchsorted(starts[by_start], np.arange(nodes + 1))
+    waiting = np.bincount(ends, minlength=nodes)
+    layer = np.flatnonzero(waiting == 0)
+    found = []
+    while layer.size:
+        found.append(layer)
+        waiting[layer] = -1
+        reached, edges = np.unique(onwards[_ranges(first[layer], first[layer + 1])], return_counts=True)
+        waiting[reached] -= edges
+        layer = reached[waiting[reached] == 0]
+    rest = np.flatnonzero(waiting > 0)
+    return [*found, rest] if rest.size else found
+
+
+def _ranges(first: Ints, last: Ints) -> Ints:
+    """The numbers from each first up to its last, one range after the other."""
+    lengths = last - first
+    skipped = np.repeat(first - np.cumsum(lengths) + lengths, lengths)
+    return skipped + np.arange(int(lengths.sum()))

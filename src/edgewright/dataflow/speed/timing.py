@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ...errors import ModelError
-from ..graph import Graph
-from ..labels import quoted
+from ..graph import Graph, quoted
 
 
 def check_times(graph: Graph) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...board.elf import Elf
 from ...board.machine import EmulatedMachine, machine_for
-from ...board.qemu import has_qemu, require_qemu, run_qemu
+from ...board.qemu import TRACE, has_qemu, require_qemu, run_qemu
 from ...board.record import Record, read_record
 from ...board.stack import stack_bound
 from ...board.toolchain import Toolchain, toolchain
@@ -24,6 +24,7 @@ from ...network.kernels import checked_input
 from ...platform import Board
 from ...platform.target import Architecture
 from ..library import Library
+from ..stagewise import Tracer
 from .glue import Probes
 from .hosted import build_program, emulator, object_sizes, run_program
 from .image import STACK, Firmware, build_firmware
@@ -184,3 +185,33 @@ def unpacked(network: Network, data: bytes) -> dict[str, Array]:
         outputs[name] = np.frombuffer(data, tensor.dtype.numpy, tensor.size, at).reshape(tensor.shape).copy()
         at += tensor.bytes
     return outputs
+
+
+def trace(
+    library: Library,
+    inputs: Mapping[str, Array],
+    *,
+    optimise: str = "-Os",
+    board: Board | None = None,
+    timeout_s: float = 600.0,
+) -> dict[str, Array]:
+    """The tensors between stages, of one run on the emulated machine of the library's target."""
+    machine = machine_for(library.target)
+    tracer = Tracer(library.plan)
+    with tempfile.TemporaryDirectory(prefix="edgewright-") as folder:
+        firmware = build_firmware(
+            library,
+            machine,
+            toolchain(library.target),
+            Path(folder).resolve(),
+            optimise=optimise,
+            probes=Probes.MEMORY,
+            board=board,
+        )
+        data = packed(library.network, inputs)
+        run_firmware(library, firmware, machine, chosen_emulator(machine), data, timeout_s)
+        with (firmware.path.parent / TRACE).open("rb") as file:
+            for stage in range(len(library.stages)):
+                arenas = {name: np.frombuffer(file.read(size), np.uint8) for name, size in library.arenas.items()}
+                tracer.take(stage, arenas)
+    return tracer.tensors

@@ -20,7 +20,7 @@ from ..header import VERSION, lies_densely
 from ..lanes import has_threads
 from ..library import Library
 from ..names import parameters
-from .archive import zipped
+from .folder import zipped
 
 # Without the first, results would depend on the compiler; without the second, so would reuse of the arena.
 FLAGS = ("-ffp-contract=off", "-fno-strict-aliasing")

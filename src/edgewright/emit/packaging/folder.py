@@ -8,8 +8,10 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import Any
+from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 from ...errors import InputError
 from ...files import check_folder as check_place
@@ -102,3 +104,18 @@ def _renew(target: Path, fresh: Path, contents: Mapping[str, bytes], old: frozen
         for parent in PurePosixPath(path).parents[:-1]:
             if (target / parent).is_dir() and not any((target / parent).iterdir()):
                 (target / parent).rmdir()
+
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip file knows
+
+
+def zipped(folder: str, files: Mapping[str, str | bytes]) -> bytes:
+    """A zip file with `files` below `folder`: sorted, without dates, stored as they are (compressors differ)."""
+    buffer = BytesIO()
+    with ZipFile(buffer, "w", ZIP_STORED) as archive:
+        for path, content in sorted(files.items()):
+            entry = ZipInfo(f"{folder}/{path}", _EPOCH)
+            entry.create_system = 3  # Unix, whatever wrote it
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, content)
+    return buffer.getvalue()

@@ -14,7 +14,7 @@ from ...memory import plan as make_plan
 from ...network import Network
 from ...platform import Board
 from ...program import FusionSchedule, Plan
-from ..interrupts import interrupted
+from ..choice import interrupted
 from .paths import Path, TilingMethod, candidates, known_methods, schedule_of
 from .trials import Trial, TrialEvaluator, joined
 

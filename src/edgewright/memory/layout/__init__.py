@@ -1,7 +1,6 @@
 """Addresses for buffers with lifetimes in the least memory, with proof. Which buffers there are is decided above."""
 
-from edgewright.memory.layout.bound import lower_bound
-from edgewright.memory.layout.critical import critical
+from edgewright.memory.layout.bound import critical, lower_bound
 from edgewright.memory.layout.csv import read_csv, write_csv
 from edgewright.memory.layout.first_fit import place_first_fit, place_greedy_by_size
 from edgewright.memory.layout.graph import ConflictGraph, place_graph

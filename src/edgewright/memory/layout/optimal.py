@@ -8,11 +8,10 @@ from edgewright.errors import Infeasible
 from edgewright.memory.layout.bound import lower_bound, tightest
 from edgewright.memory.layout.coarsen import Coarse, MergeLevel, coarsen
 from edgewright.memory.layout.exact import Budget, Status, fit, minimise
-from edgewright.memory.layout.first_fit import best_first_fit, in_order
+from edgewright.memory.layout.first_fit import best_first_fit, in_order, repair
 from edgewright.memory.layout.grid import Grid, check_fixed, to_grid
 from edgewright.memory.layout.lanes import to_lanes
 from edgewright.memory.layout.problem import Item, LayoutProblem, NotFound, Placement, conflicts
-from edgewright.memory.layout.repair import repair
 
 _FIRST = Budget(conflicts=60, work=0.004)  # of one search in the first round; each round takes four times as much
 _SMALL = 40  # boxes up to which single buffers are searched first: a proof comes as quickly as a placement

@@ -13,9 +13,8 @@ from ..tensor import Array, Tensor
 from .activations import activate
 from .contraction import multiply_add
 from .operand import Operand
-from .products import dense_accumulate
 from .tflite_fixed import rounded
-from .windows import conv_accumulate, transpose_conv_accumulate, window_input
+from .windows import conv_accumulate, dense_accumulate, transpose_conv_accumulate, window_input
 
 
 def dynamic_range(op: DynamicRange, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:

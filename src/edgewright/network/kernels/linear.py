@@ -1,4 +1,4 @@
-"""Convolutions and matrix products of real numbers (and plain integers)."""
+"""Convolutions, matrix products and pools of real numbers (and plain integers)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..operators import Conv2d, ConvTranspose2d, Dense, MatMul
+from ..operators import AvgPool2d, Conv2d, ConvTranspose2d, Dense, MatMul, MaxPool2d
 from ..region import Region
 from ..tensor import Array, Tensor
 from .activations import activate
 from .elementwise import widened
-from .operand import Operand
-from .products import dense_accumulate
-from .summing import Summing
-from .windows import conv_accumulate, transpose_conv_accumulate, window_input
+from .operand import Operand, Summing
+from .windows import conv_accumulate, dense_accumulate, tap_counts, taps, transpose_conv_accumulate, window_input
 
 
 def _conv_sums(op: Conv2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
@@ -65,3 +63,36 @@ def matrix_product(op: MatMul, a: Array, b: Array) -> Array:
 
 def _sum_type(result: Tensor) -> np.dtype[Any]:
     return np.dtype(np.float32 if result.dtype.is_float else np.int64)
+
+
+def max_pool2d(op: MaxPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    return activate(op.activation, max_windows(op, out, operands[0]))
+
+
+def max_windows(op: MaxPool2d, out: Region, x: Operand) -> Array:
+    """The largest element of each window; padding never wins."""
+    is_integer = np.issubdtype(x.data.dtype, np.integer)
+    span = window_input(op, out, x, np.iinfo(x.data.dtype).min if is_integer else -np.inf)
+    views = taps(op, op.kernel, span, out.shape[1:3])
+    best = next(views)[2].copy()
+    for _, _, view in views:
+        np.maximum(best, view, out=best)
+    return best
+
+
+def sum_windows(op: AvgPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    """The sum of each window, float64 (exact for small integers); padding adds nothing."""
+    total = np.zeros(out.shape)
+    for _, _, view in taps(op, op.kernel, window_input(op, out, operands[0], 0), out.shape[1:3]):
+        total += view
+    return total
+
+
+def _finish_average(
+    op: AvgPool2d, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor
+) -> Array:
+    mean = total / tap_counts(op, out, x.shape[1:3])
+    return activate(op.activation, mean.astype(np.float32) if result.dtype.is_float else mean)
+
+
+avg_pool2d = Summing(sum_windows, _finish_average)

@@ -48,14 +48,20 @@ from ..operators import (
 from ..region import Region, Shape
 from ..tensor import Array, DType, Tensor
 from .linear import matrix_product
-from .operand import Kernel, Operand
-from .products import dense_accumulate, work_type
+from .operand import Kernel, Operand, Summing
 from .rearrange import padded
 from .reduce import sum_axes, terms
 from .scales import centred, number, real, saturated, scale_of, stored, zero_of
-from .summing import Summing
 from .table import KERNELS
-from .windows import conv_accumulate, tap_counts, taps, transpose_conv_accumulate, window_input
+from .windows import (
+    conv_accumulate,
+    dense_accumulate,
+    tap_counts,
+    taps,
+    transpose_conv_accumulate,
+    window_input,
+    work_type,
+)
 
 
 def compute_onnx(

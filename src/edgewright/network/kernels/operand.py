@@ -1,4 +1,7 @@
-"""What a kernel is handed for each input: exactly the values it may read, and where they lie in the tensor."""
+"""What a kernel is, and what it is handed for each input: exactly the values it may read, and where they lie.
+
+Kernels that sum come in two halves: the sums, which may be taken share by share, and what is done once at the end.
+"""
 
 from __future__ import annotations
 
@@ -31,3 +34,19 @@ class Operand:
 
 # (operator, region of the output, operands, output tensor) -> values of the region
 Kernel = Callable[[Any, Region, Sequence[Operand], Tensor], Array]
+
+
+# (operator, region of the output, its sums, first input, the others: weights and bias, output tensor) -> its values
+Finish = Callable[[Any, Region, Array, Tensor, Sequence[Operand], Tensor], Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Summing:
+    """A kernel that sums over its first input, and only then does what is not linear: bias, scale, activation."""
+
+    sums: Kernel
+    finish: Finish  # may overwrite the sums
+
+    def __call__(self, op: Any, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+        total = self.sums(op, out, operands, result)
+        return self.finish(op, out, total, operands[0].tensor, operands[1:], result)

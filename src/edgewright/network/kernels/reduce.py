@@ -1,4 +1,4 @@
-"""Reductions along axes. Sums of floats are taken in float64 and rounded once."""
+"""Reductions and normalisations along axes. Sums of floats are taken in float64 and rounded once."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from math import prod
 
 import numpy as np
 
-from ..operators import ArgMax, Reduce, ReduceKind
+from ..operators import ArgMax, L2Normalize, LogSoftmax, Lrn, Reduce, ReduceKind, Softmax
 from ..region import Region
 from ..tensor import Array, Tensor
-from .operand import Operand
-from .summing import Summing
+from .elementwise import widened
+from .operand import Operand, Summing
 
 
 def reduce(op: Reduce, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
@@ -67,3 +67,45 @@ def arg_max(op: ArgMax, out: Region, operands: Sequence[Operand], result: Tensor
     if op.last:
         return x.shape[axis] - 1 - find(np.flip(x, axis), axis=axis, keepdims=op.keep)
     return find(x, axis=axis, keepdims=op.keep)
+
+
+def softmax(op: Softmax, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    return _cut(softmax_line(widened(operands[0].data), op.axis, op.beta), op.axis, out)
+
+
+def softmax_line(x: Array, axis: int, beta: float = 1.0) -> Array:
+    raised = np.exp((x - x.max(axis=axis, keepdims=True)) * x.dtype.type(beta))
+    return raised / raised.sum(axis=axis, keepdims=True)
+
+
+def log_softmax(op: LogSoftmax, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x = widened(operands[0].data)
+    shifted = x - x.max(axis=op.axis, keepdims=True)
+    return _cut(shifted - np.log(np.exp(shifted).sum(axis=op.axis, keepdims=True)), op.axis, out)
+
+
+def l2_normalize(op: L2Normalize, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x = widened(operands[0].data)
+    norm = np.sqrt(np.square(x).sum(axis=op.axis, keepdims=True))
+    return _cut(x / np.maximum(norm, x.dtype.type(op.epsilon)), op.axis, out)
+
+
+def lrn(op: Lrn, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x = operands[0]
+    values = widened(x.data)
+    start, stop = out.bounds[-1]
+    first = start - (op.size - 1) // 2  # channel under the first tap of the first window
+    squares = np.zeros((*values.shape[:-1], stop - start + op.size - 1), values.dtype)
+    offset = x.region.bounds[-1][0] - first
+    squares[..., offset : offset + values.shape[-1]] = np.square(values)
+    total = sum(squares[..., k : k + stop - start] for k in range(op.size))
+    here = start - x.region.bounds[-1][0]
+    base = values.dtype.type(op.bias) + values.dtype.type(op.alpha / op.size) * total
+    return values[..., here : here + stop - start] / base ** values.dtype.type(op.beta)
+
+
+def _cut(line: Array, axis: int, out: Region) -> Array:
+    """The part of whole lines along `axis` that lies in `out`."""
+    index = [slice(None)] * line.ndim
+    index[axis] = slice(*out.bounds[axis])
+    return line[tuple(index)]

@@ -21,20 +21,19 @@ from math import prod
 import numpy as np
 
 from ..network import Arithmetic
-from ..operators import AvgPool2d, Clamp, Conv2d, Dense, Op, Reduce
-from ..operators.shares import share_axes
+from ..operators import AvgPool2d, Clamp, Conv2d, Dense, FinishSums, Op, PartialSum, Reduce
+from ..operators.sums import share_axes
 from ..region import Region
-from ..tensor import Array, DType, Tensor
-from . import linear, onnx_quant, pool, reduce, tflite_images, tflite_lines, tflite_products
+from ..tensor import Array, DType, Quant, Tensor
+from . import linear, onnx_quant, reduce, tflite_images, tflite_lines, tflite_products
 from .onnx_quant import clamped, has_integer_kernel
-from .operand import Operand
-from .summing import Summing
+from .operand import Operand, Summing
 
 _REAL: Mapping[type, Summing] = {
     Conv2d: linear.conv2d,
     Dense: linear.dense,
     Reduce: reduce.sum_or_mean,
-    AvgPool2d: pool.avg_pool2d,
+    AvgPool2d: linear.avg_pool2d,
 }
 _TFLITE: Mapping[type, Summing] = {
     Conv2d: tflite_products.conv2d,
@@ -130,3 +129,37 @@ def _reach(tensor: Tensor) -> int:
     least, most = _RANGES[tensor.dtype]
     zeros = tensor.quant.zero if tensor.quant else (0,)
     return max(most - min(zeros), max(zeros) - least)
+
+
+def partial_sum(
+    op: PartialSum, out: Region, operands: Sequence[Operand], result: Tensor, arithmetic: Arithmetic
+) -> Array:
+    """What the operands contribute to the sums of `out`."""
+    return integer_sums(op.product, arithmetic).sums(op.product, out, operands, result).astype(np.int32)
+
+
+def finish_sums(
+    op: FinishSums, out: Region, operands: Sequence[Operand], result: Tensor, arithmetic: Arithmetic
+) -> Array:
+    """The region of the layer's output, from sums that are complete when added up."""
+    sums, bias = (operands[:-1], operands[-1:]) if op.biased else (operands, ())
+    total = np.zeros(out.shape, np.int64)
+    for part in sums:
+        total += part.data
+    x = Tensor("x", op.shapes[0], op.dtype, Quant.of(op.scale, op.zero))
+    others = [*_weights(op, out), *bias]
+    values = integer_sums(op.product, arithmetic).finish(op.product, out, total, x, others, result)
+    activation = getattr(op.product, "activation", None)
+    if arithmetic is not Arithmetic.TFLITE and activation is not None:
+        values = clamped(activation, values, result)
+    return np.asarray(values)
+
+
+def _weights(op: FinishSums, out: Region) -> list[Operand]:
+    """The weights that sums were taken with: of them only scales are asked for, and no values are at hand."""
+    if not op.weight_scales:
+        return []
+    count = len(op.weight_scales)
+    tensor = Tensor("w", op.shapes[1], DType.INT8, Quant(op.weight_scales, (0,) * count, 0))
+    region = Region.whole(tensor.shape).with_axis(0, out.bounds[-1])
+    return [Operand(np.broadcast_to(np.int8(0), region.shape), region, tensor)]

@@ -39,7 +39,7 @@ from ..operators import (
     Tile,
     Transpose,
 )
-from . import dynamic, elementwise, linear, normalise, pool, rearrange, reduce, resize, scales
+from . import dynamic, elementwise, linear, rearrange, reduce, resize, scales
 from .operand import Kernel
 
 KERNELS: Mapping[type, Kernel] = {
@@ -49,8 +49,8 @@ KERNELS: Mapping[type, Kernel] = {
     Dense: linear.dense,
     MatMul: linear.matmul,
     DynamicProduct: dynamic.dynamic_product,
-    MaxPool2d: pool.max_pool2d,
-    AvgPool2d: pool.avg_pool2d,
+    MaxPool2d: linear.max_pool2d,
+    AvgPool2d: linear.avg_pool2d,
     # element by element
     **dict.fromkeys(ACTIVATIONS, elementwise.activation),
     PRelu: elementwise.prelu,
@@ -62,10 +62,10 @@ KERNELS: Mapping[type, Kernel] = {
     DynamicRange: dynamic.dynamic_range,
     DynamicQuantize: dynamic.dynamic_quantize,
     # along an axis
-    Softmax: normalise.softmax,
-    LogSoftmax: normalise.log_softmax,
-    L2Normalize: normalise.l2_normalize,
-    Lrn: normalise.lrn,
+    Softmax: reduce.softmax,
+    LogSoftmax: reduce.log_softmax,
+    L2Normalize: reduce.l2_normalize,
+    Lrn: reduce.lrn,
     Reduce: reduce.reduce,
     ArgMax: reduce.arg_max,
     # moving elements

@@ -10,11 +10,10 @@ from ..operators import AvgPool2d, Concat, Coordinates, MaxPool2d, Pad, Resize, 
 from ..region import Region
 from ..tensor import Array, DType, Tensor
 from .contraction import multiply_add
-from .operand import Operand
-from .pool import max_windows, sum_windows
+from .linear import max_windows, sum_windows
+from .operand import Operand, Summing
 from .rearrange import padded
 from .resize import nearest_places, pixels_per_step
-from .summing import Summing
 from .tflite_fixed import rounded
 from .tflite_scales import activation_range, scale, stored_number, zero
 from .windows import tap_counts

@@ -11,9 +11,8 @@ from ...errors import ModelError
 from ..operators import L2Normalize, LogSoftmax, Reduce, ReduceKind, Softmax
 from ..region import Region
 from ..tensor import Array, DType, Tensor
-from .operand import Operand
+from .operand import Operand, Summing
 from .reduce import reduced, sum_axes, terms
-from .summing import Summing
 from .tflite_fixed import (
     divide_by_power,
     exp_of_negative,

@@ -10,12 +10,10 @@ import numpy as np
 from ..operators import Conv2d, ConvTranspose2d, Dense
 from ..region import Region
 from ..tensor import Array, DType, Tensor
-from .operand import Operand
-from .products import dense_accumulate
-from .summing import Summing
+from .operand import Operand, Summing
 from .tflite_fixed import multiply, multiply_wide, quantize_multiplier, rounded
 from .tflite_scales import centred, channel_multipliers, channel_scales, saturate, scale
-from .windows import conv_accumulate, transpose_conv_accumulate, window_input
+from .windows import conv_accumulate, dense_accumulate, transpose_conv_accumulate, window_input
 
 
 def _conv_sums(op: Conv2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:

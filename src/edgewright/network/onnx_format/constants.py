@@ -6,9 +6,9 @@ from math import ceil, isfinite, prod
 
 import numpy as np
 
+from .context import Constant, Value
 from .node import FOLD_LIMIT, OnnxNode
 from .tensors import check_shape
-from .values import Constant, Value
 
 
 def constant(node: OnnxNode) -> Value:

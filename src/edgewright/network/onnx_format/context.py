@@ -6,7 +6,7 @@ Which layers stand for an ONNX operator is left to the importers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from ...errors import ModelError, Unsupported
@@ -27,7 +27,6 @@ from ..operators import (
 from ..region import Shape
 from ..tensor import Array, DType, Quant, Tensor
 from .tensors import ModelBytes, check_shape, is_finite
-from .values import Absent, Computed, Constant, Dequantized, Value
 
 # Layers that keep stored values as they are, so that a quantisation known behind them holds before them too.
 _MOVES = (DepthToSpace, Expand, MaxPool2d, Reshape, Slice, SpaceToDepth, Tile, Transpose)
@@ -194,3 +193,46 @@ def plain_dtype(data: Array, name: str) -> DType:
         return DType(data.dtype.name)
     except ValueError:
         raise Unsupported(f"tensor '{name}': element type {data.dtype.name} is not supported") from None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """Values known now: an initializer, or what was worked out from constants."""
+
+    name: str
+    data: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dequantized:
+    """A quantised constant behind DequantizeLinear: real = scale * (data - zero), not worked out."""
+
+    name: str
+    data: Array
+    quant: Quant
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A tensor of the network: an input, or written by a layer."""
+
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What stands in the way at one node."""
+
+    operator: str
+    node: str
+    reason: str = ""  # none when the operator is not supported at all
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A tensor that could not be had, since its node (or one before it) is not supported."""
+
+    problem: Problem
+
+
+Value = Constant | Dequantized | Computed | Absent

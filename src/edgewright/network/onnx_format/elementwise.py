@@ -25,9 +25,9 @@ from ..operators import (
 )
 from ..operators.base import broadcast_shape
 from ..tensor import DType
+from .context import Constant, Value
 from .node import FOLD_LIMIT, OnnxNode
 from .tensors import WIDENED, dtype_of, element_type_name
-from .values import Constant, Value
 
 Importer = Callable[[OnnxNode], Value | tuple[Value, ...]]
 

@@ -13,13 +13,12 @@ import onnx
 
 from ...errors import ModelError, Unsupported
 from ..tensor import Array
-from .context import AbsentInput, Context
+from .context import Absent, AbsentInput, Computed, Constant, Context, Problem, Value
 from .fold import folded
 from .node import OnnxNode
 from .order import sorted_nodes
 from .table import OPERATORS
 from .tensors import read_tensor
-from .values import Absent, Computed, Constant, Problem, Value
 from .wire import ByteSpan, Key
 
 MOST_NODES = 1_000_000  # after inlining; calls of calls can grow without bound

@@ -7,8 +7,8 @@ from math import prod
 import numpy as np
 
 from ..operators import Binary, BinaryKind, Dense, MatMul
+from .context import Computed, Constant, Dequantized, Value
 from .node import OnnxNode
-from .values import Computed, Constant, Dequantized, Value
 
 
 def gemm(node: OnnxNode) -> Value:

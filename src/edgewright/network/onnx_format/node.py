@@ -13,9 +13,8 @@ from ...errors import ModelError, Unsupported
 from ..operators import Op, Reshape, Transpose
 from ..region import Shape
 from ..tensor import Array, DType, Quant, Tensor
-from .context import Context
+from .context import Computed, Constant, Context, Dequantized, Value
 from .tensors import read_tensor
-from .values import Computed, Constant, Dequantized, Value
 from .wire import ByteSpan
 
 # Most elements that reading works out by itself; beyond it, constants pass through layers like other tensors.

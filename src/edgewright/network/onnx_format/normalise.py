@@ -19,8 +19,8 @@ from ..operators import (
     UnaryKind,
 )
 from ..tensor import Array, DType
+from .context import Value
 from .node import OnnxNode
-from .values import Value
 
 
 def _channels_last(node: OnnxNode, x: Value) -> Value:

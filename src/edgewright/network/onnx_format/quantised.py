@@ -31,11 +31,10 @@ from ..operators import (
 )
 from ..operators.base import broadcast_shape
 from ..tensor import Array, DType, Quant
-from .context import plain_dtype
+from .context import Computed, Constant, Dequantized, Value, plain_dtype
 from .elementwise import Importer
 from .node import FOLD_LIMIT, OnnxNode, transposed_quant
 from .tensors import dtype_of
-from .values import Computed, Constant, Dequantized, Value
 from .windows import averaging, convolution, image_in, spatial_axes
 
 _STORED = (DType.INT8, DType.UINT8, DType.INT16, DType.INT32)

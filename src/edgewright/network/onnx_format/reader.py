@@ -22,11 +22,10 @@ from ..network import Arithmetic, Network, Origin
 from ..open_shapes import OpenInput, open_shapes_message
 from ..operators import Reshape
 from ..region import Shape
-from .context import Context
+from .context import Absent, Computed, Context, Problem
 from .graph import GraphReader, Scope, opset_versions
 from .outline import FLOATS, control_flow, expected_sizes
 from .tensors import WIDENED, ModelBytes, check_shape, dtype_of, element_type_name
-from .values import Absent, Computed, Problem
 from .wire import ByteSpan, Skeleton, split
 
 _SIGNATURES = {

@@ -20,9 +20,9 @@ from ..operators import (
 )
 from ..operators.base import broadcast_shape
 from ..region import Shape
+from .context import Constant, Value
 from .node import FOLD_LIMIT, NCHW, NHWC, OnnxNode
 from .tensors import check_shape
-from .values import Constant, Value
 
 
 def identity(node: OnnxNode) -> Value:

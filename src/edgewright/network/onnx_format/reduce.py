@@ -6,9 +6,9 @@ from functools import partial
 
 from ..operators import ArgMax, Reduce, ReduceKind
 from ..tensor import DType
+from .context import Value
 from .elementwise import Importer
 from .node import OnnxNode
-from .values import Value
 
 
 def _reduce(kind: ReduceKind, since: int, node: OnnxNode) -> Value:

@@ -8,9 +8,9 @@ import numpy as np
 
 from ..operators import Coordinates, NearestMode, Resize, ResizeMode
 from ..region import Shape
+from .context import Value
 from .node import OnnxNode
 from .tensors import check_shape
-from .values import Value
 from .windows import image_in, image_out
 
 _MODES = {"nearest": ResizeMode.NEAREST, "linear": ResizeMode.LINEAR, "bilinear": ResizeMode.LINEAR}

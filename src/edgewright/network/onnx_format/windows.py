@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ..operators import AvgPool2d, Conv2d, ConvTranspose2d, MaxPool2d, Pads, Pair, Reduce, ReduceKind
 from ..tensor import Array, DType, Quant
+from .context import Constant, Dequantized, Value
 from .node import NCHW, NHWC, OnnxNode
-from .values import Constant, Dequantized, Value
 
 
 def image_in(node: OnnxNode, x: Value) -> Value:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ..network import Network, check
-from .activations import fuse_activations
-from .affine import fold_affine
+from .affine import fold_affine, fuse_activations
 from .channels_last import to_channels_last
 from .constants import fold_constants, fold_dequantised
 from .flatten import fold_flatten
