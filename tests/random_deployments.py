@@ -11,7 +11,7 @@ from edgewright.memory.deploying import PartRequest, Planner, deploy, plan_in_sl
 from edgewright.network import Layer, Network, Region, random_inputs
 from edgewright.network.alone import computable
 from edgewright.network.kernels import can_share
-from edgewright.network.operators.sums import share_axes
+from edgewright.network.operators.shares import share_axes
 from edgewright.network.partial import PartialSums
 from edgewright.network.parts import cut
 from edgewright.program.deployment import Deployment, Worker

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from edgewright.dataflow.checks.speeds import repetitions
+from edgewright.dataflow.checks.consistency import repetitions
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
 
 # Small first: hypothesis shrinks towards the beginning.

@@ -19,8 +19,8 @@ from edgewright.dataflow.buffers.judge import check_schedule
 from edgewright.dataflow.buffers.minimum import blocks, minimum_buffers
 from edgewright.dataflow.buffers.occupancy import occupancy, peak_occupancy
 from edgewright.dataflow.buffers.schedule import Schedule, lazy_schedule
+from edgewright.dataflow.checks.consistency import repetitions
 from edgewright.dataflow.checks.liveness import blocked
-from edgewright.dataflow.checks.speeds import repetitions
 from edgewright.dataflow.formats.sdf3 import read_sdf3
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
 from edgewright.errors import ModelError, Unsupported

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from conftest import corpus_models
 from edgewright.dataflow import Graph
 from edgewright.dataflow.buffers.minimum import minimum_buffers
+from edgewright.dataflow.checks.consistency import repetitions
 from edgewright.dataflow.checks.liveness import blocked
-from edgewright.dataflow.checks.speeds import repetitions
 from edgewright.dataflow.cnn.conversion import cnn_to_csdf, cnn_to_sdf
 from edgewright.dataflow.cnn.counts import phases
 from edgewright.dataflow.cnn.folding import fold

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from edgewright.dataflow.checks.speeds import cycles, mismatch, repetitions
+from edgewright.dataflow.checks.consistency import cycles, mismatch, repetitions
 from edgewright.dataflow.formats.sdf3 import read_sdf3
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
 from edgewright.errors import ModelError

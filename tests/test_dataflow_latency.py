@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgewright.dataflow.checks.consistency import repetitions
 from edgewright.dataflow.checks.liveness import blocked
-from edgewright.dataflow.checks.speeds import repetitions
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
 from edgewright.dataflow.speed.latency import latency
 from edgewright.dataflow.speed.selftimed import self_timed

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgewright.dataflow.checks import demand
+from edgewright.dataflow.checks.consistency import repetitions
 from edgewright.dataflow.checks.liveness import blocked
-from edgewright.dataflow.checks.speeds import repetitions
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
 from edgewright.errors import InputError, Unsupported
 from random_graphs import graphs, live_graphs

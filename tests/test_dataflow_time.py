@@ -13,8 +13,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from edgewright.dataflow.checks.consistency import repetitions
 from edgewright.dataflow.checks.liveness import blocked
-from edgewright.dataflow.checks.speeds import repetitions
 from edgewright.dataflow.formats.sdf3 import read_sdf3
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
 from edgewright.dataflow.speed import clockwork, precedence, selftimed

@@ -11,7 +11,7 @@ from edgewright.errors import Unsupported
 from edgewright.memory import plan as make_plan
 from edgewright.network import Array, Network, Region, random_inputs
 from edgewright.network.operators import FinishSums, PartialSum
-from edgewright.network.operators.sums import share_axes
+from edgewright.network.operators.shares import share_axes
 from edgewright.network.partial import PartialSums
 from edgewright.network.parts import NetworkPart, TensorRegion, cut
 from emitting_batch import build_together, libraries

@@ -17,7 +17,7 @@ from edgewright.kernels.dsp import partials as dsp_partials
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, Region, random_inputs
 from edgewright.network.operators import AvgPool2d, Clamp, Concat, Conv2d, Dense, Op, Reduce
-from edgewright.network.operators.sums import share_axes
+from edgewright.network.operators.shares import share_axes
 from edgewright.program import Buffer, FusionSchedule, Plan, Split, Step, summed_axes, sums_bytes, sums_name
 from emitting_batch import check_together
 from on_board import check_on_board

@@ -21,7 +21,7 @@ from edgewright.network.operators import (
     Slice,
     Softmax,
 )
-from edgewright.network.operators.sums import share_axes
+from edgewright.network.operators.shares import share_axes
 from edgewright.network.partial import PartialSums
 from edgewright.network.parts import TensorRegion, cut
 from kernel_cases import Draw, regions

@@ -13,7 +13,7 @@ from edgewright.network import Array, Builder, DType, Network, Region, describe,
 from edgewright.network.kernels import execute
 from edgewright.network.onnx_writer import to_onnx
 from edgewright.network.operators import Binary, BinaryKind, Clamp, Conv2d, FinishSums, PartialSum
-from edgewright.network.operators.sums import share_axes, share_macs
+from edgewright.network.operators.shares import share_axes, share_macs
 from edgewright.network.partial import PartialSums
 from edgewright.network.parts import NetworkPart, TensorRegion, cut
 from edgewright.program.codec import plan_from_json, plan_text

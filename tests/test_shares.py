@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from edgewright.network import Arithmetic, Builder, DType, Interval, Layer, Network, Quant, Region, Shape, Tensor
 from edgewright.network.kernels import Operand, add_share, execute, finish_shares
 from edgewright.network.operators import AvgPool2d, Clamp, Conv2d, Dense, Op, Reduce, ReduceKind, Unary, UnaryKind
-from edgewright.network.operators.sums import share_axes, share_macs, share_needs
+from edgewright.network.operators.shares import share_axes, share_macs, share_needs
 from edgewright.network.tensor import Array
 from edgewright.network.tflite import read_tflite
 from edgewright.program import summed_axes

@@ -13,7 +13,7 @@ from pydantic import Field, StrictBool, StrictInt, StringConstraints, Validation
 from pydantic_core import PydanticCustomError
 
 from ..errors import InputError
-from ..platform.catalogue import Bytes, Entry, Seconds
+from ..platform.entry import Bytes, Entry, Seconds
 from ..platform.sentences import sentence
 
 ALWAYS = "always"

@@ -13,7 +13,7 @@ import click
 from .. import text
 from ..dataflow.analysis import QUICK, GraphAnalysis, analyse, bounded_front, usual_weight
 from ..dataflow.buffers.load import Weight
-from ..dataflow.checks.speeds import mismatch, repetitions
+from ..dataflow.checks.consistency import mismatch, repetitions
 from ..dataflow.findings import analysis_to_dict, front_to_list
 from ..dataflow.formats.dot import dot
 from ..dataflow.formats.sdf3_text import sdf3

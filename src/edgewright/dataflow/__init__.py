@@ -4,8 +4,8 @@ from .analysis import GraphAnalysis, analyse
 from .buffers.looped import ScheduleLoop, looped, schedule_text
 from .buffers.minimum import Buffers, minimum_buffers
 from .buffers.occupancy import peak_occupancy
+from .checks.consistency import cycles, repetitions
 from .checks.liveness import blocked
-from .checks.speeds import cycles, repetitions
 from .cnn.assignments import read_mapping, read_times
 from .cnn.conversion import cnn_to_csdf, cnn_to_sdf
 from .cnn.counts import phases

@@ -12,9 +12,9 @@ from .buffers.load import Weight
 from .buffers.minimum import Buffers, minimum_buffers
 from .buffers.occupancy import Peak, peak_occupancy
 from .buffers.schedule import lazy_schedule
+from .checks.consistency import mismatch, repetitions
 from .checks.deadlock import Deadlock
 from .checks.liveness import blocked
-from .checks.speeds import mismatch, repetitions
 from .graph import Graph, quoted
 from .speed.latency import Latency, latency
 from .speed.pareto import EFFORT, Pareto, Point, pareto

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..network import Array
 from ..network.operators import Conv2d, Dense
-from ..network.operators.sums import share_axes
+from ..network.operators.shares import share_axes
 from ..platform.target import Family
 from .call import CCall
 from .dsp.packing import LARGEST, grouped

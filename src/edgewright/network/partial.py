@@ -19,7 +19,7 @@ from .alone import Alone, alone
 from .kernels.shares import can_share
 from .network import Layer, Network
 from .operators import AvgPool2d, Binary, BinaryKind, Conv2d, Dense, FinishSums, Op, PartialSum, Reduce, ReduceKind
-from .operators.sums import share_axes
+from .operators.shares import share_axes
 from .part_draft import PartDraft, tensor_part
 from .region import Region
 from .tensor import DType, Tensor

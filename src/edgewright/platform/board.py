@@ -10,7 +10,7 @@ from typing import Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from .catalogue import Address, BitsPerSecond, Bytes, BytesOrZero, Entry, Flag, Name, Seconds, Text, Watts, Whole
+from .entry import Address, BitsPerSecond, Bytes, BytesOrZero, Entry, Flag, Name, Seconds, Text, Watts, Whole
 from .processor import Processor, ProcessorKind
 
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from .catalogue import Entry
+from .entry import Entry
 from .units import show
 
 Location = tuple[int | str, ...]

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .board import Board, Link, Memory, Power
-from .catalogue import Entry, catalogue
+from .catalogue import catalogue
+from .entry import Entry
 from .processor import Processor
 from .units import format_frequency, format_size
 

@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import ModelError
 from ..network import Array, Layer, Network, Region
 from ..network.operators import Concat, Reshape, Slice
-from ..network.operators.sums import share_axes
+from ..network.operators.shares import share_axes
 from . import hazards
 from .check import FaultKind, PlanFault
 from .places import Places, StoredPiece

@@ -9,7 +9,7 @@ from itertools import product
 
 from ..network import Network, Region
 from ..network.operators import Concat
-from ..network.operators.sums import share_macs, share_needs
+from ..network.operators.shares import share_macs, share_needs
 from .fusion import FusedLayers, FusionSchedule
 from .row_trace import RowTrace
 from .shares import restricted

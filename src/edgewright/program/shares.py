@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..network import DType, Interval, Layer, Network
 from ..network.kernels import can_share
-from ..network.operators.sums import share_axes
+from ..network.operators.shares import share_axes
 from .program import Step
 
 SUM_BYTES = 4

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ..network import Network
-from ..network.operators.sums import share_axes, share_macs
+from ..network.operators.shares import share_axes, share_macs
 from ..program import Plan, Program, Stage, Step
 
 

@@ -8,8 +8,8 @@ from itertools import chain, cycle, islice
 from typing import Literal
 
 from ...errors import ModelError
+from ..checks.consistency import repetitions
 from ..checks.liveness import blocked
-from ..checks.speeds import repetitions
 from ..graph import Channel, Graph, Rates
 from .schedule import Schedule
 from .untimed import check_size

@@ -9,7 +9,7 @@ from itertools import groupby
 
 import networkx as nx
 
-from ..checks.speeds import repetitions
+from ..checks.consistency import repetitions
 from ..graph import Graph
 from .load import Load
 from .untimed import UNLIMITED, State, Untimed, untimed

@@ -8,9 +8,9 @@ from math import gcd
 
 from ..graph import Actor, Graph
 from .components import components
+from .consistency import cycles, repetitions
 from .deadlock import BlockedFiring, Deadlock, Fix
 from .demand import Demand, Supply, supplies
-from .speeds import cycles, repetitions
 
 MOST_FIXES = 3  # that are told
 _TRIED_FIXES = 8  # channels of the blocking cycle that are looked at

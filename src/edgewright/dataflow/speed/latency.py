@@ -9,9 +9,9 @@ from math import ceil, inf
 
 from ...errors import ModelError, Unsupported
 from ..checks.components import pacing_components
+from ..checks.consistency import repetitions
 from ..checks.demand import supplies
 from ..checks.liveness import blocked
-from ..checks.speeds import repetitions
 from ..graph import Actor, Channel, Graph, quoted
 from .clockwork import Clockwork
 from .selftimed import self_timed

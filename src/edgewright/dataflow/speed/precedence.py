@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...errors import ModelError
 from ..checks.components import is_serial
-from ..checks.speeds import repetitions
+from ..checks.consistency import repetitions
 from ..graph import Actor, Channel, Graph, Rates, quoted
 from .timing import check_times
 

@@ -10,9 +10,9 @@ from fractions import Fraction
 
 from ...errors import ModelError
 from ..checks.components import Component, is_serial, pacing_components
+from ..checks.consistency import cycles
 from ..checks.demand import supplies
 from ..checks.liveness import blocked
-from ..checks.speeds import cycles
 from ..graph import Actor, Graph
 from .circuit import Cycle, Gains, Ints, fresh, positive_cycles, wide_enough
 from .precedence import PrecedenceGraph

@@ -13,9 +13,9 @@ from math import gcd
 
 from ...errors import InputError, Unsupported
 from ..checks.components import Component, pacing_components
+from ..checks.consistency import repetitions
 from ..checks.demand import Demand, Supply, supplies
 from ..checks.liveness import blocked
-from ..checks.speeds import repetitions
 from ..graph import Actor, Graph, quoted
 from .clockwork import Clockwork
 from .timing import check_times

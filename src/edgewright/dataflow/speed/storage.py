@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
 
+from ..checks.consistency import cycles
 from ..checks.liveness import blocked
-from ..checks.speeds import cycles
 from ..graph import Channel, Graph
 from .circuit import Cycle, fresh
 from .precedence import PrecedenceGraph

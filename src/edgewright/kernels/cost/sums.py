@@ -6,7 +6,7 @@ from math import prod
 
 from ...network import Region
 from ...network.operators import Conv2d
-from ...network.operators.sums import share_needs
+from ...network.operators.shares import share_needs
 from ..site import Site
 from ..window import up
 from .work import Amounts, ConvPart, KernelWork, is_small, type_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...network import Arithmetic, Region
 from ...network.operators import Conv2d, Dense
-from ...network.operators.sums import share_needs
+from ...network.operators.shares import share_needs
 from ..cost.work import Amounts, ConvPart, KernelWork, dense_work, is_narrow, scaling, type_of
 from ..kernel import Offer
 from ..site import Site

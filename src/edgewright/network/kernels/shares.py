@@ -22,7 +22,7 @@ import numpy as np
 
 from ..network import Arithmetic
 from ..operators import AvgPool2d, Clamp, Conv2d, Dense, FinishSums, Op, PartialSum, Reduce
-from ..operators.sums import share_axes
+from ..operators.shares import share_axes
 from ..region import Region
 from ..tensor import Array, DType, Quant, Tensor
 from . import linear, onnx_quant, reduce, tflite_images, tflite_lines, tflite_products

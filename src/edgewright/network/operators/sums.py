@@ -1,4 +1,4 @@
-"""Sums taken share by share: which operators can, along which axes (FDT); sums that cross from part to part.
+"""Integer sums that are taken in one part of a network and finished in another.
 
 A layer that sums over a range of its input gives 32-bit sums; they cross to the part that adds them up and requantises
 once, so that every byte is that of the whole layer. Real numbers need neither: a layer without activation and an Add.
@@ -6,16 +6,15 @@ once, so that every byte is that of the whole layer. Real numbers need neither: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ..region import Region, Shape
 from ..tensor import DType
-from . import Op
 from .base import Grain, Operator, require
 from .linear import Dense
-from .reduce import Reduce, ReduceKind
+from .reduce import Reduce
 from .window import AvgPool2d, Conv2d
 
 
@@ -75,38 +74,3 @@ class FinishSums(Operator):
 
 
 BETWEEN_PARTS = (PartialSum, FinishSums)  # no file has them: they come of cutting a network
-
-
-def share_axes(op: Op, shapes: Sequence[Shape]) -> Mapping[int, int | None]:
-    """The axes of the first input that are summed over, each with the axis of the weights that goes along with it."""
-    rank = len(shapes[0])
-    match op:
-        case Conv2d(groups=1):
-            return {3: 3}
-        case Dense() if len(shapes[1]) == 2:
-            return {rank - 1: 1}
-        case Reduce(kind=ReduceKind.MEAN | ReduceKind.SUM, axes=axes):
-            return {axis % rank: None for axis in axes}
-        case AvgPool2d(kernel=kernel, pads=(0, 0, 0, 0)) if kernel == shapes[0][1:3]:
-            return {1: None, 2: None}
-        case _:
-            return {}
-
-
-def share_needs(op: Op, out: Region, shapes: Sequence[Shape], share: Region) -> tuple[Region, ...]:
-    """The region of each input that is read to add what `share`, a part of the first input, contributes to `out`."""
-    first, *others = op.needs(out, shapes)
-    for axis, other in share_axes(op, shapes).items():
-        first = first.with_axis(axis, (Region((first.bounds[axis],)) & Region((share.bounds[axis],))).bounds[0])
-        if other is not None:
-            others[0] = others[0].with_axis(other, first.bounds[axis])
-    return (first, *others)
-
-
-def share_macs(op: Op, out: Region, shapes: Sequence[Shape], share: Region) -> int:
-    """Multiply-accumulates of the share."""
-    total = op.macs(out, shapes)
-    for axis in share_axes(op, shapes):
-        start, stop = share.bounds[axis]
-        total = total * (stop - start) // shapes[0][axis]
-    return total
