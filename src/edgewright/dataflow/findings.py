@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from .analysis import GraphAnalysis
-from .buffers.load import Sized, Weight
 from .buffers.looped import looped, nested, schedule_text
 from .buffers.minimum import Buffers
+from .buffers.sized import Sized, Weight
 from .speed.latency import Latency
 from .speed.pareto import Pareto
 

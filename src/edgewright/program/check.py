@@ -6,10 +6,9 @@ It shares no code with those who make plans, and runs on every plan before it is
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import Enum
 
 from ..errors import InputError
+from .fault import FaultKind, PlanFault
 from .form import flaws
 from .linked import packed_bytes
 from .lower import calls, lower
@@ -120,19 +119,3 @@ def _broken_code(plan: Plan) -> Iterator[str]:
     least = max((selection.stack for stage in plan.selections for selection in stage), default=0)
     if linked.stack_bytes is not None and linked.stack_bytes < least:
         yield f"its kernels keep {least} bytes of scratch on the stack, for which it promises {linked.stack_bytes}"
-
-
-class FaultKind(Enum):
-    """Which of its duties a plan fails."""
-
-    FORM = "form"  # names that exist, ranks that agree
-    ORDER = "order"  # every step finds what it reads, every output is complete
-    MEMORY = "memory"  # nothing is overwritten while it is needed
-    PROMISE = "promise"  # figures are what the plan's own parts come to
-    KERNEL = "kernel"  # kernels offer what the plan says, where it says so
-
-
-@dataclass(frozen=True, slots=True)
-class PlanFault:
-    kind: FaultKind
-    message: str  # without a full stop: it goes into a sentence

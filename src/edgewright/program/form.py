@@ -14,10 +14,11 @@ from ..network.tensor import MOST_ELEMENTS
 from .fusion import COLUMNS
 from .legal import problems
 from .plan import Buffer, Plan, View, room_name, scratch_name, slot_name
-from .program import Stage, Sweep
+from .program import Stage
 from .row_trace import RowTrace
 from .rows import ROWS
 from .shares import SUM_BYTES, sums_bytes, sums_name
+from .steps import Sweep
 
 
 def flaws(plan: Plan) -> Iterator[str]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..network import Network, Region, Shape
-from .program import Step
 from .rows import ROWS
 from .shares import summed_axes
+from .steps import Step
 
 COLUMNS = ROWS + 1
 CHANNELS = -1

@@ -15,7 +15,7 @@ import numpy as np
 from ..network import Array, Layer, Region, Shape
 from ..network.operators import Grain, Op
 from .places import Places
-from .program import Step, Sweep
+from .steps import Step, Sweep
 
 MOST_AT_ONCE = 1 << 20  # elements that are looked at together, so that large images take little memory
 

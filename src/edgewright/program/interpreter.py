@@ -17,8 +17,9 @@ from ..network.kernels import Operand, add_share, compute, finish_shares
 from . import hazards
 from .places import Places, StoredPiece
 from .plan import Plan, View, scratch_name, slot_name
-from .program import Stage, Step
+from .program import Stage
 from .shares import SUM_BYTES, sums_name
+from .steps import Step
 from .touches import LaneTouches, cells_of
 
 POISON = 0xFF  # NaN as a float, -1 as an integer

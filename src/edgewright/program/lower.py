@@ -14,11 +14,12 @@ from ..network import Network, Region
 from .fusion import COLUMNS
 from .index import AffineExpr, Bounds, IndexExpr, fit, value, variable, variables
 from .plan import Plan
-from .program import Stage, Step, Sweep
+from .program import Stage
 from .row_trace import RowTrace
 from .rows import ROWS
 from .selection import CallKind
 from .shares import summed_axes
+from .steps import Step, Sweep
 from .tiling import Tiling
 
 ROW, BELOW = "row", "below"  # the rows that a chain computes in its turn; of one row just the first is named

@@ -19,11 +19,12 @@ from ..network import Array, Layer, Network, Region
 from ..network.operators import Concat, Reshape, Slice
 from ..network.operators.shares import share_axes
 from . import hazards
-from .check import FaultKind, PlanFault
+from .fault import FaultKind, PlanFault
 from .places import Places, StoredPiece
 from .plan import Buffer, Plan, scratch_name
-from .program import Stage, Step, Sweep
+from .program import Stage
 from .shares import SUM_BYTES, sums_name
+from .steps import Step, Sweep
 from .touches import LaneTouches, cells_of
 
 MOST_CELLS = 1 << 25  # of a plan that is judged: 128 MiB of float32; marks take a few times as much

@@ -32,8 +32,9 @@ from .fusion import FusionSchedule, Split
 from .linked import Linked, Packed
 from .options import Kernels, Optimise, Options, Rounding
 from .plan import Buffer, Plan, Saving, View, copied_parts
-from .program import Program, Stage, Sweep
+from .program import Program, Stage
 from .selection import CallKind, Offer, Selection
+from .steps import Sweep
 from .weights import absent
 
 _MOST = 1 << 60  # of every number; beyond it lies no file that somebody has made on purpose

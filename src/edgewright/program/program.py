@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from itertools import product
 
 from ..network import Network, Region
@@ -13,26 +12,8 @@ from ..network.operators.shares import share_macs, share_needs
 from .fusion import FusedLayers, FusionSchedule
 from .row_trace import RowTrace
 from .shares import restricted
+from .steps import Step, Sweep
 from .tiling import Tiling
-
-
-class Sweep(Enum):
-    """In which order a kernel works through its region. Part of the contract that shared memory relies on."""
-
-    FORWARD = "forward"  # row-major
-    BACKWARD = "backward"  # row-major, from the last to the first
-    CHANNELS = "channels"  # one channel plane after the other, each computed in scratch before it is written
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Compute one region of one layer's output from the regions of its inputs that it needs."""
-
-    layer: str
-    region: Region
-    sweep: Sweep = Sweep.FORWARD
-    # The part of the first input that is added to the layer's running sums; they become output when the stage ends.
-    share: Region | None = None
 
 
 @dataclass(frozen=True, slots=True)

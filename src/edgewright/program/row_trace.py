@@ -14,9 +14,9 @@ from functools import cached_property
 from ..errors import ModelError
 from ..network import Interval, Layer, Network
 from .fusion import COLUMNS, FusedLayers
-from .program import Step
 from .rows import ROWS, rows_needed
 from .shares import restricted
+from .steps import Step
 
 
 @dataclass(frozen=True, slots=True)

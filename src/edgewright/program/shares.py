@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..network import DType, Interval, Layer, Network
 from ..network.kernels import can_share
 from ..network.operators.shares import share_axes
-from .program import Step
+from .steps import Step
 
 SUM_BYTES = 4
 

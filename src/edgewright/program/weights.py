@@ -1,7 +1,4 @@
-"""Weights of networks and of their parts: what they are by digest, and where in the whole a part's weights lie.
-
-Networks of plan files have none: their shapes are known, their values are not.
-"""
+"""Weights of networks and of their parts: what they are by digest, and where in the whole a part's weights lie."""
 
 from __future__ import annotations
 

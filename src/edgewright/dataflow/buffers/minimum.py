@@ -2,7 +2,7 @@
 
 A channel's capacity holds the tokens that are there at first, those that a firing is about to produce, from its start,
 and those that a firing consumes, until its end. A self-loop is a channel like the others: one token in and out needs
-two places. Blocks of the graph are sized apart, each exactly (`sizing`).
+two places. Blocks of the graph are sized apart (`blocks`), each exactly (`sizing`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import networkx as nx
 
 from ..graph import Channel, Graph
 from .bounds import loop_capacity
-from .load import Sized, Weight, live_firings, price
 from .schedule import lazy_schedule
+from .sized import Sized, Weight, live_firings, price
 from .sizing import Sizes, size
 from .untimed import untimed
 

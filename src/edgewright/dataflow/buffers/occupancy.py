@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from ..graph import Graph
 from .bounds import least_capacities
+from .downstream import downstream_first
 from .least_peak import least_peak
-from .load import Load, Sized, Weight, live_firings, load, price
-from .schedule import Schedule, downstream_first, lazy_schedule, runs_of
+from .load import Load, load
+from .schedule import Schedule, lazy_schedule, runs_of
+from .sized import Sized, Weight, live_firings, price
 from .untimed import Untimed, untimed
 
 _MOST_LOOKS = 3_000_000  # at actors, to find one that can fire: some seconds

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ...errors import ModelError
-from ..graph import Channel, Graph
-from ..labels import quoted
+from ..graph import Channel, Graph, quoted
 
 MOST_BITS = 4096  # of a number of cycles: far beyond use, and still printable
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from ...errors import InputError, ModelError
 from ..graph import Graph, Time
+from .content import check_size, content
 from .draft import ActorDraft, ChannelDraft, Shape, assembled, nearest, quoted
 from .markup import Element, tree
-from .reading import check_size, content
 from .sdf3_text import sdf3
 from .series import MOST_PHASES, Series, rates, times, whole
 

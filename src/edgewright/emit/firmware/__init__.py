@@ -8,7 +8,7 @@ measured = measure(library, random_inputs(plan.network, seed=0), profile=True, o
 measured.outputs, measured.instructions, measured.stages, measured.stack_bytes, measured.flash_code
 """
 
-from .image import link
+from .linking import link
 from .measured import Emulator, Measurement, chosen_emulator, measure, trace
 
 __all__ = ["Emulator", "Measurement", "chosen_emulator", "link", "measure", "trace"]

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
 
 from ...board.elf import Elf, read_elf
 from ...board.layout import GUARD, HARNESS_STACK, LinkLayout, lay_out, linker_script
-from ...board.machine import MIB, Bank, EmulatedMachine, machine_for
-from ...board.toolchain import FLAGS, Toolchain, toolchain
+from ...board.machine import EmulatedMachine
+from ...board.toolchain import FLAGS, Toolchain
 from ...errors import EdgewrightError, Infeasible
 from ...platform import Board, format_size
 from ...platform.target import Architecture
-from ...program.linked import Linked
 from ..lanes import has_threads
 from ..library import Library
 from ..names import arena_names
 from .glue import Probes, glue
-from .measured import stack_promise
 
 STACK = 16 << 10  # bytes that a run may take
 FLASH_SECTIONS = (".weights", ".library", ".runtime")
@@ -182,29 +179,3 @@ def _overflow(message: str, layout: LinkLayout, board: Board | None) -> str | No
         f"the firmware does not fit {where}: its {region.what} has {region.length} bytes "
         f"({format_size(region.length)}), and {over} bytes more are needed"
     )
-
-
-CODE, RAM, SPARE = Bank(0x0800_0000, 128 * MIB), Bank(0x2000_0000, 256 * MIB), Bank(0x6000_0000, 512 * MIB)
-
-
-def link(library: Library, *, zig: bool | None = None) -> Linked:
-    """Sizes as the linker finds them in memories that have room for everything, as the options ask to optimise.
-
-    They are those of the firmware that is run to verify it: no size depends on what else there is.
-    """
-    tools, flag = toolchain(library.target, zig), library.options.optimise_flag(library.target)
-    with tempfile.TemporaryDirectory(prefix="edgewright-") as folder:
-        machine = _ample(machine_for(library.target))
-        elf = build_firmware(library, machine, tools, Path(folder).resolve(), optimise=flag).elf
-        return Linked(
-            compiler=f"{tools.name} {flag}",
-            weights_bytes=elf.size(".weights"),
-            code_bytes=elf.size(".library"),
-            runtime_bytes=elf.size(".runtime"),
-            stack_bytes=stack_promise(library, elf),
-        )
-
-
-def _ample(machine: EmulatedMachine) -> EmulatedMachine:
-    """The machine with more memory than anybody emulates: whether something fits a board is for others to say."""
-    return replace(machine, code=CODE, ram=RAM, spare=SPARE)

@@ -16,8 +16,8 @@ from ..network import Arithmetic
 from ..operators import Clamp, Op
 from ..region import Region, Shape
 from ..tensor import Array, DType, Quant, Tensor
+from .checks import require_finite, require_kernel, require_size
 from .file import FileOperator, FileTensor, ModelFile, distinct
-from .reader import require_finite, require_kernel, require_size
 
 _MOST_FOLDED = 1 << 20  # elements; layers of constants with more are left to run
 

@@ -10,8 +10,8 @@ import tflite
 from ...errors import ModelError, Unsupported
 from ..operators import Reshape
 from ..region import Shape
+from .checks import require_size
 from .import_state import LayerImport
-from .reader import require_size
 
 _MOST_RANGE = 1 << 24
 
