@@ -12,7 +12,7 @@ import click
 
 from .. import text
 from ..dataflow.analysis import QUICK, GraphAnalysis, analyse, bounded_front, usual_weight
-from ..dataflow.buffers.load import Weight
+from ..dataflow.buffers.sized import Weight
 from ..dataflow.checks.consistency import mismatch, repetitions
 from ..dataflow.findings import analysis_to_dict, front_to_list
 from ..dataflow.formats.dot import dot

@@ -9,10 +9,10 @@ from rich.table import Table
 
 from .. import text
 from ..dataflow.analysis import GraphAnalysis
-from ..dataflow.buffers.load import Weight
 from ..dataflow.buffers.looped import schedule_text
 from ..dataflow.buffers.minimum import Buffers
 from ..dataflow.buffers.occupancy import Peak
+from ..dataflow.buffers.sized import Weight
 from ..dataflow.checks.components import is_serial
 from ..dataflow.formats.dot import short
 from ..dataflow.graph import Actor, Channel, Graph

@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import TypeVar
 
 from ..errors import EdgewrightError, Unsupported
-from .buffers.load import Weight
 from .buffers.minimum import Buffers, minimum_buffers
 from .buffers.occupancy import Peak, peak_occupancy
 from .buffers.schedule import lazy_schedule
+from .buffers.sized import Weight
 from .checks.consistency import mismatch, repetitions
 from .checks.deadlock import Deadlock
 from .checks.liveness import blocked
