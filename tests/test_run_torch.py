@@ -16,12 +16,13 @@ from edgewright.mapping.goal import MappingGoal, map_for
 from edgewright.mapping.profiled import problem_of
 from edgewright.network import Builder, DType, random_inputs
 from edgewright.network.kernels import execute
-from edgewright.network.operators import ArgMax, UnaryKind
+from edgewright.network.operators import ArgMax, Clamp, UnaryKind
 from edgewright.program.deployment_file import load_deployment, save_deployment
 from edgewright.run.building import build_pipeline, whole_network
 from edgewright.run.executors.torch_layers import TORCH_OPERATORS
 from edgewright.run.executors.torch_part import TorchNetwork, load_torch, read_torch_part, write_torch_part
 from edgewright.run.pipeline import pipeline
+from edgewright.run.torch_times import gpu_times
 from kernel_cases import cases
 from profiles import made_up_profile
 
@@ -87,6 +88,18 @@ def test_every_operator_computes_what_numpy_computes(kind):
         np.testing.assert_allclose(loaded.outputs["y"].numpy(), expected, rtol=1e-4, atol=1e-4)
 
     check()
+
+
+def test_layers_the_frame_and_moves_have_times():
+    pytest.importorskip("torch", reason="parts for a GPU run in torch")
+    builder = Builder("two")
+    clamped = builder.layer(Clamp(0.0), [builder.input("x", (1, 4, 4, 3))], "relu")
+    network = builder.build([builder.layer(ArgMax((3,)), [clamped], "best", dtype=DType.INT64)])
+    found = gpu_times(network, ["cpu"], 2, "cpu")
+    assert found.layers["relu"][0].seconds > 0 and found.layers["best"] == [] and found.frames == ()
+    assert {(move.source, move.target) for move in found.transfers} == {("cpu", "gpu"), ("gpu", "cpu")}
+    lenet = read_model(samples.build("lenet5"))
+    assert gpu_times(lenet, ["cpu"], 1, "cpu").frames[0].executor == "torch"
 
 
 def test_a_mapping_over_cores_and_a_gpu_runs_right_and_in_order():

@@ -11,7 +11,6 @@ from ...errors import InputError
 from ..ring import Array, FrameSlot
 from ..specification import PartSpec, PipelineSpec
 
-
 EXECUTORS = ("native", "onnxruntime", "torch")
 
 

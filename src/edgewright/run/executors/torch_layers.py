@@ -214,7 +214,7 @@ def _activated(torch: Any, op: Activation) -> TorchFunction:
         case Unary(UnaryKind.GELU_TANH):
             return lambda x: functional.gelu(x, approximate="tanh")
         case Unary(UnaryKind.HARD_SWISH):
-            return functional.hardswish  # type: ignore[no-any-return]
+            return functional.hardswish
         case Unary(kind):
             return getattr(torch, kind.value, None) or getattr(functional, kind.value)
 
@@ -305,9 +305,7 @@ def _pad(site: TorchSite) -> TorchFunction:
 
 def _space_to_depth(site: TorchSite) -> TorchFunction:
     (n, rows, columns, _), k = site.result.shape, site.op.block
-    return lambda x: (
-        x.reshape(n, rows, k, columns, k, -1).permute(0, 1, 3, 2, 4, 5).reshape(site.result.shape)
-    )
+    return lambda x: x.reshape(n, rows, k, columns, k, -1).permute(0, 1, 3, 2, 4, 5).reshape(site.result.shape)
 
 
 def _depth_to_space(site: TorchSite) -> TorchFunction:
@@ -327,7 +325,10 @@ def _resize(site: TorchSite) -> TorchFunction:
         return lambda x: x.reshape(n, -1, channels).index_select(1, shown).reshape(site.result.shape)
     whole = Operand(np.empty(0), Region.whole(site.shape), site.inputs[0])
     down, across = (
-        [(site.tensor(index), site.tensor(weight.astype(np.float32))) for index, weight in neighbours(op, i, out, whole)]
+        [
+            (site.tensor(index), site.tensor(weight.astype(np.float32)))
+            for index, weight in neighbours(op, i, out, whole)
+        ]
         for i in range(2)
     )
 

@@ -31,7 +31,9 @@ def load_torch(who: str) -> Any:
         import torch
     except ImportError as error:
         raise InputError(f"{who} runs in torch, which is not installed: pip install 'edgewright[gpu]'") from error
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False  # ten bits of a product are lost
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = (
+        False  # ten bits of a product are lost
+    )
     torch.backends.cudnn.benchmark = True
     return torch
 
@@ -67,12 +69,17 @@ def _check(network: Network) -> None:
 
 
 class TorchNetwork:
-    """A network on a device, with inputs that stay where they are: `compute` reads them and leaves the outputs."""
+    """A network on a device, with inputs that stay where they are: `compute` reads them and leaves the outputs.
 
-    def __init__(self, torch: Any, network: Network, device: str) -> None:
-        self._torch, self._network, self._device = torch, network, device
+    To be timed it may compute the same `times` over.
+    """
+
+    def __init__(self, torch: Any, network: Network, device: str, times: int = 1) -> None:
+        self._torch, self._network, self._device, self._times = torch, network, device, times
         self._values = {name: self._placed(value) for name, value in network.constants.items()}
-        self.inputs = {name: self._placed(np.zeros(network.tensors[name].shape, np.float32)) for name in network.inputs}
+        self.inputs = {
+            name: self._placed(np.zeros(network.tensors[name].shape, np.float32)) for name in network.inputs
+        }
         last = {name: i for i, layer in enumerate(network.layers) for name in layer.inputs}
         kept = {*network.outputs, *network.constants}
         self._steps = [
@@ -90,7 +97,7 @@ class TorchNetwork:
     def compute(self) -> None:
         """Starts the layers; on a GPU they are done when somebody reads an output, or waits for the device."""
         if self._graph is None:
-            self.outputs = self._run()
+            self._repeat()
         else:
             self._graph.replay()
 
@@ -100,6 +107,10 @@ class TorchNetwork:
 
     def _placed(self, value: Any) -> Any:
         return self._torch.tensor(np.ascontiguousarray(value), device=self._device)
+
+    def _repeat(self) -> None:
+        for _ in range(self._times):
+            self.outputs = self._run()
 
     def _run(self) -> dict[str, Any]:
         values = {**self._values, **self.inputs}
@@ -119,7 +130,7 @@ class TorchNetwork:
         cuda.synchronize()
         graph = cuda.CUDAGraph()
         with cuda.graph(graph, capture_error_mode="thread_local"):
-            self.outputs = self._run()
+            self._repeat()
         return graph
 
 
