@@ -18,6 +18,7 @@ from .timed_graph import timing_of
 
 if TYPE_CHECKING:
     from .assignment import Genes
+    from .downsets import Floats
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,12 @@ def assign_genetic(
     """The fittest mapping found: two-parent crossover, mutation of a single gene."""
     try:
         from pymoo.algorithms.soo.nonconvex.ga import GA
-        from pymoo.core.mutation import Mutation
+        from pymoo.core.duplicate import NoDuplicateElimination
+        from pymoo.core.infill import InfillCriterion
+        from pymoo.core.population import Population
         from pymoo.core.problem import Problem
-        from pymoo.operators.crossover.pntx import SinglePointCrossover
+        from pymoo.core.survival import Survival
         from pymoo.operators.sampling.rnd import IntegerRandomSampling
-        from pymoo.operators.selection.tournament import TournamentSelection
         from pymoo.optimize import minimize
     except ModuleNotFoundError as error:
         raise InputError("the genetic search runs on pymoo: pip install 'edgewright[mapping]'") from error
@@ -76,31 +78,52 @@ def assign_genetic(
             values = problem.values(x.astype(int), goal)
             out["F"] = np.where(np.isfinite(values), values, 1e30)[:, None]
 
-    class SingleGene(Mutation):  # type: ignore[misc]
-        """One gene of a child takes any value."""
+    class Mating(InfillCriterion):  # type: ignore[misc]
+        """All children at once: pymoo's own operators go from one to the next, which takes most of the time."""
 
-        def _do(self, _problem: Problem, x: Genes, *_: object, random_state: Any = None, **__: object) -> Genes:
-            changed = x.copy()
-            places = random_state.integers(0, x.shape[1], len(x))
-            changed[np.arange(len(x)), places] = random_state.integers(0, len(problem.processors), len(x))
-            return changed
+        def _do(
+            self, _problem: Problem, pop: Population, count: int, random_state: Any = None, **__: object
+        ) -> Population:
+            genes, values = pop.get("X"), pop.get("F")[:, 0]
+            children = offspring(genes, values, count, settings.mutation, len(problem.processors), random_state)
+            return Population.new("X", children)
 
-    def fitter(population: Any, pairs: Genes, **_: object) -> Genes:
-        """Of each pair the better one: what pymoo brings compares one pair after the other."""
-        values = population.get("F")[:, 0]
-        return np.where(values[pairs[:, 0]] <= values[pairs[:, 1]], pairs[:, 0], pairs[:, 1])[:, None]
+    class Fittest(Survival):  # type: ignore[misc]
+        """The fittest of parents and children, in this order."""
 
-    algorithm = GA(
+        def _do(self, _problem: Problem, pop: Population, n_survive: int = 0, **_: object) -> Population:
+            return pop[np.argsort(pop.get("F")[:, 0], kind="stable")[:n_survive]]
+
+    class FirstIsBest(GA):  # type: ignore[misc]
+        def _set_optimum(self) -> None:
+            self.opt = self.pop[:1]
+
+    algorithm = FirstIsBest(
         pop_size=settings.population,
         sampling=IntegerRandomSampling(),
-        selection=TournamentSelection(func_comp=fitter),
-        crossover=SinglePointCrossover(),
-        mutation=SingleGene(prob=settings.mutation),
+        mating=Mating(eliminate_duplicates=NoDuplicateElimination()),
+        survival=Fittest(),
         eliminate_duplicates=False,
+        advance_after_initial_infill=True,
     )
     result = minimize(Fitness(), algorithm, _until(settings), seed=settings.seed, verbose=False)
     genes = tuple(int(gene) for gene in result.X)
     return Assignment(genes, float(problem.values(np.array([genes]), goal)[0]), 0.0)
+
+
+def offspring(
+    genes: Genes, values: Floats, count: int, mutation: float, processors: int, random: np.random.Generator
+) -> Genes:
+    """Children of parents that each beat another one: cut at one place, and some with a single gene changed."""
+    layers, pairs = genes.shape[1], -(-count // 2)
+    rivals = np.concatenate([random.permutation(len(genes)) for _ in range(-(-4 * pairs // len(genes)))])
+    one, two = rivals[: 4 * pairs].reshape(2, -1)
+    parents = genes[np.where(values[one] <= values[two], one, two)].reshape(2, pairs, layers)
+    is_first = np.arange(layers) < random.integers(1, max(2, layers), (pairs, 1))
+    children = np.where(is_first, parents, parents[::-1]).reshape(-1, layers)[:count]
+    changed = np.flatnonzero(random.random(count) <= mutation)
+    children[changed, random.integers(0, layers, len(changed))] = random.integers(0, processors, len(changed))
+    return children
 
 
 def _until(settings: GeneticSettings) -> Any:

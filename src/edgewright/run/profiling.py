@@ -134,9 +134,7 @@ def _measure_native(
                 found.frames.append(FrameTime(processor=name, lanes=lanes, seconds=seconds, spread=spread))
                 if lanes == 1:
                     timed.probe(False)
-                    found.slowdowns[name] = _slowdowns(
-                        lambda timed=timed: _Bench(timed, network).run, kind, repeats
-                    )
+                    found.slowdowns[name] = _slowdowns(partial(_loaded, timed, network), kind, repeats)
 
 
 def fingerprint() -> Fingerprint:
@@ -228,6 +226,11 @@ class _Bench:
         start = clock()
         self.run()
         return max(1, min(100, round(_LEAST / max(clock() - start, 1e-6))))
+
+
+def _loaded(timed: TimedLibrary, network: Network) -> Callable[[], object]:
+    """One frame in memory of its own."""
+    return _Bench(timed, network).run
 
 
 def _add_layers(

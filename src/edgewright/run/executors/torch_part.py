@@ -44,9 +44,9 @@ def write_torch_part(network: Network, path: Path) -> None:
 
     _check(network)
     stored = np.frombuffer(json.dumps(network_to_dict(network)).encode(), np.uint8)
-    weights = {f"w{i}": value for i, value in enumerate(network.constants.values())}
+    arrays: dict[str, Any] = {f"w{i}": value for i, value in enumerate(network.constants.values())}
     with path.open("wb") as file:
-        np.savez(file, **{_LAYERS: stored, **weights})
+        np.savez(file, **arrays, **{_LAYERS: stored})
 
 
 def read_torch_part(path: Path) -> Network:
