@@ -13,14 +13,19 @@ GPU is at most 4/5 of ARM CL / TensorRT, since a core drives the GPU. What M has
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from itertools import repeat
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -31,16 +36,16 @@ from edgewright.mapping.deploying import deployment_of
 from edgewright.mapping.exact import MappingLimits
 from edgewright.mapping.genetic import assign_genetic
 from edgewright.mapping.goal import MappingGoal, map_for
-from edgewright.mapping.measured import measure_mapping
 from edgewright.mapping.problem import CorePool, Execution, MappingProblem
 from edgewright.mapping.profiled import joining_tensors, problem_of
 from edgewright.network import Network, random_inputs
+from edgewright.network.interface import stored_inputs
 from edgewright.network.read import read
-from edgewright.network.reference import reference
-from edgewright.run.building import build_pipeline
-from edgewright.run.machine import core_kinds, usable_cores
+from edgewright.network.reference import reference, to_file_layout
+from edgewright.run.building import build_pipeline, plan_for_host, whole_network
+from edgewright.run.machine import core_kinds, pin, resident_bytes, usable_cores
 from edgewright.run.measuring import measured
-from edgewright.run.pipeline import pipeline
+from edgewright.run.pipeline import Pipeline, pipeline
 
 # Frames a second of M table 3.2: ARM CL, TensorRT, both together.
 PUBLISHED = {
@@ -91,25 +96,31 @@ def jetson(models: Path, names: list[str]) -> None:
 
 
 def solvers(models: Path, names: list[str]) -> None:
-    """Slowest processor per frame in ms: pipelines, one processor for each layer by CP-SAT and by genetic search."""
-    print(f"{'network':20}{'board':8}{'bound':>9}{'pipeline':>9}{'s':>6}{'CP-SAT':>9}{'s':>6}{'GA':>9}{'s':>6}")
+    """What pipelines, CP-SAT and the genetic search come to, in ms a frame, and the seconds that each takes.
+
+    Slowest: the busiest processor. Balance: the differences of loads, as published, which pipelines do not minimise.
+    """
+    print(
+        f"{'network':20}{'board':8}{'fitness':9}{'bound':>9}{'pipeline':>9}{'s':>6}{'CP-SAT':>9}{'s':>6}{'GA':>9}{'s':>6}"
+    )
     for name in names:
         cpus, gpu, _ = PUBLISHED[name]
         network = read(models / f"{name}.onnx")
         for title, there in (("4 CPUs", 0.0), ("4 + GPU", float(gpu))):
             problem = scaled_problem(network, cpus, there, 5 if there else 4)
             processors = single_processors(problem)
-            marks = [time.perf_counter()]
-            answer = map_for(problem)
-            marks.append(time.perf_counter())
-            exact = assign_exact(processors)
-            marks.append(time.perf_counter())
-            genetic = assign_genetic(processors, "slowest")
-            marks.append(time.perf_counter())
-            spent = np.diff(marks)
-            values = (answer.timing.period, exact.value, genetic.value)
-            figures = "".join(f"{1e3 * one:9.3f}{used:6.1f}" for one, used in zip(values, spent, strict=True))
-            print(f"{name:20}{title:8}{1e3 / answer.bound:9.3f}{figures}", flush=True)
+            answer, spent = _timed(map_for, problem)
+            pipelines = f"{1e3 / answer.bound:9.3f}{1e3 * answer.timing.period:9.3f}{spent:6.1f}"
+            for goal in ("slowest", "balance"):
+                found = [_timed(assign, processors, goal) for assign in (assign_exact, assign_genetic)]
+                figures = "".join(f"{1e3 * one.value:9.3f}{used:6.1f}" for one, used in found)
+                shown = pipelines if goal == "slowest" else f"{'':24}"
+                print(f"{name:20}{title:8}{goal:9}{shown}{figures}", flush=True)
+
+
+def _timed(solve: Callable[..., Any], *given: object) -> tuple[Any, float]:
+    start = time.perf_counter()
+    return solve(*given), time.perf_counter() - start
 
 
 def cores(models: Path, names: list[str]) -> None:
@@ -178,26 +189,141 @@ def _without(execution: Execution, layers: int) -> Execution:
     return replace(execution, seconds=(inf,) * layers + execution.seconds[layers:])
 
 
-def here(models: Path, names: list[str], frames: int = 60) -> None:
-    print(f"{'network':20}{'way':10}{'predicted':>10}{'measured':>10}{'ms':>9}{'measured':>10}{'onnxruntime':>12}")
+def here(models: Path, names: list[str]) -> None:
+    """Each way predicted and measured, beside onnxruntime, all in turns; the bars of a mapping over all cores."""
     for name in names:
         path = models / f"{name}.onnx"
         network = read(path)
         problem = problem_of(network, measured_here(network, (), None), "this")
-        for way, limits in WAYS.items():
-            answer = map_for(problem, MappingGoal(limits=limits))
-            with pipeline(deployment_of(answer, network, "this")) as running:
-                found = measure_mapping(answer, network, path, running, frames)
-            theirs = found.onnxruntime.frames_per_s if found.onnxruntime else 0.0
-            print(
-                f"{name:20}{way:10}{answer.throughput:10.2f}{found.ours.frames_per_s:10.2f}{1e3 * answer.latency:9.2f}"
-                f"{1e3 * found.ours.latency_s:10.2f}{theirs:12.2f}",
-                flush=True,
-            )
+        with TemporaryDirectory(prefix="edgewright-") as folder:
+            answers = build_ways(problem, network, Path(folder))
+            show_ways(path, network, answers, Path(folder))
+
+
+def build_ways(problem: MappingProblem, network: Network, folder: Path) -> dict[str, MappingAnswer]:
+    """The best mapping of each way, built; and the network on each core alone."""
+    answers = {way: map_for(problem, MappingGoal(limits=limits)) for way, limits in WAYS.items()}
+    for way, answer in answers.items():
+        build_pipeline(deployment_of(answer, network, "this"), folder / way)
+    for core in usable_cores():
+        build_pipeline(whole_network(network, plan_for_host(network), [(core,)]), folder / f"core{core}")
+    return answers
+
+
+def show_ways(
+    path: Path, network: Network, answers: dict[str, MappingAnswer], folder: Path, rounds: int = 5
+) -> None:
+    found = in_turns(path, network, folder, list(answers), rounds)
+    rate = {what: float(np.median([one[0] for one in each])) for what, each in found.items()}
+    for way, answer in answers.items():
+        late = float(np.median([one[1] for one in found[way]]))
+        print(
+            f"{path.stem:20}{way:10}{answer.throughput:9.2f}{rate[way]:9.2f}{rate[way] / answer.throughput - 1:+7.1%}"
+            f"{1e3 * answer.latency:9.2f}{1e3 * late:9.2f}{late / answer.latency - 1:+7.1%}"
+        )
+    best, growth = max(rate[way] for way in answers), [resident_growth(folder / "replicas"), resident_growth(path)]
+    print(
+        f"{path.stem:20}best {best:.2f}/s: {best / rate['each core alone']:.3f} of the cores alone, "
+        f"{best / rate['one session']:.3f} of one session, {best / rate['two sessions']:.3f} of two; "
+        f"RSS {growth[0] / 1e6:.1f} MB, {growth[0] / growth[1]:.2f} of two sessions",
+        flush=True,
+    )
+
+
+def in_turns(
+    path: Path, network: Network, folder: Path, ways: list[str], rounds: int
+) -> dict[str, list[tuple[float, float]]]:
+    """Frames a second and the latency of each, round by round."""
+    inputs = [stored_inputs(network, random_inputs(network, seed)) for seed in range(4)]
+    feed = {n: np.ascontiguousarray(to_file_layout(network, n, v)) for n, v in random_inputs(network).items()}
+    cores = usable_cores()
+    settings = [(n, is_parallel) for n in dict.fromkeys((1, len(cores))) for is_parallel in (False, True)]
+    sessions = {one: session(path, *one) for one in settings}
+    fastest = max(settings, key=lambda one: _repeated(lambda: sessions[one].run(None, feed), 1.0)[0])
+    two = [session(path, 1, False) for _ in cores]
+    with ExitStack() as stack:
+        running = {way: stack.enter_context(pipeline(folder / way)) for way in ways}
+        alone = [stack.enter_context(pipeline(folder / f"core{core}")) for core in cores]
+        count = {way: max(8, round(2 * measured(one, inputs, 4).frames_per_s)) for way, one in running.items()}
+        runs: dict[str, Callable[[], tuple[float, float]]] = {
+            way: partial(_streamed, running[way], inputs, count[way]) for way in ways
+        }
+        each = count[ways[0]] // len(cores)
+        runs["each core alone"] = lambda: _together([partial(_streamed, one, inputs, each) for one in alone])
+        runs["one session"] = lambda: _repeated(lambda: sessions[fastest].run(None, feed), 2.0)
+        runs["two sessions"] = lambda: _together(
+            [
+                partial(_repeated, partial(one.run, None, feed), 2.0, (core,))
+                for one, core in zip(two, cores, strict=True)
+            ]
+        )
+        found: dict[str, list[tuple[float, float]]] = {what: [] for what in runs}
+        for _ in range(rounds):
+            for what, run in runs.items():
+                found[what].append(run())
+    return found
+
+
+def _streamed(running: Pipeline, inputs: list[Any], frames: int) -> tuple[float, float]:
+    figures = measured(running, inputs, frames)
+    return figures.frames_per_s, figures.latency_s
+
+
+def _repeated(run: Callable[[], object], seconds: float, cores: tuple[int, ...] = ()) -> tuple[float, float]:
+    """One frame after the other for so long; the thread is new, so it may stay on its core."""
+    pin(cores)
+    run()
+    start, frames = time.perf_counter(), 0
+    while frames < 2 or time.perf_counter() - start < seconds:
+        run()
+        frames += 1
+    spent = time.perf_counter() - start
+    return frames / spent, spent / frames
+
+
+def _together(runs: list[Callable[[], tuple[float, float]]]) -> tuple[float, float]:
+    with ThreadPoolExecutor(len(runs)) as pool:
+        found = list(pool.map(lambda run: run(), runs))
+    return sum(rate for rate, _ in found), max(late for _, late in found)
+
+
+def session(path: Path, threads: int, is_parallel: bool) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, threads if is_parallel else 1
+    mode = onnxruntime.ExecutionMode
+    options.execution_mode = mode.ORT_PARALLEL if is_parallel else mode.ORT_SEQUENTIAL
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def resident_growth(what: Path) -> int:
+    """Bytes by which a process of its own grows: with a pipeline in a folder, or with two sessions of a model file."""
+    command = [sys.executable, __file__, "grow", str(what)]
+    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def grow(what: Path, _: list[str]) -> None:
+    if what.is_dir():
+        before = resident_bytes()
+        with pipeline(what) as running:
+            shapes = {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor in running.spec.inputs}
+            measured(running, [shapes], 4)
+            print(resident_bytes() - before)
+        return
+    import onnxruntime  # noqa: F401  (its own code does not count)
+
+    before = resident_bytes()
+    for one in [session(what, 1, False) for _ in range(2)]:
+        shapes = {each.name: np.zeros(each.shape, np.float32) for each in one.get_inputs()}
+        for _ in range(4):
+            one.run(None, shapes)
+    print(resident_bytes() - before)
 
 
 if __name__ == "__main__":
-    commands = {"jetson": jetson, "solvers": solvers, "here": here, "cores": cores, "gpu": gpu}
+    commands = {"jetson": jetson, "solvers": solvers, "here": here, "cores": cores, "gpu": gpu, "grow": grow}
     if len(sys.argv) < 3 or sys.argv[1] not in commands:
         sys.exit(__doc__)
     commands[sys.argv[1]](Path(sys.argv[2]), sys.argv[3:] or list(PUBLISHED))

@@ -119,7 +119,7 @@ def _built(answer: MappingAnswer, network: Network, model: Path, options: MapOpt
     with working(f"building {network.name}"):
         deployment, note = deployable(answer, network, THIS)
     memory = sum(deployment.arenas.values())
-    lines = [note] if note else []
+    lines = [shown(note)] if note else []
     lines.append(f"arenas and FIFOs as planned: {text.size(memory)}")
     figures: dict[str, Any] = {"memory_bytes": memory}
     with TemporaryDirectory(prefix="edgewright-") as passing:

@@ -62,11 +62,13 @@ def deployment_of(answer: MappingAnswer, network: Network, device: str, plan: Pl
 
 def deployable(answer: MappingAnswer, network: Network, device: str) -> tuple[Deployment, str]:
     """The deployment, and a note where onnxruntime has to execute what our own code would."""
+    if all(stage.execution.executor != NATIVE for stage in answer.mapping.stages):
+        return deployment_of(answer, network, device), ""
     try:
         compiler()
     except EdgewrightError as error:
         whole = deployment_of(answer, network, device, lambda _part, _lanes: None)
-        return whole, f"onnxruntime executes all parts, and times will differ: {error}"
+        return whole, f"onnxruntime executes what our own code would, and times will differ: {error}"
     return deployment_of(answer, network, device), ""
 
 

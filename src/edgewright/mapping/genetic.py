@@ -1,24 +1,19 @@
-"""The genetic search of M 3.5.2 on pymoo: a gene for each layer, the processor that runs it."""
+"""The genetic search of M 3.5.2: a gene for each layer, the processor that runs it. A generation is one array."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError
 from ..platform import Power
 from .answer import UNKNOWN, MappingAnswer
-from .assignment import Assignment, AssignmentGoal, AssignmentProblem, mapping_of, single_processors
+from .assignment import Assignment, AssignmentGoal, AssignmentProblem, Genes, mapping_of, single_processors
 from .bound import throughput_bound
+from .downsets import Floats
 from .goal import ANY_GOAL, check
 from .problem import MappingProblem
 from .timed_graph import timing_of
-
-if TYPE_CHECKING:
-    from .assignment import Genes
-    from .downsets import Floats
 
 
 @dataclass(frozen=True)
@@ -55,90 +50,34 @@ def assign_genetic(
     settings: GeneticSettings = AS_PUBLISHED,
 ) -> Assignment:
     """The fittest mapping found: two-parent crossover, mutation of a single gene."""
-    try:
-        from pymoo.algorithms.soo.nonconvex.ga import GA
-        from pymoo.core.duplicate import NoDuplicateElimination
-        from pymoo.core.infill import InfillCriterion
-        from pymoo.core.population import Population
-        from pymoo.core.problem import Problem
-        from pymoo.core.survival import Survival
-        from pymoo.operators.sampling.rnd import IntegerRandomSampling
-        from pymoo.optimize import minimize
-    except ModuleNotFoundError as error:
-        raise InputError("the genetic search runs on pymoo: pip install 'edgewright[mapping]'") from error
-
-    class Fitness(Problem):  # type: ignore[misc]
-        """All mappings of a generation at once; processors that cannot run a layer cost more than any mapping."""
-
-        def __init__(self) -> None:
-            most = len(problem.processors) - 1
-            super().__init__(n_var=len(problem.problem.layers), n_obj=1, xl=0, xu=most, vtype=int)
-
-        def _evaluate(self, x: Genes, out: dict[str, Any], *_: object, **__: object) -> None:
-            values = problem.values(x.astype(int), goal)
-            out["F"] = np.where(np.isfinite(values), values, 1e30)[:, None]
-
-    class Mating(InfillCriterion):  # type: ignore[misc]
-        """All children at once: pymoo's own operators go from one to the next, which takes most of the time."""
-
-        def _do(
-            self, _problem: Problem, pop: Population, count: int, random_state: Any = None, **__: object
-        ) -> Population:
-            genes, values = pop.get("X"), pop.get("F")[:, 0]
-            children = offspring(genes, values, count, settings.mutation, len(problem.processors), random_state)
-            return Population.new("X", children)
-
-    class Fittest(Survival):  # type: ignore[misc]
-        """The fittest of parents and children, in this order."""
-
-        def _do(self, _problem: Problem, pop: Population, n_survive: int = 0, **_: object) -> Population:
-            return pop[np.argsort(pop.get("F")[:, 0], kind="stable")[:n_survive]]
-
-    class FirstIsBest(GA):  # type: ignore[misc]
-        def _set_optimum(self) -> None:
-            self.opt = self.pop[:1]
-
-    algorithm = FirstIsBest(
-        pop_size=settings.population,
-        sampling=IntegerRandomSampling(),
-        mating=Mating(eliminate_duplicates=NoDuplicateElimination()),
-        survival=Fittest(),
-        eliminate_duplicates=False,
-        advance_after_initial_infill=True,
-    )
-    result = minimize(Fitness(), algorithm, _until(settings), seed=settings.seed, verbose=False)
-    genes = tuple(int(gene) for gene in result.X)
-    return Assignment(genes, float(problem.values(np.array([genes]), goal)[0]), 0.0)
+    random = np.random.default_rng(settings.seed)
+    count = len(problem.processors)
+    genes = random.integers(0, count, (settings.population, len(problem.problem.layers)))
+    values = problem.values(genes, goal)
+    best, since = np.inf, 0
+    for _ in range(settings.epochs):
+        since = 0 if values.min() < best else since + 1
+        best = values.min()
+        if since >= settings.patience:
+            break
+        children = offspring(genes, values, settings.mutation, count, random)
+        genes = np.concatenate([genes, children])
+        values = np.concatenate([values, problem.values(children, goal)])
+        fittest = np.argsort(values, kind="stable")[: settings.population]
+        genes, values = genes[fittest], values[fittest]
+    return Assignment(tuple(genes[values.argmin()].tolist()), float(values.min()), 0.0)
 
 
 def offspring(
-    genes: Genes, values: Floats, count: int, mutation: float, processors: int, random: np.random.Generator
+    genes: Genes, values: Floats, mutation: float, processors: int, random: np.random.Generator
 ) -> Genes:
-    """Children of parents that each beat another one: cut at one place, and some with a single gene changed."""
-    layers, pairs = genes.shape[1], -(-count // 2)
-    rivals = np.concatenate([random.permutation(len(genes)) for _ in range(-(-4 * pairs // len(genes)))])
-    one, two = rivals[: 4 * pairs].reshape(2, -1)
-    parents = genes[np.where(values[one] <= values[two], one, two)].reshape(2, pairs, layers)
-    is_first = np.arange(layers) < random.integers(1, max(2, layers), (pairs, 1))
-    children = np.where(is_first, parents, parents[::-1]).reshape(-1, layers)[:count]
+    """As many children, of parents that each beat another one: cut at one place, some with a single gene changed."""
+    count, layers = genes.shape
+    one, two = (random.permutation(count) for _ in range(2))
+    mothers = genes[np.where(values[one] <= values[two], one, two)]
+    fathers = np.roll(mothers, 1, axis=0)
+    is_first = np.arange(layers) < random.integers(1, max(2, layers), (count, 1))
+    children = np.where(is_first, mothers, fathers)
     changed = np.flatnonzero(random.random(count) <= mutation)
     children[changed, random.integers(0, layers, len(changed))] = random.integers(0, processors, len(changed))
     return children
-
-
-def _until(settings: GeneticSettings) -> Any:
-    """After so many epochs, or when the best has not become better for a while."""
-    from pymoo.core.termination import Termination
-
-    class Patience(Termination):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.best, self.since = float("inf"), 0
-
-        def _update(self, algorithm: Any) -> float:
-            value = float(algorithm.opt[0].F[0])
-            self.since = 0 if value < self.best else self.since + 1
-            self.best = min(value, self.best)
-            return max(algorithm.n_gen / settings.epochs, float(self.since >= settings.patience))
-
-    return Patience()

@@ -45,8 +45,9 @@ def write_torch_part(network: Network, path: Path) -> None:
     _check(network)
     stored = np.frombuffer(json.dumps(network_to_dict(network)).encode(), np.uint8)
     arrays: dict[str, Any] = {f"w{i}": value for i, value in enumerate(network.constants.values())}
+    arrays[_LAYERS] = stored
     with path.open("wb") as file:
-        np.savez(file, **arrays, **{_LAYERS: stored})
+        np.savez(file, **arrays)
 
 
 def read_torch_part(path: Path) -> Network:
