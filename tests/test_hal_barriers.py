@@ -9,6 +9,7 @@ from edgewright.hal.design import Analysis
 from edgewright.hal.designing import analyse
 from edgewright.hal.generate import generate
 from edgewright.hal.language.refusal import Refused
+from edgewright.hal.layout.wish import Wish
 
 HEAD = """
 #include "edgewright_hal.h"
@@ -117,6 +118,30 @@ REFUSED = {
         "an interrupt routine writes it",
     ),
 }
+
+
+INTERRUPTED = """
+__attribute__((interrupt)) void irq(void) { lamp->on = 0; }
+void f(int n) { lamp->mode = n; }
+void g(void) { lamp->on = 1; lamp->mode = 2; lamp->level = 3; }
+"""
+
+
+def test_what_an_interrupt_writes_unmarked_is_never_put_back(tmp_path):
+    """Nobody has asked for critical sections: a register that needs none, or refused where the map has no room."""
+    analysis = analysed(tmp_path, INTERRUPTED)
+    for minimise in ("balanced", "map"):
+        made = chosen_design(analysis, wish=Wish(minimise=minimise))
+        (register,) = made.layout.spaces["Lamp"].holding("on")
+        assert {piece.slot for piece in register.pieces} <= {"on", "value", "ready", "fault"}
+        assert "CRITICAL" not in generate(made, "f")["f_hal.h"]
+    least = made.layout.map_bytes(analysis.description)
+    with pytest.raises(Refused, match="'on' is written by an interrupt routine, and in"):
+        chosen_design(analysis, wish=Wish(max_map=least - 4))
+    marked = HEAD.replace("bit on;", "bit shared_with_isr on;")
+    (tmp_path / "f.c").write_text(marked + INTERRUPTED)
+    smaller = chosen_design(analyse([tmp_path / "f.c"]), wish=Wish(max_map=least - 4))
+    assert "HAL_ENTER_CRITICAL" in generate(smaller, "f")["f_hal.h"]
 
 
 @pytest.mark.parametrize("name", REFUSED)

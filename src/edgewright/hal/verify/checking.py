@@ -15,7 +15,7 @@ from ..generate import generate
 from ..generate.calls import Call, Marks, call_for, marks_of, names_of, needed_calls
 from ..language.description import Description
 from .abi import Signature, Type
-from .building import build, free_window, target_named
+from .building import HOOKS, build, free_window, target_named
 from .calls import bounds_of
 from .compare import Runnable, compare
 from .models import Models, models_for
@@ -25,7 +25,6 @@ from .signatures import exported, foreign_pages, signatures_of, watched_variable
 from .verification import Verification
 
 # With functions apart, the prototype watches critical sections; they are not measured.
-_HOOKS = ("HAL_ENTER_CRITICAL()=((void)0)", "HAL_EXIT_CRITICAL()=((void)0)")
 _WATCHED = (
     f"HAL_ENTER_CRITICAL()=({{void {CRITICAL[0]}(void);{CRITICAL[0]}();}})",
     f"HAL_EXIT_CRITICAL()=({{void {CRITICAL[1]}(void);{CRITICAL[1]}();}})",
@@ -104,7 +103,7 @@ def variant_of(
     stubs = (*CALLBACKS, *sorted(weak_functions(analysis.source)))
     base = free_window(analysis.description.devices, _room(analysis.description, design))
     built = [
-        build(files, processor, base, inline, includes, [*(_HOOKS if inline else _WATCHED), *defines], stubs)
+        build(files, processor, base, inline, includes, [*(HOOKS if inline else _WATCHED), *defines], stubs)
         if measure or not inline
         else None
         for inline in (False, True)
