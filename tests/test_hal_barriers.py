@@ -121,27 +121,26 @@ REFUSED = {
 
 
 INTERRUPTED = """
-__attribute__((interrupt)) void irq(void) { lamp->on = 0; }
-void f(int n) { lamp->mode = n; }
-void g(void) { lamp->on = 1; lamp->mode = 2; lamp->level = 3; }
+#include "edgewright_hal.h"
+bfGroup Timer { bit enable; uint4 prescale; bit irqEnable; };
+make_device(Timer, timer, 0x40000000);
+void set(uint8_t prescale) { timer->prescale = prescale; }
+__attribute__((interrupt)) void irq(void) { timer->irqEnable = 0; }
 """
 
 
 def test_what_an_interrupt_writes_unmarked_is_never_put_back(tmp_path):
     """Nobody has asked for critical sections: a register that needs none, or refused where the map has no room."""
-    analysis = analysed(tmp_path, INTERRUPTED)
-    for minimise in ("balanced", "map"):
-        made = chosen_design(analysis, wish=Wish(minimise=minimise))
-        (register,) = made.layout.spaces["Lamp"].holding("on")
-        assert {piece.slot for piece in register.pieces} <= {"on", "value", "ready", "fault"}
-        assert "CRITICAL" not in generate(made, "f")["f_hal.h"]
-    least = made.layout.map_bytes(analysis.description)
-    with pytest.raises(Refused, match="'on' is written by an interrupt routine, and in"):
-        chosen_design(analysis, wish=Wish(max_map=least - 4))
-    marked = HEAD.replace("bit on;", "bit shared_with_isr on;")
-    (tmp_path / "f.c").write_text(marked + INTERRUPTED)
-    smaller = chosen_design(analyse([tmp_path / "f.c"]), wish=Wish(max_map=least - 4))
-    assert "HAL_ENTER_CRITICAL" in generate(smaller, "f")["f_hal.h"]
+    (tmp_path / "f.c").write_text(INTERRUPTED)
+    analysis = analyse([tmp_path / "f.c"])
+    made = chosen_design(analysis, wish=Wish(minimise="map"))
+    assert made.layout.map_bytes(analysis.description) == 8
+    assert "CRITICAL" not in generate(made, "f")["f_hal.h"]
+    with pytest.raises(Refused, match=r"f.c:3:\d+: 'irqEnable' is written by an interrupt routine, and in 4 bytes"):
+        chosen_design(analysis, wish=Wish(max_map=4))
+    (tmp_path / "f.c").write_text(INTERRUPTED.replace("bit irqEnable", "bit shared_with_isr irqEnable"))
+    marked = chosen_design(analyse([tmp_path / "f.c"]), wish=Wish(max_map=4))
+    assert "HAL_ENTER_CRITICAL" in generate(marked, "f")["f_hal.h"]
 
 
 @pytest.mark.parametrize("name", REFUSED)
