@@ -13,7 +13,7 @@ from .counting import totals
 from .design import Analysis, Design
 from .designing import designed, naive, real_joints
 from .language.refusal import Refusal, Refused
-from .layout.cost import cost_of
+from .layout.cost import Cost, cost_of
 from .layout.judge import faults
 from .layout.layout import Layout
 from .layout.optimal import lay_out_optimal
@@ -54,7 +54,9 @@ def chosen_design(
         for one, size in zip(designs, known if len(known) == len(designs) else [None] * len(designs), strict=True)
     ]
     most = total_accesses(naive(analysis))
-    best, *rest = sorted([one for one in found if one.accesses <= most] or found, key=lambda one: one.score)
+    best, *rest = [one for one in found if one.accesses <= most] or found
+    for other in rest:
+        best = other if other.is_cheaper_than(best) else best
     for other in rest:
         best = other if other.is_safer_than(best) else best
     return best.design
@@ -71,33 +73,46 @@ def _different(designs: Sequence[Design]) -> list[Design]:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A design with what it comes to: accesses in its code, bytes of its map and of its code, and its score."""
+    """A design with what it comes to."""
 
     design: Design
-    accesses: int
-    map_bytes: int
-    code: int  # measured, or by estimate
-    score: int
+    accesses: int  # in its code
+    unnamed: int  # fields that accesses touch because they share a register with those that are meant
+    cost: Cost  # its code measured, or by estimate
+    weights: tuple[int, int, int]
     is_measured: bool
 
     @classmethod
     def of(cls, made: Design, wish: Wish, size: int | None) -> _Candidate:
         """A design judged by what it really accesses at once."""
-        analysis = made.analysis
-        cost = cost_of(analysis.description, analysis.spaces, made.layout, real_joints(made), wish.sizes)
+        analysis, joints = made.analysis, real_joints(made)
+        cost = cost_of(analysis.description, analysis.spaces, made.layout, joints, wish.sizes)
         cost = cost if size is None else replace(cost, code=size)
-        score = cost.score(wish.weights)
-        return cls(made, total_accesses(made), cost.map_bytes, cost.code, score, size is not None)
+        unnamed = sum(
+            len(register.pieces) - sum(piece.slot in joint.slots for piece in register.pieces)
+            for joint in joints
+            for register in made.layout.spaces[joint.space].registers
+            if any(piece.slot in joint.slots for piece in register.pieces)
+        )
+        return cls(made, total_accesses(made), unnamed, cost, wish.weights, size is not None)
+
+    def is_cheaper_than(self, other: _Candidate) -> bool:
+        """Whether its score is lower, and not for its map alone: fields that nobody accesses at once stay apart."""
+        code, access, _ = self.weights
+        ours, theirs = (code * one.cost.code + access * one.cost.accesses for one in (self, other))
+        return ours < theirs and self.cost.score(self.weights) < other.cost.score(self.weights)
 
     def is_safer_than(self, other: _Candidate) -> bool:
-        """Whether it is no worse in anything: where code is estimated, fewer accesses make up for some of it."""
-        certain = self.accesses, self.map_bytes
-        theirs = other.accesses, other.map_bytes
-        is_unsure = not self.is_measured and self.accesses < other.accesses
-        is_better = (*certain, self.code) != (*theirs, other.code) and all(
-            a <= b for a, b in zip(certain, theirs, strict=True)
-        )
-        return is_better and self.code <= (ERROR if is_unsure else 1) * other.code
+        """Whether it is no worse in anything: where code is estimated, fewer accesses make up for some of it.
+
+        A smaller map alone is no reason to let accesses touch fields that they do not name.
+        """
+        mine, theirs = ((one.accesses, one.cost.code) for one in (self, other))
+        if mine == theirs:
+            return self.cost.map_bytes < other.cost.map_bytes and self.unnamed <= other.unnamed
+        error = ERROR if not self.is_measured and self.accesses < other.accesses else 1
+        is_no_worse = self.accesses <= other.accesses and self.cost.map_bytes <= other.cost.map_bytes
+        return is_no_worse and self.cost.code <= error * other.cost.code
 
 
 ERROR = 1.2  # estimated bytes of code that lie closer together may be ranked the other way round by a compiler

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..analysis.spaces import Slot
 from ..layout.layout import Piece, Register
 from .calls import Call
 from .ground import Ground, address, shift_amount, value_type
-from .words import literal, ones, type_bits
+from .words import end_bit, literal, ones, type_bits
 
 
 def read_function(ground: Ground, call: Call, name: str) -> list[str]:
     """The lines of one reading HAL function."""
     slots, registers = ground.slots(call.slots), ground.registers(call.slots)
     words = {register: "word" if len(registers) == 1 else f"word{n}" for n, register in enumerate(registers)}
-    loads = [
-        f"    const uint{register.width}_t {word} = *{address(register, 'const ')};"
-        for register, word in words.items()
-    ]
+    loads = [line for register, word in words.items() for line in _load(ground, register, word)]
     values = [_value(slot, words, call) for slot in slots]
     if len(slots) == 1:
         return [_single_head(ground, call, name, slots[0]), "{", *loads, f"    return {values[0]};", "}"]
     stores = [f"    *v{n} = {value};" for n, value in enumerate(values)]
     return [_combined_head(ground, call, name, slots), "{", *loads, *stores, "}"]
+
+
+def _load(ground: Ground, register: Register, word: str) -> Iterator[str]:
+    """The lines that read a register; in hardware of our own, compilers are told that bits above all fields are 0."""
+    yield f"    const uint{register.width}_t {word} = *{address(register, 'const ')};"
+    end = max(end_bit(piece) for piece in register.pieces)
+    if end < register.width and not ground.is_fixed:
+        yield f"    EDGEWRIGHT_ASSUME({word} <= {literal(ones(end))});"
 
 
 def _parameters(ground: Ground, call: Call) -> list[str]:

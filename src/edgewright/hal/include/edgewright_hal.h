@@ -21,6 +21,15 @@
 #define EDGEWRIGHT_UNUSED
 #endif
 
+/* What hardware promises: bits without a field read as 0. */
+#if defined(__clang__)
+#define EDGEWRIGHT_ASSUME(condition) __builtin_assume(condition)
+#elif defined(__GNUC__)
+#define EDGEWRIGHT_ASSUME(condition) ((condition) ? (void)0 : __builtin_unreachable())
+#else
+#define EDGEWRIGHT_ASSUME(condition) ((void)0)
+#endif
+
 #ifdef EDGEWRIGHT_HAL_ANALYSIS
 #define EDGEWRIGHT_NOTE(...) __attribute__((annotate(__VA_ARGS__)))
 #else
