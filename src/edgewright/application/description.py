@@ -56,7 +56,7 @@ class AppNetworkEntry(Entry):
     minimise: Literal["ram"] | None = Field(default=None, description='"ram" for the least RAM of this network')
     max_overhead: float | None = Field(default=None, ge=0, le=1000, description=SHARE)
     max_slowdown: float | None = Field(default=None, ge=0, le=1000, description=SHARE)
-    partitions: tuple[MemberName, ...] = Field(
+    partitions: tuple[PathText, ...] = Field(
         default=(),
         max_length=64,
         description='a list of layers, such as ["l1..l2", "l3"], one text for each partition',

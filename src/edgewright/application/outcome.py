@@ -97,9 +97,11 @@ class AppOutcome:
         return found
 
 
-def plan_application(application: Application, ram: int | None = None, steps: int = 2) -> AppOutcome:
+def plan_application(
+    application: Application, ram: int | None = None, steps: int = 2, search: JointSearch | None = None
+) -> AppOutcome:
     """The joint plan: the least arena that costs no MACs, or with `ram` the least slow-down that fits."""
-    search = JointSearch(application)
+    search = search or JointSearch(application)
     there = ram if ram is not None else available_ram(application)
     if ram is not None:
         found = search.within(ram)

@@ -48,7 +48,7 @@ class MemberPlanner:
     @cached_property
     def least(self) -> Plan:
         """The least RAM within the limits of the file, or else without extra MACs."""
-        return self.fastest if self.is_fixed else self._own(self._search(self._least_limits).least().plan)
+        return self.fastest if self.is_fixed else self._own(self._least_search.least().plan)
 
     @cached_property
     def smallest(self) -> Plan:
@@ -60,7 +60,7 @@ class MemberPlanner:
         if self.is_fixed or self.fastest.peak_bytes <= ram:
             return self.fastest
         if self.least.peak_bytes <= ram:
-            return self._own(self._search(self._least_limits, ram).fitting(ram).plan)
+            return self._own(self._least_search.fitting(ram).plan)
         return self._own(self._search(self._limits, ram).fitting(ram).plan)
 
     def cost(self, plan: Plan) -> float:
@@ -86,13 +86,20 @@ class MemberPlanner:
         )
         return Limits(*request.least_limits)
 
+    @cached_property
+    def _least_search(self) -> PlanSearch:
+        """Whose routes are priced once, up to the peak of whole layers, and asked for every budget."""
+        return self._search(self._least_limits, self.fastest.peak_bytes)
+
     def _search(self, limits: Limits, room: int = 0) -> PlanSearch:
         target = self.application.target
         return PlanSearch(self.network, None, self._alignment, self.entry.pull_input, target, limits, room)
 
     def _own(self, plan: Plan) -> Plan:
-        """The plan for the network itself, whose inputs are no outputs."""
-        return replace(plan, program=replace(plan.program, network=self.member.network))
+        """The plan for the network itself, whose inputs are no outputs; layers that planning added stay."""
+        outputs = plan.network.outputs[: len(self.member.network.outputs)]
+        network = replace(plan.network, outputs=outputs) if outputs != plan.network.outputs else plan.network
+        return replace(plan, program=replace(plan.program, network=network))
 
 
 def planners(application: Application) -> Mapping[str, MemberPlanner]:

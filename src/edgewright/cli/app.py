@@ -15,6 +15,8 @@ from ..application.members import Application, load_application
 from ..application.outcome import AppOutcome, outcome_of, paper_outcome, plan_application
 from ..application.search import JointPlan, JointSearch
 from ..emit.packaging import check_folder, write_folder
+from ..files import write_atomic
+from ..report.application_page import application_page
 from .common import console, print_json, shown, working
 
 
@@ -23,6 +25,7 @@ def app(
     ram: int | None,
     asked_front: bool,
     method: str,
+    page: Path | None,
     compiles: bool,
     output: Path | None,
     force: bool,
@@ -37,6 +40,10 @@ def app(
         )
     if compiles and (asked_front or method != "joint"):
         raise click.UsageError("--compile takes one plan: leave --pareto and --method out.")
+    if page is not None and method != "joint":
+        raise click.UsageError("--page shows a joint plan: leave --method out.")
+    if page is not None and asked_front:
+        raise click.UsageError("--page shows the front too: leave --pareto out.")
     if output is not None and not compiles:
         raise click.UsageError("-o is the folder of --compile: give both.")
     with working("reading the networks"):
@@ -47,12 +54,16 @@ def app(
     if asked_front:
         _front(found, as_json)
         return
+    search = JointSearch(found)
     with working("planning all networks"):
         outcome = (
-            plan_application(found, ram)
+            plan_application(found, ram, search=search)
             if method == "joint"
             else paper_outcome(found, ram, is_exact=method == "exact")
         )
+    if page is not None:
+        with working("seeking what less RAM costs"):
+            write_atomic(page, application_page(outcome, search.front()))
     compiled = _compiled(outcome, verify) if compiles else None
     if compiled is not None:
         about = {"edgewright": version("edgewright"), "name": found.file.name, "target": found.target.name}
@@ -71,6 +82,8 @@ def app(
         console.print(buffers_table(outcome.joint))
         if outcome.next:
             console.print(next_table(outcome))
+    if page is not None:
+        console.print(f"wrote {shown(page)}", style="dim", soft_wrap=True)
     if compiled is not None:
         console.print(f"wrote {shown(folder)}", style="dim", soft_wrap=True)
         console.print(shown(compiled.sentence), style="green" if verify else "yellow", soft_wrap=True)

@@ -8,7 +8,7 @@ import click
 
 from ..choices import APPLICATION_METHODS
 from ..options import IN_FILE, ByteSize, json_option
-from ..outputs import OutFolder, Verb
+from ..outputs import OutFile, OutFolder, Verb
 
 
 @click.command(cls=Verb)
@@ -22,11 +22,17 @@ from ..outputs import OutFolder, Verb
     show_default=True,
     help="Plans of all networks at once; or the paper's Algorithms 8 to 10; or the least memory over their edges.",
 )
+@click.option(
+    "--page", type=OutFile(), help="Write a self-contained page: the memory map of all networks, bars, the front."
+)
 @click.option("--compile", "compiles", is_flag=True, help="Write one C library with one arena for all of them.")
 @click.option("-o", "--output", type=OutFolder(), help="Folder of --compile.  [default: the application's name]")
 @click.option("--force", is_flag=True, help="Write into a folder that somebody else has filled.")
 @click.option(
-    "--verify/--no-verify", default=True, show_default=True, help="Run the library of --compile on this machine."
+    "--verify/--no-verify",
+    default=True,
+    show_default=True,
+    help="Run the library of --compile, here and on the virtual board.",
 )
 @json_option
 def command(**given: Any) -> None:

@@ -1,0 +1,175 @@
+"""The picture of an application: addresses of the arena over the stages of every network, relations above, as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+
+from .. import text
+from ..application.description import RelationEntry
+from ..application.joint import JointLayout
+from ..application.meeting import JointBuffer
+from .axis import Axis
+from .memory_map import LETTER
+
+WIDTH, HEIGHT = 1160.0, 420.0  # px, of the picture and of its map
+LEFT, RIGHT, ROW, FOOT = 92.0, 20.0, 20.0, 62.0  # px; a row for each relation
+BETWEEN = 12.0  # px between two networks
+KINDS = {
+    "intermediate": "of one network",
+    "output": "handed over; pale while it waits",
+    "input": "slot of a pipeline",
+    "scratch": "the firmware's own, or kept",
+}
+
+
+def application_map_svg(layout: JointLayout, ram: int | None = None) -> str:
+    """One SVG element for a page that brings its style; `ram` is drawn where it is not far above the arena."""
+    return "".join(_ApplicationMap(layout, ram).lines())
+
+
+@dataclass(frozen=True)
+class _ApplicationMap:
+    layout: JointLayout
+    ram: int | None
+
+    @cached_property
+    def columns(self) -> dict[str, Axis]:
+        """Of each member: its stages from left to right."""
+        stages = {name: max(1, len(plan.program.stages)) for name, plan in self.layout.plans.items()}
+        free = WIDTH - LEFT - RIGHT - BETWEEN * (len(stages) - 1)
+        weights = {name: 8 + count**0.5 for name, count in stages.items()}
+        at, found = LEFT, {}
+        for name, count in stages.items():
+            end = at + free * weights[name] / sum(weights.values())
+            found[name] = Axis(0, count, at, end)
+            at = end + BETWEEN
+        return found
+
+    @cached_property
+    def relations(self) -> tuple[RelationEntry, ...]:
+        return self.layout.application.file.relations
+
+    @cached_property
+    def top(self) -> float:
+        return ROW * (len(self.relations) + 1) + 40
+
+    @cached_property
+    def addresses(self) -> Axis:
+        peak = max(1, self.layout.peak_bytes)
+        most = self.ram if self.ram is not None and peak < self.ram <= 1.35 * peak else peak
+        return Axis(0, most, self.top + HEIGHT, self.top)
+
+    def lines(self) -> Iterator[str]:
+        total = self.top + HEIGHT + FOOT
+        yield (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="memory-map" viewBox="0 0 {WIDTH:g} {total:g}" '
+            f'width="{WIDTH:g}" height="{total:g}" role="img" aria-label="memory map of all networks">'
+        )
+        yield from self._relations()
+        yield from self._axes()
+        for buffer in sorted(self.layout.buffers, key=lambda b: -b.size):
+            yield from self._buffer(buffer)
+        yield from self._levels()
+        yield from self._legend(total - 18)
+        yield "</svg>"
+
+    def _middle(self, name: str) -> float:
+        """Where a network's dot stands: over its column, or over all its partitions."""
+        members = [m.name for m in self.layout.application.members if name in (m.name, m.owner)]
+        return (self.columns[members[0]].start + self.columns[members[-1]].end) / 2
+
+    def _relations(self) -> Iterator[str]:
+        for number, relation in enumerate(self.relations):
+            y, dots = ROW * (number + 1), [self._middle(name) for name in relation.networks]
+            told = f"{relation.kind.value}: {', '.join(relation.networks)}"
+            yield f'<g class="relation"><title>{escape(told)}</title>'
+            yield f'<text class="tick" x="{LEFT - 6:g}" y="{y + 4:g}">{relation.kind.value}</text>'
+            yield f'<path class="link" d="M{min(dots):.1f} {y:g}H{max(dots):.1f}"/>'
+            for place, x in enumerate(dots):
+                yield f'<circle class="{"first" if not place else "other"}" cx="{x:.1f}" cy="{y:g}" r="4.5"/>'
+            yield "</g>"
+
+    def _axes(self) -> Iterator[str]:
+        for value, label in self.addresses.ticks(8):
+            y = self.addresses.at(value)
+            yield f'<path class="grid" d="M{LEFT:g} {y:.1f}H{WIDTH - RIGHT:g}"/>'
+            yield f'<text class="tick" x="{LEFT - 6:g}" y="{y + 3.5:.1f}">{label}</text>'
+        for name, column in self.columns.items():
+            width = column.end - column.start
+            yield (
+                f'<rect class="ground" x="{column.start:.1f}" y="{self.top:g}" width="{width:.1f}" '
+                f'height="{HEIGHT:g}"/>'
+            )
+            setter = " peak" if self.layout.application.by_name[name].owner in self.layout.setters else ""
+            shown = text.shortened(name, max(4, int(width / LETTER)))
+            middle = (column.start + column.end) / 2
+            yield (
+                f'<text class="number{setter}" style="text-anchor:middle" x="{middle:.1f}" '
+                f'y="{self.top - 26:g}">{escape(shown)}<title>{escape(name)}</title></text>'
+            )
+        middle = self.top + HEIGHT / 2
+        yield f'<text class="title" transform="translate(13 {middle:.0f}) rotate(-90)">address, bytes</text>'
+
+    def _buffer(self, buffer: JointBuffer) -> Iterator[str]:
+        """Its bytes wherever it is in use; paler where it waits for somebody to read it."""
+        kind = buffer_kind(buffer)
+        at = self.layout.at(buffer.name)
+        told = f"{text.printable(buffer.name)}\n{text.size(buffer.size)} at {text.count(at)}"
+        yield f'<g class="b {kind}"><title>{escape(told)}</title>'
+        used = {use.member for use in buffer.uses}
+        for name, column in self.columns.items():
+            spans = [
+                (column.at(u.first), column.at(u.last + 1), "buffer") for u in buffer.uses if u.member == name
+            ]
+            if buffer.is_always or name in buffer.during:
+                spans = [(column.start, column.end, "buffer")]
+            elif buffer.is_waiting and name not in used:
+                spans = [(column.start, column.end, "waiting")]
+            for start, end, style in spans:
+                yield from self._box(buffer, at, start, end, style)
+        yield "</g>"
+
+    def _box(self, buffer: JointBuffer, at: int, start: float, end: float, style: str) -> Iterator[str]:
+        top, bottom = self.addresses.at(at + buffer.size), self.addresses.at(at)
+        height = max(0.8, bottom - top)
+        yield (
+            f'<rect class="{style}" x="{start:.1f}" y="{top:.1f}" width="{max(0.8, end - start):.1f}" '
+            f'height="{height:.1f}"/>'
+        )
+        name = text.printable(buffer.name.split(" = ")[0].partition(":")[2] or buffer.name)
+        letters = int((end - start - 8) / LETTER)
+        if style == "buffer" and height >= 14 and letters >= min(len(name), 5):
+            shown = escape(text.shortened(name, letters))
+            yield f'<text class="size" x="{start + 4:.1f}" y="{top + 11.5:.1f}">{shown}</text>'
+
+    def _levels(self) -> Iterator[str]:
+        levels = [("peak", self.layout.peak_bytes, f"the arena: {text.size(self.layout.peak_bytes)}")]
+        if self.ram is not None and self.ram <= self.addresses.high:
+            levels.append(("limit", self.ram, f"there are {text.size(self.ram)}"))
+        for style, value, label in levels:
+            y = self.addresses.at(value)
+            yield f'<path class="{style}" d="M{LEFT:g} {y:.1f}H{WIDTH - RIGHT:g}"/>'
+            yield f'<text class="{style}" style="text-anchor:end" x="{WIDTH - RIGHT:g}" y="{y - 5:.1f}">{label}</text>'
+
+    def _legend(self, y: float) -> Iterator[str]:
+        x = LEFT
+        there = {buffer_kind(buffer) for buffer in self.layout.buffers}
+        for kind, label in KINDS.items():
+            if kind in there:
+                yield (
+                    f'<g class="b {kind} legend"><rect class="swatch" x="{x:g}" y="{y - 10:g}" width="14" height="12"/>'
+                    f'<text x="{x + 20:g}" y="{y:g}">{label}</text></g>'
+                )
+                x += 46 + LETTER * len(label)
+
+
+def buffer_kind(buffer: JointBuffer) -> str:
+    """A key of KINDS, which is also the class in the style sheet."""
+    if buffer.crossing is not None:
+        return "input"
+    if buffer.is_always or not buffer.uses:
+        return "scratch"
+    return "output" if buffer.is_waiting else "intermediate"

@@ -1,0 +1,140 @@
+"""The page of an application: one memory map over all networks, who needs what, and what less RAM would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from .. import text
+from ..application.outcome import AppOutcome
+from ..application.search import JointPlan
+from .application_map import application_map_svg, buffer_kind
+from .assets import asset
+from .axis import Axis, opening
+from .cards import Card
+from .page import environment
+
+LEFT, RIGHT, TOP, FOOT = 84.0, 30.0, 26.0, 52.0  # px, of the front
+LETTER = 6.2  # px, the mean width of a letter
+WIDE = 16  # letters of a card's figure
+
+
+@dataclass(frozen=True, slots=True)
+class AppNetworkRow:
+    """A network's needs, as bars against the largest."""
+
+    name: str
+    ram: int
+    share: float  # of the largest need, 0..1
+    weights: int
+    weight_share: float
+    macs: int
+    extra: str
+    slowdown: str
+    note: str
+
+
+def application_page(outcome: AppOutcome, front: Sequence[JointPlan] = ()) -> str:
+    """One self-contained HTML document without a script."""
+    assert outcome.joint is not None, "only joint plans have a map"
+    layout = outcome.joint.layout
+    styles = ("page.css", "map.css", "charts.css", "dataflow.css", "application.css")
+    return (
+        environment()
+        .get_template("application.html")
+        .render(
+            text=text,
+            title=text.printable(layout.application.file.name),
+            about=" · ".join(
+                (
+                    text.plural(len(outcome.networks), "network"),
+                    text.plural(len(layout.application.file.relations), "relation"),
+                    text.plural(len(layout.buffers), "buffer"),
+                    layout.application.target.name,
+                )
+            ),
+            cards=tuple(_cards(outcome)),
+            notes=[text.printable(note) for note in outcome.notes],
+            map=Markup(application_map_svg(layout, outcome.ram)),
+            rows=tuple(_network_rows(outcome)),
+            buffers=[
+                (text.printable(b.name), buffer_kind(b), layout.at(b.name), b.size)
+                for b in sorted(layout.buffers, key=lambda b: (-b.size, b.name))
+            ],
+            responses=outcome.responses,
+            front=[(plan, _payers(plan)) for plan in front],
+            plot=Markup("".join(_front_plot(front, outcome.peak_bytes))) if front else "",
+            style=Markup("".join(map(asset, styles))),
+        )
+    )
+
+
+def _cards(outcome: AppOutcome) -> Iterator[Card]:
+    proof = "proven least" if outcome.optimal else f"no layout needs less than {text.size(outcome.bound_bytes)}"
+    yield Card("RAM, one arena for all", text.size(outcome.peak_bytes), proof, outcome.optimal)
+    saved = text.percent(max(0, outcome.separate_bytes - outcome.peak_bytes), max(1, outcome.separate_bytes))
+    yield Card("Separate arenas", text.size(outcome.separate_bytes), f"one arena saves {saved}")
+    yield Card("Weights", text.rounded_size(outcome.flash_bytes), "what networks have in common is stored once")
+    if outcome.ram is not None:
+        free = outcome.ram - outcome.peak_bytes
+        yield Card("Free", text.size(free), f"of {text.size(outcome.ram)}")
+    setters = text.printable(", ".join(outcome.setters))
+    figure = setters if len(setters) <= WIDE else text.plural(len(outcome.setters), "owner")
+    told = "must shrink before the arena can"
+    yield Card("Set by", figure, told if figure == setters else f"one of {setters} {told}")
+
+
+def _network_rows(outcome: AppOutcome) -> Iterator[AppNetworkRow]:
+    assert outcome.joint is not None
+    weights = {name: n.weight_bytes for name, n in outcome.joint.layout.application.networks.items()}
+    most, heaviest = max(1, outcome.peak_bytes), max(1, *weights.values())
+    for name, one in outcome.networks.items():
+        yield AppNetworkRow(
+            text.printable(name),
+            one.peak_bytes,
+            min(1.0, one.peak_bytes / most),
+            weights[name],
+            weights[name] / heaviest,
+            one.macs,
+            f"{one.macs / max(1, one.macs_plain) - 1:.1%}",
+            f"{max(0.0, one.slowdown):.1%}",
+            "sets the peak" if name in outcome.setters else "",
+        )
+
+
+def _payers(plan: JointPlan) -> str:
+    return text.printable(", ".join(plan.payers)) or "nobody"
+
+
+def _front_plot(front: Sequence[JointPlan], chosen: int, width: int = 860, height: int = 340) -> Iterator[str]:
+    """RAM to the right, slow-down upwards; the plan of the page is full."""
+    peaks = [plan.peak_bytes for plan in front]
+    margin = max(1.0, 0.06 * (max(peaks) - min(peaks)))
+    across = Axis(min(peaks) - margin, max(peaks) + margin, LEFT, width - RIGHT)
+    slow = [100 * max(0.0, plan.slowdown) for plan in front]
+    up = Axis(0.0, 1.12 * (max(slow) or 1.0), height - FOOT, TOP)
+    yield from opening("front", width, height, "RAM against slow-down", False)
+    for value, label in across.ticks(8):
+        yield f'<path class="grid" d="M{across.at(value):.1f} {TOP:g}V{up.start + 4:g}"/>'
+        yield f'<text class="tick middle" x="{across.at(value):.1f}" y="{up.start + 18:g}">{label}</text>'
+    for value, label in up.ticks(6):
+        yield f'<path class="grid" d="M{LEFT:g} {up.at(value):.1f}H{across.end:g}"/>'
+        yield f'<text class="tick end" x="{LEFT - 8:g}" y="{up.at(value) + 4:.1f}">{label} %</text>'
+    yield f'<text class="middle" x="{(LEFT + across.end) / 2:.0f}" y="{up.start + 38:g}">RAM, bytes</text>'
+    place = f"translate(16 {(TOP + up.start) / 2:.0f}) rotate(-90)"
+    yield f'<text class="middle" transform="{place}">slow-down of all networks, summed</text>'
+    points = sorted(zip(peaks, slow, front, strict=True), key=lambda point: point[:2])
+    steps = "".join(f"H{across.at(x):.1f}V{up.at(y):.1f}" for x, y, _ in points)
+    yield f'<path class="front" d="M{across.at(points[0][0]):.1f} {TOP:g}{steps}H{across.end:g}"/>'
+    free = LEFT  # to the right of the last label
+    for x, y, plan in points:
+        told = f"{text.size(plan.peak_bytes)}\nslow-down {plan.slowdown:.1%}\n{_payers(plan)}"
+        style = "point" if plan.peak_bytes == chosen else "point open"
+        px, py, label = across.at(x), up.at(y), text.count(plan.peak_bytes)
+        yield f'<circle class="{style}" cx="{px:.1f}" cy="{py:.1f}" r="5"><title>{told}</title></circle>'
+        if px + 7 >= free and px + 7 + LETTER * len(label) < width:
+            yield f'<text class="value" x="{px + 7:.1f}" y="{py - 8:.1f}">{label}</text>'
+            free = px + 14 + LETTER * len(label)
+    yield "</svg>"
