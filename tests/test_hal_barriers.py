@@ -136,7 +136,9 @@ def test_what_an_interrupt_writes_unmarked_is_never_put_back(tmp_path):
     made = chosen_design(analysis, wish=Wish(minimise="map"))
     assert made.layout.map_bytes(analysis.description) == 8
     assert "CRITICAL" not in generate(made, "f")["f_hal.h"]
-    with pytest.raises(Refused, match=r"f.c:3:\d+: 'irqEnable' is written by an interrupt routine, and in 4 bytes"):
+    with pytest.raises(
+        Refused, match=r"f.c:3:\d+: 'irqEnable' is written by an interrupt routine, and in 4 bytes"
+    ):
         chosen_design(analysis, wish=Wish(max_map=4))
     (tmp_path / "f.c").write_text(INTERRUPTED.replace("bit irqEnable", "bit shared_with_isr irqEnable"))
     marked = chosen_design(analyse([tmp_path / "f.c"]), wish=Wish(max_map=4))
