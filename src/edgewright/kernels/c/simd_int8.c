@@ -1,6 +1,158 @@
 #include "simd_dot.h"
 #include "simd_int8.h"
+#include "simd_panel.h"
 
+/* What the bytes of the tile are larger than the numbers they stand for. */
+static int32_t ew_simd_surplus(const ew_simd_int8 *conv)
+{
+    return conv->zero + (conv->is_signed && !EW_DOT_SIGNED ? 128 : !conv->is_signed && EW_DOT_SIGNED ? -128 : 0);
+}
+
+#if EW_HAS_PANELS
+/* Some pixels times a panel of channels. Bytes of a pixel come in pieces. */
+typedef struct {
+    const uint8_t *const *x; /* the first piece of each pixel */
+    int32_t piece, total; /* bytes of each piece but the last, and of all; multiples of 4 */
+    size_t apart; /* bytes from piece to piece */
+    const int8_t *weights;
+    const int32_t *start; /* of the sums */
+    int32_t (*sums)[EW_PANEL];
+} ew_panel_job;
+
+#define EW_ROWS_1(X) X(0)
+#define EW_ROWS_2(X) EW_ROWS_1(X) X(1)
+#define EW_ROWS_3(X) EW_ROWS_2(X) X(2)
+#define EW_ROWS_4(X) EW_ROWS_3(X) X(3)
+#define EW_ROWS_8(X) EW_ROWS_4(X) X(4) X(5) X(6) X(7)
+
+#define EW_PANEL_LOAD(i) x##i = vld1q_s8((const int8_t *)job->x[i] + at);
+#define EW_PANEL_DOT(i, lane, a, w) a##i = vdotq_laneq_s32(a##i, w, x##i, lane);
+
+/* Vectors a and b, or a to d, of a panel's channels. */
+#define EW_HALF_START(i) int32x4_t a##i = start0, b##i = start1; int8x16_t x##i;
+#define EW_HALF_STEP(i, lane) EW_PANEL_DOT(i, lane, a, w0) EW_PANEL_DOT(i, lane, b, w1)
+#define EW_HALF_STORE(i) vst1q_s32(job->sums[i], a##i); vst1q_s32(job->sums[i] + 4, b##i);
+#define EW_HALF_WEIGHTS const int8x16_t w0 = vld1q_s8(w), w1 = vld1q_s8(w + 16);
+#define EW_FULL_START(i) EW_HALF_START(i) int32x4_t c##i = start2, d##i = start3;
+#define EW_FULL_STEP(i, lane) EW_HALF_STEP(i, lane) EW_PANEL_DOT(i, lane, c, w2) EW_PANEL_DOT(i, lane, d, w3)
+#define EW_FULL_STORE(i) EW_HALF_STORE(i) vst1q_s32(job->sums[i] + 8, c##i); vst1q_s32(job->sums[i] + 12, d##i);
+#define EW_FULL_WEIGHTS EW_HALF_WEIGHTS const int8x16_t w2 = vld1q_s8(w + 32), w3 = vld1q_s8(w + 48);
+
+#define EW_HALF_LANE_0(i) EW_HALF_STEP(i, 0)
+#define EW_HALF_LANE_1(i) EW_HALF_STEP(i, 1)
+#define EW_HALF_LANE_2(i) EW_HALF_STEP(i, 2)
+#define EW_HALF_LANE_3(i) EW_HALF_STEP(i, 3)
+#define EW_FULL_LANE_0(i) EW_FULL_STEP(i, 0)
+#define EW_FULL_LANE_1(i) EW_FULL_STEP(i, 1)
+#define EW_FULL_LANE_2(i) EW_FULL_STEP(i, 2)
+#define EW_FULL_LANE_3(i) EW_FULL_STEP(i, 3)
+#define EW_PANEL_FOUR(n, size, lane)                                                            \
+    {                                                                                           \
+        EW_##size##_WEIGHTS                                                                     \
+        EW_ROWS_##n(EW_##size##_LANE_##lane)                                                    \
+        w += 4 * EW_PANEL;                                                                      \
+    }
+
+/* Reads up to 12 bytes behind the last of a pixel. */
+#define EW_PANEL_SUMS(n, size)                                                                  \
+    static void ew_panel_sums_##size##_##n(const ew_panel_job *job)                             \
+    {                                                                                           \
+        const int8_t *w = job->weights;                                                         \
+        size_t from = 0;                                                                     \
+        const int32x4_t start0 = vld1q_s32(job->start), start1 = vld1q_s32(job->start + 4);     \
+        const int32x4_t start2 = vld1q_s32(job->start + 8), start3 = vld1q_s32(job->start + 12);\
+        EW_ROWS_##n(EW_##size##_START)                                                          \
+        (void)start2, (void)start3;                                                             \
+        for (int32_t left = job->total; left > 0; left -= job->piece, from += job->apart) {     \
+            size_t at = from;                                                                \
+            int32_t some = ew_min(job->piece, left);                                            \
+            for (; some >= 16; some -= 16, at += 16) {                                           \
+                EW_ROWS_##n(EW_PANEL_LOAD)                                                      \
+                EW_PANEL_FOUR(n, size, 0)                                                       \
+                EW_PANEL_FOUR(n, size, 1)                                                       \
+                EW_PANEL_FOUR(n, size, 2)                                                       \
+                EW_PANEL_FOUR(n, size, 3)                                                       \
+            }                                                                                   \
+            if (some > 0) {                                                                     \
+                EW_ROWS_##n(EW_PANEL_LOAD)                                                      \
+                EW_PANEL_FOUR(n, size, 0)                                                       \
+                if (some > 4)                                                                   \
+                    EW_PANEL_FOUR(n, size, 1)                                                   \
+                if (some > 8)                                                                   \
+                    EW_PANEL_FOUR(n, size, 2)                                                   \
+            }                                                                                   \
+        }                                                                                       \
+        EW_ROWS_##n(EW_##size##_STORE)                                                          \
+    }
+
+EW_PANEL_SUMS(1, HALF)
+EW_PANEL_SUMS(2, HALF)
+EW_PANEL_SUMS(4, HALF)
+EW_PANEL_SUMS(8, HALF)
+EW_PANEL_SUMS(1, FULL)
+EW_PANEL_SUMS(2, FULL)
+EW_PANEL_SUMS(3, FULL)
+EW_PANEL_SUMS(4, FULL)
+
+#define EW_PANEL_ROWS 8 /* most pixels at once */
+
+/* As many of `count` pixels as one call takes, the first eight channels or all; how many pixels that were. */
+static int32_t ew_panel_some_sums(const ew_panel_job *job, int32_t count, int32_t is_half)
+{
+    if (is_half && count >= 8)
+        return ew_panel_sums_HALF_8(job), 8;
+    if (count >= 4)
+        return (is_half ? ew_panel_sums_HALF_4 : ew_panel_sums_FULL_4)(job), 4;
+    if (count == 3 && !is_half)
+        return ew_panel_sums_FULL_3(job), 3;
+    if (count >= 2)
+        return (is_half ? ew_panel_sums_HALF_2 : ew_panel_sums_FULL_2)(job), 2;
+    return (is_half ? ew_panel_sums_HALF_1 : ew_panel_sums_FULL_1)(job), 1;
+}
+
+/* All channels of `count` pixels. */
+static void ew_panel_pixels(const ew_simd_int8 *conv, ew_panel_job job, int32_t count, uint8_t *const *rows)
+{
+    const int32x4_t surplus = vdupq_n_s32(ew_simd_surplus(conv));
+    const uint8_t *const *const pixels = job.x;
+    int32_t sums[EW_PANEL_ROWS][EW_PANEL], start[EW_PANEL];
+    job.weights = conv->weights;
+    job.start = start;
+    job.sums = sums;
+    for (int32_t column = 0; column < conv->channels; column += EW_PANEL, job.weights += (size_t)job.total * EW_PANEL) {
+        const int32_t columns = ew_min(EW_PANEL, conv->channels - column);
+        ew_panel_ending ending;
+        for (int32_t i = 0; i < EW_PANEL; i += 4) {
+            const int32x4_t bias = conv->finish.bias ? vld1q_s32(conv->finish.bias + column + i) : vdupq_n_s32(0);
+            vst1q_s32(start + i, vmlsq_s32(bias, vld1q_s32(conv->totals + column + i), surplus));
+        }
+        if (conv->finish.bias)
+            ending = ew_panel_prepared(&conv->finish, column);
+        for (int32_t done = 0, some; done < count; done += some) {
+            job.x = pixels + done;
+            some = ew_panel_some_sums(&job, count - done, columns <= 8);
+            if (conv->finish.bias)
+                ew_panel_finish(&ending, (const int32_t(*)[EW_PANEL])sums, some, rows + done, column, columns);
+            for (int32_t n = 0; n < some && !conv->finish.bias; n++) {
+                int32_t *const to = (int32_t *)(void *)rows[done + n] + column;
+                for (int32_t i = 0; i < columns; i++)
+                    to[i] += sums[n][i];
+            }
+        }
+    }
+}
+
+static void ew_simd_dot_tile(const ew_simd_int8 *conv, const uint8_t *tile, int32_t count, uint8_t *const *rows)
+{
+    const uint8_t *pixels[EW_SIMD_LINES];
+    ew_panel_job job = {pixels, EW_SIMD_BYTES, 0, (size_t)count * EW_SIMD_STEP, NULL, NULL, NULL};
+    job.total = (conv->kernel_y * conv->kernel_x * conv->depth + 3) / 4 * 4;
+    for (int32_t n = 0; n < count; n++)
+        pixels[n] = tile + n * EW_SIMD_STEP;
+    ew_panel_pixels(conv, job, count, rows);
+}
+
+#else
 /* Some pixels of a tile times two vectors of channels. */
 typedef struct {
     const uint8_t *tile; /* of the first pixel */
@@ -104,12 +256,6 @@ static int32_t ew_simd_some_dots(const ew_simd_dots *job, int32_t count)
     return ew_simd_dots_1(job), 1;
 }
 
-/* What the bytes of the tile are larger than the numbers they stand for. */
-static int32_t ew_simd_surplus(const ew_simd_int8 *conv)
-{
-    return conv->zero + (conv->is_signed && !EW_DOT_SIGNED ? 128 : !conv->is_signed && EW_DOT_SIGNED ? -128 : 0);
-}
-
 /* All blocks of `count` pixels for two vectors of channels. */
 static void ew_simd_sum_up(
     const ew_simd_int8 *conv, const uint8_t *tile, int32_t lines, int32_t count, int32_t column, const int32_t *start,
@@ -164,6 +310,7 @@ static void ew_simd_dot_tile(const ew_simd_int8 *conv, const uint8_t *tile, int3
         }
     }
 }
+#endif
 
 /* Bytes of padding, or of a row of the image, for a window that reaches beyond the row, or whose taps lie apart. */
 static void ew_simd_pack_edge(
@@ -235,11 +382,139 @@ static void ew_simd_lines_of(
     }
 }
 
+#if EW_HAS_PANELS
+#define EW_PANEL_LINES (24 << 10) /* bytes of rows that are kept at once, if one output row does not need more */
+#define EW_PANEL_SLACK 16 /* bytes that are read behind a pixel, and written behind a gathered run */
+
+/* Rows of the image with their padding, as many as some rows of the output need; and windows gathered from them, where
+ * their rows are not made of whole fours. */
+typedef struct {
+    uint8_t *lines, *windows;
+    int32_t line; /* bytes of a row */
+    int32_t window; /* bytes from window to window; 0: none are gathered */
+    int32_t height; /* rows of the output at once */
+} ew_panel_lines;
+
+/* How the room is used; false if it does not hold the rows of a window. */
+static int32_t ew_panel_plan(const ew_simd_int8 *conv, ew_part part, uint8_t *room, ew_panel_lines *found)
+{
+    const int32_t unit = conv->kernel_x * conv->depth, total = conv->kernel_y * unit;
+    const int32_t blocks = (total + EW_SIMD_BYTES - 1) / EW_SIMD_BYTES;
+    const int32_t reach = (conv->kernel_y - 1) * conv->dilation_y + 1, height = part.bottom - part.top;
+    const int32_t columns = (part.right - part.left - 1) * conv->stride_x + (conv->kernel_x - 1) * conv->dilation_x + 1;
+    int32_t bytes = conv->rows * EW_SIMD_STEP * blocks - EW_PANEL_SLACK, rows;
+    found->line = columns * conv->depth;
+    found->lines = room;
+    found->windows = room;
+    found->window = 0;
+    if (unit % 4 || (conv->dilation_x > 1 && conv->kernel_x > 1)) {
+        found->window = (total + 15) / 16 * 16 + EW_PANEL_SLACK;
+        found->lines = room + EW_SIMD_LINES * found->window;
+        bytes -= EW_SIMD_LINES * found->window;
+    }
+    if ((int64_t)reach * found->line > bytes)
+        return 0;
+    rows = ew_max(reach, ew_min(bytes, EW_PANEL_LINES) / found->line);
+    found->height = ew_min(height, 1 + (rows - reach) / conv->stride_y);
+    return 1;
+}
+
+EW_INLINE void ew_panel_copy(uint8_t *to, const uint8_t *from, int32_t n, uint8_t flip)
+{
+    const uint8x16_t flips = vdupq_n_u8(flip);
+    int32_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        vst1q_u8(to + i, veorq_u8(vld1q_u8(from + i), flips));
+    for (; i < n; i++)
+        to[i] = from[i] ^ flip;
+}
+
+/* Row i of the image, from column `side` on. */
+static void ew_panel_line(const ew_simd_int8 *conv, const uint8_t *x, int32_t i, int32_t side, int32_t bytes, uint8_t *to)
+{
+    const uint8_t flip = conv->is_signed != EW_DOT_SIGNED ? 0x80 : 0, zero = (uint8_t)((uint8_t)conv->zero ^ flip);
+    const int32_t depth = conv->depth, columns = bytes / depth;
+    const int32_t first = ew_between(0, -side, columns), last = ew_between(first, conv->width - side, columns);
+    if (i < 0 || i >= conv->height) {
+        memset(to, zero, (size_t)bytes);
+        return;
+    }
+    memset(to, zero, (size_t)(first * depth));
+    memset(to + last * depth, zero, (size_t)((columns - last) * depth));
+    x += ew_row(&conv->in, i) + (side + first) * conv->in.pixel;
+    to += first * depth;
+    if (conv->in.pixel == depth)
+        ew_panel_copy(to, x, (last - first) * depth, flip);
+    else
+        for (int32_t j = first; j < last; j++, x += conv->in.pixel, to += depth)
+            ew_panel_copy(to, x, depth, flip);
+}
+
+/* The taps of a window side by side; 16 bytes are copied for each run of up to 16. */
+static void ew_panel_gather(const ew_simd_int8 *conv, const uint8_t *from, int32_t line, uint8_t *to)
+{
+    const int32_t runs = conv->dilation_x > 1 ? conv->kernel_x : 1;
+    const int32_t run = conv->kernel_x / runs * conv->depth, next = conv->dilation_x * conv->depth;
+    for (int32_t ky = 0; ky < conv->kernel_y; ky++, from += conv->dilation_y * line)
+        for (int32_t k = 0; k < runs; k++, to += run)
+            for (int32_t i = 0; i < run; i += 16)
+                vst1q_u8(to + i, vld1q_u8(from + k * next + i));
+    vst1_u8(to, vdup_n_u8(0)); /* meets weights that are zero */
+}
+
+static int32_t ew_panel_run(const ew_simd_int8 *conv, const uint8_t *x, uint8_t *y, ew_part part, uint8_t *room)
+{
+    const int32_t width = part.right - part.left, reach = (conv->kernel_y - 1) * conv->dilation_y + 1;
+    const uint8_t *pixels[EW_SIMD_LINES];
+    uint8_t *rows[EW_SIMD_LINES];
+    ew_panel_job job = {pixels, conv->kernel_x * conv->depth, conv->kernel_y * conv->kernel_x * conv->depth, 0, NULL, NULL, NULL};
+    ew_panel_lines kept;
+    if (width <= 0 || !ew_panel_plan(conv, part, room, &kept))
+        return 0;
+    job.apart = (size_t)conv->dilation_y * kept.line;
+    if (kept.window)
+        job.piece = job.total = (job.total + 3) / 4 * 4;
+    for (int32_t done = 0, height; done < part.bottom - part.top; done += height) {
+        ew_part block = part;
+        height = ew_min(kept.height, part.bottom - part.top - done);
+        block.top = conv->is_backward ? part.bottom - done - height : part.top + done;
+        block.bottom = block.top + height;
+        for (int32_t i = 0; i < (height - 1) * conv->stride_y + reach; i++)
+            if (i % conv->stride_y < reach)
+                ew_panel_line(
+                    conv, x, block.top * conv->stride_y - conv->top + i, part.left * conv->stride_x - conv->left, kept.line,
+                    kept.lines + i * kept.line);
+        for (int32_t first = 0, count; first < height * width; first += count) {
+            int32_t row = first / width, column = first % width;
+            count = ew_min(EW_SIMD_LINES, height * width - first);
+            ew_simd_lines_of(conv, y, block, first, count, rows);
+            for (int32_t n = 0; n < count; n++) {
+                pixels[n] = kept.lines + row * conv->stride_y * kept.line + column * conv->stride_x * conv->depth;
+                if (kept.window) {
+                    ew_panel_gather(conv, pixels[n], kept.line, kept.windows + n * kept.window);
+                    pixels[n] = kept.windows + n * kept.window;
+                }
+                if (++column == width) {
+                    column = 0;
+                    row++;
+                }
+            }
+            ew_panel_pixels(conv, job, count, rows);
+        }
+    }
+    return 1;
+}
+#endif
+
 void ew_simd_int8_run(const ew_simd_int8 *conv, const void *x, void *y, ew_part part, uint8_t *tile)
 {
     const int32_t pixels = (part.bottom - part.top) * (part.right - part.left);
     const int32_t total = conv->kernel_y * conv->kernel_x * conv->depth;
     uint8_t *rows[EW_SIMD_LINES];
+#if EW_HAS_PANELS
+    if (ew_panel_run(conv, (const uint8_t *)x, (uint8_t *)y, part, tile))
+        return;
+#endif
     for (int32_t done = 0; done < pixels; done += conv->rows) {
         const int32_t count = ew_min(conv->rows, pixels - done);
         const int32_t first = conv->is_backward ? pixels - done - count : done;
