@@ -8,7 +8,7 @@ static int32_t ew_simd_surplus(const ew_simd_int8 *conv)
     return conv->zero + (conv->is_signed && !EW_DOT_SIGNED ? 128 : !conv->is_signed && EW_DOT_SIGNED ? -128 : 0);
 }
 
-#if EW_HAS_PANELS
+#if EW_HAS_DOTS
 /* Some pixels times a panel of channels. Bytes of a pixel come in pieces. */
 typedef struct {
     const uint8_t *const *x; /* the first piece of each pixel */
@@ -382,7 +382,7 @@ static void ew_simd_lines_of(
     }
 }
 
-#if EW_HAS_PANELS
+#if EW_HAS_DOTS
 #define EW_PANEL_LINES (24 << 10) /* bytes of rows that are kept at once, if one output row does not need more */
 #define EW_PANEL_SLACK 16 /* bytes that are read behind a pixel, and written behind a gathered run */
 
@@ -419,37 +419,6 @@ static int32_t ew_panel_plan(const ew_simd_int8 *conv, ew_part part, uint8_t *ro
     return 1;
 }
 
-EW_INLINE void ew_panel_copy(uint8_t *to, const uint8_t *from, int32_t n, uint8_t flip)
-{
-    const uint8x16_t flips = vdupq_n_u8(flip);
-    int32_t i = 0;
-    for (; i + 16 <= n; i += 16)
-        vst1q_u8(to + i, veorq_u8(vld1q_u8(from + i), flips));
-    for (; i < n; i++)
-        to[i] = from[i] ^ flip;
-}
-
-/* Row i of the image, from column `side` on. */
-static void ew_panel_line(const ew_simd_int8 *conv, const uint8_t *x, int32_t i, int32_t side, int32_t bytes, uint8_t *to)
-{
-    const uint8_t flip = conv->is_signed != EW_DOT_SIGNED ? 0x80 : 0, zero = (uint8_t)((uint8_t)conv->zero ^ flip);
-    const int32_t depth = conv->depth, columns = bytes / depth;
-    const int32_t first = ew_between(0, -side, columns), last = ew_between(first, conv->width - side, columns);
-    if (i < 0 || i >= conv->height) {
-        memset(to, zero, (size_t)bytes);
-        return;
-    }
-    memset(to, zero, (size_t)(first * depth));
-    memset(to + last * depth, zero, (size_t)((columns - last) * depth));
-    x += ew_row(&conv->in, i) + (side + first) * conv->in.pixel;
-    to += first * depth;
-    if (conv->in.pixel == depth)
-        ew_panel_copy(to, x, (last - first) * depth, flip);
-    else
-        for (int32_t j = first; j < last; j++, x += conv->in.pixel, to += depth)
-            ew_panel_copy(to, x, depth, flip);
-}
-
 /* The taps of a window side by side; 16 bytes are copied for each run of up to 16. */
 static void ew_panel_gather(const ew_simd_int8 *conv, const uint8_t *from, int32_t line, uint8_t *to)
 {
@@ -482,7 +451,8 @@ static int32_t ew_panel_run(const ew_simd_int8 *conv, const uint8_t *x, uint8_t 
         for (int32_t i = 0; i < (height - 1) * conv->stride_y + reach; i++)
             if (i % conv->stride_y < reach)
                 ew_panel_line(
-                    conv, x, block.top * conv->stride_y - conv->top + i, part.left * conv->stride_x - conv->left, kept.line,
+                    &conv->in, conv->height, conv->width, conv->depth, x, block.top * conv->stride_y - conv->top + i,
+                    part.left * conv->stride_x - conv->left, kept.line / conv->depth, conv->is_signed, conv->zero,
                     kept.lines + i * kept.line);
         for (int32_t first = 0, count; first < height * width; first += count) {
             int32_t row = first / width, column = first % width;
@@ -511,7 +481,7 @@ void ew_simd_int8_run(const ew_simd_int8 *conv, const void *x, void *y, ew_part 
     const int32_t pixels = (part.bottom - part.top) * (part.right - part.left);
     const int32_t total = conv->kernel_y * conv->kernel_x * conv->depth;
     uint8_t *rows[EW_SIMD_LINES];
-#if EW_HAS_PANELS
+#if EW_HAS_DOTS
     if (ew_panel_run(conv, (const uint8_t *)x, (uint8_t *)y, part, tile))
         return;
 #endif

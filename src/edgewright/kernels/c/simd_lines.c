@@ -1,4 +1,5 @@
 #include "simd_lines.h"
+#include "simd_panel.h"
 
 EW_INLINE ew_vf ew_simd_operand(const float *x, int32_t step, int32_t i, int32_t n)
 {
@@ -110,21 +111,89 @@ EW_INLINE void ew_simd_add8_some(
     ew_simd_put(y, ew_vi_add(ew_vi_clamp(ew_vi_multiply(sum, factors + 2), low, high), zero), n);
 }
 
+#if EW_HAS_PANELS
+/* Eight bytes less their zero point, times 16. */
+EW_INLINE int16x8_t ew_simd_sixteenfold(uint8x8_t x, int32_t is_signed, int16x8_t zero)
+{
+    const int16x8_t wide = is_signed ? vmovl_s8(vreinterpret_s8_u8(x)) : vreinterpretq_s16_u16(vmovl_u8(x));
+    return vshlq_n_s16(vsubq_s16(wide, zero), 4);
+}
+
+/* ew_multiply of what was shifted by 20 bits: four numbers, sixteenfold already. No shift goes to the left. */
+EW_INLINE int32x4_t ew_simd_rescaled_four(int16x4_t x, const ew_vi_factor *factor, int32_t is_shifted)
+{
+    const int32x4_t v = vqrdmulhq_s32(vshll_n_s16(x, 16), factor->multiplier);
+    return is_shifted ? vrshlq_s32(vsraq_n_s32(v, vandq_s32(v, factor->right), 31), factor->right) : v;
+}
+
+/* Sixteen sums; shifts of operands that are none are left out. */
+EW_INLINE void ew_simd_add8_sixteen(
+    const ew_simd_add8 *add, const ew_vi_factor *factors, const uint8_t *a, const uint8_t *b, uint8_t *y, int32_t is_shifted_a,
+    int32_t is_shifted_b)
+{
+    const int16x8_t zero_a = vdupq_n_s16((int16_t)add->zero[0]), zero_b = vdupq_n_s16((int16_t)add->zero[1]);
+    const int16x8_t zero = vdupq_n_s16((int16_t)add->out_zero);
+    const int16x8_t low = vdupq_n_s16((int16_t)add->low), high = vdupq_n_s16((int16_t)add->high);
+    int16x8_t found[2];
+    for (int32_t i = 0; i < 2; i++) {
+        const int16x8_t p = ew_simd_sixteenfold(vld1_u8(a + 8 * i), add->is_signed[0], zero_a);
+        const int16x8_t q = ew_simd_sixteenfold(vld1_u8(b + 8 * i), add->is_signed[1], zero_b);
+        const int32x4_t p0 = ew_simd_rescaled_four(vget_low_s16(p), factors, is_shifted_a);
+        const int32x4_t p1 = ew_simd_rescaled_four(vget_high_s16(p), factors, is_shifted_a);
+        const int32x4_t q0 = ew_simd_rescaled_four(vget_low_s16(q), factors + 1, is_shifted_b);
+        const int32x4_t q1 = ew_simd_rescaled_four(vget_high_s16(q), factors + 1, is_shifted_b);
+        const int32x4_t s0 = ew_vi_multiply(add->sign > 0 ? vaddq_s32(p0, q0) : vsubq_s32(p0, q0), factors + 2);
+        const int32x4_t s1 = ew_vi_multiply(add->sign > 0 ? vaddq_s32(p1, q1) : vsubq_s32(p1, q1), factors + 2);
+        found[i] = vqaddq_s16(vqmovn_high_s32(vqmovn_s32(s0), s1), zero);
+        found[i] = vminq_s16(vmaxq_s16(found[i], low), high);
+    }
+    vst1q_u8(y, vuzp1q_u8(vreinterpretq_u8_s16(found[0]), vreinterpretq_u8_s16(found[1])));
+}
+
+static void ew_simd_add8_sixteens(
+    const ew_simd_add8 *given, const ew_vi_factor *factors, const uint8_t *a, const uint8_t *b, uint8_t *y, int32_t n)
+{
+    const ew_simd_add8 add = *given;
+    const ew_vi_factor copies[3] = {factors[0], factors[1], factors[2]};
+    for (int32_t done = 0; done < n; done += 16) {
+        const int32_t i = add.is_backward ? n - 16 - done : done;
+        if (!add.shift[0])
+            ew_simd_add8_sixteen(&add, copies, a + i, b + i, y + i, 0, 1);
+        else if (!add.shift[1])
+            ew_simd_add8_sixteen(&add, copies, a + i, b + i, y + i, 1, 0);
+        else
+            ew_simd_add8_sixteen(&add, copies, a + i, b + i, y + i, 1, 1);
+    }
+}
+#endif
+
 void ew_simd_add8_run(const ew_simd_add8 *add, const void *a, const void *b, void *y, int32_t n)
 {
     const uint8_t *const p = (const uint8_t *)a, *const q = (const uint8_t *)b;
     uint8_t *const r = (uint8_t *)y;
     const int32_t rest = n % EW_LANES, even = n - rest;
+    int32_t most = 0; /* that were added many at once */
     ew_vi_factor factors[3];
     for (int32_t i = 0; i < 2; i++)
         factors[i] = ew_vi_prepare(ew_vi_all(add->multiplier[i]), ew_vi_all(add->shift[i]));
     factors[2] = ew_vi_prepare(ew_vi_all(add->out_multiplier), ew_vi_all(add->out_shift));
+#if EW_HAS_PANELS
+    most = add->shift[0] <= 0 && add->shift[1] <= 0 ? n / 16 * 16 : 0;
+#endif
     if (add->is_backward && rest)
         ew_simd_add8_some(add, factors, p + even, q + even, r + even, rest);
-    for (int32_t done = 0; done < even; done += EW_LANES) {
-        const int32_t i = add->is_backward ? even - EW_LANES - done : done;
+#if EW_HAS_PANELS
+    if (!add->is_backward)
+        ew_simd_add8_sixteens(add, factors, p, q, r, most);
+#endif
+    for (int32_t done = most; done < even; done += EW_LANES) {
+        const int32_t i = add->is_backward ? even - EW_LANES - (done - most) : done;
         ew_simd_add8_some(add, factors, p + i, q + i, r + i, EW_LANES);
     }
+#if EW_HAS_PANELS
+    if (add->is_backward)
+        ew_simd_add8_sixteens(add, factors, p, q, r, most);
+#endif
     if (!add->is_backward && rest)
         ew_simd_add8_some(add, factors, p + even, q + even, r + even, rest);
 }

@@ -1,37 +1,52 @@
-/* A panel of sixteen channels at once, for processors with aarch64's dot products of bytes (EW_HAS_PANELS): sums by
- * element, and from sums to stored bytes. */
+/* Sixteen channels at once on aarch64 (EW_HAS_PANELS): from sums to stored bytes. EW_HAS_DOTS says whether the processor
+ * has dot products of bytes as well. */
 #ifndef EW_SIMD_PANEL_H
 #define EW_SIMD_PANEL_H
 
 #include "simd_int.h"
 
 #if defined(__aarch64__) && defined(__ARM_NEON) && defined(__ARM_FEATURE_DOTPROD)
+#define EW_HAS_DOTS 1
+#else
+#define EW_HAS_DOTS 0
+#endif
+
+#if defined(__aarch64__) && defined(__ARM_NEON)
 #define EW_HAS_PANELS 1
 
-/* How a panel's sums are finished: an ew_simd_finish in registers. */
+/* What finishing a panel's sums takes: TFLite's fixed-point numbers, shifted left or not, where ties of negative numbers
+ * matter or become the least value anyway; one rounding of doubles; or one of floats. */
+enum { EW_PANEL_NO_TIES, EW_PANEL_TIES, EW_PANEL_LEFT, EW_PANEL_EXACT, EW_PANEL_REAL };
+
+/* An ew_simd_finish from the panel's first channel on. */
 typedef struct {
-    const int32_t *multiplier, *shift; /* from the panel's first channel on, as the rest */
+    int32_t kind;
+    const int32_t *multiplier, *shift;
     const double *exact;
     const float *scale;
-    int32_t has_left; /* some sums are shifted to the left */
-    int32_t has_ties; /* negative halves matter: those that become the least value anyway may be rounded either way */
     int16x8_t zero, low, high;
 } ew_panel_ending;
 
 EW_INLINE ew_panel_ending ew_panel_prepared(const ew_simd_finish *finish, int32_t channel)
 {
-    ew_panel_ending ending;
-    ending.multiplier = finish->multiplier ? finish->multiplier + channel : NULL;
-    ending.shift = finish->shift ? finish->shift + channel : NULL;
-    ending.exact = finish->exact ? finish->exact + channel : NULL;
-    ending.scale = finish->scale ? finish->scale + channel : NULL;
-    ending.has_left = 0;
-    for (int32_t i = 0; i < EW_PANEL && ending.shift; i++)
-        ending.has_left |= ending.shift[i] > 0;
-    ending.has_ties = finish->low < finish->zero;
+    ew_panel_ending ending = {EW_PANEL_REAL, NULL, NULL, NULL, NULL, vdupq_n_s16(0), vdupq_n_s16(0), vdupq_n_s16(0)};
     ending.zero = vdupq_n_s16((int16_t)finish->zero);
     ending.low = vdupq_n_s16((int16_t)finish->low);
     ending.high = vdupq_n_s16((int16_t)finish->high);
+    if (finish->multiplier) {
+        int32x4_t most;
+        ending.multiplier = finish->multiplier + channel;
+        ending.shift = finish->shift + channel;
+        most = vmaxq_s32(vld1q_s32(ending.shift), vld1q_s32(ending.shift + 4));
+        most = vmaxq_s32(most, vmaxq_s32(vld1q_s32(ending.shift + 8), vld1q_s32(ending.shift + 12)));
+        ending.kind = finish->low < finish->zero ? EW_PANEL_TIES : EW_PANEL_NO_TIES;
+        ending.kind = vmaxvq_s32(most) > 0 ? EW_PANEL_LEFT : ending.kind;
+    } else if (finish->exact) {
+        ending.exact = finish->exact + channel;
+        ending.kind = EW_PANEL_EXACT;
+    } else {
+        ending.scale = finish->scale + channel;
+    }
     return ending;
 }
 
@@ -44,26 +59,31 @@ EW_INLINE int32x2_t ew_panel_exactly(int32x2_t sum, const double *scale)
 }
 
 /* Four sums from channel i of the panel on, in steps of the output's scale. */
-EW_INLINE int32x4_t ew_panel_steps(const ew_panel_ending *ending, int32_t i, int32x4_t sum, int32_t has_left, int32_t has_ties)
+EW_INLINE int32x4_t ew_panel_steps(const ew_panel_ending *ending, int32_t kind, int32_t i, int32x4_t sum)
 {
-    if (ending->multiplier) {
-        const int32x4_t shift = vld1q_s32(ending->shift + i), right = has_left ? vminq_s32(shift, vdupq_n_s32(0)) : shift;
-        if (has_left)
-            sum = vshlq_s32(sum, vmaxq_s32(shift, vdupq_n_s32(0)));
+    if (kind <= EW_PANEL_LEFT) {
+        const int32x4_t none = vdupq_n_s32(0);
+        int32x4_t right = vld1q_s32(ending->shift + i); /* negative: what NEON takes for a shift to the right */
+        if (kind == EW_PANEL_LEFT) {
+            sum = vshlq_s32(sum, vmaxq_s32(right, none));
+            right = vminq_s32(right, none);
+        }
         sum = vqrdmulhq_s32(sum, vld1q_s32(ending->multiplier + i));
-        if (has_ties) /* vrshl rounds half up; one less for negative numbers makes that half away from zero */
+        if (kind != EW_PANEL_NO_TIES) /* vrshl rounds half up; one less for negative numbers: half away from zero */
             sum = vsraq_n_s32(sum, vandq_s32(sum, right), 31);
         return vrshlq_s32(sum, right);
     }
-    if (ending->exact)
+    if (kind == EW_PANEL_EXACT)
         return vcombine_s32(
-            ew_panel_exactly(vget_low_s32(sum), ending->exact + i), ew_panel_exactly(vget_high_s32(sum), ending->exact + i + 2));
+            ew_panel_exactly(vget_low_s32(sum), ending->exact + i),
+            ew_panel_exactly(vget_high_s32(sum), ending->exact + i + 2));
     return vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(sum), vld1q_f32(ending->scale + i)));
 }
 
-EW_INLINE int16x8_t ew_panel_placed(const ew_panel_ending *ending, int32x4_t a, int32x4_t b)
+EW_INLINE int16x8_t ew_panel_eight(const ew_panel_ending *ending, int32_t kind, int32_t i, int32x4_t a, int32x4_t b)
 {
-    const int16x8_t steps = vqmovn_high_s32(vqmovn_s32(a), b);
+    const int16x4_t first = vqmovn_s32(ew_panel_steps(ending, kind, i, a));
+    const int16x8_t steps = vqmovn_high_s32(first, ew_panel_steps(ending, kind, i + 4, b));
     return vminq_s16(vmaxq_s16(vqaddq_s16(steps, ending->zero), ending->low), ending->high);
 }
 
@@ -83,35 +103,64 @@ EW_INLINE void ew_panel_put(uint8_t *y, uint8x16_t bytes, int32_t n)
     }
 }
 
-/* Finishes `rows` of sums, four vectors each (or two, where n <= 8), and puts their first n bytes to y[0], y[1], ... */
+/* Finishes rows of sums and puts the first n bytes of each to y[0], y[1], ... */
 EW_INLINE void ew_panel_finish_as(
-    const ew_panel_ending *ending, const int32_t (*sums)[EW_PANEL], int32_t rows, uint8_t *const *y, int32_t column,
-    int32_t n, int32_t has_left, int32_t has_ties)
+    const ew_panel_ending *ending, int32_t kind, const int32_t (*sums)[EW_PANEL], int32_t rows, uint8_t *const *y,
+    int32_t column, int32_t n)
 {
     for (int32_t r = 0; r < rows; r++) {
-        const int32_t *const sum = sums[r];
-        const int16x8_t low = ew_panel_placed(
-            ending, ew_panel_steps(ending, 0, vld1q_s32(sum), has_left, has_ties),
-            ew_panel_steps(ending, 4, vld1q_s32(sum + 4), has_left, has_ties));
+        const int32_t *const s = sums[r];
+        const int16x8_t low = ew_panel_eight(ending, kind, 0, vld1q_s32(s), vld1q_s32(s + 4));
         int16x8_t high = low;
         if (n > 8)
-            high = ew_panel_placed(
-                ending, ew_panel_steps(ending, 8, vld1q_s32(sum + 8), has_left, has_ties),
-                ew_panel_steps(ending, 12, vld1q_s32(sum + 12), has_left, has_ties));
-        ew_panel_put(
-            y[r] + column, vuzp1q_u8(vreinterpretq_u8_s16(low), vreinterpretq_u8_s16(high)), n);
+            high = ew_panel_eight(ending, kind, 8, vld1q_s32(s + 8), vld1q_s32(s + 12));
+        ew_panel_put(y[r] + column, vuzp1q_u8(vreinterpretq_u8_s16(low), vreinterpretq_u8_s16(high)), n);
     }
 }
 
-static inline void ew_panel_finish(
-    const ew_panel_ending *ending, const int32_t (*sums)[EW_PANEL], int32_t rows, uint8_t *const *y, int32_t column, int32_t n)
+static void ew_panel_finish(
+    const ew_panel_ending *given, const int32_t (*sums)[EW_PANEL], int32_t rows, uint8_t *const *y, int32_t column, int32_t n)
 {
-    if (ending->has_left)
-        ew_panel_finish_as(ending, sums, rows, y, column, n, 1, 1);
-    else if (ending->has_ties)
-        ew_panel_finish_as(ending, sums, rows, y, column, n, 0, 1);
+    const ew_panel_ending ending = *given; /* in registers: stores of bytes may change any memory */
+    if (n >= EW_PANEL && ending.kind == EW_PANEL_NO_TIES)
+        ew_panel_finish_as(&ending, EW_PANEL_NO_TIES, sums, rows, y, column, EW_PANEL);
+    else if (n >= EW_PANEL && ending.kind == EW_PANEL_TIES)
+        ew_panel_finish_as(&ending, EW_PANEL_TIES, sums, rows, y, column, EW_PANEL);
     else
-        ew_panel_finish_as(ending, sums, rows, y, column, n, 0, 0);
+        ew_panel_finish_as(&ending, ending.kind, sums, rows, y, column, n);
+}
+
+/* n bytes, each with `flip` applied. */
+EW_INLINE void ew_panel_copy(uint8_t *to, const uint8_t *from, int32_t n, uint8_t flip)
+{
+    const uint8x16_t flips = vdupq_n_u8(flip);
+    int32_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        vst1q_u8(to + i, veorq_u8(vld1q_u8(from + i), flips));
+    for (; i < n; i++)
+        to[i] = from[i] ^ flip;
+}
+
+/* Columns of row i of an image, the first of them `side`, as signed bytes side by side, with `zero` around the image. */
+static inline void ew_panel_line(
+    const ew_image *in, int32_t height, int32_t width, int32_t depth, const uint8_t *x, int32_t i, int32_t side,
+    int32_t columns, int32_t is_signed, int32_t zero, uint8_t *to)
+{
+    const uint8_t flip = is_signed ? 0 : 0x80;
+    const int32_t first = ew_between(0, -side, columns), last = ew_between(first, width - side, columns);
+    if (i < 0 || i >= height) {
+        memset(to, (uint8_t)zero ^ flip, (size_t)(columns * depth));
+        return;
+    }
+    memset(to, (uint8_t)zero ^ flip, (size_t)(first * depth));
+    memset(to + last * depth, (uint8_t)zero ^ flip, (size_t)((columns - last) * depth));
+    x += ew_row(in, i) + (side + first) * in->pixel;
+    to += first * depth;
+    if (in->pixel == depth)
+        ew_panel_copy(to, x, (last - first) * depth, flip);
+    else
+        for (int32_t j = first; j < last; j++, x += in->pixel, to += depth)
+            ew_panel_copy(to, x, depth, flip);
 }
 
 #else
