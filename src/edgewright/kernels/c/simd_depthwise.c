@@ -302,7 +302,7 @@ void ew_simd_depthwise_run(const ew_simd_depthwise *conv, const float *x, float 
 void ew_simd_depthwise8_run(const ew_simd_depthwise8 *conv, const void *x, void *y, ew_part part, float *rows)
 {
 #if EW_HAS_DOTS
-    if (ew_dots_slide(conv, part, (uint8_t *)rows, (const uint8_t *)x, (uint8_t *)y))
+    if (ew_dots_run(conv, (const uint8_t *)x, (uint8_t *)y, part, (uint8_t *)rows))
         return;
 #endif
     ew_simd_slide(&conv->windows, part, rows, NULL, NULL, NULL, conv, (const uint8_t *)x, (uint8_t *)y);

@@ -9,14 +9,16 @@ static int32_t ew_simd_surplus(const ew_simd_int8 *conv)
 }
 
 #if EW_HAS_DOTS
-/* Some pixels times a panel of channels. Bytes of a pixel come in pieces. */
+/* Pixels times a panel of channels. Bytes of a pixel come in pieces. */
 typedef struct {
     const uint8_t *const *x; /* the first piece of each pixel */
+    uint8_t *const *y;
     int32_t piece, total; /* bytes of each piece but the last, and of all; multiples of 4 */
     size_t apart; /* bytes from piece to piece */
     const int8_t *weights;
-    const int32_t *start; /* of the sums */
-    int32_t (*sums)[EW_PANEL];
+    int32_t start[EW_PANEL]; /* of the sums */
+    const ew_panel_ending *ending; /* NULL: y are sums that are added to */
+    int32_t column, columns; /* of the panel in y */
 } ew_panel_job;
 
 #define EW_ROWS_1(X) X(0)
@@ -25,17 +27,19 @@ typedef struct {
 #define EW_ROWS_4(X) EW_ROWS_3(X) X(3)
 #define EW_ROWS_8(X) EW_ROWS_4(X) X(4) X(5) X(6) X(7)
 
-#define EW_PANEL_LOAD(i) x##i = vld1q_s8((const int8_t *)job->x[i] + at);
+#define EW_PANEL_LOAD(i) x##i = vld1q_s8((const int8_t *)x[i] + at);
 #define EW_PANEL_DOT(i, lane, a, w) a##i = vdotq_laneq_s32(a##i, w, x##i, lane);
 
 /* Vectors a and b, or a to d, of a panel's channels. */
 #define EW_HALF_START(i) int32x4_t a##i = start0, b##i = start1; int8x16_t x##i;
 #define EW_HALF_STEP(i, lane) EW_PANEL_DOT(i, lane, a, w0) EW_PANEL_DOT(i, lane, b, w1)
-#define EW_HALF_STORE(i) vst1q_s32(job->sums[i], a##i); vst1q_s32(job->sums[i] + 4, b##i);
+#define EW_HALF_STORE(i) vst1q_s32(sums[i], a##i); vst1q_s32(sums[i] + 4, b##i);
+#define EW_HALF_FINISH(i, kind) ew_panel_put(y[i], ew_panel_half(ending, kind, a##i, b##i), job->columns);
 #define EW_HALF_WEIGHTS const int8x16_t w0 = vld1q_s8(w), w1 = vld1q_s8(w + 16);
 #define EW_FULL_START(i) EW_HALF_START(i) int32x4_t c##i = start2, d##i = start3;
 #define EW_FULL_STEP(i, lane) EW_HALF_STEP(i, lane) EW_PANEL_DOT(i, lane, c, w2) EW_PANEL_DOT(i, lane, d, w3)
-#define EW_FULL_STORE(i) EW_HALF_STORE(i) vst1q_s32(job->sums[i] + 8, c##i); vst1q_s32(job->sums[i] + 12, d##i);
+#define EW_FULL_STORE(i) EW_HALF_STORE(i) vst1q_s32(sums[i] + 8, c##i); vst1q_s32(sums[i] + 12, d##i);
+#define EW_FULL_FINISH(i, kind) ew_panel_put(y[i], ew_panel_bytes(ending, kind, a##i, b##i, c##i, d##i), job->columns);
 #define EW_FULL_WEIGHTS EW_HALF_WEIGHTS const int8x16_t w2 = vld1q_s8(w + 32), w3 = vld1q_s8(w + 48);
 
 #define EW_HALF_LANE_0(i) EW_HALF_STEP(i, 0)
@@ -53,103 +57,119 @@ typedef struct {
         w += 4 * EW_PANEL;                                                                      \
     }
 
-/* Reads up to 12 bytes behind the last of a pixel. */
-#define EW_PANEL_SUMS(n, size)                                                                  \
-    static void ew_panel_sums_##size##_##n(const ew_panel_job *job)                             \
-    {                                                                                           \
-        const int8_t *w = job->weights;                                                         \
-        size_t from = 0;                                                                     \
-        const int32x4_t start0 = vld1q_s32(job->start), start1 = vld1q_s32(job->start + 4);     \
-        const int32x4_t start2 = vld1q_s32(job->start + 8), start3 = vld1q_s32(job->start + 12);\
-        EW_ROWS_##n(EW_##size##_START)                                                          \
-        (void)start2, (void)start3;                                                             \
-        for (int32_t left = job->total; left > 0; left -= job->piece, from += job->apart) {     \
-            size_t at = from;                                                                \
-            int32_t some = ew_min(job->piece, left);                                            \
-            for (; some >= 16; some -= 16, at += 16) {                                           \
-                EW_ROWS_##n(EW_PANEL_LOAD)                                                      \
-                EW_PANEL_FOUR(n, size, 0)                                                       \
-                EW_PANEL_FOUR(n, size, 1)                                                       \
-                EW_PANEL_FOUR(n, size, 2)                                                       \
-                EW_PANEL_FOUR(n, size, 3)                                                       \
-            }                                                                                   \
-            if (some > 0) {                                                                     \
-                EW_ROWS_##n(EW_PANEL_LOAD)                                                      \
-                EW_PANEL_FOUR(n, size, 0)                                                       \
-                if (some > 4)                                                                   \
-                    EW_PANEL_FOUR(n, size, 1)                                                   \
-                if (some > 8)                                                                   \
-                    EW_PANEL_FOUR(n, size, 2)                                                   \
-            }                                                                                   \
-        }                                                                                       \
-        EW_ROWS_##n(EW_##size##_STORE)                                                          \
-    }
+#define EW_HALF_FINISH_PLAIN(i) EW_HALF_FINISH(i, EW_PANEL_NO_TIES)
+#define EW_HALF_FINISH_TIES(i) EW_HALF_FINISH(i, EW_PANEL_TIES)
+#define EW_FULL_FINISH_PLAIN(i) EW_FULL_FINISH(i, EW_PANEL_NO_TIES)
+#define EW_FULL_FINISH_TIES(i) EW_FULL_FINISH(i, EW_PANEL_TIES)
 
-EW_PANEL_SUMS(1, HALF)
-EW_PANEL_SUMS(2, HALF)
-EW_PANEL_SUMS(4, HALF)
-EW_PANEL_SUMS(8, HALF)
-EW_PANEL_SUMS(1, FULL)
-EW_PANEL_SUMS(2, FULL)
-EW_PANEL_SUMS(3, FULL)
-EW_PANEL_SUMS(4, FULL)
-
-#define EW_PANEL_ROWS 8 /* most pixels at once */
-
-/* As many of `count` pixels as one call takes, the first eight channels or all; how many pixels that were. */
-static int32_t ew_panel_some_sums(const ew_panel_job *job, int32_t count, int32_t is_half)
+/* Whatever else becomes of the sums of some pixels. */
+static void ew_panel_other_ends(const ew_panel_job *job, int32_t first, int32_t count, const int32_t (*sums)[EW_PANEL])
 {
-    if (is_half && count >= 8)
-        return ew_panel_sums_HALF_8(job), 8;
-    if (count >= 4)
-        return (is_half ? ew_panel_sums_HALF_4 : ew_panel_sums_FULL_4)(job), 4;
-    if (count == 3 && !is_half)
-        return ew_panel_sums_FULL_3(job), 3;
-    if (count >= 2)
-        return (is_half ? ew_panel_sums_HALF_2 : ew_panel_sums_FULL_2)(job), 2;
-    return (is_half ? ew_panel_sums_HALF_1 : ew_panel_sums_FULL_1)(job), 1;
+    for (int32_t n = 0; n < count; n++) {
+        const int32_t *const s = sums[n];
+        if (job->ending) {
+            const uint8x16_t bytes = ew_panel_bytes(
+                job->ending, job->ending->kind, vld1q_s32(s), vld1q_s32(s + 4), vld1q_s32(s + 8), vld1q_s32(s + 12));
+            ew_panel_put(job->y[first + n] + job->column, bytes, job->columns);
+        } else {
+            int32_t *const to = (int32_t *)(void *)job->y[first + n] + job->column;
+            for (int32_t i = 0; i < job->columns; i++)
+                to[i] += s[i];
+        }
+    }
 }
 
+/* Pixels from `done` on, n at a time while there are as many; the first that is left. Reads up to 12 bytes behind the last
+ * of a pixel. */
+#define EW_PANEL_PIXELS(n, size)                                                                \
+    static int32_t ew_panel_pixels_##size##_##n(const ew_panel_job *job, int32_t done, int32_t count) \
+    {                                                                                           \
+        const ew_panel_ending *const ending = job->ending;                                      \
+        const int32_t kind = ending ? ending->kind : EW_PANEL_REAL;                             \
+        const int32_t total = job->total, piece = job->piece;                                   \
+        for (; done + n <= count; done += n) {                                                  \
+            const uint8_t *const *const x = job->x + done;                                      \
+            const int8_t *w = job->weights;                                                     \
+            const int32x4_t start0 = vld1q_s32(job->start), start1 = vld1q_s32(job->start + 4); \
+            const int32x4_t start2 = vld1q_s32(job->start + 8), start3 = vld1q_s32(job->start + 12); \
+            size_t from = 0;                                                                    \
+            EW_ROWS_##n(EW_##size##_START)                                                      \
+            (void)start2, (void)start3;                                                         \
+            for (int32_t left = total; left > 0; left -= piece, from += job->apart) {           \
+                size_t at = from;                                                               \
+                int32_t some = ew_min(piece, left);                                             \
+                for (; some >= 16; some -= 16, at += 16) {                                      \
+                    EW_ROWS_##n(EW_PANEL_LOAD)                                                  \
+                    EW_PANEL_FOUR(n, size, 0)                                                   \
+                    EW_PANEL_FOUR(n, size, 1)                                                   \
+                    EW_PANEL_FOUR(n, size, 2)                                                   \
+                    EW_PANEL_FOUR(n, size, 3)                                                   \
+                }                                                                               \
+                if (some > 0) {                                                                 \
+                    EW_ROWS_##n(EW_PANEL_LOAD)                                                  \
+                    EW_PANEL_FOUR(n, size, 0)                                                   \
+                    if (some > 4)                                                               \
+                        EW_PANEL_FOUR(n, size, 1)                                               \
+                    if (some > 8)                                                               \
+                        EW_PANEL_FOUR(n, size, 2)                                               \
+                }                                                                               \
+            }                                                                                   \
+            if (kind <= EW_PANEL_TIES) {                                                        \
+                uint8_t *y[n];                                                                  \
+                for (int32_t i = 0; i < n; i++)                                                 \
+                    y[i] = job->y[done + i] + job->column;                                      \
+                if (kind == EW_PANEL_NO_TIES) {                                                 \
+                    EW_ROWS_##n(EW_##size##_FINISH_PLAIN)                                       \
+                } else {                                                                        \
+                    EW_ROWS_##n(EW_##size##_FINISH_TIES)                                        \
+                }                                                                               \
+            } else {                                                                            \
+                int32_t sums[n][EW_PANEL];                                                      \
+                EW_ROWS_##n(EW_##size##_STORE)                                                  \
+                ew_panel_other_ends(job, done, n, (const int32_t(*)[EW_PANEL])sums);            \
+            }                                                                                   \
+        }                                                                                       \
+        return done;                                                                            \
+    }
+
+EW_PANEL_PIXELS(1, HALF)
+EW_PANEL_PIXELS(2, HALF)
+EW_PANEL_PIXELS(8, HALF)
+EW_PANEL_PIXELS(1, FULL)
+EW_PANEL_PIXELS(2, FULL)
+EW_PANEL_PIXELS(4, FULL)
+
 /* All channels of `count` pixels. */
-static void ew_panel_pixels(const ew_simd_int8 *conv, ew_panel_job job, int32_t count, uint8_t *const *rows)
+static void ew_panel_pixels(const ew_simd_int8 *conv, ew_panel_job *job, int32_t count)
 {
     const int32x4_t surplus = vdupq_n_s32(ew_simd_surplus(conv));
-    const uint8_t *const *const pixels = job.x;
-    int32_t sums[EW_PANEL_ROWS][EW_PANEL], start[EW_PANEL];
-    job.weights = conv->weights;
-    job.start = start;
-    job.sums = sums;
-    for (int32_t column = 0; column < conv->channels; column += EW_PANEL, job.weights += (size_t)job.total * EW_PANEL) {
-        const int32_t columns = ew_min(EW_PANEL, conv->channels - column);
+    job->weights = conv->weights;
+    for (int32_t column = 0; column < conv->channels; column += EW_PANEL, job->weights += (size_t)job->total * EW_PANEL) {
         ew_panel_ending ending;
+        job->column = column;
+        job->columns = ew_min(EW_PANEL, conv->channels - column);
         for (int32_t i = 0; i < EW_PANEL; i += 4) {
             const int32x4_t bias = conv->finish.bias ? vld1q_s32(conv->finish.bias + column + i) : vdupq_n_s32(0);
-            vst1q_s32(start + i, vmlsq_s32(bias, vld1q_s32(conv->totals + column + i), surplus));
+            vst1q_s32(job->start + i, vmlsq_s32(bias, vld1q_s32(conv->totals + column + i), surplus));
         }
+        job->ending = conv->finish.bias ? &ending : NULL;
         if (conv->finish.bias)
             ending = ew_panel_prepared(&conv->finish, column);
-        for (int32_t done = 0, some; done < count; done += some) {
-            job.x = pixels + done;
-            some = ew_panel_some_sums(&job, count - done, columns <= 8);
-            if (conv->finish.bias)
-                ew_panel_finish(&ending, (const int32_t(*)[EW_PANEL])sums, some, rows + done, column, columns);
-            for (int32_t n = 0; n < some && !conv->finish.bias; n++) {
-                int32_t *const to = (int32_t *)(void *)rows[done + n] + column;
-                for (int32_t i = 0; i < columns; i++)
-                    to[i] += sums[n][i];
-            }
-        }
+        if (job->columns <= 8)
+            ew_panel_pixels_HALF_1(job, ew_panel_pixels_HALF_2(job, ew_panel_pixels_HALF_8(job, 0, count), count), count);
+        else
+            ew_panel_pixels_FULL_1(job, ew_panel_pixels_FULL_2(job, ew_panel_pixels_FULL_4(job, 0, count), count), count);
     }
 }
 
 static void ew_simd_dot_tile(const ew_simd_int8 *conv, const uint8_t *tile, int32_t count, uint8_t *const *rows)
 {
     const uint8_t *pixels[EW_SIMD_LINES];
-    ew_panel_job job = {pixels, EW_SIMD_BYTES, 0, (size_t)count * EW_SIMD_STEP, NULL, NULL, NULL};
+    ew_panel_job job = {pixels, rows, EW_SIMD_BYTES, 0, (size_t)count * EW_SIMD_STEP, NULL, {0}, NULL, 0, 0};
     job.total = (conv->kernel_y * conv->kernel_x * conv->depth + 3) / 4 * 4;
     for (int32_t n = 0; n < count; n++)
         pixels[n] = tile + n * EW_SIMD_STEP;
-    ew_panel_pixels(conv, job, count, rows);
+    ew_panel_pixels(conv, &job, count);
 }
 
 #else
@@ -436,11 +456,12 @@ static int32_t ew_panel_run(const ew_simd_int8 *conv, const uint8_t *x, uint8_t 
     const int32_t width = part.right - part.left, reach = (conv->kernel_y - 1) * conv->dilation_y + 1;
     const uint8_t *pixels[EW_SIMD_LINES];
     uint8_t *rows[EW_SIMD_LINES];
-    ew_panel_job job = {pixels, conv->kernel_x * conv->depth, conv->kernel_y * conv->kernel_x * conv->depth, 0, NULL, NULL, NULL};
+    ew_panel_job job = {pixels, rows, conv->kernel_x * conv->depth, 0, 0, NULL, {0}, NULL, 0, 0};
     ew_panel_lines kept;
     if (width <= 0 || !ew_panel_plan(conv, part, room, &kept))
         return 0;
-    job.apart = (size_t)conv->dilation_y * kept.line;
+    job.apart = (size_t)(conv->dilation_y * kept.line);
+    job.total = conv->kernel_y * job.piece;
     if (kept.window)
         job.piece = job.total = (job.total + 3) / 4 * 4;
     for (int32_t done = 0, height; done < part.bottom - part.top; done += height) {
@@ -469,7 +490,7 @@ static int32_t ew_panel_run(const ew_simd_int8 *conv, const uint8_t *x, uint8_t 
                     row++;
                 }
             }
-            ew_panel_pixels(conv, job, count, rows);
+            ew_panel_pixels(conv, &job, count);
         }
     }
     return 1;

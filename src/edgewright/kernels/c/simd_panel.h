@@ -103,31 +103,18 @@ EW_INLINE void ew_panel_put(uint8_t *y, uint8x16_t bytes, int32_t n)
     }
 }
 
-/* Finishes rows of sums and puts the first n bytes of each to y[0], y[1], ... */
-EW_INLINE void ew_panel_finish_as(
-    const ew_panel_ending *ending, int32_t kind, const int32_t (*sums)[EW_PANEL], int32_t rows, uint8_t *const *y,
-    int32_t column, int32_t n)
+/* A panel's sums as bytes; those of half a panel are there twice. */
+EW_INLINE uint8x16_t ew_panel_bytes(
+    const ew_panel_ending *ending, int32_t kind, int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d)
 {
-    for (int32_t r = 0; r < rows; r++) {
-        const int32_t *const s = sums[r];
-        const int16x8_t low = ew_panel_eight(ending, kind, 0, vld1q_s32(s), vld1q_s32(s + 4));
-        int16x8_t high = low;
-        if (n > 8)
-            high = ew_panel_eight(ending, kind, 8, vld1q_s32(s + 8), vld1q_s32(s + 12));
-        ew_panel_put(y[r] + column, vuzp1q_u8(vreinterpretq_u8_s16(low), vreinterpretq_u8_s16(high)), n);
-    }
+    const int16x8_t low = ew_panel_eight(ending, kind, 0, a, b), high = ew_panel_eight(ending, kind, 8, c, d);
+    return vuzp1q_u8(vreinterpretq_u8_s16(low), vreinterpretq_u8_s16(high));
 }
 
-static void ew_panel_finish(
-    const ew_panel_ending *given, const int32_t (*sums)[EW_PANEL], int32_t rows, uint8_t *const *y, int32_t column, int32_t n)
+EW_INLINE uint8x16_t ew_panel_half(const ew_panel_ending *ending, int32_t kind, int32x4_t a, int32x4_t b)
 {
-    const ew_panel_ending ending = *given; /* in registers: stores of bytes may change any memory */
-    if (n >= EW_PANEL && ending.kind == EW_PANEL_NO_TIES)
-        ew_panel_finish_as(&ending, EW_PANEL_NO_TIES, sums, rows, y, column, EW_PANEL);
-    else if (n >= EW_PANEL && ending.kind == EW_PANEL_TIES)
-        ew_panel_finish_as(&ending, EW_PANEL_TIES, sums, rows, y, column, EW_PANEL);
-    else
-        ew_panel_finish_as(&ending, ending.kind, sums, rows, y, column, n);
+    const uint8x16_t low = vreinterpretq_u8_s16(ew_panel_eight(ending, kind, 0, a, b));
+    return vuzp1q_u8(low, low);
 }
 
 /* n bytes, each with `flip` applied. */
