@@ -9,6 +9,7 @@ typedef struct {
     int32_t fours; /* of rows, the last filled up */
     int32_t count, columns, left; /* rows that are kept: row i lies at i modulo `count`; their columns, the first one's place */
     int32_t channels, channel; /* how many, and the first */
+    int32_t kind; /* of their endings */
     uint8_t *rows;
     int8_t *across; /* [fours][columns][EW_PANEL][4] */
     int8_t *weights; /* [panels][fours][kernel_x][EW_PANEL][4], and where sums start, int32 [EW_PANEL], behind each panel's */
@@ -27,20 +28,22 @@ static void ew_dots_prepare(const ew_simd_depthwise8 *conv, const ew_dots_kept *
     const int32_t surplus = conv->zero - (conv->is_signed ? 0 : 128);
     int8_t *to = kept->weights;
     for (int32_t c = 0; c < kept->channels; c += EW_PANEL) {
-        int32_t start[EW_PANEL];
-        memcpy(start, conv->finish.bias + kept->channel + c, sizeof start);
+        int32_t *const start = (int32_t *)(void *)(to + kept->fours * w->kernel_x * EW_DOTS_PANEL);
+        memcpy(start, conv->finish.bias + kept->channel + c, EW_PANEL * sizeof *start);
         for (int32_t ky = 0; ky < 4 * kept->fours; ky++)
             for (int32_t kx = 0; kx < w->kernel_x; kx++) {
                 const float *const from = w->weights + (ky * w->kernel_x + kx) * panels + kept->channel + c;
                 int8_t *const tap = to + (ky / 4 * w->kernel_x + kx) * EW_DOTS_PANEL + ky % 4;
-                for (int32_t i = 0; i < EW_PANEL; i++) {
-                    const int32_t weight = ky < w->kernel_y ? (int32_t)from[i] : 0;
-                    tap[4 * i] = (int8_t)weight;
-                    start[i] -= weight * surplus;
+                for (int32_t i = 0; i < EW_PANEL; i += 4) {
+                    const int32x4_t four = ky < w->kernel_y ? vcvtq_s32_f32(vld1q_f32(from + i)) : vdupq_n_s32(0);
+                    vst1q_s32(start + i, vmlsq_n_s32(vld1q_s32(start + i), four, surplus));
+                    tap[4 * i] = (int8_t)vgetq_lane_s32(four, 0);
+                    tap[4 * i + 4] = (int8_t)vgetq_lane_s32(four, 1);
+                    tap[4 * i + 8] = (int8_t)vgetq_lane_s32(four, 2);
+                    tap[4 * i + 12] = (int8_t)vgetq_lane_s32(four, 3);
                 }
             }
         to += ew_dots_weight_bytes(w, kept);
-        memcpy(to - sizeof start, start, sizeof start);
     }
 }
 
@@ -65,10 +68,11 @@ EW_INLINE void ew_dots_lay_across(
 #define EW_DOTS_ADD(sum, i) sum = vdotq_s32(sum, vld1q_s8(x + 16 * (i)), vld1q_s8(v + 16 * (i)));
 
 /* A row of outputs for n channels of a panel. */
-EW_INLINE void ew_dots_row(
-    const ew_simd_windows *w, const ew_dots_kept *kept, const int8_t *weights, const ew_panel_ending *ending, int32_t kind,
-    int32_t fours, int32_t kernel_x, int32_t count, uint8_t *y, int32_t n)
+static void ew_dots_row(
+    const ew_simd_windows *w, const ew_dots_kept *kept, const int8_t *weights, const ew_panel_ending *ending, int32_t count,
+    uint8_t *y, int32_t n)
 {
+    const int32_t fours = kept->fours, kernel_x = w->kernel_x, kind = ending->kind;
     const int32_t *const start = (const int32_t *)(const void *)(weights + fours * kernel_x * EW_DOTS_PANEL);
     const int32_t next = w->dilation_x * EW_DOTS_PANEL, stride = w->stride_x * EW_DOTS_PANEL;
     const int8_t *from = kept->across;
@@ -90,21 +94,63 @@ EW_INLINE void ew_dots_row(
     }
 }
 
-/* The same, for the windows and endings that most networks have as the compiler likes them. */
+#define EW_THREE_WEIGHTS(i, k) const int8x16_t v##i = vld1q_s8(weights + (k) * EW_DOTS_PANEL + 16 * ((i) % 4));
+#define EW_THREE_ADD(sum, i, k) sum = vdotq_s32(sum, vld1q_s8(from + (k) * next + 16 * ((i) % 4)), v##i);
+
+/* The same for windows of up to four rows and three columns: their weights are kept in registers. */
+EW_INLINE void ew_dots_row_of_threes(
+    const ew_simd_windows *w, const ew_dots_kept *kept, const int8_t *weights, const ew_panel_ending *ending, int32_t kind,
+    int32_t count, uint8_t *y, int32_t n)
+{
+    const int32_t *const start = (const int32_t *)(const void *)(weights + 3 * EW_DOTS_PANEL);
+    const int32_t next = w->dilation_x * EW_DOTS_PANEL, stride = w->stride_x * EW_DOTS_PANEL, pixel = w->out.pixel;
+    const int8_t *from = kept->across;
+    EW_THREE_WEIGHTS(0, 0)
+    EW_THREE_WEIGHTS(1, 0)
+    EW_THREE_WEIGHTS(2, 0)
+    EW_THREE_WEIGHTS(3, 0)
+    EW_THREE_WEIGHTS(4, 1)
+    EW_THREE_WEIGHTS(5, 1)
+    EW_THREE_WEIGHTS(6, 1)
+    EW_THREE_WEIGHTS(7, 1)
+    EW_THREE_WEIGHTS(8, 2)
+    EW_THREE_WEIGHTS(9, 2)
+    EW_THREE_WEIGHTS(10, 2)
+    EW_THREE_WEIGHTS(11, 2)
+    for (int32_t j = 0; j < count; j++, from += stride, y += pixel) {
+        int32x4_t a = vld1q_s32(start), b = vld1q_s32(start + 4), c = vld1q_s32(start + 8), d = vld1q_s32(start + 12);
+        EW_THREE_ADD(a, 0, 0)
+        EW_THREE_ADD(b, 1, 0)
+        EW_THREE_ADD(a, 4, 1)
+        EW_THREE_ADD(b, 5, 1)
+        EW_THREE_ADD(a, 8, 2)
+        EW_THREE_ADD(b, 9, 2)
+        if (n > 8) {
+            EW_THREE_ADD(c, 2, 0)
+            EW_THREE_ADD(d, 3, 0)
+            EW_THREE_ADD(c, 6, 1)
+            EW_THREE_ADD(d, 7, 1)
+            EW_THREE_ADD(c, 10, 2)
+            EW_THREE_ADD(d, 11, 2)
+        }
+        ew_panel_put(y, n > 8 ? ew_panel_bytes(ending, kind, a, b, c, d) : ew_panel_half(ending, kind, a, b), n);
+    }
+}
+
 static void ew_dots_any_row(
     const ew_simd_windows *w, const ew_dots_kept *kept, const int8_t *weights, const ew_panel_ending *given, int32_t count,
     uint8_t *y, int32_t n)
 {
-    const ew_panel_ending ending = *given;
+    const ew_panel_ending ending = *given; /* in registers: stores of bytes may change any memory */
     const int32_t is_three = kept->fours == 1 && w->kernel_x == 3;
     if (is_three && n >= EW_PANEL && ending.kind == EW_PANEL_NO_TIES)
-        ew_dots_row(w, kept, weights, &ending, EW_PANEL_NO_TIES, 1, 3, count, y, EW_PANEL);
+        ew_dots_row_of_threes(w, kept, weights, &ending, EW_PANEL_NO_TIES, count, y, EW_PANEL);
     else if (is_three && n >= EW_PANEL && ending.kind == EW_PANEL_TIES)
-        ew_dots_row(w, kept, weights, &ending, EW_PANEL_TIES, 1, 3, count, y, EW_PANEL);
+        ew_dots_row_of_threes(w, kept, weights, &ending, EW_PANEL_TIES, count, y, EW_PANEL);
     else if (is_three && n == 8 && ending.kind == EW_PANEL_NO_TIES)
-        ew_dots_row(w, kept, weights, &ending, EW_PANEL_NO_TIES, 1, 3, count, y, 8);
+        ew_dots_row_of_threes(w, kept, weights, &ending, EW_PANEL_NO_TIES, count, y, 8);
     else
-        ew_dots_row(w, kept, weights, &ending, ending.kind, kept->fours, w->kernel_x, count, y, n);
+        ew_dots_row(w, kept, weights, &ending, count, y, n);
 }
 
 /* All channels at hand of a row of outputs, whose windows begin at row `top` of the image. */
@@ -114,7 +160,7 @@ static void ew_dots_channels(
     const ew_simd_windows *const w = &conv->windows;
     const int8_t *weights = kept->weights;
     for (int32_t c = 0; c < kept->channels; c += EW_PANEL, weights += ew_dots_weight_bytes(w, kept)) {
-        const ew_panel_ending ending = ew_panel_prepared(&conv->finish, kept->channel + c);
+        const ew_panel_ending ending = ew_panel_prepared(&conv->finish, kept->kind, kept->channel + c);
         const int32_t n = ew_min(EW_PANEL, kept->channels - c);
         for (int32_t g = 0; g < kept->fours; g++) {
             int8_t *const to = kept->across + (size_t)g * (size_t)kept->columns * EW_DOTS_PANEL;
@@ -136,7 +182,7 @@ int32_t ew_dots_run(const ew_simd_depthwise8 *conv, const uint8_t *x, uint8_t *y
 {
     const ew_simd_windows *const w = &conv->windows;
     const int32_t count = part.right - part.left, panels = w->group / EW_PANEL;
-    ew_dots_kept kept = {(w->kernel_y + 3) / 4, (w->kernel_y - 1) * w->dilation_y + 1, 0, 0, 0, 0, room, NULL, NULL};
+    ew_dots_kept kept = {(w->kernel_y + 3) / 4, (w->kernel_y - 1) * w->dilation_y + 1, 0, 0, 0, 0, 0, room, NULL, NULL};
     int64_t row, across, weights;
     kept.columns = (count - 1) * w->stride_x + (w->kernel_x - 1) * w->dilation_x + 1;
     kept.left = part.left * w->stride_x - w->left;
@@ -148,6 +194,7 @@ int32_t ew_dots_run(const ew_simd_depthwise8 *conv, const uint8_t *x, uint8_t *y
     kept.across = (int8_t *)room;
     kept.weights = (int8_t *)room + across;
     kept.rows = room + across + weights;
+    kept.kind = ew_panel_kind(&conv->finish, w->channels);
     for (int32_t channel = 0; channel < w->channels; channel += w->group) {
         int32_t low = 0, high = 0; /* rows that are there */
         kept.channel = channel;

@@ -143,6 +143,7 @@ EW_PANEL_PIXELS(4, FULL)
 static void ew_panel_pixels(const ew_simd_int8 *conv, ew_panel_job *job, int32_t count)
 {
     const int32x4_t surplus = vdupq_n_s32(ew_simd_surplus(conv));
+    const int32_t kind = conv->finish.bias ? ew_panel_kind(&conv->finish, conv->channels) : EW_PANEL_REAL;
     job->weights = conv->weights;
     for (int32_t column = 0; column < conv->channels; column += EW_PANEL, job->weights += (size_t)job->total * EW_PANEL) {
         ew_panel_ending ending;
@@ -154,7 +155,7 @@ static void ew_panel_pixels(const ew_simd_int8 *conv, ew_panel_job *job, int32_t
         }
         job->ending = conv->finish.bias ? &ending : NULL;
         if (conv->finish.bias)
-            ending = ew_panel_prepared(&conv->finish, column);
+            ending = ew_panel_prepared(&conv->finish, kind, column);
         if (job->columns <= 8)
             ew_panel_pixels_HALF_1(job, ew_panel_pixels_HALF_2(job, ew_panel_pixels_HALF_8(job, 0, count), count), count);
         else

@@ -27,26 +27,28 @@ typedef struct {
     int16x8_t zero, low, high;
 } ew_panel_ending;
 
-EW_INLINE ew_panel_ending ew_panel_prepared(const ew_simd_finish *finish, int32_t channel)
+/* The kind of a layer's endings: one for all of its channels. */
+static inline int32_t ew_panel_kind(const ew_simd_finish *finish, int32_t channels)
 {
-    ew_panel_ending ending = {EW_PANEL_REAL, NULL, NULL, NULL, NULL, vdupq_n_s16(0), vdupq_n_s16(0), vdupq_n_s16(0)};
+    int32x4_t most = vdupq_n_s32(0);
+    if (!finish->multiplier)
+        return finish->exact ? EW_PANEL_EXACT : EW_PANEL_REAL;
+    for (int32_t c = 0; c < channels; c += 4)
+        most = vmaxq_s32(most, vld1q_s32(finish->shift + c));
+    return vmaxvq_s32(most) > 0 ? EW_PANEL_LEFT : finish->low < finish->zero ? EW_PANEL_TIES : EW_PANEL_NO_TIES;
+}
+
+EW_INLINE ew_panel_ending ew_panel_prepared(const ew_simd_finish *finish, int32_t kind, int32_t channel)
+{
+    ew_panel_ending ending;
+    ending.kind = kind;
+    ending.multiplier = finish->multiplier ? finish->multiplier + channel : NULL;
+    ending.shift = finish->shift ? finish->shift + channel : NULL;
+    ending.exact = finish->exact ? finish->exact + channel : NULL;
+    ending.scale = finish->scale ? finish->scale + channel : NULL;
     ending.zero = vdupq_n_s16((int16_t)finish->zero);
     ending.low = vdupq_n_s16((int16_t)finish->low);
     ending.high = vdupq_n_s16((int16_t)finish->high);
-    if (finish->multiplier) {
-        int32x4_t most;
-        ending.multiplier = finish->multiplier + channel;
-        ending.shift = finish->shift + channel;
-        most = vmaxq_s32(vld1q_s32(ending.shift), vld1q_s32(ending.shift + 4));
-        most = vmaxq_s32(most, vmaxq_s32(vld1q_s32(ending.shift + 8), vld1q_s32(ending.shift + 12)));
-        ending.kind = finish->low < finish->zero ? EW_PANEL_TIES : EW_PANEL_NO_TIES;
-        ending.kind = vmaxvq_s32(most) > 0 ? EW_PANEL_LEFT : ending.kind;
-    } else if (finish->exact) {
-        ending.exact = finish->exact + channel;
-        ending.kind = EW_PANEL_EXACT;
-    } else {
-        ending.scale = finish->scale + channel;
-    }
     return ending;
 }
 
