@@ -440,26 +440,55 @@ static int32_t ew_panel_plan(const ew_simd_int8 *conv, ew_part part, uint8_t *ro
     return 1;
 }
 
-/* The taps of a window side by side; 16 bytes are copied for each run of up to 16. */
-static void ew_panel_gather(const ew_simd_int8 *conv, const uint8_t *from, int32_t line, uint8_t *to)
+/* The taps of windows side by side, from rows of the image; 16 bytes are copied for each run of up to 16. */
+static void ew_panel_gather(const ew_simd_int8 *conv, const ew_panel_lines *kept, const uint8_t *from, int32_t count, uint8_t *to)
 {
     const int32_t runs = conv->dilation_x > 1 ? conv->kernel_x : 1;
     const int32_t run = conv->kernel_x / runs * conv->depth, next = conv->dilation_x * conv->depth;
-    for (int32_t ky = 0; ky < conv->kernel_y; ky++, from += conv->dilation_y * line)
-        for (int32_t k = 0; k < runs; k++, to += run)
-            for (int32_t i = 0; i < run; i += 16)
-                vst1q_u8(to + i, vld1q_u8(from + k * next + i));
-    vst1_u8(to, vdup_n_u8(0)); /* meets weights that are zero */
+    const int32_t down = conv->dilation_y * kept->line, total = conv->kernel_y * conv->kernel_x * conv->depth;
+    for (int32_t n = 0; n < count; n++, from += conv->stride_x * conv->depth, to += kept->window) {
+        uint8_t *tap = to;
+        for (int32_t ky = 0; ky < conv->kernel_y; ky++)
+            for (int32_t k = 0; k < runs; k++, tap += run)
+                for (int32_t i = 0; i < run; i += 16)
+                    vst1q_u8(tap + i, vld1q_u8(from + ky * down + k * next + i));
+        vst1_u8(to + total, vdup_n_u8(0)); /* meets weights that are zero */
+    }
 }
 
+/* Pixels first..first + count - 1 of a block of the output whose rows are kept: where each is read, and written. */
+static void ew_panel_places(
+    const ew_simd_int8 *conv, const ew_panel_lines *kept, ew_part block, int32_t first, int32_t count, uint8_t *y,
+    const uint8_t **pixels, uint8_t **rows)
+{
+    const int32_t width = block.right - block.left, step = conv->stride_x * conv->depth;
+    int32_t row = first / width, column = first % width;
+    for (int32_t done = 0, some; done < count; done += some, row++, column = 0) {
+        const uint8_t *from = kept->lines + row * conv->stride_y * kept->line + column * step;
+        uint8_t *const to = y + ew_row(&conv->out, block.top + row) + (block.left + column) * conv->out.pixel;
+        int32_t next = step;
+        some = ew_min(count - done, width - column);
+        if (kept->window) {
+            ew_panel_gather(conv, kept, from, some, kept->windows + done * kept->window);
+            from = kept->windows + done * kept->window;
+            next = kept->window;
+        }
+        for (int32_t n = 0; n < some; n++) {
+            pixels[done + n] = from + n * next;
+            rows[done + n] = to + n * conv->out.pixel;
+        }
+    }
+}
+
+/* Block after block of rows. False where the room does not hold the rows of a window. */
 static int32_t ew_panel_run(const ew_simd_int8 *conv, const uint8_t *x, uint8_t *y, ew_part part, uint8_t *room)
 {
-    const int32_t width = part.right - part.left, reach = (conv->kernel_y - 1) * conv->dilation_y + 1;
+    const int32_t reach = (conv->kernel_y - 1) * conv->dilation_y + 1;
     const uint8_t *pixels[EW_SIMD_LINES];
     uint8_t *rows[EW_SIMD_LINES];
     ew_panel_job job = {pixels, rows, conv->kernel_x * conv->depth, 0, 0, NULL, {0}, NULL, 0, 0};
     ew_panel_lines kept;
-    if (width <= 0 || !ew_panel_plan(conv, part, room, &kept))
+    if (part.right <= part.left || !ew_panel_plan(conv, part, room, &kept))
         return 0;
     job.apart = (size_t)(conv->dilation_y * kept.line);
     job.total = conv->kernel_y * job.piece;
@@ -476,21 +505,9 @@ static int32_t ew_panel_run(const ew_simd_int8 *conv, const uint8_t *x, uint8_t 
                     &conv->in, conv->height, conv->width, conv->depth, x, block.top * conv->stride_y - conv->top + i,
                     part.left * conv->stride_x - conv->left, kept.line / conv->depth, conv->is_signed, conv->zero,
                     kept.lines + i * kept.line);
-        for (int32_t first = 0, count; first < height * width; first += count) {
-            int32_t row = first / width, column = first % width;
-            count = ew_min(EW_SIMD_LINES, height * width - first);
-            ew_simd_lines_of(conv, y, block, first, count, rows);
-            for (int32_t n = 0; n < count; n++) {
-                pixels[n] = kept.lines + row * conv->stride_y * kept.line + column * conv->stride_x * conv->depth;
-                if (kept.window) {
-                    ew_panel_gather(conv, pixels[n], kept.line, kept.windows + n * kept.window);
-                    pixels[n] = kept.windows + n * kept.window;
-                }
-                if (++column == width) {
-                    column = 0;
-                    row++;
-                }
-            }
+        for (int32_t first = 0, count, all = height * (part.right - part.left); first < all; first += count) {
+            count = ew_min(EW_SIMD_LINES, all - first);
+            ew_panel_places(conv, &kept, block, first, count, y, pixels, rows);
             ew_panel_pixels(conv, &job, count);
         }
     }
