@@ -20,49 +20,56 @@ static int32_t ew_dots_weight_bytes(const ew_simd_windows *w, const ew_dots_kept
     return (kept->fours * w->kernel_x + 1) * EW_DOTS_PANEL;
 }
 
+/* The bytes of four vectors side by side, one of each, for a panel of channels or half of one. */
+EW_INLINE void ew_dots_put_across(int8_t *to, int8x16_t a, int8x16_t b, int8x16_t c, int8x16_t d, int32_t is_half)
+{
+    const int16x8_t p = vreinterpretq_s16_s8(vzip1q_s8(a, b)), q = vreinterpretq_s16_s8(vzip1q_s8(c, d));
+    vst1q_s8(to, vreinterpretq_s8_s16(vzip1q_s16(p, q)));
+    vst1q_s8(to + 16, vreinterpretq_s8_s16(vzip2q_s16(p, q)));
+    if (!is_half) {
+        const int16x8_t r = vreinterpretq_s16_s8(vzip2q_s8(a, b)), s = vreinterpretq_s16_s8(vzip2q_s8(c, d));
+        vst1q_s8(to + 32, vreinterpretq_s8_s16(vzip1q_s16(r, s)));
+        vst1q_s8(to + 48, vreinterpretq_s8_s16(vzip2q_s16(r, s)));
+    }
+}
+
 /* Weights four taps of a column at a time, and the start of sums: the bias less what the input's zero point adds. */
 static void ew_dots_prepare(const ew_simd_depthwise8 *conv, const ew_dots_kept *kept)
 {
     const ew_simd_windows *const w = &conv->windows;
     const int32_t panels = (w->channels + EW_PANEL - 1) / EW_PANEL * EW_PANEL;
-    const int32_t surplus = conv->zero - (conv->is_signed ? 0 : 128);
+    const int32x4_t surplus = vdupq_n_s32(conv->zero - (conv->is_signed ? 0 : 128));
     int8_t *to = kept->weights;
     for (int32_t c = 0; c < kept->channels; c += EW_PANEL) {
         int32_t *const start = (int32_t *)(void *)(to + kept->fours * w->kernel_x * EW_DOTS_PANEL);
         memcpy(start, conv->finish.bias + kept->channel + c, EW_PANEL * sizeof *start);
-        for (int32_t ky = 0; ky < 4 * kept->fours; ky++)
-            for (int32_t kx = 0; kx < w->kernel_x; kx++) {
-                const float *const from = w->weights + (ky * w->kernel_x + kx) * panels + kept->channel + c;
-                int8_t *const tap = to + (ky / 4 * w->kernel_x + kx) * EW_DOTS_PANEL + ky % 4;
-                for (int32_t i = 0; i < EW_PANEL; i += 4) {
-                    const int32x4_t four = ky < w->kernel_y ? vcvtq_s32_f32(vld1q_f32(from + i)) : vdupq_n_s32(0);
-                    vst1q_s32(start + i, vmlsq_n_s32(vld1q_s32(start + i), four, surplus));
-                    tap[4 * i] = (int8_t)vgetq_lane_s32(four, 0);
-                    tap[4 * i + 4] = (int8_t)vgetq_lane_s32(four, 1);
-                    tap[4 * i + 8] = (int8_t)vgetq_lane_s32(four, 2);
-                    tap[4 * i + 12] = (int8_t)vgetq_lane_s32(four, 3);
+        for (int32_t g = 0; g < kept->fours; g++)
+            for (int32_t kx = 0; kx < w->kernel_x; kx++, to += EW_DOTS_PANEL) {
+                int8x16_t taps[4] = {vdupq_n_s8(0), vdupq_n_s8(0), vdupq_n_s8(0), vdupq_n_s8(0)};
+                for (int32_t k = 0; k < ew_min(4, w->kernel_y - 4 * g); k++) {
+                    const float *const from = w->weights + ((4 * g + k) * w->kernel_x + kx) * panels + kept->channel + c;
+                    int32x4_t v[4];
+                    for (int32_t i = 0; i < 4; i++) {
+                        v[i] = vcvtq_s32_f32(vld1q_f32(from + 4 * i));
+                        vst1q_s32(start + 4 * i, vmlsq_s32(vld1q_s32(start + 4 * i), v[i], surplus));
+                    }
+                    taps[k] = vcombine_s8(
+                        vmovn_s16(vcombine_s16(vmovn_s32(v[0]), vmovn_s32(v[1]))),
+                        vmovn_s16(vcombine_s16(vmovn_s32(v[2]), vmovn_s32(v[3]))));
                 }
+                ew_dots_put_across(to, taps[0], taps[1], taps[2], taps[3], 0);
             }
-        to += ew_dots_weight_bytes(w, kept);
+        to += EW_DOTS_PANEL;
     }
 }
 
-/* Four rows across, for a panel of channels or half of one. */
-EW_INLINE void ew_dots_lay_across(
-    const uint8_t *const *rows, int32_t columns, int32_t step, int32_t is_half, int8_t *to)
+/* Four rows across. */
+EW_INLINE void ew_dots_lay_across(const uint8_t *const *rows, int32_t columns, int32_t step, int32_t is_half, int8_t *to)
 {
-    const uint8_t *r0 = rows[0], *r1 = rows[1], *r2 = rows[2], *r3 = rows[3];
-    for (int32_t j = 0; j < columns; j++, to += EW_DOTS_PANEL, r0 += step, r1 += step, r2 += step, r3 += step) {
-        const uint8x16_t a = vld1q_u8(r0), b = vld1q_u8(r1), c = vld1q_u8(r2), d = vld1q_u8(r3);
-        const uint16x8_t p = vreinterpretq_u16_u8(vzip1q_u8(a, b)), q = vreinterpretq_u16_u8(vzip1q_u8(c, d));
-        vst1q_s8(to, vreinterpretq_s8_u16(vzip1q_u16(p, q)));
-        vst1q_s8(to + 16, vreinterpretq_s8_u16(vzip2q_u16(p, q)));
-        if (!is_half) {
-            const uint16x8_t r = vreinterpretq_u16_u8(vzip2q_u8(a, b)), s = vreinterpretq_u16_u8(vzip2q_u8(c, d));
-            vst1q_s8(to + 32, vreinterpretq_s8_u16(vzip1q_u16(r, s)));
-            vst1q_s8(to + 48, vreinterpretq_s8_u16(vzip2q_u16(r, s)));
-        }
-    }
+    const int8_t *r0 = (const int8_t *)rows[0], *r1 = (const int8_t *)rows[1];
+    const int8_t *r2 = (const int8_t *)rows[2], *r3 = (const int8_t *)rows[3];
+    for (int32_t j = 0; j < columns; j++, to += EW_DOTS_PANEL, r0 += step, r1 += step, r2 += step, r3 += step)
+        ew_dots_put_across(to, vld1q_s8(r0), vld1q_s8(r1), vld1q_s8(r2), vld1q_s8(r3), is_half);
 }
 
 #define EW_DOTS_ADD(sum, i) sum = vdotq_s32(sum, vld1q_s8(x + 16 * (i)), vld1q_s8(v + 16 * (i)));

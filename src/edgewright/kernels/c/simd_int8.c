@@ -446,13 +446,23 @@ static void ew_panel_gather(const ew_simd_int8 *conv, const ew_panel_lines *kept
     const int32_t runs = conv->dilation_x > 1 ? conv->kernel_x : 1;
     const int32_t run = conv->kernel_x / runs * conv->depth, next = conv->dilation_x * conv->depth;
     const int32_t down = conv->dilation_y * kept->line, total = conv->kernel_y * conv->kernel_x * conv->depth;
-    for (int32_t n = 0; n < count; n++, from += conv->stride_x * conv->depth, to += kept->window) {
+    const int32_t is_short = runs == 1 && run <= 16 && conv->kernel_y == 3;
+    const int32_t step = conv->stride_x * conv->depth, window = kept->window;
+    const uint8x8_t none = vdup_n_u8(0); /* meets weights that are zero */
+    for (int32_t n = 0; n < count; n++, from += step, to += window) {
         uint8_t *tap = to;
+        if (is_short) { /* three rows of a few channels: where most networks begin */
+            vst1q_u8(to, vld1q_u8(from));
+            vst1q_u8(to + run, vld1q_u8(from + down));
+            vst1q_u8(to + 2 * run, vld1q_u8(from + 2 * down));
+            vst1_u8(to + total, none);
+            continue;
+        }
         for (int32_t ky = 0; ky < conv->kernel_y; ky++)
             for (int32_t k = 0; k < runs; k++, tap += run)
                 for (int32_t i = 0; i < run; i += 16)
                     vst1q_u8(tap + i, vld1q_u8(from + ky * down + k * next + i));
-        vst1_u8(to + total, vdup_n_u8(0)); /* meets weights that are zero */
+        vst1_u8(to + total, none);
     }
 }
 
