@@ -7,7 +7,8 @@
 /* The memory at hand, and what is in it for the channels at hand. */
 typedef struct {
     int32_t fours; /* of rows, the last filled up */
-    int32_t count, columns, left; /* rows that are kept: row i lies at i modulo `count`; their columns, the first one's place */
+    int32_t count; /* rows that are kept: row i lies at i modulo `count` */
+    int32_t columns, left; /* of each, and the first one's place in the image */
     int32_t channels, channel; /* how many, and the first */
     int32_t kind; /* of their endings */
     uint8_t *rows;

@@ -15,8 +15,7 @@ typedef struct {
 
 #define EW_ROWS_1(X) X(0)
 #define EW_ROWS_2(X) EW_ROWS_1(X) X(1)
-#define EW_ROWS_3(X) EW_ROWS_2(X) X(2)
-#define EW_ROWS_4(X) EW_ROWS_3(X) X(3)
+#define EW_ROWS_4(X) EW_ROWS_2(X) X(2) X(3)
 #define EW_ROWS_8(X) EW_ROWS_4(X) X(4) X(5) X(6) X(7)
 
 #define EW_PANEL_LOAD(i) x##i = vld1q_s8((const int8_t *)x[i] + at);
@@ -116,7 +115,7 @@ static void ew_panel_other_ends(const ew_panel_job *job, int32_t first, int32_t 
                     EW_ROWS_##n(EW_##size##_FINISH_TIES)                                        \
                 }                                                                               \
             } else {                                                                            \
-                int32_t sums[n][EW_PANEL];                                                      \
+                int32_t sums[n][EW_PANEL] = {{0}};                                              \
                 EW_ROWS_##n(EW_##size##_STORE)                                                  \
                 ew_panel_other_ends(job, done, n, (const int32_t(*)[EW_PANEL])sums);            \
             }                                                                                   \
@@ -202,7 +201,8 @@ static int32_t ew_panel_plan(const ew_simd_int8 *conv, ew_part part, uint8_t *ro
 }
 
 /* The taps of windows side by side, from rows of the image; 16 bytes are copied for each run of up to 16. */
-static void ew_panel_gather(const ew_simd_int8 *conv, const ew_panel_lines *kept, const uint8_t *from, int32_t count, uint8_t *to)
+static void ew_panel_gather(
+    const ew_simd_int8 *conv, const ew_panel_lines *kept, const uint8_t *from, int32_t count, uint8_t *to)
 {
     const int32_t runs = conv->dilation_x > 1 ? conv->kernel_x : 1;
     const int32_t run = conv->kernel_x / runs * conv->depth, next = conv->dilation_x * conv->depth;
