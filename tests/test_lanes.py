@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from edgewright import plan, read_model, samples
 from edgewright.cli import main
 from edgewright.emit import TARGETS, emit
-from edgewright.emit.lanes import lanes_file
-from edgewright.emit.native import build
+from edgewright.emit.native import build, in_threads
 from edgewright.emit.sanitize import run_sanitized
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.fusion.lanes import lane_schedules
@@ -66,7 +65,7 @@ THREADS = (
 
 
 @st.composite
-def in_lanes(draw: st.DrawFn, network: Network) -> list[FusionSchedule]:
+def in_lanes(draw: st.DrawFn, network: Network, count: int | None = None) -> list[FusionSchedule]:
     """Some layers, alone or a few together, each dealt out to a number of lanes along some axis."""
     found: list[FusionSchedule] = []
     names = [layer.name for layer in network.layers]
@@ -76,7 +75,7 @@ def in_lanes(draw: st.DrawFn, network: Network) -> list[FusionSchedule]:
         at += len(layers)
         shape = network.tensors[network.by_name[layers[-1]].output].shape
         axis = draw(st.sampled_from((1, 1, 2, -1)))
-        lanes = draw(st.integers(1, 4))
+        lanes = draw(st.integers(1, 4) if count is None else st.sampled_from((1, count)))
         if not -len(shape) <= axis < len(shape) or shape[axis] < lanes or lanes == 1:
             continue
         ends = even_ends(shape[axis], draw(st.sampled_from((lanes, min(shape[axis], 2 * lanes)))))
@@ -86,10 +85,10 @@ def in_lanes(draw: st.DrawFn, network: Network) -> list[FusionSchedule]:
     return found
 
 
-def drawn(data: st.DataObject, network: Network) -> Plan:
-    """A plan of the network with lanes somewhere."""
+def drawn(data: st.DataObject, network: Network, lanes: int | None = None) -> Plan:
+    """A plan of the network with lanes somewhere; so many, if a number is given."""
     try:
-        made = plan(network, explain=False, schedules=data.draw(in_lanes(network)))
+        made = plan(network, explain=False, schedules=data.draw(in_lanes(network, lanes)))
     except InputError:  # what lies free between fused layers cannot be cut
         assume(False)
     assume(made.lanes > 1)
@@ -117,8 +116,7 @@ def test_threads_compute_what_one_core_does(data, network, family):
     """Kernels of all families, those of microcontrollers too, by threads of this machine."""
     made = drawn(data, network)
     library = emit(made, TARGETS[family], network)
-    files = {**library.files, f"{library.name}_lanes.c": lanes_file(library.name, TARGETS["host"])}
-    native = build(replace(library, files=files, target=TARGETS["host"]), flags=WARNINGS)
+    native = build(in_threads(library), flags=WARNINGS)
     for seed in range(3):
         inputs = random_inputs(network, seed)
         expected, shared = execute(network, inputs), native.run(inputs, poison=0x55)
