@@ -1,4 +1,4 @@
-"""Firmware for two cores: each runs a lane on QEMU's mps2-an521; without QEMU one core and threads of this machine do."""
+"""Firmware for two cores: each runs a lane on QEMU's mps2-an521; else one core does everything."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_two_cores_compute_what_the_reference_does(data, network, target):
 
 @on_two_cores
 def test_both_cores_take_part_and_meet():
-    """Every run is the same, each core does about half, and without meetings one of them reads what is not there yet."""
+    """Every run is the same, each core does about half, and without meetings one reads what is not there yet."""
     two = library()
     inputs = random_inputs(two.network)
     one, again = (measure(two, inputs, emulator=Emulator.QEMU, profile=True) for _ in range(2))
