@@ -60,8 +60,9 @@ def test_both_cores_take_part_and_meet():
     """Every run is the same, each core does about half, and without meetings one reads what is not there yet."""
     two = library()
     inputs = random_inputs(two.network)
-    one, again = (measure(two, inputs, emulator=Emulator.QEMU, profile=True) for _ in range(2))
-    assert one.instructions == again.instructions and one.critical_path == again.critical_path
+    one = measure(two, inputs, emulator=Emulator.QEMU, profile=True)
+    again = measure(two, inputs, emulator=Emulator.QEMU)
+    assert one.instructions == again.instructions
     assert one.instructions is not None and one.critical_path is not None
     assert one.instructions / 2 < one.critical_path < 0.8 * one.instructions
     file = f"{two.name}.c"
@@ -95,6 +96,7 @@ def test_threads_of_this_machine_share_what_no_emulated_machine_does():
     assert [check.where.split("(")[-1] for check in checks] == ["2 threads)", "1 core)"]
 
 
+@pytest.mark.slow
 @on_two_cores
 def test_the_command_line_says_how_many_cores_ran_it(tmp_path):
     model = samples.write("stahl_running_example", tmp_path)

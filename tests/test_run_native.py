@@ -2,6 +2,7 @@
 
 import json
 import platform
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,12 +17,13 @@ from damage import damaged_json
 from edgewright.emit import TARGETS, emit
 from edgewright.errors import InputError, ModelError, RunError
 from edgewright.memory.deploying import PartRequest, deploy
-from edgewright.network import Builder, random_inputs
+from edgewright.network import Builder, Region, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import Conv2d, MaxPool2d
 from edgewright.program import FusionSchedule, Split
 from edgewright.program.deployment import Worker
 from edgewright.program.deployment_file import save_deployment
+from edgewright.program.deployment_memory import weights, with_built_weights
 from edgewright.run.building import build_pipeline, plan_for_host, whole_network
 from edgewright.run.pipeline import Pipeline, pipeline
 from edgewright.run.specification import FILE, load_specification
@@ -29,6 +31,7 @@ from parts_runs import assert_same
 from pipelines import threads_left
 from random_deployments import random_deployment
 from random_networks import KINDS, network_of_seed
+from tools import needs
 
 FRAMES = 12
 
@@ -120,6 +123,31 @@ def test_memory_is_as_planned_to_the_byte_and_replicas_share_the_weights():
         assert running.allocated_bytes == memory.arena_bytes + memory.slot_bytes == sum(deployment.arenas.values())
         assert memory.weights_bytes == emit(plan, TARGETS["host"], network).weight_bytes
         assert mapped in (None, 1)
+
+
+def test_each_library_has_weights_of_its_own(tmp_path):
+    """Two halves of an image by the same layers: told before they are compiled, and to the byte as they are mapped."""
+    network = small_network()
+    rows = [Region.whole(network.tensors["b"].shape).with_axis(1, half) for half in ((0, 4), (4, 8))]
+    requests = [PartRequest(f"half{i}", ("a", "b"), {"b": region}) for i, region in enumerate(rows)]
+    requests.append(PartRequest("end", ("pool",)))
+    workers = [Worker(f"w{i}", "this", "cpu", (), (each.name,)) for i, each in enumerate(requests)]
+    deployment = deploy(network, requests, workers, planner=plan_for_host)
+    own = sum(network.constants[name].nbytes for name in ("a_w", "b_w"))
+    biases = 2 * 4 * 4  # as parts have them
+    assert weights(deployment)["this"] in (2 * own, 2 * (own + biases))
+    spec = build_pipeline(deployment, tmp_path)
+    built = with_built_weights(deployment, spec.weights_bytes).predictions
+    assert [(each.value, each.how) for each in built if each.name == "weights of this"] == [
+        (spec.weights_bytes, "exact")
+    ]
+    needs("nm")
+    for part in spec.parts:
+        symbols = subprocess.run(
+            ["nm", "-S", tmp_path / part.file], capture_output=True, text=True, check=True
+        ).stdout
+        sizes = re.findall(r"^\w+ (\w+) R \w+_c\d+$", symbols, re.MULTILINE)
+        assert sum(int(size, 16) for size in sizes) == part.weights_bytes
 
 
 def maps_of(folder):
