@@ -8,6 +8,7 @@ import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -307,17 +308,58 @@ def test_threads_end_and_begin_again(threads):
         assert set(os.listdir("/proc/self/task")) <= before
 
 
-def test_callers_wait_for_each_other(threads):
-    """Two threads that run the library at once, each in its own arena."""
-    others = [type(threads)(threads.library, threads.path) for _ in range(2)]
-    inputs = [random_inputs(threads.network, seed) for seed in range(2)]
+@pytest.mark.parametrize("callers", [2, 11])
+def test_callers_at_once_have_a_crew_each(threads, callers):
+    """Threads that run the library at once, each in its own arena; those beyond the crews that there are take turns."""
+    others = [type(threads)(threads.library, threads.path) for _ in range(callers)]
+    inputs = [random_inputs(threads.network, seed) for seed in range(callers)]
     expected = [threads.run(each, alone=True)["dense"] for each in inputs]
+    most, all_there = 0, Barrier(callers)
 
     def many(which: int) -> bool:
-        return all(np.array_equal(others[which].run(inputs[which])["dense"], expected[which]) for _ in range(30))
+        nonlocal most
+        found = True
+        all_there.wait()
+        for _ in range(30):
+            found &= np.array_equal(others[which].run(inputs[which])["dense"], expected[which])
+            most = max(most, native_threads())
+        return found
 
-    with ThreadPoolExecutor(2) as pool:
-        assert all(pool.map(many, range(2)))
+    before = native_threads()
+    with ThreadPoolExecutor(callers) as pool:
+        assert all(pool.map(many, range(callers)))
+    threads.close()
+    lanes = threads.library.plan.lanes - 1
+    assert most <= before + callers + 8 * lanes
+    assert native_threads() <= before
+    if before and callers == 2:
+        assert most >= before + callers * (1 + lanes)
+
+
+def native_threads() -> int:
+    """Threads of this process; 0 where the system does not tell."""
+    return len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 0
+
+
+def test_the_lanes_of_a_caller_are_on_its_cores(threads):
+    """Crews go from thread to thread, and their threads are then started anew."""
+    if not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two cores, and a system that pins threads to them")
+    inputs = random_inputs(threads.network)
+    found = []
+
+    def pinned(core: int) -> None:
+        os.sched_setaffinity(0, {core})
+        before = set(os.listdir("/proc/self/task"))
+        threads.run(inputs)
+        found.append(
+            {frozenset(os.sched_getaffinity(int(each))) for each in {*os.listdir("/proc/self/task")} - before}
+        )
+
+    for core in [*os.sched_getaffinity(0)] * 6:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(pinned, core).result()
+        assert found.pop() <= {frozenset({core})}
     threads.close()
 
 

@@ -26,7 +26,7 @@ from edgewright.program.deployment_file import save_deployment
 from edgewright.program.deployment_memory import weights, with_built_weights
 from edgewright.run.building import build_pipeline, plan_for_host, whole_network
 from edgewright.run.pipeline import Pipeline, pipeline
-from edgewright.run.specification import FILE, load_specification
+from edgewright.run.specification import FILE, load_specification, sealed
 from parts_runs import assert_same
 from pipelines import threads_left
 from random_deployments import random_deployment
@@ -202,7 +202,7 @@ def changed(folder, tmp_path, change):
         target.write_bytes(file.read_bytes())
     data = json.loads((folder / FILE).read_text())
     change(data)
-    (copy / FILE).write_text(json.dumps(data))
+    (copy / FILE).write_text(json.dumps(sealed(data)))
     return copy
 
 
@@ -237,6 +237,7 @@ def put(*path_and_value):
         (put("workers", 0, "parts", ["part9"]), "'part9', which is no part"),
         (put("workers", 0, "replica", [2, 2]), r"replica \[2, 2\], which is none"),
         (put("inputs", 0, "shape", [1, 4, 4, 3]), "carries more of 'x' than there is"),
+        (put("workers", 3, "replica", [0, 2]), "is not run for every frame, or twice for some"),
         (put("more", 1), "unknown key 'more'"),
         (put("format", 99), "has another format"),
     ],
@@ -244,6 +245,16 @@ def put(*path_and_value):
 def test_damaged_pipelines_are_refused_in_a_sentence(folder, tmp_path, change, message):
     with pytest.raises(InputError, match=message):
         pipeline(changed(folder, tmp_path, change))
+
+
+def test_a_changed_pipeline_is_not_given_to_native_code(folder, tmp_path):
+    data = json.loads((folder / FILE).read_text())
+    for key, value in (("function", "memcpy"), ("memories", [])):
+        (tmp_path / FILE).write_text(
+            json.dumps(data | {"parts": [data["parts"][0] | {key: value}, *data["parts"][1:]]})
+        )
+        with pytest.raises(InputError, match="something in it was changed; build the pipeline anew"):
+            pipeline(tmp_path)
 
 
 def test_randomly_damaged_pipelines_are_refused_or_whole(folder, tmp_path):

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import cached_property
+from hashlib import sha256
 from math import prod
 from pathlib import Path, PurePosixPath
 from typing import Any, get_args, get_origin, get_type_hints
@@ -18,7 +19,8 @@ import numpy as np
 from ..errors import InputError
 from ..files import write_atomic
 
-FORMAT = 1
+FORMAT = 2
+SEAL = "seal"  # the key of the digest of everything else
 FILE = "pipeline.json"
 DEPLOYMENT_FILE = "deployment.json"  # of the deployment that a pipeline is built from
 OUTSIDE = ""  # the source of frames, and the reader of results
@@ -171,7 +173,13 @@ def aligned(size: int) -> int:
 
 
 def save_specification(spec: PipelineSpec, folder: Path) -> None:
-    write_atomic(folder / FILE, json.dumps(asdict(spec), indent=1) + "\n")
+    write_atomic(folder / FILE, json.dumps(sealed(asdict(spec)), indent=1) + "\n")
+
+
+def sealed(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The data with their digest: what native code is handed must be just what it was compiled for."""
+    rest = {key: value for key, value in data.items() if key != SEAL}
+    return {**rest, SEAL: sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()}
 
 
 def load_specification(folder: Path) -> PipelineSpec:
@@ -188,8 +196,11 @@ def load_specification(folder: Path) -> PipelineSpec:
     if isinstance(data, dict) and data.get("format") != FORMAT:
         raise InputError(f"'{path}' has another format than this edgewright reads; build the pipeline anew")
     try:
-        spec: PipelineSpec = _decoded(PipelineSpec, data, "")
+        given = {key: value for key, value in data.items() if key != SEAL} if isinstance(data, dict) else data
+        spec: PipelineSpec = _decoded(PipelineSpec, given, "")
         problem = next(specification_faults(spec), None)
+        if problem is None and sealed(given) != data:
+            problem = "something in it was changed"
     except ValueError as error:
         problem = str(error)
     if problem:
@@ -208,6 +219,10 @@ def specification_faults(spec: PipelineSpec) -> Iterator[str]:
             yield f"worker '{worker.name}' runs '{min(unknown)}', which is no part"
         if len(worker.replica) != 2 or not 0 <= worker.replica[0] < worker.replica[1]:
             yield f"worker '{worker.name}' is replica {list(worker.replica)}, which is none"
+    for part in spec.parts:
+        replicas = sorted(worker.replica for worker in spec.workers if part.name in worker.parts)
+        if replicas and replicas != [(i, len(replicas)) for i in range(len(replicas))]:
+            yield f"part '{part.name}' is not run for every frame, or twice for some"
     for index, fifo in enumerate(spec.fifos):
         yield from _fifo_faults(index, fifo, parts)
     if not spec.sources or not spec.results:
