@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from counts import seeds
 from edgewright import samples
 from edgewright.board.machine import machine_for
 from edgewright.board.qemu import has_qemu
@@ -31,7 +32,7 @@ from tools import needs_board, obstacle
 TWO = machine_for(TARGETS["cortex-m33"], 2)
 REASON = obstacle("cortex-m33") or ("" if has_qemu(TWO) else "qemu-system-arm is not installed")
 on_two_cores = pytest.mark.skipif(bool(REASON), reason=REASON or "can be run")
-MANY = int(os.environ.get("EDGEWRIGHT_DUAL_CORE", 60 if os.environ.get("EDGEWRIGHT_THOROUGH") else 2))
+MANY = len(seeds("DUAL_CORE", 60 if os.environ.get("EDGEWRIGHT_THOROUGH") else 2))
 
 
 def library(target: str = "cortex-m33") -> Library:

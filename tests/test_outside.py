@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from counts import seeds
 from edgewright.emit.library import emit
 from edgewright.emit.native import build
 from edgewright.errors import InputError
@@ -64,7 +65,7 @@ def test_any_inputs_and_outputs_may_lie_outside(network: Network, data: st.DataO
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000))
+@pytest.mark.parametrize("seed", seeds("OUTSIDE", 1000))
 def test_many_networks(seed: int):
     network = network_of_seed(seed)
     for phases in (False, True):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import edgewright
+from counts import seeds
 from damage import damaged_json
 from edgewright.emit import TARGETS, emit
 from edgewright.errors import InputError, ModelError, RunError
@@ -29,7 +30,7 @@ from edgewright.run.pipeline import Pipeline, pipeline
 from edgewright.run.specification import FILE, load_specification, sealed
 from parts_runs import assert_same
 from pipelines import threads_left
-from random_deployments import random_deployment
+from random_deployments import planner_in_lanes, random_deployment
 from random_networks import KINDS, network_of_seed
 from tools import needs
 
@@ -77,7 +78,9 @@ def check_frames(running, network, frames=FRAMES):
             assert_same(value, theirs[name], 1e-4)
 
 
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 60))])
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(4 + n, marks=pytest.mark.slow) for n in seeds("PIPELINES", 56))]
+)
 def test_random_cuts_with_replicas_give_the_reference_result(seed):
     network, deployment = drawn(seed)
     with pipeline(deployment) as running:
@@ -88,11 +91,12 @@ def test_random_cuts_with_replicas_give_the_reference_result(seed):
 
 
 def drawn(seed):
-    """A random network on one device, in parts of layers, regions and partial sums, with replicas."""
+    """A random network on one device, in parts of layers, regions and partial sums, with replicas and lanes."""
     for number in range(1000):
         network = network_of_seed(1000 * seed + number, KINDS, 6)
         try:
-            found = random_deployment(network, Random(f"{seed}.{number}"))
+            random = Random(f"{seed}.{number}")
+            found = random_deployment(network, random, planner_in_lanes(random))
         except ModelError:  # an output that no layer computes
             continue
         if len({worker.device for worker in found.workers}) == 1 and len(found.parts) > 1:

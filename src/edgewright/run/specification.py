@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import cached_property
 from hashlib import sha256
-from math import prod
+from itertools import combinations
+from math import gcd, lcm, prod
 from pathlib import Path, PurePosixPath
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -220,8 +221,8 @@ def specification_faults(spec: PipelineSpec) -> Iterator[str]:
         if len(worker.replica) != 2 or not 0 <= worker.replica[0] < worker.replica[1]:
             yield f"worker '{worker.name}' is replica {list(worker.replica)}, which is none"
     for part in spec.parts:
-        replicas = sorted(worker.replica for worker in spec.workers if part.name in worker.parts)
-        if replicas and replicas != [(i, len(replicas)) for i in range(len(replicas))]:
+        turns = [worker.replica for worker in spec.workers if part.name in worker.parts]
+        if turns and all(len(turn) == 2 and turn[1] > 0 for turn in turns) and not _takes_every_frame(turns):
             yield f"part '{part.name}' is not run for every frame, or twice for some"
     for index, fifo in enumerate(spec.fifos):
         yield from _fifo_faults(index, fifo, parts)
@@ -236,6 +237,13 @@ def specification_faults(spec: PipelineSpec) -> Iterator[str]:
         if not any(part.name in worker.parts for worker in spec.workers):
             yield f"no worker runs part '{part.name}'"
         yield from _port_faults(spec, part)
+
+
+def _takes_every_frame(turns: Sequence[tuple[int, ...]]) -> bool:
+    """Whether replicas (i, n), which take the frames f with f mod n = i, take each frame once."""
+    frames = lcm(*(step for _, step in turns))
+    is_enough = sum(frames // step for _, step in turns) == frames
+    return is_enough and all((a - b) % gcd(m, n) for (a, m), (b, n) in combinations(turns, 2))
 
 
 def _fifo_faults(index: int, fifo: FifoSpec, parts: list[str]) -> Iterator[str]:
