@@ -185,7 +185,8 @@ def _pulls(plan: Plan, stage: Stage) -> bool:
 
 def plan_notes(plan: Plan, request: PlanRequest | None) -> tuple[str, ...]:
     """What is to be said about how the plan was found, a sentence each; no request where it was made before."""
-    lanes = "" if request is None or request.lanes == 1 else _lane_words(plan, request.lanes)
+    asked = plan.lanes if request is None else request.lanes
+    lanes = _lane_words(plan, asked) if asked > 1 else ""
     interrupted = f"the search for the plan was {INTERRUPTED}" if is_interrupted(plan) else ""
     return tuple(filter(None, (fitted_words(plan, request) if request else "", lanes, interrupted)))
 
