@@ -253,7 +253,7 @@ def test_damaged_pipelines_are_refused_in_a_sentence(folder, tmp_path, change, m
 
 def test_a_changed_pipeline_is_not_given_to_native_code(folder, tmp_path):
     data = json.loads((folder / FILE).read_text())
-    for key, value in (("function", "memcpy"), ("memories", [])):
+    for key, value in (("function", "memcpy"), ("memories", [{"name": "ram", "bytes": 1}])):
         (tmp_path / FILE).write_text(
             json.dumps(data | {"parts": [data["parts"][0] | {key: value}, *data["parts"][1:]]})
         )
