@@ -132,9 +132,8 @@ def test_memory_is_as_planned_to_the_byte_and_replicas_share_the_weights():
 def test_each_library_has_weights_of_its_own(tmp_path):
     """Two halves of an image by the same layers: told before they are compiled, and to the byte as they are mapped."""
     network = small_network()
-    rows = [Region.whole(network.tensors["b"].shape).with_axis(1, half) for half in ((0, 4), (4, 8))]
-    requests = [PartRequest(f"half{i}", ("a", "b"), {"b": region}) for i, region in enumerate(rows)]
-    requests.append(PartRequest("end", ("pool",)))
+    rows = [Region.whole(network.tensors["pool"].shape).with_axis(1, half) for half in ((0, 2), (2, 4))]
+    requests = [PartRequest(f"half{i}", tuple(network.by_name), {"pool": region}) for i, region in enumerate(rows)]
     workers = [Worker(f"w{i}", "this", "cpu", (), (each.name,)) for i, each in enumerate(requests)]
     deployment = deploy(network, requests, workers, planner=plan_for_host)
     own = sum(network.constants[name].nbytes for name in ("a_w", "b_w"))
