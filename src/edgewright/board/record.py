@@ -31,7 +31,9 @@ class Record:
     critical_path: int | None = None  # instructions one after the other, where two cores shared the work
 
 
-def read_record(data: bytes, machine: EmulatedMachine, target: Target, elf: Elf, stages: int) -> Record:
+def read_record(
+    data: bytes, machine: EmulatedMachine, target: Target, elf: Elf, stages: int | None = None
+) -> Record:
     """What the run gave; a fault of the firmware is an error that says where and why.
 
     Behind the stamps of its stages come those of two cores that took turns, three for each turn.
@@ -50,7 +52,8 @@ def read_record(data: bytes, machine: EmulatedMachine, target: Target, elf: Elf,
     at = 40 + 8 * count
     stamps = list(struct.iter_unpack("<II", data[40:at]))
     cost = machine.instructions(before, ready)
-    instructions, turns = machine.instructions(ready, after) - cost, stages + 3
+    instructions = machine.instructions(ready, after) - cost
+    turns = len(stamps) if stages is None else stages + 3
     return Record(
         instructions,
         _stages(stamps[:turns], machine),

@@ -86,7 +86,7 @@ def measure(
             firmware = build_firmware(
                 library, machine, tools, place, optimise=optimise, probes=probes, stack=stack, board=board
             )
-            return firmware, run_firmware(library, firmware, machine, chosen, data, timeout_s)
+            return firmware, run_firmware(library, firmware, machine, chosen, data, timeout_s, len(library.stages))
 
         firmware, record = run(where, Probes.NONE)
         profiled = run(where / "profile", Probes.STAMPS)[1] if profile else None
@@ -120,15 +120,17 @@ def run_firmware(
     emulator: Emulator,
     inputs: bytes,
     timeout_s: float,
+    stages: int | None = None,
 ) -> Record:
+    """What the run gave; with the number of `stages`, stamps beyond theirs are those of cores that took turns."""
     if emulator is Emulator.QEMU:
         found = run_qemu(firmware.path, machine, inputs, timeout_s)
-        return read_record(found, machine, library.target, firmware.elf, len(library.stages))
+        return read_record(found, machine, library.target, firmware.elf, stages)
     found = run_unicorn(
         firmware.elf, firmware.layout, library.target, machine, inputs, timeout_s, firmware.path.parent
     )
     counting = replace(machine, fpgaio=0)  # its stamps are counts
-    return read_record(found, counting, library.target, firmware.elf, len(library.stages))
+    return read_record(found, counting, library.target, firmware.elf, stages)
 
 
 def chosen_emulator(machine: EmulatedMachine, wanted: Emulator | None = None) -> Emulator:
