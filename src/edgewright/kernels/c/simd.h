@@ -167,7 +167,13 @@ EW_INLINE void ew_vf_copy_over(float *to, const float *from, int32_t n)
     if (i < n)
         ew_vf_store(to + i, _mm512_maskz_loadu_ps((__mmask16)((1u << (n - i)) - 1u), from + i));
 #else
-    ew_vf_copy(to, from, n);
+    int32_t i = 0;
+    for (; i + EW_LANES < n; i += EW_LANES)
+        ew_vf_store(to + i, ew_vf_load(from + i));
+    if (n >= EW_LANES)
+        ew_vf_store(to + n - EW_LANES, ew_vf_load(from + n - EW_LANES)); /* some of them once more */
+    else
+        ew_vf_copy(to, from, n);
 #endif
 }
 

@@ -69,14 +69,14 @@ typedef struct {
 #else
 #define EW_FOURS_2(n)
 #endif
-#if defined(__GNUC__) && !defined(__clang__)
+#if defined(__aarch64__) && defined(__GNUC__) && !defined(__clang__)
 #define EW_AS_WRITTEN __attribute__((optimize("no-schedule-insns")))
 #else
 #define EW_AS_WRITTEN
 #endif
 
 #define EW_PRODUCT(n)                                                                           \
-    EW_AS_WRITTEN static void ew_simd_two_##n(const ew_simd_job *job)                                         \
+    EW_AS_WRITTEN static void ew_simd_two_##n(const ew_simd_job *job)                           \
     {                                                                                           \
         const float *first = job->first, *second = job->second;                                 \
         const float *a = job->tile, *const end = a + job->depth;                                \
@@ -285,9 +285,11 @@ static void ew_simd_tile(
         ew_simd_fill_tile(conv, x, part, first, count, start, until, tile);
         ew_simd_multiply(conv, &job, start, count);
     }
-    if (conv->kind)
-        for (int32_t n = 0; n < count; n++)
-            ew_simd_activate(rows[n], conv->channels, conv->kind, conv->a, conv->b);
+    for (int32_t n = 0, next; conv->kind && n < count; n = next) { /* pixels side by side together */
+        for (next = n + 1; next < count && rows[next] == rows[next - 1] + conv->channels;)
+            next++;
+        ew_simd_activate(rows[n], (next - n) * conv->channels, conv->kind, conv->a, conv->b);
+    }
 }
 
 void ew_simd_conv_run(const ew_simd_conv *conv, const float *x, float *y, ew_part part, float *tile)
