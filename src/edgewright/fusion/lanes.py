@@ -46,8 +46,8 @@ class CoreSpeed:
     line: int  # bytes of a line of the cache: two cores that write to one of them wait for each other
 
 
-# Two threads on cores that are awake meet in a tenth of a microsecond, waiting for the slower one comes on top; a thread
-# that sleeps is there after some tens of microseconds.
+# Two threads on cores that are awake meet in a tenth of a microsecond, waiting for the slower comes on top; one that
+# sleeps is there after some tens of microseconds.
 VECTORS = CoreSpeed(8, narrow=2, depthwise=1, bytes=4, elements=1, meeting=800, start=50_000, panel=16, line=64)
 SCALARS = CoreSpeed(0.5, narrow=1, depthwise=0.25, bytes=1, elements=0.1, meeting=500, start=5000, panel=4, line=1)
 
