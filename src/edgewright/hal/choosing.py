@@ -13,9 +13,8 @@ from .designing import designed, naive, real_joints
 from .layout.cost import cost_of
 from .layout.judge import faults
 from .layout.layout import Layout
-from .layout.optimal import lay_out_optimal
+from .layout.optimal import PATIENCE, lay_out_optimal
 from .layout.paper import lay_out_paper
-from .layout.task import MANY
 from .layout.wish import Wish
 from .lock.lock import RELOCK, Lock
 from .lock.locking import contradicted, locked
@@ -66,18 +65,18 @@ class _Candidate:
         return is_better and self.code <= ERROR * other.code
 
 
+SIDE_PATIENCE = 0.1  # units of deterministic time for each layout that is best at one thing
 ERROR = 1.2  # estimated bytes of code that lie closer together may be ranked the other way round by a compiler
 
 
 def _others(analysis: Analysis, wish: Wish) -> Iterator[Design]:
-    """Designs that are best at one thing; drivers that take long are laid out once more only."""
-    is_large = sum(len(space.slots) for space in analysis.spaces.values()) > MANY
-    for minimise in ("accesses",) if is_large else ("accesses", "code", "map"):
+    """Designs that are best at one thing, found in less time."""
+    for minimise in ("accesses", "code", "map"):
         yield designed(analysis, _lay_out(analysis, replace(wish, minimise=minimise)))
 
 
 def _lay_out(analysis: Analysis, wish: Wish) -> Callable[[Sequence[Joint]], Layout]:
-    return lambda joints: chosen_layout(analysis, joints, "optimal", wish)
+    return lambda joints: chosen_layout(analysis, joints, "optimal", wish, patience=SIDE_PATIENCE)
 
 
 def total_accesses(made: Design) -> int:
@@ -86,17 +85,21 @@ def total_accesses(made: Design) -> int:
 
 
 def chosen_layout(
-    analysis: Analysis, joints: Sequence[Joint], method: str, wish: Wish, lock: Lock | None = None
+    analysis: Analysis,
+    joints: Sequence[Joint],
+    method: str,
+    wish: Wish,
+    lock: Lock | None = None,
+    patience: float = PATIENCE,
 ) -> Layout:
     """The layout for these joints, judged."""
     description, spaces = analysis.description, analysis.spaces
 
     def arrange(some: Spaces, theirs: Sequence[Joint]) -> Layout:
-        return (
-            lay_out_paper(description, some, theirs)
-            if method == "paper"
-            else lay_out_optimal(description, some, theirs, replace(wish, max_map=None if lock else wish.max_map))
-        )
+        if method == "paper":
+            return lay_out_paper(description, some, theirs)
+        free = replace(wish, max_map=None if lock else wish.max_map)
+        return lay_out_optimal(description, some, theirs, free, patience)
 
     if lock is None:
         layout = arrange(spaces, joints)
