@@ -86,6 +86,12 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 )
 @click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", help="Define a macro. May be given again.")
 @click.option(
+    "--addresses",
+    type=IN_FILE,
+    metavar="FILE",
+    help="Base addresses of devices, from a TOML or devicetree source: UART0_ADDRESS for uart0.",
+)
+@click.option(
     "--isr",
     "interrupt_routines",
     multiple=True,
