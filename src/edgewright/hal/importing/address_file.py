@@ -68,11 +68,11 @@ def _from_toml(path: Path, text: str) -> dict[str, int]:
 
 
 @dataclass(slots=True)
-class _Node:
+class _TreeNode:
     """A node of a devicetree, with those properties that say where it is."""
 
     labels: tuple[str, ...]
-    parent: _Node | None
+    parent: _TreeNode | None
     cells: dict[str, Cells] = field(default_factory=dict)  # by property
 
     def width(self, what: str, default: int) -> int:
@@ -82,7 +82,7 @@ class _Node:
 
 
 def _from_devicetree(path: Path, text: str) -> dict[str, int]:
-    found = {}
+    found: dict[str, int] = {}
     for node in _nodes(path, list(_tokens(path, _DIRECTIVE.sub("", text)))):
         address = _address(node)
         if address is not None and address < 1 << 32:
@@ -102,11 +102,11 @@ def _tokens(path: Path, text: str) -> Iterator[tuple[str, str]]:
             yield str(match.lastgroup), match[0]
 
 
-def _nodes(path: Path, tokens: Sequence[tuple[str, str]]) -> list[_Node]:
+def _nodes(path: Path, tokens: Sequence[tuple[str, str]]) -> list[_TreeNode]:
     """All nodes in the order of the file; what is said of &label belongs to the node with that label."""
-    nodes: list[_Node] = []
-    known: dict[str, _Node] = {}
-    inside: list[_Node | None] = [None]
+    nodes: list[_TreeNode] = []
+    known: dict[str, _TreeNode] = {}
+    inside: list[_TreeNode | None] = [None]
     labels: list[str] = []
     name = ""
     number = 0
@@ -118,7 +118,7 @@ def _nodes(path: Path, tokens: Sequence[tuple[str, str]]) -> list[_Node]:
         elif text == "{":
             node = known.get(name[1:]) if name.startswith("&") else None
             if node is None:
-                node = _Node(tuple(labels), here)
+                node = _TreeNode(tuple(labels), here)
                 nodes.append(node)
             known |= dict.fromkeys(labels, node)
             inside.append(node)
@@ -157,7 +157,7 @@ def _cells(tokens: Sequence[tuple[str, str]], number: int) -> tuple[Cells, int]:
     return cells, number + 1
 
 
-def _address(node: _Node) -> int | None:
+def _address(node: _TreeNode) -> int | None:
     """Where a processor finds it: its first reg, seen through all buses around it."""
     parent = node.parent
     if parent is None or "reg" not in node.cells:
@@ -171,7 +171,7 @@ def _address(node: _Node) -> int | None:
     return address
 
 
-def _translated(address: int, bus: _Node, outside: _Node) -> int | None:
+def _translated(address: int, bus: _TreeNode, outside: _TreeNode) -> int | None:
     cells = bus.cells["ranges"]
     if not cells:
         return address

@@ -36,7 +36,7 @@ PATIENCE = 0.5  # units of deterministic time for all models of a layout: about 
 
 
 @dataclass(slots=True)
-class _Clock:
+class _SolvingTime:
     """The deterministic time that is left, and the models that are to share it."""
 
     left: float
@@ -140,7 +140,7 @@ def _each_by_itself(task: Task, start: Cells, patience: float) -> _Found:
     cells = dict(start)
     gap: float | None = 0.0
     instances = task.instances()
-    clock = _Clock(patience, len(task.spaces))
+    clock = _SolvingTime(patience, len(task.spaces))
     for name, space in task.spaces.items():
         if task.is_large(name):
             cells[name], gap = _in_pieces(task, name, start[name], instances[name], clock), None
@@ -160,7 +160,9 @@ def _each_by_itself(task: Task, start: Cells, patience: float) -> _Found:
     return _Found(cells, gap)
 
 
-def _in_pieces(task: Task, name: str, start: tuple[Cell, ...], instances: int, clock: _Clock) -> tuple[Cell, ...]:
+def _in_pieces(
+    task: Task, name: str, start: tuple[Cell, ...], instances: int, clock: _SolvingTime
+) -> tuple[Cell, ...]:
     """Cells of a large space: sets of slots that no place accesses together have nothing to do with each other."""
     part = task.part(name)
     graph = nx.Graph()
@@ -201,7 +203,7 @@ def _at_once(task: Task, start: Cells, patience: float) -> _Found | None:
             sizes[name] = add_size(model, parts[-1], areas, task.most(space))
         total = sum(sizes[device.group] for device in task.description.devices)
         model.cp.add(total <= limit)
-        found = _solved(task, model, parts, total, _Clock(patience, 1))
+        found = _solved(task, model, parts, total, _SolvingTime(patience, 1))
         if found is None:
             return None
         over = _layout(task, found.cells).map_bytes(task.description) - most
@@ -226,7 +228,7 @@ def _near(part: LayoutPart) -> frozenset[frozenset[str]]:
     return frozenset(frozenset(pair) for of in pairs for pair in of)
 
 
-def _solved(task: Task, model: Model, parts: Sequence[Chosen], size: Linear, clock: _Clock) -> _Found | None:
+def _solved(task: Task, model: Model, parts: Sequence[Chosen], size: Linear, clock: _SolvingTime) -> _Found | None:
     """The best cells found, with those that were settled before; None where there are none."""
     model.cp.minimize(sum(weight * variable for weight, variable in model.terms) + model.weights[2] * size)
     solver = cp_model.CpSolver()
