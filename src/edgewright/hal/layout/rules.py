@@ -51,7 +51,7 @@ class Rules:
     def frail(self, name: str) -> bool:
         """Whether no register with it may be written by read-modify-write."""
         nature = self.natures[name]
-        return nature.by_hardware or nature.acts or not nature.readable
+        return nature.by_hardware or nature.unguarded or nature.acts or not nature.readable
 
     def pair(self, first: str, second: str) -> bool:
         """Whether two slots may share a register, as far as the two of them decide it."""
@@ -96,7 +96,7 @@ class Rules:
             slot.field.pinned is not None
             or slot.field.together
             or nature.acts
-            or (name in self._writes_of and not nature.restorable)
+            or (name in self._writes_of and (nature.unguarded or not nature.restorable))
         ):
             return 1
         return most_lanes(slot, self.bus.width)
