@@ -16,7 +16,7 @@ from .language.refusal import Refusal, Refused
 from .layout.cost import Cost, cost_of
 from .layout.judge import faults
 from .layout.layout import Layout
-from .layout.optimal import PATIENCE, lay_out_optimal
+from .layout.optimal import lay_out_optimal
 from .layout.paper import lay_out_paper
 from .layout.wish import Wish
 from .lock.lock import RELOCK, Lock
@@ -114,12 +114,11 @@ class _Candidate:
         return is_no_worse and self.cost.code <= error * other.cost.code
 
 
-SIDE_PATIENCE = 0.1  # units of deterministic time for each layout that is best at one thing
 ERROR = 1.2  # estimated bytes of code that lie closer together may be ranked the other way round by a compiler
 
 
 def _others(analysis: Analysis, wish: Wish) -> Iterator[Design]:
-    """Designs that are best at one thing, found in less time."""
+    """Designs that are best at one thing, the same as whoever asks for it gets."""
     for minimise in ("accesses", "code", "map"):
         yield designed(analysis, _lay_out(analysis, replace(wish, minimise=minimise)))
 
@@ -138,7 +137,7 @@ def _refuse_unmarked(analysis: Analysis, method: str, wish: Wish, lock: Lock | N
 
 
 def _lay_out(analysis: Analysis, wish: Wish) -> Callable[[Sequence[Joint]], Layout]:
-    return lambda joints: chosen_layout(analysis, joints, "optimal", wish, patience=SIDE_PATIENCE)
+    return lambda joints: chosen_layout(analysis, joints, "optimal", wish)
 
 
 def total_accesses(made: Design) -> int:
@@ -147,12 +146,7 @@ def total_accesses(made: Design) -> int:
 
 
 def chosen_layout(
-    analysis: Analysis,
-    joints: Sequence[Joint],
-    method: str,
-    wish: Wish,
-    lock: Lock | None = None,
-    patience: float = PATIENCE,
+    analysis: Analysis, joints: Sequence[Joint], method: str, wish: Wish, lock: Lock | None = None
 ) -> Layout:
     """The layout for these joints, judged."""
     description, spaces = analysis.description, analysis.spaces
@@ -161,7 +155,7 @@ def chosen_layout(
         if method == "paper":
             return lay_out_paper(description, some, theirs)
         free = replace(wish, max_map=None if lock else wish.max_map)
-        return lay_out_optimal(description, some, theirs, free, patience)
+        return lay_out_optimal(description, some, theirs, free)
 
     if lock is None:
         layout = arrange(spaces, joints)

@@ -29,10 +29,10 @@ from .layout import Layout
 from .leftovers import packed
 from .modelling import Chosen, LayoutPart, Linear, Model, add_part, add_size, cells_of, content, hint
 from .searching import Search
-from .task import Task
+from .task import MANY, Task
 from .wish import Wish
 
-PATIENCE = 0.5  # units of deterministic time for all models of a layout: about two seconds
+PATIENCE = 0.2  # units of deterministic time for all models of a layout: about a second
 
 
 @dataclass(slots=True)
@@ -163,17 +163,17 @@ def _each_by_itself(task: Task, start: Cells, patience: float) -> _Found:
 def _in_pieces(
     task: Task, name: str, start: tuple[Cell, ...], instances: int, clock: _SolvingTime
 ) -> tuple[Cell, ...]:
-    """Cells of a large space: sets of slots that no place accesses together have nothing to do with each other."""
+    """Cells of a large space: sets of slots that have nothing to do with each other are solved apart."""
     part = task.part(name)
     graph = nx.Graph()
     graph.add_nodes_from(part.free)
-    graph.add_edges_from(tuple(pair) for pair in _near(part))
+    graph.add_edges_from(tuple(pair) for pair in _near(part, start))
     cells = list(task.fixed(name))
     components = sorted(nx.connected_components(graph), key=lambda found: (len(found), min(found)))
-    clock.models += sum(len(component) > 1 for component in components) - 1
+    clock.models += sum(1 < len(component) <= MANY for component in components) - 1
     for component in components:
-        if len(component) == 1:
-            cells.append(Cell(tuple(component)))
+        if not 1 < len(component) <= MANY:  # nothing to solve, or more than can be
+            cells += [cell for cell in start if set(cell.slots) <= component]
             continue
         model = Model(task.wish.weights, task.wish.power_of_two, task.wish.sizes)
         free = tuple(slot for slot in part.free if slot in component)
@@ -215,15 +215,15 @@ def _at_once(task: Task, start: Cells, patience: float) -> _Found | None:
 
 def _added(model: Model, task: Task, part: LayoutPart, start: Cells) -> Chosen:
     name = part.space.name
-    chosen = add_part(model, part, _near(part) if task.is_large(name) else None)
+    chosen = add_part(model, part, _near(part, start[name]) if task.is_large(name) else None)
     hint(model, chosen, start[name])
     return chosen
 
 
-def _near(part: LayoutPart) -> frozenset[frozenset[str]]:
-    """Pairs of slots that some place accesses together."""
+def _near(part: LayoutPart, start: Sequence[Cell]) -> frozenset[frozenset[str]]:
+    """Pairs of slots that some place accesses together, or that share a register already."""
     free = frozenset(part.free)
-    near = [*(work.slots for work in part.works), *part.rules.bonds]
+    near = [*(work.slots for work in part.works), *part.rules.bonds, *(frozenset(cell.slots) for cell in start)]
     pairs = (combinations(sorted(slots & free), 2) for slots in near)
     return frozenset(frozenset(pair) for of in pairs for pair in of)
 
