@@ -275,3 +275,32 @@ make_device(Dma, dma, 0x40000000);
 def test_a_pointer_to_an_element_does_not_reach_its_word(tmp_path):
     with pytest.raises(Refused, match=r"'Channel::done' is a bit of a word, which 'Channel \*' does not reach"):
         gathered(tmp_path, "void f(bfGroup Channel *c) { c->done = 1; }")
+
+
+@pytest.mark.parametrize("touched", ["Descriptor", "Descriptor::status, Descriptor::own"])
+def test_pinned_fields_that_hardware_changes_are_written_at_once(tmp_path, touched):
+    """A descriptor in memory: what shares a word with a bit of the hardware cannot be put back."""
+    head = f"""
+#include "edgewright_hal.h"
+bfGroup Descriptor {{
+    uint32 pin(0, 0) buffer; uint14 pin(4, 0) length; bit pin(4, 14) first; bit pin(4, 15) last;
+    uint16 hw pin(8, 0) status; bit hw pin(8, 31) own;
+}};
+bfGroup Ring {{ bfGroup Descriptor entries[8]; }};
+bfGroup Mac {{ bit wo wse({touched}) poll; }};
+make_device(Ring, tx, 0x20004000);
+make_device(Ring, rx, 0x20004080);
+make_device(Mac, mac, 0x40028000);
+"""
+    code = """int f(uint32_t n, uint32_t address, uint16_t bytes)
+{
+    bfGroup Descriptor *d = &tx->entries[n & 7u];
+    if (d->own) return 0;
+    d->buffer = address; d->length = bytes; d->first = 1; d->last = 1; d->status = 0; d->own = 1;
+    mac->poll = 1;
+    return (int)rx->entries[n & 7u].status;
+}"""
+    design = gathered(tmp_path, code, head)
+    assert merged(design) == {frozenset({"length", "first", "last"}), frozenset({"status", "own"})}
+    if not missing_tools("rv32imc"):
+        assert verify(design.analysis, design, calls=4, measure=False).is_equal
