@@ -110,7 +110,7 @@ def test_ten_thousand_arrivals_of_keywords_over_visual_wake_words(
     worst = simulated(tasks, some_arrivals(tasks, 1, 10_000))
     for one in responses(tasks):
         assert one.worst is not None
-        assert worst[one.task.name] <= one.worst <= 1.2 * worst[one.task.name]
+        assert worst[one.task.name] - 1e-9 <= one.worst <= 1.2 * worst[one.task.name]
 
 
 def app(folder: Path, entries: str, relations: str = "") -> Path:

@@ -111,13 +111,13 @@ class Liveness:
 
 
 @dataclass(frozen=True)
-class Pieces:
+class RunPieces:
     """The times of a run between the places where it might be interrupted."""
 
     stages: tuple[tuple[float, ...], ...]  # of each stage: turn by turn, and the rest
 
     @classmethod
-    def of(cls, timed: TimedPlan, scale: float) -> Pieces:
+    def of(cls, timed: TimedPlan, scale: float) -> RunPieces:
         count = len(timed.plan.program.stages)
         return cls(tuple(tuple(piece * scale for piece in timed.pieces(n)) for n in range(count)))
 
@@ -137,7 +137,7 @@ class Pieces:
         return (*found, now) if now else tuple(found)
 
 
-def choices(plan: Plan, kind: PreemptionPoints, pieces: Pieces) -> Mapping[float, InterruptionPoints]:
+def choices(plan: Plan, kind: PreemptionPoints, pieces: RunPieces) -> Mapping[float, InterruptionPoints]:
     """Sets of points by how long they make wait, each within the one before it, and with less alive at its points.
 
     From one to the next, points are left out at which much of some buffer is alive that is in use in the fullest
@@ -169,7 +169,7 @@ def _joined(points: Sequence[InterruptionPoints]) -> InterruptionPoints:
     return InterruptionPoints(after, frozenset[tuple[int, int]]().union(*(point.rows for point in points)))
 
 
-def _wait(pieces: Pieces, points: Sequence[InterruptionPoints]) -> float:
+def _wait(pieces: RunPieces, points: Sequence[InterruptionPoints]) -> float:
     return max(pieces.between(_joined(points)))
 
 

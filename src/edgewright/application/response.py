@@ -18,7 +18,7 @@ from ..program import Plan
 from .description import PreemptionPoints
 from .meeting import Meeting
 from .members import Application
-from .points import Pieces
+from .points import RunPieces
 
 ROUNDS = 10_000  # of the fixed point; what needs more does not end within its deadline
 
@@ -94,14 +94,14 @@ def tasks_of(meeting: Meeting) -> tuple[TimedTask, ...]:
     return tuple(sorted(found, key=lambda task: (-task.priority, task.deadline, task.name)))
 
 
-def timed_pieces(application: Application, member: str, plan: Plan) -> Pieces:
+def timed_pieces(application: Application, member: str, plan: Plan) -> RunPieces:
     """A run in seconds: instructions, estimated or as measured, at one in a cycle of the first processor."""
     entry = application.by_name[member].entry
     if application.board is None:
         raise InputError(f"nobody knows how fast the processor is that runs '{entry.name}': name a board")
     timed = TimedPlan(plan, Timing(application.target).costs(plan.network))
     measured = entry.instructions / max(1.0, timed.total) if entry.instructions is not None else 1.0
-    return Pieces.of(timed, measured / application.board.processors[0].clock)
+    return RunPieces.of(timed, measured / application.board.processors[0].clock)
 
 
 def responses(tasks: Sequence[TimedTask]) -> tuple[WorstResponse, ...]:
