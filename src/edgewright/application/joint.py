@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,6 +13,7 @@ from ..program import Buffer, Plan
 from ..program.plan import slot_name
 from .meeting import JointBuffer, Meeting
 from .members import Application
+from .points import InterruptionPoints
 
 ARENA = "ram"  # the common memory
 
@@ -84,7 +85,7 @@ class JointLayout:
 def lay_out_jointly(
     application: Application,
     plans: Mapping[str, Plan],
-    points: Mapping[str, frozenset[int]] | None = None,
+    points: Mapping[str, InterruptionPoints] | None = None,
     effort: LayoutEffort = LayoutEffort.NORMAL,
 ) -> JointLayout:
     """The least arena for these plans; networks that never meet keep the addresses that they have."""
@@ -113,11 +114,104 @@ def _place(
             offsets |= {name: _as_planned(plans, buffers[name]) for name in part.sizes}
             peak, method = max(peak, *(offsets[name] + size for name, size in part.sizes.items())), "as planned"
         else:
-            found = place_graph(part, bound=peak, effort=effort)
+            found = _placed_together(part, buffers, plans, peak, effort)
+            around = _around_the_largest(part, buffers, plans)
+            if around is not None and around.peak < found.peak:
+                found = replace(around, bound=min(found.bound, around.peak))
             offsets |= found.offsets
             peak, bound, method = max(peak, found.peak), max(bound, found.bound), found.method
         methods += [] if method in methods else [method]
     return Placement(offsets, peak, min(bound, peak), "; ".join(methods))
+
+
+def _placed_together(
+    graph: ConflictGraph,
+    buffers: Mapping[str, JointBuffer],
+    plans: Mapping[str, Plan],
+    bound: int,
+    effort: LayoutEffort,
+) -> Placement:
+    """The placement of a part. Buffers of one plan that share bytes by their calls inside a stage stay as they lie."""
+    home: dict[str, tuple[str, int]] = {}  # buffer: the first of its group, and where in the group it begins
+    sizes: dict[str, int] = {}
+    for name in sorted(graph.sizes, key=lambda name: (_start(plans, buffers[name]), name)):
+        buffer, at = buffers[name], _start(plans, buffers[name])
+        for first in sizes:
+            is_alike = _life(buffer) is not None and _life(buffers[first]) == _life(buffer)
+            inside = at - _start(plans, buffers[first])
+            if (
+                is_alike
+                and (name, first) not in graph.gaps
+                and (first, name) not in graph.gaps
+                and inside < sizes[first]
+            ):
+                home[name], sizes[first] = (first, inside), max(sizes[first], inside + graph.sizes[name])
+                break
+        else:
+            home[name], sizes[name] = (name, 0), graph.sizes[name]
+    if len(sizes) == len(graph.sizes):
+        return place_graph(graph, bound=bound, effort=effort)
+    alone = {name for name in sizes if sizes[name] == graph.sizes[name]}
+    meeting = {(home[x][0], home[y][0]) for x, y in graph.meeting if home[x][0] != home[y][0]}
+    gaps = {pair: gap for pair, gap in graph.gaps.items() if alone.issuperset(pair)}
+    found = place_graph(
+        ConflictGraph(sizes, frozenset(meeting), gaps, graph.alignment), bound=bound, effort=effort
+    )
+    return replace(found, offsets={name: found.offsets[first] + at for name, (first, at) in home.items()})
+
+
+def _life(buffer: JointBuffer) -> tuple[str, int, int] | None:
+    """The member that alone uses the buffer, and from which stage to which."""
+    if len(buffer.uses) != 1 or buffer.is_always:
+        return None
+    return buffer.uses[0].member, buffer.uses[0].first, buffer.uses[0].last
+
+
+def _start(plans: Mapping[str, Plan], buffer: JointBuffer) -> int:
+    return _as_planned(plans, buffer) if _life(buffer) is not None else 0
+
+
+def _around_the_largest(
+    graph: ConflictGraph, buffers: Mapping[str, JointBuffer], plans: Mapping[str, Plan]
+) -> Placement | None:
+    """The largest plan as it was laid out alone, and the others around it: as blocks, or buffer by buffer.
+
+    So everything that it shares by its calls stays shared. None where buffers belong to several members, or none.
+    """
+    own: dict[str, dict[str, int]] = {}
+    for name in graph.sizes:
+        if len(buffers[name].uses) != 1:
+            return None
+        own.setdefault(buffers[name].uses[0].member, {})[name] = _as_planned(plans, buffers[name])
+    first, *others = sorted(own, key=lambda member: (-plans[member].peak_bytes, member))
+    block = _beside(graph, own[first], [own[member] for member in others])
+    rest = sorted((name for member in others for name in own[member]), key=lambda name: (-graph.sizes[name], name))
+    single = _beside(graph, own[first], [{name: 0} for name in rest])
+    found = min((single, block), key=lambda offsets: _peak(graph, offsets))
+    return Placement(found, _peak(graph, found), 0, "around the largest plan")
+
+
+def _beside(graph: ConflictGraph, there: Mapping[str, int], blocks: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Each block, moved as a whole to the lowest place where it meets nothing that is there, one after the other."""
+    placed = dict(there)
+    for block in blocks:
+        near = [(mine, other) for mine in block for other in placed if graph.meets(mine, other)]
+        steps = {0, *(placed[other] + graph.gap(other, mine) - block[mine] for mine, other in near)}
+        by = min(
+            step
+            for step in steps
+            if step >= 0
+            and not any(
+                -graph.gap(mine, other) < block[mine] + step - placed[other] < graph.gap(other, mine)
+                for mine, other in near
+            )
+        )
+        placed |= {name: at + by for name, at in block.items()}
+    return placed
+
+
+def _peak(graph: ConflictGraph, offsets: Mapping[str, int]) -> int:
+    return max(at + graph.sizes[name] for name, at in offsets.items())
 
 
 def _alone(application: Application, plans: Mapping[str, Plan]) -> list[Plan]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..fusion.by_hand import layer_range
+from ..memory.pulled import pullable
 from ..network import Network, Region
 from ..network.parts import NetworkPart, cut
 from ..network.read import read
@@ -72,13 +73,16 @@ class Application:
         return len(self.members_of(owner)) > 1
 
 
-def load_application(path: Path) -> Application:
+def load_application(path: Path, pull_input: bool = False) -> Application:
     """The application of a file, with its networks and its board."""
-    return assemble_application(read_application(path), path.parent, str(path))
+    return assemble_application(read_application(path), path.parent, str(path), pull_input)
 
 
-def assemble_application(file: ApplicationFile, folder: Path, where: str) -> Application:
-    """What the file names, as seen from `folder`; `where` names the file in errors."""
+def assemble_application(file: ApplicationFile, folder: Path, where: str, pull_input: bool = False) -> Application:
+    """What the file names, as seen from `folder`; `where` names the file in errors.
+
+    With `pull_input`, images come row by row wherever a network can take them so and nobody else needs them.
+    """
     board = load_board(_board_name(file.board, folder)) if file.board is not None else None
     if file.target is not None and file.target not in TARGETS:
         raise InputError(f'{where}: target is "{file.target}"; expected one of {", ".join(TARGETS)}')
@@ -93,6 +97,8 @@ def assemble_application(file: ApplicationFile, folder: Path, where: str) -> App
             folder / entry.file, quantised_input=entry.quantised_input, quantised_output=entry.quantised_output
         )
         networks[entry.name] = network
+        if pull_input and pullable(network) and not _has_held_ends(file, entry.name):
+            entry = entry.model_copy(update={"pull_input": True})
         parts = _partitions(network, entry, f"{where}: network[{index}].partitions")
         partitions[entry.name] = parts
         if entry.name in pipelined:
@@ -103,6 +109,13 @@ def assemble_application(file: ApplicationFile, folder: Path, where: str) -> App
         else:
             members.append(AppMember(entry.name, entry, network))
     return Application(file, networks, tuple(members), tuple(crossings), board, target, partitions)
+
+
+def _has_held_ends(file: ApplicationFile, name: str) -> bool:
+    """Whether the network's inputs may have to lie in memory as a whole: handed over, kept, or in a pipeline."""
+    together = (RelationKind.AFTER, RelationKind.SAME_INPUT, RelationKind.PIPELINED)
+    related = {file.network(n).name for one in file.relations if one.kind in together for n in one.networks}
+    return name in related or any(text.partition(".")[0] == name for text in file.keep)
 
 
 def _board_name(board: str, folder: Path) -> str | Path:

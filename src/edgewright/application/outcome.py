@@ -141,7 +141,7 @@ def outcome_of(
         found,
         following,
         flash_notes(application),
-        check_deadlines(application, layout.meeting.plans),
+        check_deadlines(layout.meeting),
     )
 
 

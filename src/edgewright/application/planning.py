@@ -8,12 +8,14 @@ from functools import cached_property
 
 from ..fusion.request import PlanRequest, make_plan
 from ..fusion.search import Limits, PlanSearch
-from ..fusion.timing import Timing
+from ..fusion.timing import TimedPlan, Timing
 from ..network import Network
 from ..program import Plan
-from .description import AppNetworkEntry
+from .description import AppNetworkEntry, PreemptionPoints
 from .meeting import held_inputs
 from .members import Application, AppMember
+from .points import with_rows
+from .relations import Relations
 
 
 @dataclass(frozen=True)
@@ -96,10 +98,19 @@ class MemberPlanner:
         return PlanSearch(self.network, None, self._alignment, self.entry.pull_input, target, limits, room)
 
     def _own(self, plan: Plan) -> Plan:
-        """The plan for the network itself, whose inputs are no outputs; layers that planning added stay."""
+        """The plan for the network itself, whose inputs are no outputs; layers that planning added stay.
+
+        It goes by rows where it may be interrupted between them.
+        """
         outputs = plan.network.outputs[: len(self.member.network.outputs)]
         network = replace(plan.network, outputs=outputs) if outputs != plan.network.outputs else plan.network
-        return replace(plan, program=replace(plan.program, network=network))
+        own = replace(plan, program=replace(plan.program, network=network))
+        return with_rows(own, TimedPlan(own, self._timing.costs(network))) if self._has_rows else own
+
+    @cached_property
+    def _has_rows(self) -> bool:
+        found = Relations(self.application).preemptions.items()
+        return any(low == self.member.name and one.points is PreemptionPoints.ROWS for (_, low), one in found)
 
 
 def planners(application: Application) -> Mapping[str, MemberPlanner]:

@@ -13,6 +13,7 @@ from ..program import Plan
 from .joint import JointLayout, lay_out_jointly
 from .members import Application
 from .planning import MemberPlanner, planners
+from .waiting import WaitingTrade, chosen_points, waiting_front
 
 ROUNDS = 40  # plans that are exchanged at most until everything fits
 STEPS = 8  # budgets between the fastest and the smallest for which a front is sought
@@ -132,6 +133,12 @@ class JointSearch:
                 continue
         return _undominated([*found, self.least, self.smallest])
 
+    def waiting_front(self) -> tuple[WaitingTrade, ...]:
+        """RAM against the worst wait, where networks interrupt others and a board says how fast they are."""
+        if self.application.board is None:
+            return ()
+        return waiting_front(self.application, self.least.layout.meeting.plans)
+
     def next_steps(self, found: JointPlan, most: int = 2) -> Iterator[tuple[int, JointPlan | None]]:
         """What each KiB less would cost: the budget, and the plan within it, or None where there is none."""
         for step in range(1, most + 1):
@@ -143,7 +150,8 @@ class JointSearch:
                 return
 
     def _joint(self, plans: Mapping[str, Plan], effort: LayoutEffort = LayoutEffort.NORMAL) -> JointPlan:
-        layout = lay_out_jointly(self.application, plans, effort=effort)
+        points = chosen_points(self.application, plans)
+        layout = lay_out_jointly(self.application, plans, points, effort)
         slow = {
             name: planner.cost(plans[name]) / max(1.0, planner.cost(planner.fastest)) - 1
             for name, planner in self.planners.items()

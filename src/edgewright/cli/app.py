@@ -14,6 +14,7 @@ from ..application.compiled import CompiledApplication, compile_outcome
 from ..application.members import Application, load_application
 from ..application.outcome import AppOutcome, outcome_of, paper_outcome, plan_application
 from ..application.search import JointPlan, JointSearch
+from ..application.waiting import WaitingTrade
 from ..emit.packaging import check_folder, write_folder
 from ..files import write_atomic
 from ..report.application_page import application_page
@@ -23,6 +24,7 @@ from .common import console, print_json, shown, working
 def app(
     application: Path,
     ram: int | None,
+    pull_input: bool,
     asked_front: bool,
     method: str,
     page: Path | None,
@@ -47,7 +49,7 @@ def app(
     if output is not None and not compiles:
         raise click.UsageError("-o is the folder of --compile: give both.")
     with working("reading the networks"):
-        found = load_application(application)
+        found = load_application(application, pull_input)
     folder = output or Path(found.file.name)
     if compiles:
         check_folder(folder, force)
@@ -97,9 +99,10 @@ def _compiled(outcome: AppOutcome, verify: bool) -> CompiledApplication:
 def _front(application: Application, as_json: bool) -> None:
     with working("planning all networks"):
         search = JointSearch(application)
-        plans = search.front()
+        plans, trades = search.front(), search.waiting_front()
     if as_json:
-        print_json({"front": [_point(search, plan) for plan in plans]})
+        points = {"front": [_point(search, plan) for plan in plans]}
+        print_json({**points, **({"waiting": [trade.to_dict() for trade in trades]} if trades else {})})
         return
     table = Table(title="RAM against slow-down", title_justify="left")
     for column in ("RAM", "slow-down, summed", "who pays"):
@@ -107,6 +110,19 @@ def _front(application: Application, as_json: bool) -> None:
     for plan in plans:
         table.add_row(text.size(plan.peak_bytes), f"{plan.slowdown:.1%}", _payers(plan))
     console.print(table)
+    if trades:
+        console.print(waiting_table(trades))
+
+
+def waiting_table(trades: Sequence[WaitingTrade]) -> Table:
+    """What the choice of points costs: RAM, and how long the more urgent network may have to wait."""
+    table = Table(title="RAM against waiting", title_justify="left")
+    for column in ("who waits for whom", "RAM", "waits at most", "where it interrupts"):
+        table.add_column(column, justify="right" if column in ("RAM", "waits at most") else "left")
+    for trade in trades:
+        pair = f"{trade.preemption.high} for {trade.preemption.low}"
+        table.add_row(shown(pair), text.size(trade.peak_bytes), text.duration(trade.wait), trade.where)
+    return table
 
 
 def _point(search: JointSearch, plan: JointPlan) -> dict[str, object]:

@@ -14,7 +14,13 @@ from ..outputs import OutFile, OutFolder, Verb
 @click.command(cls=Verb)
 @click.argument("application", type=IN_FILE, metavar="APP.TOML")
 @click.option("--ram", type=ByteSize(), help="RAM that there is, such as 24K: the least slow-down that fits.")
-@click.option("--pareto", "asked_front", is_flag=True, help="RAM against slow-down: every trade worth having.")
+@click.option("--pull-input", is_flag=True, help="Images come row by row, wherever networks can take them so.")
+@click.option(
+    "--pareto",
+    "asked_front",
+    is_flag=True,
+    help="RAM against slow-down, and against waiting where networks interrupt others.",
+)
 @click.option(
     "--method",
     type=click.Choice(APPLICATION_METHODS),
