@@ -25,6 +25,7 @@ from .description import PreemptionPoints
 from .joint import ARENA, JointLayout, with_buffers
 from .meeting import BufferUse, JointBuffer
 from .members import AppMember
+from .slots import crossing_inputs, given_back
 
 MOST_MEMBERS = 32  # bits of a word
 OTHER = "other: "  # before the name of a buffer that belongs to somebody else
@@ -218,6 +219,7 @@ class _AppWriter:
             "static volatile uint32_t between;  /* and for each that stands where it may be interrupted */",
             "static volatile uint32_t waiting;  /* a bit for each input that another network has made */",
             f"static uint32_t done[{len(self.index)}]; /* runs */",
+            f"static uint32_t given[{len(self.index)}]; /* frames of which it has read what other partitions made */",
             "static void (*poll)(void);",
             "",
             *self._tables(),
@@ -270,6 +272,10 @@ class _AppWriter:
         for key, values in rows.items():
             yield f"static const uint32_t {key}[] = {{{', '.join(f'{value:#x}u' for value in values)}}};"
         yield f"static const int32_t stages[] = {{{', '.join(map(str, stages))}}};"
+        read = crossing_inputs(self.layout.application.crossings)
+        unread = [given_back(self.libraries[m.name].plan, read[m.name]) if m.name in read else -1 for m in members]
+        yield "/* The stage at whose end a partition gives its slots back. */"
+        yield f"static const int32_t last_reads[] = {{{', '.join(map(str, unread))}}};"
         yield ""
 
     def _bits(self, ends: Iterator[tuple[str, str]]) -> int:
@@ -288,7 +294,7 @@ class _AppWriter:
             own = sum(1 << self.index[member.name] for member in application.members_of(crossing.owner))
             for reader in (self.index[name] for name, _ in crossing.readers):
                 under_way = f"done[{source}] - done[{reader}]"
-                yield f"    if (which == {source} && {under_way} >= {crossing.slots}u)"
+                yield f"    if (which == {source} && done[{source}] - given[{reader}] >= {crossing.slots}u)"
                 yield f"        return {guard}_BUSY;"
                 yield f"    if (which == {reader} && {under_way} == 0u)"
                 yield f"        return {guard}_EMPTY;"
@@ -336,6 +342,7 @@ class _AppWriter:
             c.line("running &= ~(1u << which);")
             c.line("waiting |= makes[which];")
             c.line("done[which]++;")
+            c.line("given[which] = done[which];")
             c.line(f"{guard}_UNLOCK();")
         c.line()
         with c.block("static void stand(uint32_t network, uint32_t here)"):
@@ -345,6 +352,10 @@ class _AppWriter:
         c.line()
         with c.block(f"void {name}_at(int32_t network, int32_t stage)"):
             c.line("void (*const call)(void) = poll;")
+            with c.block("if (last_reads[network] >= 0 && stage == last_reads[network] + 1)"):
+                c.line(f"{guard}_LOCK();")
+                c.line("given[network] = done[network] + 1u;")
+                c.line(f"{guard}_UNLOCK();")
             with c.block("if (call && is_point(network, stage - 1))"):
                 c.line("stand(1u << network, 1u);")
                 c.line("call();")

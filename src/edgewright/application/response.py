@@ -140,6 +140,7 @@ def check_deadlines(application: Application, plans: Mapping[str, Plan]) -> tupl
         rate = member.entry.throughput
         if (
             rate is not None
+            and application.board is not None  # else it is measured, by `app --run`
             and (run := sum(_stage_times(application, member.name, plans[member.name]))) * rate > 1
         ):
             raise Infeasible(
