@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..memory.layout import ConflictGraph, LayoutEffort, Placement, place_graph
+from ..memory.layout import ConflictGraph, LayoutEffort, Placement, conflicts, place_graph
 from ..memory.layout.graph import components, heaviest_clique
 from ..memory.layout.problem import align_up
 from ..program import Buffer, Plan
@@ -108,10 +108,10 @@ def _place(
     offsets: dict[str, int] = {}
     peak, methods = 0, []
     for part in sorted(components(graph), key=lambda part: -sum(part.sizes.values())):
-        users = {use.member for name in part.sizes for use in buffers[name].uses}
-        if len(users) == 1 and all(len(buffers[name].uses) == 1 for name in part.sizes):
-            offsets |= {name: _as_planned(plans, buffers[name]) for name in part.sizes}
-            peak, method = max(peak, *(offsets[name] + size for name, size in part.sizes.items())), "as planned"
+        planned = _as_planned(part, buffers, plans)
+        if planned is not None:
+            offsets |= planned.offsets
+            peak, method = max(peak, planned.peak), planned.method
         else:
             found = place_graph(part, bound=peak, effort=effort)
             offsets |= found.offsets
@@ -125,9 +125,22 @@ def _alone(application: Application, plans: Mapping[str, Plan]) -> list[Plan]:
     return [plan for name, plan in plans.items() if not application.is_pipelined(application.by_name[name].owner)]
 
 
-def _as_planned(plans: Mapping[str, Plan], buffer: JointBuffer) -> int:
-    (use,) = buffer.uses
-    return next(b.offset for b in plans[use.member].buffers if b.name == use.buffer)
+def _as_planned(
+    part: ConflictGraph, buffers: Mapping[str, JointBuffer], plans: Mapping[str, Plan]
+) -> Placement | None:
+    """The addresses that one plan has for these buffers; None where others use them, or some are kept from others."""
+    offsets: dict[str, int] = {}
+    for name in part.sizes:
+        if len(buffers[name].uses) != 1:
+            return None
+        (use,) = buffers[name].uses
+        offsets[name] = next(b.offset for b in plans[use.member].buffers if b.name == use.buffer)
+    if len({use.member for name in part.sizes for use in buffers[name].uses}) > 1:
+        return None
+    peak = max(offsets[name] + size for name, size in part.sizes.items())
+    found = Placement(offsets, peak, 0, "as planned")
+    is_kept = any(buffers[name].is_always for name in part.sizes)
+    return None if is_kept and conflicts(part.problem(), found) else found
 
 
 def _moved(plan: Plan, member: str, buffers: tuple[JointBuffer, ...], placement: Placement) -> Plan:
