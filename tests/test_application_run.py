@@ -34,6 +34,7 @@ def test_every_network_runs_beside_those_that_it_may_run_with(tmp_path: Path) ->
     assert all(one.statistics.frames_per_s > 0 and one.statistics.frames == 6 for one in found.values())
 
 
+@pytest.mark.slow
 def test_the_verb_runs_a_pipeline_and_a_network_in_one_arena(tmp_path: Path) -> None:
     path = samples.write_application("paper_application", tmp_path)
     path.write_text(path.read_text().replace('file = "cnn1.onnx"', 'file = "cnn1.onnx"\nthroughput = 1'))
@@ -72,6 +73,14 @@ def test_networks_shrink_with_their_numbers(small: Path) -> None:
     assert found["int8"]["flash_bytes"] < 0.45 * found["none"]["flash_bytes"]
 
 
+def test_a_network_is_run_and_its_limit_is_looked_at(small: Path) -> None:
+    small.write_text(small.read_text() + "throughput = 1e8\n")
+    done = CliRunner().invoke(main, ["app", str(small), "--run", "--frames", "3", "--json"])
+    assert done.exit_code == 1 and "'small' is to run 1e+08 times a second, and" in done.stderr
+    assert json.loads(done.stdout)["measured"]["small"]["frames_per_s"] > 0
+
+
+@pytest.mark.slow
 def test_precisions_side_by_side(small: Path) -> None:
     rows = json.loads(app(in_precision(small, "none"), "--quantise", "--frames", "3", "--json"))["precisions"]
     assert [row["precision"] for row in rows] == ["none", "fp16", "int8"]
