@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from graphlib import TopologicalSorter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -129,16 +130,12 @@ class HostApplication:
                 found[name] = [
                     {**one, own: got[tensor]} for one, got in zip(found[name], found[first], strict=True)
                 ]
-        done: set[str] = set()
-        while len(done) < len(relations.cascades):  # circles have been refused
-            for (first, output), (name, own) in relations.cascades:
-                waits = any(
-                    after[0] == first and after[0] + after[1] not in done for _, after in relations.cascades
-                )
-                if name + own not in done and not waits:
+        makers = {name: [a for (a, _), (b, _) in relations.cascades if b == name] for name in networks}
+        for name in TopologicalSorter(makers).static_order():
+            for (first, output), (reader, own) in relations.cascades:
+                if reader == name:
                     made = [execute(networks[first], one)[output] for one in found[first]]
                     found[name] = [{**one, own: value} for one, value in zip(found[name], made, strict=True)]
-                    done.add(name + own)
         return found
 
     def _check(self, inputs: Mapping[str, Frames]) -> None:
