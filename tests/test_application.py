@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from edgewright import samples
 from edgewright.application import joint
 from edgewright.application.description import parse_application
+from edgewright.application.harness import TrialScript
 from edgewright.application.joint import JointLayout, lay_out_jointly
 from edgewright.application.judge import Interleaving
 from edgewright.application.library import emit_application
@@ -357,8 +358,7 @@ def test_one_library_runs_every_relation(camera: JointLayout) -> None:
     assert source.count("static uint8_t arena[") == 1
     assert "memcpy" not in str(library.files["landmarks.c"]).split("landmarks_run_in")[1].split("APP_PROBE")[0]
     assert "(void)out_map;" in detect
-    trial = AppTrial(library)
-    result = trial.run(300, seed=1)
+    result = AppTrial(library).run(TrialScript(60))
     assert result.wrong == () and result.nested and result.refused and result.runs > 50
 
 
@@ -369,9 +369,9 @@ def test_a_library_that_lets_anybody_start_is_found_out(camera: JointLayout) -> 
     careless = text.replace("status = frames(which);", "status = frames(which) == APP_EMPTY ? APP_EMPTY : APP_OK;")
     careless = careless.replace("if ((running & excludes[which]) ||", "if (0 ||")
     careless = careless.replace("APP_BUSY;\n    else if (reads", "APP_OK;\n    else if (reads")
-    wrong = replace(library, files={**library.files, "app.c": careless})
-    trial = AppTrial(wrong)
-    assert any(trial.run(300, seed=seed).wrong for seed in range(5))
+    assert careless != text
+    trial = AppTrial(replace(library, files={**library.files, "app.c": careless}))
+    assert any(trial.run(TrialScript(60, seed=seed)).wrong for seed in range(5))
 
 
 def test_two_heads_on_one_trunk_store_it_once(tmp_path: Path) -> None:
@@ -390,7 +390,7 @@ def test_two_heads_on_one_trunk_store_it_once(tmp_path: Path) -> None:
     alone = {n: emit(p.least, search.application.target).weight_bytes for n, p in search.planners.items()}
     head = 32 * 5 * 4 + 5 * 4
     assert library.weight_bytes <= 1.02 * (alone["first"] + head) + 64
-    assert AppTrial(library).run(20).wrong == ()
+    assert AppTrial(library).run(TrialScript(4)).wrong == ()
 
 
 def test_the_verb_compiles(paper: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from .. import text
 from ..errors import Infeasible
 from .library import AppLibrary, emit_application
 from .outcome import AppOutcome, too_much_flash
-from .trial import TrialResult, verify_application
+from .trial import Verified, verify_application
 
 MAKEFILE = """\
 # Builds lib{name}.a with any C99 compiler: make CC=arm-none-eabi-gcc CFLAGS="-mcpu=cortex-m4 -mthumb -Os"
@@ -37,7 +37,7 @@ class CompiledApplication:
 
     outcome: AppOutcome
     library: AppLibrary
-    trial: TrialResult | None  # None: nothing was run
+    trial: Verified | None  # None: nothing was run
 
     @property
     def files(self) -> Mapping[str, str | bytes]:
@@ -48,26 +48,48 @@ class CompiledApplication:
         return {**sources, "Makefile": makefile, "report.json": report}
 
     def to_dict(self) -> dict[str, object]:
-        trial = self.trial
-        return {
+        trial, board = self.trial, self.trial.board if self.trial else None
+        found: dict[str, object] = {
             "packed_bytes": self.library.weight_bytes,
+            "state_bytes": self.library.state_bytes,
             "verified": trial is not None,
-            "runs": trial.runs if trial else 0,
-            "nested_runs": trial.nested if trial else 0,
+            "runs": trial.here.runs if trial else 0,
+            "nested_runs": trial.here.nested if trial else 0,
         }
+        if board is not None:
+            found["board"] = {
+                "runs": board.result.runs,
+                "nested_runs": board.result.nested,
+                "ram_linked": board.ram_linked,
+                "stack_bytes": board.stack_bytes,
+                "emulator": board.emulator,
+                "compiler": board.compiler,
+            }
+        return found
 
     @property
     def sentence(self) -> str:
         """How far it was checked, for people."""
-        figures = f"{text.size(self.outcome.peak_bytes)} of RAM, {text.size(self.library.weight_bytes)} of weights"
+        figures = (
+            f"{text.size(self.outcome.peak_bytes)} of RAM and {self.library.state_bytes} B of state, "
+            f"{text.size(self.library.weight_bytes)} of weights"
+        )
         if self.trial is None:
             return f"{figures}; nothing was run"
-        inside = f", {self.trial.nested} of them inside another" if self.trial.nested else ""
-        return f"{figures}; {text.plural(self.trial.runs, 'run')} on this machine{inside}, all right"
+        where = [(self.trial.here, "on this machine")]
+        if self.trial.board is not None:
+            where.append((self.trial.board.result, f"on the virtual board ({self.trial.board.emulator})"))
+        runs = [
+            f"{text.plural(result.runs, 'run')} {place}"
+            + (f", {result.nested} of them inside another" if result.nested else "")
+            for result, place in where
+        ]
+        note = f"; {self.trial.note}" if self.trial.note else ""
+        return f"{figures}; {' and '.join(runs)}, all right{note}"
 
 
 def compile_outcome(outcome: AppOutcome, verify: bool = True) -> CompiledApplication:
-    """The library of a joint plan, tried on this machine; an error where its weights do not fit the board."""
+    """The library of a joint plan, tried here and on the virtual board; an error where its weights do not fit."""
     assert outcome.joint is not None, "only joint plans are compiled"
     library = emit_application(outcome.joint.layout)
     application = library.layout.application

@@ -19,6 +19,7 @@ from ..kernels.printing.source import CWriter, comment
 from ..kernels.select import select
 from ..kernels.sites import NetworkFacts
 from ..network import Network
+from ..platform.target import Target
 from ..program import Buffer, Plan
 from ..program.options import Options
 from .description import PreemptionPoints
@@ -29,6 +30,39 @@ from .slots import crossing_inputs, given_back
 
 MOST_MEMBERS = 32  # bits of a word
 OTHER = "other: "  # before the name of a buffer that belongs to somebody else
+MEANING = {
+    "running": "a bit for each network that has begun",
+    "between": "and for each that stands where it may be interrupted",
+    "waiting": "a bit for each input that another network has made",
+    "done": "runs of each",
+    "given": "frames of which each has read what other partitions made",
+}
+LOCKS = """\
+/* Around the few instructions that read and write who runs. Define both for another system. */
+#ifndef APP_LOCK
+#if defined(__ZEPHYR__)
+#include <zephyr/kernel.h>
+#define APP_LOCK() const unsigned int key = irq_lock()
+#define APP_UNLOCK() irq_unlock(key)
+#elif defined(APP_FREERTOS)
+#include <FreeRTOS.h>
+#include <task.h>
+#define APP_LOCK() taskENTER_CRITICAL()
+#define APP_UNLOCK() taskEXIT_CRITICAL()
+#elif defined(__GNUC__) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+static inline uint32_t masked(void)
+{
+    uint32_t key;
+    __asm__ volatile("mrs %0, primask\\n\\tcpsid i" : "=r"(key)::"memory");
+    return key;
+}
+#define APP_LOCK() const uint32_t key = masked()
+#define APP_UNLOCK() __asm__ volatile("msr primask, %0" ::"r"(key) : "memory")
+#else
+#define APP_LOCK()
+#define APP_UNLOCK()
+#endif
+#endif"""
 
 
 @dataclass(frozen=True)
@@ -36,13 +70,20 @@ class AppLibrary:
     """The files of the application's library, and the libraries of its members that are part of it."""
 
     layout: JointLayout
+    target: Target
     members: Mapping[str, Library]
     files: Mapping[str, str | bytes]
     weight_bytes: int
+    state_bytes: int  # of RAM beside the arena: who runs, and what waits
 
     @property
     def name(self) -> str:
         return self.layout.application.file.name.lower()
+
+    @property
+    def arenas(self) -> Mapping[str, int]:
+        """Bytes of each memory, as they are linked."""
+        return {ARENA: self.layout.peak_bytes + self.state_bytes}
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -63,7 +104,7 @@ def emit_application(layout: JointLayout, options: Options | None = None) -> App
     plans: dict[str, Plan] = {}
     for number, member in enumerate(application.members):
         plans[member.name] = with_scratch(layout, member, chosen)
-        probe = f"{name}_at({number}, stage)"
+        probe = f"{name}_at({number}, stage)" if layout.meeting.relations.may_be_interrupted(member.name) else ""
         share = LibraryShare(shared, probe, resident_ends(layout, member))
         libraries[member.name] = emit(
             plans[member.name], application.target, member.network, c_name(member), chosen, share
@@ -73,11 +114,15 @@ def emit_application(layout: JointLayout, options: Options | None = None) -> App
     files: dict[str, str | bytes] = {
         f"{name}.h": writer.header(),
         f"{name}.c": writer.source(),
-        f"{name}_probe.h": writer.probe_header(),
     }
+    if writer.is_polled:
+        files[f"{name}_probe.h"] = writer.probe_header()
     for library in libraries.values():
         files |= library.files
-    return AppLibrary(selected, libraries, {**files, **shared.files()}, shared.constants.bytes)
+    files |= shared.files()
+    return AppLibrary(
+        selected, application.target, libraries, files, shared.constants.bytes, 4 * sum(writer.words.values())
+    )
 
 
 def c_name(member: AppMember) -> str:
@@ -121,6 +166,15 @@ def resident_ends(layout: JointLayout, member: AppMember) -> frozenset[str]:
     return frozenset(found)
 
 
+def given_ends(layout: JointLayout, member: AppMember) -> tuple[list[str], list[str]]:
+    """The inputs and outputs that the caller has, in the order of the run function."""
+    away = {*resident_ends(layout, member), *layout.plans[member.name].outside}
+    network = member.network
+    return [x for x in network.inputs if x not in away], [
+        x for x in dict.fromkeys(network.outputs) if x not in away
+    ]
+
+
 @dataclass(frozen=True)
 class _AppWriter:
     layout: JointLayout
@@ -141,6 +195,21 @@ class _AppWriter:
         found = [after for _, after in relations.cascades]
         found += [end for frame in relations.frames for end in frame[1:]]
         return {end: n for n, end in enumerate(dict.fromkeys(found))}
+
+    @property
+    def is_polled(self) -> bool:
+        """Whether any network may be interrupted."""
+        return any(map(self.layout.meeting.relations.may_be_interrupted, self.index))
+
+    @property
+    def words(self) -> Mapping[str, int]:
+        """What the library remembers: words of RAM."""
+        found = {"running": 1}
+        found |= {"between": 1} if self.is_polled else {}
+        found |= {"waiting": 1} if self.ends else {}
+        if self.layout.application.crossings:
+            found |= {"done": len(self.index), "given": len(self.index)}
+        return found
 
     def header(self) -> str:
         guard, c = self.name.upper(), CWriter()
@@ -169,9 +238,15 @@ class _AppWriter:
             f"#define {guard}_SECTION(memory)",
             "#endif",
             "",
-            "/* Who is called between two stages of a network that others may interrupt: from here their run functions",
-            " * may be called. NULL, as at first, for nobody. */",
-            f"void {self.name}_on_poll(void (*poll)(void));",
+            *(
+                (
+                    "/* Yours to define: it is called where a network may be interrupted, and may call the run",
+                    " * functions of those that interrupt it. One that does nothing is there already. */",
+                    f"void {self.name}_poll(void);",
+                )
+                if self.is_polled
+                else ()
+            ),
             "/* Whether any network has begun and not ended. */",
             f"int32_t {self.name}_busy(void);",
             "",
@@ -204,27 +279,20 @@ class _AppWriter:
         c.lines += [
             f"/* {name}: who may start when, and the arena that all of them share. */",
             f'#include "{name}.h"',
-            f'#include "{name}_probe.h"',
+            *([f'#include "{name}_probe.h"'] if self.is_polled else []),
             f'#include "{name}_kernels.h"',
             "",
-            "/* Around the few instructions that read and write who runs: for example irq_lock() of Zephyr, or",
-            " * taskENTER_CRITICAL() of FreeRTOS. */",
-            f"#ifndef {guard}_LOCK",
-            f"#define {guard}_LOCK()",
-            f"#define {guard}_UNLOCK()",
-            "#endif",
+            *LOCKS.replace("APP", guard).splitlines(),
             "",
             f"{guard}_SECTION(ram) {guard}_ALIGNED(16) static uint8_t arena[{guard}_ARENA_SIZE];",
-            "static volatile uint32_t running;  /* a bit for each network that has begun */",
-            "static volatile uint32_t between;  /* and for each that stands where it may be interrupted */",
-            "static volatile uint32_t waiting;  /* a bit for each input that another network has made */",
-            f"static uint32_t done[{len(self.index)}]; /* runs */",
-            f"static uint32_t given[{len(self.index)}]; /* frames of which it has read what other partitions made */",
-            "static void (*poll)(void);",
+            *(
+                f"static volatile uint32_t {word}{f'[{count}]' if word in ('done', 'given') else ''}; /* {MEANING[word]} */"
+                for word, count in self.words.items()
+            ),
             "",
             *self._tables(),
         ]
-        c.lines += self._frames()
+        c.lines += self._frames() if self.layout.application.crossings else ()
         self._entering(c)
         for member in self.layout.application.members:
             self._write_run(c, member)
@@ -270,12 +338,16 @@ class _AppWriter:
             )
         stages = [len(self.libraries[member.name].stages) for member in members]
         for key, values in rows.items():
-            yield f"static const uint32_t {key}[] = {{{', '.join(f'{value:#x}u' for value in values)}}};"
-        yield f"static const int32_t stages[] = {{{', '.join(map(str, stages))}}};"
-        read = crossing_inputs(self.layout.application.crossings)
-        unread = [given_back(self.libraries[m.name].plan, read[m.name]) if m.name in read else -1 for m in members]
-        yield "/* The stage at whose end a partition gives its slots back. */"
-        yield f"static const int32_t last_reads[] = {{{', '.join(map(str, unread))}}};"
+            if any(values):
+                yield f"static const uint32_t {key}[] = {{{', '.join(f'{value:#x}u' for value in values)}}};"
+        if self.is_polled:
+            yield f"static const int32_t stages[] = {{{', '.join(map(str, stages))}}};"
+        if read := crossing_inputs(self.layout.application.crossings):
+            last = [
+                given_back(self.libraries[m.name].plan, read[m.name]) if m.name in read else -2 for m in members
+            ]
+            yield "/* The stage at whose end a partition gives its slots back. */"
+            yield f"static const int32_t last_reads[] = {{{', '.join(map(str, last))}}};"
         yield ""
 
     def _bits(self, ends: Iterator[tuple[str, str]]) -> int:
@@ -318,54 +390,77 @@ class _AppWriter:
         yield ""
 
     def _entering(self, c: CWriter) -> None:
-        name, guard = self.name, self.name.upper()
-        c.lines += self._points()
+        name, guard, relations = self.name, self.name.upper(), self.layout.meeting.relations
+        is_pipelined, cascades, frames = self.layout.application.crossings, relations.cascades, relations.frames
+        busy = "running & excludes[which]"
+        if relations.preemptions:
+            anywhere = any(p.points is PreemptionPoints.ANYWHERE for p in relations.preemptions.values())
+            allowed = "(between | anywhere[which])" if anywhere else "between"
+            busy = f"({busy}) || (running & interrupts[which] & ~{allowed})"
         with c.block("static int32_t enter(int32_t which)"):
-            c.line("int32_t status;")
+            c.line(f"int32_t status = {guard}_OK;")
             c.line(f"{guard}_LOCK();")
-            c.line("status = frames(which);")
-            c.line(
-                "if ((running & excludes[which]) || (running & interrupts[which] & ~(between | anywhere[which])))"
-            )
+            if is_pipelined:
+                c.line("status = frames(which);")
+            c.line(f"if ({busy})")
             c.line(f"    status = {guard}_BUSY;")
-            c.line("else if (reads[which] & ~waiting)")
-            c.line(f"    status = {guard}_EMPTY;")
+            if self.ends:
+                c.line("else if (reads[which] & ~waiting)")
+                c.line(f"    status = {guard}_EMPTY;")
             with c.block(f"if (status == {guard}_OK)"):
                 c.line("running |= 1u << which;")
-                c.line("waiting &= ~(reads[which] | makes[which]);")
-                c.line("waiting |= drops[which];")
+                if self.ends:
+                    c.line(f"waiting &= ~({'reads[which] | makes[which]' if cascades else 'reads[which]'});")
+                if frames:
+                    c.line("waiting |= drops[which];")
             c.line(f"{guard}_UNLOCK();")
             c.line("return status;")
         c.line()
         with c.block("static void leave(int32_t which)"):
             c.line(f"{guard}_LOCK();")
             c.line("running &= ~(1u << which);")
-            c.line("waiting |= makes[which];")
-            c.line("done[which]++;")
-            c.line("given[which] = done[which];")
+            if cascades:
+                c.line("waiting |= makes[which];")
+            if is_pipelined:
+                c.line("done[which]++;")
+                c.line("given[which] = done[which];")
             c.line(f"{guard}_UNLOCK();")
         c.line()
+        if self.is_polled:
+            self._polling(c)
+        with c.block(f"int32_t {name}_busy(void)"):
+            c.line("return running != 0u;")
+        c.line()
+
+    def _polling(self, c: CWriter) -> None:
+        name, guard = self.name, self.name.upper()
+        c.lines += self._points()
+        c.lines += [
+            f"#ifndef {guard}_HAS_POLL /* define it where the compiler knows no weak functions */",
+            "#ifdef __GNUC__",
+            "__attribute__((weak))",
+            "#endif",
+            f"void {name}_poll(void)",
+            "{",
+            "}",
+            "#endif",
+            "",
+        ]
         with c.block("static void stand(uint32_t network, uint32_t here)"):
             c.line(f"{guard}_LOCK();")
             c.line("between = (between & ~network) | (here ? network : 0u);")
             c.line(f"{guard}_UNLOCK();")
         c.line()
         with c.block(f"void {name}_at(int32_t network, int32_t stage)"):
-            c.line("void (*const call)(void) = poll;")
-            with c.block("if (last_reads[network] >= 0 && stage == last_reads[network] + 1)"):
-                c.line(f"{guard}_LOCK();")
-                c.line("given[network] = done[network] + 1u;")
-                c.line(f"{guard}_UNLOCK();")
-            with c.block("if (call && is_point(network, stage - 1))"):
+            if self.layout.application.crossings:
+                with c.block("if (stage == last_reads[network] + 1)"):
+                    c.line(f"{guard}_LOCK();")
+                    c.line("given[network] = done[network] + 1u;")
+                    c.line(f"{guard}_UNLOCK();")
+            with c.block("if (is_point(network, stage - 1))"):
                 c.line("stand(1u << network, 1u);")
-                c.line("call();")
+                c.line(f"{name}_poll();")
                 c.line("stand(1u << network, 0u);")
-        c.line()
-        with c.block(f"void {name}_on_poll(void (*function)(void))"):
-            c.line("poll = function;")
-        c.line()
-        with c.block(f"int32_t {name}_busy(void)"):
-            c.line("return running != 0u;")
         c.line()
 
     def _parameters(self, member: AppMember) -> Parameters:
@@ -374,10 +469,8 @@ class _AppWriter:
 
     def _is_given(self, member: AppMember, tensor: str) -> bool:
         """Whether the caller says where a tensor comes from or goes to."""
-        return (
-            tensor not in resident_ends(self.layout, member)
-            and tensor not in self.libraries[member.name].plan.outside
-        )
+        inputs, outputs = given_ends(self.layout, member)
+        return tensor in (*inputs, *outputs)
 
     def _signature(self, member: AppMember) -> str:
         names, plan = self._parameters(member), self.libraries[member.name].plan

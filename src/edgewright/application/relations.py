@@ -60,6 +60,10 @@ class Relations:
     def are_parallel(self, a: str, b: str) -> bool:
         return frozenset((a, b)) in self._parallel
 
+    def may_be_interrupted(self, member: str) -> bool:
+        """Whether somebody else may start while the member runs."""
+        return any(member in pair for pair in self._parallel) or any(low == member for _, low in self.preemptions)
+
     @cached_property
     def frames(self) -> tuple[tuple[tuple[str, str], ...], ...]:
         """Frames that lie in memory once: (network, input) in the order in which they are read."""

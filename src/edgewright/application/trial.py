@@ -1,32 +1,36 @@
-"""The application's C library on this machine: random runs and interruptions, each result compared with the network's.
+"""The application's library at work, on this machine and on the virtual board: each result beside the network's own.
 
-Whether a run may start is left to the library: what it refuses is counted, what it allows has to be right.
+The harness tries random runs and interruptions, and leaves to the library what may start: what it refuses is counted,
+what it allows has to be right.
 """
 
 from __future__ import annotations
 
-import ctypes
-import random
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ..board.toolchain import FLAGS, toolchain
+from ..board.machine import machine_for
+from ..board.qemu import TRACE
+from ..board.toolchain import toolchain
+from ..emit.firmware.hosted import build_program, run_program
+from ..emit.firmware.image import STACK, build_image, library_flags
+from ..emit.firmware.measured import Emulator, chosen_emulator, run_firmware
 from ..errors import EdgewrightError
 from ..network import Array, random_inputs
-from ..platform.target import TARGETS
-from ..program import interpret
-from .description import ALWAYS
-from .library import AppLibrary, c_name, resident_ends
+from ..network.kernels import execute
+from ..platform.target import TARGETS, Architecture
+from ..program.options import Options
+from .harness import TrialNote, TrialScript, kept_buffers, own_bytes, read_notes, trial_harness, trial_inputs
+from .library import AppLibrary, given_ends
 from .members import AppMember
 
-VARIANTS = 3
-INTERRUPTED = 0.3  # the share of points at which somebody tries to start
-_PULL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)
+VARIANTS = 3  # different inputs of each network
+ON_BOARD = TrialScript(interleavings=4)  # of a library that is handed over
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,100 +43,128 @@ class TrialResult:
     wrong: tuple[str, ...]
 
 
-class AppTrial:
-    """The library, built and loaded."""
+@dataclass(frozen=True, slots=True)
+class BoardTrial:
+    """How it went on the virtual board, and what the firmware takes there."""
 
-    def __init__(self, library: AppLibrary) -> None:
-        self.library, self.application = library, library.layout.application
-        self._folder = tempfile.TemporaryDirectory(prefix="edgewright-")
-        self._loaded = ctypes.CDLL(str(self._built(Path(self._folder.name))))
-        self._inputs = {
-            member.name: [random_inputs(member.network, seed=n) for n in range(VARIANTS)]
-            for member in self.application.members
-        }
-        self._known: dict[tuple[str, bytes], Mapping[str, Array]] = {}
-        # What the library remembers from one trial to the next.
+    result: TrialResult
+    ram_linked: int  # .data and .bss of the library: the arena, and what it remembers
+    stack_bytes: int  # that runs inside of runs took, at most
+    instructions: int
+    emulator: str
+    compiler: str
+
+
+@dataclass(frozen=True)
+class AppTrial:
+    """The library with its harness, and what every network should give."""
+
+    library: AppLibrary
+
+    @cached_property
+    def inputs(self) -> Mapping[str, tuple[Mapping[str, Array], ...]]:
+        members = self.library.layout.application.members
+        return {m.name: tuple(random_inputs(m.network, seed=n) for n in range(VARIANTS)) for m in members}
+
+    def run(self, script: TrialScript | None = None) -> TrialResult:
+        """On this machine."""
+        chosen = script or TrialScript()
+        with tempfile.TemporaryDirectory(prefix="edgewright-") as name:
+            folder, here = Path(name).resolve(), replace(self.library, target=TARGETS["host"])
+            program = build_program(here, trial_harness(here, VARIANTS), toolchain(here.target), folder, "-O2")
+            record = run_program(here, program, trial_inputs(here, chosen, self.inputs), 3600.0)
+            return self._judged((folder / TRACE).read_bytes(), record)
+
+    def run_on_board(
+        self,
+        script: TrialScript | None = None,
+        *,
+        timer: str | None = None,
+        emulator: Emulator | None = None,
+        zig: bool | None = None,
+        timeout_s: float = 600.0,
+    ) -> BoardTrial:
+        """On the emulated machine of the target; with `timer`, a member that an interrupt starts too."""
+        library, chosen = self.library, script or ON_BOARD
+        machine, tools = machine_for(library.target), toolchain(library.target, zig)
+        emulated = chosen_emulator(machine, Emulator.QEMU if timer is not None else emulator)
+        flag = Options().optimise_flag(library.target)
+        with tempfile.TemporaryDirectory(prefix="edgewright-") as name:
+            folder = Path(name).resolve()
+            own = library_flags(library, flag)
+            harness = trial_harness(library, VARIANTS, timer)
+            firmware = build_image(library, harness, machine, tools, folder, own, 2 * STACK)
+            data = trial_inputs(library, chosen, self.inputs)
+            record = run_firmware(library, firmware, machine, emulated, data, timeout_s)
+            return BoardTrial(
+                self._judged((folder / TRACE).read_bytes(), record.outputs),
+                firmware.ram_linked,
+                record.stack,
+                record.instructions,
+                f"{emulated.value} {machine.name}",
+                f"{tools.name} {flag}",
+            )
+
+    def _judged(self, notes: bytes, own: bytes) -> TrialResult:
+        judge = _NoteJudge(self)
+        for note in read_notes(self.library, notes):
+            judge.take(note)
+        wrong = [*judge.wrong, *self._spoiled(own)]
+        return TrialResult(judge.runs, judge.nested, judge.refused, tuple(wrong))
+
+    def _spoiled(self, own: bytes) -> Iterator[str]:
+        at = 0
+        for buffer in kept_buffers(self.library):
+            if own[at : at + buffer.size] != own_bytes(buffer.size):
+                yield f"buffer '{buffer.name}' was overwritten"
+            at += buffer.size
+
+
+class _NoteJudge:
+    """Goes through the notes of a trial, and knows what the library should remember."""
+
+    def __init__(self, trial: AppTrial) -> None:
+        self.trial, self.layout = trial, trial.library.layout
+        self.application = self.layout.application
+        self.runs = self.nested = self.refused = 0
+        self.wrong: list[str] = []
+        self._begun: list[dict[str, Array]] = []  # inputs of calls that have not come back
         self._values: dict[tuple[str, str], Array] = {}  # inputs that were handed over
         self._frames: dict[tuple[str, int], Mapping[str, Array]] = {}  # what partitions made of each frame
         self._done = dict.fromkeys(self.application.by_name, 0)
+        self._known: dict[tuple[str, bytes], Mapping[str, Array]] = {}
 
-    def _built(self, folder: Path) -> Path:
-        for name, content in self.library.files.items():
-            (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
-        flags = [*FLAGS, "-O2", "-shared", "-fPIC", "-I."]
-        toolchain(TARGETS["host"]).run([*flags, *self.library.sources, "-o", "application.so", "-lm"], folder)
-        return folder / "application.so"
-
-    def run(self, tries: int, seed: int = 0) -> TrialResult:
-        """So many attempts to start something, outside of any run; others come from where runs are interrupted."""
-        self._random = random.Random(seed)
-        self._runs = self._nested = self._refused = self._depth = 0
-        self._wrong: list[str] = []
-        own = {b.name: self._random.randbytes(b.size) for b in self.application.file.buffers if b.alive == ALWAYS}
-        for name, content in own.items():
-            ctypes.memmove(self._own(name), content, len(content))
-        hook = ctypes.CFUNCTYPE(None)(self._interrupt)
-        self._loaded[f"{self.library.name}_on_poll"](hook)
-        for _ in range(tries):
-            self._start(self._random.choice(self.application.members))
-        self._loaded[f"{self.library.name}_on_poll"](None)
-        for name, content in own.items():
-            if ctypes.string_at(self._own(name), len(content)) != content:
-                self._wrong.append(f"buffer '{name}' was overwritten")
-        return TrialResult(self._runs, self._nested, self._refused, tuple(self._wrong))
-
-    def _own(self, buffer: str) -> int:
-        function = self._loaded[f"{self.library.name}_buffer_{buffer.lower()}"]
-        function.restype = ctypes.c_void_p
-        return int(function())
-
-    def _interrupt(self) -> None:
-        if self._random.random() < INTERRUPTED:
-            self._start(self._random.choice(self.application.members))
-
-    def _start(self, member: AppMember) -> None:
-        network, owner = member.network, member.owner
-        plan = self.library.members[member.name].plan
-        inputs = dict(self._random.choice(self._inputs[member.name]))
-        resident = resident_ends(self.library.layout, member)
-        arguments: list[Any] = []
-        keep: list[Any] = []  # alive until the call returns
-        for tensor in network.inputs:
-            if tensor in resident or tensor in plan.outside:
-                inputs[tensor] = self._handed(member, tensor, inputs[tensor])
-                continue
-            value = np.ascontiguousarray(inputs[tensor])
-            keep.append(value)
-            if plan.views[tensor].window:
-                pull = _PULL(_rows(value))
-                keep.append(pull)
-                arguments += [pull, None]
-            else:
-                arguments.append(ctypes.c_void_p(value.ctypes.data))
-        outputs: dict[str, Array] = {}
-        for tensor in dict.fromkeys(network.outputs):
-            if tensor not in resident and tensor not in plan.outside:
-                outputs[tensor] = np.empty(network.tensors[tensor].shape, network.tensors[tensor].dtype.numpy)
-                arguments.append(ctypes.c_void_p(outputs[tensor].ctypes.data))
-        given = [
-            end for frame in self.library.layout.meeting.relations.frames if frame[0][0] == owner for end in frame
-        ]
-        self._depth += 1
-        status = self._loaded[f"{self.library.name}_run_{c_name(member)}"](*arguments)
-        self._depth -= 1
-        if status:
-            self._refused += 1
+    def take(self, note: TrialNote) -> None:
+        member = self.application.members[note.member]
+        if note.is_begin:
+            given = given_ends(self.layout, member)[0]
+            own = self.trial.inputs[member.name][note.value]
+            self._begun.append(
+                {x: own[x] if x in given else self._handed(member, x, own[x]) for x in member.network.inputs}
+            )
             return
-        self._runs += 1
-        self._nested += self._depth > 0
+        inputs = self._begun.pop()
+        if note.value:
+            self.refused += 1
+            return
+        self.runs += 1
+        self.nested += note.depth > 0
         expected = self._expected(member, inputs)
-        for tensor, value in outputs.items():
-            if not _is_same(value, expected[tensor]):
-                self._wrong.append(f"run {self._runs}: network '{member.name}' computes a wrong '{tensor}'")
-        for _, tensor in given[:1]:
-            self._values |= dict.fromkeys(given[1:], inputs[tensor])
-        for (made, output), end in self.library.layout.meeting.relations.cascades:
-            if made == owner:
+        at = 0
+        for name in given_ends(self.layout, member)[1]:
+            tensor = member.network.tensors[name]
+            found = np.frombuffer(note.outputs, tensor.dtype.numpy, tensor.size, at).reshape(tensor.shape)
+            if not _is_same(found, expected[name]):
+                self.wrong.append(f"run {self.runs}: network '{member.name}' computes a wrong '{name}'")
+            at += tensor.bytes
+        self._finish(member, inputs, expected)
+
+    def _finish(self, member: AppMember, inputs: Mapping[str, Array], expected: Mapping[str, Array]) -> None:
+        for frame in self.layout.meeting.relations.frames:
+            if frame[0][0] == member.owner:
+                self._values |= dict.fromkeys(frame[1:], inputs[frame[0][1]])
+        for (made, output), end in self.layout.meeting.relations.cascades:
+            if made == member.owner:
                 self._values[end] = expected[output]
         self._frames[member.name, self._done[member.name]] = expected
         self._done[member.name] += 1
@@ -148,26 +180,41 @@ class AppTrial:
     def _expected(self, member: AppMember, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         key = (member.name, b"".join(inputs[name].tobytes() for name in sorted(inputs)))
         if key not in self._known:
-            self._known[key] = interpret(self.library.layout.meeting.plans[member.name], inputs)
+            self._known[key] = execute(member.network, inputs)
         return self._known[key]
 
 
-def verify_application(library: AppLibrary, tries: int = 200) -> TrialResult:
-    """The trial of a library; an error where anything came out wrong, for it must not leave the house."""
-    result = AppTrial(library).run(tries)
-    if result.wrong:
-        raise EdgewrightError(f"the application's code fails its check, please report this: {result.wrong[0]}")
-    return result
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What a library was put through before it is handed over."""
+
+    here: TrialResult
+    board: BoardTrial | None
+    note: str = ""  # why it did not run on the virtual board
 
 
-def _rows(value: Array) -> Any:
-    """The function that hands out rows of an image."""
-
-    def pull(_context: int | None, row: int, target: int) -> None:
-        data = np.ascontiguousarray(value[:, row]).tobytes()
-        ctypes.memmove(target, data, len(data))
-
-    return pull
+def verify_application(library: AppLibrary, script: TrialScript | None = None) -> Verified:
+    """The trials of a library; an error where anything came out wrong, for it must not leave the house."""
+    trial = AppTrial(library)
+    here, board, note = trial.run(script), None, ""
+    if library.target.architecture in (Architecture.CORTEX_M, Architecture.RV32):
+        try:
+            machine = machine_for(library.target)
+            toolchain(library.target)
+            chosen_emulator(machine)
+        except EdgewrightError as error:
+            note = f"not run on the virtual board: {error}"
+        else:
+            board = trial.run_on_board()
+    for result in (here, *([board.result] if board else ())):
+        if result.wrong:
+            raise EdgewrightError(f"the application's code fails its check, please report this: {result.wrong[0]}")
+    if board is not None and board.ram_linked != sum(library.arenas.values()):
+        raise EdgewrightError(
+            f"the application takes {board.ram_linked} bytes of RAM as linked, and {sum(library.arenas.values())} were "
+            "planned; please report this"
+        )
+    return Verified(here, board, note)
 
 
 def _is_same(found: Array, expected: Array) -> bool:

@@ -48,7 +48,10 @@ from ..outputs import OutFile, OutFolder, Verb
 @click.option("-o", "--output", type=OutFolder(), help="Folder of --compile.  [default: the application's name]")
 @click.option("--force", is_flag=True, help="Write into a folder that somebody else has filled.")
 @click.option(
-    "--verify/--no-verify", default=True, show_default=True, help="Run the library of --compile on this machine."
+    "--verify/--no-verify",
+    default=True,
+    show_default=True,
+    help="Run the library of --compile, here and on the virtual board.",
 )
 @json_option
 def command(**given: Any) -> None:

@@ -10,25 +10,26 @@ from ...board.elf import read_elf
 from ...board.toolchain import FLAGS, ON_ARM, Toolchain
 from ...errors import EdgewrightError
 from ...platform.target import Architecture, Target
-from ..library import Library
-from .glue import Probes, glue
-from .image import compile_library, write_sources
+from .glue import Glue
+from .image import Linkable, compile_library, write_sources
 
 _EMULATED = ("cortex-a53", "cortex-a57", "cortex-a72", "cortex-a76")
 
 
-def build_program(library: Library, tools: Toolchain, folder: Path, optimise: str) -> Path:
+def build_program(
+    library: Linkable, connection: Glue, tools: Toolchain, folder: Path, optimise: str, lanes: int = 1
+) -> Path:
     """A program that reads input.bin and writes record.bin; the library's object files stay beside it."""
-    write_sources(folder, library, ("hosted.c",), glue(library, Probes.NONE).text)
+    write_sources(folder, library, ("hosted.c",), connection.text)
     objects = compile_library(library, tools, folder, [optimise])
     static = [] if library.target.architecture is Architecture.HOST else ["-static"]
     sources = ["-DBOARD_HOSTED", "hosted.c", "glue.c"]
-    threads = ["-pthread"] if library.plan.lanes > 1 else []
+    threads = ["-pthread"] if lanes > 1 else []
     tools.run([*FLAGS, "-I.", *static, *threads, *sources, *objects, "-o", "program", "-lm"], folder)
     return folder / "program"
 
 
-def run_program(library: Library, program: Path, inputs: bytes, timeout_s: float) -> bytes:
+def run_program(library: Linkable, program: Path, inputs: bytes, timeout_s: float) -> bytes:
     """The outputs, one after the other."""
     folder = program.parent
     (folder / "input.bin").write_bytes(inputs)
@@ -48,7 +49,7 @@ def run_program(library: Library, program: Path, inputs: bytes, timeout_s: float
     return record.read_bytes()
 
 
-def emulator(library: Library) -> list[str]:
+def emulator(library: Linkable) -> list[str]:
     """What the program needs in front of it on this machine: nothing, or QEMU's user mode."""
     target = library.target
     if target.architecture is Architecture.HOST or _is_able(target):

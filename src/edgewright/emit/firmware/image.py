@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
+from typing import Protocol
 
 from ...board.elf import Elf, read_elf
 from ...board.layout import GUARD, HARNESS_STACK, LinkLayout, lay_out, linker_script
@@ -16,11 +17,11 @@ from ...board.machine import EmulatedMachine
 from ...board.toolchain import FLAGS, Toolchain
 from ...errors import EdgewrightError, Infeasible
 from ...platform import Board, format_size
-from ...platform.target import Architecture
+from ...platform.target import Architecture, Target
 from ..lanes import has_threads
 from ..library import Library
 from ..names import arena_names
-from .glue import Probes, glue
+from .glue import Glue, Probes, glue
 
 STACK = 16 << 10  # bytes that a run may take
 FLASH_SECTIONS = (".weights", ".library", ".runtime")
@@ -29,11 +30,33 @@ MOST_OBJECTS = 24  # that are kept
 _compiled: OrderedDict[str, bytes] = OrderedDict()  # object files by what they were made of
 
 
+class Linkable(Protocol):
+    """Emitted code as it is compiled and linked: the library of a network, or of an application."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def target(self) -> Target: ...
+    @property
+    def files(self) -> Mapping[str, str | bytes]: ...
+    @property
+    def sources(self) -> tuple[str, ...]: ...
+    @property
+    def arenas(self) -> Mapping[str, int]: ...
+    @property
+    def weight_bytes(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Firmware:
     path: Path
     elf: Elf
     layout: LinkLayout
+
+    @property
+    def ram_linked(self) -> int:
+        """Bytes of .data and .bss, which are the library's alone: its arenas, and what else it remembers."""
+        return self.elf.size(".data", ".bss", *(f".arena.{name}" for name in self.layout.arenas))
 
 
 def build_firmware(
@@ -47,8 +70,22 @@ def build_firmware(
     stack: int = STACK,
     board: Board | None = None,
 ) -> Firmware:
-    """The linked image in `folder`; what does not fit the board is refused by the linker."""
-    connection = glue(library, probes)
+    """The library with the harness that runs it once."""
+    own = library_flags(library, optimise, probes)
+    return build_image(library, glue(library, probes), machine, tools, folder, own, stack, board)
+
+
+def build_image(
+    library: Linkable,
+    connection: Glue,
+    machine: EmulatedMachine,
+    tools: Toolchain,
+    folder: Path,
+    own: Sequence[str],
+    stack: int = STACK,
+    board: Board | None = None,
+) -> Firmware:
+    """The linked image in `folder`, its own code compiled by these flags; the linker refuses what does not fit."""
     start = "arm.c" if library.target.architecture is Architecture.CORTEX_M else "riscv.c"
     runtime = ("runtime.c", "math.c") if _needs_mathematics(library) else ("runtime.c",)
     write_sources(
@@ -59,7 +96,6 @@ def build_firmware(
         machine, library.arenas, arena_names(library.arenas), library.weight_bytes, stack, room, board
     )
     (folder / "firmware.ld").write_text(linker_script(layout))
-    own = library_flags(library, optimise, probes)
     # A Cortex-M0+ faults where the Cortex-M3 that stands in for it need not.
     trap = int(library.target.cpu == "cortex-m0plus")
     boot = [
@@ -90,7 +126,7 @@ def _check_flash(elf: Elf, board: Board | None) -> None:
         )
 
 
-def write_sources(folder: Path, library: Library, names: Sequence[str], connection: str) -> None:
+def write_sources(folder: Path, library: Linkable, names: Sequence[str], connection: str) -> None:
     """The library's files, those of the harness, and what connects them."""
     (folder / "include").mkdir(parents=True, exist_ok=True)
     for name, content in library.files.items():
@@ -101,18 +137,18 @@ def write_sources(folder: Path, library: Library, names: Sequence[str], connecti
     (folder / "glue.c").write_text(connection)
 
 
-def _needs_mathematics(library: Library) -> bool:
+def _needs_mathematics(library: Linkable) -> bool:
     return any("<math.h>" in content for content in library.files.values() if isinstance(content, str))
 
 
-def library_flags(library: Library, optimise: str, probes: Probes) -> list[str]:
+def library_flags(library: Linkable, optimise: str, probes: Probes = Probes.NONE) -> list[str]:
     guard = library.name.upper()
     section = '__attribute__((section(".bss.arena." #memory)))'
     profile = [] if probes is Probes.NONE else [f"-D{guard}_PROFILE"]
     return [optimise, f"-D{guard}_SECTION(memory)={section}", *profile]
 
 
-def compile_library(library: Library, tools: Toolchain, folder: Path, flags: Sequence[str]) -> list[str]:
+def compile_library(library: Linkable, tools: Toolchain, folder: Path, flags: Sequence[str]) -> list[str]:
     """Object files, those of weights apart, and those of threads, which are as much the system's as their stacks."""
     threads = [f"{library.name}_lanes.c"] if has_threads(library.target) else []
     groups: dict[str, list[str]] = {"library": [], "weights": [], "threads": []}

@@ -24,9 +24,9 @@ from ...network.kernels import checked_input
 from ...platform import Board
 from ...platform.target import Architecture
 from ..library import Library
-from .glue import Probes
+from .glue import Probes, glue
 from .hosted import build_program, emulator, object_sizes, run_program
-from .image import STACK, Firmware, build_firmware
+from .image import STACK, Firmware, Linkable, build_firmware
 
 
 class Emulator(Enum):
@@ -95,7 +95,7 @@ def measure(
             stages=dict(zip(library.stages, stages, strict=profile)),
             stack_bytes=record.stack,
             stack_bound=stack_promise(library, elf, record.stack),
-            ram_linked=elf.size(".data", ".bss", *(f".arena.{name}" for name in firmware.layout.arenas)),
+            ram_linked=firmware.ram_linked,
             flash_weights=elf.size(".weights"),
             flash_code=elf.size(".library"),
             flash_runtime=elf.size(".runtime"),
@@ -105,7 +105,7 @@ def measure(
 
 
 def run_firmware(
-    library: Library,
+    library: Linkable,
     firmware: Firmware,
     machine: EmulatedMachine,
     emulator: Emulator,
@@ -134,7 +134,7 @@ def chosen_emulator(machine: EmulatedMachine, wanted: Emulator | None = None) ->
 def _measure_program(
     library: Library, tools: Toolchain, folder: Path, inputs: bytes, optimise: str, timeout_s: float
 ) -> Measurement:
-    program = build_program(library, tools, folder, optimise)
+    program = build_program(library, glue(library, Probes.NONE), tools, folder, optimise, library.plan.lanes)
     outputs = run_program(library, program, inputs, timeout_s)
     code, ram = object_sizes(folder, "library")
     return Measurement(

@@ -2,6 +2,9 @@
 #include "board.h"
 
 #define REGISTER(address) (*(volatile uint32_t *)(uintptr_t)(address))
+#define SYST_CSR REGISTER(0xE000E010)
+#define SYST_RVR REGISTER(0xE000E014)
+#define SYST_CVR REGISTER(0xE000E018)
 #define CCR REGISTER(0xE000ED14)
 #define CFSR REGISTER(0xE000ED28)
 #define MMFAR REGISTER(0xE000ED34)
@@ -19,13 +22,14 @@ void board_reset(void);
 void board_trap(void);
 void board_start(void);
 void board_explain(const uint32_t *frame);
+__attribute__((weak)) void board_tick(void);
 
 typedef void (*vector)(void);
 __attribute__((section(".vectors"), used)) static const vector vectors[16] = {
     (vector)(uintptr_t)__harness_stack_top,
     board_reset,
     board_trap, board_trap, board_trap, board_trap, board_trap, board_trap,
-    board_trap, board_trap, board_trap, board_trap, board_trap, board_trap, board_trap, board_trap,
+    board_trap, board_trap, board_trap, board_trap, board_trap, board_trap, board_trap, board_tick,
 };
 
 /* The run has the process stack, so that a fault by overflow finds the main stack intact. */
@@ -75,6 +79,16 @@ __attribute__((used)) void board_explain(const uint32_t *frame)
     const uint32_t unstacked = (1u << 4) | (1u << 12) | (1u << 20);
     const uint32_t pc = cause & unstacked ? 0 : frame[6];
     board_fault(pc, cause, cause & (1u << 15) ? BFAR : cause & (1u << 7) ? MMFAR : 0);
+}
+
+void board_tick(void) { board_trap(); }
+
+void board_tick_every(uint32_t cycles)
+{
+    SYST_CSR = 0;
+    SYST_RVR = cycles & 0xFFFFFFu;
+    SYST_CVR = 0;
+    SYST_CSR = cycles ? 7u : 0;
 }
 
 intptr_t board_call(int32_t operation, const void *argument)

@@ -27,10 +27,21 @@ board_stamp board_now(void);
 
 uintptr_t board_stack(void); /* the caller's stack pointer */
 
+/* Around what no interrupt may cut in two. */
+#if !defined(BOARD_HOSTED) && defined(__ARM_ARCH_PROFILE)
+#define BOARD_MASK() __asm__ volatile("cpsid i" ::: "memory")
+#define BOARD_UNMASK() __asm__ volatile("cpsie i" ::: "memory")
+void board_tick_every(uint32_t cycles); /* from now on the timer calls board_tick; 0 stops it */
+#else
+#define BOARD_MASK() ((void)0)
+#define BOARD_UNMASK() ((void)0)
+#endif
+
 /* By the file written for the library. */
 int32_t board_inputs(void); /* 0 when all could be read */
 void board_run(void);
 void board_outputs(void);
+void board_tick(void); /* where the timer is used */
 extern board_stamp board_probes[];
 extern const uint32_t board_probe_count;
 

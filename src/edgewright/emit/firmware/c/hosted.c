@@ -2,7 +2,7 @@
 #include "board.h"
 #include <stdio.h>
 
-static FILE *file;
+static FILE *file, *traced;
 uintptr_t board_stack_top;
 
 uintptr_t board_stack(void) { return 0; }
@@ -17,6 +17,14 @@ int32_t board_read(void *to, uint32_t bytes) { return fread(to, 1, bytes, file) 
 
 void board_write(const void *from, uint32_t bytes) { (void)fwrite(from, 1, bytes, file); }
 
+void board_trace(const void *from, uint32_t bytes)
+{
+    if (!traced)
+        traced = fopen("trace.bin", "wb");
+    if (traced)
+        (void)fwrite(from, 1, bytes, traced);
+}
+
 int main(void)
 {
     int32_t missing;
@@ -28,6 +36,8 @@ int main(void)
     if (missing)
         return 2;
     board_run();
+    if (traced && fclose(traced))
+        return 3;
     file = fopen("record.bin", "wb");
     if (!file)
         return 3;

@@ -1,0 +1,44 @@
+"""Applications on the virtual board: one arena as linked, random interleavings, interrupts of a timer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from edgewright import samples
+from edgewright.application.harness import TrialScript
+from edgewright.application.library import AppLibrary, emit_application
+from edgewright.application.members import load_application
+from edgewright.application.search import JointSearch
+from edgewright.application.trial import AppTrial
+from tools import on_board
+
+pytestmark = on_board
+
+
+def library_of(folder: Path, *networks: str, relation: str = "") -> AppLibrary:
+    """An application of some networks of the sample, for a Cortex-M4."""
+    samples.write_application("tiny_application", folder)
+    entries = "".join(f'[[network]]\nname = "{name}"\nfile = "{name}.onnx"\nplain = true\n' for name in networks)
+    (folder / "few.toml").write_text(f'target = "cortex-m4"\n{entries}{relation}')
+    return emit_application(JointSearch(load_application(folder / "few.toml")).least.layout)
+
+
+def preempts(points: str) -> str:
+    return f'[[relation]]\nkind = "preempts"\nnetworks = ["wake", "detect"]\npoints = "{points}"\n'
+
+
+def test_exclusive_networks_take_the_ram_of_the_largest_and_one_word(tmp_path: Path) -> None:
+    library = library_of(tmp_path, "wake", "detect")
+    largest = max(plan.peak_bytes for plan in library.layout.meeting.plans.values())
+    assert library.layout.peak_bytes == largest and library.state_bytes == 4
+    assert "poll" not in str(library.files["app.h"])
+    found = AppTrial(library).run_on_board(TrialScript(3, 4))
+    assert found.result.wrong == () and (found.result.runs, found.result.refused) == (12, 0)
+    assert found.ram_linked == largest + library.state_bytes
+
+
+def test_interrupted_networks_are_right_on_the_board(tmp_path: Path) -> None:
+    library = library_of(tmp_path, "wake", "detect", relation=preempts("stages"))
+    found = AppTrial(library).run_on_board(TrialScript(12, 4))
+    assert found.result.wrong == () and found.result.nested
+    assert found.ram_linked == library.layout.peak_bytes + library.state_bytes
