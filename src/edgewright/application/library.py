@@ -37,6 +37,7 @@ MEANING = {
     "done": "runs of each",
     "given": "frames of which each has read what other partitions made",
 }
+COUNTED = ("done", "given")  # for each network
 LOCKS = """\
 /* Around the few instructions that read and write who runs. Define both for another system. */
 #ifndef APP_LOCK
@@ -286,7 +287,7 @@ class _AppWriter:
             "",
             f"{guard}_SECTION(ram) {guard}_ALIGNED(16) static uint8_t arena[{guard}_ARENA_SIZE];",
             *(
-                f"static volatile uint32_t {word}{f'[{count}]' if word in ('done', 'given') else ''}; /* {MEANING[word]} */"
+                f"static volatile uint32_t {word}{f'[{count}]' if word in COUNTED else ''}; /* {MEANING[word]} */"
                 for word, count in self.words.items()
             ),
             "",
