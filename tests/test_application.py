@@ -422,7 +422,7 @@ def test_a_second_head_on_the_trunk_of_vww_costs_little_more_than_itself(
     size = sum(network.constants[name].nbytes for name in (weight, bias))
     assert alone < library.weight_bytes <= 1.02 * (alone + size)
     assert search.least.peak_bytes == search.planners["first"].least.peak_bytes  # one of them at a time
-    assert AppTrial(library).run(6).wrong == ()
+    assert AppTrial(library).run(TrialScript(4)).wrong == ()
 
 
 def test_a_cascade_and_a_shared_input_are_handed_over_without_a_copy(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from edgewright.application.judge import Interleaving
 from edgewright.application.members import Crossing, load_application
 from edgewright.application.search import JointSearch
 from edgewright.application.slots import _period, given_back
-from edgewright.application.trial import AppTrial
+from edgewright.application.trial import AppTrial, TrialScript
 from edgewright.samples.builder import ModelBuilder
 
 
@@ -51,10 +51,10 @@ def test_a_slot_that_is_read_at_once_is_filled_again_during_the_rest(long_tail: 
 def test_the_library_gives_slots_back_when_they_have_been_read(
     long_tail: JointLayout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = AppTrial(library.emit_application(long_tail)).run(120, seed=2)
+    result = AppTrial(library.emit_application(long_tail)).run(TrialScript(120, seed=2))
     assert result.wrong == () and result.nested
     monkeypatch.setattr(library, "given_back", lambda plan, tensors: -2)  # one that is never given back early
-    refused = AppTrial(library.emit_application(long_tail)).run(120, seed=2)
+    refused = AppTrial(library.emit_application(long_tail)).run(TrialScript(120, seed=2))
     assert refused.wrong == () and refused.nested < result.nested
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from .description import Precision, read_application
 from .members import assemble_application
 from .outcome import flash_bytes
-from .quantising import OutputDifference, calibration_inputs, in_precision, output_difference
+from .quantising import PrecisionLoss, calibration_inputs, in_precision, output_difference
 from .running import run_application
 from .search import JointSearch
 
@@ -22,7 +22,7 @@ class PrecisionRow:
     ram_bytes: int
     flash_bytes: int
     frames_per_s: Mapping[str, float]  # of each network, measured here
-    differences: Mapping[str, OutputDifference]  # from the network as trained, over the calibration data
+    differences: Mapping[str, PrecisionLoss]  # from the network as trained, over the calibration data
 
     def to_dict(self) -> dict[str, object]:
         return {

@@ -68,7 +68,7 @@ def stored_bytes(network: Network, precision: Precision) -> Mapping[str, tuple[A
 
 
 @dataclass(frozen=True, slots=True)
-class OutputDifference:
+class PrecisionLoss:
     """How far outputs are from those of the network as trained, over samples."""
 
     largest: float  # as a share of the largest value
@@ -76,7 +76,7 @@ class OutputDifference:
     same_class: float  # the share of samples whose largest output is the same
 
 
-def output_difference(trained: Network, other: Network, samples: Sequence[Inputs]) -> OutputDifference:
+def output_difference(trained: Network, other: Network, samples: Sequence[Inputs]) -> PrecisionLoss:
     largest, means, same = 0.0, [], []
     for sample in samples:
         one, two = execute(trained, sample), execute(other, sample)
@@ -85,7 +85,7 @@ def output_difference(trained: Network, other: Network, samples: Sequence[Inputs
             largest = max(largest, float(np.abs(x - y).max(initial=0.0)) / scale)
             means.append(float(np.abs(x - y).mean()) / scale)
             same.append(x.argmax() == y.argmax())
-    return OutputDifference(largest, float(np.mean(means or [0.0])), float(np.mean(same or [1.0])))
+    return PrecisionLoss(largest, float(np.mean(means or [0.0])), float(np.mean(same or [1.0])))
 
 
 def _int8_model(entry: AppNetworkEntry, folder: Path, where: str) -> onnx.ModelProto:
