@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from edgewright import read_model, samples
 from edgewright.cli import main
+from edgewright.errors import InputError
 from edgewright.platform.profile import save_profile
 from profiles import made_up_profile
 
@@ -89,7 +90,6 @@ def test_tables_and_the_page(model, here, tmp_path):
 
 
 def test_the_genetic_search_says_how_far_it_is_from_the_bound(model, here):
-    pytest.importorskip("pymoo", reason="the genetic search runs on pymoo")
     found = answer(model, "--times", here, "--method", "ga")
     assert found["method"] == "ga" and not found["optimal"] and 0 <= found["gap"] < 1
 
@@ -128,3 +128,26 @@ def test_what_cannot_be_is_one_sentence(model, here, jetson, tmp_path):
     assert "no number of cores" in refusal(model, "--times", here, "--cores", "many")
     assert "is no board of the catalogue" in refusal(model, "--board", "jetsam", "--times", here)
     assert "needs a name here" in refusal(model, "--board", "jetson-tx2", "--times", jetson, "--cores", 2)
+
+
+def test_without_a_compiler_onnxruntime_takes_over_and_it_says_so(model, here, tmp_path, monkeypatch):
+    pytest.importorskip("onnxruntime", reason="it takes over")
+
+    def none(*_):
+        raise InputError("no C compiler for this machine is installed")
+
+    monkeypatch.setattr("edgewright.run.profiling.toolchain", none)
+    monkeypatch.setattr("edgewright.emit.native.toolchain", none)
+    result = run(model, "--lanes", 1, "-o", tmp_path / "plan")
+    assert result.exit_code == 0, result.output
+    assert "note: onnxruntime executes all layers: no C compiler" in " ".join(result.output.split())
+    assert built_executors(tmp_path / "plan") == {"onnxruntime"}
+    result = run(model, "--times", here, "--lanes", 1, "--run", "--frames", 4)
+    assert result.exit_code == 0, result.output
+    assert "onnxruntime executes what our own code would, and times will differ: no C compiler" in " ".join(
+        result.output.split()
+    )
+
+
+def built_executors(folder) -> set[str]:
+    return {part["executor"] for part in json.loads((folder / "pipeline.json").read_text())["parts"]}

@@ -10,7 +10,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from edgewright.dataflow.checks.liveness import blocked
-from edgewright.errors import InputError
 from edgewright.mapping.assignment import AssignmentProblem, assign_exact, mapping_of, single_processors
 from edgewright.mapping.genetic import GeneticSettings, assign_genetic, map_genetic
 from edgewright.mapping.goal import map_for
@@ -95,7 +94,6 @@ def test_cp_sat_finds_the_best_of_all_assignments(problem, goal):
 @settings(max_examples=10)
 @given(mapping_problems(most_layers=8), st.sampled_from(["balance", "slowest"]))
 def test_cp_sat_is_never_behind_the_genetic_search(problem, goal):
-    pytest.importorskip("pymoo", reason="the genetic search runs on pymoo")
     processors = single_processors(problem)
     assume(np.isfinite(processors.seconds).any(1).all() and len(processors.processors) > 1)
     found = assign_genetic(processors, goal, QUICK)
@@ -106,13 +104,6 @@ def test_cp_sat_is_never_behind_the_genetic_search(problem, goal):
 
 
 def test_the_genetic_search_balances_equal_cores():
-    pytest.importorskip("pymoo", reason="the genetic search runs on pymoo")
     answer = map_genetic(chain([1.0] * 12, cores=4), settings=GeneticSettings(200, 100, patience=20))
     assert answer.mapping.method == "ga" and answer.mapping.load_period == pytest.approx(3)
     assert answer.bound == pytest.approx(1 / 3)
-
-
-def test_without_pymoo_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pymoo.optimize", None)
-    with pytest.raises(InputError, match=r"pip install 'edgewright\[mapping\]'"):
-        map_genetic(chain([1.0, 2.0]))

@@ -20,6 +20,7 @@ from edgewright.mapping.profiled import problem_of
 from edgewright.mapping.timed_graph import timing_of
 from edgewright.network import random_inputs
 from edgewright.network.kernels import execute
+from edgewright.platform.profile import LayerTime
 from edgewright.program.deployment_check import deployment_faults
 from edgewright.program.deployment_run import deployment_errors
 from edgewright.run.pipeline import pipeline
@@ -83,6 +84,28 @@ def test_a_mapping_runs_natively_within_the_memory_that_was_planned(lanes):
     frames = [random_inputs(network, seed) for seed in range(6)]
     with pipeline(deployment) as running:
         assert running.allocated_bytes == sum(deployment.arenas.values())
+        for frame, outputs in zip(frames, running(frames), strict=True):
+            for name, value in execute(network, frame).items():
+                np.testing.assert_allclose(outputs[name], value, rtol=1e-4, atol=1e-5)
+
+
+def test_each_part_has_the_executor_that_is_faster_there():
+    pytest.importorskip("onnxruntime", reason="half of the layers are for it")
+    network = read_model(samples.build("lenet5"))
+    made = made_up_profile(network, cores={"cpu": 2})
+    half = len(made.layers) // 2
+    layers = []
+    for number, layer in enumerate(made.layers):
+        times = [LayerTime(processor="cpu", seconds=1e-3 if number < half else 4e-3)]
+        times.append(LayerTime(processor="cpu", executor="onnxruntime", seconds=5e-3 - times[0].seconds))
+        layers.append(layer.model_copy(update={"times": tuple(times)}))
+    problem = problem_of(network, made.model_copy(update={"layers": tuple(layers)}), "this")
+    answer = map_for(problem)
+    assert [stage.execution.executor for stage in answer.mapping.stages] == ["native", "onnxruntime"]
+    deployment = deployment_of(answer, network, "this")
+    assert [part.plan is None for part in deployment.parts] == [False, True]
+    frames = [random_inputs(network, seed) for seed in range(6)]
+    with pipeline(deployment) as running:
         for frame, outputs in zip(frames, running(frames), strict=True):
             for name, value in execute(network, frame).items():
                 np.testing.assert_allclose(outputs[name], value, rtol=1e-4, atol=1e-5)

@@ -169,12 +169,12 @@ def test_the_command_writes_what_it_measures(model, tmp_path):
 
 @pytest.mark.slow
 def test_onnxruntime_is_measured_beside_ours(model):
-    arguments = ("--repeats", 1, "--most-lanes", 1, "--onnxruntime")
+    arguments = ("--repeats", 1, "--most-lanes", 1, "--executor", "native", "--executor", "onnxruntime")
     data = json.loads(run("profile", model, *arguments, "--json").output)
     assert {frame["executor"] for frame in data["frames"]} == {"native", "onnxruntime"}
     conv = next(layer for layer in data["layers"] if layer["operator"] == "Conv2d")
     assert {time["executor"] for time in conv["times"]} == {"native", "onnxruntime"}
-    result = run("profile", model, "--board", "host", "--onnxruntime")
+    result = run("profile", model, "--board", "host", "--executor", "onnxruntime")
     assert result.exit_code == 1 and "measured on this machine" in result.output
 
 

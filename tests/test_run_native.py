@@ -199,7 +199,7 @@ def put(*path_and_value):
         (put("parts", 0, "file", "../x.so"), "names a file outside the folder"),
         (put("parts", 0, "function", "no_such_run"), "cannot be loaded"),
         (put("parts", 0, "inputs", []), "does not read and write the FIFOs that are joined to it"),
-        (put("parts", 0, "executor", "magic"), "known are native and onnxruntime"),
+        (put("parts", 0, "executor", "magic"), "known are native, onnxruntime, torch"),
         (put("fifos", 0, "slots", 0), "has no slot"),
         (put("fifos", 0, "bytes", 3), "too few for its tensor"),
         (put("fifos", 0, "bytes", 8001), "no whole lines"),

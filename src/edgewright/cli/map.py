@@ -26,11 +26,11 @@ from ..program.deployment_file import save_deployment
 from ..report.mapping_page import mapping_page
 from ..run.building import build_pipeline
 from ..run.pipeline import Pipeline
-from ..run.profiling import fingerprint, measure_profile
+from ..run.profiling import fingerprint
 from ..run.roofline import estimate_profile
 from .common import console, print_json, read_model, shown, working
 from .map_tables import answer_to_dict, channels_table, front_table, run_lines, stages_table, verdict
-from .profile import lane_plans
+from .profile import measured_here
 
 THIS = "this"
 
@@ -53,6 +53,7 @@ def map_(
     board: str,
     times: Path | None,
     cores: dict[str, int],
+    executors: tuple[str, ...],
     stages: int | None,
     replicas: int | None,
     lanes: int | None,
@@ -76,7 +77,7 @@ def map_(
     hardware = None if board == THIS else load_board(board)
     power = hardware.power if hardware else UNKNOWN
     network = read_model(model, shapes)
-    profile = _times(network, hardware, times, lanes)
+    profile = _times(network, hardware, times, executors, lanes)
     name = hardware.name if hardware else THIS
     problem = problem_of(network, profile, name, _named_cores(profile, cores))
     front: tuple[MappingAnswer, ...] = ()
@@ -118,7 +119,7 @@ def _built(answer: MappingAnswer, network: Network, model: Path, options: MapOpt
     with working(f"building {network.name}"):
         deployment, note = deployable(answer, network, THIS)
     memory = sum(deployment.arenas.values())
-    lines = [note] if note else []
+    lines = [shown(note)] if note else []
     lines.append(f"arenas and FIFOs as planned: {text.size(memory)}")
     figures: dict[str, Any] = {"memory_bytes": memory}
     with TemporaryDirectory(prefix="edgewright-") as passing:
@@ -146,11 +147,19 @@ def _check_options(options: MapOptions, goal: MappingGoal, board: str) -> None:
         check_folder(options.output)
 
 
-def _times(network: Network, board: Board | None, times: Path | None, most_lanes: int | None) -> Profile:
+def _times(
+    network: Network,
+    board: Board | None,
+    times: Path | None,
+    executors: tuple[str, ...],
+    most_lanes: int | None,
+) -> Profile:
     """The times that were given; else those measured here, or as the board permits them."""
+    if executors and (times or board):
+        raise InputError("executors are measured on this machine; leave --executor out, or --times and --board")
     if times is None and board is None:
         with working(f"measuring the layers of {network.name}"):
-            return measure_profile(network, lane_plans(network, most_lanes))
+            return measured_here(network, executors, most_lanes)
     if times is None:
         assert board is not None
         return estimate_profile(network, board)

@@ -15,6 +15,14 @@ IN_FILE = click.Path(path_type=Path)
 
 model_argument = click.argument("model", type=IN_FILE)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+executor_option = click.option(
+    "--executor",
+    "executors",
+    multiple=True,
+    type=click.Choice(["native", "onnxruntime", "torch"]),
+    help="Measure this executor: our own code, onnxruntime on cores, torch on a GPU. May be given again.  "
+    "[default: native]",
+)
 shape_option = click.option(
     "--shape",
     "shapes",

@@ -7,18 +7,18 @@ from pathlib import Path
 from rich.table import Table
 
 from .. import text
-from ..errors import InputError
+from ..emit.native import compiler
+from ..errors import EdgewrightError, InputError
 from ..fusion.lanes import laned
 from ..network import Network, Shape
 from ..platform import load_board
-from ..platform.profile import LayerTime, Profile, TimeOrigin, save_profile
+from ..platform.profile import NATIVE, LayerTime, Profile, TimeOrigin, save_profile
 from ..platform.target import TARGETS
 from ..program import Plan
 from ..run.building import plan_for_host
 from ..run.machine import core_kinds
-from ..run.profiling import THIS, measure_profile, processor_names
+from ..run.profiling import REPEATS, THIS, measure_profile
 from ..run.roofline import estimate_profile
-from ..run.session_times import session_times
 from .common import console, print_json, read_model, shown, working
 
 
@@ -27,7 +27,7 @@ def profile(
     board: str,
     output: Path | None,
     most_lanes: int | None,
-    with_onnxruntime: bool,
+    executors: tuple[str, ...],
     repeats: int,
     shapes: dict[str, Shape],
     as_json: bool,
@@ -35,12 +35,11 @@ def profile(
     network = read_model(model, shapes)
     if board == THIS:
         with working(f"measuring the layers of {network.name}"):
-            plans = lane_plans(network, most_lanes)
-            found = measure_profile(network, plans, repeats)
-            if with_onnxruntime:
-                found = _with_sessions(found, network, tuple(plans), repeats)
-    elif with_onnxruntime:
-        raise InputError(f"onnxruntime is measured on this machine, not on '{board}': leave --board out")
+            found = measured_here(network, executors, most_lanes, repeats)
+    elif executors:
+        raise InputError(
+            f"executors are measured on this machine, not on '{board}': leave --executor or --board out"
+        )
     else:
         found = estimate_profile(network, load_board(board))
     if output:
@@ -56,24 +55,35 @@ def profile(
         console.print(f"wrote {shown(output)}", style="dim", soft_wrap=True)
 
 
-def lane_plans(network: Network, most_lanes: int | None) -> dict[int, Plan]:
-    """What is measured, by the number of lanes: each up to four, then every doubling, and all cores of a kind."""
+def measured_here(
+    network: Network, executors: tuple[str, ...], most_lanes: int | None, repeats: int = REPEATS
+) -> Profile:
+    """The times of these executors; of our own code where none is named, or of onnxruntime where it cannot be built."""
+    notes: tuple[str, ...] = ()
+    if not executors:
+        executors = (NATIVE,)
+        try:
+            compiler()
+        except EdgewrightError as error:
+            executors, notes = ("onnxruntime",), (f"onnxruntime executes all layers: {error}",)
+    plans = lane_plans(network, most_lanes) if NATIVE in executors else {}
+    found = measure_profile(network, plans, repeats, executors=executors, lanes=lane_counts(most_lanes))
+    return found.model_copy(update={"notes": (*found.notes, *notes)})
+
+
+def lane_counts(most_lanes: int | None) -> list[int]:
+    """The numbers of lanes that are measured: each up to four, then every doubling, and all cores of a kind."""
     cores = {len(kind.cores) for kind in core_kinds()}
     most = min(max(cores), most_lanes or max(cores))
     counts = {*range(1, 5), *(1 << n for n in range(3, 12)), *cores, most}
+    return sorted(n for n in counts if n <= most)
+
+
+def lane_plans(network: Network, most_lanes: int | None) -> dict[int, Plan]:
+    """The plan for each number of lanes that is measured."""
     alone = plan_for_host(network)
-    shared = {n: laned(network, alone, n, target=TARGETS["host"]) for n in sorted(counts) if 1 < n <= most}
+    shared = {n: laned(network, alone, n, target=TARGETS["host"]) for n in lane_counts(most_lanes) if n > 1}
     return {1: alone, **{n: plan for n, plan in shared.items() if plan.lanes == n}}
-
-
-def _with_sessions(found: Profile, network: Network, lanes: tuple[int, ...], repeats: int) -> Profile:
-    """The profile with onnxruntime's times beside ours."""
-    kinds = core_kinds()
-    layers, frames = session_times(network, dict(zip(processor_names(kinds), kinds, strict=True)), lanes, repeats)
-    joined = tuple(
-        layer.model_copy(update={"times": (*layer.times, *layers[layer.name])}) for layer in found.layers
-    )
-    return found.model_copy(update={"layers": joined, "frames": (*found.frames, *frames)})
 
 
 def _summary(found: Profile) -> Table:

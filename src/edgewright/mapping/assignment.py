@@ -58,20 +58,27 @@ class AssignmentProblem:
 
     def loads(self, genes: Genes) -> Floats:
         """Eq. 3.2 for each mapping and each processor, with eq. 3.4 for what really crosses only."""
-        edges = self.problem.edges
-        loads = np.zeros((len(genes), len(self.processors)))
-        sources, targets = genes[:, [e[0] for e in edges]], genes[:, [e[1] for e in edges]]
-        for processor in range(len(self.processors)):
-            mine = genes == processor
-            times = self.seconds[:, processor]
-            loads[:, processor] = mine @ np.where(np.isfinite(times), times, 0.0)
-            loads[(mine & ~np.isfinite(times)).any(1), processor] = np.inf
-            if not edges or not self.problem.has_moves:
-                continue
-            costs = np.array([self.moving(edge, processor) for edge in edges])
-            loads[:, processor] += ((sources == processor) & (targets != processor)) @ costs[:, 0]
-            loads[:, processor] += ((targets == processor) & (sources != processor)) @ costs[:, 1]
+        loads = self._summed(genes, self.seconds[np.arange(genes.shape[1]), genes])
+        if not self.problem.edges or not self.problem.has_moves:
+            return loads
+        sources, targets = (genes[:, [edge[end] for edge in self.problem.edges]] for end in (0, 1))
+        edges, crosses = np.arange(sources.shape[1]), sources != targets
+        loads += self._summed(sources, np.where(crosses, self.moves[0][edges, sources], 0.0))
+        loads += self._summed(targets, np.where(crosses, self.moves[1][edges, targets], 0.0))
         return loads
+
+    def _summed(self, processors: Genes, seconds: Floats) -> Floats:
+        """What each row spends on each processor."""
+        count = len(self.processors)
+        places = processors + count * np.arange(len(processors))[:, None]
+        sums = np.bincount(places.ravel(), seconds.ravel(), count * len(processors))
+        return sums.astype(np.float64).reshape(len(processors), count)
+
+    @cached_property
+    def moves(self) -> Floats:
+        """Seconds to write and to read what each edge carries, on each processor."""
+        costs = [[self.moving(edge, p) for p in range(len(self.processors))] for edge in self.problem.edges]
+        return np.array(costs).transpose(2, 0, 1)
 
     def values(self, genes: Genes, goal: AssignmentGoal) -> Floats:
         """What is to be small: the sum of all differences between loads (eq. 3.1), or the greatest load."""

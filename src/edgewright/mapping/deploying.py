@@ -12,7 +12,7 @@ from ..memory.deploying import PartRequest, deploy
 from ..network import Network
 from ..platform.profile import NATIVE
 from ..program import Plan
-from ..program.deployment import Deployment, Fifo, Prediction, Worker
+from ..program.deployment import Deployment, Part, Prediction, Worker
 from ..program.deployment_check import checked_deployment
 from ..program.deployment_memory import memory_predictions, reserved
 from ..run.building import plan_for_host
@@ -50,7 +50,11 @@ def deployment_of(answer: MappingAnswer, network: Network, device: str, plan: Pl
 
     draft = deploy(network, requests, tuple(_workers(answer.mapping.problem, stages, device)), planner=planner)
     slots = {fifo.tensor: fifo.slots for fifo in answer.timing.fifos}
-    sized = replace(draft, fifos=tuple(_sized(fifo, slots[fifo.what.tensor]) for fifo in draft.fifos))
+    sized = replace(
+        draft,
+        parts=tuple(_executed(part, home[part.name].execution.executor) for part in draft.parts),
+        fifos=tuple(replace(fifo, slots=slots[fifo.what.tensor]) for fifo in draft.fifos),
+    )
     placed = replace(sized, arenas=reserved(sized))
     checked_deployment(placed)
     return replace(placed, predictions=(*memory_predictions(placed), *_predictions(answer)))
@@ -58,11 +62,13 @@ def deployment_of(answer: MappingAnswer, network: Network, device: str, plan: Pl
 
 def deployable(answer: MappingAnswer, network: Network, device: str) -> tuple[Deployment, str]:
     """The deployment, and a note where onnxruntime has to execute what our own code would."""
+    if all(stage.execution.executor != NATIVE for stage in answer.mapping.stages):
+        return deployment_of(answer, network, device), ""
     try:
         compiler()
     except EdgewrightError as error:
         whole = deployment_of(answer, network, device, lambda _part, _lanes: None)
-        return whole, f"onnxruntime executes all parts, and times will differ: {error}"
+        return whole, f"onnxruntime executes what our own code would, and times will differ: {error}"
     return deployment_of(answer, network, device), ""
 
 
@@ -71,8 +77,9 @@ def part_name(number: int, place: int, stage: MappedStage) -> str:
     return f"stage{number + 1}" + (f"-{place + 1}" if len(stage.parts) > 1 else "")
 
 
-def _sized(fifo: Fifo, slots: int) -> Fifo:
-    return replace(fifo, slots=slots)
+def _executed(part: Part, executor: str) -> Part:
+    """The part for its runtime: onnxruntime where it should have been ours and there is no plan."""
+    return part if executor == NATIVE else replace(part, runtime=executor)
 
 
 def _workers(problem: MappingProblem, stages: tuple[MappedStage, ...], device: str) -> Iterator[Worker]:

@@ -1,23 +1,19 @@
-"""The genetic search of M 3.5.2 on pymoo: a gene for each layer, the processor that runs it."""
+"""The genetic search of M 3.5.2: a gene for each layer, the processor that runs it. A generation is one array."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError
 from ..platform import Power
 from .answer import UNKNOWN, MappingAnswer
-from .assignment import Assignment, AssignmentGoal, AssignmentProblem, mapping_of, single_processors
+from .assignment import Assignment, AssignmentGoal, AssignmentProblem, Genes, mapping_of, single_processors
 from .bound import throughput_bound
+from .downsets import Floats
 from .goal import ANY_GOAL, check
 from .problem import MappingProblem
 from .timed_graph import timing_of
-
-if TYPE_CHECKING:
-    from .assignment import Genes
 
 
 @dataclass(frozen=True)
@@ -27,7 +23,8 @@ class GeneticSettings:
     population: int = 1000
     epochs: int = 500
     mutation: float = 0.05
-    patience: int = 50  # epochs without gain after which the search ends
+    patience: int = 50  # epochs without gain after which a search ends
+    searches: int = 5  # from other first generations; the best counts. The paper does not say how many it made
     seed: int = 1
 
 
@@ -53,69 +50,52 @@ def assign_genetic(
     goal: AssignmentGoal = "balance",
     settings: GeneticSettings = AS_PUBLISHED,
 ) -> Assignment:
-    """The fittest mapping found: two-parent crossover, mutation of a single gene."""
-    try:
-        from pymoo.algorithms.soo.nonconvex.ga import GA
-        from pymoo.core.mutation import Mutation
-        from pymoo.core.problem import Problem
-        from pymoo.operators.crossover.pntx import SinglePointCrossover
-        from pymoo.operators.sampling.rnd import IntegerRandomSampling
-        from pymoo.operators.selection.tournament import TournamentSelection
-        from pymoo.optimize import minimize
-    except ModuleNotFoundError as error:
-        raise InputError("the genetic search runs on pymoo: pip install 'edgewright[mapping]'") from error
-
-    class Fitness(Problem):  # type: ignore[misc]
-        """All mappings of a generation at once; processors that cannot run a layer cost more than any mapping."""
-
-        def __init__(self) -> None:
-            most = len(problem.processors) - 1
-            super().__init__(n_var=len(problem.problem.layers), n_obj=1, xl=0, xu=most, vtype=int)
-
-        def _evaluate(self, x: Genes, out: dict[str, Any], *_: object, **__: object) -> None:
-            values = problem.values(x.astype(int), goal)
-            out["F"] = np.where(np.isfinite(values), values, 1e30)[:, None]
-
-    class SingleGene(Mutation):  # type: ignore[misc]
-        """One gene of a child takes any value."""
-
-        def _do(self, _problem: Problem, x: Genes, *_: object, random_state: Any = None, **__: object) -> Genes:
-            changed = x.copy()
-            places = random_state.integers(0, x.shape[1], len(x))
-            changed[np.arange(len(x)), places] = random_state.integers(0, len(problem.processors), len(x))
-            return changed
-
-    def fitter(population: Any, pairs: Genes, **_: object) -> Genes:
-        """Of each pair the better one: what pymoo brings compares one pair after the other."""
-        values = population.get("F")[:, 0]
-        return np.where(values[pairs[:, 0]] <= values[pairs[:, 1]], pairs[:, 0], pairs[:, 1])[:, None]
-
-    algorithm = GA(
-        pop_size=settings.population,
-        sampling=IntegerRandomSampling(),
-        selection=TournamentSelection(func_comp=fitter),
-        crossover=SinglePointCrossover(),
-        mutation=SingleGene(prob=settings.mutation),
-        eliminate_duplicates=False,
-    )
-    result = minimize(Fitness(), algorithm, _until(settings), seed=settings.seed, verbose=False)
-    genes = tuple(int(gene) for gene in result.X)
-    return Assignment(genes, float(problem.values(np.array([genes]), goal)[0]), 0.0)
+    """The fittest mapping of several searches: two-parent crossover, mutation of a single gene."""
+    random = np.random.default_rng(settings.seed)
+    found = [_searched(problem, goal, settings, random) for _ in range(settings.searches)]
+    genes, value = min(found, key=lambda one: one[1])
+    return Assignment(tuple(genes.tolist()), value, 0.0)
 
 
-def _until(settings: GeneticSettings) -> Any:
-    """After so many epochs, or when the best has not become better for a while."""
-    from pymoo.core.termination import Termination
+def _searched(
+    problem: AssignmentProblem, goal: AssignmentGoal, settings: GeneticSettings, random: np.random.Generator
+) -> tuple[Genes, float]:
+    """The fittest of one search. Of mappings that are equally fit all but one stand back, so that others have room."""
+    processors = len(problem.processors)
+    genes = first_generation(settings.population, len(problem.problem.layers), processors, random)
+    values = problem.values(genes, goal)
+    best, since = np.inf, 0
+    for _ in range(settings.epochs):
+        since = 0 if values.min() < best else since + 1
+        best = values.min()
+        if since >= settings.patience:
+            break
+        children = offspring(genes, values, settings.mutation, processors, random)
+        genes = np.concatenate([genes, children])
+        values = np.concatenate([values, problem.values(children, goal)])
+        again = np.ones(len(values), bool)
+        again[np.unique(values, return_index=True)[1]] = False
+        fittest = np.lexsort((values, again))[: settings.population]
+        genes, values = genes[fittest], values[fittest]
+    return genes[values.argmin()], float(values.min())
 
-    class Patience(Termination):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.best, self.since = float("inf"), 0
 
-        def _update(self, algorithm: Any) -> float:
-            value = float(algorithm.opt[0].F[0])
-            self.since = 0 if value < self.best else self.since + 1
-            self.best = min(value, self.best)
-            return max(algorithm.n_gen / settings.epochs, float(self.since >= settings.patience))
+def first_generation(population: int, layers: int, processors: int, random: np.random.Generator) -> Genes:
+    """Random mappings, each with a liking of its own for some processors: a GPU may have nearly all layers, or none."""
+    shares = random.dirichlet(np.full(processors, 0.5), population).cumsum(1)
+    return (random.random((population, layers, 1)) > shares[:, None, :-1]).sum(2)
 
-    return Patience()
+
+def offspring(
+    genes: Genes, values: Floats, mutation: float, processors: int, random: np.random.Generator
+) -> Genes:
+    """As many children, of parents that each beat another one: cut at one place, some with a single gene changed."""
+    count, layers = genes.shape
+    one, two = (random.permutation(count) for _ in range(2))
+    mothers = genes[np.where(values[one] <= values[two], one, two)]
+    fathers = np.roll(mothers, 1, axis=0)
+    is_first = np.arange(layers) < random.integers(1, max(2, layers), (count, 1))
+    children = np.where(is_first, mothers, fathers)
+    changed = np.flatnonzero(random.random(count) <= mutation)
+    children[changed, random.integers(0, layers, len(changed))] = random.integers(0, processors, len(changed))
+    return children

@@ -50,9 +50,10 @@ class Part:
 
     name: str
     network: Network  # of its own: a region of the whole, cut out
-    plan: Plan | None  # None: another runtime executes it (onnxruntime, a GPU)
+    plan: Plan | None  # None: another runtime executes it
     inputs: Mapping[str, TensorRegion]  # the part's own tensors -> regions of the whole
     outputs: Mapping[str, TensorRegion]
+    runtime: str = "onnxruntime"  # that executes it where there is no plan: or torch, for a GPU
 
 
 @dataclass(frozen=True, slots=True)

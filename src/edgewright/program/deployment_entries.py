@@ -67,6 +67,7 @@ class PartEntry(FileEntry):
     plan: dict[str, Any] | None
     inputs: dict[str, RegionEntry]
     outputs: dict[str, RegionEntry]
+    runtime: str = "onnxruntime"
 
     def made(self, weight: Weight) -> Part:
         return Part(
@@ -75,6 +76,7 @@ class PartEntry(FileEntry):
             plan_from_json(json.dumps(self.plan)) if self.plan is not None else None,
             {own: entry.made() for own, entry in self.inputs.items()},
             {own: entry.made() for own, entry in self.outputs.items()},
+            self.runtime,
         )
 
 

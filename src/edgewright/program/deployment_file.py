@@ -73,6 +73,7 @@ def deployment_to_dict(deployment: Deployment, stored: _StoredWeights) -> dict[s
                 "plan": plan_to_dict(part.plan) if part.plan else None,
                 "inputs": {own: _region(what) for own, what in part.inputs.items()},
                 "outputs": {own: _region(what) for own, what in part.outputs.items()},
+                **({} if part.plan else {"runtime": part.runtime}),
             }
             for part in deployment.parts
         ],

@@ -20,6 +20,7 @@ from .gantt import gantt_svg
 from .page import environment
 
 FRAMES = 12  # in the Gantt chart
+SHOWN = 3  # parts of a stage that are named
 LEFT, RIGHT, TOP, FOOT = 84.0, 30.0, 16.0, 52.0  # px, of the front
 
 
@@ -32,6 +33,15 @@ class MappedStageRow:
     share: float  # of the time, 0..1
     measured: str
     is_bottleneck: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FifoRow:
+    tensor: str
+    source: str
+    readers: str
+    slots: int
+    slot_bytes: int
 
 
 def mapping_page(
@@ -61,7 +71,7 @@ def mapping_page(
             gantt=Markup(_gantt(answer)),
             rows=tuple(_rows(answer, measured_shares)),
             is_measured=bool(measured_shares),
-            fifos=answer.timing.fifos,
+            fifos=tuple(_fifo_rows(answer)),
             front=front,
             plot=Markup("".join(_front_plot(front, answer))) if front else "",
             style=Markup(asset("page.css") + asset("charts.css") + asset("dataflow.css")),
@@ -86,6 +96,11 @@ def bottleneck(answer: MappingAnswer) -> str:
     """What sets the pace, in a sentence."""
     mapping = answer.mapping
     stage = mapping.slowest
+    if answer.timing.period > mapping.load_period * (1 + 1e-9):
+        return (
+            f"Parts of one worker wait for others: the busiest works {stage.period * 1e3:.2f} ms a frame, and a frame "
+            f"comes every {answer.timing.period * 1e3:.2f} ms."
+        )
     name = stage_title(mapping.stages.index(stage), stage)
     slow = max(stage.layers, key=lambda layer: stage.execution.seconds[layer])
     share = stage.execution.seconds[slow] / (sum(stage.seconds) or 1.0)
@@ -98,6 +113,11 @@ def stage_title(number: int, stage: MappedStage) -> str:
     times = f" ×{stage.replicas}" if stage.replicas > 1 else ""
     lanes = f", {stage.execution.lanes} lanes" if stage.execution.lanes > 1 else ""
     return text.printable(f"{number + 1} · {stage.execution.pool}{times}{lanes}")
+
+
+def _executor(stage: MappedStage) -> str:
+    driver = stage.execution.driver
+    return stage.execution.executor + (f", driven by {driver}" if driver else "")
 
 
 def _gantt(answer: MappingAnswer) -> str:
@@ -125,17 +145,30 @@ def _rounded(value: Fraction, unit: float) -> Fraction:
 
 def _layers(answer: MappingAnswer, stage: MappedStage) -> str:
     names = answer.mapping.problem.layers
-    return " | ".join(
+    shown = [
         text.printable(names[part[0]] if len(part) == 1 else f"{names[part[0]]} … {names[part[-1]]} ({len(part)})")
-        for part in stage.parts[:6]
-    )
+        for part in stage.parts[:SHOWN]
+    ]
+    left = len(stage.parts) - len(shown)
+    return " | ".join([*shown, f"… {text.plural(left, 'more part')}"] if left else shown)
+
+
+def _fifo_rows(answer: MappingAnswer) -> Iterator[FifoRow]:
+    def name(place: tuple[int, int]) -> str:
+        stage, part = place
+        return f"{stage + 1}.{part + 1}" if len(answer.mapping.stages[stage].parts) > 1 else f"{stage + 1}"
+
+    for fifo in answer.timing.fifos:
+        readers = [*map(name, fifo.readers), *(["outside"] if fifo.is_output else [])]
+        source = name(fifo.source) if fifo.source else "outside"
+        yield FifoRow(text.printable(fifo.tensor), source, ", ".join(readers), fifo.slots, fifo.slot_bytes)
 
 
 def _rows(answer: MappingAnswer, measured: Sequence[float]) -> Iterator[MappedStageRow]:
     for number, (stage, share) in enumerate(zip(answer.mapping.stages, answer.utilisation, strict=True)):
         yield MappedStageRow(
             stage_title(number, stage),
-            text.printable(stage.execution.executor),
+            text.printable(_executor(stage)),
             _layers(answer, stage),
             f"{sum(stage.seconds) * 1e3:.3f}",
             share,

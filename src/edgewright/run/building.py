@@ -26,6 +26,7 @@ from ..program import Plan
 from ..program.deployment import OUTSIDE, SLOT_ALIGNMENT, Deployment, Fifo, Part, Worker
 from ..program.deployment_check import checked_deployment
 from ..program.deployment_memory import reserved
+from .executors.torch_part import write_torch_part
 from .machine import architecture, processor_features
 from .specification import (
     FifoSpec,
@@ -131,18 +132,25 @@ def _native(deployment: Deployment, part: Part, library: Library, path: Path, fo
 
 
 def _foreign(deployment: Deployment, part: Part, name: str, folder: Path) -> PartSpec:
-    """A part that onnxruntime executes."""
-    file = folder / f"{name}.onnx"
-    file.write_bytes(to_onnx(part.network).SerializeToString())
+    """A part that another runtime executes: torch takes it as we have it, onnxruntime as a model file."""
+    is_torch = part.runtime == "torch"
+    if not is_torch and part.runtime != "onnxruntime":
+        raise InputError(
+            f"part '{part.name}' is for the runtime '{part.runtime[:40]}'; known are onnxruntime and torch"
+        )
+    file = folder / f"{name}.{'npz' if is_torch else 'onnx'}"
+    if is_torch:
+        write_torch_part(part.network, file)
+    else:
+        file.write_bytes(to_onnx(part.network).SerializeToString())
+    outputs = dict.fromkeys(part.network.outputs)
     return PartSpec(
         part.name,
-        "onnxruntime",
+        part.runtime,
         file.name,
         _digest(file),
-        _ports(deployment, part, deployment.reads[part.name], part.network.inputs, has_layout=True),
-        _ports(
-            deployment, part, deployment.writes[part.name], dict.fromkeys(part.network.outputs), has_layout=True
-        ),
+        _ports(deployment, part, deployment.reads[part.name], part.network.inputs, has_layout=not is_torch),
+        _ports(deployment, part, deployment.writes[part.name], outputs, has_layout=not is_torch),
         weights_bytes=sum(value.nbytes for value in part.network.constants.values()),
         layers=_layers(part),
     )

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
+import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _CPUINFO = Path("/proc/cpuinfo")
 _CORES = Path("/sys/devices/system/cpu")
@@ -70,6 +75,26 @@ def pin(cores: tuple[int, ...]) -> bool:
         os.sched_setaffinity(0, allowed)  # 0: this thread
         return True
     return False
+
+
+def on_cores(cores: tuple[int, ...], what: Callable[[], T]) -> T:
+    """The result of a function that a thread computes on these cores."""
+    found: list[T] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        pin(cores)
+        try:
+            found.append(what())
+        except BaseException as error:  # told where the thread was asked for
+            errors.append(error)
+
+    thread = threading.Thread(target=work, name="edgewright-profile", daemon=True)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return found[0]
 
 
 def core_kinds() -> tuple[CoreKind, ...]:

@@ -1,4 +1,7 @@
-"""Profiles measured on this machine: each layer on each kind of core, with 1 to k lanes, from instrumented builds."""
+"""Profiles measured on this machine: each layer on each kind of core, with 1 to k lanes, by one executor or several.
+
+Our own code is measured in instrumented builds; other runtimes say for themselves how long they take.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ from pathlib import Path
 from platform import system
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import TypeVar
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from .. import text
 from ..board.toolchain import toolchain
 from ..emit.library import emit
 from ..emit.probes import TimedLibrary, build_timed
+from ..errors import EdgewrightError
 from ..network import Network, random_inputs
 from ..platform.profile import (
     NATIVE,
@@ -33,12 +36,12 @@ from ..platform.profile import (
 )
 from ..platform.target import TARGETS
 from ..program import Plan, checked, structure_digest
-from .machine import CoreKind, architecture, core_kinds, pin, processor_model, usable_cores
+from . import session_times, torch_times
+from .machine import CoreKind, architecture, core_kinds, on_cores, pin, processor_model, usable_cores
 from .ring import Block, FrameSlot, StreamEnd, StreamState
 from .specification import aligned
 from .statistics import median_and_spread
 
-T = TypeVar("T")
 THIS = "this"
 REPEATS = 15  # of every measurement; the median counts
 _LEAST = 0.002  # seconds of one sample: shorter frames are repeated within it
@@ -48,45 +51,90 @@ _HANDED = 300  # times that a frame is handed over to find the latency
 
 
 def measure_profile(
-    network: Network, plans: Mapping[int, Plan], repeats: int = REPEATS, kinds: Sequence[CoreKind] | None = None
+    network: Network,
+    plans: Mapping[int, Plan],
+    repeats: int = REPEATS,
+    kinds: Sequence[CoreKind] | None = None,
+    executors: Sequence[str] = (NATIVE,),
+    lanes: Sequence[int] = (),
 ) -> Profile:
-    """The network's layers on each kind of core of this machine; `plans` by the number of lanes."""
+    """The network's layers on each kind of core of this machine, by each of these executors; torch has the GPU.
+
+    `plans` by the number of lanes are for our own code; onnxruntime has as many threads as they have lanes, or `lanes`.
+    """
     chosen = tuple(kinds or core_kinds())
-    names = processor_names(chosen)
-    times: dict[str, list[LayerTime]] = {layer.name: [] for layer in network.layers}
-    frames: list[FrameTime] = []
-    slowdowns: dict[str, tuple[float, ...]] = {}
-    with TemporaryDirectory(prefix="edgewright-") as folder:
-        for lanes, plan in plans.items():
-            library = emit(checked(plan), TARGETS["host"], network)
-            timed = build_timed(library, Path(folder) / f"lanes{lanes}", lanes)
-            for kind, name in zip(chosen, names, strict=True):
-                if lanes > len(kind.cores):
-                    continue
-                bench = _Bench(timed, network)
-                samples, whole = on_cores(kind.cores[:lanes], partial(bench.sample, repeats, lanes))
-                _add_layers(times, plan, name, lanes, samples)
-                timed.stop_lanes()  # those that come next run on other cores
-                seconds, spread = median_and_spread(whole)
-                frames.append(FrameTime(processor=name, lanes=lanes, seconds=seconds, spread=spread))
-                if lanes == 1:
-                    slowdowns[name] = _slowdowns(timed, network, kind, repeats)
+    named = dict(zip(processor_names(chosen), chosen, strict=True))
+    found = _Measured({layer.name: [] for layer in network.layers}, [], {}, list(_transfers(named)))
+    if NATIVE in executors:
+        _measure_native(found, network, plans, named, repeats)
+    if session_times.EXECUTOR in executors:
+        found.add(*session_times.session_times(network, named, lanes or tuple(plans) or (1,), repeats))
+        for name, kind in named.items():
+            if name not in found.slowdowns and any(frame.processor == name for frame in found.frames):
+                found.slowdowns[name] = _slowdowns(lambda: session_times.session_run(network), kind, repeats)
+    processors = [
+        ProfiledProcessor(
+            name=name,
+            kind=kind.kind,
+            cores=kind.cores,
+            clock=kind.clock,
+            slowdown=found.slowdowns.get(name, (1.0,)),
+        )
+        for name, kind in named.items()
+    ]
+    if torch_times.EXECUTOR in executors:
+        gpu = torch_times.gpu_times(network, tuple(named), repeats)
+        found.add(gpu.layers, gpu.frames)
+        found.transfers.extend(gpu.transfers)
+        processors.append(ProfiledProcessor(name=torch_times.GPU, kind=torch_times.GPU, cores=()))
     return Profile(
         board=THIS,
         machine=fingerprint(),
         model=network.name,
         model_digest=structure_digest(network),
-        processors=tuple(
-            ProfiledProcessor(
-                name=name, kind=kind.kind, cores=kind.cores, clock=kind.clock, slowdown=slowdowns[name]
-            )
-            for kind, name in zip(chosen, names, strict=True)
-        ),
-        layers=layer_profiles(network, times),
-        frames=tuple(frames),
-        transfers=tuple(_transfers(chosen, names)),
-        notes=_notes(plans, chosen),
+        processors=tuple(processors),
+        layers=layer_profiles(network, found.layers),
+        frames=tuple(found.frames),
+        transfers=tuple(found.transfers),
+        notes=_notes(plans, chosen) if plans else (),
     )
+
+
+@dataclass
+class _Measured:
+    """What has been measured so far."""
+
+    layers: dict[str, list[LayerTime]]
+    frames: list[FrameTime]
+    slowdowns: dict[str, tuple[float, ...]]
+    transfers: list[TransferTime]
+
+    def add(self, layers: Mapping[str, Sequence[LayerTime]], frames: Sequence[FrameTime]) -> None:
+        for name, times in layers.items():
+            self.layers[name].extend(times)
+        self.frames.extend(frames)
+
+
+def _measure_native(
+    found: _Measured, network: Network, plans: Mapping[int, Plan], kinds: Mapping[str, CoreKind], repeats: int
+) -> None:
+    """Our own code, in an instrumented build for each number of lanes."""
+    with TemporaryDirectory(prefix="edgewright-") as folder:
+        for lanes, plan in plans.items():
+            library = emit(checked(plan), TARGETS["host"], network)
+            timed = build_timed(library, Path(folder) / f"lanes{lanes}", lanes)
+            for name, kind in kinds.items():
+                if lanes > len(kind.cores):
+                    continue
+                bench = _Bench(timed, network)
+                samples, whole = on_cores(kind.cores[:lanes], partial(bench.sample, repeats, lanes))
+                _add_layers(found.layers, plan, name, lanes, samples)
+                timed.stop_lanes()  # those that come next run on other cores
+                seconds, spread = median_and_spread(whole)
+                found.frames.append(FrameTime(processor=name, lanes=lanes, seconds=seconds, spread=spread))
+                if lanes == 1:
+                    timed.probe(False)
+                    found.slowdowns[name] = _slowdowns(partial(_loaded, timed, network), kind, repeats)
 
 
 def fingerprint() -> Fingerprint:
@@ -96,8 +144,16 @@ def fingerprint() -> Fingerprint:
         system=system(),
         model=processor_model(),
         cores=len(usable_cores()),
-        compiler=toolchain(TARGETS["host"]).name,
+        compiler=_compiler(),
     )
+
+
+def _compiler() -> str:
+    """The compiler's name; none where there is none, and our own code cannot be built."""
+    try:
+        return toolchain(TARGETS["host"]).name
+    except EdgewrightError:
+        return ""
 
 
 def layer_profiles(network: Network, times: Mapping[str, Sequence[LayerTime]]) -> tuple[LayerProfile, ...]:
@@ -172,24 +228,9 @@ class _Bench:
         return max(1, min(100, round(_LEAST / max(clock() - start, 1e-6))))
 
 
-def on_cores(cores: tuple[int, ...], what: Callable[[], T]) -> T:
-    """The result of a function that a thread computes on these cores."""
-    found: list[T] = []
-    errors: list[BaseException] = []
-
-    def work() -> None:
-        pin(cores)
-        try:
-            found.append(what())
-        except BaseException as error:  # told where the thread was asked for
-            errors.append(error)
-
-    thread = threading.Thread(target=work, name="edgewright-profile", daemon=True)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return found[0]
+def _loaded(timed: TimedLibrary, network: Network) -> Callable[[], object]:
+    """One frame in memory of its own."""
+    return _Bench(timed, network).run
 
 
 def _add_layers(
@@ -208,22 +249,21 @@ def _add_layers(
         times[name].append(LayerTime(processor=processor, executor=NATIVE, lanes=lanes, seconds=0.0))
 
 
-def _slowdowns(timed: TimedLibrary, network: Network, kind: CoreKind, repeats: int) -> tuple[float, ...]:
+def _slowdowns(load: Callable[[], Callable[[], object]], kind: CoreKind, repeats: int) -> tuple[float, ...]:
     """How much longer a frame takes when n cores have one each: they share caches and memory."""
     found = []
-    timed.probe(False)
     for count in range(1, len(kind.cores) + 1):
         meeting = threading.Barrier(count)
         rates: list[float] = []
 
         def work(core: int, meeting: threading.Barrier = meeting, rates: list[float] = rates) -> None:
             pin((core,))
-            bench = _Bench(timed, network)
-            bench.run()
+            run = load()
+            run()
             meeting.wait()
             start = time.thread_time()
             for _ in range(repeats):
-                bench.run()
+                run()
             rates.append((time.thread_time() - start) / repeats)
 
         threads = [threading.Thread(target=work, args=(core,), daemon=True) for core in kind.cores[:count]]
@@ -235,11 +275,11 @@ def _slowdowns(timed: TimedLibrary, network: Network, kind: CoreKind, repeats: i
     return tuple(max(1e-3, each / found[0]) for each in found)
 
 
-def _transfers(kinds: Sequence[CoreKind], names: Sequence[str]) -> list[TransferTime]:
+def _transfers(kinds: Mapping[str, CoreKind]) -> list[TransferTime]:
     """Handing a frame over through a ring, between cores of each two kinds that have two."""
     found = []
-    for source, source_name in zip(kinds, names, strict=True):
-        for target, target_name in zip(kinds, names, strict=True):
+    for source_name, source in kinds.items():
+        for target_name, target in kinds.items():
             others = [core for core in target.cores if core != source.cores[0]] or list(target.cores)
             latency, rate = hand_over(source.cores[0], others[0])
             found.append(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +16,7 @@ from ..network import Network, random_inputs
 from ..network.onnx_writer import to_onnx
 from ..network.reference import to_file_layout
 from ..platform.profile import FrameTime, LayerTime
-from .machine import CoreKind
-from .profiling import on_cores
+from .machine import CoreKind, on_cores
 from .statistics import median_and_spread
 
 EXECUTOR = "onnxruntime"
@@ -50,6 +50,17 @@ def session_times(
     return layers, frames
 
 
+def session_run(network: Network) -> Callable[[], object]:
+    """One frame of the whole network in a session of its own, on the thread that calls it."""
+    model = _model(network)
+    if model is None:
+        raise InputError(
+            f"network '{network.name}' has layers that ONNX does not know, so onnxruntime cannot run it"
+        )
+    session = _session(model[0], 1)
+    return lambda: session.run(None, model[1])
+
+
 _Model = tuple[bytes, Mapping[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]]]
 
 
@@ -66,22 +77,15 @@ def _model(network: Network) -> _Model | None:
 
 def _measured(model: _Model, cores: tuple[int, ...], repeats: int) -> tuple[float, float] | None:
     """Median and spread of a run on these cores; None where onnxruntime refuses the model."""
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise InputError(
-            "onnxruntime is not installed: pip install onnxruntime, or leave its times out"
-        ) from error
     content, feed = model
 
     def work() -> list[float] | None:
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = len(cores), 1
-        options.log_severity_level = 4
         try:
-            session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+            session = _session(content, len(cores))
             for _ in range(_WARM_UP):
                 session.run(None, feed)
+        except InputError:
+            raise
         except Exception:  # onnxruntime has a class of its own for every kind of refusal
             return None
         clock: Callable[[], float] = time.perf_counter if len(cores) > 1 else time.thread_time
@@ -94,3 +98,16 @@ def _measured(model: _Model, cores: tuple[int, ...], repeats: int) -> tuple[floa
 
     found = on_cores(cores, work)
     return median_and_spread(found) if found else None
+
+
+def _session(content: bytes, threads: int) -> Any:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise InputError(
+            "onnxruntime is not installed: pip install onnxruntime, or leave its times out"
+        ) from error
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ...errors import EdgewrightError
-from ..options import IN_FILE, ByteSize, json_option, model_argument, shape_option
+from ..options import IN_FILE, ByteSize, executor_option, json_option, model_argument, shape_option
 from ..outputs import OutFile, OutFolder, Verb
 
 
@@ -48,6 +48,7 @@ def _cores(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
     metavar="[NAME=]N",
     help="Use so many cores, of the processor of that name.  [default: all]",
 )
+@executor_option
 @click.option("--stages", type=click.IntRange(min=1), help="At most so many pipeline stages.")
 @click.option("--replicas", type=click.IntRange(min=1), help="At most so many replicas of a stage.")
 @click.option("--lanes", type=click.IntRange(min=1), help="At most so many cores that share a layer.")

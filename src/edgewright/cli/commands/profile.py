@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ..options import json_option, model_argument, shape_option
+from ..options import executor_option, json_option, model_argument, shape_option
 from ..outputs import OutFile, Verb
 
 
@@ -22,9 +22,7 @@ from ..outputs import OutFile, Verb
 @click.option(
     "--most-lanes", type=click.IntRange(1, 1024), help="Measure up to so many lanes.  [default: all cores]"
 )
-@click.option(
-    "--onnxruntime", "with_onnxruntime", is_flag=True, help="Measure onnxruntime too: layers alone, and the whole."
-)
+@executor_option
 @click.option(
     "--repeats",
     type=click.IntRange(1, 10_000),

@@ -16,7 +16,7 @@ typedef struct {
 #if EW_LANES == 16
 #define EW_SIMD_MOST 14
 #elif defined(__aarch64__)
-#define EW_SIMD_MOST 12
+#define EW_SIMD_MOST 8 /* and the vectors that their numbers come from */
 #else
 #define EW_SIMD_MOST 6
 #endif
@@ -49,8 +49,34 @@ typedef struct {
 #define EW_STEP_1(i) s##i = ew_vf_fma(ew_vf_all(a[(i) * EW_SIMD_PITCH]), w0, s##i);
 #define EW_STORE_1(i) ew_vf_store(job->to[i] + column, ew_vf_clamp(s##i, low, high));
 
+/* Four numbers of every pixel at once where a vector is multiplied by a lane of another: a number in all lanes would go
+ * through the units that multiply. All registers are taken, so that nothing is to be fetched early. */
+#if defined(__aarch64__) && defined(__ARM_NEON)
+#define EW_NUMBERS(i) const ew_vf v##i = ew_vf_load(a + (i) * EW_SIMD_PITCH);
+#define EW_LANE_0(i) s##i = vfmaq_laneq_f32(s##i, w0, v##i, 0); t##i = vfmaq_laneq_f32(t##i, w1, v##i, 0);
+#define EW_LANE_1(i) s##i = vfmaq_laneq_f32(s##i, w0, v##i, 1); t##i = vfmaq_laneq_f32(t##i, w1, v##i, 1);
+#define EW_LANE_2(i) s##i = vfmaq_laneq_f32(s##i, w0, v##i, 2); t##i = vfmaq_laneq_f32(t##i, w1, v##i, 2);
+#define EW_LANE_3(i) s##i = vfmaq_laneq_f32(s##i, w0, v##i, 3); t##i = vfmaq_laneq_f32(t##i, w1, v##i, 3);
+#define EW_LANE(n, k)                                                                                              \
+    {                                                                                                              \
+        const ew_vf w0 = ew_vf_load(first + (k) * EW_PANEL), w1 = ew_vf_load(second + (k) * EW_PANEL);             \
+        EW_UPTO_##n(EW_LANE_##k)                                                                                   \
+    }
+#define EW_FOURS_2(n)                                                                                              \
+    for (; end - a >= 4; a += 4, first += 4 * EW_PANEL, second += 4 * EW_PANEL) {                                  \
+        EW_UPTO_##n(EW_NUMBERS) EW_LANE(n, 0) EW_LANE(n, 1) EW_LANE(n, 2) EW_LANE(n, 3)                            \
+    }
+#else
+#define EW_FOURS_2(n)
+#endif
+#if defined(__GNUC__) && !defined(__clang__)
+#define EW_AS_WRITTEN __attribute__((optimize("no-schedule-insns")))
+#else
+#define EW_AS_WRITTEN
+#endif
+
 #define EW_PRODUCT(n)                                                                           \
-    static void ew_simd_two_##n(const ew_simd_job *job)                                         \
+    EW_AS_WRITTEN static void ew_simd_two_##n(const ew_simd_job *job)                                         \
     {                                                                                           \
         const float *first = job->first, *second = job->second;                                 \
         const float *a = job->tile, *const end = a + job->depth;                                \
@@ -63,6 +89,7 @@ typedef struct {
         } else {                                                                                \
             EW_UPTO_##n(EW_LOAD_2)                                                              \
         }                                                                                       \
+        EW_FOURS_2(n)                                                                           \
         for (; a < end; a++, first += EW_PANEL, second += EW_PANEL) {                           \
             const ew_vf w0 = ew_vf_load(first), w1 = ew_vf_load(second);                        \
             EW_UPTO_##n(EW_STEP_2)                                                              \
@@ -98,12 +125,12 @@ EW_PRODUCT(6)
 #if EW_SIMD_MOST > 6
 EW_PRODUCT(7)
 EW_PRODUCT(8)
+#endif
+#if EW_SIMD_MOST > 8
 EW_PRODUCT(9)
 EW_PRODUCT(10)
 EW_PRODUCT(11)
 EW_PRODUCT(12)
-#endif
-#if EW_SIMD_MOST > 12
 EW_PRODUCT(13)
 EW_PRODUCT(14)
 #endif
@@ -116,11 +143,11 @@ static const ew_simd_product ew_simd_products[2][EW_SIMD_MOST] = {
      ew_simd_one_8, ew_simd_one_9, ew_simd_one_10, ew_simd_one_11, ew_simd_one_12, ew_simd_one_13, ew_simd_one_14},
     {ew_simd_two_1, ew_simd_two_2, ew_simd_two_3, ew_simd_two_4, ew_simd_two_5, ew_simd_two_6, ew_simd_two_7,
      ew_simd_two_8, ew_simd_two_9, ew_simd_two_10, ew_simd_two_11, ew_simd_two_12, ew_simd_two_13, ew_simd_two_14},
-#elif EW_SIMD_MOST == 12
+#elif EW_SIMD_MOST == 8
     {ew_simd_one_1, ew_simd_one_2, ew_simd_one_3, ew_simd_one_4, ew_simd_one_5, ew_simd_one_6, ew_simd_one_7,
-     ew_simd_one_8, ew_simd_one_9, ew_simd_one_10, ew_simd_one_11, ew_simd_one_12},
+     ew_simd_one_8},
     {ew_simd_two_1, ew_simd_two_2, ew_simd_two_3, ew_simd_two_4, ew_simd_two_5, ew_simd_two_6, ew_simd_two_7,
-     ew_simd_two_8, ew_simd_two_9, ew_simd_two_10, ew_simd_two_11, ew_simd_two_12},
+     ew_simd_two_8},
 #else
     {ew_simd_one_1, ew_simd_one_2, ew_simd_one_3, ew_simd_one_4, ew_simd_one_5, ew_simd_one_6},
     {ew_simd_two_1, ew_simd_two_2, ew_simd_two_3, ew_simd_two_4, ew_simd_two_5, ew_simd_two_6},
@@ -240,7 +267,7 @@ static void ew_simd_tile(
     const ew_simd_conv *conv, const float *x, float *y, ew_part part, int32_t first, int32_t count, float *tile)
 {
     const int32_t total = conv->kernel_y * conv->kernel_x * conv->depth;
-    const int32_t blocks = (total + EW_SIMD_DEPTH - 1) / EW_SIMD_DEPTH, depth = (total + blocks - 1) / blocks;
+    const int32_t blocks = (total + EW_SIMD_DEPTH - 1) / EW_SIMD_DEPTH, depth = ((total + blocks - 1) / blocks + 3) / 4 * 4;
     float *sums[EW_SIMD_ROWS], *rows[EW_SIMD_ROWS];
     ew_simd_rows(conv, y, part, first, count, rows);
     for (int32_t n = 0; n < count; n++)

@@ -1,4 +1,4 @@
-"""What runs parts: our own library, onnxruntime. Each is loaded when a part asks for it, and not before."""
+"""What runs parts: our own library, onnxruntime, torch. Each is loaded when a part asks for it, and not before."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Protocol
 from ...errors import InputError
 from ..ring import Array, FrameSlot
 from ..specification import PartSpec, PipelineSpec
+
+EXECUTORS = ("native", "onnxruntime", "torch")
 
 
 class Executor(Protocol):
@@ -48,4 +50,8 @@ def executor_of(
         from .onnx_session import OnnxSession
 
         return OnnxSession(part, path, threads)
-    raise InputError(f"{part.where} wants the executor '{part.executor[:40]}'; known are native and onnxruntime")
+    if part.executor == "torch":
+        from .torch_part import TorchPart
+
+        return TorchPart(part, path, threads)
+    raise InputError(f"{part.where} wants the executor '{part.executor[:40]}'; known are {', '.join(EXECUTORS)}")
