@@ -1,6 +1,6 @@
 """Damaged files through the whole tool: fifty thousand, without a traceback, 1 GB of memory or 20 s.
 
-    python benchmarks/damaged_files.py [--files 50000] [--first SEED] [--jobs 2] [--seeds FOLDER] [--json FILE]
+    python benchmarks/damaged_files.py [--files 50000] [--first SEED] [--kind NAME] [--seeds FOLDER] [--json FILE]
 
 Models (ONNX, TFLite), plans, boards, dataflow graphs, drivers and every other kind of file that the tool reads are made
 by code, damaged, and given to the command that a user would type, in a process that has started before. Only results
@@ -25,27 +25,27 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import edgewright.compiling  # noqa: F401  what it loads is no file's doing
-from damage_cases import draw_case, warm_up
+from damage_cases import KINDS, draw_case, warm_up
 from damage_trials import MEMORY, Verdict, examine
 
 PATIENCE = 600  # seconds of the clock after which a process is ended: it hangs in native code
 
 
-def work(pipe: Connection, seeds: Sequence[Path]) -> None:
+def work(pipe: Connection, seeds: Sequence[Path], kinds: Sequence[str]) -> None:
     """A process that examines file after file; one that asks for far more memory than allowed is refused it."""
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     most = size + 6 * MEMORY  # emulators reserve addresses that they never fill
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     while (seed := pipe.recv()) is not None:
-        pipe.send(examine(seed, seeds))
+        pipe.send(examine(seed, seeds, kinds))
 
 
 class Worker:
     """A process, and the file that it is at."""
 
-    def __init__(self, seeds: Sequence[Path]) -> None:
+    def __init__(self, seeds: Sequence[Path], kinds: Sequence[str]) -> None:
         self.pipe, theirs = mp.Pipe()
-        self.process = mp.get_context("fork").Process(target=work, args=(theirs, seeds), daemon=True)
+        self.process = mp.get_context("fork").Process(target=work, args=(theirs, seeds, kinds), daemon=True)
         self.process.start()
         theirs.close()
         self.seed, self.since = -1, 0.0
@@ -68,9 +68,9 @@ class Worker:
         return None
 
 
-def examined(seeds: Sequence[int], jobs: int, files: Sequence[Path]) -> Iterator[Verdict]:
+def examined(seeds: Sequence[int], jobs: int, files: Sequence[Path], kinds: Sequence[str]) -> Iterator[Verdict]:
     """The verdicts as they come; a process that ended is replaced."""
-    waiting, idle, busy = deque(seeds), [Worker(files) for _ in range(jobs)], list[Worker]()
+    waiting, idle, busy = deque(seeds), [Worker(files, kinds) for _ in range(jobs)], list[Worker]()
     while waiting or busy:
         while idle and waiting:
             busy.append(idle.pop())
@@ -79,15 +79,17 @@ def examined(seeds: Sequence[int], jobs: int, files: Sequence[Path]) -> Iterator
         for worker in list(busy):
             if (found := worker.verdict()) is not None:
                 busy.remove(worker)
-                idle.append(Worker(files) if found.outcome == "crash" or found.trouble == "hangs" else worker)
+                idle.append(
+                    Worker(files, kinds) if found.outcome == "crash" or found.trouble == "hangs" else worker
+                )
                 yield found
     for worker in idle:
         worker.pipe.send(None)
 
 
-def keep(seed: int, seeds: Sequence[Path], folder: Path) -> None:
+def keep(seed: int, seeds: Sequence[Path], folder: Path, kinds: Sequence[str]) -> None:
     """The files of a case, and what was typed, where somebody can look at them."""
-    case = draw_case(seed, seeds)
+    case = draw_case(seed, seeds, kinds)
     for name, content in case.files.items():
         path = folder / str(seed) / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -117,20 +119,30 @@ def table_of(verdicts: Sequence[Verdict]) -> Table:
 @click.option(
     "--seeds", type=click.Path(exists=True, path_type=Path), help="A folder of sound files to damage as well."
 )
+@click.option("--kind", "kinds", multiple=True, type=click.Choice([*KINDS]), help="Only files of these kinds.")
 @click.option("--keep", "kept", type=click.Path(path_type=Path), help="A folder for the files that made trouble.")
 @click.option("--json", "output", type=click.Path(path_type=Path), help="Where all figures go.")
-def main(files: int, first: int, jobs: int, seeds: Path | None, kept: Path | None, output: Path | None) -> None:
+def main(
+    files: int,
+    first: int,
+    jobs: int,
+    seeds: Path | None,
+    kinds: tuple[str, ...],
+    kept: Path | None,
+    output: Path | None,
+) -> None:
     console, start = Console(width=120), perf_counter()
     own = sorted(path for path in seeds.rglob("*") if path.is_file()) if seeds else []
     verdicts: list[Verdict] = []
-    warm_up()
-    for verdict in examined(range(first, first + files), jobs, own):
+    if not kinds:
+        warm_up()
+    for verdict in examined(range(first, first + files), jobs, own, kinds):
         verdicts.append(verdict)
         if verdict.trouble:
             told = f"{verdict.seed} ({verdict.kind}): {verdict.outcome}: {verdict.trouble}"
             console.print(told, soft_wrap=True, markup=False, highlight=False)
             if kept:
-                keep(verdict.seed, own, kept)
+                keep(verdict.seed, own, kept, kinds)
         if len(verdicts) % 1000 == 0:
             print(f"{len(verdicts)} of {files}, {perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
     console.print(table_of(verdicts))

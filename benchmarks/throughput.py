@@ -139,7 +139,10 @@ def cores(models: Path, names: list[str]) -> None:
         asked = [(way, n) for way in WAYS for n in counts if n > 1 or way == "replicas"]
         answers = {(way, n): map_for(problems[n], MappingGoal(limits=WAYS[way])) for way, n in asked}
         with TemporaryDirectory(prefix="edgewright-") as folder, ProcessPoolExecutor(there) as pool:
-            built = pool.map(_built, answers.values(), repeat(network), [f"{folder}/{way}{n}" for way, n in asked])
+            folders = [f"{folder}/{way}{n}" for way, n in asked]
+            built = list(
+                pool.map(_built, answers.values(), repeat(network), folders)
+            )  # all, before anything is timed
             for (way, n), (answer, path) in zip(asked, zip(answers.values(), built, strict=True), strict=True):
                 with pipeline(path) as running:
                     ours = measured(running, [random_inputs(network, 1)], max(20, 12 * n))

@@ -28,8 +28,15 @@ from edgewright.hal.designing import analyse
 from edgewright.hal.export.systemrdl import system_rdl
 from edgewright.hal.importing import import_files, imported
 from edgewright.hal.lock.lock import lock_text, read_lock
+from edgewright.memory.deploying import PartRequest, deploy
 from edgewright.network.read import read_bytes
-from edgewright.program import plan_text
+from edgewright.platform import load_board
+from edgewright.program import load_deployment, plan_text, save_deployment
+from edgewright.program.deployment import Worker
+from edgewright.run.building import build_pipeline
+from edgewright.run.roofline import estimate_profile
+from edgewright.run.specification import FILE
+from edgewright.samples import write_application
 from hal_random import draw_program
 from onnx_node_cases import node_cases, with_parameters_baked
 from random_models import KINDS as KINDS_OF_MODELS
@@ -39,6 +46,8 @@ from tflite_cases import CASES
 MODELS = 300  # of each kind; cases draw among them
 PLANS = 60
 LOCKS = 12
+DEPLOYED = 24
+BUILT = 4
 SLOW = frozenset({"AveragePool", "LpPool", "MaxPool", "Mish"})  # takes seconds even where nothing is damaged
 Files = Mapping[str, bytes]
 Command = tuple[str, ...]
@@ -66,10 +75,10 @@ class Kind:
     beside: Callable[[Random], Files] = lambda random: {}  # drawn with the same seed as the sound file
 
 
-def draw_case(seed: int, more: Sequence[Path] = ()) -> Case:
-    """The case of this number."""
+def draw_case(seed: int, more: Sequence[Path] = (), kinds: Sequence[str] = ()) -> Case:
+    """The case of this number, among these kinds of files if any are named."""
     random = Random(f"damaged {seed}")
-    names = list(KINDS)
+    names = list(kinds or KINDS)
     name = random.choices(names, [KINDS[one].share for one in names])[0]
     kind = KINDS[name]
     start, other = random.randrange(1 << 30), random.randrange(1 << 30)
@@ -89,6 +98,10 @@ def warm_up() -> None:
         _planned(number)
     for text in _drivers()[:LOCKS]:
         _lock_of(text)
+    for number in range(DEPLOYED):
+        _deployed(number)
+    for number in range(BUILT):
+        _built(number)
     for kind in KINDS_OF_MODELS:
         for number in range(MODELS):
             _model(kind, number)
@@ -252,6 +265,88 @@ def _of_manifest(random: Random, file: str) -> tuple[Command, ...]:
     return (("compile", "model", "--no-verify", "-o", "out"),)
 
 
+# Deployments, pipelines, profiles, applications
+
+
+@cache
+def _deployed(number: int) -> Files:
+    """A small network in two parts, or one, as a folder has it."""
+    network = read_bytes(_planned(number)[0], "model")
+    names, middle = [layer.name for layer in network.layers], len(network.layers) // 2
+    halves = [names[:middle], names[middle:]] if number % 2 and middle else [names]
+    requests = [PartRequest(f"part{i}", tuple(half)) for i, half in enumerate(halves)]
+    workers = [Worker(f"w{i}", "this", "cpu", (), (one.name,)) for i, one in enumerate(requests)]
+    with TemporaryDirectory() as folder:
+        save_deployment(deploy(network, requests, workers), folder)
+        return _files_in(Path(folder), "deployed")
+
+
+@cache
+def _built(number: int) -> Files:
+    """The same, compiled."""
+    with TemporaryDirectory() as folder:
+        for name, content in _deployed(number).items():
+            path = Path(folder) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        build_pipeline(load_deployment(Path(folder) / "deployed"), Path(folder) / "built")
+        return {name: data for name, data in _files_in(Path(folder)).items() if name.endswith((".so", FILE))}
+
+
+def _files_in(folder: Path, below: str = "") -> Files:
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(Path(below) / path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def _deployment(random: Random) -> bytes:
+    return _deployed(random.randrange(DEPLOYED))["deployed/deployment.json"]
+
+
+def _with_weights(random: Random) -> Files:
+    return _deployed(random.randrange(DEPLOYED))
+
+
+def _pipeline(random: Random) -> bytes:
+    return _built(random.randrange(BUILT))[f"built/{FILE}"]
+
+
+def _with_libraries(random: Random) -> Files:
+    return _built(random.randrange(BUILT))
+
+
+def _of_folder(random: Random, file: str) -> tuple[Command, ...]:
+    return (("run", str(Path(file).parent), "--frames", "2"),)
+
+
+def _profile(random: Random) -> bytes:
+    network = read_bytes(_planned(random.randrange(PLANS))[0], "model")
+    return estimate_profile(network, load_board("raspberry-pi-4")).to_json().encode()
+
+
+def _of_profile(random: Random, file: str) -> tuple[Command, ...]:
+    mode = random.choice(((), ("--minimise", "latency"), ("--pareto",), ("--ram", "64K"), ("--method", "ga")))
+    return (("map", "model", "--board", "raspberry-pi-4", "--times", file, *mode, "--page", "out.html"),)
+
+
+@cache
+def _application(name: str) -> Files:
+    with TemporaryDirectory() as folder:
+        write_application(name, folder)
+        return _files_in(Path(folder))
+
+
+def _app(random: Random) -> bytes:
+    return _application("tiny_application")["app.toml"]
+
+
+def _with_networks(random: Random) -> Files:
+    return _application("tiny_application")
+
+
+def _of_app(random: Random, file: str) -> tuple[Command, ...]:
+    return (("app", file, *random.choice(((), ("--method", "paper"), ("--ram", "24K"))), "--page", "out.html"),)
+
+
 # Drivers
 
 
@@ -349,4 +444,8 @@ KINDS = {
     "lock": Kind("file.json", 2, _lock, damaged_json, _of_lock, _with_driver),
     "map, SVD": Kind("file.svd", 2, _svd, damaged_text, _of_map),
     "map, SystemRDL": Kind("file.rdl", 1, _rdl, damaged_text, _of_map),
+    "deployment": Kind("deployed/deployment.json", 4, _deployment, damaged_json, _of_folder, _with_weights),
+    "pipeline": Kind("built/pipeline.json", 2, _pipeline, damaged_json, _of_folder, _with_libraries),
+    "profile": Kind("times.json", 3, _profile, damaged_json, _of_profile, _with_model),
+    "application": Kind("app.toml", 3, _app, damaged_text, _of_app, _with_networks),
 }

@@ -43,13 +43,13 @@ class TimeIsUp(BaseException):
     """Raised wherever the file has led to when its time is over; nobody catches it by accident."""
 
 
-def examine(seed: int, seeds: Sequence[Path] = ()) -> Verdict:
+def examine(seed: int, seeds: Sequence[Path] = (), kinds: Sequence[str] = ()) -> Verdict:
     """The verdict on one file, tried in a folder of its own."""
-    case = draw_case(seed, seeds)
+    case = draw_case(seed, seeds, kinds)
     with TemporaryDirectory() as folder, contextlib.chdir(folder):
         for name, content in case.files.items():
             path = Path(folder) / name
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         _reset_memory()
         start = process_time()

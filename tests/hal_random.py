@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from hal_random_cases import DECLARED, interrupt_routine
 from hal_random_code import Coder
 from hal_random_groups import DeviceDecl, FieldDecl, GroupDecl, World, draw_world, with_words
 from hal_random_text import Line, Made, Nest, Statement
@@ -41,6 +42,7 @@ class Program:
     world: World
     functions: tuple[Made, ...]
     kinds: Counter[str] = field(default_factory=Counter, compare=False)  # what it is made of
+    has_cases: bool = False  # what once went wrong is among it
 
     @property
     def has_snapshots(self) -> bool:
@@ -49,7 +51,7 @@ class Program:
     def __str__(self) -> str:
         declared = "\n".join(map(str, self.world.groups)) + "\n" + "".join(map(str, self.world.devices))
         code = "\n".join(map(str, self.functions))
-        return OPENING + declared + MIDDLE + code + CLOSING
+        return OPENING + declared + MIDDLE + (DECLARED if self.has_cases else "") + code + CLOSING
 
 
 def draw_program(seed: int, functions: int = 20, plain: bool = False) -> Program:
@@ -57,10 +59,13 @@ def draw_program(seed: int, functions: int = 20, plain: bool = False) -> Program
     rng = Random(seed)
     world = draw_world(rng, plain)
     has_words = not plain and seed % 5 in (2, 4)  # the same drivers as ever for all other seeds
-    coder = Coder(rng, with_words(rng, world) if has_words else world, has_words=has_words)
+    has_cases = not plain and seed % 5 in (1, 3)
+    coder = Coder(rng, with_words(rng, world) if has_words else world, has_words=has_words, has_cases=has_cases)
     for number in range(functions):
         coder.function(f"drive{number}")
-    return Program(seed, coder.world, tuple(_hidden(rng, coder.made)), coder.kinds)
+    made = tuple(_hidden(rng, coder.made))
+    routine = interrupt_routine(coder) if has_cases and rng.random() < 0.5 else ()
+    return Program(seed, coder.world, (*made, *routine), coder.kinds, has_cases)
 
 
 def _hidden(rng: Random, made: list[Made]) -> Iterator[Made]:

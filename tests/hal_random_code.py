@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from hal_random_cases import CASES
 from hal_random_groups import ChildDecl, FieldDecl, pick
 from hal_random_text import Line, Made, Nest, Scope, Statement
 from hal_random_values import ARM, Values, is_quiet_field, is_updatable, is_writable
@@ -61,6 +62,7 @@ class Coder(Values):
     result: str = "void"
     buffer: bool = False
     has_words: bool = False
+    has_cases: bool = False
 
     def function(self, name: str) -> Made:
         """The next function, kept for those that follow."""
@@ -104,7 +106,8 @@ class Coder(Values):
 
     def statement(self, scope: Scope) -> list[Statement]:
         """One step of a function, mostly one statement."""
-        kind = pick(self.rng, STATEMENTS | WORDS if self.has_words else STATEMENTS)
+        more = {name: weight for name, (weight, _) in CASES.items()} if self.has_cases else {}
+        kind = pick(self.rng, STATEMENTS | (WORDS if self.has_words else more))
         made = _MAKERS[kind](self, scope) if scope.depth < 3 or kind not in _DEEP else []
         if not made:
             kind, made = "assign", self.assign(scope)
@@ -503,6 +506,7 @@ _MAKERS: dict[str, Callable[[Coder, Scope], list[Statement]]] = {
     "snapshot of a loop": Coder.snapshot_loop,
     "together": Coder.together,
     "argument of a macro": Coder.argument,
+    **{name: maker for name, (_, maker) in CASES.items()},
 }
 _DEEP = {
     "if",

@@ -6,7 +6,8 @@ from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
-from edgewright.errors import Unsupported
+from edgewright.errors import InputError, Unsupported
+from edgewright.memory import plan
 from edgewright.memory.deploying import PartRequest, Planner, deploy, plan_in_slots
 from edgewright.network import Layer, Network, Region, random_inputs
 from edgewright.network.alone import computable
@@ -14,9 +15,11 @@ from edgewright.network.kernels import can_share
 from edgewright.network.operators.shares import share_axes
 from edgewright.network.partial import PartialSums
 from edgewright.network.parts import cut
+from edgewright.program import FusionSchedule, Plan, Split, even_ends
 from edgewright.program.deployment import Deployment, Worker
 from edgewright.program.deployment_memory import reserved
 from edgewright.program.deployment_run import Frame
+from edgewright.program.legal import problems
 
 TURNS = (((0, 1),), ((0, 1),), ((0, 2), (1, 2)), ((0, 2), (1, 4), (3, 4)), ((0, 3), (1, 3), (2, 3)))
 
@@ -34,6 +37,28 @@ def random_deployment(network: Network, random: Random, planner: Planner | None 
     fifos = tuple(replace(fifo, slots=random.randint(1, 3)) for fifo in made.fifos)
     changed = replace(made, fifos=fifos, predictions=())
     return replace(changed, arenas=reserved(changed))
+
+
+def planner_in_lanes(random: Random) -> Planner:
+    """Plans with their ends in slots and, now and then, layers that two or three lanes share by rows or channels."""
+
+    def planned(network: Network) -> Plan:
+        lanes, schedules = random.choice((1, 1, 2, 3)), []
+        for layer in network.layers if lanes > 1 else ():
+            shape = network.tensors[layer.output].shape
+            axis = random.choice((1, -1)) if len(shape) == 4 else -1
+            if shape and shape[axis] >= lanes:
+                schedule = FusionSchedule((layer.name,), (Split(axis, even_ends(shape[axis], lanes), lanes),))
+                schedules += [] if any(problems(network, schedule)) else [schedule]
+        if not schedules:
+            return plan_in_slots(network)
+        ends = [name for name in (*network.inputs, *network.outputs) if name not in network.constants]
+        try:
+            return plan(network, outside=dict.fromkeys(ends), explain=False, schedules=schedules)
+        except InputError:  # what is free in this plan cannot be in lanes
+            return plan_in_slots(network)
+
+    return planned
 
 
 def random_requests(network: Network, random: Random) -> list[PartRequest]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import shutil
 from collections.abc import Callable
@@ -14,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from damage import damaged_bytes, damaged_text
 from edgewright.errors import EdgewrightError, InputError, Unsupported
 from edgewright.memory.deploying import PartRequest, deploy
 from edgewright.network import Network, Region
@@ -123,6 +126,24 @@ def test_damaged_weights_are_named(tmp_path: Path):
         load_deployment(tmp_path)
     with pytest.raises(InputError, match="cannot read the deployment"):
         load_deployment(tmp_path / "nowhere")
+
+
+def test_randomly_damaged_weights_are_refused_or_whole(tmp_path: Path):
+    made = pipeline()
+    save_deployment(made, tmp_path)
+    file = min((tmp_path / "weights").iterdir())
+    sound, archive = file.read_bytes(), io.BytesIO()
+    np.savez(archive, np.zeros(9))
+    file.write_bytes(archive.getvalue())
+    with pytest.raises(InputError, match="is no array of numpy"):
+        load_deployment(tmp_path)
+    for seed in range(150):
+        damage = damaged_bytes if seed % 2 else damaged_text
+        file.write_bytes(damage(Random(seed), sound, archive.getvalue()))
+        with contextlib.suppress(InputError):
+            (found,) = load_deployment(tmp_path).networks
+            for name, value in found.constants.items():
+                np.testing.assert_array_equal(value, made.networks[0].constants[name])
 
 
 def _mutated(random: Random, value: Any) -> Any:

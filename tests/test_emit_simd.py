@@ -120,7 +120,9 @@ class Layers:
                 self.constant(w.astype(np.float32)),
                 self.constant(rng.normal(size=shape[0]).astype(np.float32)),
             ]
-        scales = tuple(map(float, rng.uniform(0.002, 0.01, shape[0])))
+        scales = rng.uniform(0.002, 0.01, shape[0])
+        scales[0] *= self.pick([1, 1, 300])  # sums that are multiplied by more than one
+        scales = tuple(map(float, scales))
         quant = Quant(scales, (0,) * shape[0], 0) if shape[0] > 1 else Quant.of(scales[0])
         w = self.constant(rng.integers(-127, 128, shape, np.int8), quant)
         return [w, self.constant(rng.integers(-2000, 2000, shape[0], np.int32))]
@@ -172,6 +174,7 @@ def convolutions(layers: Layers) -> None:
     layers.end(layers.conv(layers.conv(x, (3, 3), 33, pads=(1, 1, 1, 1)), (1, 1), 300))
     x = layers.input(1, 7, 6, 24)
     layers.end(layers.conv(x, (3, 3), 36, groups=3, pads=(1, 1, 1, 1)))
+    layers.end(layers.conv(layers.input(1, 1, 70, 900), (1, 1), 20))  # rows that no room holds
 
 
 def depthwise(layers: Layers) -> None:

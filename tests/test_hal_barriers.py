@@ -9,6 +9,7 @@ from edgewright.hal.design import Analysis
 from edgewright.hal.designing import analyse
 from edgewright.hal.generate import generate
 from edgewright.hal.language.refusal import Refused
+from edgewright.hal.layout.wish import Wish
 
 HEAD = """
 #include "edgewright_hal.h"
@@ -117,6 +118,31 @@ REFUSED = {
         "an interrupt routine writes it",
     ),
 }
+
+
+INTERRUPTED = """
+#include "edgewright_hal.h"
+bfGroup Timer { bit enable; uint4 prescale; bit irqEnable; };
+make_device(Timer, timer, 0x40000000);
+void set(uint8_t prescale) { timer->prescale = prescale; }
+__attribute__((interrupt)) void irq(void) { timer->irqEnable = 0; }
+"""
+
+
+def test_what_an_interrupt_writes_unmarked_is_never_put_back(tmp_path):
+    """Nobody has asked for critical sections: a register that needs none, or refused where the map has no room."""
+    (tmp_path / "f.c").write_text(INTERRUPTED)
+    analysis = analyse([tmp_path / "f.c"])
+    made = chosen_design(analysis, wish=Wish(minimise="map"))
+    assert made.layout.map_bytes(analysis.description) == 8
+    assert "CRITICAL" not in generate(made, "f")["f_hal.h"]
+    with pytest.raises(
+        Refused, match=r"f.c:3:\d+: 'irqEnable' is written by an interrupt routine, and in 4 bytes"
+    ):
+        chosen_design(analysis, wish=Wish(max_map=4))
+    (tmp_path / "f.c").write_text(INTERRUPTED.replace("bit irqEnable", "bit shared_with_isr irqEnable"))
+    marked = chosen_design(analyse([tmp_path / "f.c"]), wish=Wish(max_map=4))
+    assert "HAL_ENTER_CRITICAL" in generate(marked, "f")["f_hal.h"]
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -71,6 +71,8 @@ def test_every_word_of_the_language_is_used_somewhere() -> None:
         "reset",
         "shared_with_isr",
         "split",
+        "together",
+        "gathers",
     )
     assert [word for word in words if not some(word)] == []
     assert {field.mode for field in fields} == set(Mode)

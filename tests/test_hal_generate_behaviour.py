@@ -117,7 +117,7 @@ def _calls(rng: random.Random, name: str, ground: Ground) -> list[tuple[str, Cal
 
 def wrapper(ground: Ground, name: str, call: Call) -> list[str]:
     """One signature for all: memory, index, values in or out."""
-    index = "i, " if ground.dimensions(call.slots) else ""
+    index = "i, " if ground.indices(call) else ""
     types = [f"uint{next(w for w in (8, 16, 32, 64) if s.field.bits <= w)}_t" for s in ground.slots(call.slots)]
     head = f"uint64_t run_{name}(void *memory, uint32_t i, uint64_t *v) {{ (void)i; "
     target = f"{name}((struct {call.space} *)memory, {index}"
@@ -138,7 +138,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Case], ctypes.
         pytest.skip("gcc is not installed")
     folder = tmp_path_factory.mktemp("functions")
     cases = [random_case(number) for number in range(SPACES)]
-    lines = ["#include <stdint.h>"]
+    promise = "#define EDGEWRIGHT_ASSUME(condition) ((condition) ? (void)0 : __builtin_trap())"
+    lines = ["#include <stdint.h>", promise]
     for case in cases:
         lines.append(f"struct {case.name};")
         for name, call in case.calls:

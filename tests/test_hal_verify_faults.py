@@ -12,7 +12,7 @@ from edgewright.hal.generate import ground
 from edgewright.hal.layout.layout import Layout, Piece, Register, SpaceLayout
 from edgewright.hal.layout.naive import lay_out_naive
 from edgewright.hal.layout.paper import lay_out_paper
-from edgewright.hal.verify import Verification
+from edgewright.hal.verify import Verification, verify
 from edgewright.hal.verify.checking import compare_variants, variant_of
 from edgewright.hal.verify.order import BusEvent, disorder
 
@@ -171,6 +171,47 @@ def test_a_neighbour_of_an_interrupt_routines_field_is_not_put_back_unguarded(tm
     variants = [variant_of(one, "rv32imc", measure=False) for one in (naive(analysis), design(analysis, layout))]
     found = compare_variants(analysis, variants[0], variants[1], calls=8)
     assert any("outside a critical section" in difference.what for difference in found.differences)
+
+
+UNSEEN = {
+    "a call that #ifdef leaves out": (
+        "void f(void) {\n    lamp->on = 1;\n#ifdef TRACE\n    trace();\n#endif\n    lamp->mode = 2;\n}",
+        ("edgewright.hal.language.macros.Macros.has_choice", lambda *_: False),
+        "call of trace|trace",
+    ),
+    "a value that #ifdef leaves out": (
+        "void f(void) {\n    lamp->mode =\n#ifdef BRIGHT\n    9 +\n#endif\n    2;\n}",
+        ("edgewright.hal.analysis.bodies._cut", lambda *_: ()),
+        "the line '#ifdef BRIGHT' is gone",
+    ),
+    "the number of a line": (
+        "void f(void) {\n    lamp->mode = 1;\n    lamp->limit = __LINE__;\n}",
+        ("edgewright.hal.generate.rewriter.Rewriter._number_lines", lambda self: None),
+        "__LINE__ is not the number",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", UNSEEN)
+def test_what_no_run_shows_is_found(tmp_path, monkeypatch, fault):
+    """The analysis, or the rewriting, as it was before it was mended: what both designs have wrong is found too."""
+    text, (where, instead), story = UNSEEN[fault]
+    (tmp_path / "f.c").write_text(HEAD + "void trace(void);\n" + text)
+    monkeypatch.setattr(where, instead)
+    analysis = analyse([tmp_path / "f.c"])
+    made = design(analysis, lay_out_paper(analysis.description, analysis.spaces, analysis.joints))
+    found = verify(analysis, made, calls=4, measure=False)
+    assert re.search(story, " ".join(map(str, found.differences)))
+    monkeypatch.undo()
+
+
+def test_choices_of_the_preprocessor_are_verified(tmp_path):
+    """As it should be: the same with and without what is left out."""
+    text, _, _ = UNSEEN["a call that #ifdef leaves out"]
+    (tmp_path / "f.c").write_text(HEAD + "void trace(void);\n" + text)
+    analysis = analyse([tmp_path / "f.c"])
+    made = design(analysis, lay_out_paper(analysis.description, analysis.spaces, analysis.joints))
+    assert verify(analysis, made, calls=4, measure=False).is_equal
 
 
 def step(kind: str, what: str, access: int, device: str = "a", plain: bool = True, value: int = 0) -> BusEvent:

@@ -1,4 +1,4 @@
-"""The words of the language that speak of several accesses: together, snapshot and unordered."""
+"""The words of the language that speak of several accesses: together, snapshot, unordered and gathers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import pytest
 from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design import Design
 from edgewright.hal.designing import analyse
+from edgewright.hal.export import exports
 from edgewright.hal.generate import generate
 from edgewright.hal.language.refusal import Refused
 from edgewright.hal.layout.wish import Wish
+from edgewright.hal.verify.checking import missing_tools, verify
 
 HEAD = """
 #include "edgewright_hal.h"
@@ -192,3 +194,113 @@ def test_unordered_names_a_device(tmp_path):
     assert "unordered(none): no device 'none'" in refused(
         tmp_path, "unordered(none);\nvoid f(void) { lamp->on = 1; }"
     )
+
+
+GATHERED = """
+#include "edgewright_hal.h"
+bfGroup Channel { uint16 limit; bit w1c done; bit w1c failed; bit ro busy; };
+bfGroup Dma {
+    bit on;
+    bit wo wse(Channel::busy) stop;
+    bfGroup Channel channels[6];
+    uint6 gathers(channels, done) finished;
+    uint6 gathers(channels, failed) broken;
+    uint6 gathers(channels, busy) active;
+    bit w1c overrun[4];
+    uint4 gathers(overrun) overruns;
+};
+make_device(Dma, dma, 0x40000000);
+"""
+
+
+def gathered(folder, text: str, head: str = GATHERED) -> Design:
+    (folder / "f.c").write_text(head + text)
+    return chosen_design(analyse([folder / "f.c"]))
+
+
+def test_a_word_is_read_at_once_and_its_bits_by_number(tmp_path):
+    design = gathered(
+        tmp_path,
+        "uint32_t f(void) { return dma->finished | dma->broken << 8; }\n"
+        "int g(uint32_t n) { int d = dma->channels[n].done; return d | dma->channels[n].failed << 1; }\n"
+        "void h(uint32_t n) { dma->channels[n].done = 1; dma->channels[2].failed = 1; dma->overrun[n & 3u] = 1; }\n"
+        "uint32_t take(void) { uint32_t done = dma->finished; dma->finished = done; return done; }\n"
+        "int busy(uint32_t n) { uint32_t a = dma->active; dma->stop = 1; return a + dma->channels[n].busy; }\n"
+        "static void more(bfGroup Channel *c) { c->limit++; }\nvoid m(uint32_t n) { more(&dma->channels[n]); }",
+    )
+    assert merged(design) == {frozenset({"finished", "broken"})}
+    assert merged(design, "g") == {frozenset({"finished", "broken"})}
+    assert not merged(design, "busy")  # stopping changes what is busy
+    slots = {slot.name for space in design.analysis.spaces.values() for slot in space.slots}
+    assert slots == {"limit", "on", "stop", "finished", "broken", "active", "overruns"}
+    text = generate(design, "f")["f.c"]
+    assert "HAL_WRITE_Dma_finished_bit(dma, n, 1)" in text and "HAL_WRITE_Dma_overruns_bit(dma, n & 3u, 1)" in text
+    if not missing_tools("rv32imc"):
+        found = verify(design.analysis, design, calls=8, measure=False)
+        assert found.is_equal and not any(checked.unreached for checked in found.functions)
+
+
+def test_documents_say_what_the_bits_of_a_word_are(tmp_path):
+    design = gathered(tmp_path, "uint32_t f(void) { return dma->finished + dma->overruns; }")
+    files = exports(design, "f")
+    assert all("bit n is channels[n].done; writing 1 clears" in str(text) for text in files.values())
+    assert all("bit n is overrun[n]" in str(text) for text in files.values())
+
+
+BROKEN_GATHERING = {
+    "no array": ("uint2 gathers(on) x;", "'on' is no array"),
+    "no field of it": ("uint6 gathers(channels, level) x;", "no field of 'Channel'"),
+    "other size": ("uint8 gathers(channels, done) x;", "one bit for each element"),
+    "several bits": ("uint6 gathers(channels, limit) x;", "no single bit"),
+    "written back": ("uint6 gathers(channels, enable) x;", "put back the others"),
+    "attributes of its own": ("uint6 w1c gathers(channels, done) x;", "more than that"),
+    "twice": ("uint6 gathers(channels, done) x; uint6 gathers(channels, done) y;", "gathered twice"),
+    "elsewhere not": ("uint6 gathers(channels, done) x; bfGroup Channel spare;", "no word gathers 'done'"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_GATHERING)
+def test_words_that_cannot_be(tmp_path, name):
+    members, reason = BROKEN_GATHERING[name]
+    head = f"""
+#include "edgewright_hal.h"
+bfGroup Channel {{ uint16 limit; bit enable; bit w1c done; }};
+bfGroup Dma {{ bit on; bfGroup Channel channels[6]; {members} }};
+make_device(Dma, dma, 0x40000000);
+"""
+    with pytest.raises(Refused, match=reason):
+        gathered(tmp_path, "void f(void) { dma->on = 1; }", head)
+
+
+def test_a_pointer_to_an_element_does_not_reach_its_word(tmp_path):
+    with pytest.raises(Refused, match=r"'Channel::done' is a bit of a word, which 'Channel \*' does not reach"):
+        gathered(tmp_path, "void f(bfGroup Channel *c) { c->done = 1; }")
+
+
+@pytest.mark.parametrize("touched", ["Descriptor", "Descriptor::status, Descriptor::own"])
+def test_pinned_fields_that_hardware_changes_are_written_at_once(tmp_path, touched):
+    """A descriptor in memory: what shares a word with a bit of the hardware cannot be put back."""
+    head = f"""
+#include "edgewright_hal.h"
+bfGroup Descriptor {{
+    uint32 pin(0, 0) buffer; uint14 pin(4, 0) length; bit pin(4, 14) first; bit pin(4, 15) last;
+    uint16 hw pin(8, 0) status; bit hw pin(8, 31) own;
+}};
+bfGroup Ring {{ bfGroup Descriptor entries[8]; }};
+bfGroup Mac {{ bit wo wse({touched}) poll; }};
+make_device(Ring, tx, 0x20004000);
+make_device(Ring, rx, 0x20004080);
+make_device(Mac, mac, 0x40028000);
+"""
+    code = """int f(uint32_t n, uint32_t address, uint16_t bytes)
+{
+    bfGroup Descriptor *d = &tx->entries[n & 7u];
+    if (d->own) return 0;
+    d->buffer = address; d->length = bytes; d->first = 1; d->last = 1; d->status = 0; d->own = 1;
+    mac->poll = 1;
+    return (int)rx->entries[n & 7u].status;
+}"""
+    design = gathered(tmp_path, code, head)
+    assert merged(design) == {frozenset({"length", "first", "last"}), frozenset({"status", "own"})}
+    if not missing_tools("rv32imc"):
+        assert verify(design.analysis, design, calls=4, measure=False).is_equal

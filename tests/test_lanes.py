@@ -8,6 +8,8 @@ import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Barrier
+from time import sleep
 
 import numpy as np
 import pytest
@@ -18,8 +20,7 @@ from hypothesis import strategies as st
 from edgewright import plan, read_model, samples
 from edgewright.cli import main
 from edgewright.emit import TARGETS, emit
-from edgewright.emit.lanes import lanes_file
-from edgewright.emit.native import build
+from edgewright.emit.native import build, in_threads
 from edgewright.emit.sanitize import run_sanitized
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.fusion.lanes import lane_schedules
@@ -66,7 +67,7 @@ THREADS = (
 
 
 @st.composite
-def in_lanes(draw: st.DrawFn, network: Network) -> list[FusionSchedule]:
+def in_lanes(draw: st.DrawFn, network: Network, count: int | None = None) -> list[FusionSchedule]:
     """Some layers, alone or a few together, each dealt out to a number of lanes along some axis."""
     found: list[FusionSchedule] = []
     names = [layer.name for layer in network.layers]
@@ -76,7 +77,7 @@ def in_lanes(draw: st.DrawFn, network: Network) -> list[FusionSchedule]:
         at += len(layers)
         shape = network.tensors[network.by_name[layers[-1]].output].shape
         axis = draw(st.sampled_from((1, 1, 2, -1)))
-        lanes = draw(st.integers(1, 4))
+        lanes = draw(st.integers(1, 4) if count is None else st.sampled_from((1, count)))
         if not -len(shape) <= axis < len(shape) or shape[axis] < lanes or lanes == 1:
             continue
         ends = even_ends(shape[axis], draw(st.sampled_from((lanes, min(shape[axis], 2 * lanes)))))
@@ -86,10 +87,10 @@ def in_lanes(draw: st.DrawFn, network: Network) -> list[FusionSchedule]:
     return found
 
 
-def drawn(data: st.DataObject, network: Network) -> Plan:
-    """A plan of the network with lanes somewhere."""
+def drawn(data: st.DataObject, network: Network, lanes: int | None = None) -> Plan:
+    """A plan of the network with lanes somewhere; so many, if a number is given."""
     try:
-        made = plan(network, explain=False, schedules=data.draw(in_lanes(network)))
+        made = plan(network, explain=False, schedules=data.draw(in_lanes(network, lanes)))
     except InputError:  # what lies free between fused layers cannot be cut
         assume(False)
     assume(made.lanes > 1)
@@ -117,8 +118,7 @@ def test_threads_compute_what_one_core_does(data, network, family):
     """Kernels of all families, those of microcontrollers too, by threads of this machine."""
     made = drawn(data, network)
     library = emit(made, TARGETS[family], network)
-    files = {**library.files, f"{library.name}_lanes.c": lanes_file(library.name, TARGETS["host"])}
-    native = build(replace(library, files=files, target=TARGETS["host"]), flags=WARNINGS)
+    native = build(in_threads(library), flags=WARNINGS)
     for seed in range(3):
         inputs = random_inputs(network, seed)
         expected, shared = execute(network, inputs), native.run(inputs, poison=0x55)
@@ -309,17 +309,61 @@ def test_threads_end_and_begin_again(threads):
         assert set(os.listdir("/proc/self/task")) <= before
 
 
-def test_callers_wait_for_each_other(threads):
-    """Two threads that run the library at once, each in its own arena."""
-    others = [type(threads)(threads.library, threads.path) for _ in range(2)]
-    inputs = [random_inputs(threads.network, seed) for seed in range(2)]
+@pytest.mark.parametrize("callers", [2, 11])
+def test_callers_at_once_have_a_crew_each(threads, callers):
+    """Threads that run the library at once, each in its own arena; those beyond the crews that there are take turns."""
+    others = [type(threads)(threads.library, threads.path) for _ in range(callers)]
+    inputs = [random_inputs(threads.network, seed) for seed in range(callers)]
     expected = [threads.run(each, alone=True)["dense"] for each in inputs]
+    most, all_there = 0, Barrier(callers)
 
     def many(which: int) -> bool:
-        return all(np.array_equal(others[which].run(inputs[which])["dense"], expected[which]) for _ in range(30))
+        nonlocal most
+        found = True
+        all_there.wait()
+        for _ in range(30):
+            found &= np.array_equal(others[which].run(inputs[which])["dense"], expected[which])
+            most = max(most, native_threads())
+        return found
 
-    with ThreadPoolExecutor(2) as pool:
-        assert all(pool.map(many, range(2)))
+    before = native_threads()
+    with ThreadPoolExecutor(callers) as pool:
+        assert all(pool.map(many, range(callers)))
+    threads.close()
+    lanes = threads.library.plan.lanes - 1
+    assert most <= before + callers + 8 * lanes
+    for _ in range(200):  # the system takes a moment to clear away threads that have ended
+        if native_threads() > before:
+            sleep(0.01)
+    assert native_threads() <= before
+    if before and callers == 2:
+        assert most >= before + callers * (1 + lanes)
+
+
+def native_threads() -> int:
+    """Threads of this process; 0 where the system does not tell."""
+    return len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 0
+
+
+def test_the_lanes_of_a_caller_are_on_its_cores(threads):
+    """Crews go from thread to thread, and their threads are then started anew."""
+    if not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two cores, and a system that pins threads to them")
+    inputs = random_inputs(threads.network)
+    found = []
+
+    def pinned(core: int) -> None:
+        os.sched_setaffinity(0, {core})
+        before = set(os.listdir("/proc/self/task"))
+        threads.run(inputs)
+        found.append(
+            {frozenset(os.sched_getaffinity(int(each))) for each in {*os.listdir("/proc/self/task")} - before}
+        )
+
+    for core in [*os.sched_getaffinity(0)] * 6:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(pinned, core).result()
+        assert found.pop() <= {frozenset({core})}
     threads.close()
 
 

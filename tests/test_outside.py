@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from counts import seeds
 from edgewright.emit.library import emit
 from edgewright.emit.native import build
 from edgewright.errors import InputError
+from edgewright.fusion.request import Method, PlanRequest, make_plan
 from edgewright.memory import plan
 from edgewright.network import Array, Builder, Network, random_inputs
 from edgewright.network.kernels import execute
@@ -63,7 +65,7 @@ def test_any_inputs_and_outputs_may_lie_outside(network: Network, data: st.DataO
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000))
+@pytest.mark.parametrize("seed", seeds("OUTSIDE", 1000))
 def test_many_networks(seed: int):
     network = network_of_seed(seed)
     for phases in (False, True):
@@ -78,6 +80,42 @@ def test_what_lies_outside_is_not_counted():
     assert made.bound_bytes == made.peak_bytes
     assert made.slots == {"slot of x": 1024, "slot of y": 1024}
     assert plan(network, outside=["x", "y"], phases=list(network.by_name)).peak_bytes == 768
+    assert plan(network, outside=["x", "y"], phases=True).peak_bytes == 768
+
+
+@settings(deadline=None, max_examples=20)
+@given(networks())
+def test_rows_take_no_more_where_the_ends_lie_outside(network: Network):
+    """What lies elsewhere takes nothing: the rows that pay with everything in one memory pay without its ends."""
+    inside, made = (plan(network, phases=True, explain=False, outside=x).peak_bytes for x in ((), ends(network)))
+    assert made <= inside
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"plain": True},
+        {"phases": True},
+        {"minimise_ram": True},
+        {"max_overhead": 0.1},
+        {"ram": 900},
+        {"lanes": 2},
+    ],
+)
+def test_a_request_names_what_lies_outside(asked):
+    network = chain()
+    made = make_plan(network, PlanRequest(**asked, outside=("x", "y")), target="host")
+    assert made.outside == ("x", "y")
+    assert made.peak_bytes <= (2048 if "plain" in asked else 900 if "ram" in asked else 1184)
+    check(network, made)
+
+
+def test_a_request_says_what_cannot_lie_outside():
+    with pytest.raises(InputError, match="'conv' cannot lie in the caller's memory"):
+        make_plan(chain(), PlanRequest(outside=("conv",)))
+    with pytest.raises(InputError, match="leave `outside` out"):
+        PlanRequest(method=Method.PAPER, outside=("x",))
 
 
 def test_a_concat_is_written_where_the_caller_has_it_and_slices_look_into_it():

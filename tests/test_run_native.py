@@ -2,6 +2,7 @@
 
 import json
 import platform
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,23 +13,26 @@ import numpy as np
 import pytest
 
 import edgewright
+from counts import seeds
 from damage import damaged_json
 from edgewright.emit import TARGETS, emit
 from edgewright.errors import InputError, ModelError, RunError
 from edgewright.memory.deploying import PartRequest, deploy
-from edgewright.network import Builder, random_inputs
+from edgewright.network import Builder, Region, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import Conv2d, MaxPool2d
 from edgewright.program import FusionSchedule, Split
 from edgewright.program.deployment import Worker
 from edgewright.program.deployment_file import save_deployment
+from edgewright.program.deployment_memory import weights, with_built_weights
 from edgewright.run.building import build_pipeline, plan_for_host, whole_network
 from edgewright.run.pipeline import Pipeline, pipeline
-from edgewright.run.specification import FILE, load_specification
+from edgewright.run.specification import FILE, load_specification, sealed
 from parts_runs import assert_same
 from pipelines import threads_left
-from random_deployments import random_deployment
+from random_deployments import planner_in_lanes, random_deployment
 from random_networks import KINDS, network_of_seed
+from tools import needs
 
 FRAMES = 12
 
@@ -74,7 +78,9 @@ def check_frames(running, network, frames=FRAMES):
             assert_same(value, theirs[name], 1e-4)
 
 
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 60))])
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(4 + n, marks=pytest.mark.slow) for n in seeds("PIPELINES", 56))]
+)
 def test_random_cuts_with_replicas_give_the_reference_result(seed):
     network, deployment = drawn(seed)
     with pipeline(deployment) as running:
@@ -85,11 +91,12 @@ def test_random_cuts_with_replicas_give_the_reference_result(seed):
 
 
 def drawn(seed):
-    """A random network on one device, in parts of layers, regions and partial sums, with replicas."""
+    """A random network on one device, in parts of layers, regions and partial sums, with replicas and lanes."""
     for number in range(1000):
         network = network_of_seed(1000 * seed + number, KINDS, 6)
         try:
-            found = random_deployment(network, Random(f"{seed}.{number}"))
+            random = Random(f"{seed}.{number}")
+            found = random_deployment(network, random, planner_in_lanes(random))
         except ModelError:  # an output that no layer computes
             continue
         if len({worker.device for worker in found.workers}) == 1 and len(found.parts) > 1:
@@ -120,6 +127,30 @@ def test_memory_is_as_planned_to_the_byte_and_replicas_share_the_weights():
         assert running.allocated_bytes == memory.arena_bytes + memory.slot_bytes == sum(deployment.arenas.values())
         assert memory.weights_bytes == emit(plan, TARGETS["host"], network).weight_bytes
         assert mapped in (None, 1)
+
+
+def test_each_library_has_weights_of_its_own(tmp_path):
+    """Two halves of an image by the same layers: told before they are compiled, and to the byte as they are mapped."""
+    network = small_network()
+    rows = [Region.whole(network.tensors["pool"].shape).with_axis(1, half) for half in ((0, 2), (2, 4))]
+    requests = [PartRequest(f"half{i}", tuple(network.by_name), {"pool": region}) for i, region in enumerate(rows)]
+    workers = [Worker(f"w{i}", "this", "cpu", (), (each.name,)) for i, each in enumerate(requests)]
+    deployment = deploy(network, requests, workers, planner=plan_for_host)
+    own = sum(network.constants[name].nbytes for name in ("a_w", "b_w"))
+    biases = 2 * 4 * 4  # as parts have them
+    assert weights(deployment)["this"] in (2 * own, 2 * (own + biases))
+    spec = build_pipeline(deployment, tmp_path)
+    built = with_built_weights(deployment, spec.weights_bytes).predictions
+    assert [(each.value, each.how) for each in built if each.name == "weights of this"] == [
+        (spec.weights_bytes, "exact")
+    ]
+    needs("nm")
+    for part in spec.parts:
+        symbols = subprocess.run(
+            ["nm", "-S", tmp_path / part.file], capture_output=True, text=True, check=True
+        ).stdout
+        sizes = re.findall(r"^\w+ (\w+) R \w+_c\d+$", symbols, re.MULTILINE)
+        assert sum(int(size, 16) for size in sizes) == part.weights_bytes
 
 
 def maps_of(folder):
@@ -174,7 +205,7 @@ def changed(folder, tmp_path, change):
         target.write_bytes(file.read_bytes())
     data = json.loads((folder / FILE).read_text())
     change(data)
-    (copy / FILE).write_text(json.dumps(data))
+    (copy / FILE).write_text(json.dumps(sealed(data)))
     return copy
 
 
@@ -209,6 +240,7 @@ def put(*path_and_value):
         (put("workers", 0, "parts", ["part9"]), "'part9', which is no part"),
         (put("workers", 0, "replica", [2, 2]), r"replica \[2, 2\], which is none"),
         (put("inputs", 0, "shape", [1, 4, 4, 3]), "carries more of 'x' than there is"),
+        (put("workers", 3, "replica", [0, 2]), "is not run for every frame, or twice for some"),
         (put("more", 1), "unknown key 'more'"),
         (put("format", 99), "has another format"),
     ],
@@ -216,6 +248,16 @@ def put(*path_and_value):
 def test_damaged_pipelines_are_refused_in_a_sentence(folder, tmp_path, change, message):
     with pytest.raises(InputError, match=message):
         pipeline(changed(folder, tmp_path, change))
+
+
+def test_a_changed_pipeline_is_not_given_to_native_code(folder, tmp_path):
+    data = json.loads((folder / FILE).read_text())
+    for key, value in (("function", "memcpy"), ("memories", [{"name": "ram", "bytes": 1}])):
+        (tmp_path / FILE).write_text(
+            json.dumps(data | {"parts": [data["parts"][0] | {key: value}, *data["parts"][1:]]})
+        )
+        with pytest.raises(InputError, match="something in it was changed; build the pipeline anew"):
+            pipeline(tmp_path)
 
 
 def test_randomly_damaged_pipelines_are_refused_or_whole(folder, tmp_path):

@@ -31,10 +31,12 @@ class LinkLayout:
     arenas: Mapping[str, MemoryRegion]  # by the memory's C name
     stack: MemoryRegion
     harness: MemoryRegion
+    second_stack: MemoryRegion | None = None  # of a second core
 
     @property
     def regions(self) -> tuple[MemoryRegion, ...]:
-        every = (self.boot, self.flash, self.weights, *self.arenas.values(), self.stack, self.harness)
+        stacks = (self.stack, *((self.second_stack,) if self.second_stack else ()))
+        every = (self.boot, self.flash, self.weights, *self.arenas.values(), *stacks, self.harness)
         return tuple({region.name: region for region in every}.values())
 
 
@@ -70,6 +72,7 @@ def lay_out(
     code, ram, spare = _BumpAllocator(machine.code), _BumpAllocator(machine.ram), _BumpAllocator(machine.spare)
     ram.take("GUARD", "guard", GUARD)
     stack_region = ram.take("STACK", "stack", stack)
+    second = ram.take("SECOND_STACK", "second core's stack", stack) if machine.cores > 1 else None
     harness_region = spare.take("HARNESS", "test harness", harness)
     boot = code.take("BOOT", "test harness", BOOT)
     limit = None if board is None else board.flash_size
@@ -89,7 +92,7 @@ def lay_out(
         usable = _usable(board, memory, size)
         name = sections[memory]
         placed[name] = room.take(f"ARENA_{name.upper()}", f"memory '{memory}'", min(usable, room.left))
-    return LinkLayout(boot, flash, weight_region, placed, stack_region, harness_region)
+    return LinkLayout(boot, flash, weight_region, placed, stack_region, harness_region, second)
 
 
 def _usable(board: Board | None, memory: str, planned: int) -> int:
@@ -114,6 +117,11 @@ def linker_script(layout: LinkLayout) -> str:
         f"__arena_{name}_end = .; }} > {region.name}"
         for name, region in layout.arenas.items()
     )
+    second = ""
+    if layout.second_stack:
+        second = """
+    __second_stack_bottom = ORIGIN(SECOND_STACK);
+    __second_stack_top = ORIGIN(SECOND_STACK) + LENGTH(SECOND_STACK);"""
     return f"""ENTRY(board_reset)
 MEMORY
 {{
@@ -134,6 +142,6 @@ SECTIONS
     __global_pointer$ = ORIGIN({first});
     __stack_bottom = ORIGIN(STACK);
     __stack_top = ORIGIN(STACK) + LENGTH(STACK);
-    __harness_stack_top = ORIGIN(HARNESS) + LENGTH(HARNESS);
+    __harness_stack_top = ORIGIN(HARNESS) + LENGTH(HARNESS);{second}
 }}
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import EdgewrightError
 from ..platform.target import Architecture, Target
@@ -29,6 +29,8 @@ class EmulatedMachine:
     fpgaio: int = 0  # address of the block with the seconds and the fast counter; 0: instructions are counted
     counter_hz: int = 0  # of the fast counter
     shift: int = 0  # an instruction takes 2 ** shift ns of emulated time
+    cores: int = 1
+    system_control: int = 0  # address of the registers that release further cores
 
     def instructions(self, earlier: tuple[int, int], later: tuple[int, int]) -> int:
         """Executed between two stamps.
@@ -63,6 +65,15 @@ AN505 = EmulatedMachine(
     20_000_000,
     8,
 )
+# Two cores, the second of which waits until it is released. Arm left floating point and DSP out of the first one; chips
+# with two equal cores have them in both.
+AN521 = replace(
+    AN505,
+    name="mps2-an521",
+    options=("-global", "sse-200.CPU0_FPU=on", "-global", "sse-200.CPU0_DSP=on"),
+    cores=2,
+    system_control=0x5002_1000,
+)
 AN547 = EmulatedMachine(
     "mps3-an547",
     "qemu-system-arm",
@@ -87,14 +98,17 @@ def _virt(options: str) -> EmulatedMachine:
     )
 
 
-def machine_for(target: Target) -> EmulatedMachine:
-    """The machine that runs the target's code; a Cortex-M0+ is a subset of the Cortex-M3 on the AN385."""
+def machine_for(target: Target, lanes: int = 1) -> EmulatedMachine:
+    """The machine that runs the target's code; a Cortex-M0+ is a subset of the Cortex-M3 on the AN385.
+
+    Two lanes of a Cortex-M33 or M0+ have a core each; other lanes are all run by one.
+    """
     if target.architecture is Architecture.RV32:
         # Without what the target lacks, so that an instruction it does not have is found out.
         return _virt("rv32" if target.has_fpu else "rv32,f=off,d=off")
     for core, machine in _OF_CORE.items():
         if target.architecture is Architecture.CORTEX_M and target.cpu.split("+")[0] == core:
-            return machine
+            return AN521 if lanes == AN521.cores and core in _TWO_OF_THEM else machine
     raise EdgewrightError(
         f"no emulated machine runs {target.name}; there is one for {', '.join(_OF_CORE)} and RV32"
     )
@@ -108,3 +122,4 @@ _OF_CORE = {
     "cortex-m33": AN505,
     "cortex-m55": AN547,
 }
+_TWO_OF_THEM = ("cortex-m0plus", "cortex-m33")  # that the cores of the AN521 run

@@ -28,10 +28,16 @@ class Record:
     stages: tuple[int, ...]  # instructions of each, in order; none unless the library was built with probes
     stack: int
     outputs: bytes
+    critical_path: int | None = None  # instructions one after the other, where two cores shared the work
 
 
-def read_record(data: bytes, machine: EmulatedMachine, target: Target, elf: Elf) -> Record:
-    """What the run gave; a fault of the firmware is an error that says where and why."""
+def read_record(
+    data: bytes, machine: EmulatedMachine, target: Target, elf: Elf, stages: int | None = None
+) -> Record:
+    """What the run gave; a fault of the firmware is an error that says where and why.
+
+    Behind the stamps of its stages come those of two cores that took turns, three for each turn.
+    """
     if len(data) < 8 or struct.unpack_from("<I", data)[0] != MAGIC:
         raise EdgewrightError(f"the firmware on {machine.name} ended without a record")
     status = RunStatus(struct.unpack_from("<I", data, 4)[0])
@@ -46,7 +52,23 @@ def read_record(data: bytes, machine: EmulatedMachine, target: Target, elf: Elf)
     at = 40 + 8 * count
     stamps = list(struct.iter_unpack("<II", data[40:at]))
     cost = machine.instructions(before, ready)
-    return Record(machine.instructions(ready, after) - cost, _stages(stamps, machine), stack, data[at:])
+    instructions = machine.instructions(ready, after) - cost
+    turns = len(stamps) if stages is None else stages + 3
+    return Record(
+        instructions,
+        _stages(stamps[:turns], machine),
+        stack,
+        data[at:],
+        _critical_path(stamps[turns:], machine),
+    )
+
+
+def _critical_path(stamps: list[tuple[int, int]], machine: EmulatedMachine) -> int | None:
+    """Of each turn the share of the core that does more."""
+    if not stamps:
+        return None
+    shares = [machine.instructions(a, b) for a, b in pairwise(stamps)]
+    return sum(max(shares[at : at + 2]) for at in range(0, len(shares), 3))
 
 
 def _stages(stamps: list[tuple[int, int]], machine: EmulatedMachine) -> tuple[int, ...]:

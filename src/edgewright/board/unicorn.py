@@ -29,6 +29,7 @@ _MODELS = {
     "mps2-an386": "CORTEX_M4",
     "mps2-an500": "CORTEX_M7",
     "mps2-an505": "CORTEX_M33",
+    "mps2-an521": "CORTEX_M33",  # one of its cores: there is no other to be released
 }
 
 
@@ -139,6 +140,8 @@ def _map_memory(uc: Any, elf: Elf, layout: LinkLayout, machine: EmulatedMachine)
         pages |= set(range(region.origin // PAGE, -(-(region.origin + region.length) // PAGE)))
     if machine.fpgaio:
         pages |= {machine.fpgaio // PAGE, _SYSTEM // PAGE}
+    if machine.system_control:
+        pages.add(machine.system_control // PAGE)
     for page in sorted(pages):
         if page - 1 not in pages:
             first = page

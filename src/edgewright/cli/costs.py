@@ -27,8 +27,9 @@ def figures_table(figures: Figures) -> Table:
     elif figures.stack_bound is not None:
         grid.add_row("stack", f"{text.count(figures.stack_bound)} B", "at most")
     if figures.stack_bound is not None:
-        needed = figures.ram_predicted + figures.stack_bound
-        grid.add_row("RAM in all", f"{text.count(needed)} B", "with the most stack that a run takes")
+        cores = 1 if figures.critical_path is None else 2
+        needed, whose = figures.ram_predicted + cores * figures.stack_bound, " on each core" if cores > 1 else ""
+        grid.add_row("RAM in all", f"{text.count(needed)} B", f"with the most stack that a run takes{whose}")
     grid.add_row("flash", f"{text.count(figures.flash_weights)} B", "weights")
     if figures.flash_code is not None:
         grid.add_row("", f"{text.count(figures.flash_code)} B", f"code, {shown(figures.compiler or '')}")
@@ -37,6 +38,9 @@ def figures_table(figures: Figures) -> Table:
     rate = "" if figures.per_mac is None else f"{figures.per_mac:.2f} per MAC, {figures.emulator}"
     if figures.instructions is not None:
         grid.add_row("instructions", text.count(figures.instructions), rate)
+    if figures.critical_path is not None:
+        shared = "one after the other: between two meetings those of the core that does more"
+        grid.add_row("", text.count(figures.critical_path), shared)
     grid.add_row("work", f"{text.rounded_count(figures.macs)} MACs", text.plural(len(figures.layers), "stage"))
     for check in figures.checks:
         grid.add_row("checked", shown(check.where), f"{text.plural(check.runs, 'input')}: {difference(check)}")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from os.path import exists
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from ..hal.language.refusal import Refused
 from ..hal.layout.front import FrontPoint, layout_front
 from ..hal.layout.wish import Wish
 from ..hal.lock.lock import Lock, lock_text, read_lock
-from ..hal.verify import Verification, load_model, missing_tools, verify
+from ..hal.verify import Verification, code_bytes_of, load_model, missing_tools, verify
 from ..report.hal_page import hal_page
 from .common import console, print_json, shown, working
 from .hal_tables import explanation, front_table, functions_table, registers_table, summary, verification_table
@@ -154,8 +155,9 @@ def _show_checked(analysis: Analysis, as_json: bool) -> None:
 
 def _made(analysis: Analysis, asked: HalOptions) -> Made:
     wish = Wish(asked.max_map, asked.minimise, asked.target)
+    measure = partial(code_bytes_of, target=asked.target, includes=asked.includes, defines=asked.defines)
     with working("laying out registers"):
-        found = chosen_design(analysis, asked.method, wish, _lock(asked))
+        found = chosen_design(analysis, asked.method, wish, _lock(asked), measure)
         front = _front(analysis, asked) if asked.pareto else ()
     missing = "" if asked.verify else missing_tools(asked.target)
     if asked.verify is False or (asked.verify is None and (not asked.output or missing)):

@@ -23,6 +23,7 @@ from ..network import Network, Shape
 from ..platform import Board, load_board
 from ..platform.profile import Profile, load_profile
 from ..program.deployment_file import save_deployment
+from ..program.deployment_memory import with_built_weights
 from ..report.mapping_page import mapping_page
 from ..run.building import build_pipeline
 from ..run.pipeline import Pipeline
@@ -127,7 +128,7 @@ def _built(answer: MappingAnswer, network: Network, model: Path, options: MapOpt
         with working(f"compiling {network.name}"):
             spec = build_pipeline(deployment, folder)
         if options.output:
-            save_deployment(deployment, options.output)
+            save_deployment(with_built_weights(deployment, spec.weights_bytes), options.output)
         if not options.is_run:
             return BuiltMapping(figures, tuple(lines))
         with Pipeline(spec, folder) as running, working(f"running {network.name}"):

@@ -16,7 +16,7 @@ from ..emit.inputs import load_inputs
 from ..emit.planned import check_plan
 from ..errors import InputError
 from ..fusion.lanes import laned
-from ..fusion.request import PlanRequest, make_plan
+from ..fusion.request import PlanRequest, make_plan, plan_notes
 from ..network import Array, Network, Shape, random_inputs
 from ..network.interface import file_inputs, stored_inputs
 from ..network.reference import to_file_layout
@@ -67,10 +67,12 @@ def stream(
         with pipeline(whole_network(network, plan, (usable_cores()[:lanes],))) as running:
             if not compare:
                 _print(running, measured(running, stored, frames), None, as_json)
+                _print_notes(plan, None if plan_file else asked.request(network), as_json)
                 return
             feed = _feed(network, samples[0])
             load = partial(onnxruntime_session, model, feed, lanes)
             _print(running, *compared(running, stored, frames, load), as_json)
+            _print_notes(plan, None if plan_file else asked.request(network), as_json)
 
 
 def _check(model: Path, frames: int | None, compare: bool, other: Mapping[str, Any]) -> None:
@@ -131,7 +133,7 @@ def _print(running: Pipeline, found: RunStatistics, theirs: CompetitorFigures | 
     spread = f"± {text.duration(found.latency_spread_s)}"
     grid.add_row("latency", text.duration(found.latency_s), f"{spread}, from taking a frame to its result")
     workers = text.plural(len(spec.workers), "worker")
-    grid.add_row("cores busy", f"{found.cores_busy * lanes:.2f}", f"{workers}, {text.plural(lanes, 'lane')} each")
+    grid.add_row("cores busy", f"{_busy(found, lanes):.2f}", f"{workers}, {text.plural(lanes, 'lane')} each")
     grid.add_row("arenas", text.size(memory.arena_bytes), "of all workers")
     grid.add_row("slots", text.size(memory.slot_bytes), "of all FIFOs, inputs and results among them")
     grid.add_row("weights", text.size(memory.weights_bytes), "once, however many replicas there are")
@@ -149,6 +151,17 @@ def _print(running: Pipeline, found: RunStatistics, theirs: CompetitorFigures | 
         )
 
 
+def _print_notes(plan: Plan, request: PlanRequest | None, as_json: bool) -> None:
+    """How many stages lanes share, and what it costs where there are more of them than cores."""
+    for note in () if as_json else plan_notes(plan, request):
+        console.print(f"note: {shown(note)}", style="dim")
+
+
+def _busy(found: RunStatistics, lanes: int) -> float:
+    """Cores that computed; lanes that take turns do not make more of them."""
+    return min(found.cores_busy * lanes, float(len(usable_cores())))
+
+
 def _figures(
     spec: PipelineSpec, found: RunStatistics, estimated: int, lanes: int, theirs: CompetitorFigures | None
 ) -> dict[str, object]:
@@ -159,7 +172,7 @@ def _figures(
         "latency_s": found.latency_s,
         "latency_spread_s": found.latency_spread_s,
         "lanes": lanes,
-        "cores_busy": found.cores_busy * lanes,
+        "cores_busy": _busy(found, lanes),
         "arena_bytes": found.memory.arena_bytes,
         "slot_bytes": found.memory.slot_bytes,
         "weights_bytes": found.memory.weights_bytes,

@@ -73,7 +73,8 @@ class Figures:
     stack_bound: int | None = None  # no run can take more
     flash_code: int | None = None  # of the library itself
     flash_runtime: int | None = None  # of what it calls: memcpy, mathematics, the compiler's helpers
-    instructions: int | None = None
+    instructions: int | None = None  # on all cores
+    critical_path: int | None = None  # those of two cores that lie one after the other; None where one runs all
 
     @property
     def verified(self) -> bool:

@@ -27,6 +27,11 @@ def meeting(plan: Plan, index: int) -> bool:
     return max(around) > 1
 
 
+def turn_count(plan: Plan) -> int:
+    """How often all lanes set out: at the beginning, and after each meeting."""
+    return 1 + sum(meeting(plan, index) for index in range(len(plan.program.stages) + 1))
+
+
 def write_meeting(c: CWriter) -> None:
     c.line(f"ew_lanes_meet({LANE}, {LANES});")
 

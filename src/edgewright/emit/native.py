@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..network.kernels import checked_input
 from ..platform.target import TARGETS
 from ..program import Plan, checked
 from ..program.plan import slot_name
-from .lanes import has_threads
+from .lanes import has_threads, lanes_file
 from .library import Library, emit
 from .stagewise import Tracer
 
@@ -216,6 +216,15 @@ def build_shared(
     arguments = [*flags, "-shared", "-fPIC", *threads, "-I", str(where), "-o", str(target), *sources, "-lm"]
     (cc or compiler()).run(arguments, where)
     return target
+
+
+def in_threads(library: Library) -> Library:
+    """The library with threads of this machine for its lanes, whatever target its kernels are for."""
+    if library.plan.lanes == 1 or has_threads(library.target):
+        return library
+    host = TARGETS["host"]
+    files = {**library.files, f"{library.name}_lanes.c": lanes_file(library.name, host)}
+    return replace(library, files=files, target=host)
 
 
 def load(plan: Plan, network: Network | None = None) -> Native:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 
+from .. import text
 from ..board.machine import machine_for
 from ..board.toolchain import toolchain
 from ..errors import EdgewrightError
@@ -126,15 +127,17 @@ def _with_native(figures: Figures, library: Library, cases: Sequence[_Case]) -> 
     except EdgewrightError as error:
         return _noted(figures, f"not run on this machine: {error}")
     flags = native.FLAGS if library.target.architecture is Architecture.HOST else QUICK
-    built = native.build(library, flags=flags)
-    probed = cache(lambda: native.build(library, flags=flags, probes=True))
+    threaded, lanes = native.in_threads(library), library.plan.lanes
+    built = native.build(threaded, flags=flags)
+    probed = cache(lambda: native.build(threaded, flags=flags, probes=True))
     check = _checked(
         library,
-        "this machine",
+        "this machine" + (f" ({text.plural(lanes, 'thread')})" if lanes > 1 else ""),
         cases,
         run=lambda inputs: built.run(inputs, poison=0xA5),
         trace=lambda inputs: probed().trace(inputs),
     )
+    built.close()
     return replace(figures, checks=(*figures.checks, check))
 
 
@@ -230,6 +233,7 @@ def with_measured(figures: Figures, measured: Measurement) -> Figures:
         flash_runtime=measured.flash_runtime,
         flash_weights=measured.flash_weights,
         instructions=measured.instructions,
+        critical_path=measured.critical_path,
     )
 
 
@@ -240,7 +244,7 @@ def _obstacle(library: Library) -> str:
         if library.target.architecture in (Architecture.HOST, Architecture.AARCH64):
             emulator(library)
         else:
-            chosen_emulator(machine_for(library.target))
+            chosen_emulator(machine_for(library.target, library.plan.lanes))
     except EdgewrightError as error:
         return str(error)
     return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from ..memory import Techniques
@@ -38,16 +39,23 @@ class Maker:
     """Makes plans of choices, and tells what each costs."""
 
     def __init__(
-        self, network: Network, timing: Timing, board: Board | None, alignment: int | None, pull_rows: bool
+        self,
+        network: Network,
+        timing: Timing,
+        board: Board | None,
+        alignment: int | None,
+        pull_rows: bool,
+        outside: Collection[str] = (),
     ) -> None:
         self.network, self.timing, self.pull_rows = network, timing, pull_rows
-        self._board, self._alignment = board, alignment
-        self._pulled = pulled_inputs(network) if pull_rows else ()
+        self._board, self._alignment, self._outside = board, alignment, frozenset(outside)
+        pulled = pulled_inputs(network) if pull_rows else ()
+        self._pulled = tuple(each for each in pulled if each[0] not in self._outside)
         self._known: dict[Choice, TimedPlan] = {}
 
     @property
     def techniques(self) -> Techniques:
-        return Techniques(pulled=self._pulled)
+        return Techniques(pulled=self._pulled, outside=self._outside)
 
     def made(self, choice: Choice) -> TimedPlan:
         if choice not in self._known:
@@ -63,7 +71,9 @@ class Maker:
 
     def plain(self) -> TimedPlan:
         """Order and layout only: nothing shares memory."""
-        return self.timed(make_plan(self.network, plain=True, explain=False, alignment=self._alignment))
+        return self.timed(
+            make_plan(self.network, plain=True, explain=False, alignment=self._alignment, outside=self._outside)
+        )
 
     def by_rows(self) -> TimedPlan:
         """Layers row by row wherever that saves memory."""
@@ -75,6 +85,7 @@ class Maker:
                 alignment=self._alignment,
                 explain=False,
                 phases=True,
+                outside=self._outside,
             )
         )
 
@@ -87,4 +98,5 @@ class Maker:
             alignment=self._alignment,
             explain=explain,
             schedules=choice.schedules,
+            outside=self._outside,
         )

@@ -52,6 +52,7 @@ class PlanRequest:
     max_slowdown: float | None = None
     method: Method | None = None
     lanes: int = 1  # cores that share the work of a stage, where that pays
+    outside: tuple[str, ...] = ()  # inputs and outputs in the caller's memory
 
     def __post_init__(self) -> None:
         if not 1 <= self.lanes <= MOST_LANES:
@@ -68,6 +69,8 @@ class PlanRequest:
             raise InputError(
                 "the paper's method knows no limit on extra work: leave the limit out, or search jointly"
             )
+        if self.method is Method.PAPER and self.outside:
+            raise InputError("the paper's method has all buffers in its own memory: leave `outside` out")
 
     @property
     def limits(self) -> tuple[float | None, float | None]:
@@ -111,7 +114,8 @@ def find(
         core = _core(board, target)
         found = replace(found, plan=laned(network, found.plan, request.lanes, board, core, request.ram))
     plan = found.plan
-    if not request.pull_rows or plan.peak_bytes <= phased_bound(network, Techniques(), plan.alignment):
+    bare = Techniques(outside=frozenset(request.outside))
+    if not request.pull_rows or plan.peak_bytes <= phased_bound(network, bare, plan.alignment):
         return found  # nothing is pulled, or no plan that holds the inputs could do with less
     resident = _found(network, replace(request, pull_rows=False), board, target).plan.peak_bytes
     told = replace(plan, resident_bytes=resident if resident < plan.peak_bytes else None)
@@ -134,6 +138,7 @@ def _found(network: Network, request: PlanRequest, board: Board | None, target: 
             pull_rows=request.pull_rows,
             phases=request.phases,
             schedules=request.schedules or None,
+            outside=request.outside,
         )
         return Found(plan)
     if request.method is Method.PAPER:
@@ -142,12 +147,20 @@ def _found(network: Network, request: PlanRequest, board: Board | None, target: 
     ram = None if request.minimise_ram else request.ram or _largest(board)
     if not request.is_search:
         whole = whole_found(
-            network, board, alignment=request.alignment, pull_rows=request.pull_rows, target=core, explain=True
+            network,
+            board,
+            alignment=request.alignment,
+            pull_rows=request.pull_rows,
+            target=core,
+            explain=True,
+            outside=request.outside,
         )
         if ram is None or fit(whole.plan, board, request.ram).ram_fits:
             return whole
     limits = Limits(*(request.limits if ram is not None else request.least_limits))
-    search = PlanSearch(network, board, request.alignment, request.pull_rows, core, limits, ram or 0)
+    search = PlanSearch(
+        network, board, request.alignment, request.pull_rows, core, limits, ram or 0, request.outside
+    )
     return search.least() if ram is None else search.fitting(ram)
 
 
@@ -172,7 +185,8 @@ def _pulls(plan: Plan, stage: Stage) -> bool:
 
 def plan_notes(plan: Plan, request: PlanRequest | None) -> tuple[str, ...]:
     """What is to be said about how the plan was found, a sentence each; no request where it was made before."""
-    lanes = "" if request is None or request.lanes == 1 else _lane_words(plan, request.lanes)
+    asked = plan.lanes if request is None else request.lanes
+    lanes = _lane_words(plan, asked) if asked > 1 else ""
     interrupted = f"the search for the plan was {INTERRUPTED}" if is_interrupted(plan) else ""
     return tuple(filter(None, (fitted_words(plan, request) if request else "", lanes, interrupted)))
 

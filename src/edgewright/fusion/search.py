@@ -6,7 +6,7 @@ and figures are those of its plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -137,9 +137,10 @@ class PlanSearch:
         target: Target | str | None,
         limits: Limits,
         room: int = 0,
+        outside: Collection[str] = (),
     ) -> None:
         self.network, self.limits, self.pull_rows = network, limits, pull_rows
-        self.maker = Maker(network, Timing(target), board, alignment, pull_rows)
+        self.maker = Maker(network, Timing(target), board, alignment, pull_rows, outside)
         self._unit, self._room = alignment_of(network, board, alignment), room
         self.whole = fast_whole(self.maker)
         self._streamed: list[PlannedChoice] = []  # once it was asked for

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ..network import Network
 from ..platform import Board
 from ..platform.target import Target
@@ -41,9 +43,10 @@ def whole_found(
     pull_rows: bool = False,
     target: Target | str | None = None,
     explain: bool = False,
+    outside: Collection[str] = (),
 ) -> Found:
     """The same, beside the plan with the least RAM where that would take longer."""
-    maker = Maker(network, Timing(target), board, alignment, pull_rows)
+    maker = Maker(network, Timing(target), board, alignment, pull_rows, outside)
     found = fast_whole(maker)
     plan = maker.plan(found.choice, network, explain=True) if explain else found.plan
     trades = undominated_trades([trade_of(timed, found.cost) for timed in maker.all_made])

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ..errors import Infeasible
+from .analysis.interrupts import guarded
 from .analysis.spaces import Joint, Space, Spaces
 from .counting import totals
 from .design import Analysis, Design
 from .designing import designed, naive, real_joints
-from .layout.cost import cost_of
+from .language.refusal import Refusal, Refused
+from .layout.cost import Cost, cost_of
 from .layout.judge import faults
 from .layout.layout import Layout
 from .layout.optimal import lay_out_optimal
@@ -20,50 +23,96 @@ from .layout.wish import Wish
 from .lock.lock import RELOCK, Lock
 from .lock.locking import contradicted, locked
 
+Measure = Callable[[Design], int | None]  # bytes of a design's code as a compiler makes it; None where it cannot
+
 
 def chosen_design(
-    analysis: Analysis, method: str = "optimal", wish: Wish | None = None, lock: Lock | None = None
+    analysis: Analysis,
+    method: str = "optimal",
+    wish: Wish | None = None,
+    lock: Lock | None = None,
+    measure: Measure | None = None,
 ) -> Design:
     """The driver laid out by `method` ("optimal" or "paper"), with all that `lock` knows left where it was.
 
     A balanced layout is the best of several: it takes no more accesses than a register for each field unless the map is
-    limited, and none that is best at one thing is better in everything.
+    limited, and none that is best at one thing is better in everything; with `measure`, by the code that they come to.
     """
     wish = wish or Wish()
-    first = designed(analysis, lambda joints: chosen_layout(analysis, joints, method, wish, lock))
+    try:
+        first = designed(analysis, lambda joints: chosen_layout(analysis, joints, method, wish, lock))
+    except Infeasible:
+        _refuse_unmarked(analysis, method, wish, lock)
+        raise
     if method != "optimal" or wish.minimise != "balanced" or lock is not None:
         return first
-    found = [_Candidate.of(one, wish) for one in (first, *_others(analysis, wish))]
+    designs = _different([first, *_others(analysis, wish)])
+    sizes = [measure(one) for one in designs] if measure and len(designs) > 1 else []
+    known = [size for size in sizes if size is not None]
+    found = [
+        _Candidate.of(one, wish, size)
+        for one, size in zip(designs, known if len(known) == len(designs) else [None] * len(designs), strict=True)
+    ]
     most = total_accesses(naive(analysis))
-    best, *rest = sorted([one for one in found if one.accesses <= most] or found, key=lambda one: one.score)
+    best, *rest = [one for one in found if one.accesses <= most] or found
+    for other in rest:
+        best = other if other.is_cheaper_than(best) else best
     for other in rest:
         best = other if other.is_safer_than(best) else best
     return best.design
 
 
+def _different(designs: Sequence[Design]) -> list[Design]:
+    """The designs, each layout once."""
+    found: list[Design] = []
+    for made in designs:
+        if all(made.layout.spaces != other.layout.spaces for other in found):
+            found.append(made)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A design with what it comes to: accesses in its code and bytes of its map, and by estimate code and score."""
+    """A design with what it comes to."""
 
     design: Design
-    accesses: int
-    map_bytes: int
-    code: int
-    score: int
+    accesses: int  # in its code
+    unnamed: int  # fields that accesses touch because they share a register with those that are meant
+    cost: Cost  # its code measured, or by estimate
+    weights: tuple[int, int, int]
+    is_measured: bool
 
     @classmethod
-    def of(cls, made: Design, wish: Wish) -> _Candidate:
+    def of(cls, made: Design, wish: Wish, size: int | None) -> _Candidate:
         """A design judged by what it really accesses at once."""
-        analysis = made.analysis
-        cost = cost_of(analysis.description, analysis.spaces, made.layout, real_joints(made))
-        return cls(made, total_accesses(made), cost.map_bytes, cost.code, cost.score(wish.weights))
+        analysis, joints = made.analysis, real_joints(made)
+        cost = cost_of(analysis.description, analysis.spaces, made.layout, joints, wish.sizes)
+        cost = cost if size is None else replace(cost, code=size)
+        unnamed = sum(
+            len(register.pieces) - sum(piece.slot in joint.slots for piece in register.pieces)
+            for joint in joints
+            for register in made.layout.spaces[joint.space].registers
+            if any(piece.slot in joint.slots for piece in register.pieces)
+        )
+        return cls(made, total_accesses(made), unnamed, cost, wish.weights, size is not None)
+
+    def is_cheaper_than(self, other: _Candidate) -> bool:
+        """Whether its score is lower, and not for its map alone: fields that nobody accesses at once stay apart."""
+        code, access, _ = self.weights
+        ours, theirs = (code * one.cost.code + access * one.cost.accesses for one in (self, other))
+        return ours < theirs and self.cost.score(self.weights) < other.cost.score(self.weights)
 
     def is_safer_than(self, other: _Candidate) -> bool:
-        """Whether it is better in what is known for certain, and its code no larger as far as estimates can tell."""
-        certain = self.accesses, self.map_bytes
-        theirs = other.accesses, other.map_bytes
-        is_better = certain != theirs and all(a <= b for a, b in zip(certain, theirs, strict=True))
-        return is_better and self.code <= ERROR * other.code
+        """Whether it is no worse in anything: where code is estimated, fewer accesses make up for some of it.
+
+        A smaller map alone is no reason to let accesses touch fields that they do not name.
+        """
+        mine, theirs = ((one.accesses, one.cost.code) for one in (self, other))
+        if mine == theirs:
+            return self.cost.map_bytes < other.cost.map_bytes and self.unnamed <= other.unnamed
+        error = ERROR if not self.is_measured and self.accesses < other.accesses else 1
+        is_no_worse = self.accesses <= other.accesses and self.cost.map_bytes <= other.cost.map_bytes
+        return is_no_worse and self.cost.code <= error * other.cost.code
 
 
 ERROR = 1.2  # estimated bytes of code that lie closer together may be ranked the other way round by a compiler
@@ -74,6 +123,19 @@ def _others(analysis: Analysis, wish: Wish) -> Iterator[Design]:
     is_large = sum(len(space.slots) for space in analysis.spaces.values()) > MANY
     for minimise in ("accesses",) if is_large else ("accesses", "code", "map"):
         yield designed(analysis, _lay_out(analysis, replace(wish, minimise=minimise)))
+
+
+def _refuse_unmarked(analysis: Analysis, method: str, wish: Wish, lock: Lock | None) -> None:
+    """Raises Refused where a limit could be kept if the fields that interrupt routines write were marked."""
+    marked = replace(analysis, description=guarded(analysis.description))
+    fields = [f for group in analysis.description.groups.values() for f in group.fields if f.unguarded]
+    if not fields:
+        return
+    with suppress(Infeasible):
+        chosen_layout(marked, marked.joints, method, wish, lock)
+        what = f"is written by an interrupt routine, and in {wish.max_map} bytes other writes would have to put it back"
+        hint = "mark it shared_with_isr, for critical sections around these, or allow a larger map"
+        raise Refused([Refusal(field.place, f"'{field.name}' {what}", hint) for field in fields])
 
 
 def _lay_out(analysis: Analysis, wish: Wish) -> Callable[[Sequence[Joint]], Layout]:

@@ -138,6 +138,20 @@ def _single(joint: Joint, spaces: Spaces) -> list[Joint]:
 
 
 def naive(analysis: Analysis) -> Design:
-    """Each field in a register of its own, each access as the source has it: what designs are compared with."""
+    """Each field in a register of its own, each access as the source has it: what designs are compared with.
+
+    Such maps are large; devices that would overlap then lie further up.
+    """
     layout = lay_out_naive(analysis.description, analysis.spaces)
+    end, moved = 0, {}
+    for device in sorted(analysis.description.devices, key=lambda device: device.address):
+        start = device.address if end <= device.address else -(-end // _PAGE) * _PAGE
+        moved[device.name] = replace(device, address=start)
+        end = start + layout.spaces[device.group].size
+    devices = tuple(moved[device.name] for device in analysis.description.devices)
+    if devices != analysis.description.devices:
+        analysis = replace(analysis, description=replace(analysis.description, devices=devices))
     return Design(analysis, layout, {function.name: Merging(()) for function in analysis.functions})
+
+
+_PAGE = 4096

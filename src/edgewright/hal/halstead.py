@@ -30,7 +30,9 @@ _TOKEN = re.compile(
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _UNCOUNTED = re.compile(r"^[ \t]*#[ \t]*(?!define\b)[^\n]*$|^[ \t]*#[ \t]*define[ \t]+\w+[ \t]*$", re.MULTILINE)
 _CLOSING = frozenset(")]}")
-_WITH_PARENTHESES = frozenset(("for", "if", "switch", "while", "rse", "wse", "reset_value", "pin", "together"))
+_WITH_PARENTHESES = frozenset(
+    ["for", "if", "switch", "while", "rse", "wse", "reset_value", "pin", "together", "gathers"]
+)
 _KEYWORDS = """
     auto break case const continue default do else enum extern goto inline register restrict return sizeof static
     struct typedef union volatile

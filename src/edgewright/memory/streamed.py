@@ -84,7 +84,9 @@ def _streamed(
     views = _row_views(network, copied, techniques.outside) if techniques.views else no_views(network)
     if techniques.in_place:
         tiled = {name: each for each in schedules if each.splits and not _is_alone(each) for name in each.layers}
-        views = with_rows_in_place(network, views, chosen, tiled)
+        # Whole layers lie over their input by where buffers are placed; in the caller's memory nothing is placed.
+        ends = {x.name for x in network.layers if work.views.places[x.output].root in work.outside}
+        views = with_rows_in_place(network, views, chosen | (ends - techniques.apart), tiled)
     if techniques.planes:
         read = {name for layer in chosen for name in network.by_name[layer].inputs}
         barred, outside = {*dict(techniques.pulled), *read}, techniques.outside

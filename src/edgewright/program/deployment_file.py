@@ -150,10 +150,10 @@ class _WeightShelf:
             raise InputError(damage(f"'{printable(digest)[:40]}' is no digest of a weight", "deployment"))
         path = self.folder / f"{digest}.npy"
         try:
-            value: Array = np.load(path, allow_pickle=False, mmap_mode="r")
+            value: Array = np.lib.format.open_memmap(path, mode="r")
         except OSError as error:
             raise InputError(f"cannot read the weight '{path}': {error.strerror or error}") from None
-        except (ValueError, EOFError, TypeError, KeyError, OverflowError, MemoryError):
+        except Exception:  # numpy reads the header as Python: anything may come of a damaged one
             raise InputError(damage(f"'{path}' is no array of numpy", "deployment")) from None
         if WeightDigests().of(value) != digest:
             raise InputError(damage(f"the weights in '{path}' are not those that its name says", "deployment"))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..network.parts import TensorRegion
 from .deployment import SLOT_ALIGNMENT, Deployment, Part, Prediction, Worker
+from .linked import packed_bytes
 from .weights import WeightDigests, run_time_constants
+
+WEIGHTS = "weights of "
+UNPACKED = "as networks have them, before kernels pack them"
 
 
 def worker_arenas(deployment: Deployment, worker: Worker) -> Mapping[str, int]:
@@ -34,23 +38,23 @@ def reserved(deployment: Deployment) -> Mapping[tuple[str, str], int]:
 
 
 def weights(deployment: Deployment) -> Mapping[str, int]:
-    """Bytes of weights on each device. What parts and replicas of a device have in common is there once."""
+    """Bytes of weights on each device. Each part is a library with weights of its own, which its replicas share."""
     known: dict[str, dict[str, int]] = {}
-    digests = WeightDigests()
     for worker in deployment.workers:
         own = known.setdefault(worker.device, {})
-        for name in worker.parts:
-            own.update(_weights_of(deployment.part_named[name], digests))
+        own.update((name, _weights_of(deployment.part_named[name])) for name in worker.parts if name not in own)
     return {device: sum(sizes.values()) for device, sizes in known.items()}
 
 
-def _weights_of(part: Part, digests: WeightDigests) -> Iterator[tuple[str, int]]:
-    """Digest and bytes of each weight: as kernels read them where they are packed, else as the network has them."""
+def _weights_of(part: Part) -> int:
+    """Bytes of a part's weights, equal ones once: as packed for kernels, or else as the network has them."""
     if part.plan is not None and part.plan.packed:
-        yield from ((packed.digest, packed.bytes) for packed in part.plan.packed)
-        return
-    for name in run_time_constants(part.network):
-        yield digests.of(part.network.constants[name]), part.network.tensors[name].bytes
+        return packed_bytes(part.plan.packed)
+    digests, network = WeightDigests(), part.network
+    sizes = {
+        digests.of(network.constants[name]): network.tensors[name].bytes for name in run_time_constants(network)
+    }
+    return sum(sizes.values())
 
 
 def memory_predictions(deployment: Deployment) -> tuple[Prediction, ...]:
@@ -61,8 +65,20 @@ def memory_predictions(deployment: Deployment) -> tuple[Prediction, ...]:
         Prediction(f"RAM of {device}, {memory}", size, "B", how)
         for (device, memory), size in deployment.arenas.items()
     ]
-    stored = [Prediction(f"weights of {device}", size, "B", how) for device, size in weights(deployment).items()]
+    is_packed = all(
+        part.plan.packed for part in deployment.parts if part.plan is not None and part.plan.weights_bytes
+    )
+    found = how if is_packed else f"{UNPACKED}{how.removeprefix('exact')}"
+    stored = [Prediction(f"{WEIGHTS}{device}", size, "B", found) for device, size in weights(deployment).items()]
     return (*ram, *stored)
+
+
+def with_built_weights(deployment: Deployment, size: int) -> Deployment:
+    """The deployment of one device with the bytes of weights that its libraries were found to have."""
+    others = [each for each in deployment.predictions if not each.name.startswith(WEIGHTS)]
+    stored = [each for each in deployment.predictions if each.name.startswith(WEIGHTS)]
+    exact = [replace(each, value=size, how=each.how.replace(UNPACKED, "exact")) for each in stored]
+    return replace(deployment, predictions=(*others, *exact))
 
 
 def with_slots(deployment: Deployment, slots: Mapping[TensorRegion, int]) -> Deployment:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import InputError
 from .specification import aligned
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -37,7 +38,10 @@ class Block:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._memory = mmap.mmap(-1, max(size, 1))
+        try:
+            self._memory = mmap.mmap(-1, max(size, 1))
+        except (OSError, OverflowError, ValueError) as error:
+            raise InputError(f"slots and arenas take {size} bytes, which this machine does not give") from error
         self._bytes = np.frombuffer(self._memory, np.uint8)
         self._used = 0
 

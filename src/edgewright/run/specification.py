@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import cached_property
-from math import prod
+from hashlib import sha256
+from itertools import combinations
+from math import gcd, lcm, prod
 from pathlib import Path, PurePosixPath
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -18,7 +20,8 @@ import numpy as np
 from ..errors import InputError
 from ..files import write_atomic
 
-FORMAT = 1
+FORMAT = 2
+SEAL = "seal"  # the key of the digest of everything else
 FILE = "pipeline.json"
 DEPLOYMENT_FILE = "deployment.json"  # of the deployment that a pipeline is built from
 OUTSIDE = ""  # the source of frames, and the reader of results
@@ -171,7 +174,13 @@ def aligned(size: int) -> int:
 
 
 def save_specification(spec: PipelineSpec, folder: Path) -> None:
-    write_atomic(folder / FILE, json.dumps(asdict(spec), indent=1) + "\n")
+    write_atomic(folder / FILE, json.dumps(sealed(asdict(spec)), indent=1) + "\n")
+
+
+def sealed(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The data with their digest: what native code is handed must be just what it was compiled for."""
+    rest = {key: value for key, value in data.items() if key != SEAL}
+    return {**rest, SEAL: sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()}
 
 
 def load_specification(folder: Path) -> PipelineSpec:
@@ -188,8 +197,11 @@ def load_specification(folder: Path) -> PipelineSpec:
     if isinstance(data, dict) and data.get("format") != FORMAT:
         raise InputError(f"'{path}' has another format than this edgewright reads; build the pipeline anew")
     try:
-        spec: PipelineSpec = _decoded(PipelineSpec, data, "")
+        given = {key: value for key, value in data.items() if key != SEAL} if isinstance(data, dict) else data
+        spec: PipelineSpec = _decoded(PipelineSpec, given, "")
         problem = next(specification_faults(spec), None)
+        if problem is None and sealed(given) != data:
+            problem = "something in it was changed"
     except ValueError as error:
         problem = str(error)
     if problem:
@@ -208,6 +220,10 @@ def specification_faults(spec: PipelineSpec) -> Iterator[str]:
             yield f"worker '{worker.name}' runs '{min(unknown)}', which is no part"
         if len(worker.replica) != 2 or not 0 <= worker.replica[0] < worker.replica[1]:
             yield f"worker '{worker.name}' is replica {list(worker.replica)}, which is none"
+    for part in spec.parts:
+        turns = [worker.replica for worker in spec.workers if part.name in worker.parts]
+        if turns and all(len(turn) == 2 and turn[1] > 0 for turn in turns) and not _takes_every_frame(turns):
+            yield f"part '{part.name}' is not run for every frame, or twice for some"
     for index, fifo in enumerate(spec.fifos):
         yield from _fifo_faults(index, fifo, parts)
     if not spec.sources or not spec.results:
@@ -221,6 +237,13 @@ def specification_faults(spec: PipelineSpec) -> Iterator[str]:
         if not any(part.name in worker.parts for worker in spec.workers):
             yield f"no worker runs part '{part.name}'"
         yield from _port_faults(spec, part)
+
+
+def _takes_every_frame(turns: Sequence[tuple[int, ...]]) -> bool:
+    """Whether replicas (i, n), which take the frames f with f mod n = i, take each frame once."""
+    frames = lcm(*(step for _, step in turns))
+    is_enough = sum(frames // step for _, step in turns) == frames
+    return is_enough and all((a - b) % gcd(m, n) for (a, m), (b, n) in combinations(turns, 2))
 
 
 def _fifo_faults(index: int, fifo: FifoSpec, parts: list[str]) -> Iterator[str]:

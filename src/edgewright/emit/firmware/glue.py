@@ -7,6 +7,7 @@ from enum import Enum
 
 from ...kernels.printing.constants import C_TYPES
 from ...kernels.printing.source import CWriter
+from ..lanes import turn_count
 from ..library import Library
 from ..names import Parameters, parameters
 
@@ -35,17 +36,21 @@ class Probes(Enum):
     MEMORY = "memory"  # the arenas are written to a file
 
 
-def glue(library: Library, probes: Probes) -> Glue:
+def glue(library: Library, probes: Probes, brings_lanes: bool = False) -> Glue:
+    """With `brings_lanes`, the harness has cores for the library's lanes."""
     names = _names(library)
     inputs = [_port(library, "input", *item) for item in names.inputs.items()]
     outputs = [_port(library, "output", *item) for item in names.outputs.items()]
     stamps = len(library.stages) + 3 if probes is Probes.STAMPS else 0
+    turns = 3 * turn_count(library.plan) if stamps and brings_lanes else 0
     c = CWriter()
     c.lines += ['#include "board.h"', f'#include "{library.name}.h"', "#include <string.h>", ""]
     for port in (*inputs, *outputs):
         c.lines += port.declaration
     _write_inputs(c, library, inputs)
-    _write_stamps(c, library.name, stamps)
+    _write_stamps(c, library.name, stamps, turns)
+    if brings_lanes:
+        _write_lanes(c, library.name)
     if probes is Probes.MEMORY:
         _write_trace(c, library)
     with c.block("void board_run(void)"):
@@ -59,7 +64,7 @@ def glue(library: Library, probes: Probes) -> Glue:
         for port in outputs:
             c.line(f"board_write({port.at}, {port.bytes}u);")
     buffers = sum(port.bytes + 16 for port in (*inputs, *outputs) if port.declaration)
-    return Glue(c.text(), buffers + 8 * max(stamps, 1))
+    return Glue(c.text(), buffers + 8 * max(stamps + turns, 1))
 
 
 def _names(library: Library) -> Parameters:
@@ -87,13 +92,20 @@ def _port(library: Library, way: str, name: str, parameter: str) -> _HarnessPort
     return _HarnessPort(pointer, tensor.bytes, (pointer,), tuple(declared))
 
 
-def _write_stamps(c: CWriter, name: str, count: int) -> None:
-    c.line(f"BOARD_MEMORY board_stamp board_probes[{max(count, 1)}];")
+def _write_stamps(c: CWriter, name: str, count: int, turns: int) -> None:
+    c.line(f"BOARD_MEMORY board_stamp board_probes[{max(count + turns, 1)}];")
     c.line(f"const uint32_t board_probe_count = {count};")
     if count:
         c.line(f"void {name}_probe(int32_t stage);")
         with c.block(f"void {name}_probe(int32_t stage)"):
             c.line("board_probes[stage + 2] = board_now();")
+
+
+def _write_lanes(c: CWriter, name: str) -> None:
+    with c.block(f"void {name}_lanes_run({name}_lane_work work, void *context)"):
+        c.line("board_lanes_run(work, context);")
+    with c.block(f"void {name}_lanes_meet(int32_t lane, int32_t lanes)"):
+        c.line("board_lanes_meet(lane, lanes);")
 
 
 def _write_trace(c: CWriter, library: Library) -> None:

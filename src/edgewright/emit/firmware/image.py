@@ -70,9 +70,10 @@ def build_firmware(
     stack: int = STACK,
     board: Board | None = None,
 ) -> Firmware:
-    """The library with the harness that runs it once."""
-    own = library_flags(library, optimise, probes)
-    return build_image(library, glue(library, probes), machine, tools, folder, own, stack, board)
+    """The library with the harness that runs it once, on two cores where the machine has them."""
+    own, brings_lanes = library_flags(library, optimise, probes), machine.cores > 1
+    own += [f"-D{library.name.upper()}_CALLER_BRINGS_LANES"] if brings_lanes else []
+    return build_image(library, glue(library, probes, brings_lanes), machine, tools, folder, own, stack, board)
 
 
 def build_image(
@@ -86,10 +87,11 @@ def build_image(
     board: Board | None = None,
 ) -> Firmware:
     """The linked image in `folder`, its own code compiled by these flags; the linker refuses what does not fit."""
-    start = "arm.c" if library.target.architecture is Architecture.CORTEX_M else "riscv.c"
+    start = ["arm.c" if library.target.architecture is Architecture.CORTEX_M else "riscv.c"]
+    start += ["cores.c"] if machine.cores > 1 else []
     runtime = ("runtime.c", "math.c") if _needs_mathematics(library) else ("runtime.c",)
     write_sources(
-        folder, library, ("main.c", start, *runtime, "include/string.h", "include/math.h"), connection.text
+        folder, library, ("main.c", *start, *runtime, "include/string.h", "include/math.h"), connection.text
     )
     room = -(-(connection.buffer_bytes + HARNESS_STACK + 4096) // 64) * 64
     layout = lay_out(
@@ -103,11 +105,13 @@ def build_image(
         f"-DBOARD_FPGAIO={machine.fpgaio:#x}u",
         f"-DBOARD_TRAP_UNALIGNED={trap}",
         f"-DBOARD_GUARD={GUARD}u",
+        f"-DBOARD_CORES={machine.cores}",
+        f"-DBOARD_SYSTEM_CONTROL={machine.system_control:#x}u",
     ]
     headers = ["-isystem", "include"]
     objects = [
         *compile_library(library, tools, folder, [*headers, *own]),
-        *_compile(tools, folder, "harness", ("main.c", "glue.c", start), [*headers, *boot]),
+        *_compile(tools, folder, "harness", ("main.c", "glue.c", *start), [*headers, *boot]),
         *_compile(tools, folder, "runtime", runtime, [*headers, *own]),
     ]
     _link(tools, objects, layout, folder, board)

@@ -23,7 +23,7 @@ def link(library: Library, *, zig: bool | None = None) -> Linked:
     """
     tools, flag = toolchain(library.target, zig), library.options.optimise_flag(library.target)
     with tempfile.TemporaryDirectory(prefix="edgewright-") as folder:
-        machine = _ample(machine_for(library.target))
+        machine = _ample(machine_for(library.target, library.plan.lanes))
         elf = build_firmware(library, machine, tools, Path(folder).resolve(), optimise=flag).elf
         return Linked(
             compiler=f"{tools.name} {flag}",

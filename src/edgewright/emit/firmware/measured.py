@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ... import text
 from ...board.elf import Elf
 from ...board.machine import EmulatedMachine, machine_for
 from ...board.qemu import has_qemu, require_qemu, run_qemu
@@ -38,6 +39,7 @@ class Emulator(Enum):
 class Measurement:
     outputs: Mapping[str, Array]
     instructions: int | None  # of one run; inputs and outputs stay in the arena where they lie densely there
+    critical_path: int | None  # of them, one after the other where two cores shared them; None unless asked for
     stages: Mapping[str, int]  # instructions of each; empty unless asked for
     stack_bytes: int | None  # high-water mark of the run
     stack_bound: int | None  # no run can take more, interrupts apart; None where the code tells no bound
@@ -77,22 +79,23 @@ def measure(
         tools, data = toolchain(library.target, zig), packed(library.network, inputs)
         if library.target.architecture in (Architecture.HOST, Architecture.AARCH64):
             return _measure_program(library, tools, where, data, optimise, timeout_s)
-        machine = machine_for(library.target)
+        machine = machine_for(library.target, library.plan.lanes)
         chosen = chosen_emulator(machine, emulator)
 
         def run(place: Path, probes: Probes) -> tuple[Firmware, Record]:
             firmware = build_firmware(
                 library, machine, tools, place, optimise=optimise, probes=probes, stack=stack, board=board
             )
-            return firmware, run_firmware(library, firmware, machine, chosen, data, timeout_s)
+            return firmware, run_firmware(library, firmware, machine, chosen, data, timeout_s, len(library.stages))
 
         firmware, record = run(where, Probes.NONE)
-        stages = run(where / "profile", Probes.STAMPS)[1].stages if profile else ()
+        profiled = run(where / "profile", Probes.STAMPS)[1] if profile else None
         elf = firmware.elf
         return Measurement(
             outputs=unpacked(library.network, record.outputs),
             instructions=record.instructions,
-            stages=dict(zip(library.stages, stages, strict=profile)),
+            critical_path=profiled.critical_path if profiled else None,
+            stages=dict(zip(library.stages, profiled.stages, strict=True)) if profiled else {},
             stack_bytes=record.stack,
             stack_bound=stack_promise(library, elf, record.stack),
             ram_linked=firmware.ram_linked,
@@ -100,8 +103,14 @@ def measure(
             flash_code=elf.size(".library"),
             flash_runtime=elf.size(".runtime"),
             compiler=f"{tools.name} {optimise}",
-            emulator=f"{chosen.value} {machine.name}",
+            emulator=_named(chosen, machine, library.plan.lanes),
         )
+
+
+def _named(emulator: Emulator, machine: EmulatedMachine, lanes: int) -> str:
+    """The emulator, its machine, and how many cores of it run the lanes of a library that has several."""
+    cores = machine.cores if emulator is Emulator.QEMU else 1
+    return f"{emulator.value} {machine.name}" + (f" ({text.plural(cores, 'core')})" if lanes > 1 else "")
 
 
 def run_firmware(
@@ -111,15 +120,17 @@ def run_firmware(
     emulator: Emulator,
     inputs: bytes,
     timeout_s: float,
+    stages: int | None = None,
 ) -> Record:
+    """What the run gave; with the number of `stages`, stamps beyond theirs are those of cores that took turns."""
     if emulator is Emulator.QEMU:
         found = run_qemu(firmware.path, machine, inputs, timeout_s)
-        return read_record(found, machine, library.target, firmware.elf)
+        return read_record(found, machine, library.target, firmware.elf, stages)
     found = run_unicorn(
         firmware.elf, firmware.layout, library.target, machine, inputs, timeout_s, firmware.path.parent
     )
     counting = replace(machine, fpgaio=0)  # its stamps are counts
-    return read_record(found, counting, library.target, firmware.elf)
+    return read_record(found, counting, library.target, firmware.elf, stages)
 
 
 def chosen_emulator(machine: EmulatedMachine, wanted: Emulator | None = None) -> Emulator:
@@ -140,6 +151,7 @@ def _measure_program(
     return Measurement(
         outputs=unpacked(library.network, outputs),
         instructions=None,
+        critical_path=None,
         stages={},
         stack_bytes=None,
         stack_bound=None,

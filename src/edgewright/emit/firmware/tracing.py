@@ -29,7 +29,7 @@ def trace(
     timeout_s: float = 600.0,
 ) -> dict[str, Array]:
     """The tensors between stages, of one run on the emulated machine of the library's target."""
-    machine = machine_for(library.target)
+    machine = machine_for(library.target, library.plan.lanes)
     tracer = Tracer(library.plan)
     with tempfile.TemporaryDirectory(prefix="edgewright-") as folder:
         firmware = build_firmware(

@@ -1,16 +1,21 @@
 /* Lanes as threads of the process. They are started by the first run and wait for the next one: a moment awake, since a
- * meeting is soon over and the next frame is often there already, then asleep.
+ * meeting is soon over and the next frame is often there already, then asleep. Callers on several threads have a crew of
+ * lanes each, up to EW_LANE_CREWS; who finds all of them at work waits for one.
  *
  * To bring threads of your own, define EW_CALLER_BRINGS_LANES and write ew_lanes_run and ew_lanes_meet. */
 #ifndef EW_CALLER_BRINGS_LANES
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 
 #ifndef EW_LANE_SPINS
 #define EW_LANE_SPINS 4000 /* looks at a counter before a lane goes to sleep: some tens of microseconds */
 #endif
 #ifndef EW_LANE_STACK
 #define EW_LANE_STACK (1 << 20) /* bytes of a thread's stack */
+#endif
+#ifndef EW_LANE_CREWS
+#define EW_LANE_CREWS 8 /* runs at the same time, each on lanes of its own */
 #endif
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -27,146 +32,191 @@ typedef struct {
     uint32_t apart[31];
 } ew_lane_counter;
 
-static struct {
+typedef struct {
     ew_lane_counter called; /* runs that lanes were called to */
     ew_lane_counter met[EW_LANE_COUNT]; /* meetings that each lane has come to */
     ew_lane_counter done[EW_LANE_COUNT]; /* the last run that each lane has finished */
     ew_lane_counter asleep; /* lanes that wait for `changed` */
     pthread_t threads[EW_LANE_COUNT];
+    pthread_mutex_t runs; /* one at a time */
+    pthread_mutex_t sleeps;
+    pthread_cond_t changed;
     ew_lane_work work;
     void *context;
-    int32_t is_there, is_ending, is_watching_forks;
-} ew_team;
+    const void *owner; /* the thread that it was started for, on whose cores its threads are */
+    int32_t is_there, is_ending;
+} ew_lane_crew;
 
-static pthread_mutex_t ew_team_runs = PTHREAD_MUTEX_INITIALIZER; /* one run at a time */
-static pthread_mutex_t ew_team_sleeps = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t ew_team_changed = PTHREAD_COND_INITIALIZER;
+static ew_lane_crew ew_crews[EW_LANE_CREWS];
+static pthread_once_t ew_crews_made = PTHREAD_ONCE_INIT;
+static __thread ew_lane_crew *ew_own_crew; /* that this thread belongs to, or had last */
 
 static int32_t ew_lane_has_come(const uint32_t *counter, uint32_t wanted)
 {
     return (int32_t)(__atomic_load_n(counter, __ATOMIC_SEQ_CST) - wanted) >= 0;
 }
 
-static void ew_lane_wait(const uint32_t *counter, uint32_t wanted)
+static void ew_lane_wait(ew_lane_crew *crew, const uint32_t *counter, uint32_t wanted)
 {
     for (int32_t look = 0; look < EW_LANE_SPINS; look++) {
         if (ew_lane_has_come(counter, wanted))
             return;
         EW_LANE_PAUSE();
     }
-    pthread_mutex_lock(&ew_team_sleeps);
-    __atomic_add_fetch(&ew_team.asleep.value, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_lock(&crew->sleeps);
+    __atomic_add_fetch(&crew->asleep.value, 1, __ATOMIC_SEQ_CST);
     while (!ew_lane_has_come(counter, wanted))
-        pthread_cond_wait(&ew_team_changed, &ew_team_sleeps);
-    __atomic_sub_fetch(&ew_team.asleep.value, 1, __ATOMIC_SEQ_CST);
-    pthread_mutex_unlock(&ew_team_sleeps);
+        pthread_cond_wait(&crew->changed, &crew->sleeps);
+    __atomic_sub_fetch(&crew->asleep.value, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&crew->sleeps);
 }
 
 /* Who goes to sleep counts itself before it looks for the last time: either it sees the number, or is seen here. */
-static void ew_lane_tell(uint32_t *counter, uint32_t number)
+static void ew_lane_tell(ew_lane_crew *crew, uint32_t *counter, uint32_t number)
 {
     __atomic_store_n(counter, number, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&ew_team.asleep.value, __ATOMIC_SEQ_CST)) {
-        pthread_mutex_lock(&ew_team_sleeps);
-        pthread_cond_broadcast(&ew_team_changed);
-        pthread_mutex_unlock(&ew_team_sleeps);
+    if (__atomic_load_n(&crew->asleep.value, __ATOMIC_SEQ_CST)) {
+        pthread_mutex_lock(&crew->sleeps);
+        pthread_cond_broadcast(&crew->changed);
+        pthread_mutex_unlock(&crew->sleeps);
     }
 }
 
 void ew_lanes_meet(int32_t lane, int32_t lanes)
 {
-    const uint32_t number = ew_team.met[lane].value + 1;
+    ew_lane_crew *const crew = ew_own_crew;
+    uint32_t number;
     if (lanes == 1)
         return;
-    ew_lane_tell(&ew_team.met[lane].value, number);
+    number = crew->met[lane].value + 1;
+    ew_lane_tell(crew, &crew->met[lane].value, number);
     for (int32_t other = 0; other < lanes; other++)
         if (other != lane)
-            ew_lane_wait(&ew_team.met[other].value, number);
+            ew_lane_wait(crew, &crew->met[other].value, number);
 }
 
+/* A thread finds its crew and its lane by the counter that it is given. */
 static void *ew_lane_thread(void *counter)
 {
-    const int32_t lane = (int32_t)((ew_lane_counter *)counter - ew_team.done);
-    for (uint32_t run = ew_team.done[lane].value + 1;; run++) {
-        ew_lane_wait(&ew_team.called.value, run);
-        if (ew_team.is_ending)
+    const size_t place = (size_t)((uint8_t *)counter - (uint8_t *)ew_crews);
+    ew_lane_crew *const crew = &ew_crews[place / sizeof(ew_lane_crew)];
+    const int32_t lane = (int32_t)((ew_lane_counter *)counter - crew->done);
+    ew_own_crew = crew;
+    for (uint32_t run = crew->done[lane].value + 1;; run++) {
+        ew_lane_wait(crew, &crew->called.value, run);
+        if (crew->is_ending)
             return NULL;
-        ew_team.work(ew_team.context, lane, EW_LANE_COUNT);
-        ew_lane_tell(&ew_team.done[lane].value, run);
+        crew->work(crew->context, lane, EW_LANE_COUNT);
+        ew_lane_tell(crew, &crew->done[lane].value, run);
     }
 }
 
 /* Ends so many threads, which wait for a run. */
-static void ew_team_end(int32_t count)
+static void ew_crew_end(ew_lane_crew *crew, int32_t count)
 {
-    ew_team.is_ending = 1;
-    ew_lane_tell(&ew_team.called.value, ew_team.called.value + 1);
+    crew->is_ending = 1;
+    ew_lane_tell(crew, &crew->called.value, crew->called.value + 1);
     for (int32_t lane = 1; lane < count; lane++)
-        pthread_join(ew_team.threads[lane], NULL);
-    ew_team.is_ending = ew_team.is_there = 0;
+        pthread_join(crew->threads[lane], NULL);
+    crew->is_ending = crew->is_there = 0;
 }
 
 /* A child process has none of its parent's threads. */
-static void ew_team_forget(void)
+static void ew_crews_forget(void)
 {
-    ew_team.is_there = ew_team.is_ending = 0;
-    ew_team.asleep.value = 0;
-    pthread_mutex_init(&ew_team_runs, NULL);
-    pthread_mutex_init(&ew_team_sleeps, NULL);
-    pthread_cond_init(&ew_team_changed, NULL);
+    for (int32_t i = 0; i < EW_LANE_CREWS; i++) {
+        ew_crews[i].is_there = ew_crews[i].is_ending = 0;
+        ew_crews[i].asleep.value = 0;
+        pthread_mutex_init(&ew_crews[i].runs, NULL);
+        pthread_mutex_init(&ew_crews[i].sleeps, NULL);
+        pthread_cond_init(&ew_crews[i].changed, NULL);
+    }
 }
 
-static int32_t ew_team_begin(void)
+static void ew_crews_make(void)
+{
+    ew_crews_forget();
+    (void)pthread_atfork(NULL, NULL, ew_crews_forget);
+}
+
+static int32_t ew_crew_begin(ew_lane_crew *crew)
 {
     sigset_t all, before;
     pthread_attr_t attributes;
     int32_t lane;
-    if (ew_team.is_there)
+    if (crew->is_there)
         return 1;
-    if (!ew_team.is_watching_forks)
-        ew_team.is_watching_forks = pthread_atfork(NULL, NULL, ew_team_forget) == 0;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, EW_LANE_STACK);
     sigfillset(&all); /* signals are for the threads of the caller */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (lane = 0; lane < EW_LANE_COUNT; lane++) {
-        ew_team.met[lane].value = 0;
-        ew_team.done[lane].value = ew_team.called.value;
+        crew->met[lane].value = 0;
+        crew->done[lane].value = crew->called.value;
     }
     for (lane = 1; lane < EW_LANE_COUNT; lane++)
-        if (pthread_create(&ew_team.threads[lane], &attributes, ew_lane_thread, &ew_team.done[lane]))
+        if (pthread_create(&crew->threads[lane], &attributes, ew_lane_thread, &crew->done[lane]))
             break;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
-    ew_team.is_there = lane == EW_LANE_COUNT;
-    if (!ew_team.is_there)
-        ew_team_end(lane);
-    return ew_team.is_there;
+    crew->is_there = lane == EW_LANE_COUNT;
+    if (!crew->is_there)
+        ew_crew_end(crew, lane);
+    return crew->is_there;
+}
+
+/* A crew for a run: the one that this thread had before, or one without threads, or any that is free; its threads are
+ * then started anew, on the cores of this one. */
+static ew_lane_crew *ew_crew_take(void)
+{
+    ew_lane_crew *const own = ew_own_crew;
+    if (own && pthread_mutex_trylock(&own->runs) == 0) {
+        if (own->owner == &ew_own_crew)
+            return own;
+        pthread_mutex_unlock(&own->runs);
+    }
+    for (int32_t with_threads = 0; with_threads < 2; with_threads++)
+        for (int32_t i = 0; i < EW_LANE_CREWS; i++)
+            if (pthread_mutex_trylock(&ew_crews[i].runs) == 0) {
+                if (with_threads || !ew_crews[i].is_there)
+                    return &ew_crews[i];
+                pthread_mutex_unlock(&ew_crews[i].runs);
+            }
+    pthread_mutex_lock(&ew_crews[0].runs);
+    return &ew_crews[0];
 }
 
 /* Where no threads are to be had, the caller does everything. */
 void ew_lanes_run(ew_lane_work work, void *context)
 {
-    pthread_mutex_lock(&ew_team_runs);
-    if (ew_team_begin()) {
-        const uint32_t run = ew_team.called.value + 1;
-        ew_team.work = work;
-        ew_team.context = context;
-        ew_lane_tell(&ew_team.called.value, run);
+    ew_lane_crew *crew;
+    pthread_once(&ew_crews_made, ew_crews_make);
+    crew = ew_own_crew = ew_crew_take();
+    if (crew->owner != &ew_own_crew && crew->is_there)
+        ew_crew_end(crew, EW_LANE_COUNT);
+    crew->owner = &ew_own_crew;
+    if (ew_crew_begin(crew)) {
+        const uint32_t run = crew->called.value + 1;
+        crew->work = work;
+        crew->context = context;
+        ew_lane_tell(crew, &crew->called.value, run);
         work(context, 0, EW_LANE_COUNT);
         for (int32_t lane = 1; lane < EW_LANE_COUNT; lane++)
-            ew_lane_wait(&ew_team.done[lane].value, run);
+            ew_lane_wait(crew, &crew->done[lane].value, run);
     } else {
         work(context, 0, 1);
     }
-    pthread_mutex_unlock(&ew_team_runs);
+    pthread_mutex_unlock(&crew->runs);
 }
 
 void ew_lanes_stop(void)
 {
-    pthread_mutex_lock(&ew_team_runs);
-    if (ew_team.is_there)
-        ew_team_end(EW_LANE_COUNT);
-    pthread_mutex_unlock(&ew_team_runs);
+    pthread_once(&ew_crews_made, ew_crews_make);
+    for (int32_t i = 0; i < EW_LANE_CREWS; i++) {
+        pthread_mutex_lock(&ew_crews[i].runs);
+        if (ew_crews[i].is_there)
+            ew_crew_end(&ew_crews[i], EW_LANE_COUNT);
+        pthread_mutex_unlock(&ew_crews[i].runs);
+    }
 }
 #endif

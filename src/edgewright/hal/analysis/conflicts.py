@@ -223,12 +223,26 @@ class Conflicts:
         """Whether both are accesses of one kind to fields of one set that are accessed at once."""
         known = self.natures.description.field(first.owner, first.field).together
         is_beside = first.kind is second.kind and first.owner == second.owner and second.field in known
-        return is_beside and _way(first) == _way(second)
+        is_pinned_beside = self._pinned_word(first) == self._pinned_word(second) != ()
+        return (is_beside or is_pinned_beside) and _way(first) == _way(second)
+
+    def _pinned_word(self, access: Access) -> tuple[object, ...]:
+        """The register that a write has to fill, because pins put fields there that hardware changes too."""
+        field = self.natures.description.field(access.owner, access.field)
+        if (
+            access.kind is Kind.READ
+            or field.pinned is None
+            or self.acts(access)
+            or not self.nature(access).by_hardware
+        ):
+            return ()
+        byte, bit = field.pinned
+        return access.owner, (8 * byte + bit) // self.natures.description.bus_of(access.owner).width
 
     def bond(self, access: Access) -> tuple[object, ...]:
         """The set of fields that the access's is together with, if any: they become one before all others."""
         known = self.natures.description.field(access.owner, access.field).together
-        return (access.owner, *known) if known else ()
+        return (access.owner, *known) if known else self._pinned_word(access)
 
     def stops_writes(self, event: Access) -> bool:
         """Whether no write can move down across an access, whatever it writes."""
@@ -286,7 +300,7 @@ class Conflicts:
     def has_exceptions(self) -> bool:
         """Whether some write may pass what stops all others."""
         groups = self.natures.description.groups.values()
-        return self.has_unordered or any(field.together for group in groups for field in group.fields)
+        return self.has_unordered or any(f.together or f.pinned for group in groups for f in group.fields)
 
     @cached_property
     def _unordered(self) -> frozenset[str]:

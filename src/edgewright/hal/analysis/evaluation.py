@@ -17,11 +17,12 @@ from ..language.cursors import (
     variable,
     written_span,
 )
-from ..language.description import Description, Span
+from ..language.description import Child, Description, Place, Span
+from ..language.gathering import word_of
 from ..language.macros import Macros
 from ..language.nodes import accesses as has_access
 from ..language.refusal import Refusal, Refused
-from .accesses import Access, Form, Kind, Spot
+from .accesses import Access, Form, Hop, Kind, Spot
 from .building import Builder, Sources
 from .functions import Assigned, Barrier
 from .members import Member, device_of, expression, hop, member_of
@@ -253,6 +254,9 @@ class Evaluator:
         hops = tuple(
             hop(name, index, self.text, self.description, member.in_argument) for name, index in member.hops
         )
+        owner = member.owner
+        if self.description.field(owner, hops[-1].member).is_gathered:
+            hops, owner = self._bit_of_word(member, hops, place(cursor))
         number = len(self.accesses)
         access = Access(
             number,
@@ -262,7 +266,7 @@ class Evaluator:
             base,
             device,
             hops,
-            member.owner,
+            owner,
             place(cursor),
             spot,
             self.build.depth,
@@ -271,6 +275,23 @@ class Evaluator:
         self.accesses.append(access)
         self.build.add(access)
         return number
+
+    def _bit_of_word(self, member: Member, hops: tuple[Hop, ...], here: Place) -> tuple[tuple[Hop, ...], str]:
+        """The way to the word that gathers an element's field, which bit of it, and the word's group."""
+        through = 1 if hops[-1].index is not None else 2  # an array of fields, or of groups
+        before, rest = hops[:-through], hops[-through:]
+        if len(rest) < through:
+            what = (
+                f"'{member.owner}::{rest[-1].member}' is a bit of a word, which '{member.owner} *' does not reach"
+            )
+            raise Refused((Refusal(here, what, "name the element from the group that has the word"),))
+        group = member.group
+        for step in before:
+            inner = self.description.groups[group].member(step.member)
+            assert isinstance(inner, Child)
+            group = inner.group
+        word = word_of(self.description, group, tuple(step.member for step in rest))
+        return (*before, Hop(word.name, rest[0].index)), group
 
     def _spot(self, form: Form, whole: Cursor, target: Cursor, operand: Cursor | None, operator: str) -> Spot:
         frame = self.frame

@@ -55,7 +55,8 @@ class _Flat:
         self, group: str, steps: Steps, counts: tuple[int, ...]
     ) -> Iterator[tuple[Steps, str, Field, tuple[int, ...]]]:
         for member in self.description.groups[group].members:
-            if isinstance(member, Child) and member.group in self.kept:
+            is_elsewhere = member.group in self.kept if isinstance(member, Child) else member.is_gathered
+            if is_elsewhere:
                 continue
             for step, count in self._elements(group, member):
                 path, all_counts = (*steps, step), (*counts, *count)
@@ -108,15 +109,17 @@ def _use(flat: _Flat, spaces: Spaces, access: Access) -> Use:
     steps: list[tuple[str, int | None]] = []
     indices: list[Expression] = []
     outer: list[Expression] = [access.base]
-    group = access.group
+    group, is_bit = access.group, False
     for hop in access.hops:
         member = flat.description.groups[group].member(hop.member)
         if isinstance(member, Child) and member.group in flat.kept:
             area_path += f".{hop.member}" + (f"[{hop.index.text}]" if hop.index else "")
             outer += [hop.index] if hop.index else []
             space = member.group
-        elif hop.index is None:
+        elif hop.index is None or member.count is None:  # a field, a word, or a bit of that
             steps.append((hop.member, None))
+            indices += [hop.index] if hop.index else []
+            is_bit = hop.index is not None
         elif (group, hop.member) in flat.indexed:
             steps.append((hop.member, -1))
             indices.append(hop.index)
@@ -132,6 +135,7 @@ def _use(flat: _Flat, spaces: Spaces, access: Access) -> Use:
         tuple(indices),
         frozenset[str]().union(*(expression.names for expression in needed)),
         all(expression.pure for expression in needed),
+        is_bit,
     )
 
 

@@ -39,7 +39,11 @@ def interrupts_of(source: Source, functions: Sequence[Function], named: Iterable
 
 
 def shared_fields(description: Description, functions: Sequence[Function], interrupts: Interrupts) -> Description:
-    """The description with every field that an interrupt routine uses marked shared_with_isr."""
+    """The description with every field that an interrupt routine uses marked shared_with_isr.
+
+    Those that it writes without being marked in the source get no critical sections, which nobody has asked for: no
+    layout lets a write of their neighbours put them back.
+    """
     used: set[tuple[str, str]] = set()
     written: set[tuple[str, str]] = set()
     for function in functions:
@@ -57,7 +61,7 @@ def shared_fields(description: Description, functions: Sequence[Function], inter
     ]
     if refusals:
         raise Refused(refusals)
-    groups = {name: _marked(group, used) for name, group in description.groups.items()}
+    groups = {name: _marked(group, used, written) for name, group in description.groups.items()}
     return replace(description, groups=groups)
 
 
@@ -68,14 +72,29 @@ def _updates(functions: Sequence[Function], interrupts: Interrupts) -> Iterator[
             yield from (a for a in function.accesses if a.spot.form not in (Form.READ, Form.ASSIGN))
 
 
-def _marked(group: Group, used: set[tuple[str, str]]) -> Group:
+def _marked(group: Group, used: set[tuple[str, str]], written: set[tuple[str, str]]) -> Group:
     members = tuple(
-        replace(member, shared_with_isr=True)
-        if isinstance(member, Field) and (group.name, member.name) in used
+        replace(member, shared_with_isr=True, unguarded=(group.name, member.name) in written)
+        if isinstance(member, Field) and not member.shared_with_isr and (group.name, member.name) in used
         else member
         for member in group.members
     )
     return replace(group, members=members)
+
+
+def guarded(description: Description) -> Description:
+    """The description as if the source marked every field that an interrupt routine writes."""
+    groups = {
+        name: replace(
+            group,
+            members=tuple(
+                replace(member, unguarded=False) if isinstance(member, Field) else member
+                for member in group.members
+            ),
+        )
+        for name, group in description.groups.items()
+    }
+    return replace(description, groups=groups)
 
 
 def _routines(source: Source, functions: Sequence[Function], named: frozenset[str]) -> Iterator[str]:

@@ -62,6 +62,7 @@ class Use:
     indices: tuple[Expression, ...]  # one for each of the slot's counts
     names: frozenset[str]  # variables that base and indices read
     pure: bool  # base and indices have no effect and no access inside
+    is_bit: bool = False  # of a word that gathers bits: the last index says which
 
     @property
     def key(self) -> tuple[str, str, tuple[str, ...], frozenset[str]]:

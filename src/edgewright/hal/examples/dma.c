@@ -1,13 +1,11 @@
 /* DMA controller: eight channels with two ends each.
  *
  * Shows: groups in groups, functions that take a pointer to a group wherever it lies, a bus with byte lanes, w1s and
- * w1c, side effects on fields of another group (group::field), updates in place.
+ * w1c, side effects on fields of another group (group::field), updates in place, a status word over all channels.
  */
 #include "edgewright_hal.h"
 
 #include <stdbool.h>
-
-#define CHANNELS 8u
 
 bfGroup DmaEnd {
     uint32 address;
@@ -32,6 +30,7 @@ bfGroup DmaType {
     bit wo wse(DmaChannel::running, DmaChannel::done, DmaChannel::failed) reset;
     uint32 retries;
     bfGroup DmaChannel channels[8];
+    uint8 gathers(channels, done) finished;
 };
 
 make_device(DmaType, dma, 0x1a104000);
@@ -84,20 +83,15 @@ bool dma_wait(uint32_t channel)
         dma->retries++;
         return false;
     }
-    it->done = 1;
+    dma->channels[channel].done = 1;
     return true;
 }
 
 /* A bit for each channel that is done; they are no longer so afterwards. */
 uint32_t dma_take_done(void)
 {
-    uint32_t finished = 0;
+    uint8_t finished = dma->finished;
 
-    for (uint32_t channel = 0; channel < CHANNELS; channel++) {
-        if (dma->channels[channel].done) {
-            finished |= 1u << channel;
-            dma->channels[channel].done = 1;
-        }
-    }
+    dma->finished = finished;
     return finished;
 }

@@ -23,7 +23,7 @@ class Dma(Peripheral):
 
     def write(self, name: str, value: int) -> None:
         field = name.rpartition(".")[2]
-        if field in ("done", "failed"):
+        if field in ("finished", "failed"):
             self.state[name] &= ~value
         elif field == "reset":
             self._reset()
@@ -35,10 +35,13 @@ class Dma(Peripheral):
         self.state[f"{channel}.count"] = left
         if left == 0:
             is_good = self.state[f"{channel}.source.address"] != self.state[f"{channel}.target.address"]
-            self.state[f"{channel}.done" if is_good else f"{channel}.failed"] = 1
+            if is_good:
+                self.state["finished"] |= 1 << int(channel.removeprefix("channels[").removesuffix("]"))
+            else:
+                self.state[f"{channel}.failed"] = 1
             self.state[f"{channel}.running"] = 0
 
     def _reset(self) -> None:
         for name in self.state:
-            if name.endswith((".running", ".done", ".failed")):
+            if name == "finished" or name.endswith((".running", ".failed")):
                 self.state[name] = 0

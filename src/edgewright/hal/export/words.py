@@ -31,6 +31,9 @@ def _facts(at: TableField) -> Iterator[str]:
         yield f"reading touches {', '.join(others)}"
     if field.wse:
         yield f"writing touches {', '.join(map(str, field.wse))}"
+    if field.gathers:
+        array, *names = field.gathers
+        yield f"bit n is {'.'.join([f'{array}[n]', *names])}"
     if field.w1c:
         yield "writing 1 clears"
     if field.w1s:

@@ -29,6 +29,11 @@ def generate(design: Design, name: str, marks: Marks | None = None) -> dict[str,
     return files
 
 
+def rewritten(design: Design) -> dict[str, str]:
+    """The driver's own files by the names that they have in the source."""
+    return rewritten_files(design, "driver", names_of(needed_calls(design)), {})
+
+
 def _targets(design: Design) -> dict[str, str]:
     """The name of each of the driver's files below the output folder: as it lies below the main files."""
     source = design.analysis.source

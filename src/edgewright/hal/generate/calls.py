@@ -19,6 +19,7 @@ class Call:
     kind: Kind
     space: str
     slots: tuple[str, ...]
+    is_bit: bool = False  # one bit of each: of words that gather bits, by number
     mark: Mark | None = None  # only on the prototype, where functions of their own tell who calls
 
 
@@ -62,8 +63,8 @@ def call_for(use: Use, merge: Merge | None, marks: Marks) -> Call:
     )
     mark = Mark(moment, snapshot, opens) if found else None
     if merge is not None:
-        return Call(merge.kind, merge.at.space, merge.slots, mark)
-    return Call(use.access.kind, use.space, (use.slot,), mark)
+        return Call(merge.kind, merge.at.space, merge.slots, merge.at.is_bit, mark)
+    return Call(use.access.kind, use.space, (use.slot,), use.is_bit, mark)
 
 
 def needed_calls(design: Design, marks: Marks | None = None) -> tuple[Call, ...]:
@@ -91,8 +92,8 @@ def names_of(calls: tuple[Call, ...]) -> Mapping[Call, str]:
     """HAL_READ_<space>_<slots>; where underscores make two functions look the same, the later gets a number."""
     names: dict[Call, str] = {}
     for call in calls:
-        mark = (str(call.mark),) if call.mark else ()
-        plain = "_".join((f"HAL_{call.kind.name}", call.space, *call.slots, *mark))
+        endings = (*(("bit",) if call.is_bit else ()), *((str(call.mark),) if call.mark else ()))
+        plain = "_".join((f"HAL_{call.kind.name}", call.space, *call.slots, *endings))
         name, number = plain, 2
         while name in names.values():
             name, number = f"{plain}__{number}", number + 1

@@ -8,6 +8,8 @@ from ..analysis.spaces import Slot, Space
 from ..design import Design
 from ..language.meaning import Nature, Natures
 from ..layout.layout import Piece, Register, SpaceLayout
+from .calls import Call
+from .words import field_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +31,9 @@ class Ground:
         found = {register: None for slot in slots for register in self.layout.holding(slot)}
         return tuple(sorted(found, key=lambda register: min(p.low for p in _of(register, slots))))
 
-    def dimensions(self, slots: tuple[str, ...]) -> int:
-        """How many indices a function for these slots takes."""
-        return len(self.space.slot(slots[0]).counts)
+    def indices(self, call: Call) -> list[str]:
+        """C: the indices that a function takes, in order."""
+        return [f"i{n}" for n in range(len(self.space.slot(call.slots[0]).counts) + call.is_bit)]
 
     def is_shared(self, register: Register) -> bool:
         """Whether an interrupt handler uses a field of the register."""
@@ -60,8 +62,15 @@ def address(register: Register, qualifier: str = "") -> str:
     return f"({qualifier}volatile uint{register.width}_t *){total}"
 
 
-def shift_amount(register: Register, piece: Piece) -> str:
-    """C: how far up the piece lies; empty at bit 0. With lanes, the last index says which lane."""
+def value_type(slot: Slot, call: Call) -> str:
+    """C: the type of a value that a function reads or writes."""
+    return field_type(1 if call.is_bit else slot.field.bits)
+
+
+def shift_amount(register: Register, piece: Piece, call: Call) -> str:
+    """C: how far up the piece lies; empty at bit 0. The last index says which lane, or which bit of a word."""
+    if call.is_bit:
+        return f"({piece.bit}u + i{len(register.counts)})" if piece.bit else f"i{len(register.counts)}"
     if piece.lanes == 1:
         return str(piece.bit) if piece.bit else ""
     lane = f"i{len(register.counts) - 1} % {piece.lanes}u"

@@ -2,43 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..analysis.spaces import Slot
 from ..layout.layout import Piece, Register
 from .calls import Call
-from .ground import Ground, address, shift_amount
-from .words import field_type, literal, ones, type_bits
+from .ground import Ground, address, shift_amount, value_type
+from .words import end_bit, literal, ones, type_bits
 
 
 def read_function(ground: Ground, call: Call, name: str) -> list[str]:
     """The lines of one reading HAL function."""
     slots, registers = ground.slots(call.slots), ground.registers(call.slots)
     words = {register: "word" if len(registers) == 1 else f"word{n}" for n, register in enumerate(registers)}
-    loads = [
-        f"    const uint{register.width}_t {word} = *{address(register, 'const ')};"
-        for register, word in words.items()
-    ]
-    values = [_value(slot, words) for slot in slots]
+    loads = [line for register, word in words.items() for line in _load(ground, register, word)]
+    values = [_value(slot, words, call) for slot in slots]
     if len(slots) == 1:
         return [_single_head(ground, call, name, slots[0]), "{", *loads, f"    return {values[0]};", "}"]
     stores = [f"    *v{n} = {value};" for n, value in enumerate(values)]
     return [_combined_head(ground, call, name, slots), "{", *loads, *stores, "}"]
 
 
+def _load(ground: Ground, register: Register, word: str) -> Iterator[str]:
+    """The lines that read a register; in hardware of our own, compilers are told that bits above all fields are 0."""
+    yield f"    const uint{register.width}_t {word} = *{address(register, 'const ')};"
+    end = max(end_bit(piece) for piece in register.pieces)
+    if end < register.width and not ground.is_fixed:
+        yield f"    EDGEWRIGHT_ASSUME({word} <= {literal(ones(end))});"
+
+
 def _parameters(ground: Ground, call: Call) -> list[str]:
-    indices = [f"uint32_t i{n}" for n in range(ground.dimensions(call.slots))]
+    indices = [f"uint32_t {index}" for index in ground.indices(call)]
     return [f"const struct {call.space} *grp", *indices]
 
 
 def _single_head(ground: Ground, call: Call, name: str, slot: Slot) -> str:
-    return f"static inline {field_type(slot.field.bits)} {name}({', '.join(_parameters(ground, call))})"
+    return f"static inline {value_type(slot, call)} {name}({', '.join(_parameters(ground, call))})"
 
 
 def _combined_head(ground: Ground, call: Call, name: str, slots: tuple[Slot, ...]) -> str:
-    results = [f"{field_type(slot.field.bits)} *v{n}" for n, slot in enumerate(slots)]
+    results = [f"{value_type(slot, call)} *v{n}" for n, slot in enumerate(slots)]
     return f"static inline void {name}({', '.join([*_parameters(ground, call), *results])})"
 
 
-def _value(slot: Slot, words: dict[Register, str]) -> str:
+def _value(slot: Slot, words: dict[Register, str], call: Call) -> str:
     """C: the field's value out of the words read, low part first."""
     parts = [
         (piece, register, word)
@@ -46,25 +53,28 @@ def _value(slot: Slot, words: dict[Register, str]) -> str:
         for piece in register.pieces
         if piece.slot == slot.name
     ]
-    kind = field_type(slot.field.bits)
+    kind = value_type(slot, call)
+    if call.is_bit:
+        piece, register, word = parts[0]
+        return f"({kind})(({word} >> {shift_amount(register, piece, call)}) & 1u)"
     if len(parts) == 1:
-        return _cast(kind, slot, *parts[0])
+        return _cast(kind, slot, *parts[0], call)
     texts = []
     for piece, register, word in parts:
-        part = _cast(kind, slot, piece, register, word)
+        part = _cast(kind, slot, piece, register, word, call)
         texts.append(f"({part} << {piece.low})" if piece.low else part)
     return f"({kind})({' | '.join(texts)})"
 
 
-def _cast(kind: str, slot: Slot, piece: Piece, register: Register, word: str) -> str:
-    text = _extracted(slot, piece, register, word)
+def _cast(kind: str, slot: Slot, piece: Piece, register: Register, word: str, call: Call) -> str:
+    text = _extracted(slot, piece, register, word, call)
     if text == word and kind == f"uint{register.width}_t":
         return text
     return f"({kind}){text}" if text == word else f"({kind})({text})"
 
 
-def _extracted(slot: Slot, piece: Piece, register: Register, word: str) -> str:
-    amount = shift_amount(register, piece)
+def _extracted(slot: Slot, piece: Piece, register: Register, word: str, call: Call) -> str:
+    amount = shift_amount(register, piece, call)
     text = f"{word} >> {amount}" if amount else word
     if not _needs_mask(slot, piece, register):
         return text

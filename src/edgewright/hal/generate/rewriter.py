@@ -269,7 +269,8 @@ class Rewriter:
         return self.design.analysis.uses[self.function.name, access.number]
 
     def _bits(self, access: Access) -> int:
-        return self.design.analysis.description.field(access.owner, access.field).bits
+        field = self.design.analysis.description.field(access.owner, access.field)
+        return 1 if self._use(access).is_bit else field.bits
 
     def _type(self, access: Access) -> str:
         return field_type(self._bits(access))

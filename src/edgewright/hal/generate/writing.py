@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..analysis.spaces import Slot
 from ..layout.layout import Piece, Register
 from .calls import Call
-from .ground import Ground, address, shift_amount
+from .ground import Ground, address, shift_amount, value_type
 from .words import arithmetic_type, end_bit, field_type, literal, ones, register_mask, type_bits
 
 _SMALL = 1 << 11  # constants below it fit an instruction of RISC-V, and so do those whose complement does
@@ -16,14 +15,15 @@ _SMALL = 1 << 11  # constants below it fit an instruction of RISC-V, and so do t
 def write_function(ground: Ground, call: Call, name: str) -> list[str]:
     """The lines of one writing HAL function; a single write gives back the value as it is stored."""
     slots = ground.slots(call.slots)
-    values = [f"{field_type(slot.field.bits)} v{n}" for n, slot in enumerate(slots)]
-    indices = [f"uint32_t i{n}" for n in range(ground.dimensions(call.slots))]
+    values = [f"{value_type(slot, call)} v{n}" for n, slot in enumerate(slots)]
+    indices = [f"uint32_t {index}" for index in ground.indices(call)]
     parameters = ", ".join([f"struct {call.space} *grp", *indices, *values])
     stores = _stores(ground, call)
     if len(slots) > 1:
         return [f"static inline void {name}({parameters})", "{", *stores, "}"]
-    result = field_type(slots[0].field.bits)
-    return [f"static inline {result} {name}({parameters})", "{", *stores, f"    return {_stored(slots[0])};", "}"]
+    result = value_type(slots[0], call)
+    stored = _stored(1 if call.is_bit else slots[0].field.bits)
+    return [f"static inline {result} {name}({parameters})", "{", *stores, f"    return {stored};", "}"]
 
 
 def _stores(ground: Ground, call: Call) -> list[str]:
@@ -48,8 +48,7 @@ def is_read_modify_write(ground: Ground, slots: tuple[str, ...], register: Regis
     return _kept(ground, slots, register) != 0
 
 
-def _stored(slot: Slot) -> str:
-    bits = slot.field.bits
+def _stored(bits: int) -> str:
     return "v0" if bits == type_bits(bits) else f"({field_type(bits)})(v0 & {literal(ones(bits))})"
 
 
@@ -88,7 +87,7 @@ def _rest(ground: Ground, call: Call, register: Register) -> str:
     if not lanes:
         return f"(*p & {literal(_and_mask(ground, call.slots, register))})"
     kind = arithmetic_type(register.width)
-    cleared = [f"~(({kind}){literal(ones(p.size))} << {shift_amount(register, p)})" for p in lanes]
+    cleared = [f"~(({kind}){literal(ones(p.size))} << {shift_amount(register, p, call)})" for p in lanes]
     alike = all(not ground.nature(p.slot).neutral or p.slot in call.slots for p in register.pieces)
     static = [] if alike else [literal(_kept(ground, call.slots, register))]
     return f"(*p & {' & '.join(static + cleared)})"
@@ -111,13 +110,15 @@ def _term(ground: Ground, call: Call, register: Register, piece: Piece) -> str:
     """C: the value in its place."""
     number = call.slots.index(piece.slot)
     kind = arithmetic_type(register.width)
+    amount = shift_amount(register, piece, call)
+    if call.is_bit:
+        return f"(({kind})(v{number} & 1u) << {amount})"
     text = f"({kind})(v{number} >> {piece.low})" if piece.low else f"({kind})v{number}"
     bits = ground.space.slot(piece.slot).field.bits
     if text.startswith(f"({field_type(bits)})v"):
         text = f"v{number}"
     if _needs_mask(ground, register, piece, type_bits(bits) - piece.low):
         text = f"({text} & {literal(ones(piece.size))})"
-    amount = shift_amount(register, piece)
     return f"({text} << {amount})" if amount else text
 
 

@@ -21,6 +21,15 @@
 #define EDGEWRIGHT_UNUSED
 #endif
 
+/* What hardware promises: bits without a field read as 0. */
+#if defined(__clang__)
+#define EDGEWRIGHT_ASSUME(condition) __builtin_assume(condition)
+#elif defined(__GNUC__)
+#define EDGEWRIGHT_ASSUME(condition) ((condition) ? (void)0 : __builtin_unreachable())
+#else
+#define EDGEWRIGHT_ASSUME(condition) ((void)0)
+#endif
+
 #ifdef EDGEWRIGHT_HAL_ANALYSIS
 #define EDGEWRIGHT_NOTE(...) __attribute__((annotate(__VA_ARGS__)))
 #else
@@ -54,6 +63,7 @@
 #define hal_rse(...) EDGEWRIGHT_NOTE("edgewright:rse:" #__VA_ARGS__)
 #define hal_wse(...) EDGEWRIGHT_NOTE("edgewright:wse:" #__VA_ARGS__)
 #define hal_together(...) EDGEWRIGHT_NOTE("edgewright:together:" #__VA_ARGS__)
+#define hal_gathers(...) EDGEWRIGHT_NOTE("edgewright:gathers:" #__VA_ARGS__)
 #define hal_reset_value(value) EDGEWRIGHT_NOTE("edgewright:reset_value", value)
 #define hal_pin(byte, bit) EDGEWRIGHT_NOTE("edgewright:pin", byte, bit)
 
@@ -143,6 +153,7 @@ typedef uint64_t hal_uint64;
 #define rse(...) EDGEWRIGHT_NOTE("edgewright:rse:" #__VA_ARGS__)
 #define wse(...) EDGEWRIGHT_NOTE("edgewright:wse:" #__VA_ARGS__)
 #define together(...) EDGEWRIGHT_NOTE("edgewright:together:" #__VA_ARGS__)
+#define gathers(...) EDGEWRIGHT_NOTE("edgewright:gathers:" #__VA_ARGS__)
 #define reset_value(value) hal_reset_value(value)
 #define pin(byte, bit) hal_pin(byte, bit)
 typedef hal_bit bit;

@@ -52,6 +52,8 @@ def attributed(field: Field, notes: Notes) -> Field:
             field = replace(field, wse=field.wse + _targets(text))
         elif kind == "together":
             field = replace(field, together=field.together + tuple(text.replace(" ", "").split(",")))
+        elif kind == "gathers":
+            field = replace(field, gathers=field.gathers + tuple(text.replace(" ", "").split(",")))
         elif kind == "reset_value":
             field = replace(field, reset=values[0])
         elif kind == "pin" and len(values) == 2:

@@ -61,9 +61,12 @@ class Field:
     by_hardware: bool = False  # `hw`: the peripheral writes it too
     reset: int = 0
     shared_with_isr: bool = False
+    unguarded: bool = False  # an interrupt routine was found to write it, and nothing marks it
     pinned: tuple[int, int] | None = None  # byte from the start of its group, bit
     split: bool = False  # wider than the bus, and may be accessed in parts
     together: tuple[str, ...] = ()  # all fields of its group that are accessed at once, itself included
+    gathers: tuple[str, ...] = ()  # a word with one bit of each element: the array, and the field of its groups
+    is_gathered: bool = False  # its elements are bits of a word, and have no other place
 
 
 @dataclass(frozen=True, slots=True)

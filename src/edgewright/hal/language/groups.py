@@ -11,6 +11,7 @@ from .bonds import bond_faults, with_bonds
 from .cursors import KINDS, Cursor, cindex, is_group, notes, place, span, walk
 from .description import Bus, Child, Description, Field, Group
 from .devices import devices_of
+from .gathering import with_words
 from .pins import pin_faults
 from .refusal import Refusal, Refused
 from .source import Source
@@ -30,7 +31,7 @@ def describe(source: Source, bus: Bus | None = None) -> Description:
     groups = _groups(source, refusals)
     if refusals:
         raise Refused(refusals)  # what follows needs members that mean something
-    groups = with_bonds(with_targets(groups, refusals), refusals)
+    groups = with_bonds(with_words(with_targets(groups, refusals), refusals), refusals)
     description = Description(groups, devices_of(source, groups, bus or Bus(), refusals))
     refusals += [*_too_wide(description), *pin_faults(description), *bond_faults(description)]
     if refusals:

@@ -19,6 +19,7 @@ class Nature:
     neutral: bool  # writing 0 leaves it as it is (ro, w1c, w1s)
     readable: bool
     writable: bool
+    unguarded: bool = False  # an interrupt may write it at any time, and nobody has allowed critical sections
 
     @property
     def acts(self) -> bool:
@@ -59,6 +60,7 @@ class Natures:
             neutral=field.mode is Mode.RO or field.w1c or field.w1s,
             readable=field.mode is not Mode.WO,
             writable=field.mode is not Mode.RO,
+            unguarded=field.unguarded,
         )
 
     def touched(self, targets: tuple[Target, ...], group: str, name: str) -> bool:

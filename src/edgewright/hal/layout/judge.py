@@ -149,6 +149,8 @@ def _rewrite_faults(register: Register, inside: dict[str, Nature], written: froz
     for name, nature in inside.items():
         if nature.by_hardware:
             yield f"{what} of a register with {name}, which the hardware changes"
+        if nature.unguarded:
+            yield f"{what} of a register with {name}, which an interrupt routine writes, unmarked"
         if nature.reading_acts or (name in beside and not nature.restorable):
             yield f"{what} that cannot put back {name}"
 

@@ -50,7 +50,7 @@ class Rules:
     def frail(self, name: str) -> bool:
         """Whether no register with it may be written by read-modify-write."""
         nature = self.natures[name]
-        return nature.by_hardware or nature.acts or not nature.readable
+        return nature.by_hardware or nature.unguarded or nature.acts or not nature.readable
 
     def pair(self, first: str, second: str) -> bool:
         """Whether two slots may share a register, as far as the two of them decide it."""
@@ -87,7 +87,7 @@ class Rules:
             slot.field.pinned is not None
             or slot.field.together
             or nature.acts
-            or (written and not nature.restorable)
+            or (written and (nature.unguarded or not nature.restorable))
         ):
             return 1
         return most_lanes(slot, self.bus.width)

@@ -94,7 +94,8 @@ def _indexed(function: Function, description: Description) -> Iterator[tuple[fro
         group = access.group
         for hop in access.hops:
             member: Field | Child = description.groups[group].member(hop.member)
-            if hop.index is not None and member.count is not None:
-                yield hop.index.names, member.count
+            count = member.count or (member.bits if isinstance(member, Field) else 1)  # of a word, its bits
+            if hop.index is not None:
+                yield hop.index.names, count
             if isinstance(member, Child):
                 group = member.group

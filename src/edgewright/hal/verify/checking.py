@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from ...board.toolchain import toolchain
@@ -11,25 +13,28 @@ from ...errors import EdgewrightError
 from ..analysis.functions import Function
 from ..design import Analysis, Design
 from ..designing import naive
-from ..generate import generate
+from ..generate import generate, rewritten
 from ..generate.calls import Call, Marks, call_for, marks_of, names_of, needed_calls
 from ..language.description import Description
 from .abi import Signature, Type
-from .building import build, free_window, target_named
+from .building import HOOKS, build, free_window, target_named
 from .calls import bounds_of
 from .compare import Runnable, compare
 from .models import Models, models_for
 from .prototype import CALLBACKS, CRITICAL, Prototype, Variant
 from .requests import requests_of
 from .signatures import exported, foreign_pages, signatures_of, watched_variables, weak_functions
+from .texts import choices, text_faults
 from .verification import Verification
 
 # With functions apart, the prototype watches critical sections; they are not measured.
-_HOOKS = ("HAL_ENTER_CRITICAL()=((void)0)", "HAL_EXIT_CRITICAL()=((void)0)")
 _WATCHED = (
     f"HAL_ENTER_CRITICAL()=({{void {CRITICAL[0]}(void);{CRITICAL[0]}();}})",
     f"HAL_EXIT_CRITICAL()=({{void {CRITICAL[1]}(void);{CRITICAL[1]}();}})",
 )
+
+MOST_CHOICES = 4  # macros that decide what is left out of functions
+FEW_CALLS = 8
 
 
 def verify(
@@ -46,14 +51,25 @@ def verify(
 ) -> Verification:
     """Every function of the driver that other files can call, `calls` times with drawn arguments on both layouts.
 
+    Once more with each of the macros that decide what is left out, and the text is compared with that of the source.
     Without `measure`, code is run with functions kept apart only: half the work, and counts that say little.
     """
     models_for(model or (), analysis.description)  # before the work: it may not fit
-    variants = [
-        variant_of(one, target, measure=measure, includes=includes, defines=defines)
-        for one in (naive(analysis), design)
-    ]
-    return compare_variants(analysis, variants[0], variants[1], model or (), calls, seed)
+
+    def compared(more: Sequence[str], measure: bool, calls: int) -> Verification:
+        variants = [
+            variant_of(one, target, measure=measure, includes=includes, defines=[*defines, *more])
+            for one in (naive(analysis), design)
+        ]
+        return compare_variants(analysis, variants[0], variants[1], model or (), calls, seed)
+
+    found = compared((), measure, calls)
+    differences = [*found.differences, *text_faults(analysis, rewritten(design))]
+    for name in choices(analysis, defines)[:MOST_CHOICES]:
+        with suppress(EdgewrightError):  # it may not compile so
+            other = compared((name,), False, min(calls, FEW_CALLS)).differences
+            differences += [replace(one, call=f"{one.call} with -D {name}") for one in other]
+    return replace(found, differences=tuple(differences))
 
 
 def missing_tools(target: str) -> str:
@@ -104,7 +120,7 @@ def variant_of(
     stubs = (*CALLBACKS, *sorted(weak_functions(analysis.source)))
     base = free_window(analysis.description.devices, _room(analysis.description, design))
     built = [
-        build(files, processor, base, inline, includes, [*(_HOOKS if inline else _WATCHED), *defines], stubs)
+        build(files, processor, base, inline, includes, [*(HOOKS if inline else _WATCHED), *defines], stubs)
         if measure or not inline
         else None
         for inline in (False, True)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
-from ...errors import InputError
+from ...errors import EdgewrightError, InputError
+from ..design import Design
+from ..generate import generate
 from ..language.description import Description
 from ..language.meaning import Natures
 from ..layout.layout import RegisterAt
 from .abi import Type
-from .building import Built, build, free_window, target_named
+from .building import HOOKS, Built, build, free_window, target_named
 from .bus import Bus
 from .fault import Fault
 from .machine import LIMIT, Machine
@@ -47,6 +51,18 @@ def measure(
         results.append(_call(machine, built, name, words))
         instructions += machine.instructions
     return Measured(instructions, len(bus.log), built.code_bytes, tuple(results), built.code)
+
+
+def code_bytes_of(
+    design: Design, target: str, includes: Sequence[Path] = (), defines: Sequence[str] = ()
+) -> int | None:
+    """Bytes of a design's code at -Os; None where no compiler is there or it does not take the files."""
+    base = free_window(design.analysis.description.devices)
+    with suppress(EdgewrightError):
+        return build(
+            generate(design, "driver"), target_named(target), base, includes=includes, defines=[*HOOKS, *defines]
+        ).code_bytes
+    return None
 
 
 def _call(machine: Machine, built: Built, name: str, words: tuple[int, ...]) -> int:

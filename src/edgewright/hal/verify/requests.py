@@ -38,10 +38,11 @@ def requests_of(spaces: Spaces, names: Mapping[Call, str]) -> dict[str, Request]
             call.space,
             call.slots,
             call.kind is Kind.WRITE,
-            spaces[call.space].slot(call.slots[0]).counts,
+            (*slot.counts, *((slot.field.bits,) if call.is_bit else ())),
             call.mark or Mark(),
         )
         for call, name in names.items()
+        for slot in [spaces[call.space].slot(call.slots[0])]
     }
 
 
@@ -64,7 +65,7 @@ def _bits(request: Request, layout: Layout, base: int, element: tuple[int, ...])
         if not pieces:
             continue
         lane = element[-1] % register.lanes if element else 0
-        steps = (*element[:-1], element[-1] // register.lanes) if element else ()
+        steps = (*element[:-1], element[-1] // register.lanes)[: len(register.strides)] if element else ()
         address = base + register.offset + sum(i * s for i, s in zip(steps, register.strides, strict=True))
         found[address] = frozenset(piece.bit + lane * piece.size for piece in pieces)
     return found

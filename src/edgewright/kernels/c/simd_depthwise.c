@@ -1,4 +1,5 @@
 #include "simd_depthwise.h"
+#include "simd_depthwise_dots.h"
 
 #define EW_SIMD_TAPS 32 /* most rows of a window */
 
@@ -300,5 +301,9 @@ void ew_simd_depthwise_run(const ew_simd_depthwise *conv, const float *x, float 
 
 void ew_simd_depthwise8_run(const ew_simd_depthwise8 *conv, const void *x, void *y, ew_part part, float *rows)
 {
+#if EW_HAS_DOTS
+    if (ew_dots_run(conv, (const uint8_t *)x, (uint8_t *)y, part, (uint8_t *)rows))
+        return;
+#endif
     ew_simd_slide(&conv->windows, part, rows, NULL, NULL, NULL, conv, (const uint8_t *)x, (uint8_t *)y);
 }

@@ -11,17 +11,8 @@
 #ifndef EW_SIMD_DEPTHWISE_H
 #define EW_SIMD_DEPTHWISE_H
 
-#include "simd_int.h"
 #include "simd_math.h"
-
-typedef struct {
-    const float *weights; /* [taps][channels], whole panels */
-    int32_t height, width, channels;
-    int32_t kernel_y, kernel_x, stride_y, stride_x, dilation_y, dilation_x, top, left;
-    ew_image in, out;
-    int32_t group; /* channels at a time, whole panels; 0: no rows are kept; -1: and no memory is shared */
-    int32_t is_backward; /* rows come in reverse order */
-} ew_simd_windows;
+#include "simd_windows.h"
 
 typedef struct {
     ew_simd_windows windows;
@@ -30,12 +21,6 @@ typedef struct {
     int32_t kind; /* then this activation */
     float a, b;
 } ew_simd_depthwise;
-
-typedef struct {
-    ew_simd_windows windows;
-    ew_simd_finish finish;
-    int32_t is_signed, zero; /* the input's bytes and zero point */
-} ew_simd_depthwise8;
 
 /* `rows` has room for as many rows as a window spans, of as many columns as the windows of a row span, of `group` floats. */
 void ew_simd_depthwise_run(const ew_simd_depthwise *conv, const float *x, float *y, ew_part part, float *rows);

@@ -1,5 +1,13 @@
 #include "simd_dot.h"
 #include "simd_int8.h"
+#include "simd_int8_dots.h"
+
+#if !EW_HAS_DOTS
+/* What the bytes of the tile are larger than the numbers they stand for. */
+static int32_t ew_simd_surplus(const ew_simd_int8 *conv)
+{
+    return conv->zero + (conv->is_signed && !EW_DOT_SIGNED ? 128 : !conv->is_signed && EW_DOT_SIGNED ? -128 : 0);
+}
 
 /* Some pixels of a tile times two vectors of channels. */
 typedef struct {
@@ -104,12 +112,6 @@ static int32_t ew_simd_some_dots(const ew_simd_dots *job, int32_t count)
     return ew_simd_dots_1(job), 1;
 }
 
-/* What the bytes of the tile are larger than the numbers they stand for. */
-static int32_t ew_simd_surplus(const ew_simd_int8 *conv)
-{
-    return conv->zero + (conv->is_signed && !EW_DOT_SIGNED ? 128 : !conv->is_signed && EW_DOT_SIGNED ? -128 : 0);
-}
-
 /* All blocks of `count` pixels for two vectors of channels. */
 static void ew_simd_sum_up(
     const ew_simd_int8 *conv, const uint8_t *tile, int32_t lines, int32_t count, int32_t column, const int32_t *start,
@@ -164,6 +166,7 @@ static void ew_simd_dot_tile(const ew_simd_int8 *conv, const uint8_t *tile, int3
         }
     }
 }
+#endif
 
 /* Bytes of padding, or of a row of the image, for a window that reaches beyond the row, or whose taps lie apart. */
 static void ew_simd_pack_edge(
@@ -240,6 +243,10 @@ void ew_simd_int8_run(const ew_simd_int8 *conv, const void *x, void *y, ew_part 
     const int32_t pixels = (part.bottom - part.top) * (part.right - part.left);
     const int32_t total = conv->kernel_y * conv->kernel_x * conv->depth;
     uint8_t *rows[EW_SIMD_LINES];
+#if EW_HAS_DOTS
+    if (ew_panel_run(conv, (const uint8_t *)x, (uint8_t *)y, part, tile))
+        return;
+#endif
     for (int32_t done = 0; done < pixels; done += conv->rows) {
         const int32_t count = ew_min(conv->rows, pixels - done);
         const int32_t first = conv->is_backward ? pixels - done - count : done;
@@ -247,6 +254,10 @@ void ew_simd_int8_run(const ew_simd_int8 *conv, const void *x, void *y, ew_part 
         for (int32_t from = 0; from < total; from += EW_SIMD_BYTES, block += count * EW_SIMD_STEP)
             ew_simd_pack_block(conv, (const uint8_t *)x, part, first, count, from, block);
         ew_simd_lines_of(conv, (uint8_t *)y, part, first, count, rows);
+#if EW_HAS_DOTS
+        ew_panel_tile(conv, tile, count, rows);
+#else
         ew_simd_dot_tile(conv, tile, count, rows);
+#endif
     }
 }

@@ -19,7 +19,6 @@
 
 extern uint32_t __stack_bottom[], __stack_top[], __harness_stack_top[];
 void board_reset(void);
-void board_trap(void);
 void board_start(void);
 void board_explain(const uint32_t *frame);
 __attribute__((weak)) void board_tick(void);
@@ -36,9 +35,9 @@ __attribute__((section(".vectors"), used)) static const vector vectors[16] = {
 __attribute__((naked, used)) void board_reset(void)
 {
     __asm__ volatile(
-#if __ARM_ARCH >= 8
+#if __ARM_ARCH >= 8 || BOARD_CORES > 1
         "ldr r0, =__stack_bottom\n"
-        "msr psplim, r0\n"
+        ".inst.w 0xf380880b\n" /* msr psplim, r0: also where the code is for a smaller core than runs it */
 #endif
         "ldr r0, =__stack_top\n"
         "msr psp, r0\n"
@@ -55,20 +54,26 @@ __attribute__((naked, used)) void board_trap(void)
                      "bl board_explain\n");
 }
 
-__attribute__((used)) void board_start(void)
+void board_set_up(void)
 {
     CPACR |= 0xFu << 20;
 #if BOARD_TRAP_UNALIGNED
     CCR |= 1u << 3;
 #endif
-#if __ARM_ARCH < 8
+    __asm__ volatile("dsb\nisb" ::: "memory");
+}
+
+__attribute__((used)) void board_start(void)
+{
+    board_set_up();
+#if __ARM_ARCH < 8 && BOARD_CORES == 1
     /* No access to the guard below the stack; the rest as it is without protection. */
     MPU_RNR = 0;
     MPU_RBAR = (uint32_t)(uintptr_t)__stack_bottom - BOARD_GUARD;
     MPU_RASR = (1u << 28) | ((uint32_t)(30 - __builtin_clz(BOARD_GUARD)) << 1) | 1u;
     MPU_CTRL = 5;
-#endif
     __asm__ volatile("dsb\nisb" ::: "memory");
+#endif
     board_main();
 }
 

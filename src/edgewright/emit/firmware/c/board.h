@@ -26,6 +26,16 @@ intptr_t board_call(int32_t operation, const void *argument); /* semihosting */
 board_stamp board_now(void);
 
 uintptr_t board_stack(void); /* the caller's stack pointer */
+void board_set_up(void); /* what each core needs before it computes */
+void board_trap(void);
+
+/* By cores.c, where there are two: before the first run, and what a library for two lanes asks for. */
+typedef void (*board_work)(void *context, int32_t lane, int32_t lanes);
+extern uintptr_t board_second_stack_top; /* where the second core's stack begins */
+extern uint32_t board_turn_stamps; /* that lie behind the probes */
+void board_cores_start(void);
+void board_lanes_run(board_work work, void *context);
+void board_lanes_meet(int32_t lane, int32_t lanes);
 
 /* Around what no interrupt may cut in two. */
 #if !defined(BOARD_HOSTED) && defined(__ARM_ARCH_PROFILE)

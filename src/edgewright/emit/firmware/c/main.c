@@ -3,7 +3,7 @@
 
 #define PAINT 0xA5C3965Au
 
-extern uint32_t __stack_bottom[], __stack_top[];
+extern uint32_t __stack_bottom[], __stack_top[], __second_stack_bottom[], __second_stack_top[];
 
 BOARD_MEMORY static intptr_t file, traced;
 BOARD_MEMORY uintptr_t board_stack_top;
@@ -75,20 +75,41 @@ void board_fault(uint32_t pc, uint32_t cause, uint32_t address)
     finish();
 }
 
-/* Never inlined, so that what lies below its frame is the run's. */
+/* Both stand where they are called: a frame of their own would lie in what they paint. */
+static inline __attribute__((always_inline)) void paint(uint32_t *bottom, const uint32_t *end)
+{
+    for (; bottom < end; bottom++)
+        *(volatile uint32_t *)bottom = PAINT;
+}
+
+/* Bytes below `top` that are no longer as they were painted. */
+static inline __attribute__((always_inline)) uint32_t used_below(uintptr_t top, const uint32_t *bottom, const uint32_t *end)
+{
+    while (bottom < end && *(const volatile uint32_t *)bottom == PAINT)
+        bottom++;
+    return top > (uintptr_t)bottom ? (uint32_t)(top - (uintptr_t)bottom) : 0;
+}
+
+/* Never inlined, so that what lies below its frame is the run's. Of two cores, the stack of the one that takes more. */
 static __attribute__((noinline)) void painted_run(board_stamp *stamps, uint32_t *used)
 {
-    uint32_t *p;
     uint32_t *const start = (uint32_t *)board_stack();
-    for (p = __stack_bottom; p < start; p++)
-        *(volatile uint32_t *)p = PAINT;
+    paint(__stack_bottom, start);
+#if BOARD_CORES > 1
+    paint(__second_stack_bottom, __second_stack_top);
+    board_cores_start();
+#endif
     stamps[0] = board_now();
     stamps[1] = board_now(); /* what a stamp costs by itself */
     board_run();
     stamps[2] = board_now();
-    for (p = __stack_bottom; p < start && *(volatile uint32_t *)p == PAINT; p++) {
+    *used = used_below(board_stack_top, __stack_bottom, start);
+#if BOARD_CORES > 1
+    {
+        const uint32_t second = used_below(board_second_stack_top, __second_stack_bottom, __second_stack_top);
+        *used = second > *used ? second : *used;
     }
-    *used = board_stack_top > (uintptr_t)p ? (uint32_t)(board_stack_top - (uintptr_t)p) : 0;
+#endif
 }
 
 void board_main(void)
@@ -107,10 +128,13 @@ void board_main(void)
     }
     painted_run(stamps, &numbers[0]);
     numbers[1] = board_probe_count;
+#if BOARD_CORES > 1
+    numbers[1] += board_turn_stamps;
+#endif
     begin_record(BOARD_OK);
     board_write(stamps, sizeof stamps);
     board_write(numbers, sizeof numbers);
-    board_write(board_probes, board_probe_count * (uint32_t)sizeof(board_stamp));
+    board_write(board_probes, numbers[1] * (uint32_t)sizeof(board_stamp));
     board_outputs();
     finish();
 }
