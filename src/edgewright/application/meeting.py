@@ -226,6 +226,8 @@ def trailing(plan: Plan, x: str, y: str, alignment: int) -> tuple[int, int] | No
     if one.first > two.first:
         gap = trailing(plan, y, x, alignment)
         return gap and (gap[1], gap[0])
+    if one.first == two.first:
+        return None  # their calls differ inside a stage: another distance may not be safe
     distance = two.offset - one.offset
     sweep = plan.program.stages[max(one.first, two.first)].sweep
     if distance % alignment:
