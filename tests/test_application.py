@@ -447,3 +447,47 @@ def test_a_limit_on_waiting_chooses_points(tiny: Path) -> None:
     assert trades[0].where == "anywhere" and trades[0].wait == 0
     for more, less in pairwise(trades):
         assert less.peak_bytes < more.peak_bytes and less.wait > more.wait
+
+
+@pytest.mark.slow
+def test_a_second_head_on_the_trunk_of_vww_costs_little_more_than_itself(
+    corpus_folder: Path, tmp_path: Path
+) -> None:
+    """Two networks of MLPerf's visual wake words that differ in the last layer alone."""
+    model = corpus_folder / "models" / "mlperf_vww96_int8.tflite"
+    entries = "".join(f'[[network]]\nname = "{n}"\nfile = "{model}"\n' for n in ("first", "second"))
+    (tmp_path / "app.toml").write_text(f'target = "cortex-m4"\n{entries}')
+    app = load_application(tmp_path / "app.toml")
+    network = app.networks["second"]
+    head = next(layer for layer in reversed(network.layers) if len(layer.inputs) == 3)
+    weight, bias = head.inputs[1:]
+    changed = {weight: network.constants[weight][::-1].copy(), bias: network.constants[bias][::-1].copy()}
+    other = replace(network, constants={**network.constants, **changed})
+    members = (app.members[0], replace(app.members[1], network=other))
+    search = JointSearch(replace(app, networks={**app.networks, "second": other}, members=members))
+    library = emit_application(search.least.layout)
+    alone = emit(search.planners["first"].least, search.application.target).weight_bytes
+    size = sum(network.constants[name].nbytes for name in (weight, bias))
+    assert alone < library.weight_bytes <= 1.02 * (alone + size)
+    assert search.least.peak_bytes == search.planners["first"].least.peak_bytes  # one of them at a time
+    assert AppTrial(library).run(TrialScript(4)).wrong == ()
+
+
+def test_a_cascade_and_a_shared_input_are_handed_over_without_a_copy(tmp_path: Path) -> None:
+    """RAM is at most that of the larger network and what waits: the crop, or the frame that both read."""
+    samples.write_application("tiny_application", tmp_path)
+    for kind, second, waits in (
+        ("after", "landmarks", 4 * 8 * 8 * 4),
+        ("same input", "classify", 3 * 16 * 16 * 4),
+    ):
+        entries = "".join(f'[[network]]\nname = "{n}"\nfile = "{n}.onnx"\n' for n in ("detect", second))
+        relation = f'[[relation]]\nkind = "{kind}"\nnetworks = ["detect", "{second}"]\n'
+        (tmp_path / "app.toml").write_text(entries)
+        apart = JointSearch(load_application(tmp_path / "app.toml")).least
+        (tmp_path / "app.toml").write_text(entries + relation)
+        found = JointSearch(load_application(tmp_path / "app.toml")).least
+        assert found.peak_bytes <= apart.peak_bytes + waits
+        files = emit_application(found.layout).files
+        assert "memcpy" not in str(files["app.c"])
+        body = str(files[f"{second}.c"]).split(f"{second}_run_in")[1].split("APP_PROBE")[0]
+        assert "memcpy" not in body and "(void)in_input;" in body

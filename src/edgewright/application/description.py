@@ -43,6 +43,14 @@ class PreemptionPoints(Enum):
     ANYWHERE = "anywhere"  # by an interrupt, or by a thread of higher priority
 
 
+class Precision(Enum):
+    """The numbers that a network computes with, and those that its weights are stored in."""
+
+    NONE = "none"  # as trained
+    FP16 = "fp16"  # weights rounded to 16 bits
+    INT8 = "int8"  # weights and data
+
+
 class AppNetworkEntry(Entry):
     """A network: its file, what is asked of its plan, when it has to be ready."""
 
@@ -52,6 +60,12 @@ class AppNetworkEntry(Entry):
     pull_input: StrictBool = Field(default=False, description="true if images come row by row, else false")
     quantised_input: StrictBool = Field(default=False, description="true to leave the conversion to the caller")
     quantised_output: StrictBool = Field(default=False, description="true to leave the conversion to the caller")
+    quantise: Precision = Field(
+        default=Precision.NONE, description="one of " + ", ".join(kind.value for kind in Precision)
+    )
+    calibration: PathText | None = Field(
+        default=None, description="a file of inputs (.npy or .npz) from which int8 takes its ranges"
+    )
     phases: StrictBool = Field(default=False, description="true to run layers row by row, else false")
     plain: StrictBool = Field(default=False, description="true for order and layout alone, else false")
     minimise: Literal["ram"] | None = Field(default=None, description='"ram" for the least RAM of this network')

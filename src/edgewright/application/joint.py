@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..memory.layout import ConflictGraph, LayoutEffort, Placement, place_graph
+from ..memory.layout import ConflictGraph, LayoutEffort, Placement, conflicts, place_graph
 from ..memory.layout.graph import components, heaviest_clique
 from ..memory.layout.problem import align_up
 from ..program import Buffer, Plan
@@ -109,10 +109,10 @@ def _place(
     offsets: dict[str, int] = {}
     peak, methods = 0, []
     for part in sorted(components(graph), key=lambda part: -sum(part.sizes.values())):
-        users = {use.member for name in part.sizes for use in buffers[name].uses}
-        if len(users) == 1 and all(len(buffers[name].uses) == 1 for name in part.sizes):
-            offsets |= {name: _as_planned(plans, buffers[name]) for name in part.sizes}
-            peak, method = max(peak, *(offsets[name] + size for name, size in part.sizes.items())), "as planned"
+        planned = _as_planned(part, buffers, plans)
+        if planned is not None:
+            offsets |= planned.offsets
+            peak, method = max(peak, planned.peak), planned.method
         else:
             found = _placed_together(part, buffers, plans, peak, effort)
             around = _around_the_largest(part, buffers, plans)
@@ -168,7 +168,7 @@ def _life(buffer: JointBuffer) -> tuple[str, int, int] | None:
 
 
 def _start(plans: Mapping[str, Plan], buffer: JointBuffer) -> int:
-    return _as_planned(plans, buffer) if _life(buffer) is not None else 0
+    return _planned_at(plans, buffer) if _life(buffer) is not None else 0
 
 
 def _around_the_largest(
@@ -182,7 +182,7 @@ def _around_the_largest(
     for name in graph.sizes:
         if len(buffers[name].uses) != 1:
             return None
-        own.setdefault(buffers[name].uses[0].member, {})[name] = _as_planned(plans, buffers[name])
+        own.setdefault(buffers[name].uses[0].member, {})[name] = _planned_at(plans, buffers[name])
     first, *others = sorted(own, key=lambda member: (-plans[member].peak_bytes, member))
     block = _beside(graph, own[first], [own[member] for member in others])
     rest = sorted((name for member in others for name in own[member]), key=lambda name: (-graph.sizes[name], name))
@@ -219,7 +219,24 @@ def _alone(application: Application, plans: Mapping[str, Plan]) -> list[Plan]:
     return [plan for name, plan in plans.items() if not application.is_pipelined(application.by_name[name].owner)]
 
 
-def _as_planned(plans: Mapping[str, Plan], buffer: JointBuffer) -> int:
+def _as_planned(
+    part: ConflictGraph, buffers: Mapping[str, JointBuffer], plans: Mapping[str, Plan]
+) -> Placement | None:
+    """The addresses that one plan has for these buffers; None where others use them, or some are kept from others."""
+    offsets: dict[str, int] = {}
+    for name in part.sizes:
+        if len(buffers[name].uses) != 1:
+            return None
+        offsets[name] = _planned_at(plans, buffers[name])
+    if len({use.member for name in part.sizes for use in buffers[name].uses}) > 1:
+        return None
+    peak = max(offsets[name] + size for name, size in part.sizes.items())
+    found = Placement(offsets, peak, 0, "as planned")
+    is_kept = any(buffers[name].is_always for name in part.sizes)
+    return None if is_kept and conflicts(part.problem(), found) else found
+
+
+def _planned_at(plans: Mapping[str, Plan], buffer: JointBuffer) -> int:
     (use,) = buffer.uses
     return next(b.offset for b in plans[use.member].buffers if b.name == use.buffer)
 

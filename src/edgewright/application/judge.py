@@ -137,9 +137,25 @@ class Interleaving:
     def _under_way(self, crossing: Crossing) -> int:
         return self.done[crossing.source[0]] - min(self.done[name] for name, _ in crossing.readers)
 
+    def _unread(self, crossing: Crossing) -> int:
+        """The first frame that some partition has still to read."""
+        return min(self.done[name] + self._has_read(name) for name, _ in crossing.readers)
+
+    def _has_read(self, member: str) -> bool:
+        """Whether no stage that is left reads what other partitions have made."""
+        run = self.running.get(member)
+        if run is None:
+            return False
+        tensors = [tensor for one in self.application.crossings for name, tensor in one.readers if name == member]
+        plan = self.layout.plans[member]
+        buffers = {plan.views[tensor].buffer for tensor in tensors}
+        left = [layer for stage in plan.program.stages[run.next :] for layer in stage.layers]
+        read = {name for layer in left for name in plan.network.by_name[layer].inputs}
+        return not any(plan.views[name].buffer in buffers for name in read if name in plan.views)
+
     def _has_frame(self, member: str, crossing: Crossing) -> bool:
         if member == crossing.source[0]:
-            return self._under_way(crossing) < crossing.slots
+            return self.done[member] - self._unread(crossing) < crossing.slots
         if member in dict(crossing.readers):
             return self.done[crossing.source[0]] > self.done[member]
         return True
@@ -298,10 +314,10 @@ class Interleaving:
             return True
         if buffer.crossing is not None:
             slot = int(buffer.name.rpartition("[")[2][:-1])
-            source, readers = buffer.crossing.source[0], [name for name, _ in buffer.crossing.readers]
-            first = min(self.done[name] for name in readers)
+            source = buffer.crossing.source[0]
             last = self.done[source] + (source in self.running)
-            return any(frame % buffer.crossing.slots == slot for frame in range(first, last))
+            frames = range(self._unread(buffer.crossing), last)
+            return any(frame % buffer.crossing.slots == slot for frame in frames)
         if buffer.during:
             return any(member in buffer.during for member in self._busy())
         for use in buffer.uses:

@@ -26,10 +26,11 @@ from .description import PreemptionPoints
 from .joint import ARENA, JointLayout, with_buffers
 from .meeting import BufferUse, JointBuffer
 from .members import AppMember
+from .slots import crossing_inputs, given_back
 
 MOST_MEMBERS = 32  # bits of a word
 OTHER = "other: "  # before the name of a buffer that belongs to somebody else
-ARRAYS = ("done", "turns")  # with a word for each network
+ARRAYS = ("done", "given", "turns")  # with a word for each network
 MEANING = {
     "running": "a bit for each network that has begun",
     "between": "and for each that stands at the end of a stage where it may be interrupted",
@@ -37,6 +38,7 @@ MEANING = {
     "turns": "of the stage that each is at",
     "waiting": "a bit for each input that another network has made",
     "done": "runs of each",
+    "given": "frames of which each has read what other partitions made",
 }
 LOCKS = """\
 /* Around the few instructions that read and write who runs. Define both for another system. */
@@ -224,7 +226,8 @@ class _AppWriter:
         found |= {"between": 1} if self.is_polled else {}
         found |= {"at_row": 1, "turns": len(self.index)} if self.has_rows else {}
         found |= {"waiting": 1} if self.ends else {}
-        found |= {"done": len(self.index)} if self.layout.application.crossings else {}
+        if self.layout.application.crossings:
+            found |= {"done": len(self.index), "given": len(self.index)}
         return found
 
     def header(self) -> str:
@@ -364,6 +367,12 @@ class _AppWriter:
                 yield f"static const uint32_t {key}[] = {{{', '.join(f'{value:#x}u' for value in values)}}};"
         if self.is_polled:
             yield f"static const int32_t stages[] = {{{', '.join(map(str, stages))}}};"
+        if read := crossing_inputs(self.layout.application.crossings):
+            last = [
+                given_back(self.libraries[m.name].plan, read[m.name]) if m.name in read else -2 for m in members
+            ]
+            yield "/* The stage at whose end a partition gives its slots back. */"
+            yield f"static const int32_t last_reads[] = {{{', '.join(map(str, last))}}};"
         yield ""
 
     def _bits(self, ends: Iterator[tuple[str, str]]) -> int:
@@ -382,7 +391,7 @@ class _AppWriter:
             own = sum(1 << self.index[member.name] for member in application.members_of(crossing.owner))
             for reader in (self.index[name] for name, _ in crossing.readers):
                 under_way = f"done[{source}] - done[{reader}]"
-                yield f"    if (which == {source} && {under_way} >= {crossing.slots}u)"
+                yield f"    if (which == {source} && done[{source}] - given[{reader}] >= {crossing.slots}u)"
                 yield f"        return {guard}_BUSY;"
                 yield f"    if (which == {reader} && {under_way} == 0u)"
                 yield f"        return {guard}_EMPTY;"
@@ -463,6 +472,7 @@ class _AppWriter:
                 c.line("waiting |= makes[which];")
             if is_pipelined:
                 c.line("done[which]++;")
+                c.line("given[which] = done[which];")
             c.line(f"{guard}_UNLOCK();")
         c.line()
         if self.is_polled:
@@ -496,6 +506,11 @@ class _AppWriter:
             c.line("mark(place, network, 0u);")
         c.line()
         with c.block(f"void {name}_at(int32_t network, int32_t stage)"):
+            if self.layout.application.crossings:
+                with c.block("if (stage == last_reads[network] + 1)"):
+                    c.line(f"{guard}_LOCK();")
+                    c.line("given[network] = done[network] + 1u;")
+                    c.line(f"{guard}_UNLOCK();")
             if self.has_rows:
                 c.line("turns[network] = 0;")
             c.line("if (is_point(network, stage - 1))")

@@ -12,10 +12,10 @@ from ..fusion.by_hand import layer_range
 from ..memory.pulled import pullable
 from ..network import Network, Region
 from ..network.parts import NetworkPart, cut
-from ..network.read import read
 from ..platform import Board, load_board
 from ..platform.target import TARGETS, Target, target_of
 from .description import ApplicationFile, AppNetworkEntry, RelationKind, read_application
+from .quantising import read_network
 
 
 @dataclass(frozen=True)
@@ -93,16 +93,14 @@ def assemble_application(file: ApplicationFile, folder: Path, where: str, pull_i
     partitions: dict[str, tuple[tuple[str, ...], ...]] = {}
     pipelined = {file.network(r.networks[0]).name for r in file.relations if r.kind is RelationKind.PIPELINED}
     for index, entry in enumerate(file.networks):
-        network = read(
-            folder / entry.file, quantised_input=entry.quantised_input, quantised_output=entry.quantised_output
-        )
+        network = read_network(entry, folder, f"{where}: network[{index}]")
         networks[entry.name] = network
         if pull_input and pullable(network) and not _has_held_ends(file, entry.name):
             entry = entry.model_copy(update={"pull_input": True})
         parts = _partitions(network, entry, f"{where}: network[{index}].partitions")
         partitions[entry.name] = parts
         if entry.name in pipelined:
-            made = [_part(network, parts, n) for n in range(len(parts))]
+            made = [partition(network, parts, n) for n in range(len(parts))]
             names = [f"{entry.name}.{n + 1}" for n in range(len(parts))]
             members += [AppMember(name, entry, part.network) for name, part in zip(names, made, strict=True)]
             crossings += _crossings(entry.name, network, names, made)
@@ -151,7 +149,7 @@ def _partitions(network: Network, entry: AppNetworkEntry, key: str) -> tuple[tup
     return parts
 
 
-def _part(network: Network, parts: Sequence[tuple[str, ...]], number: int) -> NetworkPart:
+def partition(network: Network, parts: Sequence[tuple[str, ...]], number: int) -> NetworkPart:
     """A partition as a network of its own; what others read of it are its outputs."""
     own = set(parts[number])
     outputs = [

@@ -67,7 +67,18 @@ class MemberPlanner:
 
     def cost(self, plan: Plan) -> float:
         """Estimated instructions of one run."""
-        return self._timing.of(plan)
+        return sum(self.times(plan))
+
+    def times(self, plan: Plan) -> tuple[float, ...]:
+        """Estimated instructions of each stage."""
+        known = self._known.get(id(plan))
+        if known is None:
+            known = self._known[id(plan)] = (plan, TimedPlan(plan, self._timing.costs(plan.network)).stages)
+        return known[1]
+
+    @cached_property
+    def _known(self) -> dict[int, tuple[Plan, tuple[float, ...]]]:
+        return {}
 
     @cached_property
     def _timing(self) -> Timing:

@@ -31,6 +31,25 @@ from ..outputs import OutFile, OutFolder, Verb
 @click.option(
     "--page", type=OutFile(), help="Write a self-contained page: the memory map of all networks, bars, the front."
 )
+@click.option(
+    "--run",
+    "is_run",
+    is_flag=True,
+    help="Run all networks on this machine in one arena: frames/s beside the limits.",
+)
+@click.option(
+    "--frames",
+    type=click.IntRange(1, 10**6),
+    default=60,
+    show_default=True,
+    help="Frames of each network with --run.",
+)
+@click.option(
+    "--quantise",
+    "asked_precisions",
+    is_flag=True,
+    help="Compare networks as trained, with fp16 weights and in int8: RAM, flash, frames/s, difference of outputs.",
+)
 @click.option("--compile", "compiles", is_flag=True, help="Write one C library with one arena for all of them.")
 @click.option("-o", "--output", type=OutFolder(), help="Folder of --compile.  [default: the application's name]")
 @click.option("--force", is_flag=True, help="Write into a folder that somebody else has filled.")
