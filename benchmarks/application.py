@@ -4,8 +4,9 @@
 
 Topologies from $EDGEWRIGHT_CORPUS/models, with seeded weights; MobileNetV1-0.25 and Inception-V2 are built here.
 Float32, inputs resident, buffers alone: the paper's figure less 4 B for each parameter. "ours" is the least arena that
-costs no multiply-accumulates. Time is that of the emitted C, one thread, in turns with the fastest plans, CPU time,
-medians; a pipeline is as fast as its slowest partition. Ends with status 1 when a bar is missed.
+costs no multiply-accumulates, or few where that is not enough. Time is that of the emitted C, one thread, in turns with
+the fastest plans, CPU time, medians; a pipeline is as fast as its slowest partition. Ends with status 1 when a bar is
+missed.
 """
 
 from __future__ import annotations
@@ -54,10 +55,11 @@ class PaperApp:
     buffers: float  # MB
     loss: float | None = None  # of throughput at the least memory
     first: int | None = None  # layers before the cut, as the authors' tool counts them
+    overhead: float = 0.0  # the share of multiply-accumulates that may be computed again
 
 
 PAPER = {
-    "1": PaperApp(("mobilenet_v2",), 0.95, 0.12),
+    "1": PaperApp(("mobilenet_v2",), 0.95, 0.12, overhead=0.06),
     "2": PaperApp(("efficientnet_b0",), 6.23, 0.24),
     "3": PaperApp(("mobilenet_v2",), 1.97, 0.11, first=6),
     "4": PaperApp(("efficientnet_b0",), 10.3, 0.27, first=12),
@@ -154,6 +156,8 @@ def written(name: str, app: PaperApp, folder: Path, is_int8: bool = False) -> Pa
     for network in app.networks:
         path = int8_model(network, folder) if is_int8 else float_model(network, folder)
         lines += ["[[network]]", f'name = "{network}"', f'file = "{path.name}"']
+        if app.overhead:
+            lines += [f"max_overhead = {app.overhead}", f"max_slowdown = {LOSS}"]
         if is_int8:
             lines += ["quantised_input = true", "quantised_output = true"]
         if app.first is not None:

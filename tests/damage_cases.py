@@ -444,8 +444,8 @@ KINDS = {
     "lock": Kind("file.json", 2, _lock, damaged_json, _of_lock, _with_driver),
     "map, SVD": Kind("file.svd", 2, _svd, damaged_text, _of_map),
     "map, SystemRDL": Kind("file.rdl", 1, _rdl, damaged_text, _of_map),
-    "deployment": Kind("deployed/deployment.json", 4, _deployment, damaged_json, _of_folder, _with_weights),
-    "pipeline": Kind("built/pipeline.json", 2, _pipeline, damaged_json, _of_folder, _with_libraries),
-    "profile": Kind("times.json", 3, _profile, damaged_json, _of_profile, _with_model),
-    "application": Kind("app.toml", 3, _app, damaged_text, _of_app, _with_networks),
+    "deployment": Kind("deployed/deployment.json", 2, _deployment, damaged_json, _of_folder, _with_weights),
+    "pipeline": Kind("built/pipeline.json", 1, _pipeline, damaged_json, _of_folder, _with_libraries),
+    "profile": Kind("times.json", 1, _profile, damaged_json, _of_profile, _with_model),
+    "application": Kind("app.toml", 1, _app, damaged_text, _of_app, _with_networks),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from itertools import permutations
+from itertools import pairwise, permutations
 from pathlib import Path
 
 import pytest
@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from edgewright import samples
 from edgewright.application import joint
-from edgewright.application.description import parse_application
+from edgewright.application.description import PreemptionPoints, parse_application
 from edgewright.application.harness import TrialScript
 from edgewright.application.joint import JointLayout, lay_out_jointly
-from edgewright.application.judge import Interleaving
+from edgewright.application.judge import Interleaving, joint_faults
 from edgewright.application.library import emit_application
 from edgewright.application.members import load_application
 from edgewright.application.outcome import paper_outcome, plan_application
@@ -25,6 +25,8 @@ from edgewright.application.paper.edges import PaperEdge, paper_application
 from edgewright.application.paper.reduction import Evaluation, _evolved
 from edgewright.application.paper.reuse import exact, naive, reuse, total
 from edgewright.application.planning import planners
+from edgewright.application.points import choices
+from edgewright.application.response import timed_pieces
 from edgewright.application.search import JointSearch
 from edgewright.application.trial import AppTrial
 from edgewright.cli import main
@@ -399,3 +401,93 @@ def test_the_verb_compiles(paper: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "src" / "app.c").exists() and (tmp_path / "out" / "Makefile").exists()
     done = CliRunner().invoke(main, ["app", str(paper), "-o", str(tmp_path / "x")])
     assert done.exit_code == 2 and "--compile" in done.output
+
+
+# Where networks may be interrupted.
+
+
+def preempting(folder: Path, more: str) -> Path:
+    """wake interrupts detect, on a board."""
+    networks = "".join(f'[[network]]\nname = "{n}"\nfile = "{n}.onnx"\n' for n in ("wake", "detect"))
+    relation = f'[[relation]]\nkind = "preempts"\nnetworks = ["wake", "detect"]\n{more}\n'
+    (folder / "preempts.toml").write_text(f'board = "nucleo-f446re"\n{networks}{relation}')
+    return folder / "preempts.toml"
+
+
+def test_rows_are_points_and_fewer_of_them_take_less_ram(tiny: Path) -> None:
+    found = JointSearch(load_application(preempting(tiny.parent, 'points = "rows"'))).least.layout
+    plan = found.meeting.plans["detect"]
+    every = found.meeting.allowed("detect", PreemptionPoints.ROWS)
+    assert every.rows and every.after
+    pieces = timed_pieces(found.application, "detect", plan)
+    chosen = choices(plan, PreemptionPoints.ROWS, pieces)
+    waits, sets = [*chosen], [*chosen.values()]
+    assert waits == sorted(waits) and waits[0] == max(pieces.between(every)) and sets[0] == every
+    for more, fewer in pairwise(sets):
+        assert fewer.rows <= more.rows and fewer.after <= more.after and fewer != more
+    peaks = [lay_out_jointly(found.application, found.meeting.plans, {"detect": points}) for points in sets]
+    for layout in peaks:
+        for seed in range(4):
+            assert not list(joint_faults(layout, seed, moves=40))
+    assert peaks[-1].peak_bytes < peaks[0].peak_bytes
+    careless = replace(peaks[-1], meeting=replace(peaks[-1].meeting, points={"detect": every}))
+    assert any(list(joint_faults(careless, seed, moves=60)) for seed in range(20))
+
+
+def test_a_limit_on_waiting_chooses_points(tiny: Path) -> None:
+    short = JointSearch(load_application(preempting(tiny.parent, 'points = "rows"\nwait = "1 ms"'))).least.layout
+    pieces = timed_pieces(short.application, "detect", short.meeting.plans["detect"])
+    assert max(pieces.between(short.meeting.allowed("detect", PreemptionPoints.ROWS))) <= 1e-3
+    never = load_application(preempting(tiny.parent, 'points = "stages"\nwait = "1 us"'))
+    with pytest.raises(
+        Infeasible, match=r"'wake' may wait for 'detect' for .*, and 1\.?0* us are allowed; .*\"rows\""
+    ):
+        JointSearch(never).least  # noqa: B018
+    trades = JointSearch(load_application(preempting(tiny.parent, ""))).waiting_front()
+    assert trades[0].where == "anywhere" and trades[0].wait == 0
+    for more, less in pairwise(trades):
+        assert less.peak_bytes < more.peak_bytes and less.wait > more.wait
+
+
+@pytest.mark.slow
+def test_a_second_head_on_the_trunk_of_vww_costs_little_more_than_itself(
+    corpus_folder: Path, tmp_path: Path
+) -> None:
+    """Two networks of MLPerf's visual wake words that differ in the last layer alone."""
+    model = corpus_folder / "models" / "mlperf_vww96_int8.tflite"
+    entries = "".join(f'[[network]]\nname = "{n}"\nfile = "{model}"\n' for n in ("first", "second"))
+    (tmp_path / "app.toml").write_text(f'target = "cortex-m4"\n{entries}')
+    app = load_application(tmp_path / "app.toml")
+    network = app.networks["second"]
+    head = next(layer for layer in reversed(network.layers) if len(layer.inputs) == 3)
+    weight, bias = head.inputs[1:]
+    changed = {weight: network.constants[weight][::-1].copy(), bias: network.constants[bias][::-1].copy()}
+    other = replace(network, constants={**network.constants, **changed})
+    members = (app.members[0], replace(app.members[1], network=other))
+    search = JointSearch(replace(app, networks={**app.networks, "second": other}, members=members))
+    library = emit_application(search.least.layout)
+    alone = emit(search.planners["first"].least, search.application.target).weight_bytes
+    size = sum(network.constants[name].nbytes for name in (weight, bias))
+    assert alone < library.weight_bytes <= 1.02 * (alone + size)
+    assert search.least.peak_bytes == search.planners["first"].least.peak_bytes  # one of them at a time
+    assert AppTrial(library).run(TrialScript(4)).wrong == ()
+
+
+def test_a_cascade_and_a_shared_input_are_handed_over_without_a_copy(tmp_path: Path) -> None:
+    """RAM is at most that of the larger network and what waits: the crop, or the frame that both read."""
+    samples.write_application("tiny_application", tmp_path)
+    for kind, second, waits in (
+        ("after", "landmarks", 4 * 8 * 8 * 4),
+        ("same input", "classify", 3 * 16 * 16 * 4),
+    ):
+        entries = "".join(f'[[network]]\nname = "{n}"\nfile = "{n}.onnx"\n' for n in ("detect", second))
+        relation = f'[[relation]]\nkind = "{kind}"\nnetworks = ["detect", "{second}"]\n'
+        (tmp_path / "app.toml").write_text(entries)
+        apart = JointSearch(load_application(tmp_path / "app.toml")).least
+        (tmp_path / "app.toml").write_text(entries + relation)
+        found = JointSearch(load_application(tmp_path / "app.toml")).least
+        assert found.peak_bytes <= apart.peak_bytes + waits
+        files = emit_application(found.layout).files
+        assert "memcpy" not in str(files["app.c"])
+        body = str(files[f"{second}.c"]).split(f"{second}_run_in")[1].split("APP_PROBE")[0]
+        assert "memcpy" not in body and "(void)in_input;" in body

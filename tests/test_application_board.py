@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from edgewright import samples
 from edgewright.application.harness import TrialScript
+from edgewright.application.judge import Interleaving
 from edgewright.application.library import AppLibrary, emit_application
 from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch
 from edgewright.application.trial import AppTrial
-from tools import on_board
+from edgewright.program import faults
+from tools import needs, on_board
 
 pytestmark = on_board
 
 
-def library_of(folder: Path, *networks: str, relation: str = "") -> AppLibrary:
+def library_of(folder: Path, *networks: str, relation: str = "", plain: str = "true") -> AppLibrary:
     """An application of some networks of the sample, for a Cortex-M4."""
     samples.write_application("tiny_application", folder)
-    entries = "".join(f'[[network]]\nname = "{name}"\nfile = "{name}.onnx"\nplain = true\n' for name in networks)
+    entries = "".join(
+        f'[[network]]\nname = "{name}"\nfile = "{name}.onnx"\nplain = {plain}\n' for name in networks
+    )
     (folder / "few.toml").write_text(f'target = "cortex-m4"\n{entries}{relation}')
     return emit_application(JointSearch(load_application(folder / "few.toml")).least.layout)
 
@@ -37,8 +43,21 @@ def test_exclusive_networks_take_the_ram_of_the_largest_and_one_word(tmp_path: P
     assert found.ram_linked == largest + library.state_bytes
 
 
-def test_interrupted_networks_are_right_on_the_board(tmp_path: Path) -> None:
-    library = library_of(tmp_path, "wake", "detect", relation=preempts("stages"))
+@pytest.mark.parametrize("points", ["stages", "rows"])
+def test_interrupted_networks_are_right_on_the_board(points: str, tmp_path: Path) -> None:
+    plain = "true" if points == "stages" else "false"  # whole layers, or layers in rows
+    library = library_of(tmp_path, "wake", "detect", relation=preempts(points), plain=plain)
+    for plan in library.layout.plans.values():
+        assert not list(faults(plan))
+    assert not list(Interleaving(library.layout, 1).run(60))
     found = AppTrial(library).run_on_board(TrialScript(12, 4))
     assert found.result.wrong == () and found.result.nested
     assert found.ram_linked == library.layout.peak_bytes + library.state_bytes
+
+
+@pytest.mark.parametrize("points", ["stages", "rows", "anywhere"])
+def test_a_timer_interrupts_where_it_may(points: str, tmp_path: Path) -> None:
+    needs("qemu-system-arm")  # Unicorn has no timer
+    library = library_of(tmp_path, "wake", "detect", relation=preempts(points), plain="false")
+    found = AppTrial(library).run_on_board(TrialScript(4, 4, ticks=1_500_000), timer="wake")
+    assert found.result.wrong == () and found.result.nested

@@ -29,6 +29,7 @@ from edgewright.network.operators import (
     Elu,
     HardSigmoid,
     LeakyRelu,
+    Lrn,
     MaxPool2d,
     Reduce,
     ReduceKind,
@@ -197,7 +198,7 @@ def products(layers: Layers) -> None:
 
 
 def small(layers: Layers) -> None:
-    """Pools, means, sums, products with broadcasting, batch normalisation, activations alone."""
+    """Pools, means, neighbouring channels, sums, products with broadcasting, batch normalisation, activations alone."""
     for channels in (3, 16, 37):
         x = layers.input(1, 9, 8, channels)
         x = layers.layer(MaxPool2d((3, 2), (2, 1), (1, 1), (1, 0, 1, 1), layers.activation), [x], "max")
@@ -211,6 +212,7 @@ def small(layers: Layers) -> None:
             x = layers.layer(Binary(kind, layers.activation), [x, gate], "gated")
         other = layers.input(*layers.builder.tensors[x].shape)
         x = layers.layer(Binary(BinaryKind.ADD, layers.activation), [x, other], "sum")
+        x = layers.layer(Lrn(5, 0.1), [x], "lrn")
         for activation in REAL[1:]:
             x = layers.layer(activation, [x], "activation")
         scale = [layers.constant(layers.rng.normal(size=channels).astype(np.float32)) for _ in range(2)]
@@ -285,7 +287,7 @@ def test_other_families_do_without_them():
 @pytest.mark.parametrize("vectors", ["plain", "native"])
 def test_other_compilers_take_the_kernels(compiler, vectors, tmp_path):
     program, *standard = compiler
-    files = kernel_files("k", ["simd_conv", "simd_depthwise", "simd_int8", "simd_lines", "simd_pool"])
+    files = kernel_files("k", ["simd_conv", "simd_depthwise", "simd_int8", "simd_lines", "simd_lrn", "simd_pool"])
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     options = [option for option in flags(vectors) if not option.startswith("-std")]

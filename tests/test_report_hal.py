@@ -10,6 +10,7 @@ import pytest
 
 from edgewright.hal.export.table import tables
 from edgewright.hal.layout.front import FrontPoint
+from edgewright.hal.layout.layout import Piece, Register
 from edgewright.hal.layout.naive import lay_out_naive
 from edgewright.hal.merging import Merging
 from edgewright.report.hal_page import hal_page
@@ -63,6 +64,18 @@ def test_every_field_is_drawn_where_it_lies():
     assert left["enable"] == left["busy"] == left["mask[0]"] == left["mask[32]"]
     assert width["divider"] == pytest.approx(16 * (width["enable"] + 1) - 1)
     assert float(boxes["busy"].get("y")) > float(boxes["enable"].get("y"))
+
+
+def test_names_of_crowded_bits_stand_below_their_register():
+    """A register full of flags: no name fits, and all can be read."""
+    flags = Piece("enable", 7, 1), Piece("busy", 6, 1)
+    uart = LAYOUT.spaces["Uart"]
+    kept = [r for r in uart.registers if all(piece.slot not in ("enable", "busy") for piece in r.pieces)]
+    crowded = replace(uart, registers=(Register(0, 8, flags), *kept))
+    layout = replace(LAYOUT, spaces={**LAYOUT.spaces, "Uart": crowded})
+    (table, *_) = [one for one in tables(design(layout)) if one.group == "Uart"]
+    drawn = "".join(ElementTree.fromstring(register_map_svg(table)).itertext())
+    assert "7 enable · 6 busy" in drawn
 
 
 def test_colours_tell_what_a_field_does():

@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "run": ("emit", *BELOW_EMIT),
     "mapping": ("run", "fusion", "emit", *BELOW_EMIT),
     "hal": ("board", "platform"),
-    "application": ("fusion", "emit", *BELOW_EMIT),
+    "application": ("run", "fusion", "emit", *BELOW_EMIT, "samples"),  # of samples: how to quantise
     "report": BELOW_REPORT,
     "cli": ("compiling", "completing", "report", *BELOW_REPORT, "samples"),
 }

@@ -188,7 +188,8 @@ def test_statistics_tell_what_workers_did():
 
 
 INTERRUPTED = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which tests in the background have switched off
 sys.path.insert(0, {tests!r})
 from random import Random
 import numpy as np

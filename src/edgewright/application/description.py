@@ -31,15 +31,24 @@ class RelationKind(Enum):
     PARALLEL = "parallel"  # any part of one may run beside any part of the other
     PIPELINED = "pipelined"  # partitions of one network at work on different frames
     AFTER = "after"  # the first network's output is the second one's input
-    PREEMPTS = "preempts"  # the first may interrupt the second between stages
+    PREEMPTS = "preempts"  # the first may interrupt the second at some of its points
     SAME_INPUT = "same input"  # one frame, which several networks read in this order
 
 
 class PreemptionPoints(Enum):
     """Where a network may be interrupted."""
 
-    STAGES = "stages"
-    ANYWHERE = "anywhere"
+    STAGES = "stages"  # where a stage ends
+    ROWS = "rows"  # and between the rows of a stage
+    ANYWHERE = "anywhere"  # by an interrupt, or by a thread of higher priority
+
+
+class Precision(Enum):
+    """The numbers that a network computes with, and those that its weights are stored in."""
+
+    NONE = "none"  # as trained
+    FP16 = "fp16"  # weights rounded to 16 bits
+    INT8 = "int8"  # weights and data
 
 
 class AppNetworkEntry(Entry):
@@ -51,6 +60,12 @@ class AppNetworkEntry(Entry):
     pull_input: StrictBool = Field(default=False, description="true if images come row by row, else false")
     quantised_input: StrictBool = Field(default=False, description="true to leave the conversion to the caller")
     quantised_output: StrictBool = Field(default=False, description="true to leave the conversion to the caller")
+    quantise: Precision = Field(
+        default=Precision.NONE, description="one of " + ", ".join(kind.value for kind in Precision)
+    )
+    calibration: PathText | None = Field(
+        default=None, description="a file of inputs (.npy or .npz) from which int8 takes its ranges"
+    )
     phases: StrictBool = Field(default=False, description="true to run layers row by row, else false")
     plain: StrictBool = Field(default=False, description="true for order and layout alone, else false")
     minimise: Literal["ram"] | None = Field(default=None, description='"ram" for the least RAM of this network')
@@ -79,7 +94,10 @@ class RelationEntry(Entry):
     )
     points: PreemptionPoints = Field(
         default=PreemptionPoints.STAGES,
-        description='where the second network may be interrupted: "stages" or "anywhere"',
+        description='where the second network may be interrupted: "stages", "rows" or "anywhere"',
+    )
+    wait: Seconds | None = Field(
+        default=None, description='the longest that the first network may have to wait, such as "2 ms"'
     )
     output: str | None = Field(default=None, description="an output of the first network, where it has several")
     input: str | None = Field(default=None, description="an input of the networks, where they have several")
@@ -238,6 +256,10 @@ def _broken_relation(app: ApplicationFile, index: int, relation: RelationEntry) 
         yield f"{key}.networks", f"names partitions; expected whole networks for {kind.value}"
     if relation.points is not PreemptionPoints.STAGES and kind is not RelationKind.PREEMPTS:
         yield f"{key}.points", f"is for preempts; expected none for {kind.value}"
+    if relation.wait is not None and (
+        kind is not RelationKind.PREEMPTS or relation.points is PreemptionPoints.ANYWHERE
+    ):
+        yield f"{key}.wait", 'is for preempts at "stages" or "rows"; expected none here'
 
 
 def _contradictions(app: ApplicationFile) -> Iterator[tuple[str, str]]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..memory.layout import ConflictGraph, LayoutEffort, Placement, place_graph
+from ..memory.layout import ConflictGraph, LayoutEffort, Placement, conflicts, place_graph
 from ..memory.layout.graph import components, heaviest_clique
 from ..memory.layout.problem import align_up
 from ..program import Buffer, Plan
 from ..program.plan import slot_name
 from .meeting import JointBuffer, Meeting
 from .members import Application
+from .points import InterruptionPoints
 
 ARENA = "ram"  # the common memory
 
@@ -84,7 +85,7 @@ class JointLayout:
 def lay_out_jointly(
     application: Application,
     plans: Mapping[str, Plan],
-    points: Mapping[str, frozenset[int]] | None = None,
+    points: Mapping[str, InterruptionPoints] | None = None,
     effort: LayoutEffort = LayoutEffort.NORMAL,
 ) -> JointLayout:
     """The least arena for these plans; networks that never meet keep the addresses that they have."""
@@ -108,16 +109,109 @@ def _place(
     offsets: dict[str, int] = {}
     peak, methods = 0, []
     for part in sorted(components(graph), key=lambda part: -sum(part.sizes.values())):
-        users = {use.member for name in part.sizes for use in buffers[name].uses}
-        if len(users) == 1 and all(len(buffers[name].uses) == 1 for name in part.sizes):
-            offsets |= {name: _as_planned(plans, buffers[name]) for name in part.sizes}
-            peak, method = max(peak, *(offsets[name] + size for name, size in part.sizes.items())), "as planned"
+        planned = _as_planned(part, buffers, plans)
+        if planned is not None:
+            offsets |= planned.offsets
+            peak, method = max(peak, planned.peak), planned.method
         else:
-            found = place_graph(part, bound=peak, effort=effort)
+            found = _placed_together(part, buffers, plans, peak, effort)
+            around = _around_the_largest(part, buffers, plans)
+            if around is not None and around.peak < found.peak:
+                found = replace(around, bound=min(found.bound, around.peak))
             offsets |= found.offsets
             peak, bound, method = max(peak, found.peak), max(bound, found.bound), found.method
         methods += [] if method in methods else [method]
     return Placement(offsets, peak, min(bound, peak), "; ".join(methods))
+
+
+def _placed_together(
+    graph: ConflictGraph,
+    buffers: Mapping[str, JointBuffer],
+    plans: Mapping[str, Plan],
+    bound: int,
+    effort: LayoutEffort,
+) -> Placement:
+    """The placement of a part. Buffers of one plan that share bytes by their calls inside a stage stay as they lie."""
+    home: dict[str, tuple[str, int]] = {}  # buffer: the first of its group, and where in the group it begins
+    sizes: dict[str, int] = {}
+    for name in sorted(graph.sizes, key=lambda name: (_start(plans, buffers[name]), name)):
+        buffer, at = buffers[name], _start(plans, buffers[name])
+        for first in sizes:
+            is_alike = _life(buffer) is not None and _life(buffers[first]) == _life(buffer)
+            inside = at - _start(plans, buffers[first])
+            if (
+                is_alike
+                and (name, first) not in graph.gaps
+                and (first, name) not in graph.gaps
+                and inside < sizes[first]
+            ):
+                home[name], sizes[first] = (first, inside), max(sizes[first], inside + graph.sizes[name])
+                break
+        else:
+            home[name], sizes[name] = (name, 0), graph.sizes[name]
+    if len(sizes) == len(graph.sizes):
+        return place_graph(graph, bound=bound, effort=effort)
+    alone = {name for name in sizes if sizes[name] == graph.sizes[name]}
+    meeting = {(home[x][0], home[y][0]) for x, y in graph.meeting if home[x][0] != home[y][0]}
+    gaps = {pair: gap for pair, gap in graph.gaps.items() if alone.issuperset(pair)}
+    found = place_graph(
+        ConflictGraph(sizes, frozenset(meeting), gaps, graph.alignment), bound=bound, effort=effort
+    )
+    return replace(found, offsets={name: found.offsets[first] + at for name, (first, at) in home.items()})
+
+
+def _life(buffer: JointBuffer) -> tuple[str, int, int] | None:
+    """The member that alone uses the buffer, and from which stage to which."""
+    if len(buffer.uses) != 1 or buffer.is_always:
+        return None
+    return buffer.uses[0].member, buffer.uses[0].first, buffer.uses[0].last
+
+
+def _start(plans: Mapping[str, Plan], buffer: JointBuffer) -> int:
+    return _planned_at(plans, buffer) if _life(buffer) is not None else 0
+
+
+def _around_the_largest(
+    graph: ConflictGraph, buffers: Mapping[str, JointBuffer], plans: Mapping[str, Plan]
+) -> Placement | None:
+    """The largest plan as it was laid out alone, and the others around it: as blocks, or buffer by buffer.
+
+    So everything that it shares by its calls stays shared. None where buffers belong to several members, or none.
+    """
+    own: dict[str, dict[str, int]] = {}
+    for name in graph.sizes:
+        if len(buffers[name].uses) != 1:
+            return None
+        own.setdefault(buffers[name].uses[0].member, {})[name] = _planned_at(plans, buffers[name])
+    first, *others = sorted(own, key=lambda member: (-plans[member].peak_bytes, member))
+    block = _beside(graph, own[first], [own[member] for member in others])
+    rest = sorted((name for member in others for name in own[member]), key=lambda name: (-graph.sizes[name], name))
+    single = _beside(graph, own[first], [{name: 0} for name in rest])
+    found = min((single, block), key=lambda offsets: _peak(graph, offsets))
+    return Placement(found, _peak(graph, found), 0, "around the largest plan")
+
+
+def _beside(graph: ConflictGraph, there: Mapping[str, int], blocks: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Each block, moved as a whole to the lowest place where it meets nothing that is there, one after the other."""
+    placed = dict(there)
+    for block in blocks:
+        near = [(mine, other) for mine in block for other in placed if graph.meets(mine, other)]
+        steps = {0, *(placed[other] + graph.gap(other, mine) - block[mine] for mine, other in near)}
+        by = min(
+            step
+            for step in steps
+            if step >= 0
+            and not any(
+                -graph.gap(mine, other) < block[mine] + step - placed[other] < graph.gap(other, mine)
+                for mine, other in near
+            )
+        )
+        placed |= {name: at + by for name, at in block.items()}
+    return placed
+
+
+def _peak(graph: ConflictGraph, offsets: Mapping[str, int]) -> int:
+    return max(at + graph.sizes[name] for name, at in offsets.items())
 
 
 def _alone(application: Application, plans: Mapping[str, Plan]) -> list[Plan]:
@@ -125,7 +219,24 @@ def _alone(application: Application, plans: Mapping[str, Plan]) -> list[Plan]:
     return [plan for name, plan in plans.items() if not application.is_pipelined(application.by_name[name].owner)]
 
 
-def _as_planned(plans: Mapping[str, Plan], buffer: JointBuffer) -> int:
+def _as_planned(
+    part: ConflictGraph, buffers: Mapping[str, JointBuffer], plans: Mapping[str, Plan]
+) -> Placement | None:
+    """The addresses that one plan has for these buffers; None where others use them, or some are kept from others."""
+    offsets: dict[str, int] = {}
+    for name in part.sizes:
+        if len(buffers[name].uses) != 1:
+            return None
+        offsets[name] = _planned_at(plans, buffers[name])
+    if len({use.member for name in part.sizes for use in buffers[name].uses}) > 1:
+        return None
+    peak = max(offsets[name] + size for name, size in part.sizes.items())
+    found = Placement(offsets, peak, 0, "as planned")
+    is_kept = any(buffers[name].is_always for name in part.sizes)
+    return None if is_kept and conflicts(part.problem(), found) else found
+
+
+def _planned_at(plans: Mapping[str, Plan], buffer: JointBuffer) -> int:
     (use,) = buffer.uses
     return next(b.offset for b in plans[use.member].buffers if b.name == use.buffer)
 

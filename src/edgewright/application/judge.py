@@ -18,8 +18,9 @@ from ..program.interpreter import POISON, Interpreter
 from ..program.plan import slot_name
 from .description import ALWAYS, PreemptionPoints
 from .joint import ARENA, JointLayout
-from .meeting import JointBuffer
+from .meeting import BufferUse, JointBuffer
 from .members import Crossing
+from .points import InterruptionPoints
 from .relations import Relations
 
 VARIANTS = 2  # different inputs of each network
@@ -46,6 +47,8 @@ class _MemberRun:
     inputs: Mapping[str, Array]
     frame: int
     next: int = 0  # the stage that comes next
+    steps: Iterator[None] | None = None  # the rest of that stage, once it has begun
+    turn: int = -1  # the last of its turns that has run
 
 
 class Interleaving:
@@ -134,9 +137,25 @@ class Interleaving:
     def _under_way(self, crossing: Crossing) -> int:
         return self.done[crossing.source[0]] - min(self.done[name] for name, _ in crossing.readers)
 
+    def _unread(self, crossing: Crossing) -> int:
+        """The first frame that some partition has still to read."""
+        return min(self.done[name] + self._has_read(name) for name, _ in crossing.readers)
+
+    def _has_read(self, member: str) -> bool:
+        """Whether no stage that is left reads what other partitions have made."""
+        run = self.running.get(member)
+        if run is None:
+            return False
+        tensors = [tensor for one in self.application.crossings for name, tensor in one.readers if name == member]
+        plan = self.layout.plans[member]
+        buffers = {plan.views[tensor].buffer for tensor in tensors}
+        left = [layer for stage in plan.program.stages[run.next :] for layer in stage.layers]
+        read = {name for layer in left for name in plan.network.by_name[layer].inputs}
+        return not any(plan.views[name].buffer in buffers for name in read if name in plan.views)
+
     def _has_frame(self, member: str, crossing: Crossing) -> bool:
         if member == crossing.source[0]:
-            return self._under_way(crossing) < crossing.slots
+            return self.done[member] - self._unread(crossing) < crossing.slots
         if member in dict(crossing.readers):
             return self.done[crossing.source[0]] > self.done[member]
         return True
@@ -149,9 +168,8 @@ class Interleaving:
             return False
         if preemption.points is PreemptionPoints.ANYWHERE or other not in self.running:
             return True
-        run, allowed = self.running[other], self.layout.meeting.points.get(other)
-        is_between = 0 < run.next < len(run.interpreter.plan.program.stages)
-        return is_between and (allowed is None or run.next - 1 in allowed)
+        run, allowed = self.running[other], self.layout.meeting.allowed(other, preemption.points)
+        return (run.next, run.turn) in allowed.rows if run.steps is not None else run.next - 1 in allowed.after
 
     # What happens then.
 
@@ -186,8 +204,14 @@ class Interleaving:
     def _advance(self, member: str) -> Iterator[JointFault]:
         run = self.running[member]
         self.moves.append(f"{member} stage {run.next}")
-        run.interpreter.advance(run.next)
-        run.next += 1
+        if run.steps is None:
+            run.turn = -1
+            run.steps = run.interpreter.by_turns(run.next)
+        if self._stops_at_a_row(member, run):
+            return
+        for _ in run.steps:
+            pass
+        run.next, run.steps = run.next + 1, None
         if run.next < len(run.interpreter.plan.program.stages):
             return
         expected = self._expected(member, run.inputs)
@@ -197,6 +221,27 @@ class Interleaving:
         for name, message in self._spoiled():
             yield JointFault(f"{message} '{name}' was overwritten", tuple(self.moves))
         self._finish(member, expected)
+
+    def _stops_at_a_row(self, member: str, run: _MemberRun) -> bool:
+        """Whether it stops within its stage: at the next place where others may come, or at one after that."""
+        kinds = [p.points for p in self.relations.preemptions.values() if p.low == member]
+        places = {place for kind in kinds for place in self.layout.meeting.allowed(member, kind).rows}
+        assert run.steps is not None
+        if self.random.random() < 0.4 or not any(stage == run.next for stage, _ in places):
+            return False
+        for _ in run.steps:
+            run.turn += 1
+            if (run.next, run.turn) in places and self.random.random() < 0.3:
+                return True
+        return False
+
+    def _within(self, use: BufferUse) -> tuple[int, int]:
+        """The bytes of a buffer that are alive where its member stands within a stage."""
+        run = self.running.get(use.member)
+        if run is None or run.steps is None:
+            return 0, 0
+        place = InterruptionPoints(rows=frozenset(((run.next, run.turn),)))
+        return self.layout.meeting.live(use.member).spans(place).get(use.buffer, (0, 0))
 
     def _finish(self, member: str, expected: Mapping[str, Array]) -> None:
         del self.running[member]
@@ -256,9 +301,12 @@ class Interleaving:
     def _poison_dead(self) -> None:
         alive = np.zeros(len(self.arena), dtype=bool)
         for buffer in self.layout.buffers:
+            at = self.layout.at(buffer.name)
             if self._is_in_use(buffer):
-                at = self.layout.at(buffer.name)
                 alive[at : at + buffer.size] = True
+            for use in buffer.uses:
+                low, high = self._within(use)
+                alive[at + low : at + high] = True
         self.arena[~alive] = POISON
 
     def _is_in_use(self, buffer: JointBuffer) -> bool:
@@ -266,10 +314,10 @@ class Interleaving:
             return True
         if buffer.crossing is not None:
             slot = int(buffer.name.rpartition("[")[2][:-1])
-            source, readers = buffer.crossing.source[0], [name for name, _ in buffer.crossing.readers]
-            first = min(self.done[name] for name in readers)
+            source = buffer.crossing.source[0]
             last = self.done[source] + (source in self.running)
-            return any(frame % buffer.crossing.slots == slot for frame in range(first, last))
+            frames = range(self._unread(buffer.crossing), last)
+            return any(frame % buffer.crossing.slots == slot for frame in frames)
         if buffer.during:
             return any(member in buffer.during for member in self._busy())
         for use in buffer.uses:
@@ -279,7 +327,12 @@ class Interleaving:
             if any((owner, tensor) in self.pending for tensor in tensors):
                 return True
             run = self.running.get(use.member)
-            if run is not None and ((run.next == 0 and tensors) or use.first < run.next <= use.last):
+            is_between = run is not None and run.steps is None
+            if (
+                run is not None
+                and is_between
+                and ((run.next == 0 and tensors) or use.first < run.next <= use.last)
+            ):
                 return True
         return False
 

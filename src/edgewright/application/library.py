@@ -26,14 +26,19 @@ from .description import PreemptionPoints
 from .joint import ARENA, JointLayout, with_buffers
 from .meeting import BufferUse, JointBuffer
 from .members import AppMember
+from .slots import crossing_inputs, given_back
 
 MOST_MEMBERS = 32  # bits of a word
 OTHER = "other: "  # before the name of a buffer that belongs to somebody else
+ARRAYS = ("done", "given", "turns")  # with a word for each network
 MEANING = {
     "running": "a bit for each network that has begun",
-    "between": "and for each that stands where it may be interrupted",
+    "between": "and for each that stands at the end of a stage where it may be interrupted",
+    "at_row": "and for each that does so between two rows",
+    "turns": "of the stage that each is at",
     "waiting": "a bit for each input that another network has made",
     "done": "runs of each",
+    "given": "frames of which each has read what other partitions made",
 }
 LOCKS = """\
 /* Around the few instructions that read and write who runs. Define both for another system. */
@@ -103,7 +108,8 @@ def emit_application(layout: JointLayout, options: Options | None = None) -> App
     for number, member in enumerate(application.members):
         plans[member.name] = with_scratch(layout, member, chosen)
         probe = f"{name}_at({number}, stage)" if layout.meeting.relations.may_be_interrupted(member.name) else ""
-        share = LibraryShare(shared, probe, resident_ends(layout, member))
+        rows = frozenset(_polled_rows(layout, member.name))
+        share = LibraryShare(shared, probe, resident_ends(layout, member), f"{name}_at_row({number}, stage)", rows)
         libraries[member.name] = emit(
             plans[member.name], application.target, member.network, c_name(member), chosen, share
         )
@@ -121,6 +127,15 @@ def emit_application(layout: JointLayout, options: Options | None = None) -> App
     return AppLibrary(
         selected, application.target, libraries, files, shared.constants.bytes, 4 * sum(writer.words.values())
     )
+
+
+def _polled_rows(layout: JointLayout, member: str) -> Mapping[int, tuple[int, ...]]:
+    """The turns of each stage after which somebody may interrupt the member."""
+    relations, kind = layout.meeting.relations, PreemptionPoints.ROWS
+    if not any(low == member and one.points is kind for (_, low), one in relations.preemptions.items()):
+        return {}
+    places = sorted(layout.meeting.allowed(member, kind).rows)
+    return {stage: tuple(turn for at, turn in places if at == stage) for stage, _ in places}
 
 
 def c_name(member: AppMember) -> str:
@@ -200,12 +215,19 @@ class _AppWriter:
         return any(map(self.layout.meeting.relations.may_be_interrupted, self.index))
 
     @property
+    def has_rows(self) -> bool:
+        """Whether any network may be interrupted between two rows."""
+        return any(_polled_rows(self.layout, name) for name in self.index)
+
+    @property
     def words(self) -> Mapping[str, int]:
         """What the library remembers: words of RAM."""
         found = {"running": 1}
         found |= {"between": 1} if self.is_polled else {}
+        found |= {"at_row": 1, "turns": len(self.index)} if self.has_rows else {}
         found |= {"waiting": 1} if self.ends else {}
-        found |= {"done": len(self.index)} if self.layout.application.crossings else {}
+        if self.layout.application.crossings:
+            found |= {"done": len(self.index), "given": len(self.index)}
         return found
 
     def header(self) -> str:
@@ -268,7 +290,9 @@ class _AppWriter:
         guard = f"{self.name.upper()}_PROBE_H"
         return (
             f"/* {self.name}: what networks call where a stage begins. */\n#ifndef {guard}\n#define {guard}\n\n"
-            f"#include <stdint.h>\n\nvoid {self.name}_at(int32_t network, int32_t stage);\n\n#endif /* {guard} */\n"
+            f"#include <stdint.h>\n\nvoid {self.name}_at(int32_t network, int32_t stage);\n"
+            + (f"void {self.name}_at_row(int32_t network, int32_t stage);\n" if self.has_rows else "")
+            + f"\n#endif /* {guard} */\n"
         )
 
     def source(self) -> str:
@@ -283,7 +307,7 @@ class _AppWriter:
             "",
             f"{guard}_SECTION(ram) {guard}_ALIGNED(16) static uint8_t arena[{guard}_ARENA_SIZE];",
             *(
-                f"static volatile uint32_t {word}{f'[{count}]' if word == 'done' else ''}; /* {MEANING[word]} */"
+                f"static volatile uint32_t {word}{f'[{count}]' if word in ARRAYS else ''}; /* {MEANING[word]} */"
                 for word, count in self.words.items()
             ),
             "",
@@ -306,18 +330,20 @@ class _AppWriter:
             "excludes": [],
             "interrupts": [],
             "anywhere": [],
+            "by_rows": [],
             "reads": [],
             "drops": [],
             "makes": [],
         }
         for member in members:
-            barred = interrupted = anywhere = 0
+            barred = interrupted = anywhere = by_rows = 0
             for other in members:
                 bit = 1 << self.index[other.name]
                 preemption = relations.preemptions.get((member.name, other.name))
                 if preemption is not None:
                     interrupted |= bit
                     anywhere |= bit if preemption.points is PreemptionPoints.ANYWHERE else 0
+                    by_rows |= bit if preemption.points is PreemptionPoints.ROWS else 0
                 elif other is member or not relations.are_parallel(member.name, other.name):
                     barred |= bit
             for frame in relations.frames:
@@ -326,6 +352,7 @@ class _AppWriter:
             rows["excludes"].append(barred)
             rows["interrupts"].append(interrupted)
             rows["anywhere"].append(anywhere)
+            rows["by_rows"].append(by_rows)
             rows["reads"].append(self._bits(end for end in self.ends if end[0] == member.owner))
             rows["makes"].append(
                 self._bits(after for (made, _), after in relations.cascades if made == member.owner)
@@ -335,10 +362,17 @@ class _AppWriter:
             )
         stages = [len(self.libraries[member.name].stages) for member in members]
         for key, values in rows.items():
-            if any(values):
+            is_used = any(values) and (key != "by_rows" or self.has_rows)
+            if is_used:
                 yield f"static const uint32_t {key}[] = {{{', '.join(f'{value:#x}u' for value in values)}}};"
         if self.is_polled:
             yield f"static const int32_t stages[] = {{{', '.join(map(str, stages))}}};"
+        if read := crossing_inputs(self.layout.application.crossings):
+            last = [
+                given_back(self.libraries[m.name].plan, read[m.name]) if m.name in read else -2 for m in members
+            ]
+            yield "/* The stage at whose end a partition gives its slots back. */"
+            yield f"static const int32_t last_reads[] = {{{', '.join(map(str, last))}}};"
         yield ""
 
     def _bits(self, ends: Iterator[tuple[str, str]]) -> int:
@@ -357,7 +391,7 @@ class _AppWriter:
             own = sum(1 << self.index[member.name] for member in application.members_of(crossing.owner))
             for reader in (self.index[name] for name, _ in crossing.readers):
                 under_way = f"done[{source}] - done[{reader}]"
-                yield f"    if (which == {source} && {under_way} >= {crossing.slots}u)"
+                yield f"    if (which == {source} && done[{source}] - given[{reader}] >= {crossing.slots}u)"
                 yield f"        return {guard}_BUSY;"
                 yield f"    if (which == {reader} && {under_way} == 0u)"
                 yield f"        return {guard}_EMPTY;"
@@ -373,10 +407,32 @@ class _AppWriter:
         yield "static int32_t is_point(int32_t network, int32_t stage)"
         yield "{"
         for name, allowed in self.layout.meeting.points.items():
-            places = " || ".join(f"stage == {stage}" for stage in sorted(allowed)) or "0"
+            places = " || ".join(f"stage == {stage}" for stage in sorted(allowed.after)) or "0"
             yield f"    if (network == {self.index[name]})"
             yield f"        return {places};"
         yield "    return stage >= 0 && stage + 1 < stages[network];"
+        yield "}"
+        yield ""
+
+    def _rows(self) -> Iterator[str]:
+        """After which turns networks may be interrupted, in stages that call for it."""
+        yield "/* Whether a network may be interrupted after a turn of a stage. */"
+        yield "static int32_t is_row(int32_t network, int32_t stage, uint32_t turn)"
+        yield "{"
+        for name, number in self.index.items():
+            for stage, turns in _polled_rows(self.layout, name).items():
+                parts = [[turns[0], turns[0]]]
+                for turn in turns[1:]:
+                    if turn == parts[-1][1] + 1:
+                        parts[-1][1] = turn
+                    else:
+                        parts.append([turn, turn])
+                tests = [
+                    f"(turn >= {low}u && turn <= {high}u)" if low else f"turn <= {high}u" for low, high in parts
+                ]
+                yield f"    if (network == {number} && stage == {stage})"
+                yield f"        return {' || '.join(tests)};"
+        yield "    return 0;"
         yield "}"
         yield ""
 
@@ -385,8 +441,10 @@ class _AppWriter:
         is_pipelined, cascades, frames = self.layout.application.crossings, relations.cascades, relations.frames
         busy = "running & excludes[which]"
         if relations.preemptions:
-            anywhere = any(p.points is PreemptionPoints.ANYWHERE for p in relations.preemptions.values())
-            allowed = "(between | anywhere[which])" if anywhere else "between"
+            kinds = {p.points for p in relations.preemptions.values()}
+            allowed = "(between"
+            allowed += " | anywhere[which]" if PreemptionPoints.ANYWHERE in kinds else ""
+            allowed += " | (at_row & by_rows[which]))" if self.has_rows else ")"
             busy = f"({busy}) || (running & interrupts[which] & ~{allowed})"
         with c.block("static int32_t enter(int32_t which)"):
             c.line(f"int32_t status = {guard}_OK;")
@@ -414,6 +472,7 @@ class _AppWriter:
                 c.line("waiting |= makes[which];")
             if is_pipelined:
                 c.line("done[which]++;")
+                c.line("given[which] = done[which];")
             c.line(f"{guard}_UNLOCK();")
         c.line()
         if self.is_polled:
@@ -436,17 +495,33 @@ class _AppWriter:
             "#endif",
             "",
         ]
-        with c.block("static void stand(uint32_t network, uint32_t here)"):
+        with c.block("static void mark(volatile uint32_t *place, uint32_t network, uint32_t here)"):
             c.line(f"{guard}_LOCK();")
-            c.line("between = (between & ~network) | (here ? network : 0u);")
+            c.line("*place = (*place & ~network) | (here ? network : 0u);")
             c.line(f"{guard}_UNLOCK();")
         c.line()
-        head = f"void {name}_at(int32_t network, int32_t stage)"
-        with c.block(head), c.block("if (is_point(network, stage - 1))"):
-            c.line("stand(1u << network, 1u);")
+        with c.block("static void stand(volatile uint32_t *place, uint32_t network)"):
+            c.line("mark(place, network, 1u);")
             c.line(f"{name}_poll();")
-            c.line("stand(1u << network, 0u);")
+            c.line("mark(place, network, 0u);")
         c.line()
+        with c.block(f"void {name}_at(int32_t network, int32_t stage)"):
+            if self.layout.application.crossings:
+                with c.block("if (stage == last_reads[network] + 1)"):
+                    c.line(f"{guard}_LOCK();")
+                    c.line("given[network] = done[network] + 1u;")
+                    c.line(f"{guard}_UNLOCK();")
+            if self.has_rows:
+                c.line("turns[network] = 0;")
+            c.line("if (is_point(network, stage - 1))")
+            c.line("    stand(&between, 1u << network);")
+        c.line()
+        if self.has_rows:
+            c.lines += self._rows()
+            with c.block(f"void {name}_at_row(int32_t network, int32_t stage)"):
+                c.line("if (is_row(network, stage, turns[network]++))")
+                c.line("    stand(&at_row, 1u << network);")
+            c.line()
 
     def _parameters(self, member: AppMember) -> Parameters:
         library = self.libraries[member.name]

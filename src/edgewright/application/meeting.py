@@ -16,6 +16,7 @@ from ..memory.layout.problem import align_up
 from ..program import Plan, Sweep
 from .description import ALWAYS, PreemptionPoints
 from .members import Application, Crossing
+from .points import InterruptionPoints, Liveness, Span
 from .relations import Relations
 
 
@@ -46,17 +47,19 @@ class JointBuffer:
 class Meeting:
     """The buffers of all plans, and which of them meet.
 
-    `points` are the stages after which a member may be interrupted, where not after all of them.
+    `points` are where a member may be interrupted, where not at all places of the kind that its relations name.
     """
 
     application: Application
     plans: Mapping[str, Plan]
-    points: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    points: Mapping[str, InterruptionPoints] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "relations", Relations(self.application))
 
     relations: Relations = field(init=False)
+    _liveness: dict[str, Liveness] = field(init=False, default_factory=dict)
+    _spans: dict[tuple[str, PreemptionPoints], Mapping[str, Span]] = field(init=False, default_factory=dict)
 
     def buffers(self) -> tuple[JointBuffer, ...]:
         slots = {(member, tensor): one for one in self.application.crossings for member, tensor in _ends(one)}
@@ -102,6 +105,8 @@ class Meeting:
             causes = list(self.causes(x, y))
             if causes:
                 meeting.add((x.name, y.name))
+            if len(causes) == 1 and (part := self._partly(x, y, sizes, alignment)) is not None:
+                gaps[x.name, y.name] = part
             if len(causes) == 1 and causes[0] is not None:
                 a, b = causes[0]
                 gap = trailing(self.plans[a.member], a.buffer, b.buffer, alignment)
@@ -147,8 +152,41 @@ class Meeting:
             return False
         if preemption.points is PreemptionPoints.ANYWHERE:
             return True
-        allowed = self.points.get(low.member)
-        return any(allowed is None or stage in allowed for stage in range(low.first, low.last))
+        return low.buffer in self.spans(low.member, preemption.points)
+
+    def _partly(
+        self, x: JointBuffer, y: JointBuffer, sizes: Mapping[str, int], alignment: int
+    ) -> tuple[int, int] | None:
+        """The gaps at which the two share bytes that are dead in one where the other's member interrupts its own."""
+        if len(x.uses) != 1 or len(y.uses) != 1 or x.is_always or y.is_always:
+            return None
+        for low, high in ((x, y), (y, x)):
+            own, other = low.uses[0], high.uses[0]
+            preemption = self.relations.preemptions.get((other.member, own.member))
+            if preemption is None or preemption.points is PreemptionPoints.ANYWHERE:
+                continue
+            first, end = self.spans(own.member, preemption.points)[own.buffer]
+            above, below = align_up(end, alignment), sizes[high.name] - first // alignment * alignment
+            return (above, below) if low is x else (below, above)
+        return None
+
+    def allowed(self, member: str, kind: PreemptionPoints) -> InterruptionPoints:
+        """Where the member may be interrupted by somebody who may do so at points of that kind."""
+        every, chosen = self.live(member).points(kind), self.points.get(member)
+        if chosen is None:
+            return every
+        return InterruptionPoints(every.after & chosen.after, every.rows & chosen.rows)
+
+    def spans(self, member: str, kind: PreemptionPoints) -> Mapping[str, Span]:
+        """The bytes of the member's buffers that are alive there."""
+        if (member, kind) not in self._spans:
+            self._spans[member, kind] = self.live(member).spans(self.allowed(member, kind))
+        return self._spans[member, kind]
+
+    def live(self, member: str) -> Liveness:
+        if member not in self._liveness:
+            self._liveness[member] = Liveness(self.plans[member])
+        return self._liveness[member]
 
     def _handed_over(self) -> dict[tuple[str, str], tuple[str, str]]:
         """(member, buffer) -> the first of those that are the same bytes."""
@@ -216,12 +254,14 @@ def held_inputs(application: Application, member: str) -> frozenset[str]:
 def trailing(plan: Plan, x: str, y: str, alignment: int) -> tuple[int, int] | None:
     """The gaps (x below y, y below x) at which two buffers of a plan may share bytes; None where they may not.
 
-    A plan lets them share at one distance: an output trails its dying input, or their calls differ inside a stage.
-    Further into the direction of the sweep is as safe.
+    A plan lets them share at one distance where an output trails its dying input; further into the direction of the
+    sweep is as safe. Those that begin with the same stage share by their calls inside it, which nobody knows here.
     """
     buffers = {buffer.name: buffer for buffer in plan.buffers}
     one, two = buffers[x], buffers[y]
     if one.memory != two.memory or not (one.offset < two.end and two.offset < one.end):
+        return None
+    if one.first == two.first:
         return None
     if one.first > two.first:
         gap = trailing(plan, y, x, alignment)

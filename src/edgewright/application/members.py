@@ -9,12 +9,13 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..fusion.by_hand import layer_range
+from ..memory.pulled import pullable
 from ..network import Network, Region
 from ..network.parts import NetworkPart, cut
-from ..network.read import read
 from ..platform import Board, load_board
 from ..platform.target import TARGETS, Target, target_of
 from .description import ApplicationFile, AppNetworkEntry, RelationKind, read_application
+from .quantising import read_network
 
 
 @dataclass(frozen=True)
@@ -72,13 +73,16 @@ class Application:
         return len(self.members_of(owner)) > 1
 
 
-def load_application(path: Path) -> Application:
+def load_application(path: Path, pull_input: bool = False) -> Application:
     """The application of a file, with its networks and its board."""
-    return assemble_application(read_application(path), path.parent, str(path))
+    return assemble_application(read_application(path), path.parent, str(path), pull_input)
 
 
-def assemble_application(file: ApplicationFile, folder: Path, where: str) -> Application:
-    """What the file names, as seen from `folder`; `where` names the file in errors."""
+def assemble_application(file: ApplicationFile, folder: Path, where: str, pull_input: bool = False) -> Application:
+    """What the file names, as seen from `folder`; `where` names the file in errors.
+
+    With `pull_input`, images come row by row wherever a network can take them so and nobody else needs them.
+    """
     board = load_board(_board_name(file.board, folder)) if file.board is not None else None
     if file.target is not None and file.target not in TARGETS:
         raise InputError(f'{where}: target is "{file.target}"; expected one of {", ".join(TARGETS)}')
@@ -89,20 +93,27 @@ def assemble_application(file: ApplicationFile, folder: Path, where: str) -> App
     partitions: dict[str, tuple[tuple[str, ...], ...]] = {}
     pipelined = {file.network(r.networks[0]).name for r in file.relations if r.kind is RelationKind.PIPELINED}
     for index, entry in enumerate(file.networks):
-        network = read(
-            folder / entry.file, quantised_input=entry.quantised_input, quantised_output=entry.quantised_output
-        )
+        network = read_network(entry, folder, f"{where}: network[{index}]")
         networks[entry.name] = network
+        if pull_input and pullable(network) and not _has_held_ends(file, entry.name):
+            entry = entry.model_copy(update={"pull_input": True})
         parts = _partitions(network, entry, f"{where}: network[{index}].partitions")
         partitions[entry.name] = parts
         if entry.name in pipelined:
-            made = [_part(network, parts, n) for n in range(len(parts))]
+            made = [partition(network, parts, n) for n in range(len(parts))]
             names = [f"{entry.name}.{n + 1}" for n in range(len(parts))]
             members += [AppMember(name, entry, part.network) for name, part in zip(names, made, strict=True)]
             crossings += _crossings(entry.name, network, names, made)
         else:
             members.append(AppMember(entry.name, entry, network))
     return Application(file, networks, tuple(members), tuple(crossings), board, target, partitions)
+
+
+def _has_held_ends(file: ApplicationFile, name: str) -> bool:
+    """Whether the network's inputs may have to lie in memory as a whole: handed over, kept, or in a pipeline."""
+    together = (RelationKind.AFTER, RelationKind.SAME_INPUT, RelationKind.PIPELINED)
+    related = {file.network(n).name for one in file.relations if one.kind in together for n in one.networks}
+    return name in related or any(text.partition(".")[0] == name for text in file.keep)
 
 
 def _board_name(board: str, folder: Path) -> str | Path:
@@ -138,7 +149,7 @@ def _partitions(network: Network, entry: AppNetworkEntry, key: str) -> tuple[tup
     return parts
 
 
-def _part(network: Network, parts: Sequence[tuple[str, ...]], number: int) -> NetworkPart:
+def partition(network: Network, parts: Sequence[tuple[str, ...]], number: int) -> NetworkPart:
     """A partition as a network of its own; what others read of it are its outputs."""
     own = set(parts[number])
     outputs = [

@@ -11,11 +11,13 @@ import numpy as np
 from .. import text
 from ..errors import Infeasible
 from ..memory.layout import place_graph
+from .description import Precision
 from .joint import JointLayout
 from .members import Application
 from .paper.edges import PaperApplication, PaperEdge, paper_application
 from .paper.reduction import reduce_buffers
 from .paper.reuse import exact, naive, reuse, total
+from .quantising import stored_bytes
 from .response import WorstResponse, check_deadlines
 from .search import JointPlan, JointSearch
 
@@ -141,7 +143,7 @@ def outcome_of(
         found,
         following,
         flash_notes(application),
-        check_deadlines(application, layout.meeting.plans),
+        check_deadlines(layout.meeting),
     )
 
 
@@ -212,10 +214,10 @@ def available_ram(application: Application) -> int | None:
 def flash_bytes(application: Application) -> int:
     """Weights and other constants of all networks, those that are the same stored once."""
     seen: dict[str, int] = {}
-    for network in application.networks.values():
-        for values in network.constants.values():
+    for name, network in application.networks.items():
+        for values, size in stored_bytes(network, application.file.network(name).quantise).values():
             data = np.ascontiguousarray(values)
-            seen[f"{data.dtype}:{sha256(data.tobytes()).hexdigest()}"] = data.nbytes
+            seen[f"{size}:{data.dtype}:{sha256(data.tobytes()).hexdigest()}"] = size
     return sum(seen.values())
 
 
@@ -227,11 +229,16 @@ def check_flash(application: Application) -> None:
 
 
 def flash_notes(application: Application) -> tuple[str, ...]:
-    """That the board's flash is too small, where it is: a plan for RAM is of use all the same."""
+    """What is to be known about flash: a board's that is too small, since a plan for RAM is of use all the same."""
+    found = [
+        f"weights of '{entry.name}' are rounded to fp16 and counted so; the C library stores them as float32"
+        for entry in application.file.networks
+        if entry.quantise is Precision.FP16
+    ]
     limit = application.board.flash_size if application.board is not None else None
-    if application.file.limits.flash is not None or limit is None or flash_bytes(application) <= limit:
-        return ()
-    return (too_much_flash(application, limit),)
+    if application.file.limits.flash is None and limit is not None and flash_bytes(application) > limit:
+        found.append(too_much_flash(application, limit))
+    return tuple(found)
 
 
 def too_much_flash(application: Application, limit: int) -> str:

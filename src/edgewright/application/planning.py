@@ -8,12 +8,14 @@ from functools import cached_property
 
 from ..fusion.request import PlanRequest, make_plan
 from ..fusion.search import Limits, PlanSearch
-from ..fusion.timing import Timing
+from ..fusion.timing import TimedPlan, Timing
 from ..network import Network
 from ..program import Plan
-from .description import AppNetworkEntry
+from .description import AppNetworkEntry, PreemptionPoints
 from .meeting import held_inputs
 from .members import Application, AppMember
+from .points import with_rows
+from .relations import Relations
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,18 @@ class MemberPlanner:
 
     def cost(self, plan: Plan) -> float:
         """Estimated instructions of one run."""
-        return self._timing.of(plan)
+        return sum(self.times(plan))
+
+    def times(self, plan: Plan) -> tuple[float, ...]:
+        """Estimated instructions of each stage."""
+        known = self._known.get(id(plan))
+        if known is None:
+            known = self._known[id(plan)] = (plan, TimedPlan(plan, self._timing.costs(plan.network)).stages)
+        return known[1]
+
+    @cached_property
+    def _known(self) -> dict[int, tuple[Plan, tuple[float, ...]]]:
+        return {}
 
     @cached_property
     def _timing(self) -> Timing:
@@ -96,10 +109,19 @@ class MemberPlanner:
         return PlanSearch(self.network, None, self._alignment, self.entry.pull_input, target, limits, room)
 
     def _own(self, plan: Plan) -> Plan:
-        """The plan for the network itself, whose inputs are no outputs; layers that planning added stay."""
+        """The plan for the network itself, whose inputs are no outputs; layers that planning added stay.
+
+        It goes by rows where it may be interrupted between them.
+        """
         outputs = plan.network.outputs[: len(self.member.network.outputs)]
         network = replace(plan.network, outputs=outputs) if outputs != plan.network.outputs else plan.network
-        return replace(plan, program=replace(plan.program, network=network))
+        own = replace(plan, program=replace(plan.program, network=network))
+        return with_rows(own, TimedPlan(own, self._timing.costs(network))) if self._has_rows else own
+
+    @cached_property
+    def _has_rows(self) -> bool:
+        found = Relations(self.application).preemptions.items()
+        return any(low == self.member.name and one.points is PreemptionPoints.ROWS for (_, low), one in found)
 
 
 def planners(application: Application) -> Mapping[str, MemberPlanner]:

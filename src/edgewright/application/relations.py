@@ -18,6 +18,7 @@ class Preemption:
     high: str
     low: str
     points: PreemptionPoints
+    wait: float | None = None  # seconds that the first may have to wait at most
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Relations:
             high, low = relation.networks
             for x in self.application.members_of(high):
                 for y in self.application.members_of(low):
-                    found[x.name, y.name] = Preemption(x.name, y.name, relation.points)
+                    found[x.name, y.name] = Preemption(x.name, y.name, relation.points, relation.wait)
         return found
 
     def of(self, kind: RelationKind) -> tuple[RelationEntry, ...]:

@@ -1,22 +1,24 @@
 """Response times under fixed priorities: whether every network meets its deadline, whatever the others do.
 
 Networks are tasks with a period, a deadline and a time for one run. One of higher priority waits for what it cannot
-interrupt of a lower one: a stage, or the whole run where it does not preempt it (Joseph and Pandya 1986, with the
-blocking of deferred preemption, Burns 1994). Networks on other cores, which run in parallel, are left out.
+interrupt of a lower one: from one of its points to the next, or the whole run where it does not preempt it (Joseph and
+Pandya 1986, with the blocking of deferred preemption, Burns 1994). Networks on other cores, which run in parallel, are
+left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .. import text
 from ..errors import Infeasible, InputError
 from ..fusion.timing import TimedPlan, Timing
 from ..program import Plan
 from .description import PreemptionPoints
+from .meeting import Meeting
 from .members import Application
-from .relations import Relations
+from .points import RunPieces
 
 ROUNDS = 10_000  # of the fixed point; what needs more does not end within its deadline
 
@@ -29,27 +31,25 @@ class TimedTask:
     priority: int
     period: float
     deadline: float
-    stages: tuple[float, ...]
-    between_stages: frozenset[str] = frozenset()  # the tasks that may interrupt it there
-    anywhere: frozenset[str] = frozenset()  # and those that may do so at any time
+    run: float
+    segments: Mapping[str, tuple[float, ...]] = field(
+        default_factory=dict
+    )  # by who may interrupt it: from point to point
+    anywhere: frozenset[str] = frozenset()  # the tasks that may interrupt it at any time
     beside: frozenset[str] = frozenset()  # those that run on other cores
-
-    @property
-    def run(self) -> float:
-        return sum(self.stages)
 
     @property
     def last(self) -> float:
         """The end of a run during which nobody interrupts it."""
         if self.anywhere:
             return 0.0
-        return self.stages[-1] if self.between_stages else self.run
+        return min((segments[-1] for segments in self.segments.values()), default=self.run)
 
     def blocks(self, other: str) -> float:
         """How long a more urgent task may have to wait for it."""
         if other in self.beside or other in self.anywhere:
             return 0.0
-        return max(self.stages, default=0.0) if other in self.between_stages else self.run
+        return max(self.segments.get(other, (self.run,)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +65,15 @@ class WorstResponse:
         return self.worst is not None and self.worst <= self.task.deadline
 
 
-def tasks_of(application: Application, plans: Mapping[str, Plan]) -> tuple[TimedTask, ...]:
+def tasks_of(meeting: Meeting) -> tuple[TimedTask, ...]:
     """The networks that have a period, the most urgent first: by priority, or else by deadline."""
-    named = [m for m in application.members if m.entry.period is not None]
-    relations = Relations(application)
+    application, relations = meeting.application, meeting.relations
     found = []
-    for member in named:
-        assert member.entry.period is not None
+    for member in application.members:
+        if member.entry.period is None:
+            continue
         deadline = member.entry.deadline or member.entry.period
+        pieces = timed_pieces(application, member.name, meeting.plans[member.name])
         by = {p.high: p.points for p in relations.preemptions.values() if p.low == member.name}
         found.append(
             TimedTask(
@@ -80,24 +81,27 @@ def tasks_of(application: Application, plans: Mapping[str, Plan]) -> tuple[Timed
                 member.entry.priority if member.entry.priority is not None else -round(deadline * 1e6),
                 member.entry.period,
                 deadline,
-                _stage_times(application, member.name, plans[member.name]),
-                frozenset(name for name, points in by.items() if points is PreemptionPoints.STAGES),
-                frozenset(name for name, points in by.items() if points is PreemptionPoints.ANYWHERE),
+                pieces.total,
+                {
+                    high: pieces.between(meeting.allowed(member.name, kind))
+                    for high, kind in by.items()
+                    if kind is not PreemptionPoints.ANYWHERE
+                },
+                frozenset(high for high, kind in by.items() if kind is PreemptionPoints.ANYWHERE),
                 frozenset(m.name for m in application.members if relations.are_parallel(m.name, member.name)),
             )
         )
     return tuple(sorted(found, key=lambda task: (-task.priority, task.deadline, task.name)))
 
 
-def _stage_times(application: Application, member: str, plan: Plan) -> tuple[float, ...]:
-    """Of each stage: instructions, estimated or as measured, at one in a cycle of the first processor."""
+def timed_pieces(application: Application, member: str, plan: Plan) -> RunPieces:
+    """A run in seconds: instructions, estimated or as measured, at one in a cycle of the first processor."""
     entry = application.by_name[member].entry
     if application.board is None:
-        raise InputError(f"'{entry.name}' has a period, and nobody knows how fast the processor is: name a board")
-    clock = application.board.processors[0].clock
-    stages = TimedPlan(plan, Timing(application.target).costs(plan.network)).stages
-    scale = entry.instructions / max(1.0, sum(stages)) if entry.instructions is not None else 1.0
-    return tuple(stage * scale / clock for stage in stages)
+        raise InputError(f"nobody knows how fast the processor is that runs '{entry.name}': name a board")
+    timed = TimedPlan(plan, Timing(application.target).costs(plan.network))
+    measured = entry.instructions / max(1.0, timed.total) if entry.instructions is not None else 1.0
+    return RunPieces.of(timed, measured / application.board.processors[0].clock)
 
 
 def responses(tasks: Sequence[TimedTask]) -> tuple[WorstResponse, ...]:
@@ -134,19 +138,19 @@ def _latest_start(work: float, higher: Sequence[TimedTask]) -> float | None:
     return None
 
 
-def check_deadlines(application: Application, plans: Mapping[str, Plan]) -> tuple[WorstResponse, ...]:
+def check_deadlines(meeting: Meeting) -> tuple[WorstResponse, ...]:
     """The responses of all networks with a period; an error names the first that is too late, and by how much."""
-    for member in application.members:
+    for member in meeting.application.members:
         rate = member.entry.throughput
-        if (
-            rate is not None
-            and (run := sum(_stage_times(application, member.name, plans[member.name]))) * rate > 1
-        ):
+        if rate is None or meeting.application.board is None:  # without one it is measured, by `app --run`
+            continue
+        run = timed_pieces(meeting.application, member.name, meeting.plans[member.name]).total
+        if run * rate > 1:
             raise Infeasible(
                 f"'{member.name}' is to run {rate:g} times a second, and one run takes {text.duration(run)}: at most "
                 f"{1 / run:.3g} are possible; ask for fewer, or give it more RAM"
             )
-    found = responses(tasks_of(application, plans))
+    found = responses(tasks_of(meeting))
     for one in found:
         if one.worst is None:
             busy = sum(other.task.run / other.task.period for other in found)

@@ -13,9 +13,12 @@ from ..program import Plan
 from .joint import JointLayout, lay_out_jointly
 from .members import Application
 from .planning import MemberPlanner, planners
+from .slots import with_few_slots
+from .waiting import WaitingTrade, chosen_points, waiting_front
 
 ROUNDS = 40  # plans that are exchanged at most until everything fits
 STEPS = 8  # budgets between the fastest and the smallest for which a front is sought
+NO_LOSS = 0.005  # of a network's time: not worth another search
 KIB = 1024
 
 
@@ -58,15 +61,39 @@ class JointSearch:
     @cached_property
     def least(self) -> JointPlan:
         """The least arena without extra MACs, each network as fast as that allows."""
-        smallest = self._joint({name: one.least for name, one in self.planners.items()})
-        if self.fastest.peak_bytes <= smallest.peak_bytes:
-            return self.fastest
-        try:
-            found = self.within(smallest.peak_bytes)
-        except Infeasible:
-            return smallest
-        is_free = all(plan.macs <= self.planners[name].least.macs for name, plan in found.layout.plans.items())
-        return found if is_free else smallest
+        found = self._lowest_free()
+        for name, slow in sorted(found.slowdowns.items(), key=lambda entry: -entry[1]):
+            if slow > NO_LOSS:
+                found = self._hastened(found, name)
+        return found
+
+    def _hastened(self, found: JointPlan, name: str) -> JointPlan:
+        """The same arena with a faster plan of this member, without extra MACs, where there is one."""
+        planner, plans = self.planners[name], found.layout.meeting.plans
+        for room in (found.peak_bytes, plans[name].peak_bytes):
+            trial = self._joint({**plans, name: planner.within(room)})
+            is_free = trial.layout.plans[name].macs <= planner.least.macs
+            if is_free and trial.peak_bytes <= found.peak_bytes and trial.slowdown < found.slowdown:
+                return trial
+        return found
+
+    def _lowest_free(self) -> JointPlan:
+        """The same with the networks that set the peak as small as they get, and the others as they are."""
+        found = self.fastest
+        lowered: set[str] = set()
+        while True:
+            setters = [
+                name
+                for name, one in self.planners.items()
+                if one.member.owner in found.layout.setters and name not in lowered
+            ]
+            if not setters:
+                return found
+            lowered |= set(setters)
+            trial = self._joint(
+                {**found.layout.meeting.plans, **{name: self.planners[name].least for name in setters}}
+            )
+            found = trial if trial.peak_bytes < found.peak_bytes else found
 
     @cached_property
     def smallest(self) -> JointPlan:
@@ -132,6 +159,12 @@ class JointSearch:
                 continue
         return _undominated([*found, self.least, self.smallest])
 
+    def waiting_front(self) -> tuple[WaitingTrade, ...]:
+        """RAM against the worst wait, where networks interrupt others and a board says how fast they are."""
+        if self.application.board is None:
+            return ()
+        return waiting_front(self.application, self.least.layout.meeting.plans)
+
     def next_steps(self, found: JointPlan, most: int = 2) -> Iterator[tuple[int, JointPlan | None]]:
         """What each KiB less would cost: the budget, and the plan within it, or None where there is none."""
         for step in range(1, most + 1):
@@ -143,7 +176,9 @@ class JointSearch:
                 return
 
     def _joint(self, plans: Mapping[str, Plan], effort: LayoutEffort = LayoutEffort.NORMAL) -> JointPlan:
-        layout = lay_out_jointly(self.application, plans, effort=effort)
+        times = {name: planner.times(plans[name]) for name, planner in self.planners.items()}
+        application = with_few_slots(self.application, plans, times)
+        layout = lay_out_jointly(application, plans, chosen_points(application, plans), effort)
         slow = {
             name: planner.cost(plans[name]) / max(1.0, planner.cost(planner.fastest)) - 1
             for name, planner in self.planners.items()

@@ -13,7 +13,10 @@ from .. import text
 from ..application.compiled import CompiledApplication, compile_outcome
 from ..application.members import Application, load_application
 from ..application.outcome import AppOutcome, outcome_of, paper_outcome, plan_application
+from ..application.precisions import compare_precisions
+from ..application.running import MeasuredNetwork, check_throughput, run_application
 from ..application.search import JointPlan, JointSearch
+from ..application.waiting import WaitingTrade
 from ..emit.packaging import check_folder, write_folder
 from ..files import write_atomic
 from ..report.application_page import application_page
@@ -23,9 +26,13 @@ from .common import console, print_json, shown, working
 def app(
     application: Path,
     ram: int | None,
+    pull_input: bool,
     asked_front: bool,
     method: str,
     page: Path | None,
+    is_run: bool,
+    frames: int,
+    asked_precisions: bool,
     compiles: bool,
     output: Path | None,
     force: bool,
@@ -40,14 +47,21 @@ def app(
         )
     if compiles and (asked_front or method != "joint"):
         raise click.UsageError("--compile takes one plan: leave --pareto and --method out.")
+    if is_run and (asked_front or method != "joint"):
+        raise click.UsageError("--run takes one plan: leave --pareto and --method out.")
+    if asked_precisions and (asked_front or method != "joint" or compiles or is_run or page is not None or ram):
+        raise click.UsageError("--quantise compares plans and runs them: leave other options out.")
     if page is not None and method != "joint":
         raise click.UsageError("--page shows a joint plan: leave --method out.")
     if page is not None and asked_front:
         raise click.UsageError("--page shows the front too: leave --pareto out.")
     if output is not None and not compiles:
         raise click.UsageError("-o is the folder of --compile: give both.")
+    if asked_precisions:
+        _precisions(application, frames, as_json)
+        return
     with working("reading the networks"):
-        found = load_application(application)
+        found = load_application(application, pull_input)
     folder = output or Path(found.file.name)
     if compiles:
         check_folder(folder, force)
@@ -64,13 +78,16 @@ def app(
     if page is not None:
         with working("seeking what less RAM costs"):
             write_atomic(page, application_page(outcome, search.front()))
+    measured = _measured(outcome, frames) if is_run else ()
     compiled = _compiled(outcome, verify) if compiles else None
     if compiled is not None:
         about = {"edgewright": version("edgewright"), "name": found.file.name, "target": found.target.name}
         write_folder(folder, compiled.files, about, force)
     if as_json:
         more = {**compiled.to_dict(), "output": str(folder)} if compiled else {}
+        more |= {"measured": {one.name: one.to_dict() for one in measured}} if measured else {}
         print_json({**outcome.to_dict(), **more})
+        check_throughput(measured)
         return
     console.print(networks_table(outcome))
     console.print(summary_table(outcome))
@@ -82,11 +99,55 @@ def app(
         console.print(buffers_table(outcome.joint))
         if outcome.next:
             console.print(next_table(outcome))
+    if measured:
+        console.print(measured_table(measured))
     if page is not None:
         console.print(f"wrote {shown(page)}", style="dim", soft_wrap=True)
     if compiled is not None:
         console.print(f"wrote {shown(folder)}", style="dim", soft_wrap=True)
         console.print(shown(compiled.sentence), style="green" if verify else "yellow", soft_wrap=True)
+    check_throughput(measured)
+
+
+def _measured(outcome: AppOutcome, frames: int) -> Sequence[MeasuredNetwork]:
+    assert outcome.joint is not None
+    with working("compiling and running all networks"):
+        return run_application(outcome.joint.layout, frames)
+
+
+def measured_table(measured: Sequence[MeasuredNetwork]) -> Table:
+    """Frames a second, as measured and as the file wants them."""
+    table = Table(title="on this machine, one arena for all", title_justify="left")
+    for column in ("network", "frames/s", "wanted", "one frame", "beside"):
+        table.add_column(column, justify="left" if column in ("network", "beside") else "right")
+    for one in measured:
+        table.add_row(
+            shown(one.name),
+            f"{one.statistics.frames_per_s:.1f}",
+            "" if one.wanted is None else f"{one.wanted:.1f}",
+            text.duration(one.statistics.latency_s),
+            shown(", ".join(one.beside)),
+            style=None if one.is_met else "red",
+        )
+    return table
+
+
+def _precisions(application: Path, frames: int, as_json: bool) -> None:
+    with working("quantising, planning and running all networks"):
+        rows = list(compare_precisions(application, frames))
+    if as_json:
+        print_json({"precisions": [row.to_dict() for row in rows]})
+        return
+    table = Table(title="precisions", title_justify="left")
+    for column in ("precision", "RAM", "weights", "network", "frames/s", "outputs differ by", "same class"):
+        table.add_column(column, justify="left" if column in ("precision", "network") else "right")
+    for row in rows:
+        head = (row.precision.value, text.size(row.ram_bytes), text.size(row.flash_bytes))
+        for name, one in row.differences.items():
+            figures = (f"{row.frames_per_s[name]:.1f}", f"{one.mean:.2%}, at most {one.largest:.2%}")
+            table.add_row(*head, shown(name), *figures, f"{one.same_class:.0%}")
+            head = ("", "", "")
+    console.print(table)
 
 
 def _compiled(outcome: AppOutcome, verify: bool) -> CompiledApplication:
@@ -97,9 +158,10 @@ def _compiled(outcome: AppOutcome, verify: bool) -> CompiledApplication:
 def _front(application: Application, as_json: bool) -> None:
     with working("planning all networks"):
         search = JointSearch(application)
-        plans = search.front()
+        plans, trades = search.front(), search.waiting_front()
     if as_json:
-        print_json({"front": [_point(search, plan) for plan in plans]})
+        points = {"front": [_point(search, plan) for plan in plans]}
+        print_json({**points, **({"waiting": [trade.to_dict() for trade in trades]} if trades else {})})
         return
     table = Table(title="RAM against slow-down", title_justify="left")
     for column in ("RAM", "slow-down, summed", "who pays"):
@@ -107,6 +169,19 @@ def _front(application: Application, as_json: bool) -> None:
     for plan in plans:
         table.add_row(text.size(plan.peak_bytes), f"{plan.slowdown:.1%}", _payers(plan))
     console.print(table)
+    if trades:
+        console.print(waiting_table(trades))
+
+
+def waiting_table(trades: Sequence[WaitingTrade]) -> Table:
+    """What the choice of points costs: RAM, and how long the more urgent network may have to wait."""
+    table = Table(title="RAM against waiting", title_justify="left")
+    for column in ("who waits for whom", "RAM", "waits at most", "where it interrupts"):
+        table.add_column(column, justify="right" if column in ("RAM", "waits at most") else "left")
+    for trade in trades:
+        pair = f"{trade.preemption.high} for {trade.preemption.low}"
+        table.add_row(shown(pair), text.size(trade.peak_bytes), text.duration(trade.wait), trade.where)
+    return table
 
 
 def _point(search: JointSearch, plan: JointPlan) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What `edgewright hal --from-svd` and `--from-rdl` do: a header with groups, and a lock file with the whole map."""
+"""What `edgewright hal --from-svd` (and -rdl, -header) does: groups, and a lock file with the whole map."""
 
 from __future__ import annotations
 

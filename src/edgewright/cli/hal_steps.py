@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from os.path import exists
 from pathlib import Path
@@ -22,6 +22,7 @@ from ..hal.designing import analyse, naive
 from ..hal.export import exports
 from ..hal.export.record import record, refused_record
 from ..hal.generate import generate
+from ..hal.importing.address_file import address_macros, read_addresses
 from ..hal.language.description import Bus
 from ..hal.language.diagnostics import NotC
 from ..hal.language.refusal import Refused
@@ -54,6 +55,7 @@ class HalOptions:
     byte_lanes: bool
     includes: tuple[Path, ...]
     defines: tuple[str, ...]
+    addresses: Path | None
     interrupt_routines: tuple[str, ...]
     lock: Path | None
     relock: bool
@@ -94,6 +96,9 @@ class Made:
 
 def run(asked: HalOptions) -> None:
     """The whole verb; refused sources end it with status 1."""
+    if asked.addresses:
+        macros = address_macros(read_addresses(asked.addresses))
+        asked = replace(asked, addresses=None, defines=(*macros, *asked.defines))
     try:
         with working(f"reading {asked.files[0].name}"):
             analysis = analyse(

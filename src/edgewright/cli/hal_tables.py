@@ -85,7 +85,8 @@ def summary(design: Design, before: Design) -> str:
     description = design.analysis.description
     was, now = sum(totals(before).values()), sum(totals(design).values())
     layout = design.layout
-    proof = "proven best" if layout.optimal else f"by method {layout.made_by}"
+    found = "least by estimate" if layout.made_by == "optimal" else f"by method {layout.made_by}"
+    proof = f"{found}, which is proven" if layout.optimal else found
     sizes = layout.map_bytes(description), before.layout.map_bytes(description)
     saved = f"{was} accesses in the code become {now}"
     return f"{saved}; register map {sizes[0]:,} B (one register for each field: {sizes[1]:,} B); layout {proof}"

@@ -71,7 +71,9 @@ def stages_table(answer: MappingAnswer) -> Table:
         runs = "; ".join(_range([layers[layer] for layer in part]) for part in stage.parts[:4])
         more = f"; … {len(stage.parts) - 4} more" if len(stage.parts) > 4 else ""
         table.add_row(
-            f"{number} ←" if stage is mapping.slowest and len(mapping.stages) > 1 else str(number),
+            f"{number} ←"
+            if stage is mapping.slowest and len(mapping.stages) > 1 and not answer.waits
+            else str(number),
             shown(stage.execution.pool + driver),
             shown(stage.execution.executor),
             shown(runs + more),
@@ -131,8 +133,7 @@ def verdict(answer: MappingAnswer) -> str:
     )
     if answer.energy is not None:
         words += f", about {answer.energy:.3g} J a frame (estimate)"
-    waiting = answer.timing.period > mapping.load_period * (1 + 1e-9)
-    if waiting:
+    if answer.waits:
         words += (
             f"; parts of one worker wait for others: its slowest works {mapping.load_period * 1e3:.3f} ms a frame, "
             f"the period is {answer.timing.period * 1e3:.3f} ms"

@@ -67,6 +67,16 @@ class LibraryShare:
     code: SharedCode
     probe: str = ""  # C that is called where a stage begins, with `stage` for its number
     resident: frozenset[str] = frozenset()  # inputs and outputs that are never copied
+    row_probe: str = ""  # C that is called between the rows of some stages, with `stage` for its number
+    rows: frozenset[int] = frozenset()  # these stages
+
+
+def _probes(share: LibraryShare | None) -> dict[str, str]:
+    """The macros that stand where a stage begins and between rows, with what they call."""
+    if share is None:
+        return {}
+    found = {"EW_PROBE": share.probe, "EW_BETWEEN_ROWS": share.row_probe if share.rows else ""}
+    return {name: called for name, called in found.items() if called}
 
 
 def emit(
@@ -91,13 +101,18 @@ def emit(
         checked_kernels(plan, facts)
     else:
         plan = select(plan, facts)
-    schedule = RunFunction(module, Sites(plan, facts), share.resident if share else frozenset())
+    schedule = RunFunction(
+        module,
+        Sites(plan, facts),
+        share.resident if share else frozenset(),
+        share.rows if share else frozenset(),
+    )
     body = schedule.write()
     files: dict[str, str | bytes] = {
         f"{prefix}.h": header(
             prefix, plan, whole, schedule.public, module.options, target, has_arena=share is None
         ),
-        f"{prefix}.c": schedule_file(module, schedule, body, code.prefix, share.probe if share else ""),
+        f"{prefix}.c": schedule_file(module, schedule, body, code.prefix, _probes(share)),
         **(code.files() if share is None else {}),
         **({f"{prefix}_lanes.c": lanes_file(prefix, target)} if plan.lanes > 1 else {}),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 
@@ -28,8 +29,17 @@ FENCE = "EW_FENCE();"  # between stages: memory is used anew under other types
 class RunFunction:
     """The run function: inputs in, stage after stage, outputs out."""
 
-    def __init__(self, module: Module, sites: Sites, resident: frozenset[str] = frozenset()) -> None:
-        """Inputs and outputs that are `resident` stay where they lie in the arena, whatever is given for them."""
+    def __init__(
+        self,
+        module: Module,
+        sites: Sites,
+        resident: frozenset[str] = frozenset(),
+        rows: frozenset[int] = frozenset(),
+    ) -> None:
+        """Inputs and outputs that are `resident` stay where they lie in the arena, whatever is given for them.
+
+        EW_BETWEEN_ROWS stands between the rows of the stages in `rows`.
+        """
         self.resident = resident
         plan, network = sites.plan, sites.facts.network
         self.module, self.plan, self.network = module, plan, network
@@ -38,7 +48,7 @@ class RunFunction:
         self.pulled = {name for name in network.inputs if plan.views[name].window}
         self.storage = ArenaPointers(sites, {**self.parameters.arenas, **self._slots})
         pulling = Pulling(module, self.storage, self.parameters.inputs, self.pulled)
-        self.stages = StageWriter(module, self.storage, pulling)
+        self.stages = StageWriter(module, self.storage, pulling, rows)
 
     def write(self) -> CWriter:
         c = CWriter()
@@ -162,18 +172,20 @@ def _copy(c: CWriter, source: CTensor, target: CTensor) -> None:
         c.line(f"{target.pointer}[{b}] = {source.pointer}[{a}];")
 
 
-def schedule_file(module: Module, schedule: RunFunction, body: CWriter, common: str, probe: str = "") -> str:
+def schedule_file(
+    module: Module, schedule: RunFunction, body: CWriter, common: str, probes: Mapping[str, str]
+) -> str:
     """NAME.c: tables of the layers, the run function, and the arenas unless the caller brings them.
 
-    Kernels and weights are those of the prefix `common`; `probe` is C that is called where a stage begins.
+    Kernels and weights are those of the prefix `common`; `probes` are macros of a stage with the C that they call.
     """
     prefix = module.prefix
     c = CWriter()
     c.line(f"/* {prefix}: the schedule. Which layer runs when, where its tensors lie. */")
     c.line(f'#include "{prefix}.h"')
-    if probe:
+    if probes:
         c.line(f'#include "{common}_probe.h"')
-        c.line(f"#define EW_PROBE(stage) {probe}")
+        c.lines += [f"#define {macro}(stage) {called}" for macro, called in probes.items()]
     c.line(f'#include "{common}_kernels.h"')
     c.line(f'#include "{common}_weights.h"')
     c.line()

@@ -15,7 +15,7 @@ from ..kernels.printing.source import CWriter, Expr, times
 from ..kernels.sites import Loops, channel_ranges
 from ..program import Plan, Stage, sums_bytes
 from ..program.index import AffineExpr, Bounds, IndexExpr, TableExpr, scaled
-from ..program.lower import For, KernelCall, Node, OnDemand, lower
+from ..program.lower import For, KernelCall, Node, OnDemand, is_one_turn, lower
 from ..program.selection import CallKind, Selection
 from .lanes import lane_loop
 from .storage import ArenaPointers
@@ -29,6 +29,7 @@ class StageWriter:
     module: Module
     storage: ArenaPointers
     pulling: Pulling
+    rows: frozenset[int] = frozenset()  # stages between whose rows somebody may come
 
     @property
     def plan(self) -> Plan:
@@ -38,7 +39,8 @@ class StageWriter:
         """The stage, between the beginning of running sums and their end as output."""
         for name in self.plan.program.partial(stage):
             self._clear_sums(c, name)
-        self._nodes(c, lower(self.plan, stage), {}, iter(self.plan.selections[index]))
+        row = f"EW_BETWEEN_ROWS({index});" if index in self.rows else ""
+        self._nodes(c, lower(self.plan, stage), {}, iter(self.plan.selections[index]), row)
 
     def _clear_sums(self, c: CWriter, name: str) -> None:
         """Running sums begin at zero. Those in an output that lies among others are cleared one by one."""
@@ -50,21 +52,28 @@ class StageWriter:
         with elements(c, [(0, n) for n in place.tensor.shape], [place]) as ((at,), _):
             c.line(f"{place.pointer}[{at}] = 0.0f;")
 
-    def _nodes(self, c: CWriter, nodes: Sequence[Node], loops: Loops, chosen: Iterator[Selection]) -> None:
+    def _nodes(
+        self, c: CWriter, nodes: Sequence[Node], loops: Loops, chosen: Iterator[Selection], row: str = ""
+    ) -> None:
+        """The nodes, with `row` after each turn of an inner loop over tiles and after each row on demand."""
         for node in nodes:
             match node:
                 case For(_, 1, body):
-                    self._nodes(c, body, loops, chosen)
+                    self._nodes(c, body, loops, chosen, row)
                 case For(name, count, body, lanes) if lanes > 1:
                     with lane_loop(c, name, count, lanes, self.plan.lanes):
                         self._nodes(c, body, {**loops, name: count}, chosen)
                 case For(name, count, body):
                     with c.block(f"for (int32_t {name} = 0; {name} < {count}; {name}++)"):
-                        self._nodes(c, body, {**loops, name: count}, chosen)
+                        self._nodes(c, body, {**loops, name: count}, chosen, row)
+                        if row and is_one_turn(body):
+                            c.line(row)
                 case OnDemand(trace, bodies):
                     with write_on_demand(c, self.module, trace) as turns:
                         for body, _ in zip(bodies, turns, strict=True):
                             self._nodes(c, body, loops, chosen)
+                            if row:
+                                c.line(row)
                 case KernelCall():
                     self._call(c, node, loops, next(chosen))
 

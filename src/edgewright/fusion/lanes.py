@@ -37,18 +37,19 @@ class CoreSpeed:
 
     macs: float
     narrow: float  # times as many MACs where weights have eight bits
+    depthwise: float  # MACs where a sum reads one channel: short sums, whose ends take as long as the products
     bytes: float  # that come from memory, or go there
     elements: float  # of a layer that multiplies nothing
-    meeting: float
+    meeting: float  # with each of the other lanes
     start: float  # cycles until cores that sleep take part in a run
     panel: int  # channels that kernels compute together
     line: int  # bytes of a line of the cache: two cores that write to one of them wait for each other
 
 
-# A meeting of threads on cores that are awake takes half a microsecond, waiting for the slowest comes on top; a thread
-# that sleeps is there after some tens of microseconds.
-VECTORS = CoreSpeed(macs=8, narrow=2, bytes=4, elements=1, meeting=4000, start=50_000, panel=16, line=64)
-SCALARS = CoreSpeed(macs=0.5, narrow=1, bytes=1, elements=0.1, meeting=500, start=5000, panel=4, line=1)
+# Two threads on cores that are awake meet in a tenth of a microsecond, waiting for the slower comes on top; one that
+# sleeps is there after some tens of microseconds.
+VECTORS = CoreSpeed(8, narrow=2, depthwise=1, bytes=4, elements=1, meeting=800, start=50_000, panel=16, line=64)
+SCALARS = CoreSpeed(0.5, narrow=1, depthwise=0.25, bytes=1, elements=0.1, meeting=500, start=5000, panel=4, line=1)
 
 
 def speed_of(target: Target | None) -> CoreSpeed:
@@ -149,14 +150,14 @@ def _laned(
     layers = [network.by_name[name] for name in schedule.layers]
     if not schedule.is_whole:
         cycles = sum(_cycles(network, layer, _whole(network, layer), speed) for layer in layers)
-        saved = cycles * (1 - 1 / lanes) - MEETINGS * speed.meeting
+        saved = cycles * (1 - 1 / lanes) - _meetings(lanes, speed)
         if schedule.splits and saved > 0:
             shared = replace(schedule, splits=(replace(schedule.splits[0], lanes=lanes), *schedule.splits[1:]))
             return (schedule, 0.0) if any(problems(network, shared, plan.free)) else (shared, saved)
         return schedule, 0.0
     (layer,) = layers
     alone = _cycles(network, layer, _whole(network, layer), speed)
-    least = best = alone - MEETINGS * speed.meeting
+    least = best = alone - _meetings(lanes, speed)
     chosen = schedule
     for split in _splits(network, layer, lanes, speed):
         slowest = max(_cycles(network, layer, part, speed) for part in _parts(network, layer, split))
@@ -164,6 +165,10 @@ def _laned(
         if slowest < best and not any(problems(network, shared, plan.free)):
             best, chosen = slowest, shared
     return chosen, least - best
+
+
+def _meetings(lanes: int, speed: CoreSpeed) -> float:
+    return MEETINGS * speed.meeting * (lanes - 1)
 
 
 def _splits(network: Network, layer: Layer, lanes: int, speed: CoreSpeed) -> Iterator[Split]:
@@ -198,5 +203,6 @@ def _cycles(network: Network, layer: Layer, region: Region, speed: CoreSpeed) ->
     moved += region.size * tensors[layer.output].dtype.bytes
     macs = layer.op.macs(region, shapes)
     is_narrow = any(name in network.constants and tensors[name].dtype.bytes == 1 for name in layer.inputs)
-    pace = speed.macs * (speed.narrow if is_narrow else 1)
+    is_depthwise = isinstance(layer.op, Conv2d) and layer.op.groups > 1 and shapes[1][-1] == 1
+    pace = speed.depthwise if is_depthwise else speed.macs * (speed.narrow if is_narrow else 1)
     return macs / pace + moved / speed.bytes + (0 if macs else region.size / speed.elements)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..kernels.cost.estimate import Costs
 from ..kernels.cost.model import stand_in
 from ..kernels.cost.settings import Setting, Settings
-from ..kernels.cost.stages import Counted, alike_steps
+from ..kernels.cost.stages import Counted, alike_calls, alike_steps, cuts
 from ..network import Network, Region
 from ..platform.target import Target
 from ..program import Plan, Step, Sweep
+from ..program.lower import BELOW, ROW, For, Node, OnDemand, is_one_turn, lower
 
 CAUTION = 0.9  # of a limit on extra instructions: estimates of what is extra have been wrong by a tenth
 FEARED = 2.0  # times the estimate: what parts of a layer may take of which nothing is known
@@ -71,6 +72,40 @@ class TimedPlan:
     def _stage(self, index: int) -> float:
         summing = self.plan.program.partial(self.plan.program.stages[index])
         return self.costs.stage + self.steps(index) + sum(self.costs.finish(name) for name in summing)
+
+    def pieces(self, index: int) -> tuple[float, ...]:
+        """Instructions of a stage turn by turn (`Program.turns`), and then the rest; one where it has just one turn."""
+        stage = self.plan.program.stages[index]
+        found = list(self._pieces(index, lower(self.plan, stage), {}))
+        rest = self.costs.stage + sum(self.costs.finish(name) for name in self.plan.program.partial(stage))
+        return (*found, rest) if len(found) > 1 else (sum(found) + rest,)
+
+    def _pieces(self, index: int, nodes: Sequence[Node], at: Mapping[str, int]) -> Iterator[float]:
+        if is_one_turn(nodes):
+            steps = alike_calls(nodes, at)
+            yield sum(count * self._step(step, self._settings.of(index, step)) for _, step, count in steps)
+            return
+        for node in nodes:
+            match node:
+                case For(name, times, body):
+                    for turn in range(times):
+                        yield from self._pieces(index, body, {**at, name: turn})
+                case OnDemand(trace, bodies):
+                    costs: list[list[float]] = []  # of each chain, turn by turn
+                    for chain, height, taken, body in zip(
+                        trace.chains, trace.heights, trace.taken, bodies, strict=True
+                    ):
+                        rows = cuts(min(height, taken * chain.rows), chain.rows)
+                        costs.append(
+                            [
+                                cost
+                                for (row, below), often in rows
+                                for cost in [sum(self._pieces(index, body, {**at, ROW: row, BELOW: below}))]
+                                * often
+                            ]
+                        )
+                    for chain_at, done in trace.order():
+                        yield costs[chain_at][done]
 
     def setting(self, index: int, step: Step) -> Setting:
         return self._settings.of(index, step)

@@ -18,7 +18,6 @@ from .layout.judge import faults
 from .layout.layout import Layout
 from .layout.optimal import lay_out_optimal
 from .layout.paper import lay_out_paper
-from .layout.task import MANY
 from .layout.wish import Wish
 from .lock.lock import RELOCK, Lock
 from .lock.locking import contradicted, locked
@@ -119,9 +118,8 @@ ERROR = 1.2  # estimated bytes of code that lie closer together may be ranked th
 
 
 def _others(analysis: Analysis, wish: Wish) -> Iterator[Design]:
-    """Designs that are best at one thing; drivers that take long are laid out once more only."""
-    is_large = sum(len(space.slots) for space in analysis.spaces.values()) > MANY
-    for minimise in ("accesses",) if is_large else ("accesses", "code", "map"):
+    """Designs that are best at one thing, the same as whoever asks for it gets."""
+    for minimise in ("accesses", "code", "map"):
         yield designed(analysis, _lay_out(analysis, replace(wish, minimise=minimise)))
 
 
@@ -154,11 +152,10 @@ def chosen_layout(
     description, spaces = analysis.description, analysis.spaces
 
     def arrange(some: Spaces, theirs: Sequence[Joint]) -> Layout:
-        return (
-            lay_out_paper(description, some, theirs)
-            if method == "paper"
-            else lay_out_optimal(description, some, theirs, replace(wish, max_map=None if lock else wish.max_map))
-        )
+        if method == "paper":
+            return lay_out_paper(description, some, theirs)
+        free = replace(wish, max_map=None if lock else wish.max_map)
+        return lay_out_optimal(description, some, theirs, free)
 
     if lock is None:
         layout = arrange(spaces, joints)

@@ -52,6 +52,7 @@ CATALOGUE: Sequence[Kernel] = (
     # vectors of application processors
     *(simd_depthwise.DEPTHWISE, simd_depthwise.DEPTHWISE_INT8, simd.CONV, simd_int8.CONV_INT8),
     *(simd.DENSE, simd_int8.DENSE_INT8, simd_pool.POOL, simd_lines.MAP, simd_lines.ADD_INT8, simd_lines.MEAN),
+    simd_lines.LRN,
     # bytes on microcontrollers
     *(helium.CONV, helium.DEPTHWISE, helium.DENSE),
     *(dsp.CONV, dsp.SMALL_DENSE, pixels.PIXELS, dsp_windows.WINDOWS, depthwise_rows.DEPTHWISE_ROWS),

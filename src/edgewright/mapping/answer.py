@@ -35,6 +35,11 @@ class MappingAnswer:
     def latency(self) -> float:
         return self.timing.latency
 
+    @property
+    def waits(self) -> bool:
+        """Whether parts of one worker wait for others, so that frames come more slowly than any worker works."""
+        return self.timing.period > self.mapping.load_period * (1 + 1e-9)
+
     @cached_property
     def memory_bytes(self) -> int:
         """Arenas of all workers, estimated by the layer that needs most, and the slots of all FIFOs."""

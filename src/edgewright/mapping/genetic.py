@@ -24,7 +24,7 @@ class GeneticSettings:
     epochs: int = 500
     mutation: float = 0.05
     patience: int = 50  # epochs without gain after which a search ends
-    searches: int = 5  # from other first generations; the best counts. The paper does not say how many it made
+    searches: int = 3  # from other first generations; the best counts. The paper does not say how many it made
     seed: int = 1
 
 

@@ -6,7 +6,7 @@ last read is poisoned before the step. So a wrong region, order, lifetime, addre
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -86,10 +86,15 @@ class Interpreter:
 
     def advance(self, index: int) -> None:
         """Runs one stage; all before it have run."""
+        for _ in self.by_turns(index):
+            pass
+
+    def by_turns(self, index: int) -> Iterator[None]:
+        """The same, with a stop at every place between rows, or tiles."""
         for buffer in self.plan.live(index):
             if buffer.name not in self._placed:  # scratch: nothing may rely on what is there
                 self.memories[buffer.memory][buffer.offset : buffer.end] = self.poison
-        self._run_stage(self.plan.program.stages[index])
+        yield from self._run_stage(self.plan.program.stages[index])
 
     def results(self) -> dict[str, Array]:
         """The outputs, once all stages have run."""
@@ -125,15 +130,17 @@ class Interpreter:
             found[name][...] = merged[name]
         self.memories, self._touches, self.places.lane = found, None, 0
 
-    def _run_stage(self, stage: Stage) -> None:
+    def _run_stage(self, stage: Stage) -> Iterator[None]:
         if stage.schedule.lanes > 1:
             self._run_lanes(stage)
             return
         summing = self.plan.program.partial(stage)
         for name in summing:
             self._sums(name)[...] = 0
-        for step in self.plan.program.steps(stage):
-            self._step(step)
+        for turn in self.plan.program.turns(stage):
+            for step in turn:
+                self._step(step)
+            yield
         for name in summing:
             layer = self.network.by_name[name]
             tensors = [self.network.tensors[x] for x in layer.inputs]

@@ -57,6 +57,15 @@ class OnDemand:
 Node = KernelCall | For | OnDemand
 
 
+def is_one_turn(nodes: Sequence[Node]) -> bool:
+    """Whether there is no place between rows, or tiles, within the nodes."""
+    return all(
+        isinstance(node, KernelCall)
+        or (isinstance(node, For) and (node.count == 1 or node.variable == CHUNK) and is_one_turn(node.body))
+        for node in nodes
+    )
+
+
 def lower(plan: Plan, stage: Stage) -> tuple[Node, ...]:
     """The stage as loops and calls; complete sums become output at its end."""
     lowering = _Lowering(plan, stage)

@@ -62,23 +62,36 @@ class Program:
         """The steps of one of the stage's lanes in the order in which it runs them."""
         return (step for tile, step in self._tiled_steps(stage) if tile % stage.schedule.lanes == lane)
 
+    def turns(self, stage: Stage) -> Iterator[tuple[Step, ...]]:
+        """The same from each place between rows, or tiles, to the next."""
+        return (turn for _, turn in self._tiled_turns(stage))
+
     def _tiled_steps(self, stage: Stage) -> Iterator[tuple[int, Step]]:
         """The stage's steps, each with the number of the outermost tile that it belongs to."""
+        return ((tile, step) for tile, turn in self._tiled_turns(stage) for step in turn)
+
+    def _tiled_turns(self, stage: Stage) -> Iterator[tuple[int, tuple[Step, ...]]]:
         fused = self.fused(stage)
         tilings = [Tiling(fused, split) for split in stage.schedule.splits]
-        inside: Iterable[Step]
+        inside: Iterable[tuple[Step, ...]]
         if stage.schedule.streamed:
             trace = RowTrace(fused)
-            inside = trace.steps() if not tilings else list(trace.steps())
+            inside = trace.turns() if not tilings else list(trace.turns())
         else:
-            inside = self.whole_steps(fused)
+            inside = (tuple(self.whole_steps(fused)),)
         for tile in product(*(range(len(tiling.split.ends)) for tiling in tilings)):
-            for step in inside:
-                for tiling, at in zip(tilings, tile, strict=True):
-                    step = restricted(self.network, step, tiling.split.axis, tiling.intervals[step.layer][at])
-                if not step.region.is_empty and not (step.share is not None and step.share.is_empty):
-                    swept = step if step.sweep is stage.sweep else replace(step, sweep=stage.sweep)
-                    yield (tile[0] if tile else 0), swept
+            for turn in inside:
+                yield (tile[0] if tile else 0), tuple(self._cut(stage, turn, tilings, tile))
+
+    def _cut(
+        self, stage: Stage, turn: Iterable[Step], tilings: list[Tiling], tile: tuple[int, ...]
+    ) -> Iterator[Step]:
+        """What is left of the steps in a tile."""
+        for step in turn:
+            for tiling, at in zip(tilings, tile, strict=True):
+                step = restricted(self.network, step, tiling.split.axis, tiling.intervals[step.layer][at])
+            if not step.region.is_empty and not (step.share is not None and step.share.is_empty):
+                yield step if step.sweep is stage.sweep else replace(step, sweep=stage.sweep)
 
     def whole_steps(self, fused: FusedLayers) -> tuple[Step, ...]:
         """Every layer at once; of a concat just those parts that do not lie in place yet."""

@@ -163,13 +163,15 @@ class RowTrace:
                         if at != sink or have[sink] >= self.wanted(sink, round_):
                             waiting.pop()
 
-    def steps(self) -> Iterator[Step]:
-        """The steps as they run; those of a chain a few columns after the other if it says so."""
+    def turns(self) -> Iterator[tuple[Step, ...]]:
+        """The steps as they run, those of a chain together: a few columns after the other if it says so."""
         for index, done in self.order():
             rows = self.rows_of_step(index, done)
-            for columns in self.columns(index, self.chains[index].columns):
-                for name in self.chains[index].layers:
-                    yield self.step(name, rows, columns)
+            parts = self.columns(index, self.chains[index].columns)
+            yield tuple(self.step(name, rows, part) for part in parts for name in self.chains[index].layers)
+
+    def steps(self) -> Iterator[Step]:
+        return (step for turn in self.turns() for step in turn)
 
     def rows_of_step(self, index: int, done: int) -> Interval:
         """The rows that a chain computes after so many steps."""

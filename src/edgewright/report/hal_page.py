@@ -96,9 +96,9 @@ def cards(design: Design, before: Design) -> Iterator[Card]:
     yield Card("Register map", text.size(size), f"one register per field: {text.size(plain)}")
     updates = sum(act.is_update for f in design.analysis.functions for act in acts(design, f.name))
     yield Card("Read-modify-writes", text.count(updates), "writes that must keep other bits")
-    yield Card(
-        "Layout", layout.made_by, "proven least cost" if layout.optimal else "not proven best", layout.optimal
-    )
+    proof = "least by estimate, proven of the estimate" if layout.optimal else "least by estimate that was found"
+    about = proof if layout.made_by == "optimal" else "no estimate was minimised"
+    yield Card("Layout", layout.made_by, about, layout.optimal)
 
 
 def map_views(design: Design) -> Iterator[RegisterMapView]:

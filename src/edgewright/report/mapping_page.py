@@ -95,7 +95,7 @@ def bottleneck(answer: MappingAnswer) -> str:
     """What sets the pace, in a sentence."""
     mapping = answer.mapping
     stage = mapping.slowest
-    if answer.timing.period > mapping.load_period * (1 + 1e-9):
+    if answer.waits:
         return (
             f"Parts of one worker wait for others: the busiest works {stage.period * 1e3:.2f} ms a frame, and a frame "
             f"comes every {answer.timing.period * 1e3:.2f} ms."
@@ -172,7 +172,7 @@ def _rows(answer: MappingAnswer, measured: Sequence[float]) -> Iterator[MappedSt
             f"{sum(stage.seconds) * 1e3:.3f}",
             share,
             f"{measured[number]:.0%}" if number < len(measured) else "",
-            stage is answer.mapping.slowest,
+            stage is answer.mapping.slowest and not answer.waits,
         )
 
 

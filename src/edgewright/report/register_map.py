@@ -6,7 +6,7 @@ on a circle, and edges between those that must not become one (S 6.4.2).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from math import cos, pi, sin
 
@@ -17,7 +17,7 @@ from ..hal.export.table import Entry, Table, TableBlock, TableField, TableRegist
 from ..hal.export.words import about_field
 from .axis import opening
 
-LEFT, RIGHT, HEAD, ROW, GAP = 184.0, 24.0, 22.0, 26.0, 6.0  # px
+LEFT, RIGHT, HEAD, ROW, GAP, NOTE = 184.0, 24.0, 22.0, 26.0, 6.0, 15.0  # px
 ACROSS = 896.0  # px for all bits of the widest register
 LETTER = 6.4  # px, the mean width of a letter, generously
 
@@ -59,52 +59,92 @@ class _Map:
 
     def lines(self) -> Iterator[str]:
         drawn = list(self._rows())
-        height = HEAD + sum(ROW + GAP for _ in drawn) + 4
+        height = max((end for _, end in drawn), default=HEAD) + 4
         name = escape(text.printable(self.table.group), quote=True)
         yield from opening("registers", LEFT + ACROSS + RIGHT, height, f"registers of {name}", False)
         yield from self._bit_numbers()
-        yield from (line for row in drawn for line in row)
+        yield from (line for row, _ in drawn for line in row)
         yield "</svg>"
 
     def _bit_numbers(self) -> Iterator[str]:
         for bit in range(0, self.bits, 1 if self.bits <= 32 else 4):
             yield f'<text class="middle" x="{self._x(bit, 1) + self.column / 2:.1f}" y="{HEAD - 8:g}">{bit}</text>'
 
-    def _rows(self) -> Iterator[list[str]]:
+    def _rows(self) -> Iterator[tuple[list[str], float]]:
+        """The lines of every row, and where it ends."""
         y = HEAD
         for entry in self.table.entries:
             start = entry.offset if isinstance(entry, TableBlock) else 0
             for register in _registers(entry):
-                yield list(self._row(register, entry, start + register.offset, y))
-                y += ROW + GAP
+                notes = list(self._notes(register))
+                yield (
+                    list(self._row(register, entry, start + register.offset, y, notes)),
+                    y + ROW + GAP + NOTE * len(notes),
+                )
+                y += ROW + GAP + NOTE * len(notes)
 
-    def _row(self, register: TableRegister, entry: Entry, offset: int, y: float) -> Iterator[str]:
+    def _row(
+        self, register: TableRegister, entry: Entry, offset: int, y: float, notes: Sequence[str]
+    ) -> Iterator[str]:
         told = f"{escape(_array(register))}0x{offset:03X}{_times(entry)}"
         yield f'<text class="name end" x="{LEFT - 10:g}" y="{y + 17:g}">{told}</text>'
         x, width = self._x(0, register.width), register.width * self.column
         yield f'<rect class="empty" x="{x:.1f}" y="{y:g}" width="{width:.1f}" height="{ROW:g}"/>'
+        for at, free in self._free(register):
+            yield from self._field(at, y, free)
+        for number, note in enumerate(notes, 1):
+            yield f'<text class="value" x="{x + 2:.1f}" y="{y + ROW + NOTE * number - 3:g}">{escape(note)}</text>'
+
+    def _free(self, register: TableRegister) -> Iterator[tuple[TableField, float]]:
+        """The fields from the top down, each with the px to its left that no field has."""
         above = register.width
         for at in sorted(register.fields, key=lambda at: -at.bit):
-            yield from self._field(at, y, (above - at.bit - at.size) * self.column)
+            yield at, (above - at.bit - at.size) * self.column
             above = at.bit
 
+    def _notes(self, register: TableRegister) -> Iterator[str]:
+        """Lines below a register: bit and name of the fields whose names find no room in the row."""
+        line = ""
+        for at, free in self._free(register):
+            if self._is_cut(at, free):
+                note = f"{at.bit} {text.printable(at.name)}"
+                if line and LETTER * (len(line) + len(note) + 3) > register.width * self.column:
+                    yield line
+                    line = ""
+                line += f" · {note}" if line else note
+        if line:
+            yield line
+
+    def _is_cut(self, at: TableField, free: float) -> bool:
+        name = text.printable(at.name)
+        return not (self._fits(at) or _is_aside(name, free)) and not name.rpartition("_")[2].isdigit()
+
+    def _fits(self, at: TableField) -> bool:
+        return LETTER * len(text.printable(at.name)) + 4 <= at.size * self.column
+
     def _field(self, at: TableField, y: float, free: float) -> Iterator[str]:
-        """A field and its name, which stands to the left where there is more room (`free` px)."""
+        """A field and its name, which stands to the left where there is more room (`free` px), or below the row."""
         x, width = self._x(at.bit, at.size), at.size * self.column
         shared = " shared" if at.field.shared_with_isr else ""
         told = text.printable(f"{at.path}, {_bits(at)}: {about_field(at) or KINDS['plain']}")
         box = f'x="{x + 0.5:.1f}" y="{y + 0.5:g}" width="{width - 1:.1f}" height="{ROW - 1:g}" rx="2"'
         yield f'<g class="{kind_of(at)}{shared}"><title>{escape(told)}</title><rect class="field" {box}/>'
         name = text.printable(at.name)
-        if LETTER * len(name) + 4 > width and LETTER * len(name) + 12 < free:
+        if not self._fits(at) and _is_aside(name, free):
             yield f'<text class="end value" x="{x - 5:.1f}" y="{y + 17:g}">{escape(name)}</text></g>'
         else:
-            label = escape(_label(name, max(1, int((width - 4) / LETTER))))
+            room = max(1, int((width - 4) / LETTER))
+            label = str(at.bit) if self._is_cut(at, free) else escape(_label(name, room))
             yield f'<text class="middle value" x="{x + width / 2:.1f}" y="{y + 17:g}">{label}</text></g>'
 
     def _x(self, bit: int, size: int) -> float:
         """Where bits begin: the highest is on the left."""
         return LEFT + ACROSS - (bit + size) * self.column
+
+
+def _is_aside(name: str, free: float) -> bool:
+    """Whether the name finds room to the left of its field."""
+    return LETTER * len(name) + 12 < free
 
 
 def _registers(entry: Entry) -> tuple[TableRegister, ...]:

@@ -39,7 +39,10 @@ def measured(pipeline: Pipeline, inputs: Sequence[Inputs], frames: int) -> RunSt
 def compared(
     pipeline: Pipeline, inputs: Sequence[Inputs], frames: int, load: Callable[[], Competitor]
 ) -> tuple[RunStatistics, CompetitorFigures]:
-    """Both sides in turns: rates are medians over the rounds."""
+    """Both sides in turns: rates are medians over the rounds.
+
+    The first frame of a turn does not count: threads of the other side are still awake, looking for work.
+    """
     before = resident_bytes()
     competitor = load()
     for _ in range(WARM_UP):
@@ -51,7 +54,9 @@ def compared(
     rates, latencies = [], []
     for number in range(rounds):
         count = frames * (number + 1) // rounds - frames * number // rounds
+        _round(pipeline, inputs, 1)
         ours.append(_round(pipeline, inputs, count))
+        competitor()
         times = [_timed(competitor) for _ in range(count)]
         rates.append(count / sum(times))
         latencies += times

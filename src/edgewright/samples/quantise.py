@@ -1,7 +1,7 @@
 """Turns a float32 model into an int8 one with ONNX Runtime; where the model comes from is left to others."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -43,15 +43,15 @@ def example_inputs(model: onnx.ModelProto, seed: int = 0) -> dict[str, npt.NDArr
     return feed
 
 
-def quantise(model: onnx.ModelProto, form: Form = "qdq") -> onnx.ModelProto:
+def quantise(model: onnx.ModelProto, form: Form = "qdq", feeds: Sequence[Feed] = ()) -> onnx.ModelProto:
     """The model with int8 activations and int8 weights, one scale per output channel.
 
     "qdq" wraps float operators in QuantizeLinear and DequantizeLinear, "qoperator" uses QLinearConv and its
-    like. Inputs and outputs stay float. Ranges are the extremes over seeded random inputs.
+    like. Inputs and outputs stay float. Ranges are the extremes over `feeds`, or over seeded random inputs.
     """
     if form not in FORMATS:
         raise InputError(f"unknown quantised form {form!r}. Choose one of: {', '.join(FORMATS)}.")
-    feeds = [example_inputs(model, seed) for seed in range(CALIBRATION_INPUTS)]
+    given = feeds or [example_inputs(model, seed) for seed in range(CALIBRATION_INPUTS)]
     with TemporaryDirectory(prefix="edgewright-") as folder, _quiet():
         # By file, because the quantiser moves the weights out of a model that it is handed in memory.
         source, result = Path(folder, "float32.onnx"), Path(folder, "int8.onnx")
@@ -59,7 +59,7 @@ def quantise(model: onnx.ModelProto, form: Form = "qdq") -> onnx.ModelProto:
         quantization.quantize_static(
             source,
             result,
-            _CalibrationFeeds(feeds),
+            _CalibrationFeeds(given),
             quant_format=quantization.QuantFormat[FORMATS[form]],
             per_channel=True,
             activation_type=quantization.QuantType.QInt8,
@@ -69,7 +69,7 @@ def quantise(model: onnx.ModelProto, form: Form = "qdq") -> onnx.ModelProto:
 
 
 class _CalibrationFeeds:
-    def __init__(self, feeds: list[dict[str, npt.NDArray[Any]]]) -> None:
+    def __init__(self, feeds: Sequence[Feed]) -> None:
         self._feeds = iter(feeds)
 
     def get_next(self) -> Feed | None:

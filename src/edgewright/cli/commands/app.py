@@ -13,7 +13,13 @@ from ..outputs import OutFile, OutFolder, Verb
 @click.command(cls=Verb)
 @click.argument("application", type=IN_FILE, metavar="APP.TOML")
 @click.option("--ram", type=ByteSize(), help="RAM that there is, such as 24K: the least slow-down that fits.")
-@click.option("--pareto", "asked_front", is_flag=True, help="RAM against slow-down: every trade worth having.")
+@click.option("--pull-input", is_flag=True, help="Images come row by row, wherever networks can take them so.")
+@click.option(
+    "--pareto",
+    "asked_front",
+    is_flag=True,
+    help="RAM against slow-down, and against waiting where networks interrupt others.",
+)
 @click.option(
     "--method",
     type=click.Choice(APPLICATION_METHODS),
@@ -23,6 +29,25 @@ from ..outputs import OutFile, OutFolder, Verb
 )
 @click.option(
     "--page", type=OutFile(), help="Write a self-contained page: the memory map of all networks, bars, the front."
+)
+@click.option(
+    "--run",
+    "is_run",
+    is_flag=True,
+    help="Run all networks on this machine in one arena: frames/s beside the limits.",
+)
+@click.option(
+    "--frames",
+    type=click.IntRange(1, 10**6),
+    default=60,
+    show_default=True,
+    help="Frames of each network with --run.",
+)
+@click.option(
+    "--quantise",
+    "asked_precisions",
+    is_flag=True,
+    help="Compare networks as trained, with fp16 weights and in int8: RAM, flash, frames/s, difference of outputs.",
 )
 @click.option("--compile", "compiles", is_flag=True, help="Write one C library with one arena for all of them.")
 @click.option("-o", "--output", type=OutFolder(), help="Folder of --compile.  [default: the application's name]")

@@ -86,6 +86,12 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 )
 @click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", help="Define a macro. May be given again.")
 @click.option(
+    "--addresses",
+    type=IN_FILE,
+    metavar="FILE",
+    help="Base addresses of devices, from a TOML or devicetree source: UART0_ADDRESS for uart0.",
+)
+@click.option(
     "--isr",
     "interrupt_routines",
     multiple=True,
@@ -107,11 +113,17 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
     "--from-rdl", type=IN_FILE, metavar="FILE.rdl", help="The same for the address maps of a SystemRDL file."
 )
 @click.option(
+    "--from-header",
+    type=IN_FILE,
+    metavar="FILE.h",
+    help="The same for a C header: structs of volatile words, or macros with offsets.",
+)
+@click.option(
     "--peripheral",
     "peripherals",
     multiple=True,
     metavar="NAME",
-    help="Which one, with --from-svd and --from-rdl. May be given again.",
+    help="Which one, with --from-svd, --from-rdl and --from-header. May be given again.",
 )
 @click.option("--relock", is_flag=True, help="Lay out anew, whatever the lock file says.")
 @click.option(
@@ -142,13 +154,13 @@ def command(**options: Any) -> None:
 
     Ends with status 1 when the source is refused or verification finds a difference; then nothing is written.
     """
-    origins = {kind: options.pop(f"from_{kind}") for kind in ("svd", "rdl")}
+    origins = {kind: options.pop(f"from_{kind}") for kind in ("svd", "rdl", "header")}
     peripherals = options.pop("peripherals")
     if any(origins.values()):
         _import(origins, peripherals, options)
         return
     if peripherals:
-        raise click.UsageError("--peripheral is for --from-svd and --from-rdl")
+        raise click.UsageError("--peripheral is for --from-svd, --from-rdl and --from-header")
     if not options["files"]:
         raise click.UsageError("Missing argument 'FILES...'.")
     if options["model"] and not (options["verify"] or (options["verify"] is None and options["output"])):
@@ -169,7 +181,7 @@ def command(**options: Any) -> None:
 def _import(origins: dict[str, Path | None], peripherals: tuple[str, ...], options: dict[str, Any]) -> None:
     given = [(kind, path) for kind, path in origins.items() if path]
     if len(given) > 1 or options["files"]:
-        raise click.UsageError("--from-svd and --from-rdl read one file, and no driver")
+        raise click.UsageError("--from-svd, --from-rdl and --from-header read one file, and no driver")
     if not options["output"]:
         raise click.UsageError(f"--from-{given[0][0]} needs -o: it writes a header and a lock file")
     from ..hal_import import run_import

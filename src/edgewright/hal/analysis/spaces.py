@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..language.description import Field
 from .accesses import Access, Expression
@@ -41,14 +42,18 @@ class Area:
     counts: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Space:
     name: str  # of its group
     slots: tuple[Slot, ...]
     areas: tuple[Area, ...] = ()
 
     def slot(self, name: str) -> Slot:
-        return next(slot for slot in self.slots if slot.name == name)
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Slot]:
+        return {slot.name: slot for slot in self.slots}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,11 @@ READERS = {"svd": read_svd, "rdl": read_rdl}
 
 
 def imported(path: Path, kind: str, wanted: Sequence[str] = ()) -> list[FixedMap]:
-    """The register maps in a file of that kind ("svd", "rdl"); `wanted` names peripherals."""
+    """The register maps in a file of that kind ("svd", "rdl", "header"); `wanted` names peripherals."""
+    if kind == "header":
+        from .header_reader import read_header  # which needs libclang
+
+        return read_header(path, wanted)
     return READERS[kind](path, wanted)
 
 

@@ -39,7 +39,7 @@ def group_source(maps: Sequence[FixedMap], origin: str, stem: str) -> str:
         f"/* Registers of {', '.join(found.name for found in maps)}, from {_told(origin)}.",
         " *",
         f" * Where they lie is in {_told(stem)}.lock.json: give it with --lock, and the map stays as it is.",
-        " * SVD does not say what the peripheral changes by itself: mark what software writes too with hw.",
+        " * Mark with hw what the peripheral changes by itself and software writes too: few files say it.",
         *(f" * Left out: {_told(note)}." for found in maps for note in found.left_out),
         " */",
         f"#ifndef {guard}",

@@ -81,7 +81,7 @@ class Natures:
             self.touched(other.wse, own.group, own.member)
             for group in self.description.groups.values()
             for other in group.fields
-            if (group.name, other.name) != (own.group, own.member)
+            if other.wse and (group.name, other.name) != (own.group, own.member)
         )
 
 

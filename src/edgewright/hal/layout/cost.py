@@ -61,6 +61,15 @@ def works_of(joints: Iterable[Joint]) -> tuple[Work, ...]:
     return tuple(Work(*key, times[key], indexed[key], weight[key]) for key in times)
 
 
+def touching_slots(works: Iterable[Work]) -> dict[tuple[str, str], list[Work]]:
+    """The works that access a slot, by space and slot."""
+    found: dict[tuple[str, str], list[Work]] = {}
+    for work in works:
+        for slot in work.slots:
+            found.setdefault((work.space, slot), []).append(work)
+    return found
+
+
 def cost_of(
     description: Description,
     spaces: Spaces,
@@ -72,11 +81,13 @@ def cost_of(
     sizes = sizes or code_bytes()
     natures = Natures(description)
     code = accesses = cycles = 0
-    for work in works_of(joints):
-        space = spaces[work.space]
-        for register in layout.spaces[work.space].registers:
-            if any(piece.slot in work.slots for piece in register.pieces):
-                here, bus, time = register_cost(natures, space, register, work, sizes)
+    touching = touching_slots(works_of(joints))
+    for name, placed in layout.spaces.items():
+        for register in placed.registers:
+            for work in dict.fromkeys(
+                w for piece in register.pieces for w in touching.get((name, piece.slot), ())
+            ):
+                here, bus, time = register_cost(natures, spaces[name], register, work, sizes)
                 code, accesses, cycles = code + here, accesses + bus, cycles + time
     return Cost(code, accesses, cycles, layout.map_bytes(description))
 

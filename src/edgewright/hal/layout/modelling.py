@@ -189,8 +189,8 @@ def _positions(model: Model, chosen: Chosen) -> None:
             model.pay(top, -model.sizes.mask * reads)
             if f == r:
                 model.pay(alone, -model.sizes.mask * reads)
-        model.cp.add_at_most_one(chosen.zero[f, r] for f in inside)
-        model.cp.add_at_most_one([alone, *(chosen.top[f, r] for f in inside)])
+        model.cp.add(sum(chosen.zero[f, r] for f in inside) <= x[r, r])
+        model.cp.add(sum((alone, *(chosen.top[f, r] for f in inside))) <= x[r, r])
         if r in chosen.lane:
             for variable in (alone, chosen.zero[r, r], chosen.top[r, r]):
                 model.cp.add_at_most_one(variable, chosen.lane[r])

@@ -2,12 +2,14 @@
 
 Without a limit on the map every space is solved by itself, children first; with one, all of them at once. Where there
 are too many slots only those that some place accesses together may share, and the rest is packed beforehand. The
-search starts from the paper's layout, improved by local search; what it finds is never worse than that.
+search starts from the paper's layout, or from the smallest map that first fit finds, improved by local search; what it
+finds is never worse than that. All models of a layout share one limit of time, so that what a small one leaves is for
+the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import prod
@@ -19,23 +21,41 @@ from ...errors import Infeasible
 from ..analysis.spaces import Joint, Spaces
 from ..language.description import Description
 from ..language.meaning import Natures
-from .assembling import assemble, registers_of
+from .assembling import assemble
 from .cells import Cell, Cells
 from .checking import checked
-from .cost import cost_of
+from .cost import cost_of, touching_slots
 from .layout import Layout
+from .leftovers import packed
 from .modelling import Chosen, LayoutPart, Linear, Model, add_part, add_size, cells_of, content, hint
 from .searching import Search
-from .task import Task
+from .task import MANY, Task
 from .wish import Wish
 
-PATIENCE = 1.0  # units of deterministic time for one model: some seconds
+PATIENCE = 0.2  # units of deterministic time for all models of a layout: about a second
+
+
+@dataclass(slots=True)
+class _SolvingTime:
+    """The deterministic time that is left, and the models that are to share it."""
+
+    left: float
+    models: int
+
+    def solve(self, solver: cp_model.CpSolver, model: cp_model.CpModel) -> int:
+        """The solver's status after this model's share of the time."""
+        solver.parameters.num_workers = 1
+        solver.parameters.max_deterministic_time = max(self.left / max(self.models, 1), 0.001)
+        status = solver.solve(model)
+        self.left -= solver.response_proto.deterministic_time
+        self.models -= 1
+        return status
 
 
 def lay_out_optimal(
     description: Description, spaces: Spaces, joints: Sequence[Joint], wish: Wish, patience: float = PATIENCE
 ) -> Layout:
-    """The layout of least cost for a wish; Infeasible where no layout keeps its limit."""
+    """The layout of least cost for a wish, after so much deterministic time; Infeasible where none keeps its limit."""
     task = Task.of(description, spaces, joints, wish)
     if wish.max_map is None:
         start = _searched(task)
@@ -89,43 +109,41 @@ class _Found:
 
 
 def _searched(task: Task) -> Cells:
-    """Where the models start: the paper's cells after local search, large spaces left as they are."""
-    paper = task.paper()
+    """Where the models start: the paper's cells, or those of first fit, after local search."""
     parts = {name: task.part(name) for name in task.spaces}
     limit = task.wish.max_map
-    settled = {name: sum(map(_cell_bytes(task, name), paper[name])) for name in paper if task.is_large(name)}
 
     def measure(sizes: Mapping[str, int]) -> tuple[int, int]:
-        size = task.map_of(parts, {**settled, **sizes})
+        size = task.map_of(parts, sizes)
         return size, 0 if limit is None else max(0, size - limit)
 
-    cells = {n: [(frozenset(c.slots), c.lanes) for c in of] for n, of in paper.items() if not task.is_large(n)}
+    paper = task.paper()
+    whole = {name: (*task.fixed(name), *of) for name, of in paper.items()}
+    tight = {name: packed(task.rules[name], parts[name].free) for name in paper}
+    first = tight if task.wish.minimise == "map" or not _fits(task, whole) else paper
+    cells = {n: [(frozenset(c.slots), c.lanes) for c in of] for n, of in first.items()}
     search = Search(
         Natures(task.description),
         task.how(),
         task.wish.weights,
         task.wish.sizes,
-        task.works,
+        touching_slots(task.works),
         task.rules,
         task.spaces,
         measure,
         cells,
     )
-    return {name: (*task.fixed(name), *of) for name, of in {**paper, **search.run()}.items()}
-
-
-def _cell_bytes(task: Task, name: str) -> Callable[[Cell], int]:
-    bus = task.rules[name].bus
-    return lambda cell: sum(r.end for r, _ in registers_of(task.spaces[name], cell, bus, task.how()))
+    return {name: (*task.fixed(name), *of) for name, of in search.run().items()}
 
 
 def _each_by_itself(task: Task, start: Cells, patience: float) -> _Found:
     cells = dict(start)
     gap: float | None = 0.0
     instances = task.instances()
+    clock = _SolvingTime(patience, len(task.spaces))
     for name, space in task.spaces.items():
         if task.is_large(name):
-            cells[name], gap = _in_pieces(task, name, start[name], instances[name], patience), None
+            cells[name], gap = _in_pieces(task, name, start[name], instances[name], clock), None
             continue
         done = assemble(task.description, task.spaces, cells, task.how()).spaces
         areas = sum(done[area.space].size * prod(area.counts) for area in space.areas)
@@ -133,7 +151,7 @@ def _each_by_itself(task: Task, start: Cells, patience: float) -> _Found:
         chosen = _added(model, task, task.part(name), start)
         size = add_size(model, chosen, areas, task.most(space) + areas)
         try:
-            found = _solved(task, model, [chosen], instances[name] * size, patience)
+            found = _solved(task, model, [chosen], instances[name] * size, clock)
         except _Undecided:  # what the search started from stays
             found = _Found({}, None)
         assert found is not None
@@ -143,24 +161,26 @@ def _each_by_itself(task: Task, start: Cells, patience: float) -> _Found:
 
 
 def _in_pieces(
-    task: Task, name: str, start: tuple[Cell, ...], instances: int, patience: float
+    task: Task, name: str, start: tuple[Cell, ...], instances: int, clock: _SolvingTime
 ) -> tuple[Cell, ...]:
-    """Cells of a large space: sets of slots that no place accesses together have nothing to do with each other."""
+    """Cells of a large space: sets of slots that have nothing to do with each other are solved apart."""
     part = task.part(name)
     graph = nx.Graph()
     graph.add_nodes_from(part.free)
-    graph.add_edges_from(tuple(pair) for pair in _near(part))
+    graph.add_edges_from(tuple(pair) for pair in _near(part, start))
     cells = list(task.fixed(name))
-    for component in nx.connected_components(graph):
-        if len(component) == 1:
-            cells.append(Cell(tuple(component)))
+    components = sorted(nx.connected_components(graph), key=lambda found: (len(found), min(found)))
+    clock.models += sum(1 < len(component) <= MANY for component in components) - 1
+    for component in components:
+        if not 1 < len(component) <= MANY:  # nothing to solve, or more than can be
+            cells += [cell for cell in start if set(cell.slots) <= component]
             continue
         model = Model(task.wish.weights, task.wish.power_of_two, task.wish.sizes)
         free = tuple(slot for slot in part.free if slot in component)
         works = tuple(work for work in part.works if work.slots & component)
         chosen = _added(model, task, replace(part, free=free, works=works, settled=0), {name: start})
         try:
-            found = _solved(task, model, [chosen], instances * content(model, chosen), patience)
+            found = _solved(task, model, [chosen], instances * content(model, chosen), clock)
         except _Undecided:
             cells += [cell for cell in start if set(cell.slots) <= component]
             continue
@@ -183,7 +203,7 @@ def _at_once(task: Task, start: Cells, patience: float) -> _Found | None:
             sizes[name] = add_size(model, parts[-1], areas, task.most(space))
         total = sum(sizes[device.group] for device in task.description.devices)
         model.cp.add(total <= limit)
-        found = _solved(task, model, parts, total, patience)
+        found = _solved(task, model, parts, total, _SolvingTime(patience, 1))
         if found is None:
             return None
         over = _layout(task, found.cells).map_bytes(task.description) - most
@@ -195,26 +215,24 @@ def _at_once(task: Task, start: Cells, patience: float) -> _Found | None:
 
 def _added(model: Model, task: Task, part: LayoutPart, start: Cells) -> Chosen:
     name = part.space.name
-    chosen = add_part(model, part, _near(part) if task.is_large(name) else None)
+    chosen = add_part(model, part, _near(part, start[name]) if task.is_large(name) else None)
     hint(model, chosen, start[name])
     return chosen
 
 
-def _near(part: LayoutPart) -> frozenset[frozenset[str]]:
-    """Pairs of slots that some place accesses together."""
+def _near(part: LayoutPart, start: Sequence[Cell]) -> frozenset[frozenset[str]]:
+    """Pairs of slots that some place accesses together, or that share a register already."""
     free = frozenset(part.free)
-    near = [*(work.slots for work in part.works), *part.rules.bonds]
+    near = [*(work.slots for work in part.works), *part.rules.bonds, *(frozenset(cell.slots) for cell in start)]
     pairs = (combinations(sorted(slots & free), 2) for slots in near)
     return frozenset(frozenset(pair) for of in pairs for pair in of)
 
 
-def _solved(task: Task, model: Model, parts: Sequence[Chosen], size: Linear, patience: float) -> _Found | None:
+def _solved(task: Task, model: Model, parts: Sequence[Chosen], size: Linear, clock: _SolvingTime) -> _Found | None:
     """The best cells found, with those that were settled before; None where there are none."""
     model.cp.minimize(sum(weight * variable for weight, variable in model.terms) + model.weights[2] * size)
     solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.max_deterministic_time = patience
-    status = solver.solve(model.cp)
+    status = clock.solve(solver, model.cp)
     if status == cp_model.INFEASIBLE:
         return None
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):

@@ -8,18 +8,19 @@ from itertools import permutations
 from ..analysis.spaces import Slot, Space
 from .assembling import Arrange, in_order
 from .code_bytes import CodeBytes
-from .cost import Work
+from .cost import Work, touching_slots
 from .rules import Rules
 
 
 def by_gain(rules: Mapping[str, Rules], works: Sequence[Work], sizes: CodeBytes) -> Arrange:
     """An arrangement by the cost model: the two best places go to whom they save most."""
+    touching = touching_slots(works)
 
     def arrange(space: Space, slots: tuple[Slot, ...], width: int) -> Mapping[str, int]:
         if len(slots) < 2:
             return in_order(space, slots, width)
-        here = [work for work in works if work.space == space.name]
         names = frozenset(slot.name for slot in slots)
+        here = tuple(dict.fromkeys(work for name in names for work in touching.get((space.name, name), ())))
         kept = {name for name in names if rules[space.name].kept(name)}
         rewritten = {name for w in here if w.writes and kept - w.slots for name in w.slots & names}
         low, high = _ends(here, slots, rewritten, sizes)

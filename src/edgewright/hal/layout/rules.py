@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..analysis.moments import bonds_of
 from ..analysis.spaces import Joint, Slot, Space
@@ -70,7 +71,16 @@ class Rules:
         """Whether some write of the code would have to read and put back what else is in the register."""
         here = frozenset(names)
         kept = {name for name in here if self.kept(name)}
-        return any(written & here and kept - written for written in self.writes)
+        return any(kept - written for name in here for written in self._writes_of.get(name, ()))
+
+    @cached_property
+    def _writes_of(self) -> dict[str, list[frozenset[str]]]:
+        """The sets of slots that are written at once, by each of their slots."""
+        found: dict[str, list[frozenset[str]]] = {}
+        for written in self.writes:
+            for name in written:
+                found.setdefault(name, []).append(written)
+        return found
 
     def together(self, names: Sequence[str]) -> bool:
         """Whether all these slots may share one register."""
@@ -82,12 +92,11 @@ class Rules:
     def lanes(self, name: str) -> int:
         """How many elements may lie abreast; writing one is then a read-modify-write."""
         nature, slot = self.natures[name], self.slots[name]
-        written = any(name in write for write in self.writes)
         if (
             slot.field.pinned is not None
             or slot.field.together
             or nature.acts
-            or (written and (nature.unguarded or not nature.restorable))
+            or (name in self._writes_of and (nature.unguarded or not nature.restorable))
         ):
             return 1
         return most_lanes(slot, self.bus.width)

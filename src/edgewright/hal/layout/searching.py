@@ -1,11 +1,12 @@
 """Local search over cells: slots move, swap and registers merge as long as that makes the layout cheaper.
 
-What a register costs depends on nothing outside it, so that every move is judged by the two registers it changes.
+What a register costs depends on nothing outside it, so that every move is judged by the two registers it changes, and
+two registers that gained nothing by a move are looked at again only when one of them has changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..analysis.spaces import Space
@@ -17,6 +18,7 @@ from .cost import Work, register_cost
 from .rules import Rules
 
 Key = tuple[frozenset[str], int]  # slots and lanes of a cell
+Move = tuple[tuple[Key, ...], tuple[Key, ...]]  # the cells that go, and those that come in their place
 Measure = Callable[
     [Mapping[str, int]], tuple[int, int]
 ]  # bytes of registers by space -> size of the map, bytes over
@@ -31,41 +33,69 @@ class Search:
     how: Assembly
     weights: tuple[int, int, int]
     sizes: CodeBytes
-    works: Sequence[Work]
+    touching: Mapping[tuple[str, str], Sequence[Work]]  # the works that access a slot
     rules: Mapping[str, Rules]
     spaces: Mapping[str, Space]
     measure: Measure
     cells: dict[str, list[Key]]  # only what may change
+    companions: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)  # slots accessed with a slot
+    order: dict[str, dict[str, int]] = field(default_factory=dict)  # of the slots of a space
     known: dict[tuple[str, Key], tuple[int, int]] = field(default_factory=dict)
+    lawful: dict[tuple[str, frozenset[str]], bool] = field(default_factory=dict)
+    maps: dict[tuple[int, ...], int] = field(default_factory=dict)  # the score of a map, by bytes of the spaces
+    bytes: dict[str, int] = field(default_factory=dict)  # of all registers of a space
 
     def run(self) -> dict[str, tuple[Cell, ...]]:
         """The cells once no single change makes them cheaper."""
-        best = self._score()
-        improved = True
-        while improved:
-            improved = False
-            for name in self.cells:
-                for changed in self._changes(name):
-                    if not all(self.rules[name].is_whole(slots) for slots, _ in changed):
-                        continue
-                    before = self.cells[name]
-                    self.cells[name] = changed
-                    score = self._score()
-                    if score < best:
-                        best, improved = score, True
-                        break
-                    self.cells[name] = before
+        self.companions = {
+            key: frozenset[str]().union(*(work.slots for work in works)) for key, works in self.touching.items()
+        }
+        self.order = {name: {s.name: n for n, s in enumerate(space.slots)} for name, space in self.spaces.items()}
+        self.bytes = {name: sum(self._cost(name, key)[1] for key in keys) for name, keys in self.cells.items()}
+        while sum(map(self._settle, self.cells)):
+            pass  # sizes of spaces hang together where they are padded or limited
         return {name: tuple(self._cell(name, key) for key in keys) for name, keys in self.cells.items()}
 
-    def _score(self) -> int:
-        total = 0
-        sizes = {}
-        for name, keys in self.cells.items():
-            costs = [self._cost(name, key) for key in keys]
-            total += sum(score for score, _ in costs)
-            sizes[name] = sum(size for _, size in costs)
-        size, over = self.measure(sizes)
-        return total + self.weights[2] * size + OVER * over
+    def _settle(self, name: str) -> bool:
+        """Makes all moves of one space that gain something; whether there were any."""
+        keys = self.cells[name]
+        waiting, moved = list(reversed(keys)), False
+        while waiting:
+            key = waiting.pop()
+            if key not in keys:
+                continue
+            gain, (gone, come) = min(self._gains(name, key), key=lambda pair: pair[0], default=(0, ((), ())))
+            if gain < 0:
+                keys[:] = [*(one for one in keys if one not in gone), *come]
+                waiting += come
+                self.bytes[name] += self._change(name, gone, come)[1]
+                moved = True
+        return moved
+
+    def _gains(self, name: str, key: Key) -> Iterator[tuple[int, Move]]:
+        """What every lawful move of a cell changes the score by."""
+        size = self._map(name, 0)
+        for gone, come in self._moves(name, key):
+            score, more = self._change(name, gone, come)
+            if more:
+                score += self._map(name, more) - size
+            yield score, (gone, come)
+
+    def _map(self, name: str, more: int) -> int:
+        """The score of the map, with so many more bytes in a space."""
+        sizes = {**self.bytes, name: self.bytes[name] + more}
+        key = tuple(sizes.values())
+        if key not in self.maps:
+            size, over = self.measure(sizes)
+            self.maps[key] = self.weights[2] * size + OVER * over
+        return self.maps[key]
+
+    def _change(self, name: str, gone: Iterable[Key], come: Iterable[Key]) -> tuple[int, int]:
+        """By how much score and bytes of the registers differ after a move."""
+        before, after = [[self._cost(name, key) for key in keys] for keys in (gone, come)]
+        return sum(c for c, _ in after) - sum(c for c, _ in before), sum(b for _, b in after) - sum(
+            b for _, b in before
+        )
 
     def _cost(self, name: str, key: Key) -> tuple[int, int]:
         """Code and accesses of a register, weighed, and its bytes."""
@@ -73,51 +103,80 @@ class Search:
             space = self.spaces[name]
             (register, _), *_ = registers_of(space, self._cell(name, key), self.rules[name].bus, self.how)
             code = accesses = 0
-            for work in self.works:
-                if work.space == name and work.slots & key[0]:
-                    here, bus, _ = register_cost(self.natures, space, register, work, self.sizes)
-                    code, accesses = code + here, accesses + bus
+            for work in dict.fromkeys(work for slot in key[0] for work in self.touching.get((name, slot), ())):
+                here, bus, _ = register_cost(self.natures, space, register, work, self.sizes)
+                code, accesses = code + here, accesses + bus
             self.known[name, key] = self.weights[0] * code + self.weights[1] * accesses, register.end
         return self.known[name, key]
 
     def _cell(self, name: str, key: Key) -> Cell:
-        return Cell(tuple(s.name for s in self.spaces[name].slots if s.name in key[0]), key[1])
+        return Cell(tuple(sorted(key[0], key=self.order[name].__getitem__)), key[1])
 
-    def _changes(self, name: str) -> Iterator[list[Key]]:
-        """Every lawful neighbour of the cells of a space."""
-        keys, rules = self.cells[name], self.rules[name]
-        for n, (slots, lanes) in enumerate(keys):
-            others = [*keys[:n], *keys[n + 1 :]]
-            yield from self._lanes(rules, slots, lanes, others)
-            for m, (more, more_lanes) in enumerate(others):
-                if lanes > 1 or more_lanes > 1:
-                    continue
-                rest = [*others[:m], *others[m + 1 :]]
-                if m >= n and rules.together(sorted(slots | more)):
-                    yield [*rest, (slots | more, 1)]
-                yield from _moves(rules, slots, more, rest)
-
-    def _lanes(self, rules: Rules, slots: frozenset[str], lanes: int, others: list[Key]) -> Iterator[list[Key]]:
-        """Lanes instead of elements or the reverse, and slots that leave for a register of their own."""
-        if len(slots) == 1:
-            most = rules.lanes(next(iter(slots)))
-            if most > 1:
-                yield [*others, (slots, 1 if lanes > 1 else most)]
+    def _moves(self, name: str, key: Key) -> Iterator[Move]:
+        """Every lawful move of a cell that may gain something: by itself, or with another one."""
+        slots, lanes = key
+        rules = self.rules[name]
+        for come in _alone(rules, slots, lanes):
+            if self._is_lawful(name, come):
+                yield (key,), come
+        if lanes > 1:
             return
-        for slot in sorted(slots):
-            rest = slots - {slot}
-            yield [*others, (rest, 1), (frozenset({slot}), 1)]
-            if rules.lanes(slot) > 1:
-                yield [*others, (rest, 1), (frozenset({slot}), rules.lanes(slot))]
+        counts = rules.slots[min(slots)].counts
+        near = self._near(name, slots)
+        for other in self.cells[name]:
+            more, more_lanes = other
+            if other == key or more_lanes > 1 or rules.slots[min(more)].counts != counts:
+                continue
+            for come in self._exchanged(name, slots, more) if near & more else self._merged(name, key, other):
+                if self._is_lawful(name, come):
+                    yield (key, other), come
+
+    def _near(self, name: str, slots: Iterable[str]) -> frozenset[str]:
+        """The slots that some place accesses together with one of these."""
+        return frozenset[str]().union(*(self.companions.get((name, slot), ()) for slot in slots))
+
+    def _merged(self, name: str, key: Key, other: Key) -> Iterator[tuple[Key, ...]]:
+        """Two registers that nothing accesses together as one, if the bytes that saves may be worth the shifts."""
+        (slots, _), (more, _) = key, other
+        loss = self.weights[0] * min(self.sizes.shift, self.sizes.mask)
+        if not self._near(name, slots) or not self._near(name, more):
+            loss = 0
+        saved = min(self._cost(name, key)[1], self._cost(name, other)[1])
+        if self._map(name, -saved) + loss < self._map(name, 0):
+            yield ((slots | more, 1),)
+
+    def _exchanged(self, name: str, slots: frozenset[str], more: frozenset[str]) -> Iterator[tuple[Key, ...]]:
+        """Two registers become one, a slot goes over to those it is accessed with, or two change places."""
+        yield ((slots | more, 1),)
+        for here, there in ((slots, more), (more, slots)):
+            for slot in sorted(here):
+                if not self._near(name, [slot]) & there:
+                    continue
+                if len(here) > 1:
+                    yield (here - {slot}, 1), (there | {slot}, 1)
+                if len(slots) + len(more) > 2:
+                    for other in sorted(there):
+                        yield (here - {slot} | {other}, 1), (there - {other} | {slot}, 1)
+
+    def _is_lawful(self, name: str, keys: Iterable[Key]) -> bool:
+        return all(self._may_share(name, slots) for slots, _ in keys)
+
+    def _may_share(self, name: str, slots: frozenset[str]) -> bool:
+        if (name, slots) not in self.lawful:
+            rules = self.rules[name]
+            self.lawful[name, slots] = rules.is_whole(slots) and rules.together(sorted(slots))
+        return self.lawful[name, slots]
 
 
-def _moves(rules: Rules, slots: frozenset[str], more: frozenset[str], rest: list[Key]) -> Iterator[list[Key]]:
-    """One slot goes over to the other register, or two change places."""
+def _alone(rules: Rules, slots: frozenset[str], lanes: int) -> Iterator[tuple[Key, ...]]:
+    """Lanes instead of elements or the reverse, and slots that leave for a register of their own."""
+    if len(slots) == 1:
+        most = rules.lanes(min(slots))
+        if most > 1:
+            yield ((slots, 1 if lanes > 1 else most),)
+        return
     for slot in sorted(slots):
-        left = slots - {slot}
-        if left and rules.together(sorted(more | {slot})):
-            yield [*rest, (left, 1), (more | {slot}, 1)]
-        for other in sorted(more):
-            here, there = left | {other}, (more - {other}) | {slot}
-            if slot < other and rules.together(sorted(here)) and rules.together(sorted(there)):
-                yield [*rest, (here, 1), (there, 1)]
+        rest, one = (slots - {slot}, 1), frozenset({slot})
+        yield rest, (one, 1)
+        if rules.lanes(slot) > 1:
+            yield rest, (one, rules.lanes(slot))

@@ -26,6 +26,7 @@ EW_INLINE ew_vf ew_vf_fma(ew_vf a, ew_vf b, ew_vf c) { return _mm512_fmadd_ps(a,
 /* Of a number and NaN in `b`, NaN: as comparisons leave it. */
 EW_INLINE ew_vf ew_vf_max(ew_vf a, ew_vf b) { return _mm512_max_ps(a, b); }
 EW_INLINE ew_vf ew_vf_min(ew_vf a, ew_vf b) { return _mm512_min_ps(a, b); }
+EW_INLINE ew_vf ew_vf_sqrt(ew_vf a) { return _mm512_sqrt_ps(a); }
 /* The value of `a` where `x` is negative, that of `b` elsewhere. */
 EW_INLINE ew_vf ew_vf_if_negative(ew_vf x, ew_vf a, ew_vf b)
 {
@@ -45,6 +46,7 @@ EW_INLINE ew_vf ew_vf_all(float a) { return _mm256_set1_ps(a); }
 EW_INLINE ew_vf ew_vf_fma(ew_vf a, ew_vf b, ew_vf c) { return _mm256_fmadd_ps(a, b, c); }
 EW_INLINE ew_vf ew_vf_max(ew_vf a, ew_vf b) { return _mm256_max_ps(a, b); }
 EW_INLINE ew_vf ew_vf_min(ew_vf a, ew_vf b) { return _mm256_min_ps(a, b); }
+EW_INLINE ew_vf ew_vf_sqrt(ew_vf a) { return _mm256_sqrt_ps(a); }
 EW_INLINE ew_vf ew_vf_if_negative(ew_vf x, ew_vf a, ew_vf b)
 {
     return _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_LT_OQ));
@@ -62,6 +64,7 @@ EW_INLINE ew_vf ew_vf_all(float a) { return vdupq_n_f32(a); }
 EW_INLINE ew_vf ew_vf_fma(ew_vf a, ew_vf b, ew_vf c) { return vfmaq_f32(c, a, b); }
 EW_INLINE ew_vf ew_vf_max(ew_vf a, ew_vf b) { return vmaxq_f32(a, b); }
 EW_INLINE ew_vf ew_vf_min(ew_vf a, ew_vf b) { return vminq_f32(a, b); }
+EW_INLINE ew_vf ew_vf_sqrt(ew_vf a) { return vsqrtq_f32(a); }
 EW_INLINE ew_vf ew_vf_if_negative(ew_vf x, ew_vf a, ew_vf b) { return vbslq_f32(vcltzq_f32(x), a, b); }
 EW_INLINE ew_vf ew_vf_power(ew_vf n)
 {
@@ -91,6 +94,11 @@ EW_INLINE ew_vf ew_vf_select(ew_vf_bits mask, ew_vf a, ew_vf b)
 }
 EW_INLINE ew_vf ew_vf_max(ew_vf a, ew_vf b) { return ew_vf_select((ew_vf_bits)(a > b), a, b); }
 EW_INLINE ew_vf ew_vf_min(ew_vf a, ew_vf b) { return ew_vf_select((ew_vf_bits)(a < b), a, b); }
+EW_INLINE ew_vf ew_vf_sqrt(ew_vf a)
+{
+    const ew_vf roots = {sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3])};
+    return roots;
+}
 EW_INLINE ew_vf ew_vf_if_negative(ew_vf x, ew_vf a, ew_vf b)
 {
     return ew_vf_select((ew_vf_bits)(x < ew_vf_all(0.0f)), a, b);
@@ -105,6 +113,7 @@ EW_INLINE ew_vf ew_vf_all(float a) { return a; }
 EW_INLINE ew_vf ew_vf_fma(ew_vf a, ew_vf b, ew_vf c) { return a * b + c; }
 EW_INLINE ew_vf ew_vf_max(ew_vf a, ew_vf b) { return a > b ? a : b; }
 EW_INLINE ew_vf ew_vf_min(ew_vf a, ew_vf b) { return a < b ? a : b; }
+EW_INLINE ew_vf ew_vf_sqrt(ew_vf a) { return sqrtf(a); }
 EW_INLINE ew_vf ew_vf_if_negative(ew_vf x, ew_vf a, ew_vf b) { return x < 0.0f ? a : b; }
 EW_INLINE ew_vf ew_vf_power(ew_vf n)
 {
@@ -158,7 +167,13 @@ EW_INLINE void ew_vf_copy_over(float *to, const float *from, int32_t n)
     if (i < n)
         ew_vf_store(to + i, _mm512_maskz_loadu_ps((__mmask16)((1u << (n - i)) - 1u), from + i));
 #else
-    ew_vf_copy(to, from, n);
+    int32_t i = 0;
+    for (; i + EW_LANES < n; i += EW_LANES)
+        ew_vf_store(to + i, ew_vf_load(from + i));
+    if (n >= EW_LANES)
+        ew_vf_store(to + n - EW_LANES, ew_vf_load(from + n - EW_LANES)); /* some of them once more */
+    else
+        ew_vf_copy(to, from, n);
 #endif
 }
 

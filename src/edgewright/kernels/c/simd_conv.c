@@ -69,14 +69,14 @@ typedef struct {
 #else
 #define EW_FOURS_2(n)
 #endif
-#if defined(__GNUC__) && !defined(__clang__)
+#if defined(__aarch64__) && defined(__GNUC__) && !defined(__clang__)
 #define EW_AS_WRITTEN __attribute__((optimize("no-schedule-insns")))
 #else
 #define EW_AS_WRITTEN
 #endif
 
 #define EW_PRODUCT(n)                                                                           \
-    EW_AS_WRITTEN static void ew_simd_two_##n(const ew_simd_job *job)                                         \
+    EW_AS_WRITTEN static void ew_simd_two_##n(const ew_simd_job *job)                           \
     {                                                                                           \
         const float *first = job->first, *second = job->second;                                 \
         const float *a = job->tile, *const end = a + job->depth;                                \
@@ -285,9 +285,11 @@ static void ew_simd_tile(
         ew_simd_fill_tile(conv, x, part, first, count, start, until, tile);
         ew_simd_multiply(conv, &job, start, count);
     }
-    if (conv->kind)
-        for (int32_t n = 0; n < count; n++)
-            ew_simd_activate(rows[n], conv->channels, conv->kind, conv->a, conv->b);
+    for (int32_t n = 0, next; conv->kind && n < count; n = next) { /* pixels side by side together */
+        for (next = n + 1; next < count && rows[next] == rows[next - 1] + conv->channels;)
+            next++;
+        ew_simd_activate(rows[n], (next - n) * conv->channels, conv->kind, conv->a, conv->b);
+    }
 }
 
 void ew_simd_conv_run(const ew_simd_conv *conv, const float *x, float *y, ew_part part, float *tile)
@@ -299,12 +301,59 @@ void ew_simd_conv_run(const ew_simd_conv *conv, const float *x, float *y, ew_par
     }
 }
 
-void ew_simd_conv_line(const ew_simd_conv *conv, const float *x, float *y)
+/* A line reads each weight once: panel after panel, so that memory is read from front to back. */
+#if defined(__aarch64__) && defined(__ARM_NEON)
+#define EW_ADD_LANE(k)                                                        \
+    s0 = vfmaq_laneq_f32(s0, ew_vf_load(w + (k) * EW_PANEL), v, k);           \
+    s1 = vfmaq_laneq_f32(s1, ew_vf_load(w + (k) * EW_PANEL + 4), v, k);       \
+    s2 = vfmaq_laneq_f32(s2, ew_vf_load(w + (k) * EW_PANEL + 8), v, k);       \
+    s3 = vfmaq_laneq_f32(s3, ew_vf_load(w + (k) * EW_PANEL + 12), v, k);
+
+static void ew_simd_line_panel(const ew_simd_conv *conv, const float *x, const float *w, const float *bias, float *y)
+{
+    const ew_vf low = ew_vf_all(conv->low), high = ew_vf_all(conv->high);
+    ew_vf s0 = ew_vf_load(bias), s1 = ew_vf_load(bias + 4), s2 = ew_vf_load(bias + 8), s3 = ew_vf_load(bias + 12);
+    int32_t i = 0;
+    for (; i + 4 <= conv->depth; i += 4, w += 4 * EW_PANEL) {
+        const ew_vf v = ew_vf_load(x + i);
+        EW_ADD_LANE(0) EW_ADD_LANE(1) EW_ADD_LANE(2) EW_ADD_LANE(3)
+    }
+    for (; i < conv->depth; i++, w += EW_PANEL) {
+        const ew_vf v = ew_vf_all(x[i]);
+        EW_ADD_LANE(0)
+    }
+    ew_vf_store(y, ew_vf_clamp(s0, low, high));
+    ew_vf_store(y + 4, ew_vf_clamp(s1, low, high));
+    ew_vf_store(y + 8, ew_vf_clamp(s2, low, high));
+    ew_vf_store(y + 12, ew_vf_clamp(s3, low, high));
+}
+
+static void ew_simd_line(const ew_simd_conv *conv, const float *x, float *y)
+{
+    for (int32_t c = 0; c < conv->channels; c += EW_PANEL) {
+        const float *const weights = conv->weights + (size_t)c * (size_t)conv->depth;
+        if (c + EW_PANEL <= conv->channels) {
+            ew_simd_line_panel(conv, x, weights, conv->bias + c, y + c);
+        } else {
+            float last[EW_PANEL];
+            ew_simd_line_panel(conv, x, weights, conv->bias + c, last);
+            ew_vf_copy(y + c, last, conv->channels - c);
+        }
+    }
+}
+#else
+static void ew_simd_line(const ew_simd_conv *conv, const float *x, float *y)
 {
     float *rows[1];
     ew_simd_job job = {x, conv->depth, NULL, NULL, conv->bias, rows, rows, 0, conv->low, conv->high};
     rows[0] = y;
     ew_simd_multiply(conv, &job, 0, 1);
+}
+#endif
+
+void ew_simd_conv_line(const ew_simd_conv *conv, const float *x, float *y)
+{
+    ew_simd_line(conv, x, y);
     if (conv->kind)
         ew_simd_activate(y, conv->channels, conv->kind, conv->a, conv->b);
 }

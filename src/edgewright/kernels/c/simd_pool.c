@@ -19,19 +19,50 @@ typedef struct {
     int32_t last; /* where rows of a rolling buffer begin anew; 0: nowhere */
 } ew_simd_window;
 
-EW_INLINE ew_vf ew_simd_pooled(const float *x, const ew_simd_window *window, int32_t is_max, int32_t n)
+EW_INLINE ew_vf ew_simd_with_tap(ew_vf result, ew_vf v, int32_t is_max)
 {
-    ew_vf result = ew_vf_all(is_max ? -INFINITY : 0.0f);
+    return is_max ? ew_vf_max(result, v) : ew_vf_add(result, v);
+}
+
+/* Of n channels: four whole vectors, whose taps are fetched side by side, or at most one. */
+EW_INLINE void ew_simd_pool_some(
+    const float *x, const ew_simd_window *window, int32_t is_max, ew_vf share, float *y, int32_t n)
+{
+    const ew_vf none = ew_vf_all(is_max ? -INFINITY : 0.0f);
+    const int32_t count = n > EW_LANES ? 4 : 1;
+    ew_vf result[4] = {none, none, none, none};
     for (int32_t i = 0, line = window->line; i < window->rows; i++, line += window->down) {
         if (window->last && line >= window->last)
             line -= window->last;
         const float *at = x + line;
         for (int32_t j = 0; j < window->taps; j++, at += window->tap) {
-            const ew_vf v = n == EW_LANES ? ew_vf_load(at) : ew_vf_load_some(at, n);
-            result = is_max ? ew_vf_max(result, v) : ew_vf_add(result, v);
+            result[0] = ew_simd_with_tap(result[0], n < EW_LANES ? ew_vf_load_some(at, n) : ew_vf_load(at), is_max);
+            if (count > 1) {
+                result[1] = ew_simd_with_tap(result[1], ew_vf_load(at + EW_LANES), is_max);
+                result[2] = ew_simd_with_tap(result[2], ew_vf_load(at + 2 * EW_LANES), is_max);
+                result[3] = ew_simd_with_tap(result[3], ew_vf_load(at + 3 * EW_LANES), is_max);
+            }
         }
     }
-    return result;
+    for (int32_t k = 0; k < count; k++) {
+        const ew_vf v = is_max ? result[k] : ew_vf_div(result[k], share);
+        if (n < EW_LANES)
+            ew_vf_store_some(y, v, n);
+        else
+            ew_vf_store(y + k * EW_LANES, v);
+    }
+}
+
+EW_INLINE void ew_simd_pool_channels(
+    const float *x, const ew_simd_window *window, int32_t is_max, ew_vf share, float *y, int32_t channels)
+{
+    int32_t c = 0;
+    for (; c + 4 * EW_LANES <= channels; c += 4 * EW_LANES)
+        ew_simd_pool_some(x + c, window, is_max, share, y + c, 4 * EW_LANES);
+    for (; c + EW_LANES <= channels; c += EW_LANES)
+        ew_simd_pool_some(x + c, window, is_max, share, y + c, EW_LANES);
+    if (c < channels)
+        ew_simd_pool_some(x + c, window, is_max, share, y + c, channels - c);
 }
 
 static void ew_simd_pool_pixel(const ew_simd_pool *pool, const float *x, float *y, int32_t i, int32_t j)
@@ -49,19 +80,10 @@ static void ew_simd_pool_pixel(const ew_simd_pool *pool, const float *x, float *
         ew_simd_inside(side, pool->dilation_x, pool->kernel_x, counted->left, counted->right, &unused);
     const ew_vf share = ew_vf_all((float)ew_max(count, 1));
     x += (side + kx * pool->dilation_x) * pool->in.pixel;
-    for (int32_t c = 0; c < pool->channels; c += EW_LANES) {
-        const int32_t n = ew_min(EW_LANES, pool->channels - c);
-        ew_vf v;
-        if (pool->is_max)
-            v = n == EW_LANES ? ew_simd_pooled(x + c, &window, 1, EW_LANES) : ew_simd_pooled(x + c, &window, 1, n);
-        else
-            v = ew_vf_div(n == EW_LANES ? ew_simd_pooled(x + c, &window, 0, EW_LANES)
-                                        : ew_simd_pooled(x + c, &window, 0, n), share);
-        if (n == EW_LANES)
-            ew_vf_store(y + c, v);
-        else
-            ew_vf_store_some(y + c, v, n);
-    }
+    if (pool->is_max)
+        ew_simd_pool_channels(x, &window, 1, share, y, pool->channels);
+    else
+        ew_simd_pool_channels(x, &window, 0, share, y, pool->channels);
     ew_simd_activate(y, pool->channels, pool->kind, pool->a, pool->b);
 }
 

@@ -1,4 +1,4 @@
-"""Element by element along lines, and means over images, with vectors."""
+"""Element by element along lines, means over images and normalised pixels, with vectors."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ...network.operators import (
     Elu,
     HardSigmoid,
     LeakyRelu,
+    Lrn,
     Reduce,
     ReduceKind,
     Unary,
@@ -29,7 +30,7 @@ from ..printing.nest import joined_axes, loops
 from ..printing.source import CWriter, Expr, braced, moved, offset, times
 from ..site import Site
 from .ending import Ending, ending, write_rest
-from .sites import SIMD, has_types, is_image
+from .sites import SIMD, has_types, is_image, is_image_of_ranges, is_of_all_channels, pictures
 
 _KINDS = {
     BinaryKind.ADD: "EW_SIMD_ADD",
@@ -156,7 +157,29 @@ def write_mean(call: CCall, _: Offer, c: CWriter) -> None:
             c.line(f"ew_simd_mean({read}, in, {height}, {width}, {channels}, {share}, {write});")
 
 
+def offers_lrn(site: Site) -> Iterator[Offer]:
+    """Whole pixels, with the exponent of all networks: 3/4 is two square roots."""
+    op = site.op
+    assert isinstance(op, Lrn)
+    is_ours = has_types(site, "float32") and op.beta == 0.75
+    if is_ours and is_image_of_ranges(site) and is_of_all_channels(site):
+        yield Offer()
+
+
+def write_lrn(call: CCall, _: Offer, c: CWriter) -> None:
+    op, channels = call.op, call.shapes[0][-1]
+    assert isinstance(op, Lrn)
+    call.use("simd_lrn")
+    places = (image(call.inputs[0]), image(call.output))
+    numbers = (number(op.bias), number(op.alpha / op.size))
+    fields = (channels, (op.size - 1) // 2, op.size // 2, *places, int(call.is_backward), *numbers)
+    table = call.module.table("ew_simd_lrn", fields)
+    with pictures(call, c) as (x, y):
+        c.line(f"ew_simd_lrn_run(&{table}, {x}, {y}, part);")
+
+
 _MAPPED = (Clamp, LeakyRelu, Elu, HardSigmoid, Unary, BatchNorm, Binary)
 MAP = Kernel("simd_map", _MAPPED, offers_map, write_map, SIMD)
 ADD_INT8 = Kernel("simd_add_int8", (Binary,), offers_add, write_add, SIMD)
 MEAN = Kernel("simd_mean", (Reduce,), offers_mean, write_mean, SIMD)
+LRN = Kernel("simd_lrn", (Lrn,), offers_lrn, write_lrn, SIMD)

@@ -41,6 +41,12 @@ class ConflictGraph:
     def meets(self, x: str, y: str) -> bool:
         return (x, y) in self.meeting or (y, x) in self.meeting
 
+    def gap(self, below: str, above: str) -> int:
+        """Bytes from where one of a pair that meets begins to where the other may begin above it."""
+        if (below, above) in self.gaps:
+            return self.gaps[below, above][0]
+        return self.gaps[above, below][1] if (above, below) in self.gaps else self.sizes[below]
+
     def part(self, names: frozenset[str]) -> ConflictGraph:
         """These buffers alone."""
         return ConflictGraph(

@@ -1,0 +1,58 @@
+"""An application as trained, with fp16 weights and in int8: RAM, flash, throughput, how far outputs are off (M 6.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from .description import Precision, read_application
+from .members import assemble_application
+from .outcome import flash_bytes
+from .quantising import PrecisionLoss, calibration_inputs, in_precision, output_difference
+from .running import run_application
+from .search import JointSearch
+
+
+@dataclass(frozen=True)
+class PrecisionRow:
+    """What all networks come to in one precision."""
+
+    precision: Precision
+    ram_bytes: int
+    flash_bytes: int
+    frames_per_s: Mapping[str, float]  # of each network, measured here
+    differences: Mapping[str, PrecisionLoss]  # from the network as trained, over the calibration data
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "precision": self.precision.value,
+            "ram_bytes": self.ram_bytes,
+            "flash_bytes": self.flash_bytes,
+            "frames_per_s": dict(self.frames_per_s),
+            "differences": {name: asdict(one) for name, one in self.differences.items()},
+        }
+
+
+def compare_precisions(path: Path, frames: int) -> Iterator[PrecisionRow]:
+    """A row for each precision; an error first where a network brings no calibration data."""
+    file, folder, where = read_application(path), path.parent, str(path)
+    trained = assemble_application(in_precision(file, Precision.NONE), folder, where)
+    samples = {
+        entry.name: calibration_inputs(entry, trained.networks[entry.name], folder, f"{where}: network[{n}]")
+        for n, entry in enumerate(file.networks)
+    }
+    for precision in Precision:
+        application = assemble_application(in_precision(file, precision), folder, where)
+        found = JointSearch(application).least
+        rates = {one.name: one.statistics.frames_per_s for one in run_application(found.layout, frames)}
+        yield PrecisionRow(
+            precision,
+            found.peak_bytes,
+            flash_bytes(application),
+            rates,
+            {
+                name: output_difference(trained.networks[name], network, samples[name])
+                for name, network in application.networks.items()
+            },
+        )

@@ -1,0 +1,221 @@
+"""An application on this machine, by the runtime of `run`: all networks in one arena, those that may at the same time.
+
+Networks that exclude each other run in turns, and so do those of which one may interrupt the other: nobody has to. What
+is handed over is given to the next network as its frame. Results are compared with the reference before the turns and
+after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from graphlib import TopologicalSorter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ..errors import EdgewrightError, Infeasible
+from ..network import Array, random_inputs
+from ..network.kernels import execute
+from ..network.parts import TensorRegion
+from ..network.reference import compare
+from ..network.region import Region
+from ..platform.target import TARGETS
+from ..program import Plan
+from ..program.deployment import OUTSIDE, Deployment, Fifo, Part, Worker
+from ..program.deployment_memory import reserved
+from ..program.options import Options
+from ..run.building import THIS, build_pipeline
+from ..run.executors import executor_of
+from ..run.measuring import joined, measured
+from ..run.pipeline import Pipeline
+from ..run.ring import Block
+from ..run.specification import aligned
+from ..run.statistics import RunStatistics
+from .joint import ARENA, JointLayout
+from .library import with_scratch
+from .members import AppMember, partition
+
+ROUNDS = 3  # of all networks in turns
+VARIETY = 2  # different frames
+DOUBLE = 2  # slots of a FIFO: this runtime gives one back when a run has ended
+
+Frames = list[Mapping[str, Array]]
+
+
+@dataclass(frozen=True)
+class MeasuredNetwork:
+    """How fast a network ran, and beside whom."""
+
+    name: str
+    statistics: RunStatistics
+    wanted: float | None  # frames in a second, as the file asks for them
+    beside: tuple[str, ...] = ()
+
+    @property
+    def is_met(self) -> bool:
+        return self.wanted is None or self.statistics.frames_per_s >= self.wanted
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "frames_per_s": self.statistics.frames_per_s,
+            "latency_s": self.statistics.latency_s,
+            "wanted": self.wanted,
+            "beside": list(self.beside),
+        }
+
+
+@dataclass(frozen=True)
+class HostApplication:
+    """The networks compiled for this machine, with the inputs that they are tried with."""
+
+    layout: JointLayout
+    pipelines: Mapping[str, Pipeline]
+
+    def measure(self, frames: int) -> tuple[MeasuredNetwork, ...]:
+        """All networks in turns, so many frames of each; an error where one computes something wrong."""
+        inputs = self._inputs()
+        self._check(inputs)
+        found: dict[str, list[RunStatistics]] = {name: [] for name in self.pipelines}
+        beside: dict[str, tuple[str, ...]] = {}
+        count = max(1, -(-frames // ROUNDS))
+        for _ in range(ROUNDS):
+            for turn in self.turns():
+                with ThreadPoolExecutor(len(turn)) as pool:
+                    runs = {
+                        name: pool.submit(measured, self.pipelines[name], inputs[name], count) for name in turn
+                    }
+                for name, run in runs.items():
+                    found[name].append(run.result())
+                    beside[name] = tuple(other for other in turn if other != name)
+        self._check(inputs)
+        entries = {entry.name: entry for entry in self.layout.application.file.networks}
+        return tuple(
+            MeasuredNetwork(
+                name,
+                joined(rounds),
+                entries[name].throughput or (1 / period if (period := entries[name].period) else None),
+                beside[name],
+            )
+            for name, rounds in found.items()
+        )
+
+    def turns(self) -> list[list[str]]:
+        """Networks that run at the same time, all of them parallel to each other."""
+        relations, application = self.layout.meeting.relations, self.layout.application
+        found: list[list[str]] = []
+        for name in self.pipelines:
+            first = application.members_of(name)[0].name
+            others = [
+                turn
+                for turn in found
+                if all(relations.are_parallel(first, application.members_of(o)[0].name) for o in turn)
+            ]
+            if others:
+                others[0].append(name)
+            else:
+                found.append([name])
+        return found
+
+    def _inputs(self) -> dict[str, Frames]:
+        """Random frames; what is handed over is what the network before it makes, or reads."""
+        networks, relations = self.layout.application.networks, self.layout.meeting.relations
+        found: dict[str, Frames] = {
+            name: [random_inputs(network, seed) for seed in range(VARIETY)] for name, network in networks.items()
+        }
+        for frame in relations.frames:
+            (first, tensor), *others = frame
+            for name, own in others:
+                found[name] = [
+                    {**one, own: got[tensor]} for one, got in zip(found[name], found[first], strict=True)
+                ]
+        makers = {name: [a for (a, _), (b, _) in relations.cascades if b == name] for name in networks}
+        for name in TopologicalSorter(makers).static_order():
+            for (first, output), (reader, own) in relations.cascades:
+                if reader == name:
+                    made = [execute(networks[first], one)[output] for one in found[first]]
+                    found[name] = [{**one, own: value} for one, value in zip(found[name], made, strict=True)]
+        return found
+
+    def _check(self, inputs: Mapping[str, Frames]) -> None:
+        for name, pipeline in self.pipelines.items():
+            network = self.layout.application.networks[name]
+            for frame, result in zip(inputs[name], pipeline(iter(inputs[name])), strict=True):
+                if not compare(network, result, execute(network, frame)).passes:
+                    raise EdgewrightError(f"network '{name}' computes something wrong here; please report this")
+
+
+def run_application(layout: JointLayout, frames: int) -> tuple[MeasuredNetwork, ...]:
+    """The networks of a joint plan compiled for this machine, and run in one arena."""
+    application = replace(layout.application, target=TARGETS["host"])
+    here = replace(layout, meeting=replace(layout.meeting, application=application))
+    arena = Block(aligned(layout.peak_bytes)).piece(aligned(layout.peak_bytes))
+    with TemporaryDirectory(prefix="edgewright-") as name, ExitStack() as open_ones:
+        pipelines: dict[str, Pipeline] = {}
+        for owner in application.networks:
+            folder = Path(name, owner)
+            spec = build_pipeline(_deployment(here, owner), folder)
+            executors = {
+                (worker.name, part): executor_of(spec, spec.part_named[part], folder, {ARENA: arena}, 1)
+                for worker in spec.workers
+                for part in worker.parts
+            }
+            pipelines[owner] = open_ones.enter_context(Pipeline(spec, folder, executors=executors))
+        return HostApplication(here, pipelines).measure(frames)
+
+
+def check_throughput(found: Sequence[MeasuredNetwork]) -> None:
+    """An error that names the first network that was slower than it has to be."""
+    for one in found:
+        if not one.is_met:
+            raise Infeasible(
+                f"'{one.name}' is to run {one.wanted:g} times a second, and {one.statistics.frames_per_s:.3g} were "
+                "measured here; ask for fewer, give it more RAM, or quantise it"
+            )
+
+
+def _deployment(layout: JointLayout, owner: str) -> Deployment:
+    """A network as the runtime takes it: a worker for each partition, and slots between them."""
+    application = layout.application
+    network, members = application.networks[owner], application.members_of(owner)
+    parts = tuple(_parts(layout, owner))
+    workers = tuple(Worker(f"worker{n}", THIS, "cpu", (), (part.name,)) for n, part in enumerate(parts))
+    fifos = []
+    for tensor in network.inputs:
+        readers = tuple(part.name for part in parts if any(w.tensor == tensor for w in part.inputs.values()))
+        fifos.append(Fifo(_whole(layout, owner, tensor), OUTSIDE, readers, DOUBLE))
+    for part in parts:
+        for what in part.outputs.values():
+            readers = tuple(
+                other.name for other in parts if any(w.tensor == what.tensor for w in other.inputs.values())
+            )
+            if what.tensor in network.outputs:
+                readers = (*readers, OUTSIDE)
+            fifos.append(Fifo(what, part.name, readers, max(DOUBLE, len(members))))
+    draft = Deployment((network,), parts, workers, tuple(fifos), {})
+    return replace(draft, arenas=reserved(draft))
+
+
+def _parts(layout: JointLayout, owner: str) -> Iterator[Part]:
+    application = layout.application
+    network, members = application.networks[owner], application.members_of(owner)
+    for number, member in enumerate(members):
+        plan = _host_plan(layout, member)
+        if len(members) == 1:
+            ends = {tensor: _whole(layout, owner, tensor) for tensor in (*network.inputs, *network.outputs)}
+            inputs = {tensor: ends[tensor] for tensor in network.inputs}
+            yield Part(member.name, member.network, plan, inputs, {t: ends[t] for t in network.outputs})
+        else:
+            cut_out = partition(network, application.partitions[owner], number)
+            yield Part(member.name, member.network, plan, cut_out.inputs, cut_out.outputs)
+
+
+def _host_plan(layout: JointLayout, member: AppMember) -> Plan:
+    """The member's plan at its common addresses, with scratch of this machine's kernels where nobody else is."""
+    return with_scratch(layout, member, Options())
+
+
+def _whole(layout: JointLayout, owner: str, tensor: str) -> TensorRegion:
+    network = layout.application.networks[owner]
+    return TensorRegion(network.name, tensor, Region.whole(network.tensors[tensor].shape))

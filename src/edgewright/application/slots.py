@@ -1,0 +1,76 @@
+"""Slots of pipelines: as few as let the pipeline run as fast as with one for each frame under way.
+
+A partition gives a slot back when its last stage that reads it has ended, and not with its run. Where what remains of
+its run is long enough for the producer to fill the slot again, double buffers cost memory and bring nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from ..program import Plan
+from .members import Application, Crossing
+
+FRAMES = 24  # of a simulation; the second half counts
+SLOWER = 1e-6  # a share of the period that is rounding
+
+
+def given_back(plan: Plan, tensors: Sequence[str]) -> int:
+    """The stage at whose end a member has read these inputs, views of them included."""
+    buffers = {plan.views[tensor].buffer for tensor in tensors}
+    last = 0
+    for number, stage in enumerate(plan.program.stages):
+        read = {name for layer in stage.layers for name in plan.network.by_name[layer].inputs}
+        if any(name in plan.views and plan.views[name].buffer in buffers for name in read):
+            last = number
+    return last
+
+
+def with_few_slots(
+    application: Application, plans: Mapping[str, Plan], times: Mapping[str, Sequence[float]]
+) -> Application:
+    """The application with as few slots as cost no throughput; `times` are those of the stages of each member."""
+    found = list(application.crossings)
+    for owner in dict.fromkeys(crossing.owner for crossing in found):
+        own = sorted((n for n, one in enumerate(found) if one.owner == owner), key=lambda n: (-found[n].bytes, n))
+        until = {
+            name: sum(times[name][: given_back(plans[name], tensors) + 1])
+            for name, tensors in crossing_inputs(found[n] for n in own).items()
+        }
+        runs = {member.name: sum(times[member.name]) for member in application.members_of(owner)}
+        best = _period(runs, until, [found[n] for n in own])
+        for n in own:
+            while found[n].slots > 1:
+                fewer = replace(found[n], slots=found[n].slots - 1)
+                if _period(runs, until, [fewer if m == n else found[m] for m in own]) > best * (1 + SLOWER):
+                    break
+                found[n] = fewer
+    return replace(application, crossings=tuple(found))
+
+
+def crossing_inputs(crossings: Iterable[Crossing]) -> dict[str, list[str]]:
+    """The inputs of each reader that other partitions make."""
+    found: dict[str, list[str]] = {}
+    for crossing in crossings:
+        for name, tensor in crossing.readers:
+            found.setdefault(name, []).append(tensor)
+    return found
+
+
+def _period(runs: Mapping[str, float], until: Mapping[str, float], crossings: Sequence[Crossing]) -> float:
+    """Between two frames in the long run, every partition on a core of its own, producers first in `runs`."""
+    ends: dict[str, list[float]] = {name: [] for name in runs}
+    freed: dict[str, list[float]] = {name: [] for name in runs}
+    for frame in range(FRAMES):
+        for name, run in runs.items():
+            start = ends[name][-1] if frame else 0.0
+            for crossing in crossings:
+                if name in dict(crossing.readers):
+                    start = max(start, ends[crossing.source[0]][frame])
+                if name == crossing.source[0] and frame >= crossing.slots:
+                    start = max(start, *(freed[reader][frame - crossing.slots] for reader, _ in crossing.readers))
+            ends[name].append(start + run)
+            freed[name].append(start + until.get(name, run))
+    half = FRAMES // 2
+    return max((ends[name][-1] - ends[name][half - 1]) / (FRAMES - half) for name in runs)

@@ -1,0 +1,102 @@
+"""RAM against waiting: where a network may be interrupted decides what others may overlay, and how long they wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from .. import text
+from ..errors import Infeasible
+from ..fusion.timing import TimedPlan, Timing
+from ..memory.layout import LayoutEffort
+from ..program import Plan
+from .description import PreemptionPoints, RelationKind
+from .joint import JointLayout, lay_out_jointly
+from .members import Application
+from .points import InterruptionPoints, choices, with_rows
+from .relations import Preemption, Relations
+from .response import timed_pieces
+
+
+@dataclass(frozen=True)
+class WaitingTrade:
+    """A choice of points at which one network interrupts another."""
+
+    preemption: Preemption
+    where: str  # for people
+    wait: float  # seconds, at most
+    layout: JointLayout
+
+    @property
+    def peak_bytes(self) -> int:
+        return self.layout.peak_bytes
+
+    def to_dict(self) -> dict[str, object]:
+        pair = {"who": self.preemption.high, "waits_for": self.preemption.low, "where": self.where}
+        return {**pair, "peak_bytes": self.peak_bytes, "wait_s": self.wait}
+
+
+def chosen_points(application: Application, plans: Mapping[str, Plan]) -> dict[str, InterruptionPoints]:
+    """Of each network that may be interrupted, with a limit on waiting: the points with least alive that keep it."""
+    found: dict[str, InterruptionPoints] = {}
+    for preemption in Relations(application).preemptions.values():
+        if preemption.wait is None:
+            continue
+        low, pieces = preemption.low, timed_pieces(application, preemption.low, plans[preemption.low])
+        found_here = choices(plans[low], preemption.points, pieces)
+        kept = [points for wait, points in found_here.items() if wait <= preemption.wait]
+        if not kept:
+            least = min(found_here, default=pieces.total)
+            raise Infeasible(
+                f"'{preemption.high}' may wait for '{low}' for {text.duration(least)}, and "
+                f"{text.duration(preemption.wait)} are allowed; "
+                + (
+                    "let it interrupt anywhere"
+                    if preemption.points is PreemptionPoints.ROWS
+                    else 'let it interrupt at points = "rows", or "anywhere"'
+                )
+            )
+        before = found.get(low, InterruptionPoints())
+        found[low] = InterruptionPoints(before.after | kept[-1].after, before.rows | kept[-1].rows)
+    return found
+
+
+def waiting_front(application: Application, plans: Mapping[str, Plan]) -> tuple[WaitingTrade, ...]:
+    """For each pair of networks of which one interrupts the other: RAM against waiting, from most RAM to least."""
+    found: list[WaitingTrade] = []
+    for preemption in Relations(application).preemptions.values():
+        trades = _trades(application, plans, preemption)
+        best: list[WaitingTrade] = []
+        for trade in sorted(trades, key=lambda t: (t.peak_bytes, t.wait)):
+            if not best or trade.wait < best[-1].wait - 1e-9:
+                best.append(trade)
+        found += best[::-1]
+    return tuple(found)
+
+
+def _trades(application: Application, plans: Mapping[str, Plan], preemption: Preemption) -> Iterator[WaitingTrade]:
+    low, whole = preemption.low, dict(plans)
+    anywhere = _at(application, preemption, PreemptionPoints.ANYWHERE)
+    yield WaitingTrade(preemption, "anywhere", 0.0, lay_out_jointly(anywhere, whole, effort=LayoutEffort.QUICK))
+    timed = TimedPlan(whole[low], Timing(application.target).costs(whole[low].network))
+    divided = {**whole, low: with_rows(whole[low], timed)}
+    for kind, used in ((PreemptionPoints.ROWS, divided), (PreemptionPoints.STAGES, whole)):
+        changed, pieces = _at(application, preemption, kind), timed_pieces(application, low, used[low])
+        for wait, points in choices(used[low], kind, pieces).items():
+            where = ([f"after {text.plural(len(points.rows), 'row')}"] if points.rows else []) + (
+                [f"{text.plural(len(points.after), 'end')} of stages"] if points.after else []
+            )
+            layout = lay_out_jointly(changed, used, {low: points})
+            yield WaitingTrade(preemption, " and ".join(where), wait, layout)
+
+
+def _at(application: Application, preemption: Preemption, kind: PreemptionPoints) -> Application:
+    """The application with other points for the pair."""
+    pair = tuple(application.by_name[name].owner for name in (preemption.high, preemption.low))
+    relations = tuple(
+        one.model_copy(update={"points": kind, "wait": None})
+        if one.kind is RelationKind.PREEMPTS and one.networks == pair
+        else one
+        for one in application.file.relations
+    )
+    return replace(application, file=application.file.model_copy(update={"relations": relations}))

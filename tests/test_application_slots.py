@@ -1,0 +1,86 @@
+"""Slots of pipelines: as few as cost no throughput, given back as soon as they have been read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgewright import samples
+from edgewright.application import library
+from edgewright.application.joint import JointLayout
+from edgewright.application.judge import Interleaving
+from edgewright.application.members import Crossing, load_application
+from edgewright.application.search import JointSearch
+from edgewright.application.slots import _period, given_back
+from edgewright.application.trial import AppTrial, TrialScript
+from edgewright.samples.builder import ModelBuilder
+
+
+@pytest.fixture(scope="module")
+def long_tail(tmp_path_factory: pytest.TempPathFactory) -> JointLayout:
+    """A pipeline whose second partition reads its input at once, and then has much to do."""
+    net = ModelBuilder("long_tail")
+    x = net.conv(net.input(1, 2, 10, 10), 6, name="first")
+    for n in range(3):
+        x = net.relu(net.conv(x, 8, 3, 1 if n else 2, 1, name=f"tail{n}"))
+    folder = tmp_path_factory.mktemp("long")
+    (folder / "net.onnx").write_bytes(net.model(net.classifier(x, 4, name="classes")).SerializeToString())
+    (folder / "app.toml").write_text(
+        '[[network]]\nname = "net"\nfile = "net.onnx"\nplain = true\npartitions = ["first", "tail0..classes"]\n'
+        '[[relation]]\nkind = "pipelined"\nnetworks = ["net.1", "net.2"]\n'
+    )
+    return JointSearch(load_application(folder / "app.toml")).least.layout
+
+
+def test_a_slot_that_is_read_at_once_is_filled_again_during_the_rest(long_tail: JointLayout) -> None:
+    (crossing,) = long_tail.application.crossings
+    assert crossing.slots == 1
+    assert given_back(long_tail.plans["net.2"], ["first"]) == 0 < len(long_tail.plans["net.2"].program.stages) - 1
+    began_inside = 0
+    for seed in range(12):
+        trial = Interleaving(long_tail, seed)
+        assert list(trial.run(60)) == []
+        for before, move in zip(trial.moves, trial.moves[1:], strict=False):
+            began_inside += move == "start net.1" and before.startswith("net.2 stage")
+    assert began_inside  # the first partition makes the next frame while the second is at work
+
+
+def test_the_library_gives_slots_back_when_they_have_been_read(
+    long_tail: JointLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = AppTrial(library.emit_application(long_tail)).run(TrialScript(120, seed=2))
+    assert result.wrong == () and result.nested
+    monkeypatch.setattr(library, "given_back", lambda plan, tensors: -2)  # one that is never given back early
+    refused = AppTrial(library.emit_application(long_tail)).run(TrialScript(120, seed=2))
+    assert refused.wrong == () and refused.nested < result.nested
+
+
+def test_double_buffers_stay_where_they_make_the_pipeline_faster(tmp_path: Path) -> None:
+    app = load_application(samples.write_application("paper_application", tmp_path))
+    (crossing,) = JointSearch(app).fastest.layout.application.crossings
+    assert crossing.slots == 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9)), min_size=2, max_size=4),
+    st.integers(1, 4),
+)
+def test_periods_follow_from_runs_and_slots(stages: list[tuple[int, int]], slots: int) -> None:
+    """With slots enough the slowest partition sets the pace; with one, a producer and the reading of its slot do."""
+    runs = {f"p{n}": float(read + rest) for n, (read, rest) in enumerate(stages)}
+    until = {f"p{n}": float(read) for n, (read, _) in enumerate(stages)}
+    chain = [
+        Crossing("net", f"t{n}", 1, (f"p{n}", "x"), ((f"p{n + 1}", "y"),), slots) for n in range(len(stages) - 1)
+    ]
+    found = _period(runs, until, chain)
+    slowest = max(runs.values())
+    assert found >= slowest - 1e-9
+    if slots >= 2:
+        assert found == pytest.approx(slowest)
+    else:
+        pairs = [runs[f"p{n}"] + until[f"p{n + 1}"] for n in range(len(stages) - 1)]
+        assert found == pytest.approx(max(slowest, *pairs))
