@@ -56,6 +56,34 @@ def test_the_code_for_few_registers_is_exact():
     check_together([chain(seed) for seed in range(BATCH)], ["cortex-m0plus"], flags=flags)
 
 
+def unequal(low: float, depth: int, channels: int = 8) -> Network:
+    """A convolution and a dense layer whose channels have scales far apart: no multipliers of 32 bits are exact."""
+    rng = np.random.default_rng(depth)
+    scales = tuple(float(scale) for scale in 0.02 / np.geomspace(1, 4000, channels))
+    b = Builder("unequal", Arithmetic.TFLITE)
+    y = b.input("x", (1, 3, 3, depth), DType.INT8, Quant.of(0.05, -3))
+    for name, shape, op in (
+        ("conv", (channels, 1, 1, depth), Conv2d(activation=Clamp(low))),
+        ("dense", (channels, channels), Dense(activation=Clamp(low))),
+    ):
+        w = b.constant(
+            f"{name}.w", rng.integers(-127, 128, shape).astype(np.int8), Quant(scales, (0,) * channels, 0)
+        )
+        bias = b.constant(f"{name}.b", rng.integers(-9000, 9000, channels).astype(np.int32))
+        y = b.layer(op, [y, w, bias], name, dtype=DType.INT8, quant=Quant.of(0.07, -128 if low == 0 else 5))
+    return b.build([y])
+
+
+@pytest.mark.parametrize("low", [0.0, -3.0])
+def test_multipliers_of_more_than_32_bits_keep_their_kernels(low):
+    networks = [unequal(low, depth) for depth in (64, 99, 250)]
+    wide = [emit(make_plan(network), TARGETS["rv32imc"], network) for network in networks]
+    assert all("IS_WIDE(p) ((p).shift" in str(one.files[f"{one.name}_kernels.h"]) for one in wide)
+    assert all("_portable_pairs(" in str(one.files[f"{one.name}.c"]) for one in wide)
+    check_together(networks, ["rv32imc", "cortex-m0plus"])
+    check_together(networks, ["cortex-m0plus"], flags=[*WARNINGS, *(f"-DN{i}_FEW_REGISTERS=1" for i in range(3))])
+
+
 def test_columns_fall_back_on_the_stack_and_on_one_pixel():
     """A layer alone leaves no hole in the arena."""
     some, more, most, one = pointwise(16, 8), pointwise(145, 8), pointwise(16, 6), pointwise(300, 8)

@@ -15,10 +15,23 @@
 #endif
 #endif
 
+/* Whether each channel has an offset of 64 bits and a shift of its own; see portable_wide.h. */
+#define EW_IS_WIDE(p) 0
+
+/* `exact` is what such a layer has for an offset: its lower and upper half, and the shift. */
+EW_INLINE int32_t ew_fixed_wide(int32_t sum, int32_t left, int32_t multiplier, const int32_t *exact, int32_t drop)
+{
+    const int64_t offset = (int64_t)(((uint64_t)(uint32_t)exact[1] << 32) | (uint32_t)exact[0]);
+    const int64_t product = (int64_t)(int32_t)((uint32_t)sum << left) * multiplier + offset;
+    return ((int32_t)(product >> 32) - (sum < 0 ? drop : 0)) >> exact[2];
+}
+
 /* Stores a channel of one pixel. A branch for each bound is cheaper than conditional moves that do not exist. */
 #define EW_PORTABLE_STORE(p, sum, multiplier, offset, drop, to)                                                     \
+    EW_PORTABLE_PUT(p, ew_fixed_signed(sum, (p).left, multiplier, offset, drop, (p).shift), to)
+#define EW_PORTABLE_PUT(p, value, to)                                                                               \
     do {                                                                                                            \
-        int32_t byte_ = ew_fixed_signed(sum, (p).left, multiplier, offset, drop, (p).shift);                        \
+        int32_t byte_ = value;                                                                                      \
         if (byte_ < (p).low)                                                                                        \
             byte_ = (p).low;                                                                                        \
         if (byte_ > (p).high)                                                                                       \

@@ -17,6 +17,7 @@ from ..requantise.sums import Requantised, requantised
 from ..site import ChannelRange, Site
 from ..strided_tensor import StridedTensor
 
+WIDE = 0xFF  # in place of a shift: see portable_wide.h
 STACK = 576  # bytes of a column buffer that may lie on the stack when the arena has no room for it
 
 
@@ -33,24 +34,33 @@ class Scaling:
         first, last = channels
 
         def table(values: Array | None, what: str) -> Expr:
-            return 0 if values is None else call.add(values[first:last].astype(np.int32), what)
+            return 0 if values is None else call.add(values[first:last].astype(np.int32).reshape(-1), what)
 
         fixed = self.fixed
+        if fixed.is_wide:
+            call.use("portable_wide")
         tables = (
             table(self.bias, "bias"),
             table(fixed.multiplier, "multipliers"),
-            table(fixed.offset, "offsets"),
+            table(_exact(fixed) if fixed.is_wide else fixed.offset, "offsets"),
             table(fixed.drop, "drops"),
         )
-        return (*tables, depth, last - first, self.rule.low, self.rule.high, fixed.left, fixed.shift)
+        shift = WIDE if fixed.is_wide else fixed.shift
+        return (*tables, depth, last - first, self.rule.low, self.rule.high, fixed.left, shift)
 
 
-def scaling_of(sums: Requantised, base: Array) -> Scaling | None:
+def _exact(fixed: Fixed) -> Array:
+    """(channels, 3): the halves of wide offsets, and shifts, as ew_fixed_wide reads them."""
+    halves = (fixed.offset & 0xFFFFFFFF).astype(np.uint32).view(np.int32), fixed.offset >> 32
+    return np.stack([*halves, fixed.shifts], axis=1)
+
+
+def scaling_of(sums: Requantised, base: Array, is_wide: bool = False) -> Scaling | None:
     """For sums that lack `base`; None where no multipliers are exact."""
     if sums.drop_bits is None:
-        fixed, bias = fit(sums.rule, bias=base), None
+        fixed, bias = fit(sums.rule, bias=base, is_wide=is_wide), None
     else:
-        fixed, bias = fit(sums.rule, drop_bits=sums.drop_bits), base
+        fixed, bias = fit(sums.rule, drop_bits=sums.drop_bits, is_wide=is_wide), base
     return Scaling(sums.rule, fixed, bias) if fixed else None
 
 
@@ -67,11 +77,12 @@ class Products:
         return self.scaling.fields(call, self.channels, self.weights.shape[1])
 
 
-def has_products(site: Site) -> bool:
+def has_products(site: Site, allows_wide: bool = False) -> bool:
     """Whether our integer kernels are exact here, and the channels of all calls are known."""
     if not site.facts.exact:
         return bool(site.ranges) and requantised(site) is not None
-    return bool(site.ranges) and _layer_scaling(site) is not None
+    scaling = _layer_scaling(site)
+    return bool(site.ranges) and scaling is not None and (allows_wide or not scaling.fixed.is_wide)
 
 
 def products_of(site: Site, channels: Interval, step: int = 1) -> Products:
@@ -87,7 +98,9 @@ def _layer_scaling(site: Site) -> Scaling | None:
     if sums is None:
         return None
     base = sums.bias - (sums.zero - _flip(site)) * sums.weights.sum(axis=1, dtype=np.int64)
-    return site.facts.once("blocked", lambda: scaling_of(sums, base) if _fits(sums, base) else None)
+    if not _fits(sums, base):
+        return None
+    return site.facts.once("blocked", lambda: scaling_of(sums, base) or scaling_of(sums, base, is_wide=True))
 
 
 def _flip(site: Site) -> int:

@@ -65,7 +65,9 @@ def _is_ours(site: Site) -> bool:
         is_product = site.op.groups == 1 and site.sweep is not Sweep.CHANNELS
     else:
         is_product = _lies_in_rows(site) and not _is_row(site)
-    return is_product and is_image(site.inputs[0]) and is_image(site.output) and has_products(site)
+    return (
+        is_product and is_image(site.inputs[0]) and is_image(site.output) and has_products(site, allows_wide=True)
+    )
 
 
 def _lies_in_rows(site: Site) -> bool:
@@ -141,7 +143,7 @@ def _conv_blocks(weights: Array) -> Array:
 
 def offers_dense(site: Site) -> Iterator[Offer]:
     """One row, by a kernel of its own."""
-    if _lies_in_rows(site) and _is_row(site) and has_products(site):
+    if _lies_in_rows(site) and _is_row(site) and has_products(site, allows_wide=True):
         yield Offer()
 
 
