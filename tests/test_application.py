@@ -422,7 +422,7 @@ def test_rows_are_points_and_fewer_of_them_take_less_ram(tiny: Path) -> None:
     pieces = timed_pieces(found.application, "detect", plan)
     chosen = choices(plan, PreemptionPoints.ROWS, pieces)
     waits, sets = [*chosen], [*chosen.values()]
-    assert waits == sorted(waits) and waits[0] == max(pieces.between(every)) and sets[0] == every
+    assert waits == sorted(waits) and waits[0] == max(pieces.between(every)) and sets[0].rows <= every.rows
     for more, fewer in pairwise(sets):
         assert fewer.rows <= more.rows and fewer.after <= more.after and fewer != more
     peaks = [lay_out_jointly(found.application, found.meeting.plans, {"detect": points}) for points in sets]

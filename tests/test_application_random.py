@@ -18,10 +18,10 @@ from edgewright.application.paper.reuse import exact, naive, reuse, total
 from edgewright.application.planning import planners
 from edgewright.application.slots import with_few_slots
 from edgewright.errors import EdgewrightError
-from edgewright.memory.layout import ConflictGraph, conflicts
+from edgewright.memory.layout import ConflictGraph
 from edgewright.program import faults
 
-FEW, MANY = range(3), range(3, 6)
+FEW, MANY = range(3), range(3, 43)
 SEEDS = [*FEW, *(pytest.param(seed, marks=pytest.mark.slow) for seed in MANY)]
 ORDERS = 40  # interleavings in which a planted overlap has to show
 
@@ -41,7 +41,8 @@ def test_random_applications_keep_what_is_needed(seed: int, tmp_path: Path) -> N
         layout = laid_out(seed, tmp_path)
     except EdgewrightError as error:
         pytest.skip(f"refused: {error}")
-    assert not conflicts(layout.graph.problem(), layout.placement)
+    buffers = {buffer.name: buffer for buffer in layout.buffers}
+    assert joint._keeps_apart(layout.graph, buffers, layout.placement)
     assert layout.bound_bytes <= layout.peak_bytes <= sum(layout.graph.sizes.values())
     for plan in layout.plans.values():
         assert not list(faults(plan))
@@ -51,6 +52,9 @@ def test_random_applications_keep_what_is_needed(seed: int, tmp_path: Path) -> N
     for one, other in planted:
         if (one, other) not in layout.graph.gaps and (other, one) not in layout.graph.gaps:
             wrong = overlaid(layout, one, other)
+            owners = {use.member for name in (one, other) for use in buffers[name].uses}
+            if len(owners) == 1 and not list(faults(wrong.plans[owners.pop()])):
+                continue  # a layer that may run in place: harmless
             assert any(list(Interleaving(wrong, order).run(80)) for order in range(ORDERS)), (one, other)
 
 

@@ -1,4 +1,4 @@
-/* RAM 608 B, weights 672 B, 29664 MACs */
+/* RAM 668 B, weights 672 B, 29664 MACs */
 /* tiled: the schedule. Which layer runs when, where its tensors lie. */
 #include "tiled.h"
 #include "tiled_kernels.h"
@@ -8,8 +8,8 @@ static const tiled_dsp_convolution tiled_t0 = {{tiled_c0, tiled_c1, 8, 24, 13, 1
 static const tiled_dsp_convolution tiled_t1 = {{tiled_c2, tiled_c3, 4, 72, 11, 15, -128, 127, 0, 4}, tiled_dsp_general, {56, 8, 0}, {20, 4, 0}, 12, 12, 8, 3, 1, 3, 2, 2, 1, 1, 0, 0, 4, 0, 0};
 
 void tiled_run_in(uint8_t *arena_ram, const int8_t *in_image, int8_t *out_second) {
-    if (in_image && in_image != ((int8_t *)(void *)(arena_ram + 40))) {
-        memcpy(((int8_t *)(void *)(arena_ram + 40)), in_image, 288);
+    if (in_image && in_image != ((int8_t *)(void *)(arena_ram))) {
+        memcpy(((int8_t *)(void *)(arena_ram)), in_image, 288);
     }
     TILED_FENCE();
     TILED_PROBE(0);
@@ -21,7 +21,7 @@ void tiled_run_in(uint8_t *arena_ram, const int8_t *in_image, int8_t *out_second
                 {
                     const tiled_part part = {tile * 4, at0, tile1 * 6, tile1 * 4 + 7};
                     uint32_t columns[24];
-                    tiled_dsp_conv(&tiled_t0, ((int8_t *)(void *)(arena_ram + 40)), ((int8_t *)(void *)(arena_ram + (tile * -224 + tile1 * -48 + 328))), &part, columns);
+                    tiled_dsp_conv(&tiled_t0, ((int8_t *)(void *)(arena_ram)), ((int8_t *)(void *)(arena_ram + (tile * -224 + tile1 * -48 + 288))), &part, columns);
                 }
             }
             {
@@ -29,15 +29,15 @@ void tiled_run_in(uint8_t *arena_ram, const int8_t *in_image, int8_t *out_second
                 {
                     const tiled_part part = {tile * 2, at0, tile1 * 3, tile1 * 2 + 3};
                     uint32_t columns[72];
-                    tiled_dsp_conv(&tiled_t1, ((int8_t *)(void *)(arena_ram + (tile * -224 + tile1 * -48 + 328))), ((int8_t *)(void *)(arena_ram)), &part, columns);
+                    tiled_dsp_conv(&tiled_t1, ((int8_t *)(void *)(arena_ram + (tile * -224 + tile1 * -48 + 288))), ((int8_t *)(void *)(arena_ram + 568)), &part, columns);
                 }
             }
         }
     }
     TILED_FENCE();
     TILED_PROBE(1);
-    if (out_second && out_second != ((int8_t *)(void *)(arena_ram))) {
-        memcpy(out_second, ((int8_t *)(void *)(arena_ram)), 100);
+    if (out_second && out_second != ((int8_t *)(void *)(arena_ram + 568))) {
+        memcpy(out_second, ((int8_t *)(void *)(arena_ram + 568)), 100);
     }
 }
 
@@ -49,10 +49,10 @@ void tiled_run(const int8_t *in_image, int8_t *out_second) {
 }
 
 int8_t *tiled_input_image(void) {
-    return (int8_t *)(void *)(tiled_arena_ram + 40);
+    return (int8_t *)(void *)(tiled_arena_ram + 0);
 }
 
 int8_t *tiled_output_second(void) {
-    return (int8_t *)(void *)(tiled_arena_ram + 0);
+    return (int8_t *)(void *)(tiled_arena_ram + 568);
 }
 #endif

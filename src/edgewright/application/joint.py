@@ -116,7 +116,7 @@ def _place(
         else:
             found = _placed_together(part, buffers, plans, peak, effort)
             around = _around_the_largest(part, buffers, plans)
-            if around is not None and around.peak < found.peak:
+            if around is not None and around.peak < found.peak and _keeps_apart(part, buffers, around):
                 found = replace(around, bound=min(found.bound, around.peak))
             offsets |= found.offsets
             peak, bound, method = max(peak, found.peak), max(bound, found.bound), found.method
@@ -189,6 +189,14 @@ def _around_the_largest(
     single = _beside(graph, own[first], [{name: 0} for name in rest])
     found = min((single, block), key=lambda offsets: _peak(graph, offsets))
     return Placement(found, _peak(graph, found), 0, "around the largest plan")
+
+
+def _keeps_apart(graph: ConflictGraph, buffers: Mapping[str, JointBuffer], placement: Placement) -> bool:
+    """Whether buffers that meet lie apart, but for those that share by their calls: kept ones outlive their run."""
+    return all(
+        _life(buffers[x]) is not None and _life(buffers[x]) == _life(buffers[y])
+        for x, y in conflicts(graph.problem(), placement)
+    )
 
 
 def _beside(graph: ConflictGraph, there: Mapping[str, int], blocks: Sequence[Mapping[str, int]]) -> dict[str, int]:

@@ -255,15 +255,15 @@ def trailing(plan: Plan, x: str, y: str, alignment: int) -> tuple[int, int] | No
     """The gaps (x below y, y below x) at which two buffers of a plan may share bytes; None where they may not.
 
     A plan lets them share at one distance where an output trails its dying input; further into the direction of the
-    sweep is as safe. Those that begin with the same stage share by their calls inside it, which nobody knows here.
+    sweep is as safe. Those that come and go with the same stages share by their calls, which nobody knows here.
     """
     buffers = {buffer.name: buffer for buffer in plan.buffers}
     one, two = buffers[x], buffers[y]
     if one.memory != two.memory or not (one.offset < two.end and two.offset < one.end):
         return None
-    if one.first == two.first:
+    if (one.first, one.last) == (two.first, two.last):
         return None
-    if one.first > two.first:
+    if (one.first, one.last) > (two.first, two.last):
         gap = trailing(plan, y, x, alignment)
         return gap and (gap[1], gap[0])
     distance = two.offset - one.offset

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-from ..memory.footprint import band_lag, inner_roots, tile_extent
+from ..memory.footprint import inner_roots, tile_extent
 from ..memory.layout.problem import align_up
-from ..memory.overlap import Distance, most_shared
 from ..memory.pricing import Candidate, Pricer
 from ..memory.problems import PlanningProblem
 from ..memory.row_windows import RowWindows
@@ -24,8 +23,7 @@ from ..program.legal import can_split, can_sum, is_cut
 from .prices import Prices
 
 STRIPES = (2, 3, 4, 5, 6, 8, 10, 12, 16)
-SQUARES = tuple((n, n) for n in (2, 3, 4, 5, 8, 14))
-GRIDS = (*SQUARES, (8, 4), (14, 7), *((n, 1) for n in (2, 3, 4, 6, 8, 12, 16, 25)))
+GRIDS = tuple((n, n) for n in (2, 3, 4, 5)) + tuple((n, 1) for n in (2, 3, 4, 6, 8, 12, 16, 25))
 CHANNEL_PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25)
 CHANNEL_UNIT = 4  # channels that kernels like to compute together
 LONGEST = 48  # layers of a stretch in tiles
@@ -221,7 +219,6 @@ class _Pricing:
         self.tilings = [Tiling(self.fused, split) for split in schedule.splits]
         self.trace = pricer.traced(begin, last, self.fused) if schedule.streamed else None
         self.inner = inner_roots(self.network, self.views, schedule.layers)
-        self.lags: dict[str, int | None] = {}  # how far the output trails each input
 
     def priced(self) -> Iterator[Candidate]:
         """The stretch from each beginning, the shortest first; ends where no longer one can be."""
@@ -261,32 +258,10 @@ class _Pricing:
             inside = max(live) if self.trace is None else windows + max(handed.values(), default=0)
             if pricer.crossing[last] + inside >= self.limit:  # and more inside never helps
                 return
-            needed = memory + inside - (self._trailing(first) if last - first > 1 else 0)
-            if last - first > 1 and needed < self.limit:
+            if last - first > 1 and memory + inside < self.limit:
                 schedule = replace(self.schedule, layers=tuple(pricer.names[first:last]))
                 if self._takes_shares(schedule, end) and self._cuts_rest(first):
-                    yield Candidate(first, last, needed, effort, schedule, macs)
-
-    def _trailing(self, first: int) -> int:
-        """The most bytes that the last layer's output shares with an input that dies in the stretch, band by band."""
-        pricer, end = self.pricer, self.pricer.layers[self.last - 1]
-        is_shared = pricer.work.techniques.overlap and not self.fused.partial
-        if not is_shared or self.trace is not None or self.schedule.splits[0].axis != ROWS:
-            return 0
-        best, y = 0, self.views.places[end.output].root
-        for x in {name for at in range(first, self.last) for name in self.network.activations(pricer.layers[at])}:
-            if y == end.output and self.views.places[x].root == x and self._may_die(x, first):
-                if x not in self.lags:
-                    self.lags[x] = band_lag(self.tilings[0], x, end.name)
-                if (lag := self.lags[x]) is not None:
-                    safe = Distance(lag, pricer.size(x))
-                    best = max(best, most_shared(pricer.size(x), pricer.size(y), safe, pricer.work.alignment))
-        return best
-
-    def _may_die(self, root: str, first: int) -> bool:
-        """Whether the buffer comes from before the stretch, and nobody needs it afterwards."""
-        store, (born, dead) = self.pricer.work.stores[root], self.pricer.spans[root]
-        return first <= dead < self.last and (born < first or store.is_input) and not store.is_output
+                    yield Candidate(first, last, memory + inside, effort, schedule, macs)
 
     def _takes_shares(self, schedule: FusionSchedule, end: Layer) -> bool:
         """Whether channels that the last layer sums up are computed in the stretch, where that is what is cut."""

@@ -50,7 +50,7 @@ def footprint(network: Network, views: Views, schedule: FusionSchedule) -> Footp
             for root, members in inner.items()
         }
         found = {root: _local(network, root, cuts[root], tuple(cuts[root]), spans[root]) for root in inner}
-        return Footprint(schedule, found, sums, len(schedule.layers), _band_shares(views, fused, inner))
+        return Footprint(schedule, found, sums, len(schedule.layers), {})
     windows = RowWindows(views, fused)
     found = {root: _rows_of(windows, root, members, cuts[root]) for root, members in inner.items()}
     shares = {
@@ -61,41 +61,6 @@ def footprint(network: Network, views: Views, schedule: FusionSchedule) -> Footp
     if schedule.lanes > 1:
         found = {root: replace(local, calls=None) for root, local in found.items()}
     return Footprint(schedule, found, sums, len(windows.trace.chains), shares)
-
-
-def _band_shares(
-    views: Views, fused: FusedLayers, inner: Mapping[str, Sequence[str]]
-) -> Mapping[tuple[str, str], Distance]:
-    """How outputs may trail inputs where the outermost tiles are bands of rows."""
-    network, schedule, members = fused.network, fused.schedule, views.members()
-    if schedule.splits[0].axis != ROWS or schedule.lanes > 1 or fused.partial:
-        return {}
-    bands = Tiling(fused, schedule.splits[0])
-    read = {name for layer in schedule.layers for name in network.activations(network.by_name[layer])}
-    made = {network.by_name[name].output: name for name in fused.sinks}
-    alone = [name for name in (*read, *made) if members[views.places[name].root] == (name,)]
-    found = {}
-    for x in (name for name in alone if name in read and name not in made):
-        for y in (name for name in alone if name in made):
-            if x not in inner and y not in inner and (lag := band_lag(bands, x, made[y])) is not None:
-                found[x, y] = Distance(below=lag, above=network.tensors[x].bytes)
-    return found
-
-
-def band_lag(bands: Tiling, source: str, sink: str) -> int | None:
-    """By how many bytes a layer's output must begin before an input, both dense, so that no band of rows is written
-    over one that it or a later one reads; None for tensors that are no single images."""
-    x, y = bands.network.tensors[source], bands.network.tensors[bands.network.by_name[sink].output]
-    if any(len(t.shape) != 4 or t.shape[0] != 1 for t in (x, y)):
-        return None
-    x_row, y_row = x.bytes // x.shape[ROWS], y.bytes // y.shape[ROWS]
-    lag, needed = 0, x.bytes  # the first byte that is read from here on
-    for (begin, end), (_, stop) in zip(
-        reversed(bands.reads(source)), reversed(bands.intervals[sink]), strict=True
-    ):
-        needed = min(needed, begin * x_row) if end > begin else needed
-        lag = max(lag, stop * y_row - needed)
-    return lag
 
 
 def _rows_of(windows: RowWindows, root: str, members: Sequence[str], cuts: Mapping[int, int]) -> LocalBuffer:

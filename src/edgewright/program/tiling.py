@@ -59,14 +59,6 @@ class Tiling:
                     )
         return found
 
-    def reads(self, name: str) -> tuple[Interval, ...]:
-        """What the fused layers read of a tensor along the axis, part by part."""
-        found: list[Interval] = [(0, 0)] * len(self.split.ends)
-        for layer in self.network.readers[name]:
-            for part, own in enumerate(self.intervals.get(layer.name, ())):
-                found[part] = _hull(found[part], self._needed(layer, name, own))
-        return tuple(found)
-
     def _scaled(self, size: int) -> list[Interval]:
         """The parts of a last layer; one of another size than the first is cut in proportion."""
         total = self.split.ends[-1]
