@@ -302,15 +302,16 @@ def test_rules_of_lanes_pins_sizes_and_devices():
     )
     assert faults(description, spaces, layout, joint("v")) == []
     description, spaces = one_space(f("a"), f("b", pinned=(8, 3)))
-    assert offsets(description, spaces, lay_out_naive(description, spaces))[1] == (4, [("b", 0)])  # pins do not count
-    assert (8, [("b", 3)]) in offsets(description, spaces, lay_out_paper(description, spaces, []))
+    naive, pinned = lay_out_naive(description, spaces), lay_out_paper(description, spaces, [])
+    assert offsets(description, spaces, naive)[1] == (4, [("b", 0)])  # where pins do not count
+    assert (8, [("b", 3)]) in offsets(description, spaces, pinned)
     moved = with_registers(lay_out_naive(description, spaces), register(0, A), register(8, B))
     assert any("pinned to byte 8, bit 3" in fault for fault in faults(description, spaces, moved, []))
     assert any(
         "no multiple" in x for x in broken(lambda x: Layout({"Dev": replace(x.spaces["Dev"], size=9)}, "test"))
     )
     two = replace(description, devices=(*description.devices, Device("late", "Dev", 0x1008, HERE)))
-    assert any("dev and late overlap at 0x1008" in x for x in faults(two, spaces, lay_out_paper(two, spaces, []), []))
+    assert any("dev and late overlap at 0x1008" in x for x in faults(two, spaces, pinned, []))
     small = faults(description, spaces, lay_out_naive(description, spaces), [], max_map=8)
     assert small == ["the map has 12 bytes; the limit is 8"]
 
