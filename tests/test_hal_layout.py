@@ -312,7 +312,7 @@ def test_rules_of_lanes_pins_sizes_and_devices():
     )
     two = replace(description, devices=(*description.devices, Device("late", "Dev", 0x1008, HERE)))
     assert any("dev and late overlap at 0x1008" in x for x in faults(two, spaces, pinned, []))
-    small = faults(description, spaces, lay_out_naive(description, spaces), [], max_map=8)
+    small = faults(description, spaces, pinned, [], max_map=8)
     assert small == ["the map has 12 bytes; the limit is 8"]
 
 
