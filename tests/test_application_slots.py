@@ -48,6 +48,7 @@ def test_a_slot_that_is_read_at_once_is_filled_again_during_the_rest(long_tail: 
     assert began_inside  # the first partition makes the next frame while the second is at work
 
 
+@pytest.mark.slow
 def test_the_library_gives_slots_back_when_they_have_been_read(
     long_tail: JointLayout, monkeypatch: pytest.MonkeyPatch
 ) -> None:

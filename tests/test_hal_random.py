@@ -24,7 +24,7 @@ INCLUDE = HEADER.parent
 ON_PURPOSE = ("overflow", "int-in-bool-context", "tautological-compare", "bool-compare", "bool-operation")
 
 
-@pytest.mark.parametrize("seed", range(FILES))
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=[pytest.mark.slow] * (n > 1)) for n in range(FILES)])
 def test_generated_code_does_what_the_source_says(seed):
     failed = [v for v in check(draw_program(seed), methods_of(seed, THOROUGH), target_of(seed)) if v.story]
     assert not failed, told(failed[0])
