@@ -102,9 +102,12 @@ def _on_board(made: Prepared) -> tuple[str, ...]:
 
 def trials(networks: int, boards: int, first: int) -> Iterator[Trial]:
     """Kinds take turns, and those for boards are spread over all."""
+    turns = -(-networks // len(KINDS))  # of every kind
     for number in range(networks):
-        is_board = (number + 1) * boards // networks > number * boards // networks
-        yield Trial(KINDS[number % len(KINDS)], first + number // len(KINDS), is_board)
+        turn, kind = divmod(number, len(KINDS))
+        place = kind * turns + turn
+        is_board = (place + 1) * boards // networks > place * boards // networks
+        yield Trial(KINDS[kind], first + turn, is_board)
 
 
 def _batches(drawn: Iterator[Trial]) -> Iterator[tuple[Trial, ...]]:

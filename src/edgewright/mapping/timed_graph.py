@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isfinite
 
 from ..dataflow import Actor, Channel, Graph, Rates, SelfTimed, latency, pareto, period, self_timed
+from ..errors import InputError
 from .mapped import BoardMapping
 from .problem import JoiningTensor
 
@@ -51,6 +53,8 @@ class MappingTiming:
 
 def timing_of(mapping: BoardMapping) -> MappingTiming:
     """Period, latency and least slots of a mapping."""
+    if not all(isfinite(seconds) for stage in mapping.stages for seconds in stage.seconds):
+        raise InputError("the profile has times with which nothing can be reckoned; measure it anew")
     unit = mapping.load_period / GRAIN or 1.0
     graph = timed_graph(mapping, unit)
     joined = _joined(mapping)

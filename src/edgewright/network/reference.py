@@ -130,7 +130,10 @@ class _OnnxRuntime:
         if not is_optimised:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         try:
-            return onnxruntime.InferenceSession(source, options, ["CPUExecutionProvider"])
+            # Pad_Fusion hands zeros around an image to MaxPool, whose own padding is less than every number.
+            return onnxruntime.InferenceSession(
+                source, options, ["CPUExecutionProvider"], disabled_optimizers={"Pad_Fusion"}
+            )
         except Exception as error:
             raise EdgewrightError(f"onnxruntime cannot run {_name(self.source)}: {error}") from error
 

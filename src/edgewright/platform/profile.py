@@ -102,7 +102,7 @@ class TransferTime(_ProfileEntry):
     source: Text
     target: Text
     latency: Seconds
-    bytes_per_second: Annotated[float, Field(gt=0, lt=1e18)]
+    bytes_per_second: Annotated[float, Field(ge=1, lt=1e18)]
     origin: Origin = TimeOrigin.MEASURED
 
     def seconds(self, size: int) -> float:

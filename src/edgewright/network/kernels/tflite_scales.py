@@ -61,9 +61,11 @@ def activation_range(activation: Activation | None, result: Tensor) -> tuple[int
 
 def stored_number(value: float, tensor: Tensor) -> int:
     """A real number as stored, not saturated; an infinite one as an integer beyond all types."""
-    if np.isinf(value):
-        return int(np.sign(value)) << 40
-    return zero(tensor) + round_half_away(float(np.float32(value) / scale(tensor)))
+    with np.errstate(over="ignore"):
+        steps = float(np.float32(value) / scale(tensor))
+    if np.isinf(steps):
+        return int(np.sign(steps)) << 40
+    return zero(tensor) + round_half_away(steps)
 
 
 def saturate(values: Array, result: Tensor, activation: Activation | None = None) -> Array:
