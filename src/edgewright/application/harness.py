@@ -15,8 +15,9 @@ from ..emit.names import arena_names
 from ..kernels.printing.constants import C_TYPES
 from ..kernels.printing.source import CWriter
 from ..network import Array, Tensor
+from .app_ends import c_name, given_ends
 from .description import ALWAYS, BufferEntry
-from .library import AppLibrary, c_name, given_ends
+from .library import AppLibrary
 from .members import AppMember
 
 INTERRUPTED = 77  # of 256: the share of points at which somebody tries to start

@@ -25,8 +25,9 @@ from ..network import Array, random_inputs
 from ..network.kernels import execute
 from ..platform.target import TARGETS, Architecture
 from ..program.options import Options
+from .app_ends import given_ends
 from .harness import TrialNote, TrialScript, kept_buffers, own_bytes, read_notes, trial_harness, trial_inputs
-from .library import AppLibrary, given_ends
+from .library import AppLibrary
 from .members import AppMember
 
 VARIANTS = 3  # different inputs of each network
