@@ -25,10 +25,12 @@ from edgewright.kernels.check import faults as kernel_faults
 from edgewright.kernels.sites import NetworkFacts
 from edgewright.memory import fit, plan
 from edgewright.network import Network, random_inputs
+from edgewright.network.read import read_bytes
 from edgewright.platform import load_board
 from edgewright.program import FaultKind, Plan, faults, plan_text
 from edgewright.program.codec import plan_from_json
 from edgewright.program.linked import Linked, Packed, packed_bytes
+from random_models import draw_model
 from tools import needs_board
 
 SMALL = ("ds_cnn_int8", "minakova_example_int8", "stahl_running_example")
@@ -104,6 +106,16 @@ def test_layers_in_parts_and_pulled_rows_are_linked_as_planned():
     needs_board("cortex-m4")
     asked = PlanRequest(minimise_ram=True, pull_rows=True)
     linked_as_planned(find_complete(network_of("ds_cnn_int8"), asked, None, TARGETS["cortex-m4"]))
+
+
+@pytest.mark.parametrize("target", CORES)
+def test_weights_of_odd_sizes_are_linked_as_planned(target):
+    """Compilers that turn the order of arrays round leave other gaps between them."""
+    needs_board(target)
+    network = read_bytes(draw_model("tflite int8", 8), name="odd")
+    done = find_complete(network, PlanRequest(minimise_ram=True), None, TARGETS[target])
+    assert any(each.bytes % each.alignment for each in done.plan.packed)
+    linked_as_planned(done)
 
 
 def test_zig_links_as_it_says():
