@@ -254,10 +254,7 @@ def moved(layout: JointLayout, name: str, offset: int) -> JointLayout:
     offsets = {**layout.placement.offsets, name: offset}
     peak = max(offsets[n] + size for n, size in layout.graph.sizes.items())
     placement = replace(layout.placement, offsets=offsets, peak=max(peak, layout.placement.peak))
-    plans = {
-        member: joint._moved(plan, member, layout.buffers, placement)
-        for member, plan in layout.meeting.plans.items()
-    }
+    plans = joint.moved_plans(layout.meeting.plans, layout.buffers, placement)
     return replace(layout, placement=placement, plans=plans)
 
 
@@ -292,7 +289,7 @@ def test_the_judge_finds_the_papers_fault_with_sequential_partitions(paper: Path
     meeting = frozenset((x, y) for x, y in layout.graph.meeting if (first[x] < 1) == (first[y] < 1))
     printed = place_graph(replace(layout.graph, meeting=meeting))
     assert printed.peak < layout.placement.peak
-    plans = {m: joint._moved(plan, m, layout.buffers, printed) for m, plan in layout.meeting.plans.items()}
+    plans = joint.moved_plans(layout.meeting.plans, layout.buffers, printed)
     wrong = replace(layout, placement=replace(printed, peak=layout.placement.peak), plans=plans)
     assert list(Interleaving(wrong, 0).run(20))
     assert not list(Interleaving(layout, 0).run(20))

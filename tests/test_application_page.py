@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from edgewright import samples, text
+from edgewright.application.joint import ARENA
 from edgewright.application.members import load_application
 from edgewright.application.outcome import AppOutcome, plan_application
 from edgewright.application.search import JointSearch
@@ -31,7 +32,7 @@ def test_the_map_draws_every_buffer_where_it_lies(planned: tuple[JointSearch, Ap
     _, outcome = planned
     assert outcome.joint is not None
     layout = outcome.joint.layout
-    root = ET.fromstring(application_map_svg(layout, ram=outcome.peak_bytes + 100))
+    root = ET.fromstring(application_map_svg(layout, ARENA, outcome.peak_bytes + 100))
     drawn = {
         str(title.text).splitlines()[0]: group
         for group in root.iter(f"{SVG}g")

@@ -61,6 +61,7 @@ class CompiledApplication:
                 "runs": board.result.runs,
                 "nested_runs": board.result.nested,
                 "ram_linked": board.ram_linked,
+                "arenas_linked": dict(board.arenas_linked),
                 "stack_bytes": board.stack_bytes,
                 "emulator": board.emulator,
                 "compiler": board.compiler,

@@ -114,6 +114,13 @@ class BufferEntry(Entry):
     state: StrictBool = Field(default=False, description="true if what is in it must outlive every run")
 
 
+class AppMemoryEntry(Entry):
+    """A memory that buffers may lie in, where it is not the board that says so."""
+
+    name: NetworkName = Field(description="a name, unique among the memories; it is that of the section in C")
+    size: Bytes = Field(description='a size, such as "64K"')
+
+
 class LimitEntry(Entry):
     """What there is for all networks together."""
 
@@ -136,6 +143,12 @@ class ApplicationFile(Entry):
     )
     buffers: tuple[BufferEntry, ...] = Field(
         default=(), alias="buffer", max_length=500, description="a table headed [[buffer]], or none"
+    )
+    memories: tuple[AppMemoryEntry, ...] = Field(
+        default=(),
+        alias="memory",
+        max_length=16,
+        description="a table headed [[memory]], the fastest first, or none",
     )
     keep: tuple[MemberName, ...] = Field(
         default=(), max_length=500, description='a list of ends that nothing may overlay, such as "net.input"'
@@ -206,6 +219,12 @@ def _broken_names(app: ApplicationFile) -> Iterator[tuple[str, str]]:
         if name in names[:index]:
             where = f"network[{index}]" if index < len(app.networks) else f"buffer[{index - len(app.networks)}]"
             yield f"{where}.name", f'is "{name}", which is taken; expected a unique name'
+    memories = [one.name.lower() for one in app.memories]
+    for index, name in enumerate(memories):
+        if name in memories[:index]:
+            yield f"memory[{index}].name", f'is "{name}", which is taken; expected a unique name'
+    if app.memories and app.limits.ram is not None:
+        yield "limits.ram", "is given beside [[memory]], whose sizes are the limits; expected one of them"
     prefixes = [(one.prefix or one.name).lower() for one in app.networks]
     for index, prefix in enumerate(prefixes):
         if prefix in prefixes[:index]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..memory.layout import ConflictGraph, LayoutEffort, Placement, conflicts, place_graph
@@ -27,6 +27,7 @@ class JointLayout:
     graph: ConflictGraph
     placement: Placement
     plans: Mapping[str, Plan]
+    homes: Mapping[str, str] = field(default_factory=dict)  # the memory of each buffer, where it is a named one
 
     @property
     def application(self) -> Application:
@@ -34,8 +35,20 @@ class JointLayout:
 
     @property
     def peak_bytes(self) -> int:
-        """Bytes of the arena, in whole words."""
-        return align_up(self.placement.peak, self.graph.alignment)
+        """Bytes of the arena, or of the arenas of all memories, in whole words."""
+        return sum(self.arenas.values())
+
+    @cached_property
+    def arenas(self) -> Mapping[str, int]:
+        """Bytes of each memory, the fastest first."""
+        found = dict.fromkeys(self.application.memories, 0) if self.homes else {ARENA: 0}
+        for name, end in self._ends.items():
+            found[self.home(name)] = max(found[self.home(name)], align_up(end, self.graph.alignment))
+        return {memory: size for memory, size in found.items() if size} or {ARENA: 0}
+
+    @cached_property
+    def _ends(self) -> Mapping[str, int]:
+        return {name: self.placement.offsets[name] + size for name, size in self.graph.sizes.items()}
 
     @property
     def bound_bytes(self) -> int:
@@ -48,7 +61,10 @@ class JointLayout:
     @cached_property
     def setters(self) -> tuple[str, ...]:
         """The networks, and own buffers, of which one must shrink before the arena can."""
-        top = [b for b in self.buffers if self._end(b) == self.placement.peak]
+        tops: dict[str, int] = {}
+        for name, end in self._ends.items():
+            tops[self.home(name)] = max(tops.get(self.home(name), 0), end)
+        top = [b for b in self.buffers if self._ends[b.name] == tops[self.home(b.name)]]
         found: dict[str, None] = {}
         seen: set[str] = set()
         todo = list(top)
@@ -59,11 +75,14 @@ class JointLayout:
             seen.add(buffer.name)
             found |= dict.fromkeys(self._owners(buffer))
             at = self.placement.offsets[buffer.name]
-            todo += [b for b in self.buffers if self.graph.meets(b.name, buffer.name) and self._end(b) == at]
+            todo += [
+                b
+                for b in self.buffers
+                if self.graph.meets(b.name, buffer.name)
+                and self._ends[b.name] == at
+                and self.home(b.name) == self.home(buffer.name)
+            ]
         return tuple(sorted(found))
-
-    def _end(self, buffer: JointBuffer) -> int:
-        return self.placement.offsets[buffer.name] + self.graph.sizes[buffer.name]
 
     def _owners(self, buffer: JointBuffer) -> tuple[str, ...]:
         members = [use.member for use in buffer.uses] or (
@@ -78,8 +97,12 @@ class JointLayout:
         return heaviest_clique(self.graph)
 
     def at(self, name: str) -> int:
-        """Where a buffer begins in the arena."""
+        """Where a buffer begins in its arena."""
         return self.placement.offsets[name]
+
+    def home(self, name: str) -> str:
+        """The memory that a buffer lies in."""
+        return self.homes.get(name, ARENA)
 
 
 def lay_out_jointly(
@@ -94,8 +117,7 @@ def lay_out_jointly(
     graph = meeting.graph(buffers)
     bound = max((plan.bound_bytes for plan in _alone(application, plans)), default=0)
     placement = _place(graph, {b.name: b for b in buffers}, plans, bound, effort)
-    moved = {name: _moved(plan, name, buffers, placement) for name, plan in plans.items()}
-    return JointLayout(meeting, buffers, graph, placement, moved)
+    return JointLayout(meeting, buffers, graph, placement, moved_plans(plans, buffers, placement))
 
 
 def _place(
@@ -132,6 +154,15 @@ def _placed_together(
     effort: LayoutEffort,
 ) -> Placement:
     """The placement of a part. Buffers of one plan that share bytes by their calls inside a stage stay as they lie."""
+    whole, home = grouped_by_calls(graph, buffers, plans)
+    found = place_graph(whole, bound=bound, effort=effort)
+    return replace(found, offsets={name: found.offsets[first] + at for name, (first, at) in home.items()})
+
+
+def grouped_by_calls(
+    graph: ConflictGraph, buffers: Mapping[str, JointBuffer], plans: Mapping[str, Plan]
+) -> tuple[ConflictGraph, Mapping[str, tuple[str, int]]]:
+    """The graph with those that share bytes by their calls as one; the first of each group, and where in it it lies."""
     home: dict[str, tuple[str, int]] = {}  # buffer: the first of its group, and where in the group it begins
     sizes: dict[str, int] = {}
     for name in sorted(graph.sizes, key=lambda name: (_start(plans, buffers[name]), name)):
@@ -149,15 +180,10 @@ def _placed_together(
                 break
         else:
             home[name], sizes[name] = (name, 0), graph.sizes[name]
-    if len(sizes) == len(graph.sizes):
-        return place_graph(graph, bound=bound, effort=effort)
     alone = {name for name in sizes if sizes[name] == graph.sizes[name]}
     meeting = {(home[x][0], home[y][0]) for x, y in graph.meeting if home[x][0] != home[y][0]}
     gaps = {pair: gap for pair, gap in graph.gaps.items() if alone.issuperset(pair)}
-    found = place_graph(
-        ConflictGraph(sizes, frozenset(meeting), gaps, graph.alignment), bound=bound, effort=effort
-    )
-    return replace(found, offsets={name: found.offsets[first] + at for name, (first, at) in home.items()})
+    return ConflictGraph(sizes, frozenset(meeting), gaps, graph.alignment), home
 
 
 def _life(buffer: JointBuffer) -> tuple[str, int, int] | None:
@@ -249,10 +275,22 @@ def _planned_at(plans: Mapping[str, Plan], buffer: JointBuffer) -> int:
     return next(b.offset for b in plans[use.member].buffers if b.name == use.buffer)
 
 
-def _moved(plan: Plan, member: str, buffers: tuple[JointBuffer, ...], placement: Placement) -> Plan:
+def moved_plans(
+    plans: Mapping[str, Plan],
+    buffers: tuple[JointBuffer, ...],
+    placement: Placement,
+    homes: Mapping[str, str] | None = None,
+) -> Mapping[str, Plan]:
+    """Every plan with its buffers at their common addresses; `homes` are their memories, where there are several."""
+    return {name: _moved(plan, name, buffers, placement, homes or {}) for name, plan in plans.items()}
+
+
+def _moved(
+    plan: Plan, member: str, buffers: tuple[JointBuffer, ...], placement: Placement, homes: Mapping[str, str]
+) -> Plan:
     """The plan with its buffers at their common addresses; tensors that cross partitions in a memory of their own."""
     home = {
-        use.buffer: placement.offsets[buffer.name]
+        use.buffer: (placement.offsets[buffer.name], homes.get(buffer.name, ARENA))
         for buffer in buffers
         for use in buffer.uses
         if use.member == member
@@ -264,7 +302,7 @@ def _moved(plan: Plan, member: str, buffers: tuple[JointBuffer, ...], placement:
             if name == member:
                 slots[plan.views[tensor].buffer] = tensor
     moved = tuple(
-        replace(buffer, offset=home[buffer.name], memory=ARENA)
+        replace(buffer, offset=home[buffer.name][0], memory=home[buffer.name][1])
         if buffer.name in home
         else replace(buffer, offset=0, memory=slot_name(slots[buffer.name]))
         for buffer in plan.buffers

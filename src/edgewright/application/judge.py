@@ -17,7 +17,7 @@ from ..program import Plan, interpret
 from ..program.interpreter import POISON, Interpreter
 from ..program.plan import slot_name
 from .description import ALWAYS, PreemptionPoints
-from .joint import ARENA, JointLayout
+from .joint import JointLayout
 from .meeting import BufferUse, JointBuffer
 from .members import Crossing
 from .points import InterruptionPoints
@@ -52,13 +52,13 @@ class _MemberRun:
 
 
 class Interleaving:
-    """The arena, what runs in it, and what lies there for later."""
+    """The arena, or that of each memory, what runs there, and what lies there for later."""
 
     def __init__(self, layout: JointLayout, seed: int) -> None:
         self.layout, self.application = layout, layout.application
         self.relations = Relations(self.application)
         self.random = random.Random(seed)
-        self.arena = np.full(layout.peak_bytes, POISON, dtype=np.uint8)
+        self.arenas = {name: np.full(size, POISON, dtype=np.uint8) for name, size in layout.arenas.items()}
         self.running: dict[str, _MemberRun] = {}
         self.moves: list[str] = []
         self.done = dict.fromkeys(self.application.by_name, 0)  # frames
@@ -176,8 +176,7 @@ class Interleaving:
     def _start(self, member: str) -> None:
         self.moves.append(f"start {member}")
         plan, owner = self.layout.plans[member], self.application.by_name[member].owner
-        memories = {ARENA: self.arena, **self._slots(member)}
-        interpreter = Interpreter(plan, memories=memories)
+        interpreter = Interpreter(plan, memories={**self.arenas, **self._slots(member)})
         network = plan.network
         inputs = dict(self.random.choice(self._inputs(member)))
         there: set[str] = set()
@@ -264,7 +263,7 @@ class Interleaving:
         view = plan.views[tensor]
         buffer = next(b for b in plan.buffers if b.name == view.buffer)
         data = np.frombuffer(np.ascontiguousarray(value).tobytes(), dtype=np.uint8)
-        self.arena[buffer.offset + view.offset :][: len(data)] = data
+        self.arenas[buffer.memory][buffer.offset + view.offset :][: len(data)] = data
         self.pending[name, tensor] = value
 
     def _spoiled(self) -> Iterator[tuple[str, str]]:
@@ -276,7 +275,7 @@ class Interleaving:
         for (name, tensor), value in self.outputs.items():
             if name not in self.running:
                 plan = self.layout.plans[name]
-                found = Interpreter(plan, memories={ARENA: self.arena}).results()[tensor]
+                found = Interpreter(plan, memories=self.arenas).results()[tensor]
                 if found.tobytes() != value.tobytes():
                     yield f"{name}.{tensor}", "kept output"
 
@@ -286,7 +285,7 @@ class Interleaving:
         return any(self.application.by_name[member].owner in networks for member in self._busy())
 
     def _bytes(self, name: str) -> Array:
-        return self.arena[self.layout.at(name) :]
+        return self.arenas[self.layout.home(name)][self.layout.at(name) :]
 
     def _slots(self, member: str) -> dict[str, Array]:
         """The memories of tensors that cross partitions, for the frame that the member is at."""
@@ -299,15 +298,16 @@ class Interleaving:
         return found
 
     def _poison_dead(self) -> None:
-        alive = np.zeros(len(self.arena), dtype=bool)
+        alive = {name: np.zeros(len(arena), dtype=bool) for name, arena in self.arenas.items()}
         for buffer in self.layout.buffers:
-            at = self.layout.at(buffer.name)
+            at, here = self.layout.at(buffer.name), alive[self.layout.home(buffer.name)]
             if self._is_in_use(buffer):
-                alive[at : at + buffer.size] = True
+                here[at : at + buffer.size] = True
             for use in buffer.uses:
                 low, high = self._within(use)
-                alive[at + low : at + high] = True
-        self.arena[~alive] = POISON
+                here[at + low : at + high] = True
+        for name, arena in self.arenas.items():
+            arena[~alive[name]] = POISON
 
     def _is_in_use(self, buffer: JointBuffer) -> bool:
         if buffer.is_always:

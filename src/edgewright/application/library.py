@@ -17,7 +17,7 @@ from ..program import Buffer, Plan
 from ..program.options import Options
 from .app_ends import c_name, polled_rows, resident_ends
 from .app_source import AppWriter
-from .joint import ARENA, JointLayout, with_buffers
+from .joint import JointLayout, with_buffers
 from .meeting import BufferUse, JointBuffer
 from .members import AppMember
 
@@ -43,7 +43,8 @@ class AppLibrary:
     @property
     def arenas(self) -> Mapping[str, int]:
         """Bytes of each memory, as they are linked."""
-        return {ARENA: self.layout.peak_bytes + self.state_bytes}
+        first = next(iter(self.layout.arenas))
+        return {**self.layout.arenas, first: self.layout.arenas[first] + self.state_bytes}
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -76,13 +77,13 @@ def emit_application(layout: JointLayout, options: Options | None = None) -> App
         f"{name}.h": writer.header(),
         f"{name}.c": writer.source(),
     }
-    if writer.is_polled:
+    if writer.gate.is_polled:
         files[f"{name}_probe.h"] = writer.probe_header()
     for library in libraries.values():
         files |= library.files
     files |= shared.files()
     return AppLibrary(
-        selected, application.target, libraries, files, shared.constants.bytes, 4 * sum(writer.words.values())
+        selected, application.target, libraries, files, shared.constants.bytes, 4 * sum(writer.gate.words.values())
     )
 
 
@@ -103,6 +104,5 @@ def _in_the_way(layout: JointLayout, member: str, plan: Plan) -> Iterator[Buffer
         for stage in range(len(plan.program.stages)):
             here = JointBuffer("here", 0, (BufferUse(member, "", stage, stage),))
             if any(True for _ in layout.meeting.causes(here, other)):
-                yield Buffer(
-                    f"{OTHER}{other.name} {stage}", other.size, layout.at(other.name), stage, stage, ARENA
-                )
+                at, home = layout.at(other.name), layout.home(other.name)
+                yield Buffer(f"{OTHER}{other.name} {stage}", other.size, at, stage, stage, home)

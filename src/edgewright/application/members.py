@@ -66,6 +66,15 @@ class Application:
     def by_name(self) -> Mapping[str, AppMember]:
         return {member.name: member for member in self.members}
 
+    @cached_property
+    def memories(self) -> Mapping[str, int]:
+        """Bytes of each memory, the fastest first: what the file lists, or the board's; none where there is a limit."""
+        if self.file.memories:
+            return {memory.name.lower(): memory.size for memory in self.file.memories}
+        if self.board is None or self.file.limits.ram is not None:
+            return {}
+        return {memory.name: memory.usable for memory in self.board.ram}
+
     def members_of(self, owner: str) -> tuple[AppMember, ...]:
         return tuple(member for member in self.members if member.owner == owner)
 

@@ -88,8 +88,10 @@ class AppOutcome:
         if self.joint is not None:
             layout = self.joint.layout
             found["buffers"] = [
-                {"name": b.name, "offset": layout.at(b.name), "size": b.size} for b in layout.buffers
+                {"name": b.name, "memory": layout.home(b.name), "offset": layout.at(b.name), "size": b.size}
+                for b in layout.buffers
             ]
+            found["arenas"] = dict(layout.arenas)
             found["next"] = [
                 {"ram": ram, "payers": list(plan.payers), "slowdown": round(plan.slowdown, 4)}
                 if plan
@@ -104,6 +106,12 @@ def plan_application(
 ) -> AppOutcome:
     """The joint plan: the least arena that costs no MACs, or with `ram` the least slow-down that fits."""
     search = search or JointSearch(application)
+    if ram is None and len(application.memories) > 1:
+        placed = search.in_memories(application.memories)
+        check_flash(application)
+        used = [application.memories[name] for name in placed.layout.arenas]
+        following = tuple(search.next_steps(placed, steps)) if len(used) == 1 else ()
+        return outcome_of(search, placed, sum(used), following)
     there = ram if ram is not None else available_ram(application)
     if ram is not None:
         found = search.within(ram)
@@ -204,11 +212,8 @@ def _bytes(paper: PaperApplication, edges: list[PaperEdge], is_exact: bool) -> i
 
 
 def available_ram(application: Application) -> int | None:
-    """What the file allows, or else the largest memory of the board."""
-    if application.file.limits.ram is not None:
-        return application.file.limits.ram
-    board = application.board
-    return max((memory.usable for memory in board.ram), default=None) if board else None
+    """What the file allows, or else the largest memory."""
+    return application.file.limits.ram or max(application.memories.values(), default=None)
 
 
 def flash_bytes(application: Application) -> int:

@@ -33,7 +33,7 @@ from ..run.pipeline import Pipeline
 from ..run.ring import Block
 from ..run.specification import aligned
 from ..run.statistics import RunStatistics
-from .joint import ARENA, JointLayout
+from .joint import JointLayout
 from .library import with_scratch
 from .members import AppMember, partition
 
@@ -150,14 +150,14 @@ def run_application(layout: JointLayout, frames: int) -> tuple[MeasuredNetwork, 
     """The networks of a joint plan compiled for this machine, and run in one arena."""
     application = replace(layout.application, target=TARGETS["host"])
     here = replace(layout, meeting=replace(layout.meeting, application=application))
-    arena = Block(aligned(layout.peak_bytes)).piece(aligned(layout.peak_bytes))
+    arenas = {memory: Block(aligned(size)).piece(aligned(size)) for memory, size in layout.arenas.items()}
     with TemporaryDirectory(prefix="edgewright-") as name, ExitStack() as open_ones:
         pipelines: dict[str, Pipeline] = {}
         for owner in application.networks:
             folder = Path(name, owner)
             spec = build_pipeline(_deployment(here, owner), folder)
             executors = {
-                (worker.name, part): executor_of(spec, spec.part_named[part], folder, {ARENA: arena}, 1)
+                (worker.name, part): executor_of(spec, spec.part_named[part], folder, arenas, 1)
                 for worker in spec.workers
                 for part in worker.parts
             }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from .. import text
@@ -12,6 +12,7 @@ from ..memory.layout import LayoutEffort
 from ..program import Plan
 from .joint import JointLayout, lay_out_jointly
 from .members import Application
+from .memories import in_memories
 from .planning import MemberPlanner, planners
 from .slots import with_few_slots
 from .waiting import WaitingTrade, chosen_points, waiting_front
@@ -114,6 +115,27 @@ class JointSearch:
                 break
             plans = lower
         raise Infeasible(self._refusal(ram))
+
+    def in_memories(self, memories: Mapping[str, int]) -> JointPlan:
+        """The least arena in the first of these memories that holds it, or spread over them; slower plans where not."""
+        try:
+            return replace(self.least, layout=in_memories(self.least.layout, memories))
+        except Infeasible:
+            smallest, most = self.smallest.peak_bytes, sum(memories.values())
+        if smallest > most:
+            raise Infeasible(self._refusal(most))
+        low, high = max(smallest, max(memories.values())), min(most, self.least.peak_bytes)
+        for step in range(1, STEPS + 1):
+            try:
+                found = self.within(round(high * (low / high) ** (step / STEPS)))
+                return replace(found, layout=in_memories(found.layout, memories))
+            except Infeasible:
+                continue
+        listed = ", ".join(f"{name} ({text.size(size)})" for name, size in memories.items())
+        raise Infeasible(
+            f"does not fit: the application needs {text.size(smallest)} of RAM at least, and no way was found to "
+            f"spread it over {listed}; enlarge one of them, or let fewer networks run together"
+        )
 
     def _lowered(
         self, found: JointPlan, plans: Mapping[str, Plan], over: int, stuck: set[str]

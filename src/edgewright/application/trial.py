@@ -20,6 +20,7 @@ from ..board.toolchain import toolchain
 from ..emit.firmware.hosted import build_program, run_program
 from ..emit.firmware.image import STACK, build_image, library_flags
 from ..emit.firmware.measured import Emulator, chosen_emulator, run_firmware
+from ..emit.names import arena_names
 from ..errors import EdgewrightError
 from ..network import Array, random_inputs
 from ..network.kernels import execute
@@ -49,7 +50,8 @@ class BoardTrial:
     """How it went on the virtual board, and what the firmware takes there."""
 
     result: TrialResult
-    ram_linked: int  # .data and .bss of the library: the arena, and what it remembers
+    ram_linked: int  # .data and .bss of the library: the arenas, and what it remembers
+    arenas_linked: Mapping[str, int]  # of each memory, by its name in C
     stack_bytes: int  # that runs inside of runs took, at most
     instructions: int
     emulator: str
@@ -100,6 +102,7 @@ class AppTrial:
             return BoardTrial(
                 self._judged((folder / TRACE).read_bytes(), record.outputs),
                 firmware.ram_linked,
+                firmware.arenas_linked,
                 record.stack,
                 record.instructions,
                 f"{emulated.value} {machine.name}",
@@ -210,7 +213,8 @@ def verify_application(library: AppLibrary, script: TrialScript | None = None) -
     for result in (here, *([board.result] if board else ())):
         if result.wrong:
             raise EdgewrightError(f"the application's code fails its check, please report this: {result.wrong[0]}")
-    if board is not None and board.ram_linked != sum(library.arenas.values()):
+    planned = {name: library.layout.arenas[memory] for memory, name in arena_names(library.arenas).items()}
+    if board is not None and (board.ram_linked != sum(library.arenas.values()) or board.arenas_linked != planned):
         raise EdgewrightError(
             f"the application takes {board.ram_linked} bytes of RAM as linked, and {sum(library.arenas.values())} were "
             "planned; please report this"

@@ -207,7 +207,9 @@ def networks_table(outcome: AppOutcome) -> Table:
 
 
 def summary_table(outcome: AppOutcome) -> Table:
-    table = Table(title="one arena for all", title_justify="left", show_header=False)
+    arenas = outcome.joint.layout.arenas if outcome.joint else {}
+    title = "one arena for all" if len(arenas) <= 1 else "one arena in each memory for all"
+    table = Table(title=title, title_justify="left", show_header=False)
     table.add_column("what")
     table.add_column("how much")
     for key, label in (
@@ -219,6 +221,10 @@ def summary_table(outcome: AppOutcome) -> Table:
             table.add_row(label, text.size(outcome.paper[key]))
     standing = "proven least" if outcome.optimal else f"none needs less than {text.size(outcome.bound_bytes)}"
     table.add_row("RAM", f"{text.size(outcome.peak_bytes)} ({standing})")
+    if outcome.joint is not None and outcome.joint.layout.homes:
+        sizes = outcome.joint.layout.application.memories
+        for memory, size in arenas.items():
+            table.add_row(f"in {shown(memory)}", f"{text.size(size)} of {text.size(sizes[memory])}")
     table.add_row("separate arenas", text.size(outcome.separate_bytes))
     table.add_row("weights", text.size(outcome.flash_bytes))
     if outcome.ram is not None:
@@ -234,10 +240,12 @@ def buffers_table(plan: JointPlan) -> Table:
     """The largest buffers, with where they lie."""
     layout = plan.layout
     table = Table(title="the largest buffers", title_justify="left")
-    for column in ("buffer", "at", "bytes"):
-        table.add_column(column, justify="left" if column == "buffer" else "right")
+    memory = ("memory",) if layout.homes else ()
+    for column in ("buffer", *memory, "at", "bytes"):
+        table.add_column(column, justify="left" if column in ("buffer", "memory") else "right")
     for buffer in sorted(layout.buffers, key=lambda b: (-b.size, b.name))[:12]:
-        table.add_row(shown(buffer.name), text.count(layout.at(buffer.name)), text.count(buffer.size))
+        home = (shown(layout.home(buffer.name)),) if layout.homes else ()
+        table.add_row(shown(buffer.name), *home, text.count(layout.at(buffer.name)), text.count(buffer.size))
     return table
 
 

@@ -25,15 +25,21 @@ KINDS = {
 }
 
 
-def application_map_svg(layout: JointLayout, ram: int | None = None) -> str:
-    """One SVG element for a page that brings its style; `ram` is drawn where it is not far above the arena."""
-    return "".join(_ApplicationMap(layout, ram).lines())
+def application_map_svg(layout: JointLayout, memory: str, ram: int | None = None) -> str:
+    """One SVG element for a page that brings its style: the arena of a memory. `ram`, which is there of it, is drawn
+    where it is not far above the arena."""
+    return "".join(_ApplicationMap(layout, memory, ram).lines())
 
 
 @dataclass(frozen=True)
 class _ApplicationMap:
     layout: JointLayout
+    memory: str
     ram: int | None
+
+    @cached_property
+    def buffers(self) -> tuple[JointBuffer, ...]:
+        return tuple(b for b in self.layout.buffers if self.layout.home(b.name) == self.memory)
 
     @cached_property
     def columns(self) -> dict[str, Axis]:
@@ -58,7 +64,7 @@ class _ApplicationMap:
 
     @cached_property
     def addresses(self) -> Axis:
-        peak = max(1, self.layout.peak_bytes)
+        peak = max(1, self.layout.arenas[self.memory])
         most = self.ram if self.ram is not None and peak < self.ram <= 1.35 * peak else peak
         return Axis(0, most, self.top + HEIGHT, self.top)
 
@@ -70,7 +76,7 @@ class _ApplicationMap:
         )
         yield from self._relations()
         yield from self._axes()
-        for buffer in sorted(self.layout.buffers, key=lambda b: -b.size):
+        for buffer in sorted(self.buffers, key=lambda b: -b.size):
             yield from self._buffer(buffer)
         yield from self._levels()
         yield from self._legend(total - 18)
@@ -146,7 +152,8 @@ class _ApplicationMap:
             yield f'<text class="size" x="{start + 4:.1f}" y="{top + 11.5:.1f}">{shown}</text>'
 
     def _levels(self) -> Iterator[str]:
-        levels = [("peak", self.layout.peak_bytes, f"the arena: {text.size(self.layout.peak_bytes)}")]
+        peak = self.layout.arenas[self.memory]
+        levels = [("peak", peak, f"the arena: {text.size(peak)}")]
         if self.ram is not None and self.ram <= self.addresses.high:
             levels.append(("limit", self.ram, f"there are {text.size(self.ram)}"))
         for style, value, label in levels:
@@ -156,7 +163,7 @@ class _ApplicationMap:
 
     def _legend(self, y: float) -> Iterator[str]:
         x = LEFT
-        there = {buffer_kind(buffer) for buffer in self.layout.buffers}
+        there = {buffer_kind(buffer) for buffer in self.buffers}
         for kind, label in KINDS.items():
             if kind in there:
                 yield (

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from .. import text
+from ..application.joint import ARENA
 from ..application.outcome import AppOutcome
 from ..application.search import JointPlan
 from .application_map import application_map_svg, buffer_kind
@@ -39,6 +40,7 @@ def application_page(outcome: AppOutcome, front: Sequence[JointPlan] = ()) -> st
     """One self-contained HTML document without a script."""
     assert outcome.joint is not None, "only joint plans have a map"
     layout = outcome.joint.layout
+    sizes = layout.application.memories if layout.homes else {ARENA: outcome.ram}
     styles = ("page.css", "map.css", "charts.css", "dataflow.css", "application.css")
     return (
         environment()
@@ -56,10 +58,13 @@ def application_page(outcome: AppOutcome, front: Sequence[JointPlan] = ()) -> st
             ),
             cards=tuple(_cards(outcome)),
             notes=[text.printable(note) for note in outcome.notes],
-            map=Markup(application_map_svg(layout, outcome.ram)),
+            maps=[
+                (memory if layout.homes else "", Markup(application_map_svg(layout, memory, sizes.get(memory))))
+                for memory in layout.arenas
+            ],
             rows=tuple(_network_rows(outcome)),
             buffers=[
-                (text.printable(b.name), buffer_kind(b), layout.at(b.name), b.size)
+                (text.printable(b.name), buffer_kind(b), layout.home(b.name), layout.at(b.name), b.size)
                 for b in sorted(layout.buffers, key=lambda b: (-b.size, b.name))
             ],
             responses=outcome.responses,
@@ -72,7 +77,10 @@ def application_page(outcome: AppOutcome, front: Sequence[JointPlan] = ()) -> st
 
 def _cards(outcome: AppOutcome) -> Iterator[Card]:
     proof = "proven least" if outcome.optimal else f"no layout needs less than {text.size(outcome.bound_bytes)}"
-    yield Card("RAM, one arena for all", text.size(outcome.peak_bytes), proof, outcome.optimal)
+    assert outcome.joint is not None
+    arenas = outcome.joint.layout.arenas
+    where = "one arena for all" if len(arenas) == 1 else " + ".join(arenas)
+    yield Card(f"RAM, {where}", text.size(outcome.peak_bytes), proof, outcome.optimal)
     saved = text.percent(max(0, outcome.separate_bytes - outcome.peak_bytes), max(1, outcome.separate_bytes))
     yield Card("Separate arenas", text.size(outcome.separate_bytes), f"one arena saves {saved}")
     yield Card("Weights", text.rounded_size(outcome.flash_bytes), "what networks have in common is stored once")

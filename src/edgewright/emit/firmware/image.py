@@ -56,7 +56,12 @@ class Firmware:
     @property
     def ram_linked(self) -> int:
         """Bytes of .data and .bss, which are the library's alone: its arenas, and what else it remembers."""
-        return self.elf.size(".data", ".bss", *(f".arena.{name}" for name in self.layout.arenas))
+        return self.elf.size(".data", ".bss") + sum(self.arenas_linked.values())
+
+    @property
+    def arenas_linked(self) -> Mapping[str, int]:
+        """Bytes of the arena of each memory, by its C name."""
+        return {name: self.elf.size(f".arena.{name}") for name in self.layout.arenas}
 
 
 def build_firmware(

@@ -4,7 +4,7 @@ from edgewright.memory.layout.bound import critical, lower_bound
 from edgewright.memory.layout.csv import read_csv, write_csv
 from edgewright.memory.layout.first_fit import place_first_fit, place_greedy_by_size
 from edgewright.memory.layout.graph import ConflictGraph, place_graph
-from edgewright.memory.layout.memories import MemoryPlacement, place_in_memories
+from edgewright.memory.layout.memories import MemoryPlacement, place_graph_in_memories, place_in_memories
 from edgewright.memory.layout.optimal import LayoutEffort, place_optimal
 from edgewright.memory.layout.problem import Item, LayoutProblem, NotFound, Placement, conflicts
 
@@ -21,6 +21,7 @@ __all__ = [
     "lower_bound",
     "place_first_fit",
     "place_graph",
+    "place_graph_in_memories",
     "place_greedy_by_size",
     "place_in_memories",
     "place_optimal",

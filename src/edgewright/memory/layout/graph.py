@@ -125,10 +125,12 @@ def components(graph: ConflictGraph) -> Iterator[ConflictGraph]:
 
 
 def heaviest_clique(graph: ConflictGraph) -> tuple[str, ...]:
-    """Buffers that all meet, no two of them inside each other: together they need the sum of their sizes.
+    """Buffers that all meet, no two of them inside each other: together they need the sum of their sizes."""
+    return max(cliques(graph), key=lambda each: (sum(graph.sizes[name] for name in each), each), default=())
 
-    Found greedily from every buffer, the largest first; whatever comes out is a proof from below.
-    """
+
+def cliques(graph: ConflictGraph) -> Iterator[tuple[str, ...]]:
+    """Such cliques, each once, found greedily from every buffer, the largest first: each proves what is needed."""
     names = sorted(graph.sizes, key=lambda name: (-graph.sizes[name], name))
     bit = {name: 1 << n for n, name in enumerate(names)}
     beside = dict.fromkeys(names, 0)
@@ -136,12 +138,13 @@ def heaviest_clique(graph: ConflictGraph) -> tuple[str, ...]:
         if (x, y) not in graph.gaps and (y, x) not in graph.gaps:
             beside[x] |= bit[y]
             beside[y] |= bit[x]
-    best: tuple[int, tuple[str, ...]] = (0, ())
+    seen: set[frozenset[str]] = set()
     for start in names:
         clique, allowed = [start], beside[start]
         for name in names:
             if allowed & bit[name]:
                 clique.append(name)
                 allowed &= beside[name]
-        best = max(best, (sum(graph.sizes[name] for name in clique), tuple(clique)))
-    return best[1]
+        if frozenset(clique) not in seen:
+            seen.add(frozenset(clique))
+            yield tuple(clique)

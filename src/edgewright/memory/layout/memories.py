@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,8 +10,9 @@ from edgewright.errors import Infeasible, InputError
 from edgewright.lazy import lazy_module
 from edgewright.memory.layout.bound import overlap, tightest
 from edgewright.memory.layout.exact import Status
+from edgewright.memory.layout.graph import ConflictGraph, cliques, place_graph
 from edgewright.memory.layout.optimal import place_optimal
-from edgewright.memory.layout.problem import Item, LayoutProblem, NotFound, Placement
+from edgewright.memory.layout.problem import Item, LayoutProblem, NotFound, Placement, align_up
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -48,6 +49,66 @@ def place_in_memories(
     that fails, those buffers are not put together again, and so on: the first success is the best. Special pairs bind
     only inside one memory.
     """
+    crowd = tightest(problem)
+    items = {i.name: i for i in problem.items}
+    question = _Question(
+        {i.name: i.size + -i.size % problem.alignment for i in problem.items},
+        {i.name: (i.fixed or 0) + i.size for i in problem.items},
+        [frozenset(i.name for i in alive) for alive in _moments(problem)],
+        {(x, y): s for x, y in problem.gaps if (s := overlap(problem, items[x], items[y])) > 0},
+        problem.alignment,
+        f"{crowd.size} bytes are live at once at time {crowd.time}",
+        is_small=crowd.size <= memories[0][1] if memories else False,
+    )
+    return _spread(
+        question, memories, traffic, lambda names, capacity: place_optimal(_part(problem, names), capacity)
+    )
+
+
+def place_graph_in_memories(
+    graph: ConflictGraph, memories: Sequence[tuple[str, int]], traffic: Mapping[str, int]
+) -> MemoryPlacement:
+    """The same where any pair of buffers may or may not meet: those that all do cannot exceed a memory."""
+    crowds = list(map(frozenset, cliques(graph)))
+    most = max((sum(graph.sizes[name] for name in crowd) for crowd in crowds), default=0)
+    question = _Question(
+        {name: align_up(size, graph.alignment) for name, size in graph.sizes.items()},
+        graph.sizes,
+        crowds,
+        {},
+        graph.alignment,
+        f"{most} bytes are in use together",
+    )
+
+    def place(names: set[str], capacity: int) -> Placement:
+        found = place_graph(graph.part(frozenset(names)), bound=capacity)
+        if found.peak > capacity:
+            kind = Infeasible if found.bound > capacity else NotFound
+            raise kind(f"{found.peak} bytes do not lie in {capacity}")
+        return found
+
+    return _spread(question, memories, traffic, place)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What an assignment of memories has to know: sizes in whole words, where buffers end at least, who is together."""
+
+    sizes: Mapping[str, int]
+    ends: Mapping[str, int]
+    crowds: Sequence[frozenset[str]]
+    shared: Mapping[tuple[str, str], int]  # bytes that special pairs may have in common
+    alignment: int
+    crowded: str  # for people
+    is_small: bool = False  # enough for all to try the first memory alone
+
+
+def _spread(
+    question: _Question,
+    memories: Sequence[tuple[str, int]],
+    traffic: Mapping[str, int],
+    place: Callable[[set[str], int], Placement],
+) -> MemoryPlacement:
     if len({name for name, _ in memories}) < len(memories) or not memories:
         raise InputError(f"the memories {[name for name, _ in memories]} must have different names, and be some")
     cuts: list[tuple[int, frozenset[str]]] = []  # (memory, buffers that it cannot all hold)
@@ -58,34 +119,33 @@ def place_in_memories(
         percent = 100 - max(0, n - _ROUNDS // 4)
         proven = proven and percent == 100
         room = [capacity * percent // 100 for _, capacity in memories]
-        status, rank, least = _assign(problem, room, traffic, cuts, first=n == 0)
+        status, rank, least = _assign(question, room, traffic, cuts, first=n == 0)
         if status is Status.IMPOSSIBLE and proven:
-            raise Infeasible(f"no placement exists in {_needs(problem, memories)}")
+            raise Infeasible(f"no placement exists in {_needs(question, memories)}")
         if status is not Status.FOUND:
             break
         bound = least if proven else bound
         placements: dict[str, Placement] = {}
         for m, (name, capacity) in enumerate(memories):
-            part = _part(problem, {item for item, r in rank.items() if r == m})
+            here = {item for item, r in rank.items() if r == m}
             try:
-                placements[name] = place_optimal(part, capacity)
+                placements[name] = place(here, capacity)
             except Infeasible as error:
                 proven = proven and not isinstance(error, NotFound)
-                cuts.append((m, frozenset(i.name for i in part.items)))
+                cuts.append((m, frozenset(here)))
         if len(placements) == len(memories):
             cost = sum(traffic.get(item, 0) * r for item, r in rank.items())
             names = {item: memories[r][0] for item, r in rank.items()}
             return MemoryPlacement(names, placements, cost, min(cost, bound))
-    raise NotFound(f"no placement found in {_needs(problem, memories)}")
+    raise NotFound(f"no placement found in {_needs(question, memories)}")
 
 
-def _needs(problem: LayoutProblem, memories: Sequence[tuple[str, int]]) -> str:
+def _needs(question: _Question, memories: Sequence[tuple[str, int]]) -> str:
     """The numbers of a failure."""
-    crowd = tightest(problem)
     return (
         f"the memories {', '.join(f'{name} ({capacity} bytes)' for name, capacity in memories)}; "
-        f"{crowd.size} bytes are live at once at time {crowd.time}, and the largest buffer has "
-        f"{max(i.size for i in problem.items)}. Add memory, or tile the largest layer."
+        f"{question.crowded}, and the largest buffer has {max(question.sizes.values(), default=0)}. "
+        "Add memory, or tile the largest layer."
     )
 
 
@@ -95,21 +155,19 @@ def _part(problem: LayoutProblem, names: set[str]) -> LayoutProblem:
 
 
 def _assign(
-    problem: LayoutProblem,
+    question: _Question,
     room: Sequence[int],
     traffic: Mapping[str, int],
     cuts: Sequence[tuple[int, frozenset[str]]],
     first: bool,
 ) -> tuple[Status, dict[str, int], int]:
     """A memory (its rank) for each buffer with the least cost, and a proven bound of that cost."""
-    if first and tightest(problem).size <= room[0]:
-        return Status.FOUND, dict.fromkeys((i.name for i in problem.items), 0), 0
+    if first and question.is_small:
+        return Status.FOUND, dict.fromkeys(question.sizes, 0), 0
     model = cp_model.CpModel()
     # Variables: inside[item][m], item lies in memory m; together[x, y][m], both do.
-    inside = {i.name: [model.new_bool_var("") for _ in room] for i in problem.items}
-    items = {i.name: i for i in problem.items}
-    shared = {(x, y): s for x, y in problem.gaps if (s := overlap(problem, items[x], items[y])) > 0}
-    together = {pair: [model.new_bool_var("") for _ in room] for pair in shared}
+    inside = {name: [model.new_bool_var("") for _ in room] for name in question.sizes}
+    together = {pair: [model.new_bool_var("") for _ in room] for pair in question.shared}
 
     # Constraints: one memory each; at no time more than its capacity, special pairs counted at their least.
     for one in inside.values():
@@ -118,17 +176,15 @@ def _assign(
         for m, b in enumerate(both):
             model.add_implication(b, inside[x][m])
             model.add_implication(b, inside[y][m])
-    a = problem.alignment
-    for alive in _moments(problem):
-        names = {i.name for i in alive}
+    for names in question.crowds:
         for m, capacity in enumerate(room):
-            sizes = sum((i.size + -i.size % a) * inside[i.name][m] for i in alive)
-            saved = sum(s * together[pair][m] for pair, s in shared.items() if names.issuperset(pair))
-            model.add(sizes - saved <= capacity + a - 1)  # the topmost buffer needs no padding
-    for item in problem.items:
+            sizes = sum(question.sizes[name] * inside[name][m] for name in sorted(names))
+            saved = sum(s * together[pair][m] for pair, s in question.shared.items() if names.issuperset(pair))
+            model.add(sizes - saved <= capacity + question.alignment - 1)  # the topmost buffer needs no padding
+    for name, end in question.ends.items():
         for m, capacity in enumerate(room):
-            if (item.fixed or 0) + item.size > capacity:
-                model.add(inside[item.name][m] == 0)
+            if end > capacity:
+                model.add(inside[name][m] == 0)
     for m, never_all in cuts:
         model.add_bool_or(~inside[name][m] for name in sorted(never_all))
 

@@ -1,0 +1,310 @@
+"""The C that says who of an application may start when: tables of relations, what has begun, where others may come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..emit.library import Library
+from ..kernels.printing.source import CWriter
+from .app_ends import polled_rows
+from .description import PreemptionPoints
+from .joint import JointLayout
+from .slots import crossing_inputs, given_back
+
+ARRAYS = ("done", "given", "turns")  # with a word for each network
+MEANING = {
+    "running": "a bit for each network that has begun",
+    "between": "and for each that stands at the end of a stage where it may be interrupted",
+    "at_row": "and for each that does so between two rows",
+    "turns": "of the stage that each is at",
+    "waiting": "a bit for each input that another network has made",
+    "done": "runs of each",
+    "given": "frames of which each has read what other partitions made",
+}
+LOCKS = """\
+/* Around the few instructions that read and write who runs. Define both for another system. */
+#ifndef APP_LOCK
+#if defined(__ZEPHYR__)
+#include <zephyr/kernel.h>
+#define APP_LOCK() const unsigned int key = irq_lock()
+#define APP_UNLOCK() irq_unlock(key)
+#elif defined(APP_FREERTOS)
+#include <FreeRTOS.h>
+#include <task.h>
+#define APP_LOCK() taskENTER_CRITICAL()
+#define APP_UNLOCK() taskEXIT_CRITICAL()
+#elif defined(__GNUC__) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+static inline uint32_t masked(void)
+{
+    uint32_t key;
+    __asm__ volatile("mrs %0, primask\\n\\tcpsid i" : "=r"(key)::"memory");
+    return key;
+}
+#define APP_LOCK() const uint32_t key = masked()
+#define APP_UNLOCK() __asm__ volatile("msr primask, %0" ::"r"(key) : "memory")
+#else
+#define APP_LOCK()
+#define APP_UNLOCK()
+#endif
+#endif"""
+
+
+@dataclass(frozen=True)
+class AppGate:
+    """What every run function passes when it begins and ends, and networks at places where others may come."""
+
+    layout: JointLayout
+    libraries: Mapping[str, Library]
+
+    @property
+    def name(self) -> str:
+        return self.layout.application.file.name.lower()
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        return {member.name: n for n, member in enumerate(self.layout.application.members)}
+
+    @cached_property
+    def ends(self) -> Mapping[tuple[str, str], int]:
+        """A bit for each input that is handed over."""
+        relations = self.layout.meeting.relations
+        found = [after for _, after in relations.cascades]
+        found += [end for frame in relations.frames for end in frame[1:]]
+        return {end: n for n, end in enumerate(dict.fromkeys(found))}
+
+    @property
+    def is_polled(self) -> bool:
+        """Whether any network may be interrupted."""
+        return any(map(self.layout.meeting.relations.may_be_interrupted, self.index))
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether any network may be interrupted between two rows."""
+        return any(polled_rows(self.layout, name) for name in self.index)
+
+    @property
+    def words(self) -> Mapping[str, int]:
+        """What the library remembers: words of RAM."""
+        found = {"running": 1}
+        found |= {"between": 1} if self.is_polled else {}
+        found |= {"at_row": 1, "turns": len(self.index)} if self.has_rows else {}
+        found |= {"waiting": 1} if self.ends else {}
+        if self.layout.application.crossings:
+            found |= {"done": len(self.index), "given": len(self.index)}
+        return found
+
+    @property
+    def locks(self) -> list[str]:
+        return LOCKS.replace("APP", self.name.upper()).splitlines()
+
+    def declared_words(self) -> Iterator[str]:
+        for word, count in self.words.items():
+            yield f"static volatile uint32_t {word}{f'[{count}]' if word in ARRAYS else ''}; /* {MEANING[word]} */"
+
+    def write(self, c: CWriter) -> None:
+        """Tables and functions; `enter` and `leave` are what run functions call."""
+        c.lines += self._tables()
+        c.lines += self._frames() if self.layout.application.crossings else ()
+        self._entering(c)
+
+    def _tables(self) -> Iterator[str]:
+        """Of each network: who excludes it, whom it may interrupt, which inputs it reads, drops, and makes."""
+        relations, members = self.layout.meeting.relations, self.layout.application.members
+        rows: dict[str, list[int]] = {
+            "excludes": [],
+            "interrupts": [],
+            "anywhere": [],
+            "by_rows": [],
+            "reads": [],
+            "drops": [],
+            "makes": [],
+        }
+        for member in members:
+            barred = interrupted = anywhere = by_rows = 0
+            for other in members:
+                bit = 1 << self.index[other.name]
+                preemption = relations.preemptions.get((member.name, other.name))
+                if preemption is not None:
+                    interrupted |= bit
+                    anywhere |= bit if preemption.points is PreemptionPoints.ANYWHERE else 0
+                    by_rows |= bit if preemption.points is PreemptionPoints.ROWS else 0
+                elif other is member or not relations.are_parallel(member.name, other.name):
+                    barred |= bit
+            for frame in relations.frames:
+                if frame[0][0] == member.owner:
+                    barred |= sum(1 << self.index[name] for name, _ in frame[1:])
+            rows["excludes"].append(barred)
+            rows["interrupts"].append(interrupted)
+            rows["anywhere"].append(anywhere)
+            rows["by_rows"].append(by_rows)
+            rows["reads"].append(self._bits(end for end in self.ends if end[0] == member.owner))
+            rows["makes"].append(
+                self._bits(after for (made, _), after in relations.cascades if made == member.owner)
+            )
+            rows["drops"].append(
+                self._bits(end for frame in relations.frames if frame[0][0] == member.owner for end in frame[1:])
+            )
+        stages = [len(self.libraries[member.name].stages) for member in members]
+        for key, values in rows.items():
+            is_used = any(values) and (key != "by_rows" or self.has_rows)
+            if is_used:
+                yield f"static const uint32_t {key}[] = {{{', '.join(f'{value:#x}u' for value in values)}}};"
+        if self.is_polled:
+            yield f"static const int32_t stages[] = {{{', '.join(map(str, stages))}}};"
+        if read := crossing_inputs(self.layout.application.crossings):
+            last = [
+                given_back(self.libraries[m.name].plan, read[m.name]) if m.name in read else -2 for m in members
+            ]
+            yield "/* The stage at whose end a partition gives its slots back. */"
+            yield f"static const int32_t last_reads[] = {{{', '.join(map(str, last))}}};"
+        yield ""
+
+    def _bits(self, ends: Iterator[tuple[str, str]]) -> int:
+        return sum(1 << self.ends[end] for end in set(ends))
+
+    def _frames(self) -> Iterator[str]:
+        """Frames under way in pipelines: partitions must find theirs, and others must wait."""
+        application, guard = self.layout.application, self.name.upper()
+        yield "/* Whether a partition finds its frame and room for what it makes, and no pipeline holds others up. */"
+        yield "static int32_t frames(int32_t which)"
+        yield "{"
+        if not application.crossings:
+            yield "    (void)which;"
+        for crossing in application.crossings:
+            source = self.index[crossing.source[0]]
+            own = sum(1 << self.index[member.name] for member in application.members_of(crossing.owner))
+            for reader in (self.index[name] for name, _ in crossing.readers):
+                under_way = f"done[{source}] - done[{reader}]"
+                yield f"    if (which == {source} && done[{source}] - given[{reader}] >= {crossing.slots}u)"
+                yield f"        return {guard}_BUSY;"
+                yield f"    if (which == {reader} && {under_way} == 0u)"
+                yield f"        return {guard}_EMPTY;"
+                yield f"    if ({under_way} != 0u && (excludes[which] & {own:#x}u) && !({own:#x}u >> which & 1u))"
+                yield f"        return {guard}_BUSY;"
+        yield f"    return {guard}_OK;"
+        yield "}"
+        yield ""
+
+    def _points(self) -> Iterator[str]:
+        """Where networks may be interrupted, where that is not between any two stages."""
+        yield "/* Whether a network may be interrupted after a stage. */"
+        yield "static int32_t is_point(int32_t network, int32_t stage)"
+        yield "{"
+        for name, allowed in self.layout.meeting.points.items():
+            places = " || ".join(f"stage == {stage}" for stage in sorted(allowed.after)) or "0"
+            yield f"    if (network == {self.index[name]})"
+            yield f"        return {places};"
+        yield "    return stage >= 0 && stage + 1 < stages[network];"
+        yield "}"
+        yield ""
+
+    def _rows(self) -> Iterator[str]:
+        """After which turns networks may be interrupted, in stages that call for it."""
+        yield "/* Whether a network may be interrupted after a turn of a stage. */"
+        yield "static int32_t is_row(int32_t network, int32_t stage, uint32_t turn)"
+        yield "{"
+        for name, number in self.index.items():
+            for stage, turns in polled_rows(self.layout, name).items():
+                parts = [[turns[0], turns[0]]]
+                for turn in turns[1:]:
+                    if turn == parts[-1][1] + 1:
+                        parts[-1][1] = turn
+                    else:
+                        parts.append([turn, turn])
+                tests = [
+                    f"(turn >= {low}u && turn <= {high}u)" if low else f"turn <= {high}u" for low, high in parts
+                ]
+                yield f"    if (network == {number} && stage == {stage})"
+                yield f"        return {' || '.join(tests)};"
+        yield "    return 0;"
+        yield "}"
+        yield ""
+
+    def _entering(self, c: CWriter) -> None:
+        name, guard, relations = self.name, self.name.upper(), self.layout.meeting.relations
+        is_pipelined, cascades, frames = self.layout.application.crossings, relations.cascades, relations.frames
+        busy = "running & excludes[which]"
+        if relations.preemptions:
+            kinds = {p.points for p in relations.preemptions.values()}
+            allowed = "(between"
+            allowed += " | anywhere[which]" if PreemptionPoints.ANYWHERE in kinds else ""
+            allowed += " | (at_row & by_rows[which]))" if self.has_rows else ")"
+            busy = f"({busy}) || (running & interrupts[which] & ~{allowed})"
+        with c.block("static int32_t enter(int32_t which)"):
+            c.line(f"int32_t status = {guard}_OK;")
+            c.line(f"{guard}_LOCK();")
+            if is_pipelined:
+                c.line("status = frames(which);")
+            c.line(f"if ({busy})")
+            c.line(f"    status = {guard}_BUSY;")
+            if self.ends:
+                c.line("else if (reads[which] & ~waiting)")
+                c.line(f"    status = {guard}_EMPTY;")
+            with c.block(f"if (status == {guard}_OK)"):
+                c.line("running |= 1u << which;")
+                if self.ends:
+                    c.line(f"waiting &= ~({'reads[which] | makes[which]' if cascades else 'reads[which]'});")
+                if frames:
+                    c.line("waiting |= drops[which];")
+            c.line(f"{guard}_UNLOCK();")
+            c.line("return status;")
+        c.line()
+        with c.block("static void leave(int32_t which)"):
+            c.line(f"{guard}_LOCK();")
+            c.line("running &= ~(1u << which);")
+            if cascades:
+                c.line("waiting |= makes[which];")
+            if is_pipelined:
+                c.line("done[which]++;")
+                c.line("given[which] = done[which];")
+            c.line(f"{guard}_UNLOCK();")
+        c.line()
+        if self.is_polled:
+            self._polling(c)
+        with c.block(f"int32_t {name}_busy(void)"):
+            c.line("return running != 0u;")
+        c.line()
+
+    def _polling(self, c: CWriter) -> None:
+        name, guard = self.name, self.name.upper()
+        c.lines += self._points()
+        c.lines += [
+            f"#ifndef {guard}_HAS_POLL /* define it where the compiler knows no weak functions */",
+            "#ifdef __GNUC__",
+            "__attribute__((weak))",
+            "#endif",
+            f"void {name}_poll(void)",
+            "{",
+            "}",
+            "#endif",
+            "",
+        ]
+        with c.block("static void mark(volatile uint32_t *place, uint32_t network, uint32_t here)"):
+            c.line(f"{guard}_LOCK();")
+            c.line("*place = (*place & ~network) | (here ? network : 0u);")
+            c.line(f"{guard}_UNLOCK();")
+        c.line()
+        with c.block("static void stand(volatile uint32_t *place, uint32_t network)"):
+            c.line("mark(place, network, 1u);")
+            c.line(f"{name}_poll();")
+            c.line("mark(place, network, 0u);")
+        c.line()
+        with c.block(f"void {name}_at(int32_t network, int32_t stage)"):
+            if self.layout.application.crossings:
+                with c.block("if (stage == last_reads[network] + 1)"):
+                    c.line(f"{guard}_LOCK();")
+                    c.line("given[network] = done[network] + 1u;")
+                    c.line(f"{guard}_UNLOCK();")
+            if self.has_rows:
+                c.line("turns[network] = 0;")
+            c.line("if (is_point(network, stage - 1))")
+            c.line("    stand(&between, 1u << network);")
+        c.line()
+        if self.has_rows:
+            c.lines += self._rows()
+            with c.block(f"void {name}_at_row(int32_t network, int32_t stage)"):
+                c.line("if (is_row(network, stage, turns[network]++))")
+                c.line("    stand(&at_row, 1u << network);")
+            c.line()

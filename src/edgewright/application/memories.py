@@ -1,0 +1,83 @@
+"""A joint layout in named memories: in the first that holds all of it, or else spread, busy buffers in the fastest.
+
+Buffers of networks that never meet may lie in any memory, whatever lies there at other times: each part of the conflict
+graph has all memories to itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ..memory.layout import ConflictGraph, Placement, place_graph_in_memories
+from ..memory.layout.graph import components
+from ..program import Plan
+from .joint import JointLayout, grouped_by_calls, moved_plans
+
+
+def in_memories(layout: JointLayout, memories: Mapping[str, int]) -> JointLayout:
+    """The layout in these memories (name and bytes, the fastest first); `Infeasible` where they do not hold it."""
+    unit = layout.graph.alignment
+    rooms = {name: size // unit * unit for name, size in memories.items()}
+    whole = next((name for name, room in rooms.items() if layout.peak_bytes <= room), None)
+    if whole is not None:
+        return _placed(layout, layout.placement, dict.fromkeys(layout.graph.sizes, whole))
+    traffic = traffic_of(layout)
+    offsets: dict[str, int] = {}
+    homes: dict[str, str] = {}
+    for part in components(layout.graph):
+        peak = max(layout.at(name) + size for name, size in part.sizes.items())
+        home = next((name for name, room in rooms.items() if peak <= room), None)
+        if home is not None:
+            offsets |= {name: layout.at(name) for name in part.sizes}
+            homes |= dict.fromkeys(part.sizes, home)
+        else:
+            found = _spread(layout, part, rooms, traffic)
+            offsets |= found[0]
+            homes |= found[1]
+    peak = max(offsets[name] + size for name, size in layout.graph.sizes.items())
+    return _placed(layout, replace(layout.placement, offsets=offsets, peak=peak, method="spread"), homes)
+
+
+def traffic_of(layout: JointLayout) -> Mapping[str, int]:
+    """Bytes that one run of every network writes to each buffer and reads from it: what it gains from a fast memory."""
+    plans = layout.meeting.plans
+    own = {name: _plan_traffic(plan) for name, plan in plans.items()}
+    found = {b.name: sum(own[use.member].get(use.buffer, 0) for use in b.uses) for b in layout.buffers}
+    for buffer in layout.buffers:
+        if buffer.crossing is not None:  # each frame lies in one of its slots
+            passes = 1 + len(buffer.crossing.readers)
+            found[buffer.name] = passes * buffer.size // buffer.crossing.slots
+    return found
+
+
+def _plan_traffic(plan: Plan) -> Mapping[str, int]:
+    found: dict[str, int] = {}
+    for layer in plan.network.layers:
+        for tensor in (*layer.inputs, layer.output):
+            if tensor in plan.views and tensor not in plan.network.constants:
+                buffer = plan.views[tensor].buffer
+                found[buffer] = found.get(buffer, 0) + plan.network.tensors[tensor].bytes
+    return found
+
+
+def _spread(
+    layout: JointLayout, part: ConflictGraph, rooms: Mapping[str, int], traffic: Mapping[str, int]
+) -> tuple[Mapping[str, int], Mapping[str, str]]:
+    """Where the buffers of a part begin, and the memory of each; groups that share bytes by their calls stay whole."""
+    buffers = {buffer.name: buffer for buffer in layout.buffers}
+    groups, inside = grouped_by_calls(part, buffers, layout.meeting.plans)
+    weight = dict.fromkeys(groups.sizes, 0)
+    for name, (first, _) in inside.items():
+        weight[first] += traffic[name]
+    found = place_graph_in_memories(groups, tuple(rooms.items()), weight)
+    at = {name: offset for one in found.placements.values() for name, offset in one.offsets.items()}
+    return (
+        {name: at[first] + within for name, (first, within) in inside.items()},
+        {name: found.memory[first] for name, (first, _) in inside.items()},
+    )
+
+
+def _placed(layout: JointLayout, placement: Placement, homes: Mapping[str, str]) -> JointLayout:
+    plans = moved_plans(layout.meeting.plans, layout.buffers, placement, homes)
+    return replace(layout, placement=placement, plans=plans, homes=homes)
