@@ -45,6 +45,7 @@ VECTORS = {  # compiler options, and what /proc/cpuinfo calls what they need
     "plain": ((), ()),
     "avx2": (("-mavx2", "-mfma"), ("avx2", "fma")),
     "avx512": (("-mavx512f", "-mavx512bw", "-mavx2", "-mfma"), ("avx512f", "avx512bw")),
+    "avxvnni": (("-mavx2", "-mfma", "-mavxvnni"), ("avx2", "fma", "avx_vnni")),
     "native": ((NATIVE,), ()),
 }
 REAL = [

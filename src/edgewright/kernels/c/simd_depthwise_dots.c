@@ -1,6 +1,31 @@
 #include "simd_depthwise_dots.h"
 
 #if EW_HAS_DOTS
+#if EW_HAS_PANELS
+typedef int8x16_t ew_sixteen; /* bytes */
+EW_INLINE ew_sixteen ew_sixteen_load(const int8_t *p) { return vld1q_s8(p); }
+EW_INLINE void ew_sixteen_store(int8_t *p, ew_sixteen a) { vst1q_s8(p, a); }
+/* Bytes, or pairs of them, of two vectors in turns: the lower halves, or the upper ones. */
+EW_INLINE ew_sixteen ew_zip_low(ew_sixteen a, ew_sixteen b) { return vzip1q_s8(a, b); }
+EW_INLINE ew_sixteen ew_zip_high(ew_sixteen a, ew_sixteen b) { return vzip2q_s8(a, b); }
+EW_INLINE ew_sixteen ew_zip_low_pairs(ew_sixteen a, ew_sixteen b)
+{
+    return vreinterpretq_s8_s16(vzip1q_s16(vreinterpretq_s16_s8(a), vreinterpretq_s16_s8(b)));
+}
+EW_INLINE ew_sixteen ew_zip_high_pairs(ew_sixteen a, ew_sixteen b)
+{
+    return vreinterpretq_s8_s16(vzip2q_s16(vreinterpretq_s16_s8(a), vreinterpretq_s16_s8(b)));
+}
+#else
+typedef __m128i ew_sixteen;
+EW_INLINE ew_sixteen ew_sixteen_load(const int8_t *p) { return _mm_loadu_si128((const __m128i *)(const void *)p); }
+EW_INLINE void ew_sixteen_store(int8_t *p, ew_sixteen a) { _mm_storeu_si128((__m128i *)(void *)p, a); }
+EW_INLINE ew_sixteen ew_zip_low(ew_sixteen a, ew_sixteen b) { return _mm_unpacklo_epi8(a, b); }
+EW_INLINE ew_sixteen ew_zip_high(ew_sixteen a, ew_sixteen b) { return _mm_unpackhi_epi8(a, b); }
+EW_INLINE ew_sixteen ew_zip_low_pairs(ew_sixteen a, ew_sixteen b) { return _mm_unpacklo_epi16(a, b); }
+EW_INLINE ew_sixteen ew_zip_high_pairs(ew_sixteen a, ew_sixteen b) { return _mm_unpackhi_epi16(a, b); }
+#endif
+
 #define EW_DOTS_PANEL (4 * EW_PANEL) /* bytes of a panel's channels, four rows of a column, or four taps */
 #define EW_DOTS_SLACK 16 /* bytes that are read behind the last row */
 
@@ -10,7 +35,6 @@ typedef struct {
     int32_t count; /* rows that are kept: row i lies at i modulo `count` */
     int32_t columns, left; /* of each, and the first one's place in the image */
     int32_t channels, channel; /* how many, and the first */
-    int32_t kind; /* of their endings */
     uint8_t *rows;
     int8_t *across; /* [fours][columns][EW_PANEL][4] */
     int8_t *weights; /* [panels][fours][kernel_x][EW_PANEL][4], and where sums start, int32 [EW_PANEL], behind each panel's */
@@ -22,44 +46,44 @@ static int32_t ew_dots_weight_bytes(const ew_simd_windows *w, const ew_dots_kept
 }
 
 /* The bytes of four vectors side by side, one of each, for a panel of channels or half of one. */
-EW_INLINE void ew_dots_put_across(int8_t *to, int8x16_t a, int8x16_t b, int8x16_t c, int8x16_t d, int32_t is_half)
+EW_INLINE void ew_dots_put_across(int8_t *to, ew_sixteen a, ew_sixteen b, ew_sixteen c, ew_sixteen d, int32_t is_half)
 {
-    const int16x8_t p = vreinterpretq_s16_s8(vzip1q_s8(a, b)), q = vreinterpretq_s16_s8(vzip1q_s8(c, d));
-    vst1q_s8(to, vreinterpretq_s8_s16(vzip1q_s16(p, q)));
-    vst1q_s8(to + 16, vreinterpretq_s8_s16(vzip2q_s16(p, q)));
+    const ew_sixteen p = ew_zip_low(a, b), q = ew_zip_low(c, d);
+    ew_sixteen_store(to, ew_zip_low_pairs(p, q));
+    ew_sixteen_store(to + 16, ew_zip_high_pairs(p, q));
     if (!is_half) {
-        const int16x8_t r = vreinterpretq_s16_s8(vzip2q_s8(a, b)), s = vreinterpretq_s16_s8(vzip2q_s8(c, d));
-        vst1q_s8(to + 32, vreinterpretq_s8_s16(vzip1q_s16(r, s)));
-        vst1q_s8(to + 48, vreinterpretq_s8_s16(vzip2q_s16(r, s)));
+        const ew_sixteen r = ew_zip_high(a, b), s = ew_zip_high(c, d);
+        ew_sixteen_store(to + 32, ew_zip_low_pairs(r, s));
+        ew_sixteen_store(to + 48, ew_zip_high_pairs(r, s));
     }
 }
 
-/* Weights four taps of a column at a time, and the start of sums: the bias less what the input's zero point adds. */
+/* Weights four taps of a column at a time, and the start of sums: the bias less what the input's bytes are too large for. */
 static void ew_dots_prepare(const ew_simd_depthwise8 *conv, const ew_dots_kept *kept)
 {
     const ew_simd_windows *const w = &conv->windows;
     const int32_t panels = (w->channels + EW_PANEL - 1) / EW_PANEL * EW_PANEL;
-    const int32x4_t surplus = vdupq_n_s32(conv->zero - (conv->is_signed ? 0 : 128));
+    const int32_t surplus = ew_dot_surplus(conv->is_signed, conv->zero);
     int8_t *to = kept->weights;
     for (int32_t c = 0; c < kept->channels; c += EW_PANEL) {
-        int32_t *const start = (int32_t *)(void *)(to + kept->fours * w->kernel_x * EW_DOTS_PANEL);
-        memcpy(start, conv->finish.bias + kept->channel + c, EW_PANEL * sizeof *start);
+        int32_t start[EW_PANEL];
+        memcpy(start, conv->finish.bias + kept->channel + c, sizeof start);
         for (int32_t g = 0; g < kept->fours; g++)
             for (int32_t kx = 0; kx < w->kernel_x; kx++, to += EW_DOTS_PANEL) {
-                int8x16_t taps[4] = {vdupq_n_s8(0), vdupq_n_s8(0), vdupq_n_s8(0), vdupq_n_s8(0)};
+                int8_t taps[4][EW_PANEL] = {{0}};
                 for (int32_t k = 0; k < ew_min(4, w->kernel_y - 4 * g); k++) {
                     const float *const from = w->weights + ((4 * g + k) * w->kernel_x + kx) * panels + kept->channel + c;
-                    int32x4_t v[4];
-                    for (int32_t i = 0; i < 4; i++) {
-                        v[i] = vcvtq_s32_f32(vld1q_f32(from + 4 * i));
-                        vst1q_s32(start + 4 * i, vmlsq_s32(vld1q_s32(start + 4 * i), v[i], surplus));
+                    for (int32_t i = 0; i < EW_PANEL; i++) {
+                        const int32_t v = (int32_t)from[i];
+                        taps[k][i] = (int8_t)v;
+                        start[i] = (int32_t)((uint32_t)start[i] - (uint32_t)(v * surplus));
                     }
-                    taps[k] = vcombine_s8(
-                        vmovn_s16(vcombine_s16(vmovn_s32(v[0]), vmovn_s32(v[1]))),
-                        vmovn_s16(vcombine_s16(vmovn_s32(v[2]), vmovn_s32(v[3]))));
                 }
-                ew_dots_put_across(to, taps[0], taps[1], taps[2], taps[3], 0);
+                ew_dots_put_across(
+                    to, ew_sixteen_load(taps[0]), ew_sixteen_load(taps[1]), ew_sixteen_load(taps[2]), ew_sixteen_load(taps[3]),
+                    0);
             }
+        memcpy(to, start, sizeof start);
         to += EW_DOTS_PANEL;
     }
 }
@@ -70,9 +94,11 @@ EW_INLINE void ew_dots_lay_across(const uint8_t *const *rows, int32_t columns, i
     const int8_t *r0 = (const int8_t *)rows[0], *r1 = (const int8_t *)rows[1];
     const int8_t *r2 = (const int8_t *)rows[2], *r3 = (const int8_t *)rows[3];
     for (int32_t j = 0; j < columns; j++, to += EW_DOTS_PANEL, r0 += step, r1 += step, r2 += step, r3 += step)
-        ew_dots_put_across(to, vld1q_s8(r0), vld1q_s8(r1), vld1q_s8(r2), vld1q_s8(r3), is_half);
+        ew_dots_put_across(
+            to, ew_sixteen_load(r0), ew_sixteen_load(r1), ew_sixteen_load(r2), ew_sixteen_load(r3), is_half);
 }
 
+#if EW_HAS_PANELS
 #define EW_DOTS_ADD(sum, i) sum = vdotq_s32(sum, vld1q_s8(x + 16 * (i)), vld1q_s8(v + 16 * (i)));
 
 /* A row of outputs for n channels of a panel. */
@@ -145,11 +171,13 @@ EW_INLINE void ew_dots_row_of_threes(
     }
 }
 
+/* A row of outputs for n channels from `channel` on, whose weights these are. */
 static void ew_dots_any_row(
-    const ew_simd_windows *w, const ew_dots_kept *kept, const int8_t *weights, const ew_panel_ending *given, int32_t count,
+    const ew_simd_depthwise8 *conv, const ew_dots_kept *kept, int32_t channel, const int8_t *weights, int32_t count,
     uint8_t *y, int32_t n)
 {
-    const ew_panel_ending ending = *given; /* in registers: stores of bytes may change any memory */
+    const ew_simd_windows *const w = &conv->windows;
+    const ew_panel_ending ending = ew_panel_prepared(&conv->finish, channel); /* in registers */
     const int32_t is_three = kept->fours == 1 && w->kernel_x == 3;
     if (is_three && n >= EW_PANEL && ending.kind == EW_PANEL_NO_TIES)
         ew_dots_row_of_threes(w, kept, weights, &ending, EW_PANEL_NO_TIES, count, y, EW_PANEL);
@@ -160,6 +188,56 @@ static void ew_dots_any_row(
     else
         ew_dots_row(w, kept, weights, &ending, count, y, n);
 }
+#else
+/* A row of outputs for a vector of channels, n of them in use, with the first `from` and `weights`. */
+EW_INLINE void ew_dots_row(
+    const ew_simd_windows *w, const ew_dots_kept *kept, const int8_t *weights, const int8_t *across, ew_vi start,
+    const ew_simd_ending *ending, int32_t kind, int32_t count, uint8_t *y, int32_t n)
+{
+    const int32_t next = w->dilation_x * EW_DOTS_PANEL, stride = w->stride_x * EW_DOTS_PANEL, pixel = w->out.pixel;
+    const uint8_t *from = (const uint8_t *)across;
+    if (kept->fours == 1 && w->kernel_x == 3) { /* weights are kept in registers */
+        const ew_dot_w w0 = ew_dot_weights(weights), w1 = ew_dot_weights(weights + EW_DOTS_PANEL);
+        const ew_dot_w w2 = ew_dot_weights(weights + 2 * EW_DOTS_PANEL);
+        for (int32_t j = 0; j < count; j++, from += stride, y += pixel) {
+            ew_vi sum = ew_dot(start, ew_dot_bytes(from), w0);
+            sum = ew_dot(sum, ew_dot_bytes(from + next), w1);
+            sum = ew_dot(sum, ew_dot_bytes(from + 2 * next), w2);
+            ew_simd_put(y, ew_simd_stored_as(ending, kind, sum), n);
+        }
+        return;
+    }
+    for (int32_t j = 0; j < count; j++, from += stride, y += pixel) {
+        const int8_t *v = weights;
+        ew_vi sum = start;
+        for (int32_t g = 0; g < kept->fours; g++) {
+            const uint8_t *x = from + (size_t)g * (size_t)kept->columns * EW_DOTS_PANEL;
+            for (int32_t kx = 0; kx < w->kernel_x; kx++, x += next, v += EW_DOTS_PANEL)
+                sum = ew_dot(sum, ew_dot_bytes(x), ew_dot_weights(v));
+        }
+        ew_simd_put(y, ew_simd_stored_as(ending, kind, sum), n);
+    }
+}
+
+/* A row of outputs for n channels from `channel` on, whose weights these are. */
+static void ew_dots_any_row(
+    const ew_simd_depthwise8 *conv, const ew_dots_kept *kept, int32_t channel, const int8_t *weights, int32_t count,
+    uint8_t *y, int32_t n)
+{
+    const ew_simd_windows *const w = &conv->windows;
+    for (int32_t c = 0; c < n; c += EW_LANES) {
+        const ew_simd_ending ending = ew_simd_prepared(&conv->finish, channel + c);
+        const int8_t *const v = weights + 4 * c, *const across = kept->across + 4 * c;
+        const ew_vi start = ew_vi_load((const int32_t *)(const void *)(v + kept->fours * w->kernel_x * EW_DOTS_PANEL));
+        if (ending.kind == EW_ENDING_UP && n - c >= EW_LANES)
+            ew_dots_row(w, kept, v, across, start, &ending, EW_ENDING_UP, count, y + c, EW_LANES);
+        else if (ending.kind == EW_ENDING_AWAY && n - c >= EW_LANES)
+            ew_dots_row(w, kept, v, across, start, &ending, EW_ENDING_AWAY, count, y + c, EW_LANES);
+        else
+            ew_dots_row(w, kept, v, across, start, &ending, ending.kind, count, y + c, n - c);
+    }
+}
+#endif
 
 /* All channels at hand of a row of outputs, whose windows begin at row `top` of the image. */
 static void ew_dots_channels(
@@ -168,7 +246,6 @@ static void ew_dots_channels(
     const ew_simd_windows *const w = &conv->windows;
     const int8_t *weights = kept->weights;
     for (int32_t c = 0; c < kept->channels; c += EW_PANEL, weights += ew_dots_weight_bytes(w, kept)) {
-        const ew_panel_ending ending = ew_panel_prepared(&conv->finish, kept->kind, kept->channel + c);
         const int32_t n = ew_min(EW_PANEL, kept->channels - c);
         for (int32_t g = 0; g < kept->fours; g++) {
             int8_t *const to = kept->across + (size_t)g * (size_t)kept->columns * EW_DOTS_PANEL;
@@ -182,7 +259,7 @@ static void ew_dots_channels(
             else
                 ew_dots_lay_across(rows, kept->columns, kept->channels, 1, to);
         }
-        ew_dots_any_row(w, kept, weights, &ending, count, y + c, n);
+        ew_dots_any_row(conv, kept, kept->channel + c, weights, count, y + c, n);
     }
 }
 
@@ -190,7 +267,7 @@ int32_t ew_dots_run(const ew_simd_depthwise8 *conv, const uint8_t *x, uint8_t *y
 {
     const ew_simd_windows *const w = &conv->windows;
     const int32_t count = part.right - part.left, panels = w->group / EW_PANEL;
-    ew_dots_kept kept = {(w->kernel_y + 3) / 4, (w->kernel_y - 1) * w->dilation_y + 1, 0, 0, 0, 0, 0, room, NULL, NULL};
+    ew_dots_kept kept = {(w->kernel_y + 3) / 4, (w->kernel_y - 1) * w->dilation_y + 1, 0, 0, 0, 0, room, NULL, NULL};
     int64_t row, across, weights;
     kept.columns = (count - 1) * w->stride_x + (w->kernel_x - 1) * w->dilation_x + 1;
     kept.left = part.left * w->stride_x - w->left;
@@ -202,7 +279,6 @@ int32_t ew_dots_run(const ew_simd_depthwise8 *conv, const uint8_t *x, uint8_t *y
     kept.across = (int8_t *)room;
     kept.weights = (int8_t *)room + across;
     kept.rows = room + across + weights;
-    kept.kind = ew_panel_kind(&conv->finish, w->channels);
     for (int32_t channel = 0; channel < w->channels; channel += w->group) {
         int32_t low = 0, high = 0; /* rows that are there */
         kept.channel = channel;

@@ -5,12 +5,15 @@
 #include "simd_int.h"
 
 /* Four bytes of a pixel times four of each channel, added to the channels' sums. Weights are signed; EW_DOT_SIGNED says
- * what the other bytes are. */
+ * what the other bytes are, EW_HAS_DOTS whether one instruction does it all. ew_dot_input gives every channel the same four
+ * bytes, ew_dot_bytes (with EW_HAS_DOTS) each its own. */
 #if EW_LANES == 16 && defined(__AVX512VNNI__)
+#define EW_HAS_DOTS 1
 #define EW_DOT_SIGNED 0
 typedef __m512i ew_dot_x;
 typedef __m512i ew_dot_w;
 EW_INLINE ew_dot_w ew_dot_weights(const int8_t *p) { return _mm512_loadu_si512(p); }
+EW_INLINE ew_dot_x ew_dot_bytes(const uint8_t *p) { return _mm512_loadu_si512(p); }
 EW_INLINE ew_dot_x ew_dot_input(const uint8_t *p)
 {
     int32_t four;
@@ -19,6 +22,7 @@ EW_INLINE ew_dot_x ew_dot_input(const uint8_t *p)
 }
 EW_INLINE ew_vi ew_dot(ew_vi sum, ew_dot_x x, ew_dot_w w) { return _mm512_dpbusd_epi32(sum, x, w); }
 #elif EW_LANES == 16
+#define EW_HAS_DOTS 0
 #define EW_DOT_SIGNED 0
 typedef struct {
     __m512i even, odd; /* 16-bit numbers */
@@ -44,7 +48,22 @@ EW_INLINE ew_vi ew_dot(ew_vi sum, ew_dot_x x, ew_dot_w w)
     const __m512i both = _mm512_add_epi32(_mm512_madd_epi16(x.even, w.even), _mm512_madd_epi16(x.odd, w.odd));
     return _mm512_add_epi32(sum, both);
 }
+#elif EW_LANES == 8 && defined(__AVXVNNI__)
+#define EW_HAS_DOTS 1
+#define EW_DOT_SIGNED 0
+typedef __m256i ew_dot_x;
+typedef __m256i ew_dot_w;
+EW_INLINE ew_dot_w ew_dot_weights(const int8_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
+EW_INLINE ew_dot_x ew_dot_bytes(const uint8_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
+EW_INLINE ew_dot_x ew_dot_input(const uint8_t *p)
+{
+    int32_t four;
+    memcpy(&four, p, 4);
+    return _mm256_set1_epi32(four);
+}
+EW_INLINE ew_vi ew_dot(ew_vi sum, ew_dot_x x, ew_dot_w w) { return _mm256_dpbusd_avx_epi32(sum, x, w); }
 #elif EW_LANES == 8
+#define EW_HAS_DOTS 0
 #define EW_DOT_SIGNED 0
 typedef struct {
     __m256i even, odd;
@@ -71,6 +90,11 @@ EW_INLINE ew_vi ew_dot(ew_vi sum, ew_dot_x x, ew_dot_w w)
     return _mm256_add_epi32(sum, both);
 }
 #elif defined(__aarch64__) && defined(__ARM_NEON)
+#if defined(__ARM_FEATURE_DOTPROD)
+#define EW_HAS_DOTS 1
+#else
+#define EW_HAS_DOTS 0
+#endif
 #define EW_DOT_SIGNED 1
 typedef int8x16_t ew_dot_x;
 typedef int8x16_t ew_dot_w;
@@ -92,6 +116,7 @@ EW_INLINE ew_vi ew_dot(ew_vi sum, ew_dot_x x, ew_dot_w w)
 #endif
 }
 #else
+#define EW_HAS_DOTS 0
 #define EW_DOT_SIGNED 1
 typedef struct {
     int8_t byte[4];
@@ -111,5 +136,12 @@ EW_INLINE ew_vi ew_dot(ew_vi sum, ew_dot_x x, ew_dot_w w)
     return sum;
 }
 #endif
+
+/* What makes the input's bytes what is multiplied here; and what these are larger than the numbers they stand for. */
+EW_INLINE uint8_t ew_dot_flip(int32_t is_signed) { return is_signed != EW_DOT_SIGNED ? 0x80 : 0; }
+EW_INLINE int32_t ew_dot_surplus(int32_t is_signed, int32_t zero)
+{
+    return zero + (is_signed == EW_DOT_SIGNED ? 0 : is_signed ? 128 : -128);
+}
 
 #endif /* EW_SIMD_DOT_H */

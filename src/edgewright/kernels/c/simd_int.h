@@ -40,6 +40,16 @@ EW_INLINE ew_vi_factor ew_vi_prepare(ew_vi multiplier, ew_vi shift)
     f.mask = _mm512_sub_epi32(_mm512_sllv_epi32(one, f.right), one);
     return f;
 }
+EW_INLINE ew_vi ew_vl_all(int64_t a) { return _mm512_set1_epi64(a); } /* and other vectors of 64 bits */
+EW_INLINE ew_vi ew_vl_multiply(ew_vi a, ew_vi b) { return _mm512_mul_epi32(a, b); } /* the lower halves */
+EW_INLINE ew_vi ew_vl_left(ew_vi a, ew_vi n) { return _mm512_sllv_epi64(a, n); }
+EW_INLINE ew_vi ew_vl_right(ew_vi a, ew_vi n) { return _mm512_srlv_epi64(a, n); }
+EW_INLINE ew_vi ew_vl_upper(ew_vi a) { return _mm512_srli_epi64(a, 32); }
+EW_INLINE ew_vi ew_vl_joined(ew_vi lower, ew_vi upper) { return _mm512_mask_blend_epi32(0xAAAA, lower, upper); }
+EW_INLINE int32_t ew_vi_is_within(ew_vi a, ew_vi low, ew_vi high)
+{
+    return !(_mm512_cmplt_epi32_mask(a, low) | _mm512_cmpgt_epi32_mask(a, high));
+}
 EW_INLINE ew_vi ew_vi_multiply(ew_vi x, const ew_vi_factor *f)
 {
     ew_vi half, steps;
@@ -87,6 +97,16 @@ EW_INLINE ew_vi_factor ew_vi_prepare(ew_vi multiplier, ew_vi shift)
     f.right = _mm256_max_epi32(_mm256_sub_epi32(none, shift), none);
     f.mask = _mm256_sub_epi32(_mm256_sllv_epi32(one, f.right), one);
     return f;
+}
+EW_INLINE ew_vi ew_vl_all(int64_t a) { return _mm256_set1_epi64x(a); }
+EW_INLINE ew_vi ew_vl_multiply(ew_vi a, ew_vi b) { return _mm256_mul_epi32(a, b); }
+EW_INLINE ew_vi ew_vl_left(ew_vi a, ew_vi n) { return _mm256_sllv_epi64(a, n); }
+EW_INLINE ew_vi ew_vl_right(ew_vi a, ew_vi n) { return _mm256_srlv_epi64(a, n); }
+EW_INLINE ew_vi ew_vl_upper(ew_vi a) { return _mm256_srli_epi64(a, 32); }
+EW_INLINE ew_vi ew_vl_joined(ew_vi lower, ew_vi upper) { return _mm256_blend_epi32(lower, upper, 0xAA); }
+EW_INLINE int32_t ew_vi_is_within(ew_vi a, ew_vi low, ew_vi high)
+{
+    return !_mm256_movemask_epi8(_mm256_or_si256(_mm256_cmpgt_epi32(low, a), _mm256_cmpgt_epi32(a, high)));
 }
 EW_INLINE ew_vi ew_vi_multiply(ew_vi x, const ew_vi_factor *f)
 {
@@ -226,29 +246,84 @@ typedef struct {
     int32_t zero, low, high; /* zero point, and the range that type and activation leave */
 } ew_simd_finish;
 
+#if EW_LANES >= 8
+/* ew_multiply with shifts of -30..-1 and all that follows, for even and odd lanes: both roundings are one of 64 bits, since
+ * floor((floor(a / 2^31) + b) / 2^n) is floor((a + b * 2^31) / 2^(31 + n)). Numbers are 2^62 larger until they are shifted. */
+typedef struct {
+    ew_vi multiplier[2], nudge[2], right[2];
+    ew_vi offset, low, high; /* what the zero point is larger than those 2^62, and the range of what is stored */
+} ew_vi_rounding;
+EW_INLINE ew_vi_rounding ew_vi_round_once(ew_vi multiplier, ew_vi shift, int32_t zero, int32_t low, int32_t high)
+{
+    const ew_vi right = ew_vi_sub(ew_vi_all(0), shift), one = ew_vl_all(1);
+    const ew_vi even = right & ew_vl_all(0xffffffff), odd = ew_vl_upper(right);
+    const ew_vi half = ew_vl_all((int64_t)1 << 30), most = ew_vl_all(((int64_t)1 << 62) + (1 << 30));
+    ew_vi_rounding f;
+    f.multiplier[0] = multiplier;
+    f.multiplier[1] = ew_vl_upper(multiplier);
+    f.nudge[0] = most + ew_vl_left(half, even);
+    f.nudge[1] = most + ew_vl_left(half, odd);
+    f.right[0] = even + ew_vl_all(31);
+    f.right[1] = odd - one; /* and lies in the upper half */
+    f.offset = ew_vl_joined(
+        ew_vl_right(ew_vl_all((int64_t)1 << 62), f.right[0]), ew_vl_right(ew_vl_all((int64_t)1 << 62), f.right[1]));
+    f.offset = ew_vi_sub(ew_vi_all(zero), f.offset);
+    f.low = ew_vi_all(low);
+    f.high = ew_vi_all(high);
+    return f;
+}
+/* Halves go up, or away from zero: one less in place of negative numbers. */
+EW_INLINE ew_vi ew_vi_rounded(ew_vi x, const ew_vi_rounding *f, int32_t is_away)
+{
+    const ew_vi upper = ew_vl_upper(x), sign = ew_vl_all((int64_t)1 << 31);
+    ew_vi even = ew_vl_multiply(x, f->multiplier[0]) + f->nudge[0];
+    ew_vi odd = ew_vl_multiply(upper, f->multiplier[1]) + f->nudge[1];
+    if (is_away) {
+        even = even - (x & sign);
+        odd = odd - (upper & sign);
+    }
+    even = ew_vl_joined(ew_vl_right(even, f->right[0]), ew_vl_right(odd, f->right[1]));
+    return ew_vi_clamp(ew_vi_add(even, f->offset), f->low, f->high);
+}
+#endif
+
+/* What an ending takes: ew_vi_rounded, whose ties matter or become the least value anyway; or ew_vi_multiply; or one
+ * rounding of doubles, or of floats. */
+enum { EW_ENDING_UP, EW_ENDING_AWAY, EW_ENDING_FIXED, EW_ENDING_EXACT, EW_ENDING_REAL };
+
 /* The same for one vector of channels, in registers: stores of bytes may change any memory, as the compiler sees it. */
 typedef struct {
+    int32_t kind;
     ew_vi_factor factor;
+#if EW_LANES >= 8
+    ew_vi_rounding rounding;
+#endif
     ew_vf scale;
     const double *exact;
     ew_vi zero, low, high;
-    int32_t is_fixed;
 } ew_simd_ending;
 
 EW_INLINE ew_simd_ending ew_simd_prepared(const ew_simd_finish *finish, int32_t channel)
 {
     ew_simd_ending ending;
-    ending.is_fixed = finish->multiplier != NULL;
+    ending.kind = finish->multiplier ? EW_ENDING_FIXED : finish->exact ? EW_ENDING_EXACT : EW_ENDING_REAL;
     ending.exact = finish->exact ? finish->exact + channel : NULL;
     ending.zero = ew_vi_all(finish->zero);
     ending.low = ew_vi_all(finish->low - finish->zero);
     ending.high = ew_vi_all(finish->high - finish->zero);
     ending.scale = ew_vf_all(0.0f);
     ending.factor = ew_vi_prepare(ending.zero, ending.zero);
-    if (ending.is_fixed)
+    if (finish->multiplier)
         ending.factor = ew_vi_prepare(ew_vi_load(finish->multiplier + channel), ew_vi_load(finish->shift + channel));
     else if (!ending.exact)
         ending.scale = ew_vf_load(finish->scale + channel);
+#if EW_LANES >= 8
+    ending.rounding = ew_vi_round_once(
+        ending.factor.multiplier, finish->multiplier ? ew_vi_load(finish->shift + channel) : ending.zero, finish->zero,
+        finish->low, finish->high);
+    if (finish->multiplier && ew_vi_is_within(ew_vi_load(finish->shift + channel), ew_vi_all(-30), ew_vi_all(-1)))
+        ending.kind = finish->low < finish->zero ? EW_ENDING_AWAY : EW_ENDING_UP;
+#endif
     return ending;
 }
 
@@ -261,17 +336,23 @@ EW_INLINE ew_vi ew_simd_exactly(ew_vi sum, const double *scale)
     return ew_vi_load(lanes);
 }
 
-EW_INLINE ew_vi ew_simd_stored(const ew_simd_ending *ending, ew_vi sum)
+EW_INLINE ew_vi ew_simd_stored_as(const ew_simd_ending *ending, int32_t kind, ew_vi sum)
 {
-    if (ending->is_fixed)
+#if EW_LANES >= 8
+    if (kind <= EW_ENDING_AWAY)
+        return ew_vi_rounded(sum, &ending->rounding, kind == EW_ENDING_AWAY);
+#endif
+    if (kind <= EW_ENDING_FIXED)
         sum = ew_vi_multiply(sum, &ending->factor);
-    else if (ending->exact)
+    else if (kind == EW_ENDING_EXACT)
         sum = ew_simd_exactly(sum, ending->exact);
     else /* kept in range before rounding, so that it is an integer */
         sum = ew_vi_nearest(ew_vf_min(
             ew_vi_real(ending->high), ew_vf_max(ew_vi_real(ending->low), ew_vf_mul(ew_vi_real(sum), ending->scale))));
     return ew_vi_add(ew_vi_clamp(sum, ending->low, ending->high), ending->zero);
 }
+
+EW_INLINE ew_vi ew_simd_stored(const ew_simd_ending *ending, ew_vi sum) { return ew_simd_stored_as(ending, ending->kind, sum); }
 
 /* The first n lanes as bytes. */
 EW_INLINE void ew_simd_put(uint8_t *y, ew_vi stored, int32_t n)
@@ -298,6 +379,11 @@ EW_INLINE ew_vi ew_simd_get(const uint8_t *x, int32_t n, uint8_t flip)
     return _mm512_cvtepu8_epi32(_mm_xor_si128(bytes, _mm_set1_epi8((char)flip)));
 #else
     uint8_t bytes[EW_LANES] = {0};
+#if EW_LANES == 8
+    if (n == EW_LANES)
+        return _mm256_cvtepu8_epi32(
+            _mm_xor_si128(_mm_loadl_epi64((const __m128i *)(const void *)x), _mm_set1_epi8((char)flip)));
+#endif
     for (int32_t i = 0; i < n; i++)
         bytes[i] = x[i] ^ flip;
     return ew_vi_bytes(bytes);

@@ -1,15 +1,47 @@
-/* Sixteen channels at once on aarch64 (EW_HAS_PANELS): from sums to stored bytes. EW_HAS_DOTS says whether the processor
- * has dot products of bytes as well. */
+/* Rows of bytes, as dot products take them; and sixteen channels at once on aarch64 (EW_HAS_PANELS): from sums to stored
+ * bytes. */
 #ifndef EW_SIMD_PANEL_H
 #define EW_SIMD_PANEL_H
 
-#include "simd_int.h"
+#include "simd_dot.h"
 
-#if defined(__aarch64__) && defined(__ARM_NEON) && defined(__ARM_FEATURE_DOTPROD)
-#define EW_HAS_DOTS 1
-#else
-#define EW_HAS_DOTS 0
-#endif
+/* n bytes, each with `flip` applied. */
+EW_INLINE void ew_panel_copy(uint8_t *to, const uint8_t *from, int32_t n, uint8_t flip)
+{
+    const uint64_t flips = flip ? 0x8080808080808080u : 0u;
+    int32_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        uint64_t sixteen[2];
+        memcpy(sixteen, from + i, 16);
+        sixteen[0] ^= flips;
+        sixteen[1] ^= flips;
+        memcpy(to + i, sixteen, 16);
+    }
+    for (; i < n; i++)
+        to[i] = from[i] ^ flip;
+}
+
+/* Columns of row i of an image, the first of them `side`, side by side as dot products take them, with `zero` around the image. */
+static inline void ew_panel_line(
+    const ew_image *in, int32_t height, int32_t width, int32_t depth, const uint8_t *x, int32_t i, int32_t side,
+    int32_t columns, int32_t is_signed, int32_t zero, uint8_t *to)
+{
+    const uint8_t flip = ew_dot_flip(is_signed);
+    const int32_t first = ew_between(0, -side, columns), last = ew_between(first, width - side, columns);
+    if (i < 0 || i >= height) {
+        memset(to, (uint8_t)zero ^ flip, (size_t)(columns * depth));
+        return;
+    }
+    memset(to, (uint8_t)zero ^ flip, (size_t)(first * depth));
+    memset(to + last * depth, (uint8_t)zero ^ flip, (size_t)((columns - last) * depth));
+    x += ew_row(in, i) + (side + first) * in->pixel;
+    to += first * depth;
+    if (in->pixel == depth)
+        ew_panel_copy(to, x, (last - first) * depth, flip);
+    else
+        for (int32_t j = first; j < last; j++, x += in->pixel, to += depth)
+            ew_panel_copy(to, x, depth, flip);
+}
 
 #if defined(__aarch64__) && defined(__ARM_NEON)
 #define EW_HAS_PANELS 1
@@ -27,21 +59,20 @@ typedef struct {
     int16x8_t zero, low, high;
 } ew_panel_ending;
 
-/* The kind of a layer's endings: one for all of its channels. */
-static inline int32_t ew_panel_kind(const ew_simd_finish *finish, int32_t channels)
+EW_INLINE int32_t ew_panel_kind(const ew_simd_finish *finish, int32_t channel)
 {
-    int32x4_t most = vdupq_n_s32(0);
+    const int32_t *const shift = finish->shift + channel;
+    int32x4_t most;
     if (!finish->multiplier)
         return finish->exact ? EW_PANEL_EXACT : EW_PANEL_REAL;
-    for (int32_t c = 0; c < channels; c += 4)
-        most = vmaxq_s32(most, vld1q_s32(finish->shift + c));
+    most = vmaxq_s32(vmaxq_s32(vld1q_s32(shift), vld1q_s32(shift + 4)), vmaxq_s32(vld1q_s32(shift + 8), vld1q_s32(shift + 12)));
     return vmaxvq_s32(most) > 0 ? EW_PANEL_LEFT : finish->low < finish->zero ? EW_PANEL_TIES : EW_PANEL_NO_TIES;
 }
 
-EW_INLINE ew_panel_ending ew_panel_prepared(const ew_simd_finish *finish, int32_t kind, int32_t channel)
+EW_INLINE ew_panel_ending ew_panel_prepared(const ew_simd_finish *finish, int32_t channel)
 {
     ew_panel_ending ending;
-    ending.kind = kind;
+    ending.kind = ew_panel_kind(finish, channel);
     ending.multiplier = finish->multiplier ? finish->multiplier + channel : NULL;
     ending.shift = finish->shift ? finish->shift + channel : NULL;
     ending.exact = finish->exact ? finish->exact + channel : NULL;
@@ -118,40 +149,6 @@ EW_INLINE uint8x16_t ew_panel_half(const ew_panel_ending *ending, int32_t kind, 
     const uint8x16_t low = vreinterpretq_u8_s16(ew_panel_eight(ending, kind, 0, a, b));
     return vuzp1q_u8(low, low);
 }
-
-/* n bytes, each with `flip` applied. */
-EW_INLINE void ew_panel_copy(uint8_t *to, const uint8_t *from, int32_t n, uint8_t flip)
-{
-    const uint8x16_t flips = vdupq_n_u8(flip);
-    int32_t i = 0;
-    for (; i + 16 <= n; i += 16)
-        vst1q_u8(to + i, veorq_u8(vld1q_u8(from + i), flips));
-    for (; i < n; i++)
-        to[i] = from[i] ^ flip;
-}
-
-/* Columns of row i of an image, the first of them `side`, as signed bytes side by side, with `zero` around the image. */
-static inline void ew_panel_line(
-    const ew_image *in, int32_t height, int32_t width, int32_t depth, const uint8_t *x, int32_t i, int32_t side,
-    int32_t columns, int32_t is_signed, int32_t zero, uint8_t *to)
-{
-    const uint8_t flip = is_signed ? 0 : 0x80;
-    const int32_t first = ew_between(0, -side, columns), last = ew_between(first, width - side, columns);
-    if (i < 0 || i >= height) {
-        memset(to, (uint8_t)zero ^ flip, (size_t)(columns * depth));
-        return;
-    }
-    memset(to, (uint8_t)zero ^ flip, (size_t)(first * depth));
-    memset(to + last * depth, (uint8_t)zero ^ flip, (size_t)((columns - last) * depth));
-    x += ew_row(in, i) + (side + first) * in->pixel;
-    to += first * depth;
-    if (in->pixel == depth)
-        ew_panel_copy(to, x, (last - first) * depth, flip);
-    else
-        for (int32_t j = first; j < last; j++, x += in->pixel, to += depth)
-            ew_panel_copy(to, x, depth, flip);
-}
-
 #else
 #define EW_HAS_PANELS 0
 #endif
