@@ -5,8 +5,8 @@
 #include "simd_int.h"
 
 /* Four bytes of a pixel times four of each channel, added to the channels' sums. Weights are signed; EW_DOT_SIGNED says
- * what the other bytes are, EW_HAS_DOTS whether one instruction does it all. ew_dot_input gives every channel the same four
- * bytes, ew_dot_bytes (with EW_HAS_DOTS) each its own. */
+ * what the other bytes are. ew_dot_input gives every channel the same four bytes; ew_dot_bytes each its own, where a few
+ * instructions do that (EW_HAS_DOTS). */
 #if EW_LANES == 16 && defined(__AVX512VNNI__)
 #define EW_HAS_DOTS 1
 #define EW_DOT_SIGNED 0
@@ -22,7 +22,7 @@ EW_INLINE ew_dot_x ew_dot_input(const uint8_t *p)
 }
 EW_INLINE ew_vi ew_dot(ew_vi sum, ew_dot_x x, ew_dot_w w) { return _mm512_dpbusd_epi32(sum, x, w); }
 #elif EW_LANES == 16
-#define EW_HAS_DOTS 0
+#define EW_HAS_DOTS 1
 #define EW_DOT_SIGNED 0
 typedef struct {
     __m512i even, odd; /* 16-bit numbers */
@@ -34,14 +34,17 @@ EW_INLINE ew_dot_w ew_dot_weights(const int8_t *p)
     const ew_dot_w w = {_mm512_srai_epi16(_mm512_slli_epi16(bytes, 8), 8), _mm512_srai_epi16(bytes, 8)};
     return w;
 }
+EW_INLINE ew_dot_x ew_dot_split(__m512i bytes)
+{
+    const ew_dot_x x = {_mm512_and_si512(bytes, _mm512_set1_epi16(0xff)), _mm512_srli_epi16(bytes, 8)};
+    return x;
+}
+EW_INLINE ew_dot_x ew_dot_bytes(const uint8_t *p) { return ew_dot_split(_mm512_loadu_si512(p)); }
 EW_INLINE ew_dot_x ew_dot_input(const uint8_t *p)
 {
     int32_t four;
-    ew_dot_x x;
     memcpy(&four, p, 4);
-    x.even = _mm512_and_si512(_mm512_set1_epi32(four), _mm512_set1_epi16(0xff));
-    x.odd = _mm512_srli_epi16(_mm512_set1_epi32(four), 8);
-    return x;
+    return ew_dot_split(_mm512_set1_epi32(four));
 }
 EW_INLINE ew_vi ew_dot(ew_vi sum, ew_dot_x x, ew_dot_w w)
 {
@@ -63,7 +66,7 @@ EW_INLINE ew_dot_x ew_dot_input(const uint8_t *p)
 }
 EW_INLINE ew_vi ew_dot(ew_vi sum, ew_dot_x x, ew_dot_w w) { return _mm256_dpbusd_avx_epi32(sum, x, w); }
 #elif EW_LANES == 8
-#define EW_HAS_DOTS 0
+#define EW_HAS_DOTS 1
 #define EW_DOT_SIGNED 0
 typedef struct {
     __m256i even, odd;
@@ -75,14 +78,20 @@ EW_INLINE ew_dot_w ew_dot_weights(const int8_t *p)
     const ew_dot_w w = {_mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8), _mm256_srai_epi16(bytes, 8)};
     return w;
 }
+EW_INLINE ew_dot_x ew_dot_split(__m256i bytes)
+{
+    const ew_dot_x x = {_mm256_and_si256(bytes, _mm256_set1_epi16(0xff)), _mm256_srli_epi16(bytes, 8)};
+    return x;
+}
+EW_INLINE ew_dot_x ew_dot_bytes(const uint8_t *p)
+{
+    return ew_dot_split(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
 EW_INLINE ew_dot_x ew_dot_input(const uint8_t *p)
 {
     int32_t four;
-    ew_dot_x x;
     memcpy(&four, p, 4);
-    x.even = _mm256_and_si256(_mm256_set1_epi32(four), _mm256_set1_epi16(0xff));
-    x.odd = _mm256_srli_epi16(_mm256_set1_epi32(four), 8);
-    return x;
+    return ew_dot_split(_mm256_set1_epi32(four));
 }
 EW_INLINE ew_vi ew_dot(ew_vi sum, ew_dot_x x, ew_dot_w w)
 {

@@ -161,8 +161,9 @@ typedef struct {
     ew_dot_pixels at;
     const int8_t *first, *second; /* weights */
     int32_t start[2 * EW_LANES];
-    const ew_simd_ending *endings; /* of each vector; NULL: y are sums that are added to */
+    const ew_simd_finish *finish; /* NULL: y are sums that are added to */
     int32_t kind; /* of both endings */
+    ew_simd_rounding roundings[2]; /* for the usual kinds */
     int32_t column, columns; /* of the vectors in y */
 } ew_vectors_job;
 
@@ -174,7 +175,7 @@ typedef struct {
 #define EW_SOME(X) EW_ROWS_4(X)
 #define EW_SOME_ROWS 4
 #else
-#if EW_HAS_DOTS
+#if defined(__AVXVNNI__)
 #define EW_MANY(X) EW_ROWS_6(X)
 #define EW_MANY_ROWS 6
 #else
@@ -189,7 +190,7 @@ typedef struct {
 #define EW_ONE_WEIGHTS const ew_dot_w w0 = ew_dot_weights(first); first += 4 * EW_PANEL;
 #define EW_ONE_STEP(i) s##i = ew_dot(s##i, ew_dot_input(x[i] + at), w0);
 #define EW_ONE_STORE(i) ew_vi_store(sums[i], s##i);
-#define EW_ONE_PUT(i, kind) ew_simd_put(y[i], ew_simd_stored_as(&e0, kind, s##i), job->columns);
+#define EW_ONE_PUT(i, kind) ew_simd_put(y[i], ew_simd_rounded(&e0, kind, s##i), job->columns);
 #define EW_ONE_UP(i) EW_ONE_PUT(i, EW_ENDING_UP)
 #define EW_ONE_AWAY(i) EW_ONE_PUT(i, EW_ENDING_AWAY)
 #define EW_TWO_START(i) EW_ONE_START(i) ew_vi t##i = ew_vi_load(job->start + EW_LANES);
@@ -197,8 +198,8 @@ typedef struct {
 #define EW_TWO_STEP(i) { const ew_dot_x v = ew_dot_input(x[i] + at); s##i = ew_dot(s##i, v, w0); t##i = ew_dot(t##i, v, w1); }
 #define EW_TWO_STORE(i) EW_ONE_STORE(i) ew_vi_store(sums[i] + EW_LANES, t##i);
 #define EW_TWO_PUT(i, kind)                                                                     \
-    ew_simd_put(y[i], ew_simd_stored_as(&e0, kind, s##i), EW_LANES);                            \
-    ew_simd_put(y[i] + EW_LANES, ew_simd_stored_as(&e1, kind, t##i), job->columns - EW_LANES);
+    ew_simd_put(y[i], ew_simd_rounded(&e0, kind, s##i), EW_LANES);                              \
+    ew_simd_put(y[i] + EW_LANES, ew_simd_rounded(&e1, kind, t##i), job->columns - EW_LANES);
 #define EW_TWO_UP(i) EW_TWO_PUT(i, EW_ENDING_UP)
 #define EW_TWO_AWAY(i) EW_TWO_PUT(i, EW_ENDING_AWAY)
 
@@ -206,16 +207,38 @@ typedef struct {
 static void ew_vectors_other_ends(
     const ew_vectors_job *job, int32_t first, int32_t count, const int32_t (*sums)[2 * EW_LANES])
 {
-    for (int32_t n = 0; n < count; n++) {
-        uint8_t *const y = job->at.y[first + n];
-        for (int32_t i = 0; i < job->columns && job->endings; i += EW_LANES)
+    for (int32_t i = 0; i < job->columns && job->finish; i += EW_LANES) {
+        const ew_simd_ending ending = ew_simd_prepared(job->finish, job->column + i);
+        for (int32_t n = 0; n < count; n++)
             ew_simd_put(
-                y + job->column + i, ew_simd_stored_as(job->endings + i / EW_LANES, job->kind, ew_vi_load(sums[n] + i)),
-                job->columns - i);
-        for (int32_t i = 0; i < job->columns && !job->endings; i++)
-            ((int32_t *)(void *)y)[job->column + i] += sums[n][i];
+                job->at.y[first + n] + job->column + i, ew_simd_stored(&ending, ew_vi_load(sums[n] + i)), job->columns - i);
+    }
+    for (int32_t n = 0; n < count && !job->finish; n++) {
+        int32_t *const y = (int32_t *)(void *)job->at.y[first + n] + job->column;
+        for (int32_t i = 0; i < job->columns; i++)
+            y[i] += sums[n][i];
     }
 }
+
+/* The sums of so many pixels from `done` on are finished. */
+#define EW_VECTORS_END(many, size)                                                              \
+    if (kind <= EW_ENDING_AWAY) {                                                               \
+        const ew_simd_rounding e0 = job->roundings[0], e1 = job->roundings[1];                  \
+        uint8_t *y[EW_##many##_ROWS];                                                           \
+        (void)e1;                                                                               \
+        for (int32_t i = 0; i < EW_##many##_ROWS; i++)                                          \
+            y[i] = job->at.y[done + i] + job->column;                                           \
+        if (kind == EW_ENDING_UP) {                                                             \
+            EW_##many(EW_##size##_UP)                                                           \
+        } else {                                                                                \
+            EW_##many(EW_##size##_AWAY)                                                         \
+        }                                                                                       \
+    } else {                                                                                    \
+        int32_t sums[EW_##many##_ROWS][2 * EW_LANES];                                           \
+        EW_##many(EW_##size##_STORE)                                                            \
+        ew_vectors_other_ends(                                                                  \
+            job, done, EW_##many##_ROWS, (const int32_t(*)[2 * EW_LANES])sums);                 \
+    }
 
 /* Pixels from `done` on, so many at a time while there are as many; the first that is left. */
 #define EW_VECTORS(many, size)                                                                  \
@@ -235,23 +258,7 @@ static void ew_vectors_other_ends(
                 }                                                                               \
             }                                                                                   \
             (void)second;                                                                       \
-            if (kind <= EW_ENDING_AWAY) {                                                       \
-                const ew_simd_ending e0 = job->endings[0], e1 = job->endings[1];                \
-                uint8_t *y[EW_##many##_ROWS];                                                   \
-                (void)e1;                                                                       \
-                for (int32_t i = 0; i < EW_##many##_ROWS; i++)                                  \
-                    y[i] = job->at.y[done + i] + job->column;                                   \
-                if (kind == EW_ENDING_UP) {                                                     \
-                    EW_##many(EW_##size##_UP)                                                   \
-                } else {                                                                        \
-                    EW_##many(EW_##size##_AWAY)                                                 \
-                }                                                                               \
-            } else {                                                                            \
-                int32_t sums[EW_##many##_ROWS][2 * EW_LANES];                                   \
-                EW_##many(EW_##size##_STORE)                                                    \
-                ew_vectors_other_ends(                                                          \
-                    job, done, EW_##many##_ROWS, (const int32_t(*)[2 * EW_LANES])sums);         \
-            }                                                                                   \
+            EW_VECTORS_END(many, size)                                                          \
         }                                                                                       \
         return done;                                                                            \
     }
@@ -259,26 +266,64 @@ static void ew_vectors_other_ends(
 EW_VECTORS(FEW, ONE)
 EW_VECTORS(SOME, ONE)
 EW_VECTORS(MANY, ONE)
-EW_VECTORS(FEW, TWO)
 EW_VECTORS(SOME, TWO)
 EW_VECTORS(MANY, TWO)
 
+/* One pixel after the other, for instance the only one of a dense layer: fours in turns, so that sums wait less for each
+ * other. */
+static int32_t ew_vectors_TWO_FEW(const ew_vectors_job *job, int32_t done, int32_t count)
+{
+    const int32_t total = job->at.total, piece = job->at.piece, kind = job->kind;
+    for (; done < count; done++) {
+        const uint8_t *const x[2] = {job->at.x[done], job->at.x[done] + 4};
+        const int8_t *first = job->first, *second = job->second;
+        size_t from = 0;
+        EW_ROWS_2(EW_TWO_START)
+        s1 = t1 = ew_vi_all(0);
+        for (int32_t left = total; left > 0; left -= piece, from += job->at.apart) {
+            const size_t end = from + (size_t)ew_min(piece, left);
+            size_t at = from;
+            for (; at + 8 <= end; at += 8) {
+                {
+                    EW_TWO_WEIGHTS
+                    EW_TWO_STEP(0)
+                }
+                {
+                    EW_TWO_WEIGHTS
+                    EW_TWO_STEP(1)
+                }
+            }
+            if (at < end) {
+                EW_TWO_WEIGHTS
+                EW_TWO_STEP(0)
+            }
+        }
+        s0 = ew_vi_add(s0, s1);
+        t0 = ew_vi_add(t0, t1);
+        EW_VECTORS_END(FEW, TWO)
+    }
+    return done;
+}
+
 void ew_dot_pixels_run(const ew_simd_int8 *conv, const ew_dot_pixels *at, int32_t count)
 {
-    ew_vectors_job job = {*at, NULL, NULL, {0}, NULL, EW_ENDING_REAL, 0, 0};
-    ew_simd_ending endings[2];
-    for (; job.column < conv->channels; job.column += 2 * EW_LANES) {
+    const ew_simd_finish *const finish = conv->finish.bias ? &conv->finish : NULL;
+    ew_vectors_job job;
+    job.at = *at;
+    job.finish = finish;
+    job.kind = EW_ENDING_REAL;
+    for (job.column = 0; job.column < conv->channels; job.column += 2 * EW_LANES) {
         const int32_t next = job.column + EW_LANES, has_next = next < conv->channels; /* tables end with whole panels */
         const size_t panel = (size_t)at->total * EW_PANEL;
         job.columns = ew_min(2 * EW_LANES, conv->channels - job.column);
         job.first = conv->weights + (size_t)(job.column / EW_PANEL) * panel + job.column % EW_PANEL * 4;
         job.second = conv->weights + (size_t)(next / EW_PANEL) * panel + next % EW_PANEL * 4;
         ew_dot_start(conv, job.column, has_next ? 2 * EW_LANES : EW_LANES, job.start);
-        if (conv->finish.bias) {
-            endings[0] = ew_simd_prepared(&conv->finish, job.column);
-            endings[1] = has_next ? ew_simd_prepared(&conv->finish, next) : endings[0];
-            job.endings = endings;
-            job.kind = ew_max(endings[0].kind, endings[1].kind);
+        if (finish)
+            job.kind = ew_max(ew_simd_kind(finish, job.column), has_next ? ew_simd_kind(finish, next) : 0);
+        if (job.kind <= EW_ENDING_AWAY) {
+            job.roundings[0] = ew_simd_round_once(finish, job.column);
+            job.roundings[1] = has_next ? ew_simd_round_once(finish, next) : job.roundings[0];
         }
         if (has_next)
             ew_vectors_TWO_FEW(&job, ew_vectors_TWO_SOME(&job, ew_vectors_TWO_MANY(&job, 0, count), count), count);

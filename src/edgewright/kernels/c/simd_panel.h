@@ -4,6 +4,7 @@
 #define EW_SIMD_PANEL_H
 
 #include "simd_dot.h"
+#include "simd_ending.h"
 
 /* n bytes, each with `flip` applied. */
 EW_INLINE void ew_panel_copy(uint8_t *to, const uint8_t *from, int32_t n, uint8_t flip)

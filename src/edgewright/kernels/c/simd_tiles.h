@@ -2,7 +2,7 @@
 #ifndef EW_SIMD_TILES_H
 #define EW_SIMD_TILES_H
 
-#include "simd_int.h"
+#include "simd_ending.h"
 
 #define EW_SIMD_BYTES 1024 /* bytes of a pixel in one block of a tile */
 #define EW_SIMD_STEP 1088 /* bytes from pixel to pixel there: 64 more, which copies may overwrite */

@@ -2,7 +2,7 @@
 #ifndef EW_SIMD_WINDOWS_H
 #define EW_SIMD_WINDOWS_H
 
-#include "simd_int.h"
+#include "simd_ending.h"
 
 typedef struct {
     const float *weights; /* [taps][channels], whole panels */
