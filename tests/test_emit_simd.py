@@ -324,3 +324,50 @@ def test_activations_are_accurate_to_the_last_digits(vectors, tmp_path):
         expected = truth(x.astype(np.float64))
         error = np.abs(y - expected) / np.maximum(np.spacing(np.abs(expected).astype(np.float32)), 1e-37)
         assert error.max() < 6, (kind, x[error.argmax()], error.max())
+
+
+FINISH = """#include "k_kernels.h"
+void finish(const k_simd_finish *how, const int32_t *sums, uint8_t *y, int32_t n);
+void finish(const k_simd_finish *how, const int32_t *sums, uint8_t *y, int32_t n)
+{
+    for (int32_t i = 0; i < n; i += K_LANES) {
+        const k_simd_ending ending = k_simd_prepared(how, i);
+        k_simd_put(y + i, k_simd_stored(&ending, k_vi_load(sums + i)), K_LANES);
+    }
+}
+"""
+
+
+class Finish(ctypes.Structure):
+    """An ew_simd_finish."""
+
+    _fields_ = [(n, ctypes.c_void_p) for n in ("bias", "multiplier", "shift", "exact", "scale")] + [
+        (n, ctypes.c_int32) for n in ("zero", "low", "high")
+    ]
+
+
+@pytest.mark.parametrize(("zero", "low"), [(-128, -128), (-3, -128), (100, -5)])
+def test_sums_are_rounded_twice_whatever_their_size(zero, low, tmp_path):
+    """Half up after the product, half away from zero after the shift: also sums at the ends of 32 bits, and ties."""
+    for name, text in {**kernel_files("k", ["simd_int8"]), "finish.c": FINISH}.items():
+        (tmp_path / name).write_text(text)
+    subprocess.run(
+        ["cc", *flags("native"), "-shared", "-fPIC", "-o", "k.so", "finish.c", "k_kernels.c"],
+        cwd=tmp_path,
+        check=True,
+    )
+    random, n = np.random.default_rng(7), 1 << 16
+    shift = np.repeat(random.integers(-31, 1, n // 16), 16) - random.integers(0, 2, n)
+    shift = np.clip(shift, -31, 0).astype(np.int32)
+    multiplier = random.integers(1 << 30, 1 << 31, n).astype(np.int32)
+    sums = (random.integers(-300, 300, n) << -shift).astype(np.int32)  # many of them near ties
+    sums[::3] = random.integers(-(1 << 31), 1 << 31, n)[::3]
+    sums[::7], multiplier[::5] = random.choice([-(1 << 31), (1 << 31) - 1, -1, 0, 1], n)[::7], 1 << 30
+    y = np.empty(n, np.int8)
+    how = Finish(None, multiplier.ctypes.data, shift.ctypes.data, None, None, zero, low, 127)
+    ctypes.CDLL(str(tmp_path / "k.so")).finish(
+        ctypes.byref(how), *(a.ctypes.data_as(ctypes.c_void_p) for a in (sums, y)), n
+    )
+    high = (sums.astype(np.int64) * multiplier + (1 << 30)) >> 31
+    steps = np.sign(high) * ((np.abs(high) + ((1 << -shift.astype(np.int64)) >> 1)) >> -shift)
+    np.testing.assert_array_equal(y, np.clip(steps + zero, low, 127))
