@@ -226,7 +226,7 @@ static void ew_dots_any_row(
 {
     const ew_simd_windows *const w = &conv->windows;
     for (int32_t c = 0; c < n; c += EW_LANES) {
-        const ew_simd_ending ending = ew_simd_prepared(&conv->finish, channel + c);
+        const ew_simd_ending ending = ew_simd_prepared(&conv->finish, channel + c); /* in registers */
         const int8_t *const v = weights + 4 * c, *const across = kept->across + 4 * c;
         const ew_vi start = ew_vi_load((const int32_t *)(const void *)(v + kept->fours * w->kernel_x * EW_DOTS_PANEL));
         if (ending.kind == EW_ENDING_UP && n - c >= EW_LANES)

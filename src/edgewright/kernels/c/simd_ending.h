@@ -55,6 +55,13 @@ EW_INLINE ew_simd_rounding ew_simd_round_once(const ew_simd_finish *finish, int3
     return f;
 }
 
+EW_INLINE ew_simd_rounding ew_simd_no_rounding(void)
+{
+    const ew_vi none = ew_vi_all(0);
+    const ew_simd_rounding f = {{none, none}, {none, none}, {none, none}, none, none, none};
+    return f;
+}
+
 /* What is stored. Halves go up, or away from zero: one less in place of negative numbers. */
 EW_INLINE ew_vi ew_simd_rounded(const ew_simd_rounding *f, int32_t kind, ew_vi x)
 {
@@ -105,6 +112,13 @@ EW_INLINE ew_simd_rounding ew_simd_round_once(const ew_simd_finish *finish, int3
     return f;
 }
 
+EW_INLINE ew_simd_rounding ew_simd_no_rounding(void)
+{
+    const ew_vi none = ew_vi_all(0);
+    const ew_simd_rounding f = {ew_vi_prepare(none, none), none, none, none};
+    return f;
+}
+
 EW_INLINE ew_vi ew_simd_rounded(const ew_simd_rounding *f, int32_t kind, ew_vi x)
 {
     (void)kind;
@@ -142,20 +156,18 @@ typedef struct {
 
 EW_INLINE ew_simd_ending ew_simd_prepared(const ew_simd_finish *finish, int32_t channel)
 {
+    const ew_vi none = ew_vi_all(0);
     ew_simd_ending ending;
-    memset(&ending, 0, sizeof ending);
     ending.kind = ew_simd_kind(finish, channel);
+    ending.rounding = ending.kind <= EW_ENDING_AWAY ? ew_simd_round_once(finish, channel) : ew_simd_no_rounding();
+    ending.factor = ending.kind == EW_ENDING_FIXED
+        ? ew_vi_prepare(ew_vi_load(finish->multiplier + channel), ew_vi_load(finish->shift + channel))
+        : ew_vi_prepare(none, none);
+    ending.scale = ending.kind == EW_ENDING_REAL ? ew_vf_load(finish->scale + channel) : ew_vf_all(0.0f);
+    ending.exact = ending.kind == EW_ENDING_EXACT ? finish->exact + channel : NULL;
     ending.zero = ew_vi_all(finish->zero);
     ending.low = ew_vi_all(finish->low - finish->zero);
     ending.high = ew_vi_all(finish->high - finish->zero);
-    if (ending.kind <= EW_ENDING_AWAY)
-        ending.rounding = ew_simd_round_once(finish, channel);
-    else if (ending.kind == EW_ENDING_FIXED)
-        ending.factor = ew_vi_prepare(ew_vi_load(finish->multiplier + channel), ew_vi_load(finish->shift + channel));
-    else if (ending.kind == EW_ENDING_EXACT)
-        ending.exact = finish->exact + channel;
-    else
-        ending.scale = ew_vf_load(finish->scale + channel);
     return ending;
 }
 

@@ -1,7 +1,8 @@
-/* Eight-bit convolutions and dense layers: tiles of pixels, packed, times panels of weights, four products at a time.
+/* Eight-bit convolutions and dense layers: pixels, from packed rows or tiles, times panels of weights, four products at a
+ * time.
  *
  * Bytes are multiplied as the processor likes them, signed or not; what that adds to the sums is taken off their start,
- * with padding stored as the input's zero point. All that a tile's pixels read is packed before the first of them is
+ * with padding stored as the input's zero point. All that some pixels read is packed before the first of them is
  * written: as much as a kernel that goes pixel by pixel promises. */
 #ifndef EW_SIMD_INT8_H
 #define EW_SIMD_INT8_H
