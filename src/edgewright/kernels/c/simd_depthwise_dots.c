@@ -1,29 +1,17 @@
 #include "simd_depthwise_dots.h"
 
 #if EW_HAS_DOTS
-#if EW_HAS_PANELS
-typedef int8x16_t ew_sixteen; /* bytes */
-EW_INLINE ew_sixteen ew_sixteen_load(const int8_t *p) { return vld1q_s8(p); }
-EW_INLINE void ew_sixteen_store(int8_t *p, ew_sixteen a) { vst1q_s8(p, a); }
 /* Bytes, or pairs of them, of two vectors in turns: the lower halves, or the upper ones. */
-EW_INLINE ew_sixteen ew_zip_low(ew_sixteen a, ew_sixteen b) { return vzip1q_s8(a, b); }
-EW_INLINE ew_sixteen ew_zip_high(ew_sixteen a, ew_sixteen b) { return vzip2q_s8(a, b); }
-EW_INLINE ew_sixteen ew_zip_low_pairs(ew_sixteen a, ew_sixteen b)
-{
-    return vreinterpretq_s8_s16(vzip1q_s16(vreinterpretq_s16_s8(a), vreinterpretq_s16_s8(b)));
-}
-EW_INLINE ew_sixteen ew_zip_high_pairs(ew_sixteen a, ew_sixteen b)
-{
-    return vreinterpretq_s8_s16(vzip2q_s16(vreinterpretq_s16_s8(a), vreinterpretq_s16_s8(b)));
-}
+#if EW_HAS_PANELS
+EW_INLINE ew_sixteen ew_zip_low(ew_sixteen a, ew_sixteen b) { return (ew_sixteen)vzip1q_u8((uint8x16_t)a, (uint8x16_t)b); }
+EW_INLINE ew_sixteen ew_zip_high(ew_sixteen a, ew_sixteen b) { return (ew_sixteen)vzip2q_u8((uint8x16_t)a, (uint8x16_t)b); }
+EW_INLINE ew_sixteen ew_zip_low_pairs(ew_sixteen a, ew_sixteen b) { return (ew_sixteen)vzip1q_u16((uint16x8_t)a, (uint16x8_t)b); }
+EW_INLINE ew_sixteen ew_zip_high_pairs(ew_sixteen a, ew_sixteen b) { return (ew_sixteen)vzip2q_u16((uint16x8_t)a, (uint16x8_t)b); }
 #else
-typedef __m128i ew_sixteen;
-EW_INLINE ew_sixteen ew_sixteen_load(const int8_t *p) { return _mm_loadu_si128((const __m128i *)(const void *)p); }
-EW_INLINE void ew_sixteen_store(int8_t *p, ew_sixteen a) { _mm_storeu_si128((__m128i *)(void *)p, a); }
-EW_INLINE ew_sixteen ew_zip_low(ew_sixteen a, ew_sixteen b) { return _mm_unpacklo_epi8(a, b); }
-EW_INLINE ew_sixteen ew_zip_high(ew_sixteen a, ew_sixteen b) { return _mm_unpackhi_epi8(a, b); }
-EW_INLINE ew_sixteen ew_zip_low_pairs(ew_sixteen a, ew_sixteen b) { return _mm_unpacklo_epi16(a, b); }
-EW_INLINE ew_sixteen ew_zip_high_pairs(ew_sixteen a, ew_sixteen b) { return _mm_unpackhi_epi16(a, b); }
+EW_INLINE ew_sixteen ew_zip_low(ew_sixteen a, ew_sixteen b) { return (ew_sixteen)_mm_unpacklo_epi8((__m128i)a, (__m128i)b); }
+EW_INLINE ew_sixteen ew_zip_high(ew_sixteen a, ew_sixteen b) { return (ew_sixteen)_mm_unpackhi_epi8((__m128i)a, (__m128i)b); }
+EW_INLINE ew_sixteen ew_zip_low_pairs(ew_sixteen a, ew_sixteen b) { return (ew_sixteen)_mm_unpacklo_epi16((__m128i)a, (__m128i)b); }
+EW_INLINE ew_sixteen ew_zip_high_pairs(ew_sixteen a, ew_sixteen b) { return (ew_sixteen)_mm_unpackhi_epi16((__m128i)a, (__m128i)b); }
 #endif
 
 #define EW_DOTS_PANEL (4 * EW_PANEL) /* bytes of a panel's channels, four rows of a column, or four taps */
@@ -35,6 +23,9 @@ typedef struct {
     int32_t count; /* rows that are kept: row i lies at i modulo `count` */
     int32_t columns, left; /* of each, and the first one's place in the image */
     int32_t channels, channel; /* how many, and the first */
+#if EW_HAS_PANELS
+    int32_t kind; /* of their endings */
+#endif
     uint8_t *rows;
     int8_t *across; /* [fours][columns][EW_PANEL][4] */
     int8_t *weights; /* [panels][fours][kernel_x][EW_PANEL][4], and where sums start, int32 [EW_PANEL], behind each panel's */
@@ -70,13 +61,13 @@ static void ew_dots_prepare(const ew_simd_depthwise8 *conv, const ew_dots_kept *
         memcpy(start, conv->finish.bias + kept->channel + c, sizeof start);
         for (int32_t g = 0; g < kept->fours; g++)
             for (int32_t kx = 0; kx < w->kernel_x; kx++, to += EW_DOTS_PANEL) {
-                int8_t taps[4][EW_PANEL] = {{0}};
+                uint8_t taps[4][EW_PANEL] = {{0}};
                 for (int32_t k = 0; k < ew_min(4, w->kernel_y - 4 * g); k++) {
                     const float *const from = w->weights + ((4 * g + k) * w->kernel_x + kx) * panels + kept->channel + c;
-                    for (int32_t i = 0; i < EW_PANEL; i++) {
-                        const int32_t v = (int32_t)from[i];
-                        taps[k][i] = (int8_t)v;
-                        start[i] = (int32_t)((uint32_t)start[i] - (uint32_t)(v * surplus));
+                    for (int32_t i = 0; i < EW_PANEL; i += EW_LANES) {
+                        const ew_vi v = ew_vi_nearest(ew_vf_load(from + i));
+                        ew_vi_store_bytes(taps[k] + i, v);
+                        ew_vi_store(start + i, ew_vi_sub(ew_vi_load(start + i), ew_vi_times(v, surplus)));
                     }
                 }
                 ew_dots_put_across(
@@ -177,7 +168,7 @@ static void ew_dots_any_row(
     uint8_t *y, int32_t n)
 {
     const ew_simd_windows *const w = &conv->windows;
-    const ew_panel_ending ending = ew_panel_prepared(&conv->finish, channel); /* in registers */
+    const ew_panel_ending ending = ew_panel_prepared(&conv->finish, kept->kind, channel); /* in registers */
     const int32_t is_three = kept->fours == 1 && w->kernel_x == 3;
     if (is_three && n >= EW_PANEL && ending.kind == EW_PANEL_NO_TIES)
         ew_dots_row_of_threes(w, kept, weights, &ending, EW_PANEL_NO_TIES, count, y, EW_PANEL);
@@ -267,8 +258,10 @@ int32_t ew_dots_run(const ew_simd_depthwise8 *conv, const uint8_t *x, uint8_t *y
 {
     const ew_simd_windows *const w = &conv->windows;
     const int32_t count = part.right - part.left, panels = w->group / EW_PANEL;
-    ew_dots_kept kept = {(w->kernel_y + 3) / 4, (w->kernel_y - 1) * w->dilation_y + 1, 0, 0, 0, 0, room, NULL, NULL};
+    ew_dots_kept kept;
     int64_t row, across, weights;
+    kept.fours = (w->kernel_y + 3) / 4;
+    kept.count = (w->kernel_y - 1) * w->dilation_y + 1;
     kept.columns = (count - 1) * w->stride_x + (w->kernel_x - 1) * w->dilation_x + 1;
     kept.left = part.left * w->stride_x - w->left;
     row = (int64_t)kept.count * kept.columns * w->group;
@@ -279,6 +272,9 @@ int32_t ew_dots_run(const ew_simd_depthwise8 *conv, const uint8_t *x, uint8_t *y
     kept.across = (int8_t *)room;
     kept.weights = (int8_t *)room + across;
     kept.rows = room + across + weights;
+#if EW_HAS_PANELS
+    kept.kind = ew_panel_kind(&conv->finish, w->channels);
+#endif
     for (int32_t channel = 0; channel < w->channels; channel += w->group) {
         int32_t low = 0, high = 0; /* rows that are there */
         kept.channel = channel;

@@ -12,6 +12,7 @@ EW_INLINE void ew_vi_store(int32_t *p, ew_vi a) { _mm512_storeu_si512(p, a); }
 EW_INLINE ew_vi ew_vi_all(int32_t a) { return _mm512_set1_epi32(a); }
 EW_INLINE ew_vi ew_vi_add(ew_vi a, ew_vi b) { return _mm512_add_epi32(a, b); }
 EW_INLINE ew_vi ew_vi_sub(ew_vi a, ew_vi b) { return _mm512_sub_epi32(a, b); }
+EW_INLINE ew_vi ew_vi_times(ew_vi a, int32_t b) { return _mm512_mullo_epi32(a, _mm512_set1_epi32(b)); }
 EW_INLINE ew_vi ew_vi_left(ew_vi a) { return _mm512_slli_epi32(a, 20); } /* times 2^20 */
 EW_INLINE ew_vi ew_vi_clamp(ew_vi a, ew_vi low, ew_vi high) { return _mm512_min_epi32(_mm512_max_epi32(a, low), high); }
 EW_INLINE ew_vi ew_vi_nearest(ew_vf a) { return _mm512_cvtps_epi32(a); } /* ties to even */
@@ -66,6 +67,7 @@ EW_INLINE void ew_vi_store(int32_t *p, ew_vi a) { _mm256_storeu_si256((__m256i *
 EW_INLINE ew_vi ew_vi_all(int32_t a) { return _mm256_set1_epi32(a); }
 EW_INLINE ew_vi ew_vi_add(ew_vi a, ew_vi b) { return _mm256_add_epi32(a, b); }
 EW_INLINE ew_vi ew_vi_sub(ew_vi a, ew_vi b) { return _mm256_sub_epi32(a, b); }
+EW_INLINE ew_vi ew_vi_times(ew_vi a, int32_t b) { return _mm256_mullo_epi32(a, _mm256_set1_epi32(b)); }
 EW_INLINE ew_vi ew_vi_left(ew_vi a) { return _mm256_slli_epi32(a, 20); }
 EW_INLINE ew_vi ew_vi_clamp(ew_vi a, ew_vi low, ew_vi high) { return _mm256_min_epi32(_mm256_max_epi32(a, low), high); }
 EW_INLINE ew_vi ew_vi_nearest(ew_vf a) { return _mm256_cvtps_epi32(a); }
@@ -122,6 +124,7 @@ EW_INLINE void ew_vi_store(int32_t *p, ew_vi a) { vst1q_s32(p, a); }
 EW_INLINE ew_vi ew_vi_all(int32_t a) { return vdupq_n_s32(a); }
 EW_INLINE ew_vi ew_vi_add(ew_vi a, ew_vi b) { return vaddq_s32(a, b); }
 EW_INLINE ew_vi ew_vi_sub(ew_vi a, ew_vi b) { return vsubq_s32(a, b); }
+EW_INLINE ew_vi ew_vi_times(ew_vi a, int32_t b) { return vmulq_n_s32(a, b); }
 EW_INLINE ew_vi ew_vi_left(ew_vi a) { return vshlq_n_s32(a, 20); }
 EW_INLINE ew_vi ew_vi_clamp(ew_vi a, ew_vi low, ew_vi high) { return vminq_s32(vmaxq_s32(a, low), high); }
 EW_INLINE ew_vi ew_vi_nearest(ew_vf a) { return vcvtnq_s32_f32(a); }
@@ -182,6 +185,11 @@ EW_INLINE ew_vi ew_vi_add(ew_vi a, ew_vi b)
 EW_INLINE ew_vi ew_vi_sub(ew_vi a, ew_vi b)
 {
     EW_EACH_LANE a.lane[i] = (int32_t)((uint32_t)a.lane[i] - (uint32_t)b.lane[i]);
+    return a;
+}
+EW_INLINE ew_vi ew_vi_times(ew_vi a, int32_t b)
+{
+    EW_EACH_LANE a.lane[i] = (int32_t)((uint32_t)a.lane[i] * (uint32_t)b);
     return a;
 }
 EW_INLINE ew_vi ew_vi_left(ew_vi a)

@@ -49,16 +49,16 @@ static void ew_panel_gather(
     for (int32_t n = 0; n < count; n++, from += step, to += window) {
         uint8_t *tap = to;
         if (is_short) { /* three rows of a few channels: where most networks begin */
-            memcpy(to, from, 16);
-            memcpy(to + run, from + down, 16);
-            memcpy(to + 2 * run, from + 2 * down, 16);
+            ew_sixteen_store(to, ew_sixteen_load(from));
+            ew_sixteen_store(to + run, ew_sixteen_load(from + down));
+            ew_sixteen_store(to + 2 * run, ew_sixteen_load(from + 2 * down));
             memset(to + total, 0, 8); /* meets weights that are zero */
             continue;
         }
         for (int32_t ky = 0; ky < conv->kernel_y; ky++)
             for (int32_t k = 0; k < runs; k++, tap += run)
                 for (int32_t i = 0; i < run; i += 16)
-                    memcpy(tap + i, from + ky * down + k * next + i, 16);
+                    ew_sixteen_store(tap + i, ew_sixteen_load(from + ky * down + k * next + i));
         memset(to + total, 0, 8);
     }
 }

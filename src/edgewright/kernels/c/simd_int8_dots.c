@@ -6,14 +6,11 @@
 #define EW_ROWS_6(X) EW_ROWS_4(X) X(4) X(5)
 #define EW_ROWS_8(X) EW_ROWS_6(X) X(6) X(7)
 
-/* Where the sums of some channels start: at their bias, less what the bytes are too large for. */
-static void ew_dot_start(const ew_simd_int8 *conv, int32_t column, int32_t count, int32_t *start)
+/* Where the sums of a vector of channels start: at their bias, less what the bytes are too large for. */
+EW_INLINE void ew_dot_start(const ew_simd_int8 *conv, int32_t column, int32_t *start)
 {
-    const uint32_t surplus = (uint32_t)ew_dot_surplus(conv->is_signed, conv->zero);
-    for (int32_t i = 0; i < count; i++)
-        start[i] = (int32_t)(0u - surplus * (uint32_t)conv->totals[column + i]);
-    for (int32_t i = 0; i < count && conv->finish.bias; i++)
-        start[i] = (int32_t)((uint32_t)start[i] + (uint32_t)conv->finish.bias[column + i]);
+    const ew_vi surplus = ew_vi_times(ew_vi_load(conv->totals + column), ew_dot_surplus(conv->is_signed, conv->zero));
+    ew_vi_store(start, ew_vi_sub(conv->finish.bias ? ew_vi_load(conv->finish.bias + column) : ew_vi_all(0), surplus));
 }
 
 #if EW_HAS_PANELS && EW_HAS_DOTS
@@ -138,22 +135,38 @@ EW_PANEL_PIXELS(1, FULL)
 EW_PANEL_PIXELS(2, FULL)
 EW_PANEL_PIXELS(4, FULL)
 
+#if defined(__GNUC__)
+#define EW_APART __attribute__((noinline)) /* where the job is in sight, GCC takes more registers for it than there are */
+#else
+#define EW_APART
+#endif
+
+/* All channels of `count` pixels. */
+EW_APART static void ew_panel_pixels(const ew_simd_int8 *conv, ew_panel_job *job, int32_t count)
+{
+    const int32_t kind = conv->finish.bias ? ew_panel_kind(&conv->finish, conv->channels) : EW_PANEL_REAL;
+    job->weights = conv->weights;
+    for (int32_t column = 0; column < conv->channels; column += EW_PANEL, job->weights += (size_t)job->at.total * EW_PANEL) {
+        ew_panel_ending ending;
+        job->column = column;
+        job->columns = ew_min(EW_PANEL, conv->channels - column);
+        for (int32_t i = 0; i < EW_PANEL; i += EW_LANES)
+            ew_dot_start(conv, column + i, job->start + i);
+        job->ending = conv->finish.bias ? &ending : NULL;
+        if (conv->finish.bias)
+            ending = ew_panel_prepared(&conv->finish, kind, column);
+        if (job->columns <= 8)
+            ew_panel_pixels_HALF_1(job, ew_panel_pixels_HALF_2(job, ew_panel_pixels_HALF_8(job, 0, count), count), count);
+        else
+            ew_panel_pixels_FULL_1(job, ew_panel_pixels_FULL_2(job, ew_panel_pixels_FULL_4(job, 0, count), count), count);
+    }
+}
+
 void ew_dot_pixels_run(const ew_simd_int8 *conv, const ew_dot_pixels *at, int32_t count)
 {
-    ew_panel_job job = {*at, conv->weights, {0}, NULL, 0, 0};
-    for (; job.column < conv->channels; job.column += EW_PANEL, job.weights += (size_t)at->total * EW_PANEL) {
-        ew_panel_ending ending;
-        job.columns = ew_min(EW_PANEL, conv->channels - job.column);
-        ew_dot_start(conv, job.column, EW_PANEL, job.start);
-        if (conv->finish.bias) {
-            ending = ew_panel_prepared(&conv->finish, job.column);
-            job.ending = &ending;
-        }
-        if (job.columns <= 8)
-            ew_panel_pixels_HALF_1(&job, ew_panel_pixels_HALF_2(&job, ew_panel_pixels_HALF_8(&job, 0, count), count), count);
-        else
-            ew_panel_pixels_FULL_1(&job, ew_panel_pixels_FULL_2(&job, ew_panel_pixels_FULL_4(&job, 0, count), count), count);
-    }
+    ew_panel_job job;
+    job.at = *at;
+    ew_panel_pixels(conv, &job, count);
 }
 #else
 /* Pixels times two vectors of channels. */
@@ -318,7 +331,8 @@ void ew_dot_pixels_run(const ew_simd_int8 *conv, const ew_dot_pixels *at, int32_
         job.columns = ew_min(2 * EW_LANES, conv->channels - job.column);
         job.first = conv->weights + (size_t)(job.column / EW_PANEL) * panel + job.column % EW_PANEL * 4;
         job.second = conv->weights + (size_t)(next / EW_PANEL) * panel + next % EW_PANEL * 4;
-        ew_dot_start(conv, job.column, has_next ? 2 * EW_LANES : EW_LANES, job.start);
+        ew_dot_start(conv, job.column, job.start);
+        ew_dot_start(conv, has_next ? next : job.column, job.start + EW_LANES);
         if (finish)
             job.kind = ew_max(ew_simd_kind(finish, job.column), has_next ? ew_simd_kind(finish, next) : 0);
         if (job.kind <= EW_ENDING_AWAY) {

@@ -6,18 +6,33 @@
 #include "simd_dot.h"
 #include "simd_ending.h"
 
+/* Sixteen bytes in a register: two of eight would be stored one by one, and wait for each other when they are read. */
+#if defined(__GNUC__)
+typedef uint8_t ew_sixteen __attribute__((vector_size(16)));
+typedef ew_sixteen ew_sixteen_anywhere __attribute__((aligned(1), may_alias));
+EW_INLINE ew_sixteen ew_sixteen_load(const void *p) { return *(const ew_sixteen_anywhere *)p; }
+EW_INLINE void ew_sixteen_store(void *p, ew_sixteen a) { *(ew_sixteen_anywhere *)p = a; }
+EW_INLINE ew_sixteen ew_sixteen_flipped(ew_sixteen a, uint8_t flip) { return a ^ flip; }
+#else
+typedef struct {
+    uint8_t byte[16];
+} ew_sixteen;
+EW_INLINE ew_sixteen ew_sixteen_flipped(ew_sixteen a, uint8_t flip)
+{
+    for (int32_t i = 0; i < 16; i++)
+        a.byte[i] ^= flip;
+    return a;
+}
+EW_INLINE ew_sixteen ew_sixteen_load(const void *p) { return *(const ew_sixteen *)p; }
+EW_INLINE void ew_sixteen_store(void *p, ew_sixteen a) { *(ew_sixteen *)p = a; }
+#endif
+
 /* n bytes, each with `flip` applied. */
 EW_INLINE void ew_panel_copy(uint8_t *to, const uint8_t *from, int32_t n, uint8_t flip)
 {
-    const uint64_t flips = flip ? 0x8080808080808080u : 0u;
     int32_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        uint64_t sixteen[2];
-        memcpy(sixteen, from + i, 16);
-        sixteen[0] ^= flips;
-        sixteen[1] ^= flips;
-        memcpy(to + i, sixteen, 16);
-    }
+    for (; i + 16 <= n; i += 16)
+        ew_sixteen_store(to + i, ew_sixteen_flipped(ew_sixteen_load(from + i), flip));
     for (; i < n; i++)
         to[i] = from[i] ^ flip;
 }
@@ -60,20 +75,21 @@ typedef struct {
     int16x8_t zero, low, high;
 } ew_panel_ending;
 
-EW_INLINE int32_t ew_panel_kind(const ew_simd_finish *finish, int32_t channel)
+/* The kind of a layer's endings: one for all of its channels. */
+static inline int32_t ew_panel_kind(const ew_simd_finish *finish, int32_t channels)
 {
-    const int32_t *const shift = finish->shift + channel;
-    int32x4_t most;
+    int32x4_t most = vdupq_n_s32(0);
     if (!finish->multiplier)
         return finish->exact ? EW_PANEL_EXACT : EW_PANEL_REAL;
-    most = vmaxq_s32(vmaxq_s32(vld1q_s32(shift), vld1q_s32(shift + 4)), vmaxq_s32(vld1q_s32(shift + 8), vld1q_s32(shift + 12)));
+    for (int32_t c = 0; c < channels; c += 4)
+        most = vmaxq_s32(most, vld1q_s32(finish->shift + c));
     return vmaxvq_s32(most) > 0 ? EW_PANEL_LEFT : finish->low < finish->zero ? EW_PANEL_TIES : EW_PANEL_NO_TIES;
 }
 
-EW_INLINE ew_panel_ending ew_panel_prepared(const ew_simd_finish *finish, int32_t channel)
+EW_INLINE ew_panel_ending ew_panel_prepared(const ew_simd_finish *finish, int32_t kind, int32_t channel)
 {
     ew_panel_ending ending;
-    ending.kind = ew_panel_kind(finish, channel);
+    ending.kind = kind;
     ending.multiplier = finish->multiplier ? finish->multiplier + channel : NULL;
     ending.shift = finish->shift ? finish->shift + channel : NULL;
     ending.exact = finish->exact ? finish->exact + channel : NULL;
