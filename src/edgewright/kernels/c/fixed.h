@@ -39,8 +39,7 @@ static inline int32_t ew_multiply_wide(int64_t x, int32_t multiplier, int32_t sh
 static inline int32_t ew_round_away(double value)
 {
     value += value < 0 ? -0.5 : 0.5;
-    value = value < 1073741824.0 ? value : 1073741824.0; /* each a minimum or maximum, so that loops become vectors */
-    return (int32_t)(value > -1073741824.0 ? value : -1073741824.0);
+    return value >= 1073741824.0 ? 1073741824 : value <= -1073741824.0 ? -1073741824 : (int32_t)value;
 }
 
 /* The same for a float, without double: what is left behind the point is exact. */
