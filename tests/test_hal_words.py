@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from edgewright.hal.choosing import chosen_design
@@ -12,6 +14,7 @@ from edgewright.hal.generate import generate
 from edgewright.hal.language.refusal import Refused
 from edgewright.hal.layout.wish import Wish
 from edgewright.hal.verify.checking import missing_tools, verify
+from edgewright.hal.verify.measuring import code_sizes_of
 
 HEAD = """
 #include "edgewright_hal.h"
@@ -238,6 +241,42 @@ def test_a_word_is_read_at_once_and_its_bits_by_number(tmp_path):
     if not missing_tools("rv32imc"):
         found = verify(design.analysis, design, calls=8, measure=False)
         assert found.is_equal and not any(checked.unreached for checked in found.functions)
+
+
+FLAGS = """
+#include "edgewright_hal.h"
+bfGroup Mac {
+    bit w1c sent; bit w1c received; bit w1c overflow; bit w1c fault; bit enable; uint8 ro wait; bit w1s again;
+};
+make_device(Mac, mac, 0x40028000);
+uint32_t take(void)
+{
+    uint32_t s, r, o, f;
+    snapshot { s = mac->sent; r = mac->received; o = mac->overflow; f = mac->fault; }
+    mac->sent = (uint8_t)s;
+    mac->received = (uint8_t)r;
+    mac->overflow = (uint8_t)o;
+    mac->fault = (uint8_t)f;
+    return s | r << 1 | o << 2 | f << 3;
+}
+void restart(void) { mac->sent = 1; mac->enable = 1; mac->received = 1; mac->again = 1; mac->fault = 1; }
+"""
+
+
+def test_flags_in_a_row_are_cleared_at_once_and_taken_as_a_word(tmp_path):
+    """Nothing changes places with a flag; compiled, all flags together are one load and one store."""
+    (tmp_path / "f.c").write_text(FLAGS)
+    analysis = analyse([tmp_path / "f.c"])
+    is_there = not missing_tools("rv32imc")
+    design = chosen_design(analysis, measure=partial(code_sizes_of, target="rv32imc") if is_there else None)
+    writes = {frozenset({"sent", "received", "overflow", "fault"})}
+    assert merged(design, "take") == writes  # of the reads and of the writes
+    assert all("sent" not in fields for fields in merged(design, "restart"))
+    if is_there:
+        register = next(r for r in design.layout.spaces["Mac"].registers if any(p.slot == "sent" for p in r.pieces))
+        flags = [p for p in register.pieces if p.slot in ("sent", "received", "overflow", "fault")]
+        assert [piece.bit - flags[0].bit for piece in flags] == [0, 1, 2, 3]
+        assert verify(analysis, design, calls=8, measure=False).is_equal
 
 
 def test_documents_say_what_the_bits_of_a_word_are(tmp_path):
