@@ -458,10 +458,17 @@ def test_all_layouts_are_lawful_and_the_optimal_is_best(problem, minimise):
 def test_fields_of_a_register_lie_side_by_side_as_they_are_declared():
     description, spaces = one_space(f("go", 1), f("data"), f("mode", 2), f("late", 1), f("other", 4))
     pieces = (Piece("late", 0, 1), Piece("mode", 4, 2), Piece("data", 16, 8), Piece("go", 31, 1))
-    layout = with_registers(lay_out_naive(description, spaces), register(0, *pieces), register(4, Piece("other", 0, 4)))
+    layout = with_registers(
+        lay_out_naive(description, spaces), register(0, *pieces), register(4, Piece("other", 0, 4))
+    )
     tidy = side_by_side(layout, spaces)
     first, second = tidy.spaces["Dev"].registers
-    assert [(piece.slot, piece.bit) for piece in first.pieces] == [("go", 0), ("data", 8), ("mode", 16), ("late", 18)]
+    assert [(piece.slot, piece.bit) for piece in first.pieces] == [
+        ("go", 0),
+        ("data", 8),
+        ("mode", 16),
+        ("late", 18),
+    ]
     assert second == layout.spaces["Dev"].registers[1] and side_by_side(tidy, spaces) is tidy
 
 

@@ -24,7 +24,9 @@ from .layout.wish import Wish
 from .lock.lock import RELOCK, Lock
 from .lock.locking import contradicted, locked
 
-Measure = Callable[[Design], Mapping[str, int] | None]  # bytes of each function as a compiler makes it; None: it cannot
+Measure = Callable[
+    [Design], Mapping[str, int] | None
+]  # bytes of each function as a compiler makes it; None: it cannot
 
 
 def chosen_design(
@@ -82,7 +84,9 @@ def _mixed(best: _Candidate, twin: _Candidate, measure: Measure) -> Design:
 
     def better(space: str, one: Register, other: Register) -> Register:
         functions = set[str]().union(*(users.get((space, piece.slot), ()) for piece in one.pieces))
-        ours, theirs = (sum(sizes.get(name, 0) for name in functions) for sizes in (best.sizes, twin.sizes) if sizes)
+        ours, theirs = (
+            sum(sizes.get(name, 0) for name in functions) for sizes in (best.sizes, twin.sizes) if sizes
+        )
         return one if ours <= theirs else other
 
     layout, other = best.design.layout, twin.design.layout

@@ -56,7 +56,7 @@ def measure(
 def code_sizes_of(
     design: Design, target: str, includes: Sequence[Path] = (), defines: Sequence[str] = ()
 ) -> Mapping[str, int] | None:
-    """Bytes of each function of a design at -Os, and of all constants; None where no compiler is there or it does not take the files."""
+    """Bytes of each function of a design at -Os, and of all constants; None where no compiler takes it."""
     base = free_window(design.analysis.description.devices)
     with suppress(EdgewrightError):
         files, defined = generate(design, "driver"), [*HOOKS, *defines]
