@@ -30,7 +30,7 @@ from edgewright.hal.generate import generate
 from edgewright.hal.halstead import halstead
 from edgewright.hal.layout.layout import RegisterAt, elaborate
 from edgewright.hal.layout.wish import Wish
-from edgewright.hal.verify import code_bytes_of, load_model, measure
+from edgewright.hal.verify import code_sizes_of, load_model, measure
 from edgewright.hal.verify.building import BUFFERS, free_window
 
 HERE = Path(__file__).parent / "hal_conventional"
@@ -133,7 +133,7 @@ def main() -> None:
 def measured(name: str, target: str, minimise: str = "balanced") -> Pair:
     """Both drivers of a peripheral, compiled and run."""
     analysis = analyse([EXAMPLES / f"{name}.c"])
-    wish, measure_code = Wish(minimise=minimise, target=target), partial(code_bytes_of, target=target)
+    wish, measure_code = Wish(minimise=minimise, target=target), partial(code_sizes_of, target=target)
     design = chosen_design(analysis, wish=wish, measure=measure_code)
     description = analysis.description
     fixed = {file: (HERE / file).read_text() for file in (f"{name}.c", f"{name}_registers.h", "register.h")}

@@ -13,7 +13,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -26,7 +26,7 @@ from edgewright.hal.choosing import chosen_design, total_accesses
 from edgewright.hal.design import Analysis, Design
 from edgewright.hal.designing import analyse, naive
 from edgewright.hal.layout.wish import WEIGHTS, Wish
-from edgewright.hal.verify import code_bytes_of
+from edgewright.hal.verify import code_sizes_of
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from hal_random import draw_program
@@ -45,9 +45,9 @@ class Figures:
 
     @classmethod
     def of(cls, made: Design, target: str) -> Figures:
-        code = code_bytes_of(made, target)
-        assert code is not None, f"no compiler for {target} takes the driver"
-        return cls(code, total_accesses(made), made.layout.map_bytes(made.analysis.description))
+        sizes = code_sizes_of(made, target)
+        assert sizes is not None, f"no compiler for {target} takes the driver"
+        return cls(sum(sizes.values()), total_accesses(made), made.layout.map_bytes(made.analysis.description))
 
     def dominates(self, other: Figures) -> bool:
         pairs = (
@@ -61,12 +61,13 @@ class Figures:
 def faults(analysis: Analysis, target: str) -> tuple[Figures, Figures, list[str]]:
     """The figures with a register for each field and by default, and what is wrong with the default."""
     plain = Figures.of(naive(analysis), target)
-    wish = Wish(target=target)
-    best = Figures.of(chosen_design(analysis, wish=wish, measure=partial(code_bytes_of, target=target)), target)
+    wish, measure = Wish(target=target), partial(code_sizes_of, target=target)
+    best = Figures.of(chosen_design(analysis, wish=wish, measure=measure), target)
     found = [f"{best.accesses} accesses, {plain.accesses} before"] if best.accesses > plain.accesses else []
     for minimise in WEIGHTS:
         if minimise != wish.minimise:
-            other = Figures.of(chosen_design(analysis, wish=Wish(minimise=minimise, target=target)), target)
+            asked = replace(wish, minimise=minimise)
+            other = Figures.of(chosen_design(analysis, wish=asked, measure=measure), target)
             found += [f"{minimise} has {other}, the default {best}"] if other.dominates(best) else []
     return plain, best, found
 

@@ -72,6 +72,8 @@ bfGroup Dev {
     bit wse(x) clear_x;
     uint8 rse(y) lock;
     uint8 w1c flags;
+    bit w1c error;
+    bit w1s again[2];
 };
 make_device(Dev, dev, 0x1000);
 make_device(Dev, twin, 0x2000);

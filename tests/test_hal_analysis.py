@@ -113,6 +113,26 @@ CASES = {
         "dev->x = 1; dev->flags = 1; dev->y = 1; return 0;",
         [["write x"], ["write flags"], ["write y"]],
     ),
+    "flags in a row": (
+        "dev->flags = i; dev->error = 1; dev->again[0] = 1; return 0;",
+        [["write flags", "write error", "write again[0]"]],
+    ),
+    "flags that anything else keeps apart": (
+        "dev->flags = 1; i += dev->x; dev->error = 1; dev->x = 1; dev->again[0] = 1; return i;",
+        [["write flags"], ["read x"], ["write error"], ["write x"], ["write again[0]"]],
+    ),
+    "flags of two devices": (
+        "dev->flags = 1; twin->flags = 1; dev->error = 1; return 0;",
+        [["write flags", "write flags"], ["write error"]],
+    ),
+    "flags that may be the same": (
+        "dev->again[i] = 1; dev->error = 1; dev->again[j] = 1; return 0;",
+        [["write again[i]", "write error"], ["write again[j]"]],
+    ),
+    "flags under conditions": (
+        "dev->flags = 1; if (i) dev->error = 1; dev->again[0] = 1; return 0;",
+        [["write flags", "write again[0]"], ["write error"]],
+    ),
     "update": ("p->c |= 1; return p->c;", [["read c"], ["write c"], ["read c"]]),
     "shadowed device": (
         "bfGroup Part *dev = q; int s = p->a; dev->b = 1; return s + p->b;",

@@ -258,7 +258,7 @@ def test_neighbours_that_keep_themselves_are_written_0(tmp_path: Path) -> None:
     text += "void f(void) { t->a = 1; }\nvoid g(void) { t->a = 1; t->d = 0; }\n"
     header = generate(packed_design(tmp_path, text), "driver")["driver_hal.h"]
     assert "*p = (*p & 0x8u) | ((uint32_t)v0 & 0x1u);" in header  # d is kept; b and c get 0
-    assert "*(volatile uint32_t *)(uintptr_t)grp = ((uint32_t)v0 & 0x1u) | ((uint32_t)v1 << 3);" in header
+    assert "*(volatile uint32_t *)grp = ((uint32_t)v0 & 0x1u) | ((uint32_t)v1 << 3);" in header
 
 
 def test_lines_end_as_they_did(tmp_path: Path) -> None:

@@ -127,6 +127,7 @@ def wrapper(ground: Ground, name: str, call: Call) -> list[str]:
         return [f"{head}{result}{target}{values}); {'' if result else 'return 0; '}}}"]
     if len(types) == 1:
         return [f"{head}return v[0] = {target[:-2]}); }}"]
+    types = [kind if len(types) == 2 or kind == "uint64_t" else "uint32_t" for kind in types]  # many are words
     locals_ = " ".join(f"{kind} x{n} = 0;" for n, kind in enumerate(types))
     stores = " ".join(f"v[{n}] = x{n};" for n in range(len(types)))
     return [f"{head}{locals_} {target}{', '.join(f'&x{n}' for n in range(len(types)))}); {stores} return 0; }}"]
@@ -146,7 +147,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Case], ctypes.
             make = write_function if call.kind is Kind.WRITE else read_function
             lines += [*make(case.ground, call, name), *wrapper(case.ground, name, call)]
     (folder / "all.c").write_text("\n".join(lines) + "\n")
-    strict = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-O1", "-shared", "-fPIC"]
+    strict = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wcast-align", "-Werror", "-O1", "-shared", "-fPIC"]
     subprocess.run(["gcc", *strict, "-o", "all.so", "all.c"], cwd=folder, check=True)
     return cases, ctypes.CDLL(str(folder / "all.so"))
 

@@ -28,7 +28,7 @@ from edgewright.hal.layout.judge import faults
 from edgewright.hal.layout.layout import Layout, Piece, Register, elaborate
 from edgewright.hal.layout.naive import lay_out_naive
 from edgewright.hal.layout.optimal import lay_out_optimal
-from edgewright.hal.layout.packing import by_gain
+from edgewright.hal.layout.packing import by_gain, side_by_side
 from edgewright.hal.layout.paper import combinations, lay_out_paper
 from edgewright.hal.layout.rules import Rules
 from edgewright.hal.layout.wish import Wish
@@ -447,9 +447,29 @@ def test_all_layouts_are_lawful_and_the_optimal_is_best(problem, minimise):
         lay_out_paper(description, spaces, joints),
         lay_out_optimal(description, spaces, joints, wish),
     ]
-    assert [faults(description, spaces, layout, joints) for layout in layouts] == [[], [], []]
+    layouts.append(side_by_side(layouts[2], spaces))
+    assert [faults(description, spaces, layout, joints) for layout in layouts] == [[], [], [], []]
+    for name in spaces:
+        assert grouping(layouts[3], name) == grouping(layouts[2], name)
     scores = [cost_of(description, spaces, layout, joints).score(wish.weights) for layout in layouts]
     assert scores[2] == min(scores)
+
+
+def test_fields_of_a_register_lie_side_by_side_as_they_are_declared():
+    description, spaces = one_space(f("go", 1), f("data"), f("mode", 2), f("late", 1), f("other", 4))
+    pieces = (Piece("late", 0, 1), Piece("mode", 4, 2), Piece("data", 16, 8), Piece("go", 31, 1))
+    layout = with_registers(
+        lay_out_naive(description, spaces), register(0, *pieces), register(4, Piece("other", 0, 4))
+    )
+    tidy = side_by_side(layout, spaces)
+    first, second = tidy.spaces["Dev"].registers
+    assert [(piece.slot, piece.bit) for piece in first.pieces] == [
+        ("go", 0),
+        ("data", 8),
+        ("mode", 16),
+        ("late", 18),
+    ]
+    assert second == layout.spaces["Dev"].registers[1] and side_by_side(tidy, spaces) is tidy
 
 
 def test_byte_lanes_give_narrow_registers():

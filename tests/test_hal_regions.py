@@ -72,7 +72,9 @@ def test_regions_are_those_of_the_conflict_graph(seed, plain):
 # Bodies of any flow of control: labels that are jumped to from anywhere make loops that no keyword shows.
 STATEMENTS = (
     "s += dev->x;", "s += dev->y;", "s += dev->status;", "s += dev->count;", "s += dev->data;", "s += twin->x;",
-    "dev->x = s;", "dev->y = s;", "dev->go = 1;", "dev->clear_x = 1;", "twin->x = s;", "dev->part[i].c = s;",
+    "dev->x = s;", "dev->y = s;", "dev->go = 1;", "dev->clear_x = 1;", "twin->x = s;", "dev->flags = s;",
+    "dev->error = 1;", "dev->again[1] = 1;", "dev->again[i] = 1;", "twin->error = 1;", "s += dev->error;",
+    "dev->part[i].c = s;",
     "s += dev->part[i].c;", "s += dev->part[i].d;", "s += p->c;", "p->d = s;", "i++;", "p = q;", "unknown();",
     "next();", "s += dev->part[global_index].d;", "dev->part[1].c = 3;", "dev->part[2].c = 4;", "s += dev->part[1].d;",
     "if (s > 3) {", "while (s--) {", "do {", "for (j = 0; j < 4; j++) {", "switch (s) { case 1:", "} else {", "}",

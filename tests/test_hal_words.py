@@ -1,6 +1,9 @@
-"""The words of the language that speak of several accesses: together, snapshot, unordered and gathers."""
+"""The words of the language that speak of several accesses: together, snapshot, unordered, gathers and assign."""
 
 from __future__ import annotations
+
+from functools import partial
+from subprocess import run
 
 import pytest
 
@@ -10,8 +13,12 @@ from edgewright.hal.designing import analyse
 from edgewright.hal.export import exports
 from edgewright.hal.generate import generate
 from edgewright.hal.language.refusal import Refused
+from edgewright.hal.language.source import HEADER
+from edgewright.hal.language.spreading import spread
 from edgewright.hal.layout.wish import Wish
 from edgewright.hal.verify.checking import missing_tools, verify
+from edgewright.hal.verify.measuring import code_sizes_of
+from tools import command
 
 HEAD = """
 #include "edgewright_hal.h"
@@ -240,6 +247,44 @@ def test_a_word_is_read_at_once_and_its_bits_by_number(tmp_path):
         assert found.is_equal and not any(checked.unreached for checked in found.functions)
 
 
+FLAGS = """
+#include "edgewright_hal.h"
+bfGroup Mac {
+    bit w1c sent; bit w1c received; bit w1c overflow; bit w1c fault; bit enable; uint8 ro wait; bit w1s again;
+};
+make_device(Mac, mac, 0x40028000);
+uint32_t take(void)
+{
+    uint32_t s, r, o, f;
+    snapshot { s = mac->sent; r = mac->received; o = mac->overflow; f = mac->fault; }
+    mac->sent = (uint8_t)s;
+    mac->received = (uint8_t)r;
+    mac->overflow = (uint8_t)o;
+    mac->fault = (uint8_t)f;
+    return s | r << 1 | o << 2 | f << 3;
+}
+void restart(void) { mac->sent = 1; mac->enable = 1; mac->received = 1; mac->again = 1; mac->fault = 1; }
+"""
+
+
+def test_flags_in_a_row_are_cleared_at_once_and_taken_as_a_word(tmp_path):
+    """Nothing changes places with a flag; compiled, all flags together are one load and one store."""
+    (tmp_path / "f.c").write_text(FLAGS)
+    analysis = analyse([tmp_path / "f.c"])
+    is_there = not missing_tools("rv32imc")
+    design = chosen_design(analysis, measure=partial(code_sizes_of, target="rv32imc") if is_there else None)
+    writes = {frozenset({"sent", "received", "overflow", "fault"})}
+    assert merged(design, "take") == writes  # of the reads and of the writes
+    assert all("sent" not in fields for fields in merged(design, "restart"))
+    if is_there:
+        register = next(
+            r for r in design.layout.spaces["Mac"].registers if any(p.slot == "sent" for p in r.pieces)
+        )
+        flags = [p for p in register.pieces if p.slot in ("sent", "received", "overflow", "fault")]
+        assert [piece.bit - flags[0].bit for piece in flags] == [0, 1, 2, 3]
+        assert verify(analysis, design, calls=8, measure=False).is_equal
+
+
 def test_documents_say_what_the_bits_of_a_word_are(tmp_path):
     design = gathered(tmp_path, "uint32_t f(void) { return dma->finished + dma->overruns; }")
     files = exports(design, "f")
@@ -304,3 +349,54 @@ make_device(Mac, mac, 0x40028000);
     assert merged(design) == {frozenset({"length", "first", "last"}), frozenset({"status", "own"})}
     if not missing_tools("rv32imc"):
         assert verify(design.analysis, design, calls=4, measure=False).is_equal
+
+
+SPREAD = {
+    "assign(p, a = 1);": "p->a = 1;",
+    "x(); assign(p, a = f(1, 2), b[i] = c == 3 ? 1 : 2);": "x(); p->a = f(1, 2); p->b[i] = c == 3 ? 1 : 2;",
+    "assign(&d->x,\n  a.b = 1, /* a, b; */\n  c = ',');": "\n  (&d->x)->a.b = 1; /* a, b; */\n  (&d->x)->c = ',';",
+    "if (k) assign(p, a = 1, b = 2); else assign(q, a = 3);": "if (k) { p->a = 1; p->b = 2; } else { q->a = 3; }",
+    "hal_assign(p, a = 1) ;": "p->a = 1 ;",
+    "k = assign(p, a = 1) + 1;": None,
+    "assign(p, a == 1);": None,
+    "assign(p, 1, 2);": None,
+    "assign(p);": None,
+    "assign(p, a = 1": None,
+    "reassign(p, a = 1); /* assign(p, a = 1); */": None,
+    '#define SET assign(p, a = 1);\nputs("assign(p, a = 1);");': None,
+    "#define EDGEWRIGHT_HAL_PREFIXED\nassign(p, a = 1);": None,
+}
+
+
+@pytest.mark.parametrize("text", SPREAD)
+def test_assign_is_taken_apart_line_by_line(text):
+    expected = SPREAD[text]
+    found = spread(f"{{\n{text} }}".encode()).decode()
+    assert found == f"{{\n{text if expected is None else expected} }}"
+    assert found.count("\n") == text.count("\n") + 1
+
+
+ASSIGNED = """
+#include "edgewright_hal.h"
+bfGroup Part { uint8 a; uint8 b; };
+bfGroup Dev { bfGroup Part parts[4]; uint16 x; bit y; bit go; };
+make_device(Dev, dev, 0x40000000);
+void f(uint16_t x, int y) { assign(dev, x = x, y = y > 0, go = 1); }
+void g(uint32_t n, int y) { if (y) assign(&dev->parts[n & 3u], a = 1, b = 2); else assign(dev, parts[1].a = 3); }
+"""
+
+
+def test_assign_means_the_same_to_the_tool_and_to_a_compiler(tmp_path):
+    (tmp_path / "f.c").write_text(ASSIGNED)
+    design = chosen_design(analyse([tmp_path / "f.c"]))
+    assert merged(design) == {frozenset({"x", "y", "go"})}
+    assert "HAL_WRITE_Dev_x_y_go(dev, x, y > 0, 1);" in generate(design, "f")["f.c"]
+    if not missing_tools("rv32imc"):
+        assert verify(design.analysis, design, calls=8, measure=False).is_equal
+    compiler = command("gcc")
+    flags = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-I", str(HEADER.parent), "-S", "-O2", "-o"]
+    texts = {"macro": ASSIGNED, "plain": spread(ASSIGNED.encode()).decode()}
+    for name, text in texts.items():
+        (tmp_path / "same.c").write_text(text)
+        run([*compiler, *flags, str(tmp_path / f"{name}.s"), "same.c"], cwd=tmp_path, check=True)
+    assert (tmp_path / "macro.s").read_text() == (tmp_path / "plain.s").read_text()

@@ -29,7 +29,7 @@ from ..hal.language.refusal import Refused
 from ..hal.layout.front import FrontPoint, layout_front
 from ..hal.layout.wish import Wish
 from ..hal.lock.lock import Lock, lock_text, read_lock
-from ..hal.verify import Verification, code_bytes_of, load_model, missing_tools, verify
+from ..hal.verify import Verification, code_sizes_of, load_model, missing_tools, verify
 from ..report.hal_page import hal_page
 from .common import console, print_json, shown, working
 from .hal_tables import explanation, front_table, functions_table, registers_table, summary, verification_table
@@ -160,7 +160,7 @@ def _show_checked(analysis: Analysis, as_json: bool) -> None:
 
 def _made(analysis: Analysis, asked: HalOptions) -> Made:
     wish = Wish(asked.max_map, asked.minimise, asked.target)
-    measure = partial(code_bytes_of, target=asked.target, includes=asked.includes, defines=asked.defines)
+    measure = partial(code_sizes_of, target=asked.target, includes=asked.includes, defines=asked.defines)
     with working("laying out registers"):
         found = chosen_design(analysis, asked.method, wish, _lock(asked), measure)
         front = _front(analysis, asked) if asked.pareto else ()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ..errors import Infeasible
 from .analysis.interrupts import guarded
@@ -15,14 +16,17 @@ from .designing import designed, naive, real_joints
 from .language.refusal import Refusal, Refused
 from .layout.cost import Cost, cost_of
 from .layout.judge import faults
-from .layout.layout import Layout
+from .layout.layout import Layout, Register
 from .layout.optimal import lay_out_optimal
+from .layout.packing import side_by_side
 from .layout.paper import lay_out_paper
 from .layout.wish import Wish
 from .lock.lock import RELOCK, Lock
 from .lock.locking import contradicted, locked
 
-Measure = Callable[[Design], int | None]  # bytes of a design's code as a compiler makes it; None where it cannot
+Measure = Callable[
+    [Design], Mapping[str, int] | None
+]  # bytes of each function as a compiler makes it; None: it cannot
 
 
 def chosen_design(
@@ -43,22 +47,65 @@ def chosen_design(
     except Infeasible:
         _refuse_unmarked(analysis, method, wish, lock)
         raise
-    if method != "optimal" or wish.minimise != "balanced" or lock is not None:
+    if method != "optimal" or lock is not None:
         return first
-    designs = _different([first, *_others(analysis, wish)])
+    made = [first] if wish.minimise != "balanced" else [first, *_others(analysis, wish)]
+    designs = _different([one for design in made for one in (_tidy(design), design)])
     sizes = [measure(one) for one in designs] if measure and len(designs) > 1 else []
-    known = [size for size in sizes if size is not None]
-    found = [
-        _Candidate.of(one, wish, size)
-        for one, size in zip(designs, known if len(known) == len(designs) else [None] * len(designs), strict=True)
-    ]
+    known = sizes if sizes and None not in sizes else [None] * len(designs)
+    found = [_Candidate.of(one, wish, size) for one, size in zip(designs, known, strict=True)]
     most = total_accesses(naive(analysis))
     best, *rest = [one for one in found if one.accesses <= most] or found
     for other in rest:
         best = other if other.is_cheaper_than(best) else best
     for other in rest:
         best = other if other.is_safer_than(best) else best
-    return best.design
+    twin = next((one for one in found if one.is_twin_of(best)), None)
+    if measure is None or twin is None or wish.minimise != "balanced":
+        return best.design
+    return _mixed(best, twin, measure)
+
+
+def _tidy(made: Design) -> Design:
+    """The design with the fields of each register side by side, as they are declared.
+
+    Where code takes flags apart and puts them together again in that order, a compiler takes all of them at once.
+    """
+    return replace(made, layout=side_by_side(made.layout, made.analysis.spaces))
+
+
+def _mixed(best: _Candidate, twin: _Candidate, measure: Measure) -> Design:
+    """The design with each register as that of the two has it whose functions become smaller, if that pays."""
+    if best.sizes is None or twin.sizes is None:
+        return best.design
+    users: dict[tuple[str, str], set[str]] = {}
+    for (function, _), use in best.design.analysis.uses.items():
+        users.setdefault((use.space, use.slot), set()).add(function)
+
+    def better(space: str, one: Register, other: Register) -> Register:
+        functions = set[str]().union(*(users.get((space, piece.slot), ()) for piece in one.pieces))
+        ours, theirs = (
+            sum(sizes.get(name, 0) for name in functions) for sizes in (best.sizes, twin.sizes) if sizes
+        )
+        return one if ours <= theirs else other
+
+    layout, other = best.design.layout, twin.design.layout
+    mixed = {
+        name: replace(of, registers=tuple(map(partial(better, name), of.registers, other.spaces[name].registers)))
+        for name, of in layout.spaces.items()
+    }
+    if mixed == layout.spaces:
+        return best.design
+    made = replace(best.design, layout=replace(layout, spaces=mixed))
+    sizes = measure(made)
+    return made if sizes and sum(sizes.values()) < sum(best.sizes.values()) else best.design
+
+
+def _without_bits(layout: Layout) -> object:
+    return {
+        name: [(register.offset, frozenset(piece.slot for piece in register.pieces)) for register in of.registers]
+        for name, of in layout.spaces.items()
+    }
 
 
 def _different(designs: Sequence[Design]) -> list[Design]:
@@ -79,21 +126,26 @@ class _Candidate:
     unnamed: int  # fields that accesses touch because they share a register with those that are meant
     cost: Cost  # its code measured, or by estimate
     weights: tuple[int, int, int]
-    is_measured: bool
+    sizes: Mapping[str, int] | None  # of its functions, where they were measured
 
     @classmethod
-    def of(cls, made: Design, wish: Wish, size: int | None) -> _Candidate:
+    def of(cls, made: Design, wish: Wish, sizes: Mapping[str, int] | None) -> _Candidate:
         """A design judged by what it really accesses at once."""
         analysis, joints = made.analysis, real_joints(made)
         cost = cost_of(analysis.description, analysis.spaces, made.layout, joints, wish.sizes)
-        cost = cost if size is None else replace(cost, code=size)
+        cost = cost if sizes is None else replace(cost, code=sum(sizes.values()))
         unnamed = sum(
             len(register.pieces) - sum(piece.slot in joint.slots for piece in register.pieces)
             for joint in joints
             for register in made.layout.spaces[joint.space].registers
             if any(piece.slot in joint.slots for piece in register.pieces)
         )
-        return cls(made, total_accesses(made), unnamed, cost, wish.weights, size is not None)
+        return cls(made, total_accesses(made), unnamed, cost, wish.weights, sizes)
+
+    def is_twin_of(self, other: _Candidate) -> bool:
+        """Whether it has the same fields in the same registers, at other bits."""
+        ours, theirs = (_without_bits(one.design.layout) for one in (self, other))
+        return self is not other and ours == theirs
 
     def is_cheaper_than(self, other: _Candidate) -> bool:
         """Whether its score is lower, and not for its map alone: fields that nobody accesses at once stay apart."""
@@ -109,7 +161,7 @@ class _Candidate:
         mine, theirs = ((one.accesses, one.cost.code) for one in (self, other))
         if mine == theirs:
             return self.cost.map_bytes < other.cost.map_bytes and self.unnamed <= other.unnamed
-        error = ERROR if not self.is_measured and self.accesses < other.accesses else 1
+        error = ERROR if self.sizes is None and self.accesses < other.accesses else 1
         is_no_worse = self.accesses <= other.accesses and self.cost.map_bytes <= other.cost.map_bytes
         return is_no_worse and self.cost.code <= error * other.cost.code
 

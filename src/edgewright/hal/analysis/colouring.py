@@ -32,13 +32,14 @@ def _coloured(judge: Conflicts) -> tuple[tuple[int, ...], ...]:
     found: list[list[Access]] = []
     open_regions: dict[object, list[list[Access]]] = {}  # by what all accesses of a region have in common
     for access in judge.function.accesses:
-        if judge.acts(access):  # then it is never one with another
+        if judge.is_lonely(access):  # then it is never one with another
             found.append([access])
             continue
         leader = judge.leader(access)
         place = judge.paths.guard(access.number) if leader is None else leader
         devices = judge.devices_of(access) if judge.has_unordered else None
-        key = access.kind, leader is None, place, judge.paths.loop(access.number), devices, judge.bond(access)
+        kind = access.kind, judge.is_flag(access), leader is None
+        key = kind, place, judge.paths.loop(access.number), devices, judge.bond(access)
         near = [region for region in open_regions.get(key, ()) if access.number - region[0].number <= REACH]
         free = set(_free(judge, access)) if near else set()
         region = next((one for one in near if _may_join(judge, one, access, free)), None)
@@ -64,7 +65,7 @@ def _may_join(judge: Conflicts, region: list[Access], access: Access, free: set[
 
 def _free(judge: Conflicts, access: Access) -> Iterator[int]:
     """The accesses of the same kind that come always before, with nothing in between that forbids making them one."""
-    passed = _Passed(judge)
+    passed = _Passed(judge, judge.is_flag(access))
     for event, is_before in islice(judge.paths.backwards(access.number), REACH + 1):
         if event is None:
             continue
@@ -86,6 +87,7 @@ class _Passed:
     """Events that a write would have to move down across, put together by what they stop."""
 
     judge: Conflicts
+    by_flags: bool  # those that would move are writes of which only ones act
     is_closed: bool = False  # something that no write passes
     names: set[str] = field(default_factory=set)  # variables that changed
     fields: dict[tuple[str, str], list[Access]] = field(default_factory=dict)
@@ -97,8 +99,8 @@ class _Passed:
             self.names |= self.judge.assigned(event)
         elif isinstance(event, Barrier):
             self.is_closed = True
-        elif self.judge.stops_writes(event):
-            self.is_closed = not self.judge.has_exceptions
+        elif not self.judge.is_flag(event) if self.by_flags else self.judge.stops_writes(event):
+            self.is_closed = not (self.judge.has_unordered if self.by_flags else self.judge.has_exceptions)
             self.stopping.setdefault((event.device, event.group, event.base.text, event.owner, event.field), event)
         else:
             self.fields.setdefault((event.owner, event.field), []).append(event)
@@ -109,7 +111,8 @@ class _Passed:
         """Whether a write can move down across all of them to the last, and always gets there."""
         beside = self.fields.get((access.owner, access.field), ())
         return (
-            not any(may_alias(event, access) for event in beside)
+            self.judge.is_flag(access) == self.by_flags
+            and not any(may_alias(event, access) for event in beside)
             and self.names.isdisjoint(names_of(access))
             and all(self.judge.stops_write(event, access) is None for event in self.stopping.values())
             and all(self.judge.ordered(event, access) is None for event in self.others.values())

@@ -74,16 +74,23 @@ class Conflicts:
 
     def acts(self, access: Access) -> bool:
         """Whether the access does something in the device beyond the value read or stored."""
+        return self.is_lonely(access) or self.is_flag(access)
+
+    def is_lonely(self, access: Access) -> bool:
+        """Whether the access does something whatever its value, so that it is never one with another."""
         nature = self.nature(access)
-        if access.kind is Kind.READ:
-            return nature.reading_acts
-        return nature.writing_acts or nature.neutral
+        return nature.reading_acts if access.kind is Kind.READ else nature.writing_acts
+
+    def is_flag(self, access: Access) -> bool:
+        """Whether it writes a field of which only ones act (w1c, w1s): such writes in a row may become one."""
+        return access.kind is Kind.WRITE and self.nature(access).neutral and not self.is_lonely(access)
 
     def reason(self, first: Access, second: Access) -> str | None:
         """Why the two must not become one; None where they may."""
         if first.kind is not second.kind:
             return self._mixed(first, second)
-        if self.acts(first) or self.acts(second):
+        is_alike = self.is_flag(first) and self.is_flag(second)
+        if not is_alike and (self.acts(first) or self.acts(second)):
             acting = first if self.acts(first) else second
             return f"{'reading' if acting.kind is Kind.READ else 'writing'} {acting.field} has a side effect"
         if self.has_unordered and self.devices_of(first) != self.devices_of(second):
@@ -215,7 +222,10 @@ class Conflicts:
             return f"{access.field} is {_done(event)} in between (line {event.place.line})"
         if self.is_apart(event, access):
             return self._affected(event, access) or self.ordered(event, access)
-        if self.stops_writes(event) and not self.are_together(event, access):
+        if self.is_flag(access) and not self.is_flag(event):
+            return f"{access.field} acts, and {event.field} is {_done(event)} in between (line {event.place.line})"
+        is_passed = self.is_flag(access) or self.are_together(event, access)
+        if self.stops_writes(event) and not is_passed:
             return f"{_doing(event)} {event.field} in between may need it (line {event.place.line})"
         return self.ordered(event, access)
 
@@ -259,7 +269,7 @@ class Conflicts:
 
     def is_seen_with(self, first: Access, second: Access) -> bool:
         """Whether somebody else can tell in which order the two happen."""
-        if self.is_shared(first) and self.is_shared(second):
+        if (self.is_shared(first) and self.is_shared(second)) or (self.is_flag(first) and self.is_flag(second)):
             return True
         are_reads = first.kind is Kind.READ and second.kind is Kind.READ and not self.is_apart(first, second)
         return are_reads and self.nature(first).by_hardware and self.nature(second).by_hardware

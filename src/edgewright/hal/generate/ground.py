@@ -9,7 +9,7 @@ from ..design import Design
 from ..language.meaning import Nature, Natures
 from ..layout.layout import Piece, Register, SpaceLayout
 from .calls import Call
-from .words import field_type
+from .words import field_type, read_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +51,28 @@ def ground_of(design: Design, space: str) -> Ground:
 
 
 def address(register: Register, qualifier: str = "") -> str:
-    """C: a pointer to the register, from `grp` and the indices `i0`, `i1`, …"""
-    terms = ["(uintptr_t)grp"] + ([f"0x{register.offset:x}u"] if register.offset else [])
+    """C: a pointer to the register, from `grp` and the indices `i0`, `i1`, …
+
+    It is computed as a pointer, not as a number: then compilers keep a base and access at offsets from it.
+    """
+    terms = [f"({qualifier}char *)grp"] + ([f"0x{register.offset:x}u"] if register.offset else [])
     last = len(register.counts) - 1
     for number, stride in enumerate(register.strides):
         index = f"i{number}"
         terms.append(f"{index} / {register.lanes}u" if number == last and register.lanes > 1 else index)
         terms[-1] = f"({terms[-1]}) * {stride}u" if "/" in terms[-1] else f"{terms[-1]} * {stride}u"
-    total = f"({' + '.join(terms)})" if len(terms) > 1 else terms[0]
+    total = f"({qualifier}void *)({' + '.join(terms)})" if len(terms) > 1 else "grp"
     return f"({qualifier}volatile uint{register.width}_t *){total}"
 
 
 def value_type(slot: Slot, call: Call) -> str:
     """C: the type of a value that a function reads or writes."""
     return field_type(1 if call.is_bit else slot.field.bits)
+
+
+def result_type(slot: Slot, call: Call) -> str:
+    """C: the type of a value that is read."""
+    return read_type(value_type(slot, call), len(call.slots))
 
 
 def shift_amount(register: Register, piece: Piece, call: Call) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from ..analysis.spaces import Slot
 from ..layout.layout import Piece, Register
 from .calls import Call
-from .ground import Ground, address, shift_amount, value_type
-from .words import end_bit, literal, ones, type_bits
+from .ground import Ground, address, result_type, shift_amount, value_type
+from .words import end_bit, literal, ones
 
 
 def read_function(ground: Ground, call: Call, name: str) -> list[str]:
@@ -16,7 +16,7 @@ def read_function(ground: Ground, call: Call, name: str) -> list[str]:
     slots, registers = ground.slots(call.slots), ground.registers(call.slots)
     words = {register: "word" if len(registers) == 1 else f"word{n}" for n, register in enumerate(registers)}
     loads = [line for register, word in words.items() for line in _load(ground, register, word)]
-    values = [_value(slot, words, call) for slot in slots]
+    values = [_value(ground, slot, words, call) for slot in slots]
     if len(slots) == 1:
         return [_single_head(ground, call, name, slots[0]), "{", *loads, f"    return {values[0]};", "}"]
     stores = [f"    *v{n} = {value};" for n, value in enumerate(values)]
@@ -41,11 +41,11 @@ def _single_head(ground: Ground, call: Call, name: str, slot: Slot) -> str:
 
 
 def _combined_head(ground: Ground, call: Call, name: str, slots: tuple[Slot, ...]) -> str:
-    results = [f"{value_type(slot, call)} *v{n}" for n, slot in enumerate(slots)]
+    results = [f"{result_type(slot, call)} *v{n}" for n, slot in enumerate(slots)]
     return f"static inline void {name}({', '.join([*_parameters(ground, call), *results])})"
 
 
-def _value(slot: Slot, words: dict[Register, str], call: Call) -> str:
+def _value(ground: Ground, slot: Slot, words: dict[Register, str], call: Call) -> str:
     """C: the field's value out of the words read, low part first."""
     parts = [
         (piece, register, word)
@@ -53,40 +53,42 @@ def _value(slot: Slot, words: dict[Register, str], call: Call) -> str:
         for piece in register.pieces
         if piece.slot == slot.name
     ]
-    kind = value_type(slot, call)
+    kind = result_type(slot, call)
     if call.is_bit:
         piece, register, word = parts[0]
         return f"({kind})(({word} >> {shift_amount(register, piece, call)}) & 1u)"
     if len(parts) == 1:
-        return _cast(kind, slot, *parts[0], call)
+        return _cast(ground, slot, *parts[0], call)
     texts = []
     for piece, register, word in parts:
-        part = _cast(kind, slot, piece, register, word, call)
+        part = _cast(ground, slot, piece, register, word, call)
         texts.append(f"({part} << {piece.low})" if piece.low else part)
     return f"({kind})({' | '.join(texts)})"
 
 
-def _cast(kind: str, slot: Slot, piece: Piece, register: Register, word: str, call: Call) -> str:
-    text = _extracted(slot, piece, register, word, call)
+def _cast(ground: Ground, slot: Slot, piece: Piece, register: Register, word: str, call: Call) -> str:
+    kind, text = result_type(slot, call), _extracted(ground, slot, piece, register, word, call)
     if text == word and kind == f"uint{register.width}_t":
         return text
     return f"({kind}){text}" if text == word else f"({kind})({text})"
 
 
-def _extracted(slot: Slot, piece: Piece, register: Register, word: str, call: Call) -> str:
+def _extracted(ground: Ground, slot: Slot, piece: Piece, register: Register, word: str, call: Call) -> str:
     amount = shift_amount(register, piece, call)
     text = f"{word} >> {amount}" if amount else word
-    if not _needs_mask(slot, piece, register):
+    if not _needs_mask(ground, slot, piece, register, call):
         return text
     # The shift of a narrow register is done in int; its value stays below the register's, so no sign comes in.
     return f"({text}) & {literal(ones(piece.size))}" if amount else f"{text} & {literal(ones(piece.size))}"
 
 
-def _needs_mask(slot: Slot, piece: Piece, register: Register) -> bool:
+def _needs_mask(ground: Ground, slot: Slot, piece: Piece, register: Register, call: Call) -> bool:
     """Whether something may lie above the piece that neither the shift nor the conversion removes.
 
-    Bits that hold no field read as 0.
+    Bits that hold no field read as 0, unless the hardware exists and may do with them as it likes.
     """
-    if piece.size == type_bits(slot.field.bits):
+    if result_type(slot, call) == f"uint{piece.size}_t":
         return False
+    if ground.is_fixed and end_bit(piece) < register.width:
+        return True
     return piece.lanes > 1 or any(other.bit > piece.bit for other in register.pieces)

@@ -20,7 +20,7 @@ from .edits import Sheet
 from .facts import Facts
 from .temporaries import Temporaries, can_wait, temporaries_of
 from .texts import as_argument, grouped, indentation, line_indentation, newline, statement_end, whole_lines
-from .words import field_type, literal, ones, type_bits
+from .words import field_type, literal, ones, read_type, type_bits
 
 
 @dataclass(slots=True)
@@ -105,7 +105,14 @@ class Rewriter:
 
     def _read(self, access: Access) -> str:
         name = self.temporaries.names.get(access.number)
-        return name or self._call(self._use(access))
+        if name is None:
+            return self._call(self._use(access))
+        kind = self._type(access)
+        return name if self._kept_as(access, kind) == kind else f"({kind}){name}"
+
+    def _kept_as(self, access: Access, kind: str) -> str:
+        """C: the type of the temporary that holds a merged read."""
+        return read_type(kind, len(self.merge_of[access.number].slots))
 
     def _write(self, accesses: list[Access]) -> str:
         last = accesses[-1]
@@ -216,7 +223,9 @@ class Rewriter:
         kinds: dict[str, list[str]] = {}
         for slot in merge.slots:
             access = firsts[slot].access
-            kinds.setdefault(self._type(access), []).append(self.temporaries.names[access.number])
+            kinds.setdefault(self._kept_as(access, self._type(access)), []).append(
+                self.temporaries.names[access.number]
+            )
         is_here = merge.at.access.spot.first
         if len(merge.slots) == 1 and is_here:
             return [f"{next(iter(kinds))} {self._filled(merge)};"]

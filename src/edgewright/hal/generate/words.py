@@ -10,6 +10,14 @@ def field_type(bits: int) -> str:
     return f"uint{type_bits(bits)}_t"
 
 
+def read_type(kind: str, count: int) -> str:
+    """The type of a variable for a value that is read together with others, so many in all.
+
+    Flags that are tested or put together again are words: compilers see then that all of them are bits of one.
+    """
+    return "uint32_t" if count > 2 and kind != "uint64_t" else kind
+
+
 def type_bits(bits: int) -> int:
     return next(width for width in (8, 16, 32, 64) if bits <= width)
 

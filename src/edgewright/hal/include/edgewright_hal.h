@@ -50,6 +50,48 @@
 /* Before a statement: one read of a register may serve all of it; of a loop, each turn. */
 #define hal_snapshot
 
+/* Several fields at once: hal_assign(uart, parity = 1, stops = 2) is an assignment of each, one after the other. */
+#define EDGEWRIGHT_1(p, a) ((p)->a)
+#define EDGEWRIGHT_2(p, a, ...) ((p)->a), EDGEWRIGHT_1(p, __VA_ARGS__)
+#define EDGEWRIGHT_3(p, a, ...) ((p)->a), EDGEWRIGHT_2(p, __VA_ARGS__)
+#define EDGEWRIGHT_4(p, a, ...) ((p)->a), EDGEWRIGHT_3(p, __VA_ARGS__)
+#define EDGEWRIGHT_5(p, a, ...) ((p)->a), EDGEWRIGHT_4(p, __VA_ARGS__)
+#define EDGEWRIGHT_6(p, a, ...) ((p)->a), EDGEWRIGHT_5(p, __VA_ARGS__)
+#define EDGEWRIGHT_7(p, a, ...) ((p)->a), EDGEWRIGHT_6(p, __VA_ARGS__)
+#define EDGEWRIGHT_8(p, a, ...) ((p)->a), EDGEWRIGHT_7(p, __VA_ARGS__)
+#define EDGEWRIGHT_9(p, a, ...) ((p)->a), EDGEWRIGHT_8(p, __VA_ARGS__)
+#define EDGEWRIGHT_10(p, a, ...) ((p)->a), EDGEWRIGHT_9(p, __VA_ARGS__)
+#define EDGEWRIGHT_11(p, a, ...) ((p)->a), EDGEWRIGHT_10(p, __VA_ARGS__)
+#define EDGEWRIGHT_12(p, a, ...) ((p)->a), EDGEWRIGHT_11(p, __VA_ARGS__)
+#define EDGEWRIGHT_13(p, a, ...) ((p)->a), EDGEWRIGHT_12(p, __VA_ARGS__)
+#define EDGEWRIGHT_14(p, a, ...) ((p)->a), EDGEWRIGHT_13(p, __VA_ARGS__)
+#define EDGEWRIGHT_15(p, a, ...) ((p)->a), EDGEWRIGHT_14(p, __VA_ARGS__)
+#define EDGEWRIGHT_16(p, a, ...) ((p)->a), EDGEWRIGHT_15(p, __VA_ARGS__)
+#define EDGEWRIGHT_17(p, a, ...) ((p)->a), EDGEWRIGHT_16(p, __VA_ARGS__)
+#define EDGEWRIGHT_18(p, a, ...) ((p)->a), EDGEWRIGHT_17(p, __VA_ARGS__)
+#define EDGEWRIGHT_19(p, a, ...) ((p)->a), EDGEWRIGHT_18(p, __VA_ARGS__)
+#define EDGEWRIGHT_20(p, a, ...) ((p)->a), EDGEWRIGHT_19(p, __VA_ARGS__)
+#define EDGEWRIGHT_21(p, a, ...) ((p)->a), EDGEWRIGHT_20(p, __VA_ARGS__)
+#define EDGEWRIGHT_22(p, a, ...) ((p)->a), EDGEWRIGHT_21(p, __VA_ARGS__)
+#define EDGEWRIGHT_23(p, a, ...) ((p)->a), EDGEWRIGHT_22(p, __VA_ARGS__)
+#define EDGEWRIGHT_24(p, a, ...) ((p)->a), EDGEWRIGHT_23(p, __VA_ARGS__)
+#define EDGEWRIGHT_25(p, a, ...) ((p)->a), EDGEWRIGHT_24(p, __VA_ARGS__)
+#define EDGEWRIGHT_26(p, a, ...) ((p)->a), EDGEWRIGHT_25(p, __VA_ARGS__)
+#define EDGEWRIGHT_27(p, a, ...) ((p)->a), EDGEWRIGHT_26(p, __VA_ARGS__)
+#define EDGEWRIGHT_28(p, a, ...) ((p)->a), EDGEWRIGHT_27(p, __VA_ARGS__)
+#define EDGEWRIGHT_29(p, a, ...) ((p)->a), EDGEWRIGHT_28(p, __VA_ARGS__)
+#define EDGEWRIGHT_30(p, a, ...) ((p)->a), EDGEWRIGHT_29(p, __VA_ARGS__)
+#define EDGEWRIGHT_31(p, a, ...) ((p)->a), EDGEWRIGHT_30(p, __VA_ARGS__)
+#define EDGEWRIGHT_32(p, a, ...) ((p)->a), EDGEWRIGHT_31(p, __VA_ARGS__)
+#define EDGEWRIGHT_PICK(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, \
+    a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, name, ...) name
+#define hal_assign(pointer, ...) (EDGEWRIGHT_PICK(__VA_ARGS__, EDGEWRIGHT_32, EDGEWRIGHT_31, \
+    EDGEWRIGHT_30, EDGEWRIGHT_29, EDGEWRIGHT_28, EDGEWRIGHT_27, EDGEWRIGHT_26, EDGEWRIGHT_25, \
+    EDGEWRIGHT_24, EDGEWRIGHT_23, EDGEWRIGHT_22, EDGEWRIGHT_21, EDGEWRIGHT_20, EDGEWRIGHT_19, \
+    EDGEWRIGHT_18, EDGEWRIGHT_17, EDGEWRIGHT_16, EDGEWRIGHT_15, EDGEWRIGHT_14, EDGEWRIGHT_13, \
+    EDGEWRIGHT_12, EDGEWRIGHT_11, EDGEWRIGHT_10, EDGEWRIGHT_9, EDGEWRIGHT_8, EDGEWRIGHT_7, EDGEWRIGHT_6, \
+    EDGEWRIGHT_5, EDGEWRIGHT_4, EDGEWRIGHT_3, EDGEWRIGHT_2, EDGEWRIGHT_1, 0)(pointer, __VA_ARGS__))
+
 /* What fields are and do. */
 #define hal_ro EDGEWRIGHT_NOTE("edgewright:ro")
 #define hal_wo EDGEWRIGHT_NOTE("edgewright:wo")
@@ -140,6 +182,7 @@ typedef uint64_t hal_uint64;
 #define bus(name, width, narrowest) hal_bus(name, width, narrowest)
 #define unordered(name) hal_unordered(name)
 #define snapshot hal_snapshot
+#define assign(...) hal_assign(__VA_ARGS__)
 #define ro hal_ro
 #define wo hal_wo
 #define w1c hal_w1c

@@ -12,7 +12,7 @@ from .refusal import Refusal
 
 _MOST = 5  # one mistake often makes many
 # Names that a driver may well have used for something else.
-_KEYWORDS = {"ro", "wo", "w1c", "w1s", "fifo", "hw", "split", "clear_on_read", "pin", "bus", "bit"}
+_KEYWORDS = {"ro", "wo", "w1c", "w1s", "fifo", "hw", "split", "clear_on_read", "pin", "bus", "bit", "assign"}
 
 
 class NotC(InputError):

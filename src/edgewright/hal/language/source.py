@@ -15,6 +15,7 @@ from .description import Span
 from .diagnostics import check_compiled
 from .guarding import read_text
 from .macros import Macros, macros_of
+from .spreading import spread
 
 HEADER = Path(__file__).parent.parent / "include" / "edgewright_hal.h"
 STANDARD = HEADER.parent / "standard"
@@ -65,6 +66,9 @@ def read_source(paths: Sequence[Path], includes: Sequence[Path] = (), defines: S
     units = tuple(_parse(path, flags) for path in main)
     for unit in units:
         files |= {name: read_text(Path(name)) for name in _headers(unit) if name not in files}
+    texts = {name: spread(text) for name, text in files.items()}
+    if changed := {name: text.decode() for name, text in texts.items() if text != files[name]}:
+        files, units = texts, tuple(_parse(path, flags, changed) for path in main)
     check_compiled(units, files)
     cursors, again = _declarations(units, files)
     _check(main, cursors)
@@ -87,18 +91,22 @@ def _declarations(units: Sequence[Any], files: Container[str]) -> tuple[tuple[Cu
     return tuple(first), tuple(again)
 
 
-def _parse(path: Path, flags: Sequence[str]) -> Any:
-    """The unit of a file; the support header goes in front where the file does not include it itself."""
-    unit = _unit(path, flags)
+def _parse(path: Path, flags: Sequence[str], texts: Mapping[str, str] | None = None) -> Any:
+    """The unit of a file, of these texts where they are given.
+
+    The support header goes in front where the file does not include it itself.
+    """
+    unit = _unit(path, flags, texts)
     if any(Path(included.include.name).name == HEADER.name for included in unit.get_includes()):
         return unit
-    return _unit(path, [*flags, "-include", str(HEADER)])
+    return _unit(path, [*flags, "-include", str(HEADER)], texts)
 
 
-def _unit(path: Path, flags: Sequence[str]) -> Any:
+def _unit(path: Path, flags: Sequence[str], texts: Mapping[str, str] | None) -> Any:
+    given = list((texts or {}).items())
     options = _KEEP_GOING | cindex.TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD
     try:
-        return cindex.Index.create().parse(str(path), [*_WORLD, *flags, *_OURS], options=options)
+        return cindex.Index.create().parse(str(path), [*_WORLD, *flags, *_OURS], given, options)
     except cindex.LibclangError as error:
         raise EdgewrightError(f"libclang cannot be loaded; pip install 'edgewright[hal]' ({error})") from error
     except UnicodeEncodeError as error:

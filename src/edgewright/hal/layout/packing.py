@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import permutations
 
-from ..analysis.spaces import Slot, Space
+from ..analysis.spaces import Slot, Space, Spaces
 from .assembling import Arrange, in_order
 from .code_bytes import CodeBytes
 from .cost import Work, touching_slots
+from .layout import Layout, Piece, Register
 from .rules import Rules
 
 
@@ -28,6 +30,26 @@ def by_gain(rules: Mapping[str, Rules], works: Sequence[Work], sizes: CodeBytes)
         return _between(low, high, _sorted(rest), width)
 
     return arrange
+
+
+def side_by_side(layout: Layout, spaces: Spaces) -> Layout:
+    """The layout with the fields of each register one after the other as they are declared; pins stay.
+
+    The bits decide about code alone, so that what was proven of the layout's cost no longer holds.
+    """
+
+    def tidied(space: Space, register: Register) -> Register:
+        slots = tuple(slot for slot in space.slots if any(piece.slot == slot.name for piece in register.pieces))
+        if len(slots) < 2 or any(slot.field.pinned for slot in slots):
+            return register
+        bits = _between(slots[0], None, list(slots[1:]), register.width)
+        return replace(register, pieces=tuple(Piece(s.name, bits[s.name], s.field.bits) for s in slots))
+
+    placed = {
+        name: replace(of, registers=tuple(tidied(spaces[name], register) for register in of.registers))
+        for name, of in layout.spaces.items()
+    }
+    return layout if placed == layout.spaces else replace(layout, spaces=placed)
 
 
 def _ends(

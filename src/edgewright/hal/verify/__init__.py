@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .checking import missing_tools, verify
-from .measuring import Measured, code_bytes_of, measure
+from .measuring import Measured, code_sizes_of, measure
 from .models import load_model
 from .peripheral import Peripheral
 from .verification import Checked, Counts, Difference, Verification
@@ -15,7 +15,7 @@ __all__ = [
     "Measured",
     "Peripheral",
     "Verification",
-    "code_bytes_of",
+    "code_sizes_of",
     "load_model",
     "measure",
     "missing_tools",

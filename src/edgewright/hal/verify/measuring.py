@@ -53,15 +53,15 @@ def measure(
     return Measured(instructions, len(bus.log), built.code_bytes, tuple(results), built.code)
 
 
-def code_bytes_of(
+def code_sizes_of(
     design: Design, target: str, includes: Sequence[Path] = (), defines: Sequence[str] = ()
-) -> int | None:
-    """Bytes of a design's code at -Os; None where no compiler is there or it does not take the files."""
+) -> Mapping[str, int] | None:
+    """Bytes of each function of a design at -Os, and of all constants; None where no compiler takes it."""
     base = free_window(design.analysis.description.devices)
     with suppress(EdgewrightError):
-        return build(
-            generate(design, "driver"), target_named(target), base, includes=includes, defines=[*HOOKS, *defines]
-        ).code_bytes
+        files, defined = generate(design, "driver"), [*HOOKS, *defines]
+        built = build(files, target_named(target), base, includes=includes, defines=defined)
+        return {**built.code, "": built.constants}
     return None
 
 
