@@ -45,6 +45,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/slowdown.py
 	$(BIN)/python benchmarks/lanes.py
 	$(BIN)/python benchmarks/cost_model.py
+	$(BIN)/python benchmarks/application.py
 	$(BIN)/python benchmarks/hal.py
 	$(BIN)/python benchmarks/hal_random.py
 	@mkdir -p out

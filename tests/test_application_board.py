@@ -61,3 +61,20 @@ def test_a_timer_interrupts_where_it_may(points: str, tmp_path: Path) -> None:
     library = library_of(tmp_path, "wake", "detect", relation=preempts(points), plain="false")
     found = AppTrial(library).run_on_board(TrialScript(4, 4, ticks=1_500_000), timer="wake")
     assert found.result.wrong == () and found.result.nested
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("points", ["stages", "rows", "anywhere"])
+def test_keywords_interrupt_visual_wake_words_by_a_timer(points: str, tmp_path: Path, corpus_folder: Path) -> None:
+    """At random times, as a firmware would: a few million instructions apart, every result bit by bit."""
+    needs("qemu-system-arm")
+    models = corpus_folder.resolve() / "models"
+    files = {"kws": "mlperf_kws_ref_int8.tflite", "vww": "mlperf_vww96_int8.tflite"}
+    entries = "".join(f'[[network]]\nname = "{n}"\nfile = "{models / file}"\n' for n, file in files.items())
+    relation = preempts(points).replace("wake", "kws").replace("detect", "vww")
+    (tmp_path / "app.toml").write_text(f'board = "nucleo-f446re"\n{entries}{relation}')
+    search = JointSearch(load_application(tmp_path / "app.toml", pull_input=True))
+    library = emit_application(search.least.layout)
+    found = AppTrial(library).run_on_board(TrialScript(4, 5, seed=3, ticks=40_000_000), timer="kws")
+    assert found.result.wrong == () and found.result.nested >= 10
+    assert found.ram_linked == library.layout.peak_bytes + library.state_bytes

@@ -21,6 +21,7 @@ from .library import AppLibrary
 from .members import AppMember
 
 INTERRUPTED = 77  # of 256: the share of points at which somebody tries to start
+TIMER = 0xFFFFFF  # ticks that it counts at most
 HANDLER_STACK = 16 << 10  # for what an interrupt runs
 _NOTE = struct.Struct("<BBBB")  # kind, member, variant or status, depth
 BEGIN, END = 0, 1
@@ -108,6 +109,7 @@ class _HarnessWriter:
             "BOARD_MEMORY static uint32_t script[4]; /* seed, interleavings, starts, ticks */",
             "BOARD_MEMORY static uint32_t state, depth;",
             "BOARD_MEMORY static volatile uint32_t due;",
+            *(["BOARD_MEMORY static uint32_t left; /* ticks until the timer calls */"] if self.timer else []),
             "BOARD_MEMORY board_stamp board_probes[1];",
             "const uint32_t board_probe_count = 0;",
             "",
@@ -155,7 +157,11 @@ class _HarnessWriter:
         return tensor.bytes * (self.variants if is_input else 1) + 16
 
     def _write_inputs(self, c: CWriter) -> None:
-        """The arena is filled first: a run that counts on zeroed memory shall fail."""
+        """The arena is filled first: a run that counts on zeroed memory shall fail. The timer has 24 bits."""
+        if self.timer is not None:
+            with c.block("static void await(uint32_t ticks)"):
+                c.line("left = ticks;")
+                c.line(f"board_tick_every(left < {TIMER}u ? left : {TIMER}u);")
         with c.block("int32_t board_inputs(void)"):
             c.line("uint32_t i;")
             c.line("if (board_read(script, sizeof script))")
@@ -177,7 +183,7 @@ class _HarnessWriter:
                     c.line("        return 1;")
             c.line("state = script[0];")
             if self.timer is not None:
-                c.line("board_tick_every(script[3]);")
+                c.line("await(script[3]);")
             c.line("return 0;")
         c.line()
 
@@ -235,9 +241,12 @@ class _HarnessWriter:
                 c.line(f"if (due && !start({which}u))")
                 c.line("    due = 0;")
             with c.block("void board_tick(void)"):
+                with c.block(f"if (left > {TIMER}u)"):
+                    c.line(f"await(left - {TIMER}u);")
+                    c.line("return;")
                 c.line("due = 1;")
-                c.line("board_tick_every(script[3] / 2 + draw(script[3]));")
                 c.line("serve();")
+                c.line("await(script[3] / 2 + draw(script[3])); /* after it, or nobody else would get on */")
         with c.block(f"void {self.library.name}_poll(void)"):
             if self.timer is not None:
                 c.line("serve();")
