@@ -82,7 +82,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     arguments = parser.parse_args()
     if not os.environ.get("EDGEWRIGHT_CORPUS"):
-        sys.exit("the networks of the paper are not bundled: set EDGEWRIGHT_CORPUS")
+        print("the networks of the paper are not bundled: set EDGEWRIGHT_CORPUS to measure them")
+        return
     only = [name for name in arguments.only.split(",") if name]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -136,7 +137,7 @@ def limited(name: str, app: PaperApp, folder: Path) -> dict[str, object]:
     print(f"{name}, int8 …", file=sys.stderr)
     search = JointSearch(load_application(written(name, app, folder, is_int8=True)))
     start = time.perf_counter()
-    found = search.smallest
+    found = search.within(search.smallest.peak_bytes)  # and who does not set it, as fast as it was
     seconds = time.perf_counter() - start
     stored = emit_application(found.layout).weight_bytes
     print(f"  {found.peak_bytes:,} B of RAM in {seconds:.1f} s, {stored:,} B of weights", file=sys.stderr)

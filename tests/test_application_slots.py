@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgewright import samples
-from edgewright.application import library
+from edgewright.application import app_gate, library
 from edgewright.application.joint import JointLayout
 from edgewright.application.judge import Interleaving
 from edgewright.application.members import Crossing, load_application
@@ -54,7 +54,7 @@ def test_the_library_gives_slots_back_when_they_have_been_read(
 ) -> None:
     result = AppTrial(library.emit_application(long_tail)).run(TrialScript(120, seed=2))
     assert result.wrong == () and result.nested
-    monkeypatch.setattr(library, "given_back", lambda plan, tensors: -2)  # one that is never given back early
+    monkeypatch.setattr(app_gate, "given_back", lambda plan, tensors: -2)  # one that is never given back early
     refused = AppTrial(library.emit_application(long_tail)).run(TrialScript(120, seed=2))
     assert refused.wrong == () and refused.nested < result.nested
 
