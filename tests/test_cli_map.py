@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 
 import pytest
 from click.testing import CliRunner
@@ -11,6 +12,7 @@ from edgewright import read_model, samples
 from edgewright.cli import main
 from edgewright.errors import InputError
 from edgewright.platform.profile import save_profile
+from edgewright.run.specification import load_specification
 from profiles import made_up_profile
 
 
@@ -100,6 +102,15 @@ def test_built_and_run(model, here, tmp_path):
     assert found["measured_throughput"] > 0 and found["measured_latency_s"] > 0
     assert found["onnxruntime_throughput"] > 0
     assert (folder / "pipeline.json").exists()
+    file = folder / "deployment.json"
+    sound = file.read_bytes()
+    assert load_specification(folder).deployment == sha256(sound).hexdigest()
+    for damaged in (sound[:-1], sound + b" ", b""):
+        file.write_bytes(damaged)
+        result = CliRunner().invoke(main, ["run", str(folder), "--frames", "2"])
+        assert result.exit_code == 1 and "is damaged, or not what 'pipeline.json' was built from" in result.output
+    file.unlink()  # only the pipeline runs
+    assert load_specification(folder).parts
 
 
 def test_times_that_do_not_fit_are_refused(model, network, here, jetson, tmp_path):

@@ -94,6 +94,16 @@ DAMAGE: list[tuple[Callable[[dict[str, Any]], object], str]] = [
         lambda d: d["networks"][0]["weights"]["a.w"].update(region=[[0, 1], [0, 3], [0, 3], [0, 4]]),
         r"network 'diamond': the weight of 'a.w' is float32\[1, 3, 3, 4\]",
     ),
+    (lambda d: d["parts"][0]["plan"]["network"]["layers"][0]["op"].update(groups=2), "part 'head': "),
+    (
+        lambda d: d["parts"][0]["plan"]["network"].update(arithmetic="tflite"),
+        "the plan of part 'head' is one of another network: its arithmetics differ",
+    ),
+    (
+        lambda d: d["networks"][0]["tensors"][0].update(quant={"scale": [0.5], "zero": [1], "axis": None}),
+        "network 'diamond': tensor 'x' is not well formed",
+    ),
+    (lambda d: d["networks"][0]["layers"][-1]["inputs"].pop(), r"'y' \(Binary\): it has 1 inputs instead of 2"),
     (lambda d: d["networks"][0]["layers"].reverse(), "network 'diamond': layer .* reads .* before it is written"),
     (lambda d: d["workers"][0]["parts"].reverse(), "this deployment cannot run: parts wait for each other"),
     (lambda d: d["arenas"].append(d["arenas"][0]), "a memory of a device stands twice"),

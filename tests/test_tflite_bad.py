@@ -234,6 +234,14 @@ def test_scales_that_tflite_does_not_convert() -> None:
         read_tflite(content)
 
 
+@pytest.mark.parametrize(("scale", "beta"), [(0.0625, 0.0), (0.0625, 2.0**-22), (0.0625, -1.0), (1e-9, 1.0)])
+def test_a_softmax_that_ends_the_process_of_litert(scale: float, beta: float) -> None:
+    specs = [Spec("x", (2, 3), "int8", scale), Spec("y", (2, 3), "int8", 1 / 256, -128)]
+    content = model(specs, [Node("SOFTMAX", ("x",), ("y",), options("Softmax", beta=beta))], ["x"], ["y"])
+    with pytest.raises(ModelError, match=f"of 'x', which a softmax reads, is too small for its beta of {beta:g}"):
+        read_tflite(content)
+
+
 def test_space_to_batch_alone_is_unsupported() -> None:
     specs = [
         Spec("x", (1, 4, 4, 1)),

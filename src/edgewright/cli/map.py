@@ -29,6 +29,7 @@ from ..run.building import build_pipeline
 from ..run.pipeline import Pipeline
 from ..run.profiling import fingerprint
 from ..run.roofline import estimate_profile
+from ..run.specification import save_beside_deployment
 from .common import console, print_json, read_model, shown, working
 from .map_tables import answer_to_dict, channels_table, front_table, run_lines, stages_table, verdict
 from .profile import measured_here
@@ -129,6 +130,7 @@ def _built(answer: MappingAnswer, network: Network, model: Path, options: MapOpt
             spec = build_pipeline(deployment, folder)
         if options.output:
             save_deployment(with_built_weights(deployment, spec.weights_bytes), options.output)
+            save_beside_deployment(spec, options.output)
         if not options.is_run:
             return BuiltMapping(figures, tuple(lines))
         with Pipeline(spec, folder) as running, working(f"running {network.name}"):

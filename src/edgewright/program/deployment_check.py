@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, pairwise
 from math import lcm
 
 from ..errors import InputError
-from ..network import DType, Network, Region
+from ..network import DType, Layer, Network, Region
+from ..network.operators import Slice
 from ..network.part_draft import tensor_part
 from ..network.parts import TensorRegion
 from .check import faults
@@ -179,11 +180,39 @@ def _flaws_of_parts(deployment: Deployment) -> Iterator[str]:
         for own_name, what in (*part.inputs.items(), *part.outputs.items()):
             if problem := _mismatch(deployment, part, own_name, what):
                 yield f"tensor '{own_name}' of part '{part.name}' is not {shown(what)}: {problem}"
-        if part.plan is not None:
-            planned, names = part.plan.network, (*part.inputs, *part.outputs)
-            is_same = (set(planned.inputs), set(planned.outputs)) == (set(network.inputs), set(network.outputs))
-            if not is_same or any(planned.tensors.get(name) != network.tensors[name] for name in names):
-                yield f"the plan of part '{part.name}' is one of another network"
+        if part.plan is not None and (differing := _differing(network, part.plan.network)):
+            yield f"the plan of part '{part.name}' is one of another network: its {differing} differ"
+
+
+def _differing(network: Network, planned: Network) -> str:
+    """What a plan's network has different from the part's, but for copies of tensors that are joined; or nothing."""
+    copies = {
+        layer.output: layer.inputs[0]
+        for layer in planned.layers
+        if layer.name not in network.by_name and _is_copy(planned, layer)
+    }
+    layers = [
+        replace(layer, inputs=tuple(copies.get(name, name) for name in layer.inputs))
+        for layer in planned.layers
+        if layer.output not in copies
+    ]
+    tensors = {name: tensor for name, tensor in planned.tensors.items() if name not in copies}
+    pairs = {
+        "inputs": (network.inputs, planned.inputs),
+        "outputs": (network.outputs, planned.outputs),
+        "arithmetics": (network.arithmetic, planned.arithmetic),
+        "layouts": (network.layouts, planned.layouts),
+        "constants": (network.constants.keys(), planned.constants.keys()),
+        "tensors": (network.tensors, tensors),
+        "layers": (list(network.layers), layers),
+    }
+    return next((what for what, (own, theirs) in pairs.items() if own != theirs), "")
+
+
+def _is_copy(network: Network, layer: Layer) -> bool:
+    source, copy = (network.tensors[name] for name in (layer.inputs[0], layer.output))
+    rank = len(source.shape)
+    return layer.op == Slice((0,) * rank, source.shape, (1,) * rank) and replace(copy, name=source.name) == source
 
 
 def _mismatch(deployment: Deployment, part: Part, own_name: str, what: TensorRegion) -> str:

@@ -164,4 +164,4 @@ def _within(title: str, error: InputError) -> str:
     what = str(error)
     if what.startswith(("the deployment is damaged", "cannot read")):
         return what
-    return damage(f"{title}: {what}", "deployment")
+    return damage(f"{title}: {what.removesuffix('; make it anew')}", "deployment")

@@ -6,9 +6,12 @@ What the plan computes is left to `ownership`, which relies on all of this.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
+
+import numpy as np
 
 from ..errors import ModelError
-from ..network import Network, Tensor, check
+from ..network import DType, Network, Quant, Tensor, check
 from ..network.operators import Conv2d
 from ..network.tensor import MOST_ELEMENTS
 from .fusion import COLUMNS
@@ -75,12 +78,24 @@ def _is_tensor(tensor: Tensor) -> bool:
     quant = tensor.quant
     if quant is None:
         return True
-    if not quant.scale or len(quant.scale) != len(quant.zero):
+    if not quant.scale or len(quant.scale) != len(quant.zero) or not _can_store(tensor.dtype, quant):
         return False
     rank = len(tensor.shape)
     if quant.axis is None:
         return not quant.is_per_channel
     return -rank <= quant.axis < rank and len(quant.scale) in (1, tensor.shape[quant.axis])
+
+
+def _can_store(dtype: DType, quant: Quant) -> bool:
+    """Whether zero points are numbers of an integer type, and scales positive in float32, which C keeps them in."""
+    if dtype.numpy.kind not in "iu":
+        return False
+    info = np.iinfo(dtype.numpy)
+    return (
+        all(0 < np.float32(scale) < inf for scale in quant.scale)
+        and info.min <= min(quant.zero)
+        and max(quant.zero) <= info.max
+    )
 
 
 def _flaws_of_buffers(plan: Plan) -> Iterator[str]:

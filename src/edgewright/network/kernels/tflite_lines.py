@@ -89,11 +89,10 @@ def _below_largest(x: Array) -> Array:
 def difference_scale(beta: float, x: Tensor) -> tuple[int, int, int]:
     """(multiplier, shift) to Q5 for differences, and the least difference that still counts."""
     real = min(beta * float(scale(x)) * (1 << (31 - _INPUT_BITS)), (1 << 31) - 1.0)
+    if real <= 1:  # LiteRT ends the process
+        small = f"the scale {float(scale(x)):.3g} of '{x.name}', which a softmax reads,"
+        raise ModelError(f"{small} is too small for its beta of {beta:g}")
     factor, shift = quantize_multiplier(real)
-    if shift < 0:  # as LiteRT demands, too
-        raise ModelError(
-            f"the scale {float(scale(x)):.3g} of what a softmax reads is too small for its beta of {beta:g}"
-        )
     radius = floor(((1 << _INPUT_BITS) - 1) * (1 << (31 - _INPUT_BITS)) / (1 << shift))
     return factor, shift, -radius
 

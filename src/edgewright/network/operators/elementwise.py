@@ -10,7 +10,7 @@ from typing import ClassVar, get_args
 
 from ..region import Region, Shape
 from ..tensor import DType
-from .base import Grain, Operator, broadcast_needs, broadcast_shape
+from .base import Grain, Operator, broadcast_needs, broadcast_shape, require
 
 
 class Elementwise(Operator):
@@ -18,8 +18,10 @@ class Elementwise(Operator):
 
     __slots__ = ()
     grain: ClassVar[Grain] = Grain.ELEMENT
+    operands: ClassVar[int] = 1
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
+        require(len(shapes) == self.operands, f"it has {len(shapes)} inputs instead of {self.operands}")
         return broadcast_shape(shapes)
 
     def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
@@ -110,11 +112,14 @@ ACTIVATIONS: tuple[type[Activation], ...] = get_args(Activation)
 class PRelu(Elementwise):
     """Inputs: x, slope (broadcast)."""
 
+    operands: ClassVar[int] = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Binary(Elementwise):
     """Inputs: a, b (broadcast)."""
 
+    operands: ClassVar[int] = 2
     kind: BinaryKind
     activation: Activation | None = None
 
@@ -123,6 +128,7 @@ class Binary(Elementwise):
 class BatchNorm(Elementwise):
     """Inputs: x, scale (C), shift (C): x * scale + shift. Mean, variance and epsilon are folded in when read."""
 
+    operands: ClassVar[int] = 3
     activation: Activation | None = None
 
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from ...errors import ModelError, Unsupported
 from ..kernels.tflite import has_tflite_kernel, needs_one_scale
-from ..operators import Conv2d, ConvTranspose2d, Dense, Op
+from ..kernels.tflite_lines import difference_scale
+from ..operators import Conv2d, ConvTranspose2d, Dense, LogSoftmax, Op, Softmax
 from ..region import Shape
-from ..tensor import MOST_ELEMENTS, Array, Tensor
+from ..tensor import MOST_ELEMENTS, Array, DType, Tensor
 
 _CHUNK = 1 << 22  # elements looked at together, so that a scan needs little memory
 
@@ -53,3 +54,5 @@ def require_kernel(op: Op, tensors: Sequence[Tensor], result: Tensor) -> None:
         least, most = min(pairs), max(pairs)
         if most[0][0] - least[0][0] > 1e-6 * most[0][0] or len({zero for _, zero in pairs}) > 1:
             raise Unsupported("the scales of inputs and output differ, which TFLite does not convert here")
+    if isinstance(op, Softmax | LogSoftmax) and dtype is not DType.INT16:
+        difference_scale(op.beta if isinstance(op, Softmax) else 1.0, tensors[0])
