@@ -29,7 +29,7 @@ from edgewright.emit.firmware import measure
 from emitting import WARNINGS
 from emitting_batch import build_together
 from random_models import KINDS
-from random_trials import MODES, Prepared, Trial, prepared, refused, story
+from random_trials import BOARDS, MODES, Prepared, Trial, prepared, refused, story
 
 BATCH = 48  # libraries in one call of the compiler
 FLAGS = tuple("-Og" if flag == "-O1" else flag for flag in WARNINGS)  # most of the time is the compiler's
@@ -100,14 +100,14 @@ def _on_board(made: Prepared) -> tuple[str, ...]:
     return found
 
 
-def trials(networks: int, boards: int, first: int) -> Iterator[Trial]:
-    """Kinds take turns, and those for boards are spread over all."""
+def trials(networks: int, boards: int, first: int, targets: tuple[str, ...] = BOARDS) -> Iterator[Trial]:
+    """Kinds take turns, and those for boards, of these targets, are spread over all."""
     turns = -(-networks // len(KINDS))  # of every kind
     for number in range(networks):
         turn, kind = divmod(number, len(KINDS))
         place = kind * turns + turn
         is_board = (place + 1) * boards // networks > place * boards // networks
-        yield Trial(KINDS[kind], first + turn, is_board)
+        yield Trial(KINDS[kind], first + turn, is_board, targets)
 
 
 def _batches(drawn: Iterator[Trial]) -> Iterator[tuple[Trial, ...]]:
@@ -132,10 +132,13 @@ def table_of(verdicts: Sequence[Verdict], what: str, of: Mapping[Verdict, str]) 
 @click.option("--boards", default=1_000, show_default=True, help="How many of them on a virtual board.")
 @click.option("--first", default=0, show_default=True, help="The first seed.")
 @click.option("--jobs", default=1, show_default=True, help="Processes.")
+@click.option(
+    "--target", "targets", multiple=True, default=BOARDS, type=click.Choice(BOARDS), help="Only boards of these."
+)
 @click.option("--json", "output", type=click.Path(path_type=Path), help="Where all figures go.")
-def main(networks: int, boards: int, first: int, jobs: int, output: Path | None) -> None:
+def main(networks: int, boards: int, first: int, jobs: int, targets: tuple[str, ...], output: Path | None) -> None:
     console, start = Console(width=120), perf_counter()
-    drawn = list(_batches(trials(networks, boards, first)))
+    drawn = list(_batches(trials(networks, boards, first, targets)))
     verdicts: list[Verdict] = []
     for found in Parallel(n_jobs=jobs, return_as="generator")(delayed(examine)(batch) for batch in drawn):
         verdicts += found

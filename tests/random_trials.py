@@ -47,6 +47,7 @@ class Trial:
     kind: str
     seed: int
     is_board: bool = False  # on a virtual board, not on this machine
+    boards: tuple[str, ...] = BOARDS  # of which one is drawn
 
     @property
     def rng(self) -> np.random.Generator:
@@ -76,7 +77,7 @@ def prepared(trial: Trial, name: str) -> Prepared:
     data = draw_model(trial.kind, trial.seed)
     network = read_bytes(data, name=name)
     mode, plan = _planned(network, rng)
-    target = str(rng.choice(BOARDS if trial.is_board else FAMILIES))
+    target = str(rng.choice(trial.boards if trial.is_board else FAMILIES))
     library = emit(plan, TARGETS[target], network, name=name)
     inputs = random_inputs(network, trial.seed)
     ours = execute(network, inputs)
