@@ -15,7 +15,7 @@ from edgewright.dataflow.checks.liveness import blocked
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
 from edgewright.dataflow.speed.latency import latency
 from edgewright.dataflow.speed.selftimed import self_timed
-from edgewright.errors import ModelError
+from edgewright.errors import ModelError, Unsupported
 from random_graphs import live_graphs
 
 ONE = Rates((1,))
@@ -109,3 +109,15 @@ def test_times_are_needed_and_a_dead_graph_has_no_latency():
     with pytest.raises(ModelError, match="deadlocks"):
         latency(graph, {"self_a": 1})
     assert latency(Graph("empty", (), ())).first == 0
+
+
+def test_too_many_firings_are_refused_before_any_is_made(monkeypatch):
+    graph = Graph(
+        "many",
+        (Actor("a", times=(1,)), Actor("b", times=(1,))),
+        (Channel("ab", "a", "b", Rates((9,)), Rates((1,)), 0),),
+    )
+    monkeypatch.setattr("edgewright.dataflow.speed.latency.MOST_FIRINGS", 9)
+    monkeypatch.setattr("edgewright.dataflow.speed.latency.blocked", None)
+    with pytest.raises(Unsupported, match="shows only after 10 firings; we look at 9"):
+        latency(graph)

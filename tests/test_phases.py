@@ -34,6 +34,7 @@ from edgewright.network.operators import (
     UnaryKind,
 )
 from edgewright.program import FusionSchedule, Plan, Split, Stage, plan_from_dict, plan_to_dict, rows_needed
+from edgewright.program.legal import can_sum
 from emitting import check_emitted
 from emitting_batch import check_together
 from interpreting import check_interpreted
@@ -238,3 +239,12 @@ def test_a_mean_over_columns_takes_all_of_them_in_parts():
     made = plan(network, explain=False, schedules=[schedule])
     check_interpreted(network, made)
     check_emitted(network, plan=made)
+
+
+@pytest.mark.parametrize(("rows", "is_summed"), [(1 << 16, True), ((1 << 16) + 1, False)])
+def test_images_of_too_many_rows_are_not_summed_row_by_row(rows: int, is_summed: bool):
+    b = Builder("tall")
+    x = b.input("x", (1, rows, 3, 1))
+    y = b.layer(Reduce((1, 2), True, ReduceKind.MEAN), [b.layer(Unary(UnaryKind.ABS), [x], "a")], "y")
+    network = b.build([y])
+    assert can_sum(network, network.layers[-1]) == is_summed

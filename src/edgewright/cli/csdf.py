@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from ..dataflow.formats.sdf3_text import sdf3
 from ..dataflow.formats.text import to_json
 from ..dataflow.graph import Graph
 from ..dataflow.speed.pareto import EFFORT, Pareto
-from ..dataflow.speed.selftimed import Firing, self_timed
+from ..dataflow.speed.selftimed import Firing, first_firings
 from ..dataflow.speed.timing import check_times
 from ..errors import EdgewrightError, ModelError, Unsupported
 from ..files import write_together
@@ -60,16 +61,22 @@ def csdf(
     is_stuck = found is not None and not found.is_live
     front = _front(about.graph, weight, limit) if wants_front and not is_stuck else None
     files: dict[Path, str | bytes] = {}
+
+    @cache
+    def drawn() -> tuple[Firing, ...]:
+        assert found is not None
+        return _firings(found, iterations)
+
     if sdf3_file:
         files[sdf3_file] = sdf3(about.graph)
     if dot_file:
         files[dot_file] = dot(about.graph)
     if gantt and found and found.is_live:
-        files[gantt] = _gantt(found, iterations, about.unit)
+        files[gantt] = _gantt(found, drawn(), about.unit)
     if plot and front:
         files[plot] = pareto_svg(front, weight, unit=about.unit)
     if page and found:
-        files[page] = _page(found, iterations, front, about.unit)
+        files[page] = _page(found, drawn, front, about.unit)
     write_together(files)
     results = _Results(about, weight, found if asked else None, front if asked_front else None)
     if as_json:
@@ -164,7 +171,7 @@ def _firings(found: GraphAnalysis, iterations: int) -> tuple[Firing, ...]:
     if found.buffers is None:
         raise Unsupported(f"no firings to draw: {'; '.join(found.notes)}")
     with working("running the graph"):
-        return self_timed(_timed(found.graph), found.buffers.capacities, iterations).firings
+        return first_firings(_timed(found.graph), found.buffers.capacities, iterations)
 
 
 def _timed(graph: Graph) -> Graph:
@@ -174,16 +181,15 @@ def _timed(graph: Graph) -> Graph:
     return replace(graph, actors=tuple(actors))
 
 
-def _gantt(found: GraphAnalysis, iterations: int, unit: str) -> str:
-    firings = _firings(found, iterations)
+def _gantt(found: GraphAnalysis, firings: tuple[Firing, ...], unit: str) -> str:
     return gantt_svg(found.graph, firings, found.repetitions, unit=unit if found.graph.has_times else "steps")
 
 
-def _page(found: GraphAnalysis, iterations: int, front: Pareto | None, unit: str) -> str:
+def _page(found: GraphAnalysis, drawn: Callable[[], tuple[Firing, ...]], front: Pareto | None, unit: str) -> str:
     firings: tuple[Firing, ...] = ()
     if found.is_live:
         try:
-            firings = _firings(found, iterations)
+            firings = drawn()
         except EdgewrightError as error:  # the page is worth having without this picture
             found = replace(found, notes=(*found.notes, str(error)))
     return dataflow_page(found, firings=firings, front=front, unit=unit)

@@ -12,7 +12,7 @@ from itertools import combinations, pairwise
 from ..errors import InputError
 from ..network import Interval, Layer, Network, Shape
 from .fusion import CHANNELS, COLUMNS, FusedLayers, FusionSchedule, Split
-from .rows import ROWS, rows_needed
+from .rows import MOST_ROWS, ROWS, rows_needed
 from .shares import summed_axes
 from .tiling import Tiling
 
@@ -63,7 +63,8 @@ def can_sum(network: Network, layer: Layer, axis: int = ROWS) -> bool:
     shape = network.tensors[layer.inputs[0]].shape
     if axis == CHANNELS:
         return len(shape) - 1 in summed_axes(network, layer)
-    return len(shape) == 4 and shape[0] == 1 and axis in summed_axes(network, layer)
+    is_image = len(shape) == 4 and shape[0] == 1 and shape[axis] <= MOST_ROWS
+    return is_image and axis in summed_axes(network, layer)
 
 
 def can_split(shape: Shape, axis: int) -> bool:

@@ -51,6 +51,11 @@ class Clockwork:
                 return bool(self.starts) or bool(self._running)
             self._fire_all(self._woken.pop())
 
+    def duration(self, actor: int, index: int) -> int:
+        """Units of time that this firing of an actor takes."""
+        times, initial = self._times[actor], self._initial[actor]
+        return times[index if index < initial else initial + (index - initial) % (len(times) - initial)]
+
     def state(self) -> Hashable:
         """All that decides what happens from here on."""
         due = sorted((when - self.now, actor, phase) for when, actor, _, phase in self._running)

@@ -17,7 +17,7 @@ from .clockwork import Clockwork
 from .selftimed import self_timed
 from .timing import check_times
 
-MOST_FIRINGS = 2_000_000
+MOST_FIRINGS = 250_000  # a few seconds
 _STEADY_FIRINGS = 100_000  # within which the periodic regime is looked for
 
 
@@ -44,10 +44,11 @@ def latency(graph: Graph, capacities: Mapping[str, int] | None = None) -> Latenc
     check_times(graph)
     if not graph.actors:
         return Latency(Fraction(0), Fraction(0), (), ())
+    run = _TimedRun(graph, capacities, repetitions(graph), _ends(graph, graph.inputs), _ends(graph, graph.outputs))
+    run.refuse_many(1)
     deadlock = blocked(graph, capacities)
     if deadlock is not None:
         raise ModelError(str(deadlock))
-    run = _TimedRun(graph, capacities, repetitions(graph), _ends(graph, graph.inputs), _ends(graph, graph.outputs))
     return Latency(run.first(), run.steady(), run.sources, run.sinks)
 
 
@@ -113,13 +114,17 @@ class _TimedRun:
         """Firings of so many iterations."""
         return iterations * sum(self.firings.values()) + sum(actor.initial_phases for actor in self.graph.actors)
 
-    def _spans(self, iterations: int) -> Sequence[_Span]:
-        """The first iterations, those that are whole before any actor has made more than so many."""
+    def refuse_many(self, iterations: int) -> None:
+        """Raises where so many iterations take too long to execute."""
         if self._size(iterations) > MOST_FIRINGS:
             raise Unsupported(
                 f"graph {quoted(self.graph.name)}: its latency shows only after {self._size(iterations):,} firings; "
                 f"we look at {MOST_FIRINGS:,}. Use larger tokens, so that actors fire less often"
             )
+
+    def _spans(self, iterations: int) -> Sequence[_Span]:
+        """The first iterations, those that are whole before any actor has made more than so many."""
+        self.refuse_many(iterations)
         spans = [_Span(left=sum(self.firings[name] for name in self.sinks)) for _ in range(iterations)]
         most = {a.name: a.initial_phases + iterations * self.firings[a.name] for a in self.graph.actors}
         limits = supplies(self.graph, self.capacities)
@@ -129,15 +134,15 @@ class _TimedRun:
             for number, index, start in clockwork.starts:
                 actor = self.graph.actors[number]
                 if actor.name in ends:
-                    self._add(spans, actor, index, start)
+                    self._add(spans, actor, index, start, start + clockwork.duration(number, index))
         whole = [not span.left and span.begin < inf for span in spans]
         return spans[: whole.index(False)] if False in whole else spans
 
-    def _add(self, spans: Sequence[_Span], actor: Actor, index: int, start: int) -> None:
+    def _add(self, spans: Sequence[_Span], actor: Actor, index: int, start: int, end: int) -> None:
         span = spans[max(0, index - actor.initial_phases) // self.firings[actor.name]]
         span.earliest = min(span.earliest, start)
         if actor.name in self.sources:
             span.begin = min(span.begin, start)
         if actor.name in self.sinks:
-            span.end = max(span.end, start + int(actor.time(index) * self.graph.time_unit))
+            span.end = max(span.end, end)
             span.left -= index >= actor.initial_phases

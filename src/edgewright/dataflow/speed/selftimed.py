@@ -6,7 +6,7 @@ connected part is run by itself; the slowest gives the period of the graph.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
@@ -14,14 +14,14 @@ from math import gcd
 from ...errors import InputError, Unsupported
 from ..checks.components import Component, pacing_components
 from ..checks.consistency import repetitions
-from ..checks.demand import Demand, Supply, supplies
+from ..checks.demand import Demand, supplies
 from ..checks.liveness import blocked
 from ..graph import Actor, Graph, quoted
 from .clockwork import Clockwork
 from .timing import check_times
 
 MOST_WORK = 20_000_000  # firings and entries of remembered states: some minutes, some hundred MB
-MOST_SHOWN = 2_000_000  # firings that are told
+MOST_SHOWN = 200_000  # firings that are told: a few seconds, and far more than a picture has pixels
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,8 @@ class SelfTimed:
 
 def self_timed(graph: Graph, capacities: Mapping[str, int] | None = None, iterations: int = 0) -> SelfTimed:
     """The period of self-timed execution and, where asked for, the firings of the first iterations."""
-    check_times(graph)
-    limits = supplies(graph, capacities)
+    firings = first_firings(graph, capacities, iterations)
     counts = repetitions(graph)
-    firings = _first_firings(graph, limits, counts, iterations)
     if _may_stop_unseen(graph) and blocked(graph, capacities):
         return SelfTimed(None, firings=firings)
     slowest = SelfTimed(Fraction(0), firings=firings)
@@ -120,9 +118,10 @@ def _watched(part: Component, counts: Mapping[str, int]) -> tuple[int, int]:
     return watched, counts[part.actors[watched].name] // rounds
 
 
-def _first_firings(
-    graph: Graph, limits: Sequence[Supply], counts: Mapping[str, int], iterations: int
-) -> tuple[Firing, ...]:
+def first_firings(graph: Graph, capacities: Mapping[str, int] | None, iterations: int) -> tuple[Firing, ...]:
+    """The firings of the first iterations of self-timed execution, by their start."""
+    check_times(graph)
+    limits, counts = supplies(graph, capacities), repetitions(graph)
     if iterations < 0:
         raise InputError(f"firings of {iterations} iterations: ask for none or more")
     if not iterations:
