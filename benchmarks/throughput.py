@@ -145,7 +145,8 @@ def cores(models: Path, names: list[str]) -> None:
             )  # all, before anything is timed
             for (way, n), (answer, path) in zip(asked, zip(answers.values(), built, strict=True), strict=True):
                 with pipeline(path) as running:
-                    ours = measured(running, [random_inputs(network, 1)], max(20, 12 * n))
+                    frames = max(20, 12 * n, round(2 * answer.throughput))  # two seconds
+                    ours = measured(running, [random_inputs(network, 1)], frames)
                 print(
                     f"{name:20}{way:10}{n:6}{answer.bound:9.2f}{answer.throughput:10.2f}{ours.frames_per_s:10.2f}"
                     f"{1e3 * answer.latency:9.2f}{1e3 * ours.latency_s:10.2f}",
