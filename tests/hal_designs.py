@@ -10,7 +10,17 @@ from edgewright.hal.analysis.joints import Kept
 from edgewright.hal.analysis.regions import Conflict, Regions
 from edgewright.hal.analysis.spaces import Area, Slot, Space, Use
 from edgewright.hal.design import Analysis, Design
-from edgewright.hal.language.description import Bus, Child, Description, Device, Field, Group, Mode, Place, Target
+from edgewright.hal.language.description import (
+    Bus,
+    Child,
+    Description,
+    Device,
+    EffectTarget,
+    Field,
+    Group,
+    Mode,
+    Place,
+)
 from edgewright.hal.language.source import Source
 from edgewright.hal.layout.layout import AreaPlace, Layout, Piece, Register, SpaceLayout
 from edgewright.hal.merging import Merge, Merging
@@ -22,7 +32,7 @@ def field(name, bits=1, **more):
     return Field(name, bits, HERE, **more)
 
 
-CHANNEL = Group("Channel", (field("level", 7), field("go", wse=(Target("Uart", "busy"),))), HERE)
+CHANNEL = Group("Channel", (field("level", 7), field("go", wse=(EffectTarget("Uart", "busy"),))), HERE)
 PAD = Group("Pad", (field("dir"), field("out")), HERE)
 UART = Group(
     "Uart",
@@ -35,7 +45,7 @@ UART = Group(
         field("errors", 4, clear_on_read=True, mode=Mode.RO),
         field("pending", 3, w1c=True),
         field("raise", 3, w1s=True, shared_with_isr=True),
-        field("command", 8, mode=Mode.WO, wse=(Target("Uart", "busy"),)),
+        field("command", 8, mode=Mode.WO, wse=(EffectTarget("Uart", "busy"),)),
         field("stamp", 48, split=True, mode=Mode.RO),
         field("mask", count=40),
         field("limit", 5, count=3),

@@ -18,7 +18,7 @@ from edgewright.hal.language.meaning import Natures
 from edgewright.hal.layout.layout import elaborate
 from edgewright.hal.verify.abi import Type
 from edgewright.hal.verify.building import BUFFERS, build, free_window, target_named
-from edgewright.hal.verify.bus import Bus
+from edgewright.hal.verify.bus import ModelBus
 from edgewright.hal.verify.instances import instances_of
 from edgewright.hal.verify.machine import Machine
 from edgewright.hal.verify.peripheral import Peripheral, Wire, wires_of
@@ -222,7 +222,7 @@ class Board:
         analysis = design.analysis
         self.known = Known(design, seed, is_still)
         registers = elaborate(analysis.description, analysis.spaces, design.layout)
-        self.bus = Bus(analysis.description, registers, self.known.models)
+        self.bus = ModelBus(analysis.description, registers, self.known.models)
         self.instances = instances_of(analysis.description, analysis.spaces, design.layout)
         base = free_window(analysis.description.devices)
         built = build(files, target_named(target), base, inline=False, defines=HOOKS)

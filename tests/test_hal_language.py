@@ -11,7 +11,7 @@ import pytest
 
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.hal.language.cursors import KINDS, span, walk
-from edgewright.hal.language.description import Bus, Child, Description, Mode, Target
+from edgewright.hal.language.description import Bus, Child, Description, EffectTarget, Mode
 from edgewright.hal.language.groups import describe
 from edgewright.hal.language.misuse import misuses
 from edgewright.hal.language.refusal import Refused
@@ -64,8 +64,8 @@ def test_groups_are_read_with_all_their_attributes(tmp_path: Path) -> None:
     inner = outer.member("inner")
     assert isinstance(inner, Child) and (inner.group, inner.count) == ("Inner", 4)
     status = found.field("Outer", "status")
-    assert status.rse == (Target("Outer", "status"), Target("Inner"), Target("Inner", "b"))
-    assert status.wse == (Target("Outer", "status"),)
+    assert status.rse == (EffectTarget("Outer", "status"), EffectTarget("Inner"), EffectTarget("Inner", "b"))
+    assert status.wse == (EffectTarget("Outer", "status"),)
     x, y, z = (found.field("Outer", name) for name in "xyz")
     assert (x.bits, x.count, x.w1c, x.shared_with_isr) == (7, None, True, True) and (y.count, y.w1c) == (3, True)
     assert (z.reset, z.pinned, z.by_hardware) == (6, (8, 0), True)
@@ -86,7 +86,7 @@ def test_prefixed_names_mean_the_same(tmp_path: Path) -> None:
     source = source_of(tmp_path, text)
     description = describe(source)
     assert description.field("G", "ro").mode is Mode.RO
-    assert description.field("G", "ro").rse == (Target("G", "fifo"),)
+    assert description.field("G", "ro").rse == (EffectTarget("G", "fifo"),)
     assert misuses(source, description) == ()
 
 
@@ -464,7 +464,7 @@ def test_deep_nesting_is_refused_and_ends_nothing_else(tmp_path: Path, shape: st
 def test_the_examples_of_the_documentation_are_accepted(tmp_path: Path) -> None:
     text = (Path(__file__).parents[1] / "docs" / "hal-language.md").read_text()
     examples = re.findall(r"```c\n(.*?)```", text, re.DOTALL)
-    assert len(examples) == 7
+    assert len(examples) == 8
     for example in examples:
         source = source_of(tmp_path, example + "static void nothing(void) { }\n")
         assert describe(source).devices and misuses(source, describe(source)) == ()

@@ -19,7 +19,17 @@ from edgewright.hal.analysis.functions import Flow, Function, Parameter
 from edgewright.hal.analysis.spaces import Joint, Slot, Space
 from edgewright.hal.choosing import chosen_design, total_accesses
 from edgewright.hal.designing import analyse, naive, real_joints
-from edgewright.hal.language.description import Bus, Child, Description, Device, Field, Group, Mode, Place, Target
+from edgewright.hal.language.description import (
+    Bus,
+    Child,
+    Description,
+    Device,
+    EffectTarget,
+    Field,
+    Group,
+    Mode,
+    Place,
+)
 from edgewright.hal.layout.assembling import Assembly, assemble
 from edgewright.hal.layout.cells import Cell, width_for
 from edgewright.hal.layout.cost import cost_of, works_of
@@ -218,7 +228,7 @@ def shared(*fields, joints=(), bus=WORDS):
     return faults(description, spaces, layout, joints)
 
 
-OTHER = (Target("Dev", "zz"),)
+OTHER = (EffectTarget("Dev", "zz"),)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from edgewright.errors import InputError
 from edgewright.hal.analysis.spaces import Area, Slot, Space
-from edgewright.hal.language.description import Target
+from edgewright.hal.language.description import EffectTarget
 from edgewright.hal.layout.layout import Layout, Piece, Register, SpaceLayout, elaborate
 from edgewright.hal.layout.naive import lay_out_naive
 from edgewright.hal.lock.lock import lock_text, read_lock
@@ -154,7 +154,7 @@ def test_devices_that_moved_or_changed_are_refused(lock):
 
 def test_attributes_may_change(lock):
     """Whether the old layout is still lawful is the judge's business."""
-    description = with_field(DESCRIPTION, "Uart", field("enable", wse=(Target("Uart", "busy"),)))
+    description = with_field(DESCRIPTION, "Uart", field("enable", wse=(EffectTarget("Uart", "busy"),)))
     assert again(lock, description).spaces == LAYOUT.spaces
 
 

@@ -10,13 +10,6 @@ from pathlib import Path
 import edgewright
 
 ROOT = Path(edgewright.__file__).parent
-# Still defined twice. Whoever renames one takes it out: the set can only shrink.
-LATER = {
-    *("Access", "Bus", "Call"),  # hal alone
-    "Block",  # the paper's stays; hal/analysis
-    "Builder",  # network's stays; hal/analysis
-    "Target",  # platform's stays; hal/language
-}
 
 
 def class_names(file: Path) -> Iterator[str]:
@@ -34,8 +27,7 @@ def homes(root: Path) -> Mapping[str, set[str]]:
 
 def test_every_class_name_is_defined_in_one_file():
     twice = {name: sorted(files) for name, files in homes(ROOT).items() if len(files) > 1}
-    assert {name: files for name, files in twice.items() if name not in LATER} == {}
-    assert LATER - twice.keys() == set(), "defined once by now: take these out of LATER"
+    assert twice == {}
 
 
 def test_the_check_sees_private_and_nested_classes(tmp_path):

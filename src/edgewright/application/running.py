@@ -30,7 +30,7 @@ from ..run.building import THIS, build_pipeline
 from ..run.executors import executor_of
 from ..run.measuring import joined, measured
 from ..run.pipeline import Pipeline
-from ..run.ring import Block
+from ..run.ring import MemoryBlock
 from ..run.specification import aligned
 from ..run.statistics import RunStatistics
 from .joint import JointLayout
@@ -150,7 +150,7 @@ def run_application(layout: JointLayout, frames: int) -> tuple[MeasuredNetwork, 
     """The networks of a joint plan compiled for this machine, and run in one arena."""
     application = replace(layout.application, target=TARGETS["host"])
     here = replace(layout, meeting=replace(layout.meeting, application=application))
-    arenas = {memory: Block(aligned(size)).piece(aligned(size)) for memory, size in layout.arenas.items()}
+    arenas = {memory: MemoryBlock(aligned(size)).piece(aligned(size)) for memory, size in layout.arenas.items()}
     with TemporaryDirectory(prefix="edgewright-") as name, ExitStack() as open_ones:
         pipelines: dict[str, Pipeline] = {}
         for owner in application.networks:

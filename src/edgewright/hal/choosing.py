@@ -50,7 +50,8 @@ def chosen_design(
     if method != "optimal" or lock is not None:
         return first
     made = [first] if wish.minimise != "balanced" else [first, *_others(analysis, wish)]
-    designs = _different([one for design in made for one in (_tidy(design), design)])
+    is_small = len(analysis.uses) <= FEW
+    designs = _different([one for design in made for one in ((_tidy(design), design) if is_small else (design,))])
     sizes = [measure(one) for one in designs] if measure and len(designs) > 1 else []
     known = sizes if sizes and None not in sizes else [None] * len(designs)
     found = [_Candidate.of(one, wish, size) for one, size in zip(designs, known, strict=True)]
@@ -64,6 +65,9 @@ def chosen_design(
     if measure is None or twin is None or wish.minimise != "balanced":
         return best.design
     return _mixed(best, twin, measure)
+
+
+FEW = 400  # accesses of a driver for which every layout is compiled with its bits in two orders
 
 
 def _tidy(made: Design) -> Design:

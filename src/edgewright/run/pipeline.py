@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import InputError
 from .executors import Executor, executor_of
-from .ring import Array, Block, FrameSlot, Ring, StreamEnd, StreamState
+from .ring import Array, FrameSlot, MemoryBlock, Ring, StreamEnd, StreamState
 from .specification import DEPLOYMENT_FILE, FILE, PipelineSpec, WorkerSpec, load_specification
 from .statistics import Chronicle, MemoryUse, RunStatistics
 from .workers import BoundPart, Feeder, Starts, WorkerThread
@@ -65,7 +65,7 @@ class Pipeline:
     ) -> None:
         """With `executors`, by worker and part, none are loaded from the folder."""
         self.spec, self.folder, self._keep = spec, folder, keep
-        self._block = Block(spec.arena_bytes + spec.slot_bytes)
+        self._block = MemoryBlock(spec.arena_bytes + spec.slot_bytes)
         self._slots = [
             [self._block.slot(fifo.shape, fifo.dtype, fifo.bytes) for _ in range(fifo.slots)]
             for fifo in spec.fifos

@@ -38,7 +38,7 @@ from ..platform.target import TARGETS
 from ..program import Plan, checked, structure_digest
 from . import session_times, torch_times
 from .machine import CoreKind, architecture, core_kinds, on_cores, pin, processor_model, usable_cores
-from .ring import Block, FrameSlot, StreamEnd, StreamState
+from .ring import FrameSlot, MemoryBlock, StreamEnd, StreamState
 from .specification import aligned
 from .statistics import median_and_spread
 
@@ -182,7 +182,7 @@ class _Bench:
             self.network.tensors[name] for name in (*self.network.inputs, *dict.fromkeys(self.network.outputs))
         ]
         sizes = [*self.timed.library.arenas.values(), *(tensor.bytes for tensor in tensors)]
-        self._block = Block(sum(map(aligned, sizes)))
+        self._block = MemoryBlock(sum(map(aligned, sizes)))
         arenas = [self._block.piece(size) for size in self.timed.library.arenas.values()]
         slots = [self._block.slot(t.shape, t.dtype.numpy.name, aligned(t.bytes)) for t in tensors]
         for value, slot in zip(random_inputs(self.network).values(), slots, strict=False):
@@ -291,7 +291,7 @@ def _transfers(kinds: Mapping[str, CoreKind]) -> list[TransferTime]:
 def hand_over(source: int, target: int) -> tuple[float, float]:
     """Seconds until one core has a frame that the other put into a ring, and bytes a second of reading it there."""
     state = StreamState()
-    block = Block(2 * aligned(_MOVED))
+    block = MemoryBlock(2 * aligned(_MOVED))
     there, back = (state.ring([block.slot((_MOVED,), "uint8", _MOVED)], 1) for _ in range(2))
     waits: list[float] = []
     reads: list[float] = []

@@ -33,7 +33,7 @@ class FrameSlot:
     address: int
 
 
-class Block:
+class MemoryBlock:
     """Zeroed memory from the system, cut into aligned pieces; given back as a whole."""
 
     def __init__(self, size: int) -> None:

@@ -12,7 +12,7 @@ from ..language.macros import LINE, Macros
 from ..language.refusal import Refusal, Refused
 from ..language.source import Source
 from .accesses import Access
-from .building import Builder
+from .building import FlowBuilder
 from .evaluation import NOTHING, Evaluator, Frame
 from .functions import Barrier, Function, Parameter
 from .paths import Paths
@@ -89,7 +89,7 @@ def _function(
     cursor: Cursor, source: Source, description: Description, transparent: dict[str, frozenset[str]]
 ) -> Function:
     file, files = cursor.location.file.name, source.files
-    build = Builder()
+    build = FlowBuilder()
     evaluator = Evaluator(description, build, cursor.spelling, file, files[file], source.macros, transparent)
     body = next(child for child in cursor.get_children() if child.kind is KINDS.COMPOUND_STMT)
     statements = _Statements(evaluator, build, source.macros)
@@ -212,7 +212,7 @@ class _Statements:
     """Walks the statements of one body."""
 
     evaluate: Evaluator
-    build: Builder
+    build: FlowBuilder
     macros: Macros
     cases: list[tuple[int, list[bool]]] = field(default_factory=list)  # the decisions of the switches around
     cleanups: list[Cursor] = field(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from .functions import Block, Branch, Event, Flow
+from .functions import Branch, Event, Flow, FlowBlock
 
 Sources = frozenset[int | str]  # reads, and variables, that a value depends on
 
@@ -21,7 +21,7 @@ class _Open:
 
 
 @dataclass(slots=True)
-class Builder:
+class FlowBuilder:
     """Blocks of one function; `at` is where code goes now."""
 
     blocks: list[_Open] = field(default_factory=lambda: [_Open(())])
@@ -87,7 +87,7 @@ class Builder:
         for block, label in self.gotos:
             self.blocks[block].next.append(self.labels[label])
         depends = _closed(self.values)
-        blocks = tuple(Block(tuple(b.events), tuple(dict.fromkeys(b.next)), b.guard) for b in self.blocks)
+        blocks = tuple(FlowBlock(tuple(b.events), tuple(dict.fromkeys(b.next)), b.guard) for b in self.blocks)
         return Flow(blocks, tuple(Branch(block, _reads(sources, depends)) for block, sources in self.decisions))
 
 

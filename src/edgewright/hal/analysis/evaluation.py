@@ -23,7 +23,7 @@ from ..language.macros import Macros
 from ..language.nodes import accesses as has_access
 from ..language.refusal import Refusal, Refused
 from .accesses import Access, Form, Hop, Kind, Spot
-from .building import Builder, Sources
+from .building import FlowBuilder, Sources
 from .functions import Assigned, Barrier
 from .members import Member, device_of, expression, hop, member_of
 
@@ -53,7 +53,7 @@ class Evaluator:
     """Walks the expressions of one function; statements are left to `bodies`."""
 
     description: Description
-    build: Builder
+    build: FlowBuilder
     function: str
     file: str
     text: bytes

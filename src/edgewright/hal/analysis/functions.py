@@ -28,7 +28,7 @@ Event = Access | Barrier | Assigned
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class FlowBlock:
     """Events that happen one after the other, and where control goes next."""
 
     events: tuple[Event, ...]
@@ -50,7 +50,7 @@ class Branch:
 class Flow:
     """The control flow graph (block 0 is the entry, the last the exit) with what each decision depends on (S 6.4.1)."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[FlowBlock, ...]
     branches: tuple[Branch, ...]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from .cursors import Cursor, constant
-from .description import Field, Mode, Target
+from .description import EffectTarget, Field, Mode
 
 Notes = Sequence[tuple[str, list[Cursor]]]
 _FLAGS: dict[str, dict[str, Any]] = {
@@ -61,11 +61,11 @@ def attributed(field: Field, notes: Notes) -> Field:
     return field
 
 
-def _targets(text: str) -> tuple[Target, ...]:
-    """As written: `Target(name)` may be a member or a group, `targets` looks it up."""
+def _targets(text: str) -> tuple[EffectTarget, ...]:
+    """As written: `EffectTarget(name)` may be a member or a group, `targets` looks it up."""
     names = [name.replace(" ", "") for name in text.split(",")]
     pairs = [name.partition("::") for name in names]
-    return tuple(Target(group, member if colons else None) for group, colons, member in pairs)
+    return tuple(EffectTarget(group, member if colons else None) for group, colons, member in pairs)
 
 
 def contradictions(field: Field, notes: Notes) -> Iterator[tuple[str, str]]:

@@ -33,7 +33,7 @@ class Mode(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class EffectTarget:
     """What a side effect touches: a field of a group, or with no member all of the group."""
 
     group: str
@@ -52,8 +52,8 @@ class Field:
     place: Place
     count: int | None = None  # elements, for an array
     mode: Mode = Mode.RW
-    rse: tuple[Target, ...] = ()
-    wse: tuple[Target, ...] = ()
+    rse: tuple[EffectTarget, ...] = ()
+    wse: tuple[EffectTarget, ...] = ()
     w1c: bool = False  # writing 1 clears
     w1s: bool = False  # writing 1 sets
     clear_on_read: bool = False

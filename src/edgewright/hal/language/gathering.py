@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from .description import Child, Description, Field, Group, Mode, Target
+from .description import Child, Description, EffectTarget, Field, Group, Mode
 from .refusal import Refusal
 
 _OWN = "it has the attributes of its bits: give them to these"
@@ -17,7 +17,7 @@ _OWN = "it has the attributes of its bits: give them to these"
 
 def with_words(groups: Mapping[str, Group], refusals: list[Refusal]) -> dict[str, Group]:
     """The groups; words are like their bits, which are marked, and what touches the bits touches the word."""
-    bits: dict[tuple[str, str], list[Target]] = {}  # field of the elements to the words that gather it
+    bits: dict[tuple[str, str], list[EffectTarget]] = {}  # field of the elements to the words that gather it
     words: dict[tuple[str, str], Field] = {}
     for group in groups.values():
         for word in (field for field in group.fields if field.gathers):
@@ -25,14 +25,14 @@ def with_words(groups: Mapping[str, Group], refusals: list[Refusal]) -> dict[str
                 refusals.append(Refusal(word.place, f"'{group.name}::{word.name}' {fault[0]}", fault[1]))
                 continue
             owner, bit = _bit(word, group, groups)
-            bits.setdefault((owner, bit.name), []).append(Target(group.name, word.name))
+            bits.setdefault((owner, bit.name), []).append(EffectTarget(group.name, word.name))
             words[group.name, word.name] = _like(word, bit)
     for (owner, name), gathering in bits.items():
         refusals += _loose(owner, name, gathering, groups)
     if not words:
         return dict(groups)
 
-    def touching(targets: tuple[Target, ...]) -> tuple[Target, ...]:
+    def touching(targets: tuple[EffectTarget, ...]) -> tuple[EffectTarget, ...]:
         also = [
             word
             for (owner, name), gathering in bits.items()
@@ -110,7 +110,7 @@ def _fault(word: Field, group: Group, groups: Mapping[str, Group]) -> tuple[str,
     return None
 
 
-def _loose(owner: str, name: str, gathering: list[Target], groups: Mapping[str, Group]) -> Iterator[Refusal]:
+def _loose(owner: str, name: str, gathering: list[EffectTarget], groups: Mapping[str, Group]) -> Iterator[Refusal]:
     """Elements that no word gathers, or two: where would their bits lie?"""
     homes = [(group.name, child) for group in groups.values() for child in group.children if child.group == owner]
     gathered = [(target.group, _word(groups, target).gathers[0]) for target in gathering]
@@ -123,11 +123,11 @@ def _loose(owner: str, name: str, gathering: list[Target], groups: Mapping[str, 
             yield Refusal(_word(groups, target).place, f"'{owner}::{name}' is gathered twice", hint)
 
 
-def _word(groups: Mapping[str, Group], target: Target) -> Field:
+def _word(groups: Mapping[str, Group], target: EffectTarget) -> Field:
     return next(field for field in groups[target.group].fields if field.name == target.member)
 
 
-def _covers(target: Target, owner: str, name: str, groups: Mapping[str, Group]) -> bool:
+def _covers(target: EffectTarget, owner: str, name: str, groups: Mapping[str, Group]) -> bool:
     if target.member is None:
         return owner in Description(groups, ()).inside(target.group)
     return (target.group, target.member) == (owner, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 
-from .description import Description, Field, Mode, Target
+from .description import Description, EffectTarget, Field, Mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Natures:
 
     def _nature(self, group: str, name: str) -> Nature:
         field = self.description.field(group, name)
-        own = Target(group, name)
+        own = EffectTarget(group, name)
         return Nature(
             reading_acts=any(target != own for target in field.rse) or field.clear_on_read or field.fifo,
             writing_acts=bool(field.wse) or field.fifo,
@@ -63,7 +63,7 @@ class Natures:
             unguarded=field.unguarded,
         )
 
-    def touched(self, targets: tuple[Target, ...], group: str, name: str) -> bool:
+    def touched(self, targets: tuple[EffectTarget, ...], group: str, name: str) -> bool:
         """Whether a field is among the targets of a side effect, by itself or with its group."""
         return any(
             name == target.member if target.member else group in self.description.inside(target.group)
@@ -71,7 +71,7 @@ class Natures:
             if target.member is None or target.group == group
         )
 
-    def _is_written_for(self, own: Target) -> bool:
+    def _is_written_for(self, own: EffectTarget) -> bool:
         """Whether some write makes the peripheral write the field, at once or later.
 
         A read that touches it (rse) acts there and then, so that what is read and put back afterwards is its new value.
@@ -85,6 +85,6 @@ class Natures:
         )
 
 
-def _changes(field: Field, own: Target) -> bool:
+def _changes(field: Field, own: EffectTarget) -> bool:
     marks = field.by_hardware or field.w1c or field.w1s or field.clear_on_read or field.fifo
     return marks or field.mode is Mode.RO or own in field.rse

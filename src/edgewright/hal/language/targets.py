@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 
-from .description import Child, Field, Group, Target
+from .description import Child, EffectTarget, Field, Group
 from .refusal import Refusal
 
 
 def with_targets(groups: Mapping[str, Group], refusals: list[Refusal]) -> dict[str, Group]:
     """The groups, their fields' side effects naming what they touch."""
 
-    def found(field: Field, group: Group, targets: Iterable[Target]) -> tuple[Target, ...]:
+    def found(field: Field, group: Group, targets: Iterable[EffectTarget]) -> tuple[EffectTarget, ...]:
         looked_up = [_look_up(target, group, groups) for target in targets]
         refusals.extend(Refusal(field.place, *answer) for answer in looked_up if isinstance(answer, tuple))
-        return tuple(dict.fromkeys(answer for answer in looked_up if isinstance(answer, Target)))
+        return tuple(dict.fromkeys(answer for answer in looked_up if isinstance(answer, EffectTarget)))
 
     def resolved(member: Field | Child, group: Group) -> Field | Child:
         if isinstance(member, Child):
@@ -29,7 +29,7 @@ def with_targets(groups: Mapping[str, Group], refusals: list[Refusal]) -> dict[s
     }
 
 
-def _look_up(written: Target, group: Group, groups: Mapping[str, Group]) -> Target | tuple[str, str]:
+def _look_up(written: EffectTarget, group: Group, groups: Mapping[str, Group]) -> EffectTarget | tuple[str, str]:
     """What a name stands for, or why it stands for nothing and what may have been meant."""
     if written.member is not None:
         if written.group not in groups:
@@ -37,10 +37,10 @@ def _look_up(written: Target, group: Group, groups: Mapping[str, Group]) -> Targ
         return _of_group(groups[written.group], written.member)
     if any(member.name == written.group for member in group.members) or written.group not in groups:
         return _of_group(group, written.group, groups)
-    return Target(written.group)
+    return EffectTarget(written.group)
 
 
-def _of_group(group: Group, name: str, also: Iterable[str] = ()) -> Target | tuple[str, str]:
+def _of_group(group: Group, name: str, also: Iterable[str] = ()) -> EffectTarget | tuple[str, str]:
     names = [member.name for member in group.members]
     if name not in names:
         what = f"a side effect names '{name}', which is no member of '{group.name}'" + (
@@ -48,7 +48,7 @@ def _of_group(group: Group, name: str, also: Iterable[str] = ()) -> Target | tup
         )
         return (what if name else "a side effect names nothing"), _near(name, [*names, *also])
     member = group.member(name)
-    return Target(member.group) if isinstance(member, Child) else Target(group.name, name)
+    return EffectTarget(member.group) if isinstance(member, Child) else EffectTarget(group.name, name)
 
 
 def _near(name: str, names: Iterable[str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import permutations
 
 from ..analysis.spaces import Slot, Space, Spaces
 from .assembling import Arrange, in_order
@@ -62,7 +61,9 @@ def _ends(
         for name in work.slots & names:
             zero[name] += work.times * (sizes.shift + (sizes.far if work.writes and name in rewritten else 0))
             top[name] += 0 if work.writes or name in rewritten else work.times * sizes.mask
-    low, high = max(permutations(slots, 2), key=lambda pair: zero[pair[0].name] + top[pair[1].name])
+    best, second = sorted(slots, key=lambda slot: -top[slot.name])[:2]
+    pairs = ((slot, second if slot is best else best) for slot in slots)
+    low, high = max(pairs, key=lambda pair: zero[pair[0].name] + top[pair[1].name])
     return low, high if top[high.name] else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..analysis.moments import bonds_of
@@ -22,6 +22,7 @@ class Rules:
     natures: dict[str, Nature]
     writes: tuple[frozenset[str], ...]  # distinct sets of slots that some place writes at once
     bonds: tuple[frozenset[str], ...] = ()  # slots that share a register because their fields are together
+    _known: dict[str, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, description: Description, space: Space, joints: Iterable[Joint]) -> Rules:
@@ -86,8 +87,17 @@ class Rules:
         """Whether all these slots may share one register."""
         if sum(self.slots[name].field.bits for name in names) > self.bus.width and len(names) > 1:
             return False
-        pairs = all(self.pair(a, b) for n, a in enumerate(names) for b in names[n + 1 :])
-        return pairs and not (len(names) > 1 and any(map(self.frail, names)) and self.splits(names))
+        here = frozenset(names)
+        is_allowed = all(here <= self._friends(name) for name in names)
+        return is_allowed and not (len(names) > 1 and any(map(self.frail, names)) and self.splits(names))
+
+    def _friends(self, name: str) -> frozenset[str]:
+        """The slots that may share a register with a slot, as far as two decide it, and itself."""
+        known = self._known.get(name)
+        if known is None:
+            known = frozenset(other for other in self.slots if other == name or self.pair(name, other))
+            self._known[name] = known
+        return known
 
     def lanes(self, name: str) -> int:
         """How many elements may lie abreast; writing one is then a read-modify-write."""

@@ -22,6 +22,7 @@ Move = tuple[tuple[Key, ...], tuple[Key, ...]]  # the cells that go, and those t
 Measure = Callable[
     [Mapping[str, int]], tuple[int, int]
 ]  # bytes of registers by space -> size of the map, bytes over
+SWAPS = 64  # pairs of slots of two registers beyond which none change places: full registers have too many
 OVER = 10**9  # what a byte above the limit costs: more than anything else
 
 
@@ -154,7 +155,7 @@ class Search:
                     continue
                 if len(here) > 1:
                     yield (here - {slot}, 1), (there | {slot}, 1)
-                if len(slots) + len(more) > 2:
+                if len(slots) + len(more) > 2 and len(slots) * len(more) <= SWAPS:
                     for other in sorted(there):
                         yield (here - {slot} | {other}, 1), (there - {other} | {slot}, 1)
 

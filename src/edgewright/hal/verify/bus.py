@@ -44,7 +44,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class BusAccess:
     """One access of the processor to a register."""
 
     is_write: bool
@@ -65,7 +65,7 @@ class Promise:
     opening: Mapping[int, frozenset[int]] = field(default_factory=dict)  # that read: first bits, by address
 
 
-class Bus:
+class ModelBus:
     def __init__(
         self,
         description: Description,
@@ -75,7 +75,7 @@ class Bus:
     ) -> None:
         self.models = models
         self.events: list[Event] = []
-        self.log: list[Access] = []
+        self.log: list[BusAccess] = []
         self.config: Config = {}
         # Bits (first of each field) that the running HAL function asks for, by address; None: all of any register.
         self.asked: Mapping[int, frozenset[int]] | None = None
@@ -104,7 +104,7 @@ class Bus:
         if self._is_foreign(address):
             kept = self._kept.get(address, 0) & ones(bits)
             self.record("foreign", f"{bits} bits at {address:#x}", "read")
-            self.log.append(Access(False, address, bits, kept))
+            self.log.append(BusAccess(False, address, bits, kept))
             return kept
         register = self._register(address, bits, "read")
         asked = None if self.asked is None else self.asked.get(address, frozenset())
@@ -125,7 +125,7 @@ class Bus:
             is_seen = wire.nature.changes or wire.field.shared_with_isr
             if wire.nature.reading_acts or (wanted and known is None and is_seen):
                 self._step("read", register.device, at, wire, part)
-        self.log.append(Access(False, address, bits, value))
+        self.log.append(BusAccess(False, address, bits, value))
         return value
 
     def _take_snapshot(self) -> None:
@@ -144,10 +144,10 @@ class Bus:
         if self._is_foreign(address):
             self._kept[address] = value
             self.record("foreign", f"{bits} bits at {address:#x}", value)
-            self.log.append(Access(True, address, bits, value))
+            self.log.append(BusAccess(True, address, bits, value))
             return
         register = self._register(address, bits, "write")
-        self.log.append(Access(True, address, bits, value))
+        self.log.append(BusAccess(True, address, bits, value))
         for at in register.fields:
             wire = self._wire(register.device, at)
             part = value >> at.bit & ones(at.size)
@@ -277,16 +277,16 @@ class Bus:
 class Replay:
     """A bus that gives the answers of an earlier run, and insists on the same accesses."""
 
-    def __init__(self, log: Sequence[Access], pages: frozenset[int]) -> None:
+    def __init__(self, log: Sequence[BusAccess], pages: frozenset[int]) -> None:
         self.pages = pages
         self.accesses = 0
         self._log = log
 
     def read(self, address: int, bits: int) -> int:
-        return self._next(Access(False, address, bits, 0)).value
+        return self._next(BusAccess(False, address, bits, 0)).value
 
     def write(self, address: int, bits: int, value: int) -> None:
-        expected = self._next(Access(True, address, bits, value))
+        expected = self._next(BusAccess(True, address, bits, value))
         if expected.value != value:
             raise Fault(
                 Why.WRONG, f"{expected}: {value:#x} instead of {expected.value:#x} once functions are inlined"
@@ -298,7 +298,7 @@ class Replay:
             return None
         return Fault(Why.WRONG, f"{self._log[self.accesses]} is missing once functions are inlined")
 
-    def _next(self, access: Access) -> Access:
+    def _next(self, access: BusAccess) -> BusAccess:
         if self.accesses == len(self._log):
             raise Fault(Why.WRONG, f"{access} once functions are inlined, and none without")
         expected = self._log[self.accesses]

@@ -37,7 +37,7 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class DrawnCall:
     signature: Signature
     arguments: tuple[Argument, ...]
 
@@ -49,13 +49,13 @@ class Call:
 
 def draw_call(
     signature: Signature, bounds: Mapping[str, int], instances: Mapping[str, list[str]], random: Random, small: int
-) -> Call:
+) -> DrawnCall:
     """A call with drawn arguments; the higher `small`, the smaller the numbers."""
     arguments = tuple(
         _draw(number, type_, bounds.get(name), instances, random, small)
         for number, (name, type_) in enumerate(signature.parameters)
     )
-    return Call(signature, arguments)
+    return DrawnCall(signature, arguments)
 
 
 def _draw(

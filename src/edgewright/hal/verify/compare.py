@@ -8,7 +8,7 @@ from random import Random
 
 from .abi import Signature
 from .bus import Event
-from .calls import Call, draw_call
+from .calls import DrawnCall, draw_call
 from .fault import Why
 from .order import disorder
 from .prototype import Outcome, Prototype
@@ -83,7 +83,7 @@ def _compare_one(
 
 def _sequence(
     function: Runnable, others: Sequence[Runnable], naive: Prototype, random: Random, tally: _Tally
-) -> Iterator[Call]:
+) -> Iterator[DrawnCall]:
     there = {space: list(found.values()) for space, found in naive.instances.items()}
     able = [o for o in others if not o.signature.problem and not _without_instance(o.signature, naive)]
     if able:
@@ -93,7 +93,7 @@ def _sequence(
         yield draw_call(function.signature, function.bounds, there, random, tally.small)
 
 
-def _step(naive: Prototype, optimised: Prototype, call: Call, tally: _Tally, counts: bool) -> str | None:
+def _step(naive: Prototype, optimised: Prototype, call: DrawnCall, tally: _Tally, counts: bool) -> str | None:
     """One call on both: a story where they differ, "" where they agree, None where the sequence must end."""
     expected = naive.run(call)
     if expected.fault and expected.fault.why is not Why.ENDLESS:

@@ -15,7 +15,7 @@ from ..language.meaning import Natures
 from ..layout.layout import RegisterAt
 from .abi import Type
 from .building import HOOKS, Built, build, free_window, target_named
-from .bus import Bus
+from .bus import ModelBus
 from .fault import Fault
 from .machine import LIMIT, Machine
 from .peripheral import Peripheral, wires_of
@@ -79,10 +79,10 @@ def _bus(
     registers: Sequence[RegisterAt],
     models: Mapping[str, type[Peripheral]],
     seed: int,
-) -> Bus:
+) -> ModelBus:
     wires = wires_of(description, registers, Natures(description))
     made = {
         device.name: models.get(device.name, Peripheral)(device.name, wires[device.name], seed)
         for device in description.devices
     }
-    return Bus(description, registers, made)
+    return ModelBus(description, registers, made)

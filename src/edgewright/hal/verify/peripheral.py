@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..language.description import Description, Field, Mode, Target
+from ..language.description import Description, EffectTarget, Field, Mode
 from ..language.meaning import Nature, Natures
 from ..layout.layout import FieldAt, RegisterAt
 from .seeded import seeded
@@ -54,13 +54,13 @@ def wires_of(
 
 def _wire(at: FieldAt, fields: Mapping[str, FieldAt], natures: Natures) -> Wire:
     # Reading a field that has itself among its targets is what `read` does anyway.
-    rest = tuple(target for target in at.field.rse if target != Target(at.group, at.field.name))
+    rest = tuple(target for target in at.field.rse if target != EffectTarget(at.group, at.field.name))
     on_read, on_write = _touched(at, rest, fields, natures), _touched(at, at.field.wse, fields, natures)
     return Wire(at.name, at.group, at.field, natures.of(at.group, at.field.name), on_read, on_write)
 
 
 def _touched(
-    at: FieldAt, targets: tuple[Target, ...], fields: Mapping[str, FieldAt], natures: Natures
+    at: FieldAt, targets: tuple[EffectTarget, ...], fields: Mapping[str, FieldAt], natures: Natures
 ) -> tuple[str, ...]:
     """The fields that a side effect touches: of its own group, those beside it; of others, all in the device."""
     home = at.name.rpartition(".")[0]

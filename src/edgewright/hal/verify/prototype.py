@@ -19,8 +19,8 @@ from ..layout.layout import Layout, elaborate
 from .abi import Signature, Type, places_of
 from .addresses import Addresses
 from .building import BUFFERS, DATA, Built
-from .bus import Bus, Event, Promise, Replay
-from .calls import Argument, Call, What
+from .bus import Event, ModelBus, Promise, Replay
+from .calls import Argument, DrawnCall, What
 from .fault import Fault, Why
 from .instances import instances_of
 from .machine import Machine
@@ -113,7 +113,7 @@ class Prototype:
                 machine.store(self._buffer(machine, number), _filling(seed, number))
         self._calls.clear()
 
-    def run(self, call: Call) -> Outcome:
+    def run(self, call: DrawnCall) -> Outcome:
         bus, machine = self._bus, self._apart
         first_event, first_access, first_step = len(bus.events), len(bus.log), len(bus.steps)
         machine.bus, bus.asked, bus.written, bus.critical, bus.promise = bus, None, None, 0, Promise()
@@ -131,7 +131,7 @@ class Prototype:
             instructions = self._inlined.instructions
         return Outcome(result, events, bus.final() | self._memory(call), instructions, count, fault, steps)
 
-    def _replay(self, call: Call, result: object, replay: Replay) -> Fault | None:
+    def _replay(self, call: DrawnCall, result: object, replay: Replay) -> Fault | None:
         assert self._inlined is not None
         self._inlined.bus = replay
         again, fault = self._call(self._inlined, call)
@@ -139,7 +139,7 @@ class Prototype:
             fault = Fault(Why.WRONG, f"returns {again} instead of {result} once functions are inlined")
         return fault or replay.missing()
 
-    def _call(self, machine: Machine, call: Call) -> tuple[object, Fault | None]:
+    def _call(self, machine: Machine, call: DrawnCall) -> tuple[object, Fault | None]:
         signature = call.signature
         types = [type_ for _, type_ in signature.parameters]
         for number, type_ in enumerate(types):
@@ -233,7 +233,7 @@ class Prototype:
         words = [sum(machine.argument(at) << 32 * part for part, at in enumerate(where)) for where in places]
         return tuple(self._seen(machine, type_, word) for type_, word in zip(types, words, strict=True))
 
-    def _memory(self, call: Call) -> dict[str, object]:
+    def _memory(self, call: DrawnCall) -> dict[str, object]:
         """Buffers that the call was given, and the driver's own variables."""
         machine = self._apart
         found: dict[str, object] = {}
@@ -263,14 +263,14 @@ class Prototype:
     def _buffer(self, machine: Machine, number: int) -> int:
         return machine.built.base + BUFFERS + number * _APART
 
-    def _fresh_bus(self) -> Bus:
+    def _fresh_bus(self) -> ModelBus:
         models = {
             device.name: self._models.get(device.name, Peripheral)(
                 device.name, self._wires[device.name], self._seed
             )
             for device in self.variant.description.devices
         }
-        return Bus(self.variant.description, self._registers, models, self.variant.foreign)
+        return ModelBus(self.variant.description, self._registers, models, self.variant.foreign)
 
 
 @lru_cache(maxsize=256)
