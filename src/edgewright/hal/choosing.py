@@ -160,11 +160,12 @@ class _Candidate:
     def is_safer_than(self, other: _Candidate) -> bool:
         """Whether it is no worse in anything: where code is estimated, fewer accesses make up for some of it.
 
-        A smaller map alone is no reason to let accesses touch fields that they do not name.
+        Where nothing was compiled, a smaller map alone is no reason to let accesses touch fields that they do not name.
         """
         mine, theirs = ((one.accesses, one.cost.code) for one in (self, other))
         if mine == theirs:
-            return self.cost.map_bytes < other.cost.map_bytes and self.unnamed <= other.unnamed
+            is_no_guess = self.sizes is not None or self.unnamed <= other.unnamed
+            return self.cost.map_bytes < other.cost.map_bytes and is_no_guess
         error = ERROR if self.sizes is None and self.accesses < other.accesses else 1
         is_no_worse = self.accesses <= other.accesses and self.cost.map_bytes <= other.cost.map_bytes
         return is_no_worse and self.cost.code <= error * other.cost.code
