@@ -59,7 +59,7 @@ def test_targets_with_a_virtual_board_have_a_model(compiler):
         assert model.compiler == compiler and compiler in model.source
         assert 0 < model.error.median < 0.05
         assert model.error.median <= model.error.worst
-        assert 0 < model.error.total < 0.2
+        assert 0 < model.error.total <= model.error.worst
         assert "virtual board" in model.source
         assert all(value > 0 for values in model.coefficients.values() for value in values.values())
 
