@@ -1,10 +1,11 @@
 """The cost model: fitted to instruction counts of the virtual board, and compared with those of real networks.
 
-    python benchmarks/cost_model.py [MODEL ...] [--target cortex-m4] [--refit] [--json FILE] [--stages]
+    python benchmarks/cost_model.py [MODEL ...] [--target cortex-m4] [--zig] [--refit] [--json FILE] [--stages]
 
-With --refit, networks that are built in code (`cost_networks`) are emitted, whole and by rows, and run on the virtual
-board; the coefficients go to src/edgewright/kernels/cost/coefficients. MODELs, to which nothing is fitted, tell how it
-holds: by default eight of $EDGEWRIGHT_CORPUS/models, else bundled ones.
+With --refit, networks that are built in code (`cost_networks`) are emitted, whole and in parts, built by GCC or with
+--zig by Zig, and run on the virtual board; the coefficients go to src/edgewright/kernels/cost/coefficients. MODELs, to
+which nothing is fitted, tell how it holds: by default those of $EDGEWRIGHT_CORPUS/models that microcontrollers run, or
+bundled ones.
 """
 
 from __future__ import annotations
@@ -37,13 +38,17 @@ from edgewright.emit.firmware.glue import Probes
 from edgewright.emit.firmware.image import STACK, build_firmware
 from edgewright.emit.firmware.measured import packed, run_firmware
 from edgewright.kernels.cost.estimate import estimate
+from edgewright.kernels.cost.model import GCC, ZIG
 from edgewright.network import Network, random_inputs
 from edgewright.platform.target import Target
 from edgewright.program import Plan
 
 CORES = ("cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m0plus", "rv32imc")
 CORPUS = (
+    "mlperf_ad01_int8",
     "mlperf_kws_ref_int8",
+    "tflm_micro_speech_int8",
+    "tfls_movie_review_avg_word_vec",
     "mlperf_ic_resnet8_int8",
     "mlperf_vww96_int8",
     "tinyengine_mcunet_vww_int8",
@@ -56,10 +61,10 @@ BUNDLED = ("mobilenet_v1_int8", "resnet8_int8", "ds_cnn_int8", "ds_cnn")
 FOLDER = Path(__file__).parents[1] / "src" / "edgewright" / "kernels" / "cost" / "coefficients"
 
 
-def counted(plan: Plan, target: Target) -> list[int]:
+def counted(plan: Plan, target: Target, zig: bool) -> list[int]:
     """The instructions of each stage, from one run on the virtual board."""
     library = emit(plan, target, name="net")
-    machine, tools = machine_for(target), toolchain(target)
+    machine, tools = machine_for(target), toolchain(target, zig)
     flag = Options().optimise_flag(target)
     with tempfile.TemporaryDirectory() as folder:
         firmware = build_firmware(
@@ -84,24 +89,20 @@ def plans(network: Network, everything: bool) -> Iterator[tuple[str, Plan]]:
                 yield f"parts {turn}", edgewright.plan(network, explain=False, schedules=found)
 
 
-def training(target: Target, count: int, console: Console) -> list[Sample]:
+def training(target: Target, zig: bool, count: int, console: Console) -> list[Sample]:
     """Stages of networks built in code, with their counts."""
     found = []
     for form in FORMATS:
         for network in track([*networks(form, count)], f"{target.name} {form}", console=console):
             for way, plan in plans(network, everything=True):
-                found += sample_stages(plan, target, counted(plan, target), f"{network.name} {way}")
+                found += sample_stages(plan, target, counted(plan, target, zig), f"{network.name} {way}")
     return found
 
 
-def refit(target: Target, count: int, console: Console) -> None:
-    """Measures, and writes the coefficients of a target."""
-    write(target, training(target, count, console))
-
-
-def write(target: Target, found: Sequence[Sample]) -> None:
+def write(target: Target, zig: bool, found: Sequence[Sample]) -> None:
+    """Fits, and writes the coefficients of a target."""
     coefficients = cost_fit.fit(found)
-    how = f"{toolchain(target).name} {Options().optimise_flag(target)}"
+    how = f"{toolchain(target, zig).name} {Options().optimise_flag(target)}"
     plans = len({sample.plan for sample in found})
     data = {
         "target": target.name,
@@ -112,19 +113,20 @@ def write(target: Target, found: Sequence[Sample]) -> None:
             for kind, values in sorted(coefficients.items())
         },
     }
-    FOLDER.mkdir(exist_ok=True)
-    (FOLDER / f"{target.name}.json").write_text(json.dumps(data, indent=1) + "\n")
+    folder = FOLDER / (ZIG if zig else GCC)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{target.name}.json").write_text(json.dumps(data, indent=1) + "\n")
 
 
 def _round(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def validate(path: Path, target: Target) -> Iterator[dict[str, Any]]:
+def validate(path: Path, target: Target, zig: bool) -> Iterator[dict[str, Any]]:
     """A network that nothing was fitted to, whole and by rows."""
     network = edgewright.read_model(path)
     for way, plan in plans(network, everything=False):
-        guess, counts = estimate(plan, target), counted(plan, target)
+        guess, counts = estimate(plan, target, zig=zig), counted(plan, target, zig)
         rows = [
             {
                 "stage": stage.name,
@@ -141,6 +143,7 @@ def validate(path: Path, target: Target) -> Iterator[dict[str, Any]]:
         yield {
             "model": path.stem,
             "target": target.name,
+            "compiler": guess.compiler,
             "way": way,
             "estimated": guess.instructions,
             "counted": sum(counts),
@@ -154,19 +157,20 @@ def validate(path: Path, target: Target) -> Iterator[dict[str, Any]]:
 
 def table(rows: list[dict[str, Any]]) -> Table:
     result = Table(title="Instructions: estimated and counted on the virtual board", title_justify="left")
-    for heading in ("model", "target", "plan"):
+    for heading in ("model", "target", "compiler", "plan"):
         result.add_column(heading)
     for heading in ("estimated", "counted", "off by", "median stage", "worst stage", "never measured"):
         result.add_column(heading, justify="right")
     for row in rows:
         counts = (f"{row['estimated']:,}", f"{row['counted']:,}", f"{row['error']:+.1%}")
         stages = (f"{row['median_stage']:.1%}", f"{row['worst_stage']:.0%}", str(len(row["guessed"]) or ""))
-        result.add_row(row["model"], row["target"], row["way"], *counts, *stages)
+        result.add_row(row["model"], row["target"], row["compiler"], row["way"], *counts, *stages)
     return result
 
 
 def stage_table(row: dict[str, Any]) -> Table:
-    result = Table(title=f"{row['model']} on {row['target']}, {row['way']}", title_justify="left")
+    title = f"{row['model']} on {row['target']} with {row['compiler']}, {row['way']}"
+    result = Table(title=title, title_justify="left")
     for heading in ("stage", "operator", "layers", "estimated", "counted", "off by"):
         result.add_column(heading, justify="left" if heading in ("stage", "operator") else "right")
     for r in row["stages"]:
@@ -187,13 +191,15 @@ def models(given: tuple[Path, ...], folder: Path) -> list[Path]:
 @click.command()
 @click.argument("given", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--target", "targets", multiple=True, default=("cortex-m4", "rv32imc"), type=click.Choice(CORES))
+@click.option("--zig", is_flag=True, help="Built by Zig, not by GCC.")
 @click.option("--refit", "is_refit", is_flag=True, help="Measure and fit anew.")
-@click.option("--count", default=4, help="Networks of each shape and format to fit to.")
+@click.option("--count", default=1, help="Networks of each shape and format to fit to.")
 @click.option("--stages", is_flag=True, help="Also a table of every stage.")
 @click.option("--json", "output", type=click.Path(path_type=Path), help="Write the rows to this file.")
 def main(
     given: tuple[Path, ...],
     targets: tuple[str, ...],
+    zig: bool,
     is_refit: bool,
     count: int,
     stages: bool,
@@ -202,10 +208,10 @@ def main(
     console = Console(width=150)
     if is_refit:
         for name in targets:
-            refit(TARGETS[name], count, console)
+            write(TARGETS[name], zig, training(TARGETS[name], zig, count, console))
     with tempfile.TemporaryDirectory() as folder:
         chosen = models(given, Path(folder))
-        rows = [row for path in chosen for name in targets for row in validate(path, TARGETS[name])]
+        rows = [row for path in chosen for name in targets for row in validate(path, TARGETS[name], zig)]
     console.print(table(rows))
     if stages:
         for row in rows:

@@ -47,6 +47,8 @@ class Grower:
     rng: np.random.Generator = field(init=False)
     builder: Builder = field(init=False)
     count: int = 0
+    uneven: float = 1.0  # how much larger the scale of every eighth channel is
+    has_lowest: bool = False  # whether weights take the lowest value of their type
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(self.seed)
@@ -80,11 +82,15 @@ class Grower:
         if self.form == "float":
             w = (self.rng.standard_normal(shape) / np.sqrt(taps)).astype(np.float32)
             return [b.constant(name, w), b.constant(f"{name}.b", np.zeros(shape[0], np.float32))], 1.0
-        scales = tuple(float(s) for s in self.rng.uniform(0.6, 1.4, shape[0]) / (64 * np.sqrt(taps)))
+        drawn = self.rng.uniform(0.6, 1.4, shape[0]) / (64 * np.sqrt(taps))
+        drawn[::8] *= self.uneven
+        scales = tuple(float(s) for s in drawn)
         quant = b.tensors[x].quant
         assert quant is not None
         zeros = (0,) * shape[0]
         w = np.clip(np.rint(self.rng.normal(0, 45, shape)), -127, 127).astype(np.int8)
+        if self.has_lowest:
+            w[w < -90] = -128
         bias = self.rng.integers(-500, 500, shape[0]).astype(np.int32)
         both = Quant(tuple(s * quant.scale[0] for s in scales), zeros, 0)
         return [b.constant(name, w, Quant(scales, zeros, 0)), b.constant(f"{name}.b", bias, both)], quant.scale[0]
@@ -230,21 +236,56 @@ def broad(g: Grower) -> list[str]:
     return [head(g, x)]
 
 
+def uneven(g: Grower) -> list[str]:
+    """Channels whose scales lie far apart: to be exact, most multipliers need wide offsets."""
+    g.uneven = 500.0
+    x = g.input(g.pick(10, 13, 16), g.pick(9, 12, 16), g.pick(3, 4))
+    x = g.conv(x, g.pick(8, 16), (3, 3), 2, act=RELU6)
+    for act in (RELU, RELU6, None, RELU6):
+        x = g.depthwise(x, (3, 3), 1, act)
+        x = g.conv(x, g.pick(16, 24, 36, 64), (1, 1), act=act)
+    x = g.conv(x, g.pick(12, 32), (3, 3), 1, act=RELU)
+    return [head(g, x)]
+
+
 def lookups(g: Grower) -> list[str]:
-    """Words looked up in a table, their mean, dense layers."""
-    count, width = g.pick(32, 64, 100), g.pick(8, 12, 16)
-    ids = g.builder.input("ids", (1, count), DType.INT32)
-    rows = g.rng.standard_normal((200, width))
-    fmt = g.format(1 / 32, True)
-    if g.form == "float":
-        table = g.builder.constant("table", rows.astype(np.float32))
-    else:
-        low = 128 if g.form == "uint8" else 0
-        stored = np.clip(np.rint(rows * 32) + low, low - 128, low + 127).astype(fmt["dtype"].numpy)
-        table = g.builder.constant("table", stored, fmt["quant"])
-    x = g.builder.layer(Gather(), [table, ids], "words", **fmt)
-    x = g.layer(Reduce((1,), keep=False, kind=ReduceKind.MEAN), x)
-    return [g.dense(g.dense(x, g.pick(8, 16)), 4, None)]
+    """Words looked up in tables, their means, dense layers: few words, and many."""
+    found, fmt = [], g.format(1 / 32, True)
+    for index, (count, width) in enumerate(
+        ((g.pick(16, 20, 32), g.pick(12, 16)), (g.pick(100, 200), g.pick(8, 24)))
+    ):
+        ids = g.builder.input(f"ids{index}", (1, count), DType.INT32)
+        rows = g.rng.standard_normal((200, width))
+        if g.form == "float":
+            table = g.builder.constant(f"table{index}", rows.astype(np.float32))
+        else:
+            low = 128 if g.form == "uint8" else 0
+            stored = np.clip(np.rint(rows * 32) + low, low - 128, low + 127).astype(fmt["dtype"].numpy)
+            table = g.builder.constant(f"table{index}", stored, fmt["quant"])
+        x = g.builder.layer(Gather(), [table, ids], f"words{index}", **fmt)
+        x = g.layer(Reduce((1,), keep=False, kind=ReduceKind.MEAN), x)
+        found.append(g.dense(g.dense(x, g.pick(8, 16)), 4, None))
+    return found
+
+
+def lowest(g: Grower) -> list[str]:
+    """Weights of -128, which kernels for pairs of products do not take."""
+    g.has_lowest = True
+    x = g.input(g.pick(8, 11), g.pick(7, 8, 10), g.pick(3, 4, 8))
+    x = g.conv(x, g.pick(8, 9, 16), (3, 3))
+    x = g.conv(x, g.pick(12, 24, 30), (1, 1), act=None)
+    x = g.depthwise(x, (3, 3), 1, RELU)
+    x = g.layer(Reshape((1, int(np.prod(g.builder.shape(x))))), x)
+    for out in (g.pick(4, 6, 8), g.pick(33, 50, 64), 10):
+        x = g.dense(x, out, RELU if out != 10 else None)
+    return [x]
+
+
+def single(g: Grower) -> list[str]:
+    """Large windows over an image of one channel, most of which leave it."""
+    x = g.input(g.pick(20, 24, 32), g.pick(16, 20, 25), 1)
+    sizes = ((10, 8), (7, 7), (5, 3), (3, 9))
+    return [g.conv(x, g.pick(4, 8, 12), size, 1 + index // 2) for index, size in enumerate(sizes)]
 
 
 def denses(g: Grower) -> list[str]:
@@ -304,7 +345,8 @@ def from_reals(g: Grower) -> list[str]:
 
 
 SHAPES: tuple[Callable[[Grower], list[str]], ...] = (
-    mobile, inverted, residual, windows, separable, denses, pools, from_reals, deep, thin, broad, lookups,
+    mobile, inverted, residual, windows, separable, denses, pools, from_reals, deep, thin, broad, lookups, uneven,
+    lowest, single,
 )  # fmt: skip
 
 

@@ -90,6 +90,11 @@ def toolchain(target: Target, zig: bool | None = None) -> Toolchain:
     raise EdgewrightError(_missing(target, zig))
 
 
+def builds_with_zig(target: Target) -> bool:
+    """Whether code for the target is built by Zig here, for want of its usual compiler."""
+    return bool(find_spec("ziglang")) and not any(map(shutil.which, _CANDIDATES[target.architecture]))
+
+
 def _missing(target: Target, zig: bool | None) -> str:
     extra = "pip install 'edgewright[board]', which brings the Zig compiler"
     if zig:

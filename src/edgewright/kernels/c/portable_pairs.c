@@ -21,8 +21,15 @@
     sums[8 + (c)] = (int32_t)(both##c##1 - ((uint32_t)high##c##1 << 16));                                             \
     sums[12 + (c)] = high##c##1;
 
+/* Clang keeps all sums in registers where nothing around them wants any; GCC does so anyway, and spares the call. */
+#if defined(__clang__)
+#define EW_PAIRS_SUMS EW_APART static
+#else
+#define EW_PAIRS_SUMS EW_INLINE
+#endif
+
 /* Sums of four channels of four pixels, [pixel][channel]. x: columns [k][2], w: weights [k][4]. */
-EW_INLINE void ew_pairs_sums(const int32_t *x, const int8_t *w, int32_t depth, int32_t *sums)
+EW_PAIRS_SUMS void ew_pairs_sums(const int32_t *x, const int8_t *w, int32_t depth, int32_t *sums)
 {
     const uint32_t up = EW_PAIRS_UP;
     const int32_t more = depth >> 1;

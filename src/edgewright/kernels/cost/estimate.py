@@ -1,7 +1,7 @@
 """Estimates of the instructions that a plan takes on a core, from a model fitted to the virtual board's counts.
 
 A call's instructions are a sum over what its kernel says it does, each amount times a coefficient that was measured for
-the target. Coefficients come with the error that they had when they were fitted.
+the target and a compiler. Coefficients come with the error that they had when they were fitted.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from ...network import Arithmetic, Network, Region
-from ...platform.target import Family, Target
+from ...network import Network, Region
+from ...platform.target import Target
 from ...program import Plan, Step
 from ...program.lower import calls, lower
 from ...program.options import Options
@@ -33,6 +33,7 @@ class Estimate:
 
     instructions: int
     stages: tuple[int, ...]  # of each
+    compiler: str  # that the model knows: gcc, or zig
     error: FitError
     source: str  # what the model was fitted to
     guessed: tuple[str, ...]  # layers of a kind that was never measured
@@ -42,25 +43,28 @@ class Estimate:
         return self.instructions / (clock_hz * per_cycle)
 
 
-def estimate(plan: Plan, target: Target | str) -> Estimate:
-    """The instructions of one run of the plan on the target, by the kernels that it selects."""
+def estimate(plan: Plan, target: Target | str, *, zig: bool | None = None) -> Estimate:
+    """The instructions of one run of the plan on the target, by the kernels that it selects.
+
+    `zig` says whether Zig builds them, or GCC; without it, what linked the plan does, or else GCC.
+    """
+    if zig is None:
+        zig = plan.linked is not None and plan.linked.compiler.startswith("zig")
     core = target_named(target)
-    model, stages, guessed = model_of(core), [], dict[str, None]()
+    model, stages, guessed = model_of(core, zig=zig), [], dict[str, None]()
     begin = model.coefficients.get("stage", {}).get("calls", 0.0)
     for works in works_of(plan, core):
         stages.append(round(begin + sum(count * model.cost(work) for _, work, count in works)))
         guessed |= {layer: None for layer, work, _ in works if not model.knows(work)}
-    return Estimate(sum(stages), tuple(stages), model.error, model.source, tuple(guessed))
+    return Estimate(sum(stages), tuple(stages), model.compiler, model.error, model.source, tuple(guessed))
 
 
 def works_of(plan: Plan, target: Target) -> list[list[tuple[str, KernelWork, int]]]:
     """For each stage the work of its calls: layer, work, and how often."""
     own = plan.target if plan.selections else None
     is_selected = own is not None and own.name == target.name
-    # Of TFLite's layers these kernels take almost all: nothing is gained by finding multipliers first.
-    is_plain = target.family is Family.DSP and plan.network.arithmetic is Arithmetic.TFLITE
     core, options = (own or target, plan.options or Options()) if is_selected else (target, Options())
-    facts = NetworkFacts(plan.network, core, options, exact=is_selected or not is_plain)
+    facts = NetworkFacts(plan.network, core, options)
     chosen = plan if is_selected else select(plan, facts)
     sites, found = Sites(chosen, facts), []
     also = frozenset(selection.kernel for stage in chosen.selections for selection in stage)

@@ -1,4 +1,4 @@
-"""What everything costs on a target: coefficients as fitted, kept in files."""
+"""What everything costs on a target: coefficients as fitted to what a compiler made of the kernels, kept in files."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ...errors import InputError
 from ...platform.target import TARGETS, Architecture, Family, Target
 from .work import KernelWork, general
 
+GCC, ZIG = "gcc", "zig"  # folders of coefficients
 Coefficients = Mapping[str, Mapping[str, float]]  # kind of work -> amount -> instructions for each
 
 
@@ -21,14 +22,15 @@ class FitError:
 
     median: float  # of single stages
     worst: float
-    total: float  # worst of whole networks
+    total: float  # of whole plans: nine in ten were as near
 
 
 @dataclass(frozen=True)
 class CostModel:
-    """What everything costs on a target."""
+    """What everything costs on a target, as one compiler builds for it."""
 
     target: str
+    compiler: str
     coefficients: Coefficients
     error: FitError
     source: str
@@ -45,21 +47,21 @@ class CostModel:
         return sum(found.get(key, 0.0) * amount for key, amount in work.amounts.items())
 
 
-def modelled() -> tuple[str, ...]:
+def modelled(compiler: str = GCC) -> tuple[str, ...]:
     """The names of targets with a model."""
-    files = (resources.files(__package__) / "coefficients").iterdir()
+    files = (resources.files(__package__) / "coefficients" / compiler).iterdir()
     return tuple(sorted(file.name.removesuffix(".json") for file in files if file.name.endswith(".json")))
 
 
-def model_of(target: Target | str) -> CostModel:
-    """The model of a target; an error where nothing was ever counted."""
+def model_of(target: Target | str, *, zig: bool = False) -> CostModel:
+    """The model of a target as GCC builds, or Zig where that was counted; an error where nothing ever was."""
     name = target_named(target).name
     if name not in modelled():
         raise InputError(
             f"there is no cost model for target '{name}': instructions are counted on the virtual board, which it does "
             f"not have. There is one for {', '.join(modelled())}"
         )
-    return _read(name)
+    return _read(name, ZIG if zig and name in modelled(ZIG) else GCC)
 
 
 def stand_in(target: Target | str | None) -> Target:
@@ -87,9 +89,9 @@ def stand_in(target: Target | str | None) -> Target:
 
 
 @cache
-def _read(name: str) -> CostModel:
-    data = json.loads((resources.files(__package__) / "coefficients" / f"{name}.json").read_text())
-    return CostModel(name, data["instructions"], FitError(**data["error"]), data["source"])
+def _read(name: str, compiler: str) -> CostModel:
+    data = json.loads((resources.files(__package__) / "coefficients" / compiler / f"{name}.json").read_text())
+    return CostModel(name, compiler, data["instructions"], FitError(**data["error"]), data["source"])
 
 
 def target_named(target: Target | str) -> Target:

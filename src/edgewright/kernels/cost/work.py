@@ -124,17 +124,16 @@ class ConvPart:
             "cut words": inner * self.runs if self.run % word else 0,
             "edge runs": edges * self.runs,
             "edge words": edges * words,
+            "edge tails": edges * self.runs * (self.run % word),  # bytes behind the last whole word
             "ragged words": edges * words if self.depth % word else 0,
         }
 
 
-def dense_work(site: Site, region: Region, how: str, depth: int = 1, width: int = 1, odd: int = 0) -> KernelWork:
-    """Rows of a dense layer, `depth` taps and `width` channels at a time; a rest of channels below `odd` one by one."""
+def dense_work(site: Site, region: Region, how: str, depth: int = 1, width: int = 1) -> KernelWork:
+    """Rows of a dense layer, `depth` taps and `width` channels at a time."""
     taps, channels, rows = site.shapes[1][-1], region.shape[-1], prod(region.shape[:-1])
     done = rows * up(channels, width)
     amounts: Amounts = {"calls": 1, "rows": rows, "macs": done * up(taps, depth), "taps": rows * taps}
-    if odd:
-        amounts["odd macs"] = rows * (channels % odd) * taps
     return KernelWork("dense int8", amounts | {f"outputs {how}": done})
 
 

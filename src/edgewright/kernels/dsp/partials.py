@@ -267,5 +267,5 @@ FINISH = Kernel(
     write_finish,
     DUAL,
     CallKind.FINISH,
-    work=lambda s, *_: finish_work(s, work.stored_how(s)),
+    work=lambda s, *_: finish_work(s, work.stored_how(s, is_raw=isinstance(s.op, Dense))),
 )

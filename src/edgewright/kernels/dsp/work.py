@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...network import Arithmetic, Region
+from ...network import Region
 from ...network.operators import Conv2d, Dense
 from ...network.operators.shares import share_needs
 from ..cost.work import Amounts, ConvPart, KernelWork, dense_work, is_narrow, scaling, type_of
@@ -12,12 +12,11 @@ from ..window import up
 from .packing import layer_numbers
 
 
-def stored_how(site: Site) -> str:
-    """How sums become bytes: which of the kernels' ways is taken. Few of TFLite's are not the first one."""
-    if site.arithmetic is Arithmetic.TFLITE or not site.facts.exact:
-        found = scaling(site)
-        return "narrow" if found == "plain" and is_narrow(site) else found
-    numbers = layer_numbers(site, is_raw=isinstance(site.op, Dense))
+def stored_how(site: Site, is_raw: bool = False) -> str:
+    """How sums become bytes: which of the kernels' ways is taken, or most often is where that was not searched for."""
+    if not site.facts.exact:
+        return "general" if scaling(site) == "signed" or is_narrow(site) else "plain"
+    numbers = layer_numbers(site, is_raw)
     return numbers.kind if numbers else "plain"
 
 
@@ -61,7 +60,7 @@ def small_dense(site: Site, _: Offer, region: Region, __: Region | None) -> Kern
 def pixels(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
     """A pixel and four channels at a time."""
     if isinstance(site.op, Dense):
-        return dense_work(site, region, stored_how(site), depth=4, width=4)
+        return dense_work(site, region, stored_how(site, is_raw=True), depth=4, width=4)
     part = ConvPart(site, region)
     return KernelWork("tight-pointwise int8", _fours(site, part))
 
@@ -79,7 +78,7 @@ def _fours(site: Site, part: ConvPart) -> Amounts:
         "rows": part.rows,
         "pixels": part.pixels,
         "macs": done * up(part.taps, 4),
-        f"outputs {stored_how(site)}": done,
+        f"outputs {stored_how(site, is_raw=True)}": done,
         "odd": part.pixels * bool(part.channels % 4),
     }
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ...network import Arithmetic, DType, Quant
+from ...network import Arithmetic, DType, Quant, Region
 from ...network.operators import Binary, BinaryKind, Clamp
 from ..call import CCall
+from ..cost.work import KernelWork, plain_work
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.source import CWriter, Expr
@@ -77,6 +78,12 @@ def _steps(call: CCall, rule: PairRule, v: Sequence[str]) -> str:
     return f"({value} + {_negative(rule.start)}) >> {rule.shift}"
 
 
+def work_pairs(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
+    """As of other layers element by element, in integers."""
+    work = plain_work(site, region)
+    return KernelWork(f"integer-{work.kind}", work.amounts)
+
+
 def offers_binary(site: Site) -> Iterator[Offer]:
     """Where the file asks for QLinearAdd or QLinearMul, which compute in steps of the scales."""
     op = site.op
@@ -131,5 +138,5 @@ _STEPS: dict[BinaryKind, Callable[[CCall, Sequence[str]], str]] = {
     BinaryKind.MUL: _mul_steps,
 }
 
-PAIRS = Kernel("binary_pairs", (Binary,), offers_pairs, write_pairs)
+PAIRS = Kernel("binary_pairs", (Binary,), offers_pairs, write_pairs, work=work_pairs)
 BINARY = Kernel("binary_qlinear", (Binary,), offers_binary, write_binary)

@@ -81,8 +81,13 @@ def has_products(site: Site, allows_wide: bool = False) -> bool:
     """Whether our integer kernels are exact here, and the channels of all calls are known."""
     if not site.facts.exact:
         return bool(site.ranges) and requantised(site) is not None
-    scaling = _layer_scaling(site)
-    return bool(site.ranges) and scaling is not None and (allows_wide or not scaling.fixed.is_wide)
+    return bool(site.ranges) and _layer_scaling(site) is not None and (allows_wide or not is_wide(site))
+
+
+def is_wide(site: Site) -> bool:
+    """Whether its multipliers are exact with wide offsets alone."""
+    scaling = _layer_scaling(site) if site.facts.exact else None
+    return scaling is not None and scaling.fixed.is_wide
 
 
 def products_of(site: Site, channels: Interval, step: int = 1) -> Products:

@@ -10,40 +10,59 @@ from ..cost.work import Amounts, ConvPart, KernelWork, dense_work, is_narrow, sc
 from ..kernel import Offer
 from ..site import Site
 from ..window import WindowAxis, axes, up
+from .blocked import is_wide
 
-DENSE_BLOCK = 16
+DENSE_BLOCKS = (16, 4)  # channels at a time, then one by one
+
+
+def _stored_how(site: Site) -> str:
+    """How sums become bytes: by wide offsets all are stored alike."""
+    return "wide" if is_wide(site) else scaling(site)
+
+
+def _gathered(part: ConvPart, block: int) -> Amounts:
+    """Windows inside the image in runs, four bytes at a time and the rest one by one; others tap by tap."""
+    edges = part.edges(block)
+    cut = (part.pixels - edges) * part.runs * (part.run % 4)
+    return part.common(block, 1) | {"cut words": cut, "edge runs": 0, "edge taps": edges * part.window}
 
 
 def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> KernelWork:
     """Four pixels and four channels at a time, or one pixel where columns of four have no room."""
     if isinstance(site.op, Dense):
-        return dense(site, offer, region, None)
-    part, how = ConvPart(site, region), f"outputs {scaling(site)}"
+        return KernelWork("portable-rows int8", dense(site, offer, region, None).amounts)
+    part, how = ConvPart(site, region), f"outputs {_stored_how(site)}"
     if offer["pairs"]:
         fours, rest = divmod(part.pixels, 4)
         fours, ones = fours + (rest == 3), 0 if rest == 3 else rest
-        amounts = part.common(2, 1) | {
+        amounts = _gathered(part, 2) | {
             "macs": 4 * fours * part.channels * up(part.taps, 2),
             "single macs": ones * part.channels * up(part.taps, 2),
             how: (4 * fours + ones) * part.channels,
             "blocks": (fours + ones) * part.channels / 4,
         }
-        return KernelWork("conv-pairs int8", amounts)
+        return KernelWork("portable-pairs int8", amounts)
     is_blocked = offer["pixels"] > 1
     fours, ones = divmod(part.pixels, 4) if is_blocked else (0, part.pixels)
     wide, odd = divmod(part.channels, 4)
-    amounts = part.common(1, 1) | {
+    amounts = _gathered(part, 1) | {
         "macs": 16 * fours * wide * part.taps,
         "single macs": ones * part.channels * part.taps,
         "odd macs": 4 * fours * odd * part.taps,
         how: part.pixels * part.channels,
         "blocks": (fours + ones) * (wide + odd),
     }
-    return KernelWork("conv int8" if is_blocked else "tight-conv int8", amounts)
+    return KernelWork("portable-conv int8" if is_blocked else "portable-tight-conv int8", amounts)
 
 
 def dense(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
-    return dense_work(site, region, scaling(site), odd=DENSE_BLOCK)
+    """One row: what smaller blocks of channels take more is an amount of its own."""
+    amounts = dense_work(site, region, _stored_how(site)).amounts
+    rest, blocks, more = region.shape[-1], 0, {}
+    for block in DENSE_BLOCKS:
+        blocks, rest = blocks + rest // block, rest % block
+        more[f"macs below {block}"] = amounts["taps"] * rest
+    return KernelWork("portable-dense int8", {**amounts, **more, "blocks": amounts["rows"] * (blocks + rest)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +114,13 @@ def depthwise_rows(site: Site, offer: Offer, region: Region, _: Region | None) -
 
 
 def depthwise_direct(site: Site, offer: Offer, region: Region, _: Region | None) -> KernelWork:
+    """From where rows lie; the row above a window may be kept aside, and is filled for every block."""
     part = _part(site, offer, region)
-    return KernelWork(f"depthwise-direct-{part.across.stride} int8", _lines(part))
+    if not offer["line"]:
+        return KernelWork(f"depthwise-direct-{part.across.stride} int8", _lines(part))
+    amounts = _lines(part)
+    width = part.across.covered(part.block[1] if part.block else part.columns)
+    return KernelWork("depthwise-direct-kept int8", amounts | {"kept": amounts["channels"] * width})
 
 
 def depthwise_ring(site: Site, offer: Offer, region: Region, _: Region | None) -> KernelWork:
