@@ -358,6 +358,7 @@ SPREAD = {
     "if (k) assign(p, a = 1, b = 2); else assign(q, a = 3);": "if (k) { p->a = 1; p->b = 2; } else { q->a = 3; }",
     "hal_assign(p, a = 1) ;": "p->a = 1 ;",
     "k = assign(p, a = 1) + 1;": None,
+    "#undef assign\nvoid assign(int *, int);\nvoid f(void) { assign(p, a = 1); }": None,
     "assign(p, a == 1);": None,
     "assign(p, 1, 2);": None,
     "assign(p);": None,

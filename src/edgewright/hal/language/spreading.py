@@ -15,12 +15,13 @@ _APART = re.compile(
 _USE = re.compile(rb"\b(hal_)?assign\s*\(")
 _FIELD = re.compile(rb"\s*([A-Za-z_]\w*(?:\s*(?:\.\s*\w+|\[[^\]]*\]))*)\s*=(?!=)")
 _POINTER = re.compile(rb"[A-Za-z_]\w*(?:(?:->|\.)\w+|\[\w+\])*")
+_OWN = re.compile(rb"^[ \t]*\#[ \t]*(?:define|undef)[ \t]+(?:hal_)?assign\b", re.MULTILINE)
 _PREFIXED = b"EDGEWRIGHT_HAL_PREFIXED"
 
 
 def spread(text: bytes) -> bytes:
-    """The text with every assign(…) as assignments; what only looks like one stays as it is."""
-    if not _USE.search(text):
+    """The text with every assign(…) as assignments; what only looks like one, or is a macro of its own, stays."""
+    if not _USE.search(text) or _OWN.search(text):
         return text
     code = _APART.sub(lambda found: re.sub(rb"[^\n]", b" ", found[0]), text)
     is_prefixed = _PREFIXED in text
