@@ -19,6 +19,9 @@ demo: $(STAMP)
 	@echo "Open in a browser:  file://$(CURDIR)/out/plan.html, file://$(CURDIR)/out/front.html and"
 	@echo "                    file://$(CURDIR)/out/resnet8_int8/report.html, file://$(CURDIR)/out/drivers/gpio.html"
 
+# Tests start many Pythons: they find their modules compiled.
+test check-all: export PYTHONDONTWRITEBYTECODE =
+
 test: $(STAMP) lint
 	$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not slow"
 

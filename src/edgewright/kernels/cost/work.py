@@ -99,10 +99,11 @@ class ConvPart:
         batch, self.rows, self.columns, self.channels = region.shape
         self.rows *= batch
         self.pixels = self.rows * self.columns
-        down, across = axes(op, shapes[1][1:3], shapes[0])
-        above, below = down.outside(region.bounds[1])
+        self.batch, self.bounds = batch, region.bounds
+        self.down, self.across = axes(op, shapes[1][1:3], shapes[0])
+        above, below = self.down.outside(region.bounds[1])
         self.inner_rows = self.rows - (above + below) * batch
-        self.sides = across.outside(region.bounds[2])
+        self.sides = self.across.outside(region.bounds[2])
         self.is_bent = is_bent(site)
 
     def edges(self, block: int) -> int:
@@ -124,7 +125,6 @@ class ConvPart:
             "cut words": inner * self.runs if self.run % word else 0,
             "edge runs": edges * self.runs,
             "edge words": edges * words,
-            "edge tails": edges * self.runs * (self.run % word),  # bytes behind the last whole word
             "ragged words": edges * words if self.depth % word else 0,
         }
 

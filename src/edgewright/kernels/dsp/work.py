@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from ...network import Region
 from ...network.operators import Conv2d, Dense
 from ...network.operators.shares import share_needs
@@ -27,8 +29,60 @@ def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> KernelWo
     if offer["row"]:
         return _row(part, how, padded, offer["pixels"] == 3)
     done = up(part.pixels, 2) * up(part.channels, 2)
-    amounts = part.common(2, 4) | {"macs": done * padded, "odd": part.pixels * (part.channels % 2)}
+    amounts = _gathered(part) | {"macs": done * padded, "odd": part.pixels * (part.channels % 2)}
     return KernelWork("conv int8", amounts | {f"outputs {how}": done})
+
+
+def _gathered(part: ConvPart) -> Amounts:
+    """Windows by pairs of pixels, four bytes at a time; a pair at an edge is gathered with care, cut words by bytes."""
+    rows, (left, right) = range(*part.bounds[1]), part.sides
+    above, below = part.down.outside(part.bounds[1])
+    edge_rows = (*rows[:above], *rows[len(rows) - below :])
+    sides = (*range(left), *range(part.columns - right, part.columns))
+    careful = _paired(sides, part.columns, part.rows)
+    edges = part.inner_rows * sum(careful.values()) + len(edge_rows) * part.batch * part.columns
+    inner, words = part.pixels - edges, part.runs * up(part.run, 4) // 4
+    cut = {column: _cut_bytes(part, part.bounds[2][0] + column) for column in careful}
+    inside = part.run % 4 if part.run == part.across.kernel * part.depth else part.across.kernel * (part.depth % 4)
+    in_row = sum(cut[column] for column in sides) + (part.columns - len(sides)) * inside
+    taps = part.batch * sum(part.down.taps((row, row + 1)) for row in edge_rows)
+    return {
+        "calls": 1,
+        "rows": part.rows,
+        "pixels": part.pixels,
+        "runs": inner * part.runs,
+        "bent runs": inner * part.runs if part.is_bent else 0,
+        "words": inner * words,
+        "cut words": inner * part.runs if part.run % 4 else 0,
+        "edge runs": edges * part.runs,
+        "edge words": edges * words,
+        "edge bytes": taps * in_row
+        + part.inner_rows * part.down.kernel * sum(share * cut[column] for column, share in careful.items()),
+    }
+
+
+def _paired(sides: Sequence[int], columns: int, rows: int) -> Mapping[int, float]:
+    """How often a pixel of a row is in a pair with a side; pairs go on over the ends of rows of odd length."""
+    begins = (0, 1) if columns % 2 and rows > 1 else (0,)  # where the first pair of a row begins
+    found: dict[int, float] = {}
+    for begin in begins:
+        partners = ((side - begin ^ 1) + begin for side in sides)
+        there = {
+            column % columns if len(begins) > 1 else min(column, columns - 1) for column in (*sides, *partners)
+        }
+        for column in there:
+            found[column] = found.get(column, 0.0) + 1 / len(begins)
+    return found
+
+
+def _cut_bytes(part: ConvPart, column: int) -> int:
+    """Bytes in words that are not wholly inside, over one row of the window."""
+    across = part.across
+    at = column * across.stride - across.pad
+    if part.run == across.kernel * part.depth:
+        begin, end = max(0, -at) * part.depth, min(across.kernel, across.size - at) * part.depth
+        return max(0, end - begin) - 4 * max(0, end // 4 - up(begin, 4) // 4)
+    return across.taps((column, column + 1)) * (part.depth % 4)
 
 
 def _row(part: ConvPart, how: str, taps: int, has_threes: bool) -> KernelWork:
@@ -89,7 +143,7 @@ def add_conv(site: Site, offer: Offer, region: Region, partial: Region | None) -
     part = ConvPart(site, region, share_needs(site.op, region, site.shapes, partial)[0].shape[-1])
     goes = -(-part.depth // offer["depth"])
     done = up(part.pixels, 2) * up(part.channels, 2)
-    amounts = part.common(2, 4) | {
+    amounts = _gathered(part) | {
         "macs": done * part.runs * up(part.run, 4),
         "outputs": done * goes,
         "pixels": part.pixels * goes,
