@@ -9,7 +9,7 @@ from rich.table import Table
 
 from .. import text
 from ..fusion.choice import Found, Trade
-from ..fusion.timing import CAUTION
+from ..fusion.timing import Timing
 from ..kernels.cost.estimate import Estimate
 from ..kernels.cost.model import stand_in
 from ..network import describe
@@ -133,20 +133,21 @@ def trades_table(found: Found, core: str | None, most: int = 3) -> Table:
     for heading in ("peak RAM", "instructions", "extra MACs"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("")
+    caution = Timing(core).caution
     for trade in [*_spread(above, most), *here, *_spread(below, most)]:
         extra = trade.macs / max(1, found.plan.macs_plain) - 1
         table.add_row(
             text.count(trade.peak_bytes),
             f"{1 + trade.slowdown:.2f} x whole",
             f"{extra:+.1%}" if extra > 0 else "none",
-            "this plan" if trade in here else _limit(trade) if trade in below else "",
+            "this plan" if trade in here else _limit(trade, caution) if trade in below else "",
             style="bold" if trade in here else None,
         )
     return table
 
 
-def _limit(trade: Trade) -> str:
-    return f"--minimise ram --max-slowdown {ceil(100 * trade.slowdown / CAUTION)}%"
+def _limit(trade: Trade, caution: float) -> str:
+    return f"--minimise ram --max-slowdown {ceil(100 * trade.slowdown / caution)}%"
 
 
 def _spread(trades: Sequence[Trade], most: int) -> list[Trade]:

@@ -28,7 +28,7 @@ from .choice import Choice, Found, Maker, interrupted, is_interrupted, trade_of,
 from .faster import PlannedChoice, fastest, hastened
 from .prices import Prices
 from .routes import Route, Routes
-from .timing import Timing, within
+from .timing import Timing
 from .whole import fast_whole
 
 TRIES = 12  # routes that are laid out at most when one is wanted
@@ -170,7 +170,7 @@ class PlanSearch:
     def budget(self) -> float:
         """Instructions that a plan may take."""
         slowdown = self.limits.slowdown
-        return float("inf") if slowdown is None else within(self.whole.cost, slowdown)
+        return float("inf") if slowdown is None else self.maker.timing.within(self.whole.cost, slowdown)
 
     def allows(self, found: PlannedChoice) -> bool:
         return self.limits.allow_macs(found.plan) and found.cost <= self.budget
@@ -245,7 +245,7 @@ class PlanSearch:
         slow = None
         if self.least_whole.peak <= ram:
             shared = self._within(self.least_whole, ram)
-            if shared.cost <= within(self.whole.cost, SLOWDOWN):
+            if shared.cost <= self.maker.timing.within(self.whole.cost, SLOWDOWN):
                 yield shared
             slow = shared
         for found in self._along_routes(ram):
@@ -268,7 +268,7 @@ class PlanSearch:
 
     def _within(self, found: PlannedChoice, ram: int) -> PlannedChoice:
         """The plan made faster with RAM that is there anyway, if it is slow."""
-        budget = within(self.whole.cost, SLOWDOWN)
+        budget = self.maker.timing.within(self.whole.cost, SLOWDOWN)
         if found.cost <= budget or found.peak > ram:
             return found
         return fastest(self.maker, found.choice, budget, ram + 1)

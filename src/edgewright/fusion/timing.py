@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..kernels.cost.estimate import Costs
-from ..kernels.cost.model import stand_in
+from ..kernels.cost.model import model_of, stand_in
 from ..kernels.cost.settings import Setting, Settings
 from ..kernels.cost.stages import Counted, alike_calls, alike_steps, cuts
 from ..network import Network, Region
@@ -15,13 +15,8 @@ from ..platform.target import Target
 from ..program import Plan, Step, Sweep
 from ..program.lower import BELOW, ROW, For, Node, OnDemand, is_one_turn, lower
 
-CAUTION = 0.9  # of a limit on extra instructions: estimates of what is extra have been wrong by a tenth
+REMAINS = 0.25  # of the error of an estimate, where two plans of one network are compared: most of it is in both
 FEARED = 2.0  # times the estimate: what parts of a layer may take of which nothing is known
-
-
-def within(instructions: float, extra: float) -> float:
-    """The estimate with which a plan takes at most that share more than so many instructions."""
-    return instructions * (1 + CAUTION * extra)
 
 
 class Timing:
@@ -34,6 +29,15 @@ class Timing:
     def __init__(self, target: Target | str | None) -> None:
         self.target = stand_in(target)
         self._costs: dict[int, Costs] = {}
+
+    def within(self, instructions: float, extra: float) -> float:
+        """The estimate with which a plan takes at most that share more than so many instructions."""
+        return instructions * (1 + self.caution * extra)
+
+    @property
+    def caution(self) -> float:
+        """The share of a limit on extra instructions that estimates may use."""
+        return 1 - REMAINS * model_of(self.target).error.total
 
     def costs(self, network: Network) -> Costs:
         key = id(network)  # alive as long as its costs

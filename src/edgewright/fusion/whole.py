@@ -10,7 +10,7 @@ from ..platform.target import Target
 from ..program import Plan
 from .choice import Choice, Found, Maker, trade_of, undominated_trades
 from .faster import LEAST_GAIN, PlannedChoice, hastened
-from .timing import Timing, within
+from .timing import Timing
 
 MOST_TRIALS = 12  # of layers that are kept apart one by one
 SHARING = 0.10  # of the instructions of the plain plan: what sharing memory may cost
@@ -58,7 +58,7 @@ def fast_whole(maker: Maker) -> PlannedChoice:
     least = _apart_for_free(maker, PlannedChoice(Choice(), maker.made(Choice())))
     if not any(least.timed.is_shared(index) for index in range(len(least.plan.program.stages))):
         return least
-    budget = within(maker.plain().total, SHARING)
+    budget = maker.timing.within(maker.plain().total, SHARING)
     if least.cost <= budget:
         return least
     everything = Choice(apart=frozenset(layer.name for layer in maker.network.layers))
