@@ -266,7 +266,7 @@ def test_room_for_the_kernels_of_a_stage_is_of_use():
     """A search may set memory aside for them; the plan is read again as it was written."""
     made = make_plan(
         edgewright.read_model(samples.build("resnet8_int8")),
-        PlanRequest(minimise_ram=True, max_overhead=0.05),
+        PlanRequest(minimise_ram=True, max_slowdown=0.05),
         None,
         "cortex-m4",
     )
