@@ -30,7 +30,7 @@ def drawn(name: str, dtype: str, seed: int) -> tuple[Network, dict]:
     return network, {t.name: random_value(rng, t.shape, t.dtype.value, low) for t in tensors}
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
 def test_every_operator(dtype: str, seed: int) -> None:
     """As planned, or each layer in parts."""
