@@ -24,9 +24,8 @@ from .layout.wish import Wish
 from .lock.lock import RELOCK, Lock
 from .lock.locking import contradicted, locked
 
-Measure = Callable[
-    [Design], Mapping[str, int] | None
-]  # bytes of each function as a compiler makes it; None: it cannot
+# Bytes of each function of a design as a compiler makes it; None where it cannot.
+Measure = Callable[[Design], Mapping[str, int] | None]
 
 
 def chosen_design(
@@ -51,7 +50,9 @@ def chosen_design(
         return first
     made = [first] if wish.minimise != "balanced" else [first, *_others(analysis, wish)]
     is_small = len(analysis.uses) <= FEW
-    designs = _different([one for design in made for one in ((_tidy(design), design) if is_small else (design,))])
+    designs = _different(
+        [one for design in made for one in ((_tidy(design, wish), design) if is_small else (design,))]
+    )
     sizes = [measure(one) for one in designs] if measure and len(designs) > 1 else []
     known = sizes if sizes and None not in sizes else [None] * len(designs)
     found = [_Candidate.of(one, wish, size) for one, size in zip(designs, known, strict=True)]
@@ -64,21 +65,34 @@ def chosen_design(
     twin = next((one for one in found if one.is_twin_of(best)), None)
     if measure is None or twin is None or wish.minimise != "balanced":
         return best.design
-    return _mixed(best, twin, measure)
+    return _mixed(best, twin, measure, wish)
 
 
 FEW = 400  # accesses of a driver for which every layout is compiled with its bits in two orders
 
 
-def _tidy(made: Design) -> Design:
+def _moved(made: Design, layout: Layout, wish: Wish) -> Design:
+    """The design with fields at other bits; what was proven of it holds where they cost no more by the estimate."""
+    if layout is made.layout:
+        return made
+    analysis, joints = made.analysis, real_joints(made)
+    before, now = (
+        cost_of(analysis.description, analysis.spaces, one, joints, wish.sizes).score(wish.weights)
+        for one in (made.layout, layout)
+    )
+    cost = None if layout.cost is None else layout.cost + now - before
+    return replace(made, layout=replace(layout, optimal=layout.optimal and now <= before, cost=cost))
+
+
+def _tidy(made: Design, wish: Wish) -> Design:
     """The design with the fields of each register side by side, as they are declared.
 
     Where code takes flags apart and puts them together again in that order, a compiler takes all of them at once.
     """
-    return replace(made, layout=side_by_side(made.layout, made.analysis.spaces))
+    return _moved(made, side_by_side(made.layout, made.analysis.spaces), wish)
 
 
-def _mixed(best: _Candidate, twin: _Candidate, measure: Measure) -> Design:
+def _mixed(best: _Candidate, twin: _Candidate, measure: Measure, wish: Wish) -> Design:
     """The design with each register as that of the two has it whose functions become smaller, if that pays."""
     if best.sizes is None or twin.sizes is None:
         return best.design
@@ -100,7 +114,7 @@ def _mixed(best: _Candidate, twin: _Candidate, measure: Measure) -> Design:
     }
     if mixed == layout.spaces:
         return best.design
-    made = replace(best.design, layout=replace(layout, spaces=mixed))
+    made = _moved(best.design, replace(layout, spaces=mixed), wish)
     sizes = measure(made)
     return made if sizes and sum(sizes.values()) < sum(best.sizes.values()) else best.design
 

@@ -32,10 +32,7 @@ def by_gain(rules: Mapping[str, Rules], works: Sequence[Work], sizes: CodeBytes)
 
 
 def side_by_side(layout: Layout, spaces: Spaces) -> Layout:
-    """The layout with the fields of each register one after the other as they are declared; pins stay.
-
-    The bits decide about code alone, so that what was proven of the layout's cost no longer holds.
-    """
+    """The layout with the fields of each register one after the other as they are declared; pins stay."""
 
     def tidied(space: Space, register: Register) -> Register:
         slots = tuple(slot for slot in space.slots if any(piece.slot == slot.name for piece in register.pieces))
