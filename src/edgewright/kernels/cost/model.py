@@ -47,6 +47,7 @@ class CostModel:
         return sum(found.get(key, 0.0) * amount for key, amount in work.amounts.items())
 
 
+@cache
 def modelled(compiler: str = GCC) -> tuple[str, ...]:
     """The names of targets with a model."""
     files = (resources.files(__package__) / "coefficients" / compiler).iterdir()

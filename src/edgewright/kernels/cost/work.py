@@ -111,9 +111,8 @@ class ConvPart:
         sides = min(self.columns, sum(up(side, block) for side in self.sides))
         return self.inner_rows * sides + (self.rows - self.inner_rows) * self.columns
 
-    def common(self, block: int, word: int) -> Amounts:
-        """Amounts of gathering; `word` taps at a time."""
-        edges = self.edges(block)
+    def gathering(self, edges: float, word: int) -> Amounts:
+        """Amounts of gathering, `word` taps at a time; so many pixels with care."""
         inner, words = self.pixels - edges, self.runs * up(self.run, word) // word
         return {
             "calls": 1,
@@ -125,7 +124,6 @@ class ConvPart:
             "cut words": inner * self.runs if self.run % word else 0,
             "edge runs": edges * self.runs,
             "edge words": edges * words,
-            "ragged words": edges * words if self.depth % word else 0,
         }
 
 

@@ -41,24 +41,12 @@ def _gathered(part: ConvPart) -> Amounts:
     sides = (*range(left), *range(part.columns - right, part.columns))
     careful = _paired(sides, part.columns, part.rows)
     edges = part.inner_rows * sum(careful.values()) + len(edge_rows) * part.batch * part.columns
-    inner, words = part.pixels - edges, part.runs * up(part.run, 4) // 4
     cut = {column: _cut_bytes(part, part.bounds[2][0] + column) for column in careful}
     inside = part.run % 4 if part.run == part.across.kernel * part.depth else part.across.kernel * (part.depth % 4)
     in_row = sum(cut[column] for column in sides) + (part.columns - len(sides)) * inside
     taps = part.batch * sum(part.down.taps((row, row + 1)) for row in edge_rows)
-    return {
-        "calls": 1,
-        "rows": part.rows,
-        "pixels": part.pixels,
-        "runs": inner * part.runs,
-        "bent runs": inner * part.runs if part.is_bent else 0,
-        "words": inner * words,
-        "cut words": inner * part.runs if part.run % 4 else 0,
-        "edge runs": edges * part.runs,
-        "edge words": edges * words,
-        "edge bytes": taps * in_row
-        + part.inner_rows * part.down.kernel * sum(share * cut[column] for column, share in careful.items()),
-    }
+    beside = sum(share * cut[column] for column, share in careful.items())
+    return part.gathering(edges, 4) | {"edge bytes": taps * in_row + part.inner_rows * part.down.kernel * beside}
 
 
 def _paired(sides: Sequence[int], columns: int, rows: int) -> Mapping[int, float]:

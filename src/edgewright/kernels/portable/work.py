@@ -24,7 +24,7 @@ def _gathered(part: ConvPart, block: int) -> Amounts:
     """Windows inside the image in runs, four bytes at a time and the rest one by one; others tap by tap."""
     edges = part.edges(block)
     cut = (part.pixels - edges) * part.runs * (part.run % 4)
-    return part.common(block, 1) | {"cut words": cut, "edge runs": 0, "edge taps": edges * part.window}
+    return part.gathering(edges, 1) | {"cut words": cut, "edge runs": 0, "edge taps": edges * part.window}
 
 
 def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> KernelWork:
