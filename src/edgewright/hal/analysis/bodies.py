@@ -114,7 +114,14 @@ def _function(
         cursor.linkage is cindex.LinkageKind.INTERNAL,
         frozenset(evaluator.pointed),
         tuple(statements.snapshots.items()),
+        _static(source.files[file], span(cursor)[0], span(body)[0]),
     )
+
+
+def _static(text: bytes, first: int, last: int) -> Span | None:
+    """Where the head of a function says `static`; None where a macro does, or nothing."""
+    found = re.compile(rb"(?:\w+\s+)*?(static)\b").match(text, first, last)
+    return found.span(1) if found else None
 
 
 def _check_text(body: Cursor, file: str, source: Source, cleanups: Iterable[Cursor]) -> None:
