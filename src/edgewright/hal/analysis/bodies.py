@@ -114,14 +114,15 @@ def _function(
         cursor.linkage is cindex.LinkageKind.INTERNAL,
         frozenset(evaluator.pointed),
         tuple(statements.snapshots.items()),
-        _static(source.files[file], span(cursor)[0], span(body)[0]),
+        _static(cursor, source.files[file]),
     )
 
 
-def _static(text: bytes, first: int, last: int) -> Span | None:
-    """Where the head of a function says `static`; None where a macro does, or nothing."""
-    found = re.compile(rb"(?:\w+\s+)*?(static)\b").match(text, first, last)
-    return found.span(1) if found else None
+def _static(cursor: Cursor, text: bytes) -> Span | None:
+    """Where the head of a function begins with `static`; None also where attributes say what is to become of it."""
+    has_attributes = any(child.kind.is_attribute() for child in cursor.get_children())
+    found = re.compile(rb"static\b").match(text, span(cursor)[0])
+    return found.span() if found and not has_attributes else None
 
 
 def _check_text(body: Cursor, file: str, source: Source, cleanups: Iterable[Cursor]) -> None:
