@@ -10,19 +10,7 @@ import numpy as np
 import tflite
 
 from ...errors import ModelError, Unsupported
-from ..operators import (
-    AvgPool2d,
-    Conv2d,
-    ConvTranspose2d,
-    Dense,
-    DynamicProduct,
-    DynamicQuantize,
-    DynamicRange,
-    MaxPool2d,
-    Pads,
-    Pair,
-    Reshape,
-)
+from .. import operators as ops
 from ..tensor import Array, DType, Quant
 from .import_state import LayerImport
 
@@ -39,8 +27,8 @@ _TYPES = {
 class _Spread:
     """How an image was dealt out over the batch: every block-th pixel to the same image."""
 
-    block: Pair
-    margins: Pads  # added around the image, less what is cropped from the result
+    block: ops.Pair
+    margins: ops.Pads  # added around the image, less what is cropped from the result
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +86,15 @@ def _emit_conv(
     activation = layer.fused(options.FusedActivationFunction())
     if spread is not None and weights.scales:
         raise Unsupported("an image that is stored as it comes stands between SPACE_TO_BATCH_ND and its inverse")
-    _emit_product(layer, Conv2d(stride, dilation, pads, groups, activation), layer.input(), weights, stored)
+    _emit_product(layer, ops.Conv2d(stride, dilation, pads, groups, activation), layer.input(), weights, stored)
 
 
 def _emit_product(
-    layer: LayerImport, op: Conv2d | ConvTranspose2d | Dense, x: str, weights: _Weights, stored: _Stored
+    layer: LayerImport,
+    op: ops.Conv2d | ops.ConvTranspose2d | ops.Dense,
+    x: str,
+    weights: _Weights,
+    stored: _Stored,
 ) -> None:
     """The layer; where weights are stored and x is real, as LiteRT's hybrid kernels have it: x is stored first."""
     state = layer.state
@@ -110,11 +102,11 @@ def _emit_product(
         layer.emit(op, [x, *weights.names])
         return
     shape = state.builder.shape(x)
-    lead = len(shape) - 1 if isinstance(op, Dense) else 1
+    lead = len(shape) - 1 if isinstance(op, ops.Dense) else 1
     key = (x, lead, stored.asymmetric)
     if key not in state.dynamic:
-        found = layer.inner(DynamicRange(lead, stored.asymmetric), [x], "range", DType.FLOAT32, None)
-        small = layer.inner(DynamicQuantize(stored.asymmetric), [x, found], "stored", DType.INT8, None)
+        found = layer.inner(ops.DynamicRange(lead, stored.asymmetric), [x], "range", DType.FLOAT32, None)
+        small = layer.inner(ops.DynamicQuantize(stored.asymmetric), [x, found], "stored", DType.INT8, None)
         state.dynamic[key] = (small, found)
     small, found = state.dynamic[key]
     w, *bias = weights.names
@@ -122,7 +114,7 @@ def _emit_product(
     scales = np.broadcast_to(np.array(weights.scales, np.float32), (channels,))
     scale = layer.constant("scale", np.ascontiguousarray(scales))
     added = bias[0] if bias else layer.constant("bias", np.zeros(channels, np.float32))
-    layer.emit(DynamicProduct(op, stored.asymmetric, stored.in_turn), [small, w, scale, added, found])
+    layer.emit(ops.DynamicProduct(op, stored.asymmetric, stored.in_turn), [small, w, scale, added, found])
 
 
 def space_to_batch(layer: LayerImport) -> None:
@@ -172,7 +164,7 @@ def transpose_conv(layer: LayerImport) -> None:
     rest = [(x[1 + i] - 1) * stride[i] + w[1 + i] - first[i] - image[i] for i in range(2)]
     pads = (first[0], first[1], max(0, rest[0]), max(0, rest[1]))
     extra = (max(0, -rest[0]), max(0, -rest[1]))
-    op = ConvTranspose2d(stride, (1, 1), pads, extra, 1, layer.fused(options.FusedActivationFunction()))
+    op = ops.ConvTranspose2d(stride, (1, 1), pads, extra, 1, layer.fused(options.FusedActivationFunction()))
     _emit_product(layer, op, layer.input(2), weights, _Stored(asymmetric=True, in_turn=True))
 
 
@@ -186,25 +178,25 @@ def fully_connected(layer: LayerImport) -> None:
     if not options.KeepNumDims() and (len(shape) != 2 or shape[1] != depth):
         if prod(shape) % depth:
             raise ModelError(f"layer '{layer.label}': {shape} cannot be multiplied with {depth} weights a row")
-        flat = Reshape((prod(shape) // depth, depth))
+        flat = ops.Reshape((prod(shape) // depth, depth))
         x = layer.inner(flat, [x], "flat", tensor.dtype, tensor.quant)
-    op = Dense(layer.fused(options.FusedActivationFunction()))
+    op = ops.Dense(layer.fused(options.FusedActivationFunction()))
     _emit_product(layer, op, x, weights, _Stored(asymmetric=bool(options.AsymmetricQuantizeInputs())))
 
 
 def average_pool(layer: LayerImport) -> None:
     kernel, stride, pads, options = _pool(layer)
     activation = layer.fused(options.FusedActivationFunction())
-    layer.emit(AvgPool2d(kernel, stride, (1, 1), pads, activation), [layer.input()])
+    layer.emit(ops.AvgPool2d(kernel, stride, (1, 1), pads, activation), [layer.input()])
 
 
 def max_pool(layer: LayerImport) -> None:
     kernel, stride, pads, options = _pool(layer)
     activation = layer.fused(options.FusedActivationFunction())
-    layer.emit(MaxPool2d(kernel, stride, (1, 1), pads, activation), [layer.input()])
+    layer.emit(ops.MaxPool2d(kernel, stride, (1, 1), pads, activation), [layer.input()])
 
 
-def _pool(layer: LayerImport) -> tuple[Pair, Pair, Pads, Any]:
+def _pool(layer: LayerImport) -> tuple[ops.Pair, ops.Pair, ops.Pads, Any]:
     options = layer.options(tflite.Pool2DOptions)
     layer.same_type(0)
     kernel = _positive(layer, (options.FilterHeight(), options.FilterWidth()), "window")
@@ -220,13 +212,13 @@ def _image(layer: LayerImport, position: int = 0) -> tuple[int, ...]:
     return shape
 
 
-def _positive(layer: LayerImport, pair: Pair, what: str) -> Pair:
+def _positive(layer: LayerImport, pair: ops.Pair, what: str) -> ops.Pair:
     if min(pair) < 1:
         raise ModelError(f"layer '{layer.label}': the {what} is {pair}")
     return pair
 
 
-def _pads(padding: int, image: Pair, kernel: Pair, stride: Pair, dilation: Pair) -> Pads:
+def _pads(padding: int, image: ops.Pair, kernel: ops.Pair, stride: ops.Pair, dilation: ops.Pair) -> ops.Pads:
     """TensorFlow's SAME: as many windows as strides fit, what is missing split evenly, the odd one after."""
     if padding != tflite.Padding.SAME:
         return (0, 0, 0, 0)

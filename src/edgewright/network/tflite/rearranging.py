@@ -8,24 +8,8 @@ import numpy as np
 import tflite
 
 from ...errors import ModelError, Unsupported
+from .. import operators as ops
 from ..kernels.tflite_images import fixed_places
-from ..operators import (
-    Concat,
-    Coordinates,
-    DepthToSpace,
-    Expand,
-    Gather,
-    NearestMode,
-    Pad,
-    PadMode,
-    Reshape,
-    Resize,
-    ResizeMode,
-    Slice,
-    SpaceToDepth,
-    Tile,
-    Transpose,
-)
 from ..region import Region, Shape
 from ..tensor import DType
 from .convolution import dequantized
@@ -35,7 +19,7 @@ from .import_state import LayerImport
 def transpose(layer: LayerImport) -> None:
     rank = len(layer.shape())
     perm = layer.integers(1, "order of axes")
-    layer.move(Transpose(tuple(axis + rank if axis < 0 else axis for axis in perm)))
+    layer.move(ops.Transpose(tuple(axis + rank if axis < 0 else axis for axis in perm)))
 
 
 def concatenation(layer: LayerImport) -> None:
@@ -45,7 +29,7 @@ def concatenation(layer: LayerImport) -> None:
     count = len(layer.operator.inputs)
     layer.same_type(*range(count))
     axis = _axis(layer, options.Axis(), len(layer.shape()))
-    layer.emit(Concat(axis), [layer.input(i) for i in range(count)])
+    layer.emit(ops.Concat(axis), [layer.input(i) for i in range(count)])
 
 
 def pack(layer: LayerImport) -> None:
@@ -56,9 +40,9 @@ def pack(layer: LayerImport) -> None:
     parts = []
     for i in range(count):
         shape, tensor = layer.shape(i), layer.tensor(i)
-        op = Reshape((*shape[:axis], 1, *shape[axis:]))
+        op = ops.Reshape((*shape[:axis], 1, *shape[axis:]))
         parts.append(layer.inner(op, [layer.input(i)], f"part_{i}", tensor.dtype, tensor.quant))
-    layer.emit(Concat(axis), parts)
+    layer.emit(ops.Concat(axis), parts)
 
 
 def unpack(layer: LayerImport) -> None:
@@ -71,9 +55,9 @@ def unpack(layer: LayerImport) -> None:
     for i in range(shape[axis]):
         starts, sizes = _one_axis(shape, axis, i, 1)
         part = layer.inner(
-            Slice(starts, sizes, (1,) * len(shape)), [layer.input()], f"part_{i}", tensor.dtype, tensor.quant
+            ops.Slice(starts, sizes, (1,) * len(shape)), [layer.input()], f"part_{i}", tensor.dtype, tensor.quant
         )
-        layer.move(Reshape((*shape[:axis], *shape[axis + 1 :])), [part], i)
+        layer.move(ops.Reshape((*shape[:axis], *shape[axis + 1 :])), [part], i)
 
 
 def split(layer: LayerImport) -> None:
@@ -104,7 +88,7 @@ def _emit_parts(layer: LayerImport, source: int, axis: int, sizes: tuple[int, ..
     for i, size in enumerate(sizes):
         starts, extents = _one_axis(shape, axis, begin, size)
         layer.same_type(source, position=i)
-        layer.emit(Slice(starts, extents, (1,) * len(shape)), [layer.input(source)], i)
+        layer.emit(ops.Slice(starts, extents, (1,) * len(shape)), [layer.input(source)], i)
         begin += size
 
 
@@ -113,7 +97,7 @@ def slice_(layer: LayerImport) -> None:
     begin, size = layer.integers(1, "begin"), layer.integers(2, "size")
     _same_rank(layer, begin, size)
     sizes = tuple(extent - b if s == -1 else s for extent, b, s in zip(shape, begin, size, strict=True))
-    layer.move(Slice(begin, sizes, (1,) * len(shape)))
+    layer.move(ops.Slice(begin, sizes, (1,) * len(shape)))
 
 
 def strided_slice(layer: LayerImport) -> None:
@@ -152,13 +136,13 @@ def strided_slice(layer: LayerImport) -> None:
             result.append(len(places))
     keep_axes(len(shape) - len(cuts))
     starts, sizes, steps = zip(*cuts, strict=True) if cuts else ((), (), ())
-    op = Slice(tuple(starts), tuple(sizes), tuple(steps))
+    op = ops.Slice(tuple(starts), tuple(sizes), tuple(steps))
     if tuple(result) == op.sizes:
         layer.move(op)
     else:
         tensor = layer.tensor()
         part = layer.inner(op, [layer.input()], "slice", tensor.dtype, tensor.quant)
-        layer.move(Reshape(tuple(result)), [part])
+        layer.move(ops.Reshape(tuple(result)), [part])
 
 
 def pad(layer: LayerImport) -> None:
@@ -168,7 +152,7 @@ def pad(layer: LayerImport) -> None:
     if layer.has(2):
         stored, quant = layer.value(2, "fill value").reshape(()).item(), layer.tensor(2).quant
         value = float(stored) if quant is None else (stored - quant.zero[0]) * quant.scale[0]
-    layer.move(Pad(before, after, PadMode.CONSTANT, value))
+    layer.move(ops.Pad(before, after, ops.PadMode.CONSTANT, value))
 
 
 def mirror_pad(layer: LayerImport) -> None:
@@ -177,7 +161,7 @@ def mirror_pad(layer: LayerImport) -> None:
     most = [size if is_symmetric else size - 1 for size in layer.shape()]
     if any(max(a, b) > m for a, b, m in zip(before, after, most, strict=True)):
         raise ModelError(f"layer '{layer.label}': pads {before}, {after} are wider than {layer.shape()}")
-    layer.move(Pad(before, after, PadMode.SYMMETRIC if is_symmetric else PadMode.REFLECT))
+    layer.move(ops.Pad(before, after, ops.PadMode.SYMMETRIC if is_symmetric else ops.PadMode.REFLECT))
 
 
 def _paddings(layer: LayerImport) -> tuple[Shape, Shape]:
@@ -191,11 +175,11 @@ def _paddings(layer: LayerImport) -> tuple[Shape, Shape]:
 def tile(layer: LayerImport) -> None:
     repeats = layer.integers(1, "repeats")
     _same_rank(layer, repeats)
-    layer.move(Tile(repeats))
+    layer.move(ops.Tile(repeats))
 
 
 def broadcast_to(layer: LayerImport) -> None:
-    layer.move(Expand(layer.integers(1, "shape")))
+    layer.move(ops.Expand(layer.integers(1, "shape")))
 
 
 def gather(layer: LayerImport) -> None:
@@ -203,7 +187,7 @@ def gather(layer: LayerImport) -> None:
     if options.BatchDims() != 0:
         raise Unsupported(f"batch_dims is {options.BatchDims()}")
     axis = _axis(layer, options.Axis(), len(layer.shape()))
-    layer.move(Gather(axis), [layer.input(0), layer.input(1)])
+    layer.move(ops.Gather(axis), [layer.input(0), layer.input(1)])
 
 
 def embedding_lookup(layer: LayerImport) -> None:
@@ -214,39 +198,39 @@ def embedding_lookup(layer: LayerImport) -> None:
         values = layer.constant("table", dequantized(layer.value(1, "table"), table.quant))
     elif table.dtype is not layer.result().dtype:
         raise Unsupported(f"{table.dtype.value} becomes {layer.result().dtype.value}")
-    layer.emit(Gather(0), [values, layer.input(0)])
+    layer.emit(ops.Gather(0), [values, layer.input(0)])
 
 
 def space_to_depth(layer: LayerImport) -> None:
-    layer.move(SpaceToDepth(_block(layer, layer.options(tflite.SpaceToDepthOptions).BlockSize())))
+    layer.move(ops.SpaceToDepth(_block(layer, layer.options(tflite.SpaceToDepthOptions).BlockSize())))
 
 
 def depth_to_space(layer: LayerImport) -> None:
-    layer.move(DepthToSpace(_block(layer, layer.options(tflite.DepthToSpaceOptions).BlockSize())))
+    layer.move(ops.DepthToSpace(_block(layer, layer.options(tflite.DepthToSpaceOptions).BlockSize())))
 
 
-def resize(layer: LayerImport, mode: ResizeMode) -> None:
+def resize(layer: LayerImport, mode: ops.ResizeMode) -> None:
     """Nearest: the pixel that holds the place, except with aligned corners, where it is the closest one."""
-    is_nearest = mode is ResizeMode.NEAREST
+    is_nearest = mode is ops.ResizeMode.NEAREST
     options = layer.options(tflite.ResizeNearestNeighborOptions if is_nearest else tflite.ResizeBilinearOptions)
     size = layer.integers(1, "size")
     if len(size) != 2 or min(size) < 1 or len(layer.shape()) != 4:
         raise ModelError(f"layer '{layer.label}': {layer.shape()} cannot be resized to {size}")
     if options.AlignCorners() and options.HalfPixelCenters():
         raise ModelError(f"layer '{layer.label}': align_corners and half_pixel_centers exclude each other")
-    coordinates, rounding = Coordinates.ASYMMETRIC, NearestMode.FLOOR
+    coordinates, rounding = ops.Coordinates.ASYMMETRIC, ops.NearestMode.FLOOR
     if options.AlignCorners():
         # A single row or column has no corners to align; TFLite then scales as if it had not been asked.
-        coordinates, rounding = Coordinates.ALIGN_CORNERS, NearestMode.HALF_UP
+        coordinates, rounding = ops.Coordinates.ALIGN_CORNERS, ops.NearestMode.HALF_UP
     elif options.HalfPixelCenters():
-        coordinates, rounding = Coordinates.HALF_PIXEL, NearestMode.HALF_UP
-    op = Resize((size[0], size[1]), mode, coordinates, rounding, by_product=True)
+        coordinates, rounding = ops.Coordinates.HALF_PIXEL, ops.NearestMode.HALF_UP
+    op = ops.Resize((size[0], size[1]), mode, coordinates, rounding, by_product=True)
     if not is_nearest and layer.tensor().dtype in (DType.INT8, DType.INT16):
         op = replace(op, slack=op.slack + _drift(op, layer.shape()))
     layer.move(op)
 
 
-def _drift(op: Resize, shape: Shape) -> float:
+def _drift(op: ops.Resize, shape: Shape) -> float:
     """How far places in fixed point lie from true ones: most at one of the ends, both being linear."""
     apart = [0.0]
     for axis in range(2):
