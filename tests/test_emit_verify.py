@@ -16,7 +16,6 @@ from edgewright.emit import verify as verification
 from edgewright.emit.inputs import given_inputs, load_inputs
 from edgewright.emit.judge import judge, rounded_twice
 from edgewright.emit.native import build
-from edgewright.emit.sanitize import run_sanitized
 from edgewright.emit.verify import predicted, verify
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.fusion.by_hand import parse_tile, schedule_of
@@ -26,6 +25,7 @@ from edgewright.network.kernels import execute
 from edgewright.network.kernels.contraction import contracted
 from edgewright.network.operators import Dense
 from edgewright.network.reference import compare
+from sanitized_runs import run_sanitized
 from tflite_cases import drawn
 from tools import on_board
 

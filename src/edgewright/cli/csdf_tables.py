@@ -12,8 +12,8 @@ from ..dataflow.analysis import GraphAnalysis
 from ..dataflow.buffers.looped import schedule_text
 from ..dataflow.buffers.minimum import Buffers
 from ..dataflow.buffers.occupancy import Peak
-from ..dataflow.buffers.sized import Weight
-from ..dataflow.checks.components import is_serial
+from ..dataflow.buffers.schedule import Weight
+from ..dataflow.checks.demand import is_serial
 from ..dataflow.formats.dot import short
 from ..dataflow.graph import Actor, Channel, Graph
 from ..dataflow.speed.latency import Latency

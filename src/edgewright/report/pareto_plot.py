@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from .. import text
-from ..dataflow.buffers.sized import Weight
+from ..dataflow.buffers.schedule import Weight
 from ..dataflow.speed.pareto import Pareto, Point
 from ..hal.layout.front import FrontPoint
 from .axis import Axis, exact, opening

@@ -5,15 +5,6 @@ from edgewright.memory.ordering.problem import Order, OrderProblem, Store, is_va
 from edgewright.memory.ordering.solve import OrderEffort, order
 
 __all__ = [
-    "Order",
-    "OrderEffort",
-    "OrderProblem",
-    "Store",
-    "is_valid",
-    "order",
-    "order_as_listed",
-    "order_depth_first",
-    "order_greedy",
-    "peak",
-    "profile",
-]
+    "Order", "OrderEffort", "OrderProblem", "Store", "is_valid", "order", "order_as_listed", "order_depth_first",
+    "order_greedy", "peak", "profile",
+]  # fmt: skip
