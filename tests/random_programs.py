@@ -18,7 +18,7 @@ from edgewright.network import Network
 from edgewright.program import FusionSchedule, Plan, Split
 from edgewright.program.fusion import CHANNELS, COLUMNS, FusedLayers
 from edgewright.program.legal import problems
-from edgewright.program.rows import ROWS
+from edgewright.program.steps import ROWS
 from random_networks import network_of_seed
 
 ALIGNMENTS = (None, None, 1, 4, 16)

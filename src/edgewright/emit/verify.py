@@ -16,7 +16,7 @@ from ..network.layerwise import Layerwise
 from ..network.reference import OutputDifference, compare
 from ..platform import Board
 from ..platform.target import Architecture
-from ..program.linked import Linked
+from ..program.selection import Linked
 from . import native
 from .figures import ByLayers, Check, Figures, LayerCost, amount, layer_by_layer, verdict
 from .firmware import Measurement, chosen_emulator, measure

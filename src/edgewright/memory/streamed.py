@@ -10,7 +10,7 @@ from ..errors import InputError
 from ..network import Network
 from ..program import FusionSchedule
 from ..program.legal import known_layers, problems
-from ..program.shares import SUM_BYTES
+from ..program.steps import SUM_BYTES
 from .apart import Solution
 from .footprint import footprint
 from .ordering import order

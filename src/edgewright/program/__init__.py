@@ -6,16 +6,13 @@ from .codec import load_plan, plan_from_dict, plan_text, plan_to_dict, save_plan
 from .deployment import OUTSIDE, Deployment, Fifo, Part, Prediction, Worker
 from .deployment_check import checked_deployment, deployment_faults
 from .deployment_file import load_deployment, save_deployment
-from .fault import FaultKind, PlanFault
 from .fusion import CHANNELS, COLUMNS, FusedLayers, FusionSchedule, Split, even_ends
 from .interpreter import Interpreter, interpret
 from .order import check_order
-from .plan import Buffer, Plan, Saving, View, arena_sizes, room_name
+from .plan import Buffer, FaultKind, Plan, PlanFault, Saving, View, arena_sizes, room_name
 from .program import Program, Stage
 from .row_trace import PixelChain, RowTrace
-from .rows import ROWS, rows_needed
-from .shares import restricted, summed_axes, sums_bytes, sums_name
-from .steps import Step, Sweep
+from .steps import ROWS, Step, Sweep, restricted, rows_needed, summed_axes, sums_bytes, sums_name
 from .tiling import Tiling
 
 __all__ = [

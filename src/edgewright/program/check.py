@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..errors import Damaged
-from .fault import FaultKind, PlanFault
 from .form import flaws
-from .linked import packed_bytes
 from .lower import calls, lower
 from .ownership import is_too_large, misuses
-from .plan import Plan
+from .plan import FaultKind, Plan, PlanFault
+from .selection import packed_bytes
 
 
 def faults(plan: Plan) -> Iterator[PlanFault]:

@@ -21,11 +21,10 @@ from ..network.operators import Op, Operator, elementwise, rearrange, reduce
 from ..platform.target import Architecture, Family, Target
 from ..text import printable
 from .fusion import FusionSchedule, Split
-from .linked import Linked, Packed
 from .options import Kernels, Optimise, Options, Rounding
 from .plan import Buffer, Plan, Saving, View, copied_parts
 from .program import Program, Stage
-from .selection import CallKind, Offer, Selection
+from .selection import CallKind, Linked, Offer, Packed, Selection
 from .steps import Sweep
 from .weights import absent
 

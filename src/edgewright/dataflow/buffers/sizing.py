@@ -14,6 +14,7 @@ from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING
 
+from ...lazy import lazy_module
 from .bounds import least_capacities
 from .circles import LeastSum, least_sum
 from .untimed import UNLIMITED, State, Untimed
@@ -21,6 +22,8 @@ from .waits import Choice, Circle, Need, circles, remedies
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
+else:
+    cp_model = lazy_module("ortools.sat.python.cp_model")  # pandas behind it takes long to load
 
 
 _ROUNDS = 200  # of running and solving

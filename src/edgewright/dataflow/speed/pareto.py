@@ -15,12 +15,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
+from ...lazy import lazy_module
 from ..checks.liveness import blocked
 from ..graph import Graph
 from .storage import Cut, Levels, SizedChannel, Storage
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
+else:
+    cp_model = lazy_module("ortools.sat.python.cp_model")  # pandas behind it takes long to load
 
 
 EFFORT = 200_000_000  # entries of tables looked at: a minute or two

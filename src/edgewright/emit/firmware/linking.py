@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...board.machine import MIB, Bank, EmulatedMachine, machine_for
 from ...board.toolchain import toolchain
-from ...program.linked import Linked
+from ...program.selection import Linked
 from ..library import Library
 from .image import build_firmware
 from .measured import stack_promise

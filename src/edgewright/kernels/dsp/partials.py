@@ -11,9 +11,9 @@ from ...network import Array, Interval
 from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Family
-from ...program.shares import SUM_BYTES
+from ...program.steps import SUM_BYTES
 from ..call import CCall
-from ..cost.sums import add_dense_work, finish_work
+from ..cost.work import add_dense_work, finish_work
 from ..kernel import CallKind, Kernel, Offer
 from ..partial_layout import difference, missing, partial_layout, partial_range, sums_place, write_lines
 from ..printing.images import image, part_pointer

@@ -8,10 +8,9 @@ import numpy as np
 
 from ...network import Array, DType
 from ...network.operators import Conv2d, Dense
-from ...program.shares import SUM_BYTES
+from ...program.steps import SUM_BYTES
 from ..call import CCall
-from ..cost.sums import add_conv_work, add_dense_work, finish_work
-from ..cost.work import scaling
+from ..cost.work import add_conv_work, add_dense_work, finish_work, scaling
 from ..kernel import SMALL, CallKind, Kernel, Offer
 from ..partial_layout import difference, partial_layout, partial_range, sums_place, write_lines
 from ..printing.images import part_pointer

@@ -7,7 +7,7 @@ from hashlib import sha256
 import numpy as np
 
 from ...network import Array
-from ...program.linked import Packed, packed_bytes
+from ...program.selection import Packed, packed_bytes
 
 C_TYPES = {
     "float32": "float",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ...network import Array
 from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
-from ...program.shares import SUM_BYTES
+from ...program.steps import SUM_BYTES
 from ..call import CCall
 from ..kernel import CallKind, Kernel, Offer
 from ..partial_layout import partial_range, sums_place

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from .. import operators as ops
-from ..kernels.casts import converted
+from ..kernels.elementwise import converted
 from ..operators.base import broadcast_shape
 from ..tensor import DType
 from .context import Constant, Value

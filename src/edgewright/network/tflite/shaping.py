@@ -10,8 +10,7 @@ import tflite
 from ...errors import ModelError, Unsupported
 from ..operators import Reshape
 from ..region import Shape
-from .checks import require_size
-from .import_state import LayerImport
+from .import_state import LayerImport, require_size
 
 _MOST_RANGE = 1 << 24
 
