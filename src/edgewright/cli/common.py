@@ -35,10 +35,7 @@ def read_model(
 
     with working("reading the model"):
         return read(
-            path,
-            shapes=shapes or None,
-            quantised_input=quantised_input,
-            quantised_output=quantised_output,
+            path, shapes=shapes or None, quantised_input=quantised_input, quantised_output=quantised_output
         )
 
 

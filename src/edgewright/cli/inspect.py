@@ -104,10 +104,7 @@ def _dominant(network: Network) -> Table:
     table.add_column("layer", overflow="fold")
     table.add_column("reads and writes", overflow="fold")
     table.add_column("bytes", justify="right")
-    rows = sorted(
-        network.layers,
-        key=lambda layer: -_pair(network, layer.name),
-    )
+    rows = sorted(network.layers, key=lambda layer: -_pair(network, layer.name))
     for layer in rows[:5]:
         names = (*network.activations(layer), layer.output)
         parts = [f"{shown(name)} {text.count(network.tensors[name].bytes)}" for name in names]

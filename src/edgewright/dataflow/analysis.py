@@ -132,8 +132,7 @@ class _Steps:
     def _with_fastest(self, found: GraphAnalysis, effort: int) -> GraphAnalysis:
         """The first point of the front between size and period: least buffers, proven, and the fastest of them."""
         front = self._try(
-            "fastest of the least buffers",
-            lambda: bounded_front(self.graph, self.weight, effort, most_points=1),
+            "fastest of the least buffers", lambda: bounded_front(self.graph, self.weight, effort, most_points=1)
         )
         if front is None:
             return found

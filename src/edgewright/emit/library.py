@@ -102,10 +102,7 @@ def emit(
     else:
         plan = select(plan, facts)
     schedule = RunFunction(
-        module,
-        Sites(plan, facts),
-        share.resident if share else frozenset(),
-        share.rows if share else frozenset(),
+        module, Sites(plan, facts), share.resident if share else frozenset(), share.rows if share else frozenset()
     )
     body = schedule.write()
     files: dict[str, str | bytes] = {

@@ -63,12 +63,7 @@ def plan(
     else:
         memories = {item: _home(board, best.peak) for item in best.placement.offsets}
     return assemble(
-        best,
-        memories,
-        bound=bound,
-        savings=savings,
-        board=board.name if board else None,
-        plain=chosen.is_plain,
+        best, memories, bound=bound, savings=savings, board=board.name if board else None, plain=chosen.is_plain
     )
 
 

@@ -27,10 +27,7 @@ def pullable(network: Network) -> Mapping[str, int]:
 
 
 def rows_pulled(
-    network: Network,
-    free: Collection[str],
-    pulled: Sequence[tuple[str, int]],
-    schedules: Sequence[FusionSchedule],
+    network: Network, free: Collection[str], pulled: Sequence[tuple[str, int]], schedules: Sequence[FusionSchedule]
 ) -> tuple[tuple[str, int], ...]:
     """The rows kept of each pulled input: as many as a step of the layer that reads it takes, by these schedules."""
     found = dict(pulled)

@@ -120,10 +120,7 @@ class Network:
         return sum(self.tensors[name].bytes for name in used)
 
     def with_layers(
-        self,
-        layers: Iterable[Layer],
-        tensors: Iterable[Tensor] = (),
-        constants: Mapping[str, Array] | None = None,
+        self, layers: Iterable[Layer], tensors: Iterable[Tensor] = (), constants: Mapping[str, Array] | None = None
     ) -> Network:
         """This network with other layers; `tensors` and `constants` are added, and what nobody uses is dropped."""
         kept = tuple(layers)

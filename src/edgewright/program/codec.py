@@ -159,11 +159,7 @@ def network_to_dict(network: Network) -> dict[str, Any]:
 
 
 def _tensor_to_dict(tensor: Tensor) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "name": tensor.name,
-        "shape": list(tensor.shape),
-        "dtype": tensor.dtype.value,
-    }
+    data: dict[str, Any] = {"name": tensor.name, "shape": list(tensor.shape), "dtype": tensor.dtype.value}
     if tensor.quant:
         quant = tensor.quant
         data["quant"] = {"scale": list(quant.scale), "zero": list(quant.zero), "axis": quant.axis}

@@ -249,9 +249,7 @@ class _Recorder:
         rows = recent.rows if 0 in tiled else done.rows
         rows = self._rolled(view, recent) if view.window else rows
         return Extent(
-            rows,
-            recent.columns if 1 in tiled else done.columns,
-            recent.channels if 2 in tiled else done.channels,
+            rows, recent.columns if 1 in tiled else done.columns, recent.channels if 2 in tiled else done.channels
         )
 
     def _rolled(self, view: View, recent: Extent | None) -> Interval:

@@ -16,13 +16,7 @@ LETTER = 6.2  # px, the mean width of a letter, generously
 
 
 def pareto_svg(
-    front: Pareto,
-    weight: Weight,
-    *,
-    unit: str = "",
-    width: int = 860,
-    height: int = 420,
-    standalone: bool = True,
+    front: Pareto, weight: Weight, *, unit: str = "", width: int = 860, height: int = 420, standalone: bool = True
 ) -> str:
     """The front as one SVG element; `standalone` brings style and background, which a page has already."""
     return "".join(_ParetoPlot(front, weight, unit, width, height).lines(standalone))

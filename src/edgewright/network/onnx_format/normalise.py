@@ -49,10 +49,7 @@ def batch_norm(node: OnnxNode) -> Value:
         raise node.error("the variance and epsilon are zero")
     scale = gamma / root
     shift = beta - mean * scale
-    operands = [
-        node.constant("scale", scale.astype(np.float32)),
-        node.constant("shift", shift.astype(np.float32)),
-    ]
+    operands = [node.constant("scale", scale.astype(np.float32)), node.constant("shift", shift.astype(np.float32))]
     return _channels_second(node, node.layer(ops.BatchNorm(), [_channels_last(node, x), *operands]))
 
 

@@ -95,10 +95,7 @@ def resize(node: NodeWriter, op: ops.Resize) -> str:
     n, c, h, w = node.shape()
     scaled = op.scale is not None and (floor(h * op.scale[0]), floor(w * op.scale[1])) == op.size
     if scaled and op.scale is not None:
-        numbers = [
-            "",
-            node.graph.constant(np.array((1, 1, *op.scale), np.float32), f"{node.layer.name}_scales"),
-        ]
+        numbers = ["", node.graph.constant(np.array((1, 1, *op.scale), np.float32), f"{node.layer.name}_scales")]
     else:
         numbers = ["", "", node.integers((n, c, *op.size), "sizes")]
     return node.add(

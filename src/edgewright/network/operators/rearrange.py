@@ -175,8 +175,7 @@ class SpaceToDepth(Operator):
         n, h, w, c = shapes[0]
         require_positive("block", (self.block,))
         require(
-            h % self.block == 0 and w % self.block == 0,
-            f"{h}x{w} does not divide into blocks of {self.block}",
+            h % self.block == 0 and w % self.block == 0, f"{h}x{w} does not divide into blocks of {self.block}"
         )
         return (n, h // self.block, w // self.block, c * self.block**2)
 
