@@ -22,9 +22,8 @@ class CCall(Site):
     output: CTensor
     which: Expr = 0  # of the ranges of channels
     partial: tuple[tuple[Expr, Expr], ...] | None = None  # part of input 0 that is added to running sums
-    sums: str | None = (
-        None  # C of those sums (int32_t *, or float *: the output), in the order of the whole output
-    )
+    # C of those sums (int32_t *, or float *: the output), in the order of the whole output
+    sums: str | None = None
     room: str | None = None  # C (uint8_t *, 8-aligned) of the scratch in an arena; None: on the stack
     plane_at: str | None = None  # C (uint8_t *) of the plane that the plan reserves
 

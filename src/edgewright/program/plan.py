@@ -96,12 +96,10 @@ class Plan:
     searched: int = 0  # ways to run parts of the network that were priced, of which this plan takes the best
     target: Target | None = None  # that kernels were selected for
     options: Options | None = None  # that they were selected by
-    selections: tuple[
-        tuple[Selection, ...], ...
-    ] = ()  # of each stage, call by call; none before they are selected
-    packed: tuple[
-        Packed, ...
-    ] = ()  # weights as these kernels read them, in the order of flash; none before emission
+    # Of each stage, call by call; none before they are selected.
+    selections: tuple[tuple[Selection, ...], ...] = ()
+    # Weights as these kernels read them, in the order of flash; none before emission.
+    packed: tuple[Packed, ...] = ()
     linked: Linked | None = None  # None where nothing was linked for the target
     # Inputs and outputs in the caller's memory: each in a memory of its own, which nothing else shares. Where an input
     # lies is only read; the output's is there for the plan until it has run.

@@ -20,9 +20,8 @@ class Offer:
     """One way in which a kernel computes the calls of a site."""
 
     scratch: int = 0  # bytes, anywhere
-    variant: tuple[
-        tuple[str, int], ...
-    ] = ()  # what else the kernel has to be told: pixels at once, rows of a block
+    # What else the kernel has to be told: pixels at once, rows of a block.
+    variant: tuple[tuple[str, int], ...] = ()
 
     @staticmethod
     def of(scratch: int = 0, **variant: int) -> Offer:

@@ -168,9 +168,8 @@ class _Recorder:
         self.masks: dict[tuple[str, Interval], Array] = {}
         self.shots: dict[str, list[Shot]] = {name: [] for name in self.names}
         self.reads: list[tuple[tuple[str, Extent], ...]] = []  # of each step, from outside
-        self.waiting: list[
-            Mapping[str, int]
-        ] = []  # after each step, the first row of a given map still to be read
+        # After each step, the first row of a given map still to be read.
+        self.waiting: list[Mapping[str, int]] = []
 
     def look_ahead(self, steps: Sequence[Step]) -> None:
         """What each step reads from outside, and from which row on it is still needed."""

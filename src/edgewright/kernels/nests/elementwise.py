@@ -111,9 +111,8 @@ def _write_computed(
     if isinstance(folded, ops.Clamp) and call.result.quant is not None and not call.result.dtype.is_float:
         operands = [reader(call, i, compute) for i in range(len(call.inputs))]
         write_elements(call, c, [*operands, writer(call, compute, folded)], formula)
-    elif (
-        compute is ComputeType.WHOLE and folded is not None
-    ):  # what the type cannot hold wraps before the activation
+    elif compute is ComputeType.WHOLE and folded is not None:
+        # What the type cannot hold wraps before the activation.
         ctype = call.output.ctype
         write_each(call, c, compute, lambda v: _folded(call, compute, folded, f"(int64_t)({ctype})({formula(v)})"))
     else:

@@ -134,9 +134,8 @@ class Convolution:
     """An ew_convolution, but for its weights: images, window, and how many pixels are gathered at once."""
 
     places: tuple[StridedTensor, StridedTensor]  # x and the output
-    window: tuple[
-        int, ...
-    ]  # height, width, depth of x; of the kernel, of strides, of dilations, of pads: two each
+    # Height, width, depth of x; of the kernel, of strides, of dilations, of pads: two each.
+    window: tuple[int, ...]
     pixels: int
 
     def table(self, call: CCall, arranged: Callable[[Array], Array], step: int = 1) -> str:

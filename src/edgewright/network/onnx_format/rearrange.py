@@ -194,9 +194,8 @@ def _pad(node: OnnxNode, x: Value, before: Shape, after: Shape, mode: ops.PadMod
             raise node.unsupported(f"reflects {max(a, b)} elements of an axis that has {size}")
         if mode is not ops.PadMode.CONSTANT and min(a, b) < 0 and max(a, b) > 0:
             raise node.unsupported(f"crops and pads one axis in mode '{mode.value}'")
-    if (
-        tensor.quant is not None and mode is ops.PadMode.CONSTANT
-    ):  # ONNX pads with a stored number, we with a real one
+    # ONNX pads with a stored number, we with a real one
+    if tensor.quant is not None and mode is ops.PadMode.CONSTANT:
         if tensor.quant.axis is not None:
             raise node.unsupported("padding a tensor quantised along an axis")
         value = tensor.quant.scale[0] * (value - tensor.quant.zero[0])
