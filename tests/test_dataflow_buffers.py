@@ -10,7 +10,6 @@ from itertools import cycle, product
 from pathlib import Path
 
 import pytest
-from edgewright.dataflow.buffers.judge import check_schedule
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -25,6 +24,7 @@ from edgewright.dataflow.formats.reading import read_graph
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
 from edgewright.errors import ModelError, Unsupported
 from random_graphs import live_graphs, tiny_graphs
+from schedule_judge import check_schedule
 
 SIZES = st.lists(st.integers(0, 3), min_size=10, max_size=10)
 WEIGHTS = st.sampled_from(["tokens", "bytes"])

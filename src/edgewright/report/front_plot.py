@@ -7,7 +7,7 @@ from html import escape
 
 from .. import text
 from ..program import Plan
-from .axis import Axis, opening
+from .axis import Axis, grid, opening
 
 LEFT, RIGHT, TOP, FOOT = 84.0, 34.0, 30.0, 52.0  # px
 LETTER = 6.2  # px, the mean width of a letter, generously
@@ -39,30 +39,16 @@ class _FrontPlot:
 
     def lines(self, standalone: bool) -> Iterator[str]:
         yield from opening("front points", self.width, self.height, "RAM against extra MACs", standalone)
-        yield from self._grid()
+        base = text.rounded_count(self.plain.macs_plain)
+        work = f"multiply-accumulates beyond the {base} that the network takes"
+        labels = ("+{} %", "{}")
+        yield from grid(
+            self.x, self.y, (work, "peak RAM, bytes"), labels=labels, is_shown=lambda value: value >= 0
+        )
         yield from self._plain()
         yield from self._steps()
         yield from self._points()
         yield "</svg>"
-
-    def _grid(self) -> Iterator[str]:
-        floor = self.y.start
-        for value, label in self.x.ticks(8):
-            if value >= 0:
-                yield f'<path class="grid" d="M{self.x.at(value):.1f} {TOP:g}V{floor + 4:g}"/>'
-                yield f'<text class="tick middle" x="{self.x.at(value):.1f}" y="{floor + 18:g}">+{label} %</text>'
-        for value, label in self.y.ticks(7):
-            y = self.y.at(value)
-            yield f'<path class="grid" d="M{LEFT:g} {y:.1f}H{self.x.end:g}"/>'
-            yield f'<text class="tick end" x="{LEFT - 8:g}" y="{y + 4:.1f}">{label}</text>'
-        across = (LEFT + self.x.end) / 2
-        base = text.rounded_count(self.plain.macs_plain)
-        yield (
-            f'<text class="middle" x="{across:.0f}" y="{floor + 38:g}">multiply-accumulates beyond the {base} that '
-            "the network takes</text>"
-        )
-        place = f"translate(16 {(TOP + floor) / 2:.0f}) rotate(-90)"
-        yield f'<text class="middle" transform="{place}">peak RAM, bytes</text>'
 
     def _plain(self) -> Iterator[str]:
         """The plan to compare with: a line, or its figure above where it is far away."""
