@@ -18,7 +18,7 @@ from ..dataflow.formats.dot import short
 from ..dataflow.graph import Actor, Channel, Graph
 from ..dataflow.speed.latency import Latency
 from ..dataflow.speed.pareto import Pareto
-from ..report.axis import exact, speed
+from ..report.charts import exact, speed
 from ..report.dataflow_page import busy_time
 from .common import shown
 

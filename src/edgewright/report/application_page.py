@@ -12,8 +12,7 @@ from ..application.joint import ARENA
 from ..application.outcome import AppOutcome
 from ..application.search import JointPlan
 from .application_map import application_map_svg, buffer_kind
-from .assets import Card, asset
-from .axis import Axis, grid, opening
+from .charts import Axis, Card, asset, grid, opening
 from .page import environment
 
 LEFT, RIGHT, TOP, FOOT = 84.0, 30.0, 26.0, 52.0  # px, of the front

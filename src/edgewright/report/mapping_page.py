@@ -13,8 +13,7 @@ from ..dataflow.speed.selftimed import Firing
 from ..mapping.answer import MappingAnswer
 from ..mapping.mapped import MappedStage
 from ..mapping.timed_graph import frames_over_time, timed_graph
-from .assets import Card, asset
-from .axis import Axis, grid, opening
+from .charts import Axis, Card, asset, grid, opening
 from .gantt import gantt_svg
 from .page import environment
 

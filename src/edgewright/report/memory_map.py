@@ -9,7 +9,7 @@ from html import escape
 from .. import text
 from ..network import describe
 from ..program import Buffer, Plan
-from .assets import asset
+from .charts import asset
 from .occupancy import Occupancy, Role
 
 NARROWEST = 700.0  # px, so that the legend fits

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from .. import text
 from ..program import Plan
-from .assets import asset
+from .charts import asset
 from .graph import network_graph_svg, technique_class, technique_style
 from .memory_map import memory_map_svg, side_by_side
 from .occupancy import Occupancy

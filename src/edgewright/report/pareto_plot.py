@@ -9,7 +9,7 @@ from .. import text
 from ..dataflow.buffers.schedule import Weight
 from ..dataflow.speed.pareto import Pareto, Point
 from ..hal.layout.front import FrontPoint
-from .axis import Axis, exact, grid, opening
+from .charts import Axis, exact, grid, opening
 
 LEFT, RIGHT, TOP, FOOT = 84.0, 30.0, 26.0, 52.0  # px
 LETTER = 6.2  # px, the mean width of a letter, generously

@@ -1,14 +1,28 @@
-"""What charts share: how they begin, and axes with round numbers to label."""
+"""What pages and charts share: fixed texts, cards at the head of a page, how charts begin, axes with round numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
+from importlib.resources import files
 from math import ceil, floor, log10
 
 from .. import text
-from .assets import asset
+
+
+@cache
+def asset(name: str) -> str:
+    return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    title: str
+    figure: str
+    detail: str
+    is_proven: bool = False
 
 
 def opening(kind: str, width: float, height: float, title: str, standalone: bool) -> Iterator[str]:
