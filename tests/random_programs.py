@@ -12,7 +12,7 @@ from random import Random
 
 from edgewright.errors import InputError
 from edgewright.memory import Techniques, plan
-from edgewright.memory.pulled import pullable
+from edgewright.memory.row_windows import pullable
 from edgewright.memory.views import find_views, no_views
 from edgewright.network import Network
 from edgewright.program import FusionSchedule, Plan, Split

@@ -19,7 +19,7 @@ from edgewright.emit import TARGETS, emit
 from edgewright.errors import InputError
 from edgewright.memory import Techniques, streamed
 from edgewright.memory.footprint import Footprint, footprint
-from edgewright.memory.pulled import pullable
+from edgewright.memory.row_windows import pullable
 from edgewright.memory.views import Views
 from edgewright.network import Builder, Network
 from edgewright.network.operators import (

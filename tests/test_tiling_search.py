@@ -18,7 +18,7 @@ from edgewright.fusion.routes import Routes
 from edgewright.kernels.cost.estimate import Costs
 from edgewright.memory import Techniques
 from edgewright.memory.planner import alignment_of
-from edgewright.memory.pulled import pullable
+from edgewright.memory.row_windows import pullable
 from edgewright.network import Builder
 from edgewright.network.operators import Binary, BinaryKind, Clamp, Concat, Conv2d, Reduce, ReduceKind, Slice
 from edgewright.program import FusionSchedule, Split, even_ends

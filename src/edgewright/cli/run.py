@@ -12,7 +12,7 @@ from rich.table import Table
 from ..compiling import make_library
 from ..emit import Optimise, Options, Rounding
 from ..emit.inputs import load_inputs
-from ..emit.trial import run_once
+from ..emit.verify import run_once
 from ..errors import InputError
 from ..files import write_atomic
 from ..fusion.request import plan_notes

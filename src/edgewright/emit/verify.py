@@ -270,3 +270,10 @@ def _accepted(figures: Figures, promised: Linked | None) -> Figures:
                 "were predicted"
             )
     return figures
+
+
+def run_once(library: Library, inputs: Inputs, board: Board | None = None) -> tuple[dict[str, Array], Figures]:
+    """The outputs in our layout, and what the run tells."""
+    flag = library.options.optimise_flag(library.target)
+    measured = measure(library, stored_inputs(library.network, inputs), optimise=flag, profile=True, board=board)
+    return dict(measured.outputs), with_measured(predicted(library, board), measured)

@@ -18,7 +18,7 @@ from ..memory import plan as make_plan
 from ..memory.bounds import least_bound
 from ..memory.fit import dominating
 from ..memory.planner import alignment_of
-from ..memory.pulled import pullable
+from ..memory.row_windows import pullable
 from ..network import Network
 from ..platform import Board, boards_with
 from ..platform.target import Target

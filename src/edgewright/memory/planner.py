@@ -15,7 +15,7 @@ from .bounds import least_bound, phased_bound
 from .layout import MemoryPlacement, place_greedy_by_size, place_in_memories
 from .ordering import order
 from .problems import PLAIN, PlanningProblem, Techniques, relaxed_problem
-from .pulled import pullable
+from .row_windows import pullable
 from .solving import solve
 from .streamed import lay_out, named, phased
 from .views import no_views

@@ -16,7 +16,7 @@ from .footprint import footprint
 from .ordering import order
 from .phases import runs, stretches, waists
 from .problems import PlanningProblem, Techniques
-from .pulled import rows_pulled
+from .row_windows import rows_pulled
 from .solving import place
 from .step_sizes import narrow_steps, widen_steps
 from .views import Views, find_views, no_views, with_copies, with_planes, with_rows_in_place

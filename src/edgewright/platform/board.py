@@ -10,8 +10,8 @@ from typing import Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from .entry import Address, BitsPerSecond, Bytes, BytesOrZero, Entry, Flag, Name, Seconds, Text, Watts, Whole
 from .processor import Processor, ProcessorKind
+from .sentences import Address, BitsPerSecond, Bytes, BytesOrZero, Entry, Flag, Name, Seconds, Text, Watts, Whole
 
 
 class Memory(Entry):

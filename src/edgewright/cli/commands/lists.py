@@ -38,6 +38,6 @@ def sample(**given: Any) -> None:
 @json_option
 def layout(**given: Any) -> None:
     """Addresses for the buffers of a CSV file (id,lower,upper,size: MiniMalloc's format, upper excluded)."""
-    from ..layout import layout
+    from ..lists import layout
 
     layout(**given)

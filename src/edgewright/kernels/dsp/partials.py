@@ -12,11 +12,10 @@ from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Family
 from ...program.steps import SUM_BYTES
-from ..call import CCall
+from ..call import CCall, image, part_pointer
 from ..cost.work import add_dense_work, finish_work
 from ..kernel import CallKind, Kernel, Offer
 from ..partial_layout import difference, missing, partial_layout, partial_range, sums_place, write_lines
-from ..printing.images import image, part_pointer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced, plus, times
 from ..requantise.sums import requantised

@@ -12,11 +12,10 @@ from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Family
 from ...program import Sweep
-from ..call import CCall
+from ..call import CCall, is_image
 from ..cost.work import Amounts, ConvPart, KernelWork, dense_work, scaling
 from ..kernel import Kernel, Offer
 from ..portable.blocked import STACK, Convolution, has_products, products_of
-from ..printing.images import is_image
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr
 from ..site import ChannelRange, Site

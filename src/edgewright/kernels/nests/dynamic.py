@@ -11,9 +11,8 @@ import numpy as np
 
 from ...network import Array, Interval
 from ...network import operators as ops
-from ..call import CCall
+from ..call import CCall, is_image, part_pointer
 from ..kernel import SMALL, Kernel, Offer
-from ..printing.images import is_image, part_pointer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, plus
 from ..site import ChannelRange, Site

@@ -8,14 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from ...network.operators import Conv2d, Dense
-from ..call import CCall
+from ..call import CCall, CTensor
 from ..cost.work import add_conv_work, add_dense_work, finish_work, scaling
 from ..kernel import CallKind, Kernel, Offer
 from ..partial_layout import PartialLayout, missing, partial_layout, partial_range, summed_type, sums_place
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, times
 from ..printing.taps import Taps, taps
-from ..printing.tensor import CTensor
 from ..requantise.sums import requantised
 from ..site import Site
 from ..window import axes

@@ -9,8 +9,7 @@ import numpy as np
 
 from ...network import Array, Interval
 from ...network.tensor import DType
-from ..call import CCall
-from ..printing.images import image
+from ..call import CCall, image
 from ..printing.source import Expr, braced
 from ..requantise.multipliers import Fixed, Rule, fit
 from ..requantise.sums import Requantised, requantised

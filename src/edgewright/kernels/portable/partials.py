@@ -9,11 +9,10 @@ import numpy as np
 from ...network import Array, DType
 from ...network.operators import Conv2d, Dense
 from ...program.steps import SUM_BYTES
-from ..call import CCall
+from ..call import CCall, part_pointer
 from ..cost.work import add_conv_work, add_dense_work, finish_work, scaling
 from ..kernel import SMALL, CallKind, Kernel, Offer
 from ..partial_layout import difference, partial_layout, partial_range, sums_place, write_lines
-from ..printing.images import part_pointer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced
 from ..requantise.sums import requantised

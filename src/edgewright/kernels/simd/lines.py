@@ -9,10 +9,9 @@ from ...network import Arithmetic
 from ...network import operators as ops
 from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_scales import activation_range, scale, zero
-from ..call import CCall
+from ..call import CCall, image
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
-from ..printing.images import image
 from ..printing.nest import joined_axes, loops
 from ..printing.source import CWriter, Expr, braced, moved, offset, times
 from ..site import Site
