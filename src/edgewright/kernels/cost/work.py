@@ -17,6 +17,7 @@ from ...network.kernels.scales import number
 from ...network.kernels.tflite_scales import activation_range
 from ...network.operators import AvgPool2d, Binary, Clamp, Conv2d, MaxPool2d, Reduce, Unary
 from ...network.operators.shares import share_needs
+from ...program.selection import Offer
 from ..requantise.sums import requantised
 from ..site import Site
 from ..window import WindowAxis, axes, up
@@ -229,7 +230,7 @@ def _read(site: Site, region: Region, partial: Region | None) -> Region:
     return share_needs(site.op, region, site.shapes, partial)[0]
 
 
-def add_conv_work(site: Site, region: Region, partial: Region | None) -> KernelWork:
+def add_conv_work(site: Site, _: Offer, region: Region, partial: Region | None) -> KernelWork:
     """Tap by tap."""
     assert isinstance(site.op, Conv2d)
     part = ConvPart(site, region, _read(site, region, partial).shape[-1])
@@ -239,7 +240,7 @@ def add_conv_work(site: Site, region: Region, partial: Region | None) -> KernelW
     return KernelWork(f"sums-conv {type_of(site)}", amounts)
 
 
-def add_dense_work(site: Site, region: Region, partial: Region | None, multiple: int = 1) -> KernelWork:
+def add_dense_work(site: Site, _: Offer, region: Region, partial: Region | None, multiple: int = 1) -> KernelWork:
     """So many taps and channels at a time."""
     rows = prod(region.shape[:-1])
     done = rows * up(region.shape[-1], multiple)
@@ -247,7 +248,7 @@ def add_dense_work(site: Site, region: Region, partial: Region | None, multiple:
     return KernelWork(f"sums-dense {type_of(site)}", {"calls": 1, "rows": rows, "outputs": done, "macs": macs})
 
 
-def add_mean_work(site: Site, region: Region, partial: Region | None) -> KernelWork:
+def add_mean_work(site: Site, _: Offer, region: Region, partial: Region | None) -> KernelWork:
     read = _read(site, region, partial)
     lines, (pixels, channels) = prod(read.shape[:-2]), (1, *read.shape)[-2:]
     fours, rest = divmod(channels, 4)
@@ -261,9 +262,19 @@ def add_mean_work(site: Site, region: Region, partial: Region | None) -> KernelW
     return KernelWork(f"sums-mean {type_of(site)}", amounts)
 
 
-def finish_work(site: Site, how: str | None) -> KernelWork:
+def finish_mean_work(site: Site, _: Offer, __: Region, ___: Region | None) -> KernelWork:
+    return _finish_work(site, "finish-mean", "outputs")
+
+
+def finish_scaled_work(site: Site, _: Offer, __: Region, ___: Region | None) -> KernelWork:
+    return finish_work(site, scaling(site))
+
+
+def finish_work(site: Site, how: str) -> KernelWork:
+    return _finish_work(site, "finish", f"outputs {how}" if is_small(site) else "outputs")
+
+
+def _finish_work(site: Site, name: str, outputs: str) -> KernelWork:
     """Each sum is zeroed at first, and scaled and stored at last."""
     y = site.result
-    name = "finish" if how is not None else "finish-mean"
-    outputs = f"outputs {how}" if how and is_small(site) else "outputs"
     return KernelWork(f"{name} {type_of(site)}", {"calls": 1, "pixels": prod(y.shape[:-1]), outputs: y.size})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -257,7 +258,7 @@ ADD_DENSE = Kernel(
     write_dense,
     DUAL,
     CallKind.ADD,
-    work=lambda s, _, r, p: add_dense_work(s, r, p, 4),
+    work=partial(add_dense_work, multiple=4),
 )
 FINISH = Kernel(
     "dsp_finish",
