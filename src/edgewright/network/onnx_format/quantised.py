@@ -69,12 +69,8 @@ def quantize_linear(node: OnnxNode) -> Value:
 
 def quantized(data: Array, quant: Quant, dtype: DType) -> Array:
     """Stored values, as ONNX's QuantizeLinear rounds: x / scale in float32, half to even, saturated."""
-    shape = [1] * data.ndim
-    if quant.axis is not None:
-        shape[quant.axis] = -1
-    info = np.iinfo(dtype.numpy)
-    scaled = np.rint(data / np.array(quant.scale, np.float32).reshape(shape))
-    shifted = scaled + np.array(quant.zero, np.float32).reshape(shape)
+    info, (scale, zero) = np.iinfo(dtype.numpy), quant.along(data.ndim)
+    shifted = np.rint(data / scale) + zero.astype(np.float32)
     return np.clip(shifted, info.min, info.max).astype(dtype.numpy).reshape(data.shape)
 
 

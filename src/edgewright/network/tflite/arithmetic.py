@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import tflite
 
-from ...errors import ModelError, Unsupported
+from ...errors import Unsupported
 from .. import operators as ops
+from ..kernels.scales import dequantized
 from ..tensor import DType
-from .convolution import dequantized
 from .import_state import LayerImport
 
 _OPTIONS: dict[ops.BinaryKind, Any] = {
@@ -55,7 +55,7 @@ def floor_div(layer: LayerImport) -> None:
     """Only as arithmetic on shapes."""
     a, b = layer.value(0, "dividend"), layer.value(1, "divisor")
     if not np.all(b):
-        raise ModelError(f"layer '{layer.label}' divides by zero")
+        raise layer.error("divides by zero")
     layer.emit_constant(np.floor_divide(a, b))
 
 
@@ -63,7 +63,7 @@ def floor_mod(layer: LayerImport) -> None:
     """Only as arithmetic on shapes."""
     a, b = layer.value(0, "dividend"), layer.value(1, "divisor")
     if not np.all(b):
-        raise ModelError(f"layer '{layer.label}' divides by zero")
+        raise layer.error("divides by zero")
     layer.emit_constant(np.mod(a, b))
 
 
@@ -107,7 +107,7 @@ def local_response_normalization(layer: LayerImport) -> None:
     options = layer.options(tflite.LocalResponseNormalizationOptions)
     size = 2 * options.Radius() + 1
     if size < 1:
-        raise ModelError(f"layer '{layer.label}': the radius is {options.Radius()}")
+        raise layer.error(f"the radius is {options.Radius()}")
     alpha, beta, bias = (
         _finite(layer, value, what)
         for value, what in ((options.Alpha(), "alpha"), (options.Beta(), "beta"), (options.Bias(), "bias"))
@@ -125,15 +125,15 @@ def reduce(layer: LayerImport, kind: ops.ReduceKind) -> None:
 def arg_max(layer: LayerImport, least: bool) -> None:
     axes = _axes(layer, layer.integers(1, "axis"))
     if len(axes) != 1 or layer.result().dtype not in (DType.INT32, DType.INT64):
-        raise ModelError(f"layer '{layer.label}': axes {axes} with a {layer.result().type_name} result")
+        raise layer.error(f"axes {axes} with a {layer.result().type_name} result")
     layer.emit(ops.ArgMax(axes, False, least=least), [layer.input()])
 
 
 def quantize(layer: LayerImport) -> None:
     if layer.result().quant is None:
-        raise ModelError(f"layer '{layer.label}': the result has no scale")
+        raise layer.error("the result has no scale")
     if not layer.tensor().dtype.is_float and layer.tensor().quant is None:
-        raise ModelError(f"layer '{layer.label}': integers without a scale")
+        raise layer.error("integers without a scale")
     layer.emit(ops.Quantize(), [layer.input()])
 
 
@@ -141,7 +141,7 @@ def dequantize(layer: LayerImport) -> None:
     """Weights are made real when read; float16 weights are real already, and stored so to save space."""
     tensor, result = layer.tensor(), layer.result()
     if result.dtype is not DType.FLOAT32 or (tensor.quant is None and tensor.dtype is not DType.FLOAT16):
-        raise ModelError(f"layer '{layer.label}' cannot turn {tensor.dtype.value} into {result.type_name}")
+        raise layer.error(f"cannot turn {tensor.dtype.value} into {result.type_name}")
     if layer.is_constant():
         value, quant = layer.value(0, "weights"), tensor.quant
         layer.emit_constant(value.astype(np.float32) if quant is None else dequantized(value, quant))
@@ -159,11 +159,11 @@ def cast(layer: LayerImport) -> None:
 def _axes(layer: LayerImport, axes: tuple[int, ...]) -> tuple[int, ...]:
     rank = len(layer.shape())
     if any(not -rank <= axis < rank for axis in axes):
-        raise ModelError(f"layer '{layer.label}': axes {axes} of a tensor of rank {rank}")
+        raise layer.error(f"axes {axes} of a tensor of rank {rank}")
     return tuple(sorted({axis % rank for axis in axes}))
 
 
 def _finite(layer: LayerImport, value: float, what: str) -> float:
     if not np.isfinite(value):
-        raise ModelError(f"layer '{layer.label}': the {what} is {value}")
+        raise layer.error(f"the {what} is {value}")
     return float(value)

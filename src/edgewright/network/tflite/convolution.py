@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import tflite
 
-from ...errors import ModelError, Unsupported
+from ...errors import Unsupported
 from .. import operators as ops
-from ..tensor import Array, DType, Quant
+from ..kernels.scales import dequantized
+from ..tensor import DType, Quant
 from .import_state import LayerImport
 
 # Element types that go together: x and output, weights, bias.
@@ -51,7 +52,7 @@ def conv(layer: LayerImport, spread: _Spread | None = None) -> None:
     weights = _weights(layer, "conv", axis=0)
     shape, depth = layer.state.builder.shape(weights.names[0]), _image(layer)[3]
     if depth % shape[3]:
-        raise ModelError(f"layer '{layer.label}': {depth} channels do not divide into groups of {shape[3]}")
+        raise layer.error(f"{depth} channels do not divide into groups of {shape[3]}")
     # LiteRT tells channels apart only where their scales differ, or where there are groups.
     scales = set(weights.scales)
     stored = _Stored(asymmetric=len(scales) > 1 or depth != shape[3], in_turn=len(scales) > 1 or depth != shape[3])
@@ -157,7 +158,7 @@ def transpose_conv(layer: LayerImport) -> None:
     weights = _weights(layer, "conv", axis=0, x=2, bias=3)
     w, x = layer.state.builder.shape(weights.names[0]), _image(layer, 2)
     if len(size) != 4:
-        raise ModelError(f"layer '{layer.label}': the output shape {size} is no image")
+        raise layer.error(f"the output shape {size} is no image")
     stride = _positive(layer, (options.StrideH(), options.StrideW()), "stride")
     image = _positive(layer, (size[1], size[2]), "output size")
     first = _pads(options.Padding(), image, (w[1], w[2]), stride, (1, 1))
@@ -177,7 +178,7 @@ def fully_connected(layer: LayerImport) -> None:
     x, shape, tensor = layer.input(), layer.shape(), layer.tensor()
     if not options.KeepNumDims() and (len(shape) != 2 or shape[1] != depth):
         if prod(shape) % depth:
-            raise ModelError(f"layer '{layer.label}': {shape} cannot be multiplied with {depth} weights a row")
+            raise layer.error(f"{shape} cannot be multiplied with {depth} weights a row")
         flat = ops.Reshape((prod(shape) // depth, depth))
         x = layer.inner(flat, [x], "flat", tensor.dtype, tensor.quant)
     op = ops.Dense(layer.fused(options.FusedActivationFunction()))
@@ -208,13 +209,13 @@ def _pool(layer: LayerImport) -> tuple[ops.Pair, ops.Pair, ops.Pads, Any]:
 def _image(layer: LayerImport, position: int = 0) -> tuple[int, ...]:
     shape = layer.shape(position)
     if len(shape) != 4:
-        raise ModelError(f"layer '{layer.label}' wants an image (NHWC), but reads the shape {shape}")
+        raise layer.error(f"wants an image (NHWC), but reads the shape {shape}")
     return shape
 
 
 def _positive(layer: LayerImport, pair: ops.Pair, what: str) -> ops.Pair:
     if min(pair) < 1:
-        raise ModelError(f"layer '{layer.label}': the {what} is {pair}")
+        raise layer.error(f"the {what} is {pair}")
     return pair
 
 
@@ -238,7 +239,7 @@ def _weights(layer: LayerImport, how: str, axis: int, x: int = 0, bias: int = 2,
     """
     w, stored = layer.value(1, "weights"), layer.tensor(1)
     if w.ndim != rank or 0 in w.shape:
-        raise ModelError(f"layer '{layer.label}': weights of shape {w.shape}, expected rank {rank}")
+        raise layer.error(f"weights of shape {w.shape}, expected rank {rank}")
     source, result, quant = layer.tensor(x), layer.result(), stored.quant
     scales: tuple[float, ...] = ()
     if source.dtype is DType.FLOAT32 and quant is not None and stored.dtype is DType.INT8:
@@ -253,14 +254,14 @@ def _weights(layer: LayerImport, how: str, axis: int, x: int = 0, bias: int = 2,
     if allowed is None or result.dtype is not source.dtype:
         raise Unsupported(f"{source.dtype.value} times {stored.dtype.value} gives {result.dtype.value}")
     if source.dtype is not DType.FLOAT32 and None in (source.quant, quant, result.quant):
-        raise ModelError(f"layer '{layer.label}': integers without a scale")
+        raise layer.error("integers without a scale")
     if quant is not None and quant.is_per_channel:
         if quant.axis != axis:
             raise Unsupported(f"the weights are quantised along axis {quant.axis}")
         quant = Quant(quant.scale, quant.zero, 0)
     if axis == 3:
         if w.shape[0] != 1:
-            raise ModelError(f"layer '{layer.label}': depthwise weights have the shape {w.shape}")
+            raise layer.error(f"depthwise weights have the shape {w.shape}")
         w = w.transpose(3, 1, 2, 0)
     constants = [layer.state.derived(layer.index(1), how, w, quant)]
     if layer.has(bias):
@@ -271,12 +272,3 @@ def _weights(layer: LayerImport, how: str, axis: int, x: int = 0, bias: int = 2,
             layer.state.derived(layer.index(bias), "bias", value.reshape(-1), layer.tensor(bias).quant)
         )
     return _Weights(constants, scales)
-
-
-def dequantized(value: Array, quant: Quant) -> Array:
-    """The real numbers that stored integers stand for, as float32."""
-    along = [1] * value.ndim
-    if quant.axis is not None:
-        along[quant.axis] = -1
-    zero = np.array(quant.zero, np.int32).reshape(along)
-    return (value.astype(np.int32) - zero).astype(np.float32) * np.array(quant.scale, np.float32).reshape(along)

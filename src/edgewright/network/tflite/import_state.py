@@ -157,6 +157,9 @@ class LayerImport:
         self.label = state.labels[index]
         self.outputs = self.operator.outputs
 
+    def error(self, message: str) -> ModelError:
+        return ModelError(f"layer '{self.label}': {message}")
+
     # What is read
 
     def options(self, schema: Any) -> Any:
@@ -204,7 +207,7 @@ class LayerImport:
     def integers(self, position: int, what: str) -> tuple[int, ...]:
         value = self.value(position, what)
         if not np.issubdtype(value.dtype, np.integer) or value.size > 64:
-            raise ModelError(f"layer '{self.label}': the {what} is {value.dtype}{list(value.shape)}")
+            raise self.error(f"the {what} is {value.dtype}{list(value.shape)}")
         return tuple(int(v) for v in value.reshape(-1))
 
     def result(self, position: int = 0) -> FileTensor:

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import tflite
 
-from ...errors import ModelError, Unsupported
+from ...errors import Unsupported
 from .. import operators as ops
+from ..kernels.scales import dequantized
 from ..kernels.tflite_images import fixed_places
 from ..region import Region, Shape
 from ..tensor import DType
-from .convolution import dequantized
 from .import_state import LayerImport
 
 
@@ -50,7 +50,7 @@ def unpack(layer: LayerImport) -> None:
     shape = layer.shape()
     axis = _axis(layer, layer.options(tflite.UnpackOptions).Axis(), len(shape))
     if shape[axis] != len(layer.outputs):
-        raise ModelError(f"layer '{layer.label}': axis {axis} of {shape} has {len(layer.outputs)} outputs")
+        raise layer.error(f"axis {axis} of {shape} has {len(layer.outputs)} outputs")
     tensor = layer.tensor()
     for i in range(shape[axis]):
         starts, sizes = _one_axis(shape, axis, i, 1)
@@ -67,7 +67,7 @@ def split(layer: LayerImport) -> None:
     axis = _axis(layer, axis, len(shape))
     count = len(layer.outputs)
     if count == 0 or shape[axis] % count:
-        raise ModelError(f"layer '{layer.label}': axis {axis} of {shape} does not divide into {count} parts")
+        raise layer.error(f"axis {axis} of {shape} does not divide into {count} parts")
     _emit_parts(layer, 1, axis, (shape[axis] // count,) * count)
 
 
@@ -79,7 +79,7 @@ def split_v(layer: LayerImport) -> None:
     if -1 in sizes:
         sizes[sizes.index(-1)] = shape[axis] - sum(sizes) - 1
     if len(sizes) != len(layer.outputs) or sum(sizes) != shape[axis] or min(sizes) < 0:
-        raise ModelError(f"layer '{layer.label}': axis {axis} of {shape} does not split into {sizes}")
+        raise layer.error(f"axis {axis} of {shape} does not split into {sizes}")
     _emit_parts(layer, 0, axis, tuple(sizes))
 
 
@@ -105,7 +105,7 @@ def strided_slice(layer: LayerImport) -> None:
     options = layer.options(tflite.StridedSliceOptions)
     begin, end, step = (layer.integers(i, what) for i, what in ((1, "begin"), (2, "end"), (3, "step")))
     if not len(begin) == len(end) == len(step):
-        raise ModelError(f"layer '{layer.label}': begin {begin}, end {end} and step {step} do not fit")
+        raise layer.error(f"begin {begin}, end {end} and step {step} do not fit")
     new_axes, ellipses = options.NewAxisMask(), options.EllipsisMask()
     shape = layer.shape()
     cuts: list[tuple[int, int, int]] = []  # for each axis: start, size, step
@@ -125,7 +125,7 @@ def strided_slice(layer: LayerImport) -> None:
         elif options.ShrinkAxisMask() >> i & 1:
             extent = shape[len(cuts)]
             if not -extent <= begin[i] < extent:
-                raise ModelError(f"layer '{layer.label}': index {begin[i]} of an axis of {extent}")
+                raise layer.error(f"index {begin[i]} of an axis of {extent}")
             cuts.append((begin[i] % extent, 1, 1))
         else:
             first = None if options.BeginMask() >> i & 1 else begin[i]
@@ -160,7 +160,7 @@ def mirror_pad(layer: LayerImport) -> None:
     before, after = _paddings(layer)
     most = [size if is_symmetric else size - 1 for size in layer.shape()]
     if any(max(a, b) > m for a, b, m in zip(before, after, most, strict=True)):
-        raise ModelError(f"layer '{layer.label}': pads {before}, {after} are wider than {layer.shape()}")
+        raise layer.error(f"pads {before}, {after} are wider than {layer.shape()}")
     layer.move(ops.Pad(before, after, ops.PadMode.SYMMETRIC if is_symmetric else ops.PadMode.REFLECT))
 
 
@@ -168,7 +168,7 @@ def _paddings(layer: LayerImport) -> tuple[Shape, Shape]:
     pairs = layer.integers(1, "paddings")
     _same_rank(layer, pairs[::2], pairs[1::2])
     if min(pairs, default=0) < 0:
-        raise ModelError(f"layer '{layer.label}': negative paddings {pairs}")
+        raise layer.error(f"negative paddings {pairs}")
     return pairs[::2], pairs[1::2]
 
 
@@ -215,9 +215,9 @@ def resize(layer: LayerImport, mode: ops.ResizeMode) -> None:
     options = layer.options(tflite.ResizeNearestNeighborOptions if is_nearest else tflite.ResizeBilinearOptions)
     size = layer.integers(1, "size")
     if len(size) != 2 or min(size) < 1 or len(layer.shape()) != 4:
-        raise ModelError(f"layer '{layer.label}': {layer.shape()} cannot be resized to {size}")
+        raise layer.error(f"{layer.shape()} cannot be resized to {size}")
     if options.AlignCorners() and options.HalfPixelCenters():
-        raise ModelError(f"layer '{layer.label}': align_corners and half_pixel_centers exclude each other")
+        raise layer.error("align_corners and half_pixel_centers exclude each other")
     coordinates, rounding = ops.Coordinates.ASYMMETRIC, ops.NearestMode.FLOOR
     if options.AlignCorners():
         # A single row or column has no corners to align; TFLite then scales as if it had not been asked.
@@ -243,7 +243,7 @@ def _drift(op: ops.Resize, shape: Shape) -> float:
 
 def _axis(layer: LayerImport, axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
-        raise ModelError(f"layer '{layer.label}': axis {axis} of a tensor of rank {rank}")
+        raise layer.error(f"axis {axis} of a tensor of rank {rank}")
     return axis % rank
 
 
@@ -256,10 +256,10 @@ def _one_axis(shape: Shape, axis: int, start: int, size: int) -> tuple[Shape, Sh
 def _same_rank(layer: LayerImport, *lists: tuple[int, ...]) -> None:
     rank = len(layer.shape())
     if any(len(values) != rank for values in lists):
-        raise ModelError(f"layer '{layer.label}': {lists} do not fit a tensor of rank {rank}")
+        raise layer.error(f"{lists} do not fit a tensor of rank {rank}")
 
 
 def _block(layer: LayerImport, block: int) -> int:
     if not 1 <= block <= np.iinfo(np.int16).max or len(layer.shape()) != 4:
-        raise ModelError(f"layer '{layer.label}': blocks of {block} in {layer.shape()}")
+        raise layer.error(f"blocks of {block} in {layer.shape()}")
     return block
