@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from rich.table import Table
-
 from .. import text
 from ..files import check_folder
 from ..memory.layout import Placement, place_optimal, read_csv, write_csv
 from ..platform import catalogue
 from ..platform.units import format_frequency, format_size
-from .common import console, print_json, shown, working
+from .common import console, print_json, shown, table, working
 
 
 def boards(as_json: bool) -> None:
@@ -20,14 +18,12 @@ def boards(as_json: bool) -> None:
     if as_json:
         print_json([board.model_dump(mode="json", by_alias=True) for board in known])
         return
-    table = Table(title=f"{len(known)} boards", title_justify="left")
-    for heading in ("name", "processors", "RAM, fastest first", "flash"):
-        table.add_column(heading, overflow="fold")
+    made = table(f"{len(known)} boards", "name", "processors", "RAM, fastest first", "flash")
     for board in known:
         cores = [f"{p.count}x {p.kind.value} {format_frequency(p.clock)}" for p in board.processors]
         memories = [[f"{m.name} {format_size(m.size)}" for m in part] for part in (board.ram, board.flash)]
-        table.add_row(board.name, "\n".join(cores), "\n".join(memories[0]), "\n".join(memories[1]))
-    console.print(table)
+        made.add_row(board.name, "\n".join(cores), "\n".join(memories[0]), "\n".join(memories[1]))
+    console.print(made)
     console.print("Write your own as TOML and give its path to --board; see docs/boards.md.", style="dim")
 
 
@@ -35,14 +31,12 @@ def sample(name: str | None, output: Path) -> None:
     from .. import samples  # takes a while to load
 
     if name is None:
-        table = Table(title="bundled models", title_justify="left")
-        table.add_column("name")
-        table.add_column("what it is")
+        made = table("bundled models", "name", "what it is")
         for known in samples.names():
-            table.add_row(known, samples.describe(known))
+            made.add_row(known, samples.describe(known))
         for known in samples.application_names():
-            table.add_row(known, samples.describe_application(known))
-        console.print(table)
+            made.add_row(known, samples.describe_application(known))
+        console.print(made)
         return
     check_folder(output)
     with working(f"building {name}"):
@@ -68,16 +62,14 @@ def layout(buffers: Path, capacity: int | None, alignment: int, output: Path | N
             }
         )
         return
-    table = Table(title=f"{len(problem.items)} buffers", title_justify="left")
-    for heading in ("buffer", "offset", "size", "from", "to"):
-        table.add_column(heading, justify="left" if heading == "buffer" else "right")
+    made = table(f"{len(problem.items)} buffers", "buffer", ">offset", ">size", ">from", ">to")
     items = sorted(problem.items, key=lambda item: (placement.offsets[item.name], item.start))
     for item in items[:60]:
         numbers = (placement.offsets[item.name], item.size, item.start, item.end)
-        table.add_row(shown(item.name), *map(text.count, numbers))
+        made.add_row(shown(item.name), *map(text.count, numbers))
     if len(items) > 60:
-        table.add_row(f"… {len(items) - 60} more; --json or -o gives all")
-    console.print(table)
+        made.add_row(f"… {len(items) - 60} more; --json or -o gives all")
+    console.print(made)
     console.print(_verdict(placement, capacity))
 
 

@@ -12,7 +12,7 @@ from .. import text
 from ..program import Plan, Stage
 from ..program.legal import AXES
 from ..program.techniques import Technique, technique
-from .common import shown
+from .common import shown, table
 
 _WHOLE = (Technique.WHOLE, Technique.IN_PLACE, Technique.LANES)
 
@@ -99,15 +99,10 @@ def _kept(plan: Plan, tensors: Sequence[str]) -> str:
 
 def stretch_table(plan: Plan, most: int = 30) -> Table:
     rows = stretch_rows(plan)
-    table = Table(title="what runs together", title_justify="left")
-    table.add_column("#", justify="right", no_wrap=True)
-    for heading in ("layers", "how", "kept inside"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("extra MACs", "in use"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    made = table("what runs together", ">#", "layers", "how", "kept inside", ">extra MACs", ">in use")
     peak = max((row.live for row in rows), default=0)
     for row in rows[:most]:
-        table.add_row(
+        made.add_row(
             text.stage_range(*row.stages),
             f"{shown(row.name)} ({row.layers})" if row.layers > 1 else shown(row.name),
             row.how,
@@ -117,5 +112,5 @@ def stretch_table(plan: Plan, most: int = 30) -> Table:
             style="bold" if row.live == peak else None,
         )
     if len(rows) > most:
-        table.add_row("", f"… {len(rows) - most} after; the plan file and --page have all")
-    return table
+        made.add_row("", f"… {len(rows) - most} after; the plan file and --page have all")
+    return made
