@@ -103,7 +103,7 @@ def test_more_ram_than_predicted_is_an_error(model, library, monkeypatch):
 
 
 def test_layers_count_the_macs_of_their_shares(model):
-    """Stretches by channels compute sums share by share: the whole layer is not counted for each."""
+    """Groups by channels compute sums share by share: the whole layer is not counted for each."""
     network = edgewright.read_model(model)
     plan = make_plan(network, schedules=(schedule_of(network, parse_tile("Conv2..Conv3:channels=4")),))
     found = predicted(emit(plan, TARGETS["host"], network))

@@ -192,7 +192,7 @@ def chain(draws: list[tuple[int, int]]) -> Network:
 
 @given(st.lists(st.tuples(st.sampled_from([1, 2, 3, 5]), st.sampled_from([1, 2, 3])), min_size=2, max_size=4))
 def test_windows_of_a_chain_are_the_least_fifos(draws):
-    """M 4.5 end to end: the rows a stretch keeps are the capacities of the CSDF graph, found by another program."""
+    """M 4.5 end to end: the rows a group keeps are the capacities of the CSDF graph, found by another program."""
     network = chain(draws)
     made = plan(network, explain=False, phases=list(network.by_name))
     fifos = minimum_buffers(cnn_to_csdf(network), "bytes").capacities

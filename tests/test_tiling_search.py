@@ -80,7 +80,7 @@ def test_routes_say_what_plans_need(network):
 
 
 def test_channels_that_a_layer_sums_are_cut_where_they_are_computed():
-    """A mean that leaves the rows alone, and products of an image that was there before the stretch."""
+    """A mean that leaves the rows alone, and products of an image that was there before the fusion group."""
     b = Builder("mean of rows")
     x = b.input("x", (1, 4, 1, 11))
     both = b.layer(Concat(2), [x, x], "both")

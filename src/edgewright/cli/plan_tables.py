@@ -17,7 +17,7 @@ from ..platform import Board
 from ..program import Plan
 from .common import shown, table
 from .costs import estimate_words, estimated
-from .stretches import how
+from .fusion_groups import how
 
 
 def stages_table(plan: Plan, most: int = 40) -> Table:

@@ -1,4 +1,4 @@
-"""The joint search: the least RAM for a given amount of extra work, over every way to run every stretch.
+"""The joint search: the least RAM for a given amount of extra work, over every way to run every fusion group.
 
 Routes (`routes`) are priced by what their stages keep and cost; each one that is handed out has been laid out for real,
 and figures are those of its plan.

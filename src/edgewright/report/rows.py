@@ -36,7 +36,7 @@ class CriticalRow:
 class StageRow:
     position: int
     name: str
-    operators: tuple[str, ...]  # one, or those of a fused stretch
+    operators: tuple[str, ...]  # one, or those of a fusion group
     shape: str
     dtype: str
     macs: int
