@@ -16,11 +16,12 @@ from by_steps import by_steps
 from edgewright import samples
 from edgewright.cli import main
 from edgewright.compiling import make_library
-from edgewright.errors import InputError
+from edgewright.errors import InputError, ModelError
 from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.memory import plan
 from edgewright.memory.row_windows import pullable
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant
+from edgewright.network import check as check_network
 from edgewright.network.operators import Binary, BinaryKind, Clamp, Concat, Conv2d, Dense
 from edgewright.program import (
     Buffer,
@@ -140,6 +141,19 @@ def test_a_large_output_over_a_small_input():
     turned = Sweep.FORWARD if stage.sweep is Sweep.BACKWARD else Sweep.BACKWARD
     wrong = staged(made, [replace(stage, sweep=turned)])
     assert first(wrong) == "layer 'y' overwrites part of 'x' before it has read it"
+
+
+def test_operands_of_another_rank_or_without_channels_are_named():
+    b = Builder("one")
+    x = b.input("x", (1, 6, 6, 2))
+    w, bias = b.constant("w", np.ones((2, 3, 3, 2), np.float32)), b.constant("b", np.ones(2, np.float32))
+    network = b.build([b.layer(Conv2d(), [x, w, bias], "y")])
+    four = replace(network.layers[0], inputs=(x, w, bias, x))
+    with pytest.raises(ModelError, match=r"layer 'y' \(Conv2d\) cannot take 'x' of shape \(1, 6, 6, 2\)"):
+        check_network(replace(network, layers=(four,)))
+    none = {w: replace(network.tensors[w], shape=(0, 3, 3, 2)), bias: replace(network.tensors[bias], shape=(0,))}
+    with pytest.raises(ModelError, match=r"output channels \[0\] must be positive"):
+        check_network(replace(network, tensors={**network.tensors, **none}))
 
 
 def test_giant_plans_are_not_remembered_cell_by_cell():

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -22,6 +23,7 @@ from edgewright.errors import EdgewrightError, Infeasible, InputError
 from edgewright.fusion.request import PlanRequest
 from edgewright.kernels import catalogue
 from edgewright.kernels.check import faults as kernel_faults
+from edgewright.kernels.printing.constants import Constants
 from edgewright.kernels.sites import NetworkFacts
 from edgewright.memory import fit, plan
 from edgewright.network import Network, random_inputs
@@ -275,6 +277,14 @@ def test_promises_about_code_are_judged(changed, message):
     linked = replace(Linked("gcc", packed_bytes(made.packed), 1, 1, 64), **changed)
     found = [fault.message for fault in faults(replace(made, linked=linked))]
     assert found and message in found[0]
+
+
+def test_elements_of_eight_bytes_lie_where_compilers_place_them():
+    """Such as the biases of 16-bit TFLite layers, behind an odd number of words."""
+    constants = Constants("net")
+    constants.add(np.zeros(5, np.int8), "odd")
+    constants.add(np.arange(3, dtype=np.int64), "wide")
+    assert constants.packed[1].alignment == 8 and constants.bytes == 8 + 3 * 8
 
 
 def test_packed_weights_are_those_of_the_model():

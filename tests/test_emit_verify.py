@@ -23,7 +23,7 @@ from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Quant, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.kernels.contraction import contracted
-from edgewright.network.operators import Dense
+from edgewright.network.operators import Clamp, Dense
 from edgewright.network.reference import compare
 from sanitized_runs import run_sanitized
 from tflite_cases import drawn
@@ -172,6 +172,14 @@ def test_the_sanitizers_see_a_read_beyond_the_end(library):
     assert bad != text
     with pytest.raises(EdgewrightError, match=r"(?s)the sanitizers object.*AddressSanitizer"):
         run_sanitized(replace(library, files={**library.files, name: bad}), random_inputs(library.network))
+
+
+def test_networks_too_large_to_run_here_are_refused():
+    b = Builder("giant")
+    network = b.build([b.layer(Clamp(0.0, 6.0), [b.input("x", (1 << 20, 8, 8, 2))], "y")])
+    library = emit(make_plan(network, explain=False), TARGETS["host"])
+    with pytest.raises(EdgewrightError, match=r"'x' has 134,217,728 elements.*--no-verify"):
+        verify(library)
 
 
 SMALL = ["stahl_running_example", "stahl_two_paths", "minakova_example_int8", "lenet5", "text_classifier"]

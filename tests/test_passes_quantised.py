@@ -94,6 +94,16 @@ def test_a_bias_of_another_scale_is_counted_anew() -> None:
     same(network, after)
 
 
+def test_steps_too_small_for_float32_leave_the_layer_to_real_numbers() -> None:
+    b = Literal()
+    x = b.fake(b.input("x", (1, 5)), "x", 2**-8)
+    value = b.rng.integers(-8, 8, (3, 5)).astype(np.int8)
+    w = b.dequantize(b.constant("w", value, Quant((2**-4, 2**-149, 2**-4), (0,) * 3, 0)), "w_dq")
+    bias = b.constant("bias", np.array([3, -5, 100], np.float32))
+    after = run(b.build([b.fake(b.layer(Dense(), [x, w, bias], "dense"), "y")]))
+    assert all(scale > 0 for tensor in after.tensors.values() if tensor.quant for scale in tensor.quant.scale)
+
+
 UNARY = {
     "sigmoid": Unary(UnaryKind.SIGMOID),
     "leaky": LeakyRelu(0.1),

@@ -242,16 +242,22 @@ def test_a_softmax_that_ends_the_process_of_litert(scale: float, beta: float) ->
         read_tflite(content)
 
 
-def test_space_to_batch_alone_is_unsupported() -> None:
-    specs = [
-        Spec("x", (1, 4, 4, 1)),
-        constant("block", [2, 2]),
-        constant("pads", [[0, 0], [0, 0]]),
-        Spec("y", (4, 2, 2, 1)),
-    ]
-    nodes = [Node("SPACE_TO_BATCH_ND", ("x", "block", "pads"), ("y",), options("SpaceToBatchND"))]
-    with pytest.raises(Unsupported, match="does not surround a convolution"):
-        read_tflite(model(specs, nodes, ["x"], ["y"]))
+@pytest.mark.parametrize(
+    ("kind", "block", "around"),
+    [
+        ("SPACE_TO_BATCH_ND", [3, 2], [[0, 0], [0, 0]]),
+        ("SPACE_TO_BATCH_ND", [2, 0], [[0, 0], [0, 0]]),
+        ("SPACE_TO_BATCH_ND", [2, 2], [[0, -2], [0, 0]]),
+        ("SPACE_TO_BATCH_ND", [2, 2, 1, 1], [[0, 0]] * 4),
+        ("BATCH_TO_SPACE_ND", [2, 3], [[0, 0], [0, 0]]),
+        ("BATCH_TO_SPACE_ND", [2, 2], [[4, 4], [0, 0]]),
+    ],
+)
+def test_blocks_that_do_not_fit(kind: str, block: list[int], around: list[list[int]]) -> None:
+    specs = [Spec("x", (4, 4, 4, 1)), constant("block", block), constant("around", around), Spec("y", (1,))]
+    made = options("SpaceToBatchND" if kind == "SPACE_TO_BATCH_ND" else "BatchToSpaceND")
+    with pytest.raises(ModelError):
+        read_tflite(model(specs, [Node(kind, ("x", "block", "around"), ("y",), made)], ["x"], ["y"]))
 
 
 def test_constants_without_elements() -> None:

@@ -176,6 +176,17 @@ def fully_connected(rng: Rng, dtype: str) -> bytes:
     return one("FULLY_CONNECTED", [x, w, *extra], product_out(rng, (1,), dtype), made)
 
 
+@case(FLOAT, INT8, INT16)
+def batch_matmul(rng: Rng, dtype: str) -> bytes:
+    m, k, n = (int(size) for size in rng.integers(1, 12, 3))
+    lead, other = pick(rng, ((), ()), ((2,), (2,)), ((1, 3), (2, 3)), ((2, 1), (3,)))
+    flips = [bool(flip) for flip in rng.integers(2, size=2)]
+    a = spec(rng, "a", (*lead, *((k, m) if flips[0] else (m, k))), dtype)
+    b = spec(rng, "b", (*other, *((n, k) if flips[1] else (k, n))), dtype)
+    made = options("BatchMatMul", adjX=flips[0], adjY=flips[1])
+    return one("BATCH_MATMUL", [a, b], product_out(rng, (1,), dtype), made)
+
+
 # Real activations, stored weights ("dynamic range")
 
 
@@ -715,6 +726,54 @@ def space_to_depth(rng: Rng, dtype: str) -> bytes:
 @case(FLOAT, INT8, UINT8)
 def depth_to_space(rng: Rng, dtype: str) -> bytes:
     return _move(rng, dtype, "DEPTH_TO_SPACE", [], options("DepthToSpace", blockSize=2), (2, 3, 4, 8))
+
+
+@case(*ALL)
+def space_to_batch_nd(rng: Rng, dtype: str) -> bytes:
+    block = [int(b) for b in rng.integers(1, 4, 2)]
+    shape, pads = image(rng), rng.integers(0, 3, (2, 2))
+    for i in range(2):
+        pads[i, 1] += -(shape[1 + i] + pads[i].sum()) % block[i]
+    return _move(
+        rng,
+        dtype,
+        "SPACE_TO_BATCH_ND",
+        [constant("block", block), constant("pads", pads)],
+        options("SpaceToBatchND"),
+        shape,
+    )
+
+
+@case(*ALL)
+def batch_to_space_nd(rng: Rng, dtype: str) -> bytes:
+    block = [int(b) for b in rng.integers(1, 4, 2)]
+    batch, *rest = image(rng)
+    extra = [constant("block", block), constant("crops", rng.integers(0, 2, (2, 2)))]
+    shape = (batch * block[0] * block[1], *rest)
+    return _move(rng, dtype, "BATCH_TO_SPACE_ND", extra, options("BatchToSpaceND"), shape)
+
+
+@case(FLOAT, INT8)
+def dilated_by_blocks(rng: Rng, dtype: str) -> bytes:
+    """TensorFlow's dilated convolution, perhaps with strides or with stored weights, which make it another one."""
+    is_stored = dtype == FLOAT and bool(rng.integers(2))
+    x, stride = spec(rng, "x", (1, 8, 8, 3), dtype), int(rng.integers(1, 3))
+    w = (
+        stored_weights(rng, (4, 3, 3, 3), 0, 4)
+        if is_stored
+        else weights(rng, (4, 3, 3, 3), dtype, 0, dtype == INT8)
+    )
+    y = product_out(rng, (1,), dtype)
+    inner = replace(y, name="inner")
+    made = options("Conv2D", strideH=stride, strideW=stride, dilationHFactor=1, dilationWFactor=1, padding=1)
+    nodes = [
+        Node("SPACE_TO_BATCH_ND", ("x", "block", "pads"), ("dealt",), options("SpaceToBatchND")),
+        Node("CONV_2D", ("dealt", "w", "b"), ("inner",), made),
+        Node("BATCH_TO_SPACE_ND", ("inner", "block", "crops"), ("y",), options("BatchToSpaceND")),
+    ]
+    margins = [constant("block", [2, 2]), constant("pads", [[2, 2], [2, 2]]), constant("crops", [[0, 0], [0, 0]])]
+    b = real_bias(rng, 4) if dtype == FLOAT else bias(rng, 4, dtype, x, w)
+    return model([x, *margins, w, b, like(x, "dealt", (1,)), inner, y], nodes, ["x"], ["y"])
 
 
 def _resize(rng: Rng, dtype: str, kind: str, made: str) -> bytes:

@@ -10,7 +10,7 @@ from .. import text
 from ..board.machine import machine_for
 from ..board.toolchain import toolchain
 from ..errors import EdgewrightError
-from ..network import Array, describe
+from ..network import Array, Network, describe
 from ..network.interface import file_inputs, file_outputs, random_file_inputs, stored_inputs
 from ..network.layerwise import Layerwise
 from ..network.reference import OutputDifference, compare
@@ -34,6 +34,11 @@ CMSIS_NN = (
     "nothing was built or run: the code calls CMSIS-NN (arm_nnfunctions.h), which the project must bring, as the CMake "
     "target `cmsis-nn` or as the folder of its headers (make CMSIS_NN=...)"
 )
+
+
+MOST_ELEMENTS = (
+    1 << 26
+)  # of a tensor in a network that is run here: it and its reference then take about a gigabyte
 
 
 Run = Callable[[Inputs], Mapping[str, Array]]
@@ -77,6 +82,7 @@ def verify(
     if calls_cmsis_nn(library):
         return _noted(predicted(library, board), CMSIS_NN)
     network = library.network
+    _check_sizes(network)
     truth = judge(source, network, library.options)
     given = [file_inputs(network, values) for values in inputs]
     given += [random_file_inputs(network, seed) for seed in range(count)]
@@ -87,6 +93,16 @@ def verify(
     figures = _with_native(figures, library, cases)
     figures = _with_layers(_with_board(figures, library, cases, board), cases)
     return _noted(_accepted(figures, library.plan.linked), *library.plan.notes)
+
+
+def _check_sizes(network: Network) -> None:
+    """Refuses to run what no machine for development should: mostly a file whose sizes are damaged."""
+    largest = max((t for t in network.tensors.values() if t.name not in network.constants), key=lambda t: t.size)
+    if largest.size > MOST_ELEMENTS:
+        raise EdgewrightError(
+            f"tensor '{largest.name}' has {largest.size:,} elements, and {MOST_ELEMENTS:,} are the most that verifying "
+            "runs here. Check the shapes of the model's inputs, or give --no-verify"
+        )
 
 
 def predicted(library: Library, board: Board | None = None) -> Figures:

@@ -160,12 +160,15 @@ def check(network: Network) -> Network:
         try:
             shape = layer.op.output_shape(network.shapes(layer))
             needs = layer.op.needs(Region.whole(shape), network.shapes(layer))
-        except ValueError as error:
+        except (ValueError, ArithmeticError) as error:
             raise ModelError(f"{title}: {error}") from error
         except IndexError as error:
             raise ModelError(f"{title} has too few inputs, or inputs of too low a rank") from error
         if len(needs) != len(layer.inputs):
             raise ModelError(f"{title} has {len(layer.inputs)} inputs instead of {len(needs)}")
+        for name, need, read in zip(layer.inputs, needs, network.shapes(layer), strict=True):
+            if len(need.bounds) != len(read):
+                raise ModelError(f"{title} cannot take '{name}' of shape {read} in that place")
         declared = network.tensors[layer.output].shape
         if shape != declared:
             raise ModelError(

@@ -9,8 +9,7 @@ import numpy as np
 
 from ...network import Arithmetic, Array, DType, Region
 from ...network.kernels import Operand
-from ...network.kernels.tflite_fixed import quantize_multiplier
-from ...network.kernels.tflite_scales import activation_range, channel_multipliers, channel_scales, scale
+from ...network.kernels.tflite_scales import activation_range, channel_multipliers, channel_scales, multiplier
 from ...network.operators import Activation, Clamp, Dense, DynamicProduct, MatMul
 from ...program.options import Rounding
 from ..call import CCall, CTensor
@@ -50,9 +49,7 @@ def can_accumulate(site: Site) -> bool:
     """Whether the layer's arithmetic has such a layer."""
     if site.dynamic is not None:
         return True
-    if not site.is_quantised:
-        return site.result.dtype.is_float or isinstance(activation_of(site), Clamp | None)
-    return site.arithmetic is not Arithmetic.TFLITE or not isinstance(site.op, MatMul)
+    return site.is_quantised or site.result.dtype.is_float or isinstance(activation_of(site), Clamp | None)
 
 
 def accumulator_type(site: Site) -> str:
@@ -210,13 +207,17 @@ def _tflite(call: CCall) -> Accumulator:
     return _integers(call, lambda s, ch: _placed(call, f"ew_multiply({kept}{s}, {factors(ch)}, {powers(ch)})"))
 
 
-def _factors(call: CCall) -> tuple[Callable[[Expr], str], Callable[[Expr], str]]:
+def _multipliers(call: CCall) -> tuple[Array, Array]:
+    """Of 31 bits, with shifts to the left."""
     x, w = call.inputs[0].tensor, call.inputs[1].tensor
-    if x.dtype is DType.UINT8:  # one scale for all channels, combined in float32
-        factor, power = quantize_multiplier(float(scale(x) * scale(w)) / float(scale(call.result)))
-        multipliers, shifts = np.array([factor]), np.array([power])
-    else:
-        multipliers, shifts = channel_multipliers(x, _weights_operand(call), call.result)
+    if x.dtype is DType.UINT8 or isinstance(call.op, MatMul):
+        factor, power = multiplier(x, w, call.result)
+        return np.array([factor]), np.array([power])
+    return channel_multipliers(x, _weights_operand(call), call.result)
+
+
+def _factors(call: CCall) -> tuple[Callable[[Expr], str], Callable[[Expr], str]]:
+    multipliers, shifts = _multipliers(call)
     return (
         per_channel(call, multipliers.astype(np.int32), "multipliers"),
         per_channel(call, shifts.astype(np.int8), "shifts"),
@@ -225,7 +226,7 @@ def _factors(call: CCall) -> tuple[Callable[[Expr], str], Callable[[Expr], str]]
 
 def _wide_factors(call: CCall) -> tuple[Callable[[Expr], str], Callable[[Expr], str]]:
     """Multipliers of 15 bits, and shifts to the right."""
-    multipliers, shifts = channel_multipliers(call.inputs[0].tensor, _weights_operand(call), call.result)
+    multipliers, shifts = _multipliers(call)
     narrow = np.where(multipliers < 0x7FFF0000, (multipliers + (1 << 15)) >> 16, 0x7FFF)
     return (
         per_channel(call, narrow.astype(np.int16), "multipliers"),

@@ -45,7 +45,7 @@ class Constants:
             name = f"{self.prefix}_c{len(self.arrays)}"
             self._known[key], self._digests[name] = name, key
             self.arrays[name], self.notes[name] = flat, note
-            self.alignments[name] = ALIGNMENT
+            self.alignments[name] = max(ALIGNMENT, flat.itemsize)  # as compilers align elements of eight bytes
         name = self._known[key]
         self.alignments[name] = max(self.alignments[name], alignment)
         return name

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..operators import Conv2d, ConvTranspose2d, Dense
+from ..operators import Conv2d, ConvTranspose2d, Dense, MatMul
 from ..region import Region
 from ..tensor import Array, DType, Tensor
+from .linear import matrix_product
 from .operand import Operand, Summing
-from .tflite_fixed import multiply, multiply_wide, quantize_multiplier, rounded
-from .tflite_scales import centred, channel_multipliers, channel_scales, saturate, scale
+from .tflite_fixed import multiply, multiply_wide, rounded
+from .tflite_scales import centred, channel_multipliers, channel_scales, multiplier, saturate
 from .windows import conv_accumulate, dense_accumulate, transpose_conv_accumulate, window_input
 
 
@@ -54,6 +55,14 @@ conv_transpose2d = Summing(_transpose_sums, _finish_conv)
 dense = Summing(_dense_sums, _finish_dense)
 
 
+def matmul(op: MatMul, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    """Sums of 16-bit products have 64 bits; both scales are multiplied in float32."""
+    a, b = operands
+    total = matrix_product(op, centred(a).astype(np.int64), centred(b).astype(np.int64))
+    scaled = multiply_wide if a.tensor.dtype is DType.INT16 else multiply
+    return saturate(scaled(total, *multiplier(a.tensor, b.tensor, result)), result)
+
+
 def _narrow(x: Operand) -> Array:
     """Stored integers less their zero point, in few bytes: weights may be large."""
     if x.tensor.quant is None or not any(x.tensor.quant.zero):
@@ -73,6 +82,6 @@ def _scaled(total: Array, x: Tensor, w: Operand, bias: Sequence[Operand], result
     """
     total = _add_bias(total, bias)
     if x.dtype is DType.UINT8:
-        return multiply(total, *quantize_multiplier(float(scale(x) * scale(w.tensor)) / float(scale(result))))
+        return multiply(total, *multiplier(x, w.tensor, result))
     is_wide = x.dtype is DType.INT16 and not (bias and bias[0].tensor.dtype is DType.INT32)
     return (multiply_wide if is_wide else multiply)(total, *channel_multipliers(x, w, result))

@@ -49,6 +49,11 @@ def channel_multipliers(x: Tensor, w: Operand, result: Tensor) -> tuple[Array, A
     return np.array([m for m, _ in pairs], np.int64), np.array([s for _, s in pairs], np.int64)
 
 
+def multiplier(x: Tensor, w: Tensor, result: Tensor) -> tuple[int, int]:
+    """One multiplier and shift for all channels, of scales that are multiplied in float32."""
+    return quantize_multiplier(float(scale(x) * scale(w)) / float(scale(result)))
+
+
 def activation_range(activation: Activation | None, result: Tensor) -> tuple[int, int]:
     """The stored values between which a folded activation keeps the output."""
     info = np.iinfo(result.dtype.numpy)

@@ -57,6 +57,7 @@ class Conv2d(Operator):
         require(len(w) == 4, f"expected weights of rank 4 (O, kh, kw, I), got shape {w}")
         require(len(x) == 4, f"expected an image of rank 4 (NHWC), got shape {x}")
         require_positive("groups", (self.groups,))
+        require_positive("output channels", (w[0],))
         require(x[-1] == w[3] * self.groups, f"{x[-1]} channels do not match weights {w} in {self.groups} groups")
         require(w[0] % self.groups == 0, f"{w[0]} output channels do not divide into {self.groups} groups")
         require(len(shapes) < 3 or shapes[2] == (w[0],), f"bias {shapes[-1]} does not match weights {w}")
@@ -92,7 +93,8 @@ class ConvTranspose2d(Operator):
         x, w = shapes[0], shapes[1]
         require(len(x) == 4 and len(w) == 4, f"expected rank 4, got {x} and weights {w}")
         require_positive(
-            "groups, kernel, stride and dilation", (self.groups, *w[1:3], *self.stride, *self.dilation)
+            "groups, output channels, kernel, stride and dilation",
+            (self.groups, *w[:3], *self.stride, *self.dilation),
         )
         require(x[3] == w[3] * self.groups, f"{x[3]} channels do not match weights {w} in {self.groups} groups")
         require(w[0] % self.groups == 0, f"{w[0]} output channels do not divide into {self.groups} groups")

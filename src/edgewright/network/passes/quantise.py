@@ -135,8 +135,13 @@ def _stored_inputs(draft: Draft, layer: Layer) -> tuple[str, ...] | None:
 
 
 def _stored_bias(draft: Draft, name: str, x: Quant, w: Quant) -> str | None:
-    """The bias counted in steps of the products, as int32 accumulators want it; None when it is computed."""
+    """The bias counted in steps of the products, as int32 accumulators want it; None when it is computed.
+
+    Steps too small for float32 leave the layer to real numbers.
+    """
     scale = np.float32(x.scale[0]) * np.array(w.scale, np.float32)
+    if not scale.all():
+        return None
     quant = Quant(tuple(map(float, scale)), (0,) * len(scale), 0 if len(scale) > 1 else None)
     stored = _stored(draft, name)
     if stored is not None:

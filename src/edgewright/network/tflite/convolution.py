@@ -12,6 +12,7 @@ import tflite
 from ...errors import Unsupported
 from .. import operators as ops
 from ..kernels.scales import dequantized
+from ..region import Shape
 from ..tensor import DType, Quant
 from .import_state import LayerImport
 
@@ -75,18 +76,14 @@ def _emit_conv(
     dilation = _positive(layer, (options.DilationHFactor(), options.DilationWFactor()), "dilation")
     if spread is None:
         pads = _pads(options.Padding(), (image[1], image[2]), (kh, kw), stride, dilation)
-    elif (stride, dilation) == ((1, 1), (1, 1)):
+    else:
         # A pad of one pixel in the dealt-out image is a block of pixels in the image itself. With a stride of 1 it
         # does not depend on the image's size.
         dilation = spread.block
         inner = _pads(options.Padding(), (kh, kw), (kh, kw), stride, (1, 1))
         own = [inner[i] * spread.block[i % 2] + spread.margins[i] for i in range(4)]
         pads = (own[0], own[1], own[2], own[3])
-    else:
-        raise Unsupported("a convolution with strides stands between SPACE_TO_BATCH_ND and its inverse")
     activation = layer.fused(options.FusedActivationFunction())
-    if spread is not None and weights.scales:
-        raise Unsupported("an image that is stored as it comes stands between SPACE_TO_BATCH_ND and its inverse")
     _emit_product(layer, ops.Conv2d(stride, dilation, pads, groups, activation), layer.input(), weights, stored)
 
 
@@ -119,36 +116,88 @@ def _emit_product(
 
 
 def space_to_batch(layer: LayerImport) -> None:
-    """Emits nothing: TensorFlow's way to write a dilated convolution is read as one, at its BATCH_TO_SPACE_ND."""
-    state, file = layer.state, layer.state.file
+    """TensorFlow's way to write a dilated convolution is read as one, at its BATCH_TO_SPACE_ND; else pixels move."""
+    state = layer.state
+    block, pads = _blocks(layer, "paddings", layer.shape())
     middle = state.sole_reader(layer.outputs[0])
-    if middle is not None:
-        operator = file.operators[middle]
-        is_conv = operator.kind in ("CONV_2D", "DEPTHWISE_CONV_2D") and operator.inputs[0] == layer.outputs[0]
-        last = state.sole_reader(operator.outputs[0]) if is_conv and len(operator.outputs) == 1 else None
-        if last is not None and file.operators[last].kind == "BATCH_TO_SPACE_ND":
-            state.done.add(middle)
-            state.spread[last] = (layer.number, middle)
-            return
-    raise Unsupported("it does not surround a convolution that could be dilated instead")
+    last = None if middle is None or len(block) != 2 else _end_of_dilation(layer, middle)
+    if middle is not None and last is not None:
+        state.done.add(middle)
+        state.spread[last] = (layer.number, middle)
+        return
+    tensor, count, shape = layer.tensor(), len(block), layer.shape()
+    rest, padded = shape[1 + count :], [shape[1 + i] + sum(pads[2 * i : 2 * i + 2]) for i in range(count)]
+    if any(size % by for size, by in zip(padded, block, strict=True)):
+        raise layer.error(f"{shape} with pads {pads} does not divide into blocks of {block}")
+    wide = ops.Pad((0, *pads[::2], *(0 for _ in rest)), (0, *pads[1::2], *(0 for _ in rest)))
+    x = layer.inner(wide, [layer.input()], "padded", tensor.dtype, tensor.quant)
+    sizes = [size // by for size, by in zip(padded, block, strict=True)]
+    parts = [number for pair in zip(sizes, block, strict=True) for number in pair]
+    x = layer.inner(ops.Reshape((shape[0], *parts, *rest)), [x], "blocks", tensor.dtype, tensor.quant)
+    inside, outside = range(2, 2 * count + 1, 2), range(1, 2 * count, 2)
+    order = (*inside, 0, *outside, *range(2 * count + 1, 2 * count + 1 + len(rest)))
+    x = layer.inner(ops.Transpose(order), [x], "dealt", tensor.dtype, tensor.quant)
+    layer.move(ops.Reshape((shape[0] * prod(block), *sizes, *rest)), [x])
 
 
 def batch_to_space(layer: LayerImport) -> None:
     state = layer.state
-    if layer.number not in state.spread:
-        raise Unsupported("it does not surround a convolution that could be dilated instead")
-    first, middle = state.spread[layer.number]
-    source = LayerImport(state, first)
-    block, again = source.integers(1, "block"), layer.integers(1, "block")
-    before, crops = source.integers(2, "paddings"), layer.integers(2, "crops")
-    if len(block) != 2 or len(before) != 4 or len(crops) != 4 or block != again:
-        raise Unsupported("only images in blocks of rows and columns are handled")
-    _positive(layer, (block[0], block[1]), "block")
-    top, bottom, left, right = (before[i] - crops[i] for i in range(4))
-    inner = state.file.operators[middle]
-    dilated = replace(inner, inputs=(source.index(0), *inner.inputs[1:]), outputs=layer.outputs)
-    read = conv if inner.kind == "CONV_2D" else depthwise_conv
-    read(LayerImport(state, middle, dilated), _Spread((block[0], block[1]), (top, left, bottom, right)))
+    if layer.number in state.spread:
+        first, middle = state.spread[layer.number]
+        source = LayerImport(state, first)
+        block, crops = _blocks(layer, "crops", source.shape())
+        before = source.integers(2, "paddings")
+        top, bottom, left, right = (before[i] - crops[i] for i in range(4))
+        inner = state.file.operators[middle]
+        dilated = replace(inner, inputs=(source.index(0), *inner.inputs[1:]), outputs=layer.outputs)
+        read = conv if inner.kind == "CONV_2D" else depthwise_conv
+        read(LayerImport(state, middle, dilated), _Spread((block[0], block[1]), (top, left, bottom, right)))
+        return
+    block, crops = _blocks(layer, "crops", layer.shape())
+    tensor, count, shape = layer.tensor(), len(block), layer.shape()
+    batch, rest = shape[0] // prod(block), shape[1 + count :]
+    if shape[0] % prod(block):
+        raise layer.error(f"a batch of {shape[0]} does not divide into blocks of {block}")
+    whole = ops.Reshape((*block, batch, *shape[1:]))
+    x = layer.inner(whole, [layer.input()], "blocks", tensor.dtype, tensor.quant)
+    pairs = [axis for i in range(count) for axis in (count + 1 + i, i)]
+    order = (count, *pairs, *range(2 * count + 1, 2 * count + 1 + len(rest)))
+    x = layer.inner(ops.Transpose(order), [x], "joined", tensor.dtype, tensor.quant)
+    sizes = [size * by for size, by in zip(shape[1:], block, strict=False)]
+    x = layer.inner(ops.Reshape((batch, *sizes, *rest)), [x], "whole", tensor.dtype, tensor.quant)
+    less = [size - sum(crops[2 * i : 2 * i + 2]) for i, size in enumerate(sizes)]
+    starts = (0, *crops[::2], *(0 for _ in rest))
+    layer.move(ops.Slice(starts, (batch, *less, *rest), (1,) * len(shape)), [x])
+
+
+def _blocks(layer: LayerImport, margins: str, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The block along each axis after the first, and what is added or cut off before and after it."""
+    block, around = layer.integers(1, "block"), layer.integers(2, margins)
+    fits = 0 < len(block) < len(shape) and len(around) == 2 * len(block)
+    if not fits or min(block) < 1 or min(around) < 0:
+        raise layer.error(f"blocks of {block}, {margins} {around} in {shape}")
+    return block, around
+
+
+def _end_of_dilation(layer: LayerImport, middle: int) -> int | None:
+    """The BATCH_TO_SPACE_ND behind a convolution of dealt-out pixels that is the same one, dilated.
+
+    It is not where it has strides, nor where activations are stored as they come: each image has its own scale then.
+    """
+    state, file = layer.state, layer.state.file
+    operator = file.operators[middle]
+    schema = {"CONV_2D": tflite.Conv2DOptions, "DEPTHWISE_CONV_2D": tflite.DepthwiseConv2DOptions}.get(
+        operator.kind
+    )
+    if schema is None or operator.inputs[0] != layer.outputs[0] or len(operator.outputs) != 1:
+        return None
+    options, last = operator.options(schema), state.sole_reader(operator.outputs[0])
+    factors = options.StrideH(), options.StrideW(), options.DilationHFactor(), options.DilationWFactor()
+    is_stored = layer.tensor().quant is None and file.tensors[operator.inputs[1]].known_dtype is DType.INT8
+    if last is None or file.operators[last].kind != "BATCH_TO_SPACE_ND" or factors != (1, 1, 1, 1) or is_stored:
+        return None
+    same = LayerImport(state, last).integers(1, "block") == layer.integers(1, "block")
+    return last if same else None
 
 
 def transpose_conv(layer: LayerImport) -> None:
@@ -183,6 +232,12 @@ def fully_connected(layer: LayerImport) -> None:
         x = layer.inner(flat, [x], "flat", tensor.dtype, tensor.quant)
     op = ops.Dense(layer.fused(options.FusedActivationFunction()))
     _emit_product(layer, op, x, weights, _Stored(asymmetric=bool(options.AsymmetricQuantizeInputs())))
+
+
+def batch_matmul(layer: LayerImport) -> None:
+    options = layer.options(tflite.BatchMatMulOptions)
+    layer.same_type(0, 1)
+    layer.emit(ops.MatMul(bool(options.AdjX()), bool(options.AdjY())), [layer.input(0), layer.input(1)])
 
 
 def average_pool(layer: LayerImport) -> None:

@@ -34,6 +34,7 @@ IMPORTERS: dict[str, Importer] = {
     "DEPTHWISE_CONV_2D": convolution.depthwise_conv,
     "TRANSPOSE_CONV": convolution.transpose_conv,
     "FULLY_CONNECTED": convolution.fully_connected,
+    "BATCH_MATMUL": convolution.batch_matmul,
     "AVERAGE_POOL_2D": convolution.average_pool,
     "MAX_POOL_2D": convolution.max_pool,
     "SPACE_TO_BATCH_ND": convolution.space_to_batch,
