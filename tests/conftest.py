@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -26,6 +27,12 @@ def pytest_configure() -> None:
     record = os.environ.get("EDGEWRIGHT_PROGRAMS")
     if record:
         sys.addaudithook(lambda event, details: _record_program(Path(record), event, details))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: the garbage collector need not walk through it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _record_program(record: Path, event: str, details: tuple[Any, ...]) -> None:

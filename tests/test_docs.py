@@ -2,7 +2,6 @@
 
 import doctest
 import os
-import pkgutil
 import re
 import textwrap
 from importlib import import_module
@@ -28,12 +27,13 @@ def test_examples_in_the_docs_run(page, tmp_path, monkeypatch):
     assert failed == 0
 
 
-def modules():
-    found = pkgutil.walk_packages(edgewright.__path__, "edgewright.")
-    return ["edgewright", *(module.name for module in found)]
+def modules_with_examples():
+    root = Path(edgewright.__file__).parent
+    files = sorted(path for path in root.rglob("*.py") if ">>> " in path.read_text())
+    return [".".join(("edgewright", *path.relative_to(root).with_suffix("").parts)) for path in files]
 
 
-@pytest.mark.parametrize("name", modules())
+@pytest.mark.parametrize("name", modules_with_examples())
 def test_examples_in_docstrings_run(name):
     failed, _ = doctest.testmod(import_module(name), optionflags=FLAGS)
     assert failed == 0

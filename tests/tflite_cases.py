@@ -729,6 +729,12 @@ def depth_to_space(rng: Rng, dtype: str) -> bytes:
 
 
 @case(*ALL)
+def reverse_v2(rng: Rng, dtype: str) -> bytes:
+    axes = constant("axes", pick(rng, [1], [-1]))
+    return _move(rng, dtype, "REVERSE_V2", [axes], options("ReverseV2"))
+
+
+@case(*ALL)
 def space_to_batch_nd(rng: Rng, dtype: str) -> bytes:
     block = [int(b) for b in rng.integers(1, 4, 2)]
     shape, pads = image(rng), rng.integers(0, 3, (2, 2))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from ..errors import EdgewrightError
 from ..platform.target import Architecture, Target
@@ -20,6 +21,9 @@ from .qemu import TRACE
 
 PAGE = 4096
 _SYSTEM = 0xE000_E000  # the system control space of a Cortex-M, here as plain memory
+
+_ENGINES: WeakSet[Any] = WeakSet()  # those that still have memory
+_MANY_ENGINES = 4
 
 HANDLES = {"input.bin": 1, "record.bin": 2, TRACE: 3}
 
@@ -108,14 +112,19 @@ class _EmulatedCore:
 def new_engine(target: Target) -> Any:
     """A processor of the target's architecture, with no memory yet.
 
-    Each reserves a gibibyte of addresses, and lives in a cycle with its hooks; those that nobody uses go first.
+    Each reserves a gibibyte of addresses, and lives in a cycle with its hooks: where there are many, those that nobody
+    uses go first.
     """
     import unicorn
 
-    gc.collect()
+    if len(_ENGINES) >= _MANY_ENGINES:
+        gc.collect()
     if target.architecture is Architecture.RV32:
-        return unicorn.Uc(unicorn.UC_ARCH_RISCV, unicorn.UC_MODE_RISCV32)
-    return unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
+        engine = unicorn.Uc(unicorn.UC_ARCH_RISCV, unicorn.UC_MODE_RISCV32)
+    else:
+        engine = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
+    _ENGINES.add(engine)
+    return engine
 
 
 def _core(target: Target, machine: EmulatedMachine) -> _EmulatedCore:

@@ -110,6 +110,7 @@ IMPORTERS: dict[str, Importer] = {
     "SPLIT": rearranging.split,
     "SPLIT_V": rearranging.split_v,
     "SLICE": rearranging.slice_,
+    "REVERSE_V2": rearranging.reverse,
     "STRIDED_SLICE": rearranging.strided_slice,
     "PAD": rearranging.pad,
     "PADV2": rearranging.pad,

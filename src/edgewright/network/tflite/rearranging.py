@@ -100,6 +100,14 @@ def slice_(layer: LayerImport) -> None:
     layer.move(ops.Slice(begin, sizes, (1,) * len(shape)))
 
 
+def reverse(layer: LayerImport) -> None:
+    """A slice that goes backwards."""
+    shape = layer.shape()
+    axes = {_axis(layer, axis, len(shape)) for axis in layer.integers(1, "axes")}
+    starts = tuple(size - 1 if i in axes else 0 for i, size in enumerate(shape))
+    layer.move(Slice(starts, shape, tuple(-1 if i in axes else 1 for i in range(len(shape)))))
+
+
 def strided_slice(layer: LayerImport) -> None:
     """numpy's indexing, written as bit masks: one entry for each index, not for each axis."""
     options = layer.options(tflite.StridedSliceOptions)
