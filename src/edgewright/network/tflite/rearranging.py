@@ -105,7 +105,7 @@ def reverse(layer: LayerImport) -> None:
     shape = layer.shape()
     axes = {_axis(layer, axis, len(shape)) for axis in layer.integers(1, "axes")}
     starts = tuple(size - 1 if i in axes else 0 for i, size in enumerate(shape))
-    layer.move(Slice(starts, shape, tuple(-1 if i in axes else 1 for i in range(len(shape)))))
+    layer.move(ops.Slice(starts, shape, tuple(-1 if i in axes else 1 for i in range(len(shape)))))
 
 
 def strided_slice(layer: LayerImport) -> None:
