@@ -518,6 +518,20 @@ def test_indexed_areas_have_strides_of_a_power_of_two_where_the_limit_allows():
         lay_out_optimal(description, spaces, joints, Wish(max_map=51))
 
 
+def test_areas_between_pins_count_once_under_a_limit():
+    part = group("Part", f("cfg", 1), f("sel", 12), f("out", 2))
+    description = described(
+        part, group("Dev", Child("part", "Part", HERE), f("mask", 2, pinned=(8, 0)), f("on", 7))
+    )
+    spaces, _ = flatten(description, [function(parameters=(Parameter("p", "Part *", "Part"),))])
+    least = lay_out_optimal(description, spaces, [], Wish(minimise="map")).map_bytes(description)
+    assert least == 12  # the part lies between the free register and the pinned one
+    for limit in range(least, least + 9):
+        assert lay_out_optimal(description, spaces, [], Wish(max_map=limit)).map_bytes(description) <= limit
+    with pytest.raises(Infeasible, match="the smallest has 12"):
+        lay_out_optimal(description, spaces, [], Wish(max_map=least - 1))
+
+
 def test_pins_hold_and_what_is_free_goes_around_them():
     description, spaces = one_space(f("a", 32), f("b", 4, pinned=(5, 2)), f("c", 4, pinned=(4, 0)), f("d", 32))
     layout = lay_out_optimal(description, spaces, joint("a") + joint("b"), Wish())

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable
 from difflib import get_close_matches
-from functools import wraps
+from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,13 @@ def build(name: str, **options: Any) -> onnx.ModelProto:
         if option not in known:
             offer = f"It has: {', '.join(known)}." if known else "It has none."
             raise InputError(f"sample {name!r} has no option {option!r}. {offer}")
-    return builder(**options)
+    return onnx.load_model_from_string(_built(name, tuple(sorted(options.items()))))
+
+
+@lru_cache(maxsize=16)
+def _built(name: str, options: tuple[tuple[str, Any], ...]) -> bytes:
+    """As bytes, which nobody changes: to quantise a sample takes long."""
+    return _find(name)(**dict(options)).SerializeToString(deterministic=True)
 
 
 def write(name: str, folder: Path | str, **options: Any) -> Path:

@@ -258,21 +258,20 @@ def _bytes(slot: Slot, width: int, lanes: int, power_of_two: bool) -> int:
 
 
 def add_size(model: Model, chosen: Chosen, areas: Linear, most: int) -> Literal:
-    """Bytes of a space: whole bus words, then its areas; a power of two where it is padded."""
+    """Bytes of a space: bus words and areas, which may lie between pins; a power of two where it is padded."""
     part = chosen.part
     word = part.rules.bus.width // 8
     words = model.cp.new_int_var(0, most // word, f"words of {part.space.name}")
     size = model.cp.new_int_var(word, most, f"size of {part.space.name}")
     model.cp.add(word * words >= content(model, chosen))
-    model.cp.add(word * words >= part.least_end)
+    model.cp.add(size >= word * words + areas)
+    model.cp.add(size >= part.least_end)
     if not part.padded:
-        model.cp.add(size == word * words + areas)
         return size
     powers = [1 << k for k in range(most.bit_length()) if word <= 1 << k <= most]
     taken = [model.new(f"{power} bytes") for power in powers]
     model.cp.add_exactly_one(taken)
     model.cp.add(size == sum(power * one for power, one in zip(powers, taken, strict=True)))
-    model.cp.add(size >= word * words + areas)
     return size
 
 

@@ -72,7 +72,10 @@ def lay_out_optimal(
             found = _Found(start, None) if _fits(one, start) else None
         if found is not None:
             return _finish(one, found)
-    raise Infeasible(_not_found(task) if undecided else _too_small(task))
+    least = lay_out_optimal(description, spaces, joints, Wish(minimise="map", power_of_two=False))
+    if least.map_bytes(description) <= wish.max_map:
+        return replace(least, optimal=False)
+    raise Infeasible(_not_found(task) if undecided else _too_small(task, least))
 
 
 def _fits(task: Task, cells: Cells) -> bool:
@@ -86,9 +89,7 @@ def _not_found(task: Task) -> str:
     )
 
 
-def _too_small(task: Task) -> str:
-    wish = Wish(minimise="map", power_of_two=False)
-    least = lay_out_optimal(task.description, task.spaces, task.joints, wish)
+def _too_small(task: Task, least: Layout) -> str:
     size = least.map_bytes(task.description)
     known = "has" if least.optimal else "that was found has"
     return (
@@ -210,7 +211,7 @@ def _at_once(task: Task, start: Cells, patience: float) -> _Found | None:
         over = _layout(task, found.cells).map_bytes(task.description) - most
         if over <= 0:
             return _better(task, start, found) if limit == most else _Found(found.cells, None)
-        limit -= over  # gaps between pinned registers were not in the model
+        limit -= over  # gaps between pinned registers that nothing fills were not in the model
     return None
 
 

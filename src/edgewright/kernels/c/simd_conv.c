@@ -10,6 +10,9 @@ typedef struct {
     float *const *to;
     int32_t column; /* where these channels lie there */
     float low, high;
+    const float *ahead; /* weights for later; NULL: all that follow are read from front to back */
+    size_t apart; /* from the first panel to the second there */
+    int32_t step; /* floats to go on there with each number of a pixel */
 } ew_simd_job;
 
 /* As many pixels at once as registers hold, with two vectors of sums each. */
@@ -69,6 +72,17 @@ typedef struct {
 #else
 #define EW_FOURS_2(n)
 #endif
+/* Weights for later come nearer meanwhile: far memory does not give them as fast as the first pixels multiply. Where
+ * vectors are short, it does. */
+#if EW_LANES >= 8
+#define EW_AHEAD const float *ahead = job->ahead; const int32_t step = job->step; const size_t apart = job->apart;
+#define EW_NEARER(p) __builtin_prefetch(p, 0, 2)
+#define EW_FETCH EW_NEARER(ahead); if (EW_LANES == EW_PANEL) EW_NEARER(ahead + apart); ahead += step;
+#else
+#define EW_AHEAD
+#define EW_FETCH
+#endif
+
 #if defined(__aarch64__) && defined(__GNUC__) && !defined(__clang__)
 #define EW_AS_WRITTEN __attribute__((optimize("no-schedule-insns")))
 #else
@@ -89,8 +103,10 @@ typedef struct {
         } else {                                                                                \
             EW_UPTO_##n(EW_LOAD_2)                                                              \
         }                                                                                       \
+        EW_AHEAD                                                                                \
         EW_FOURS_2(n)                                                                           \
         for (; a < end; a++, first += EW_PANEL, second += EW_PANEL) {                           \
+            EW_FETCH                                                                            \
             const ew_vf w0 = ew_vf_load(first), w1 = ew_vf_load(second);                        \
             EW_UPTO_##n(EW_STEP_2)                                                              \
         }                                                                                       \
@@ -176,25 +192,28 @@ static void ew_simd_multiply(const ew_simd_conv *conv, const ew_simd_job *whole,
 {
     const size_t all = (size_t)(conv->kernel_y * conv->kernel_x * conv->depth) * EW_PANEL;
     const float *const panels = conv->weights + start * EW_PANEL;
+    const int32_t groups = (count + EW_SIMD_MOST - 1) / EW_SIMD_MOST;
     ew_simd_job job = *whole;
     for (job.column = 0; job.column < conv->channels; job.column += 2 * EW_LANES) {
-        const int32_t next = job.column + EW_LANES, is_wide = next < conv->channels;
+        const int32_t next = job.column + EW_LANES, later = next + EW_LANES, is_wide = next < conv->channels;
         const int32_t columns = conv->channels - job.column;
-        int32_t done = 0, groups = (count + EW_SIMD_MOST - 1) / EW_SIMD_MOST;
+        const int32_t after = later < conv->channels ? later : 0;
+        const float *const ahead = after ? panels + (size_t)(after / EW_PANEL) * all : whole->ahead;
         job.first = panels + (size_t)(job.column / EW_PANEL) * all + job.column % EW_PANEL;
         job.second = is_wide ? panels + (size_t)(next / EW_PANEL) * all + next % EW_PANEL : job.first;
         job.bias = whole->bias ? whole->bias + job.column : NULL;
-        for (; groups > 0; groups--) { /* groups alike: one or two pixels alone would wait for their sums */
-            const int32_t n = (count - done + groups - 1) / groups;
-            const ew_simd_product product = ew_simd_products[is_wide][n - 1];
+        job.step = whole->ahead ? (EW_PANEL + groups - 1) / groups : 0;
+        job.apart = whole->ahead && after + EW_LANES < conv->channels ? all : 0;
+        for (int32_t group = 0, done = 0, n; group < groups; group++, done += n) {
+            n = (count - done + groups - group - 1) / (groups - group); /* alike: a few pixels alone would wait for their sums */
             job.tile = whole->tile + done * EW_SIMD_PITCH;
             job.from = whole->from + done;
             job.to = whole->to + done;
+            job.ahead = whole->ahead ? ahead + group * job.step * job.depth : job.first;
             if (columns < EW_LANES + is_wide * EW_LANES)
-                ew_simd_partly(&job, product, n, columns);
+                ew_simd_partly(&job, ew_simd_products[is_wide][n - 1], n, columns);
             else
-                product(&job);
-            done += n;
+                ew_simd_products[is_wide][n - 1](&job);
         }
     }
 }
@@ -274,7 +293,8 @@ static void ew_simd_tile(
         sums[n] = conv->is_shared ? tile + count * EW_SIMD_PITCH + n * conv->channels : rows[n];
     for (int32_t start = 0; start < total; start += depth) {
         const int32_t until = ew_min(start + depth, total), is_last = until == total;
-        ew_simd_job job = {tile, until - start, NULL, NULL, NULL, sums, sums, 0, -INFINITY, INFINITY};
+        ew_simd_job job = {tile, until - start, NULL, NULL, NULL, sums, sums, 0, -INFINITY, INFINITY, NULL, 0, 0};
+        job.ahead = conv->weights + (is_last ? 0 : until) * EW_PANEL; /* of the next block, or the next tile's first one */
         if (start == 0)
             job.bias = conv->bias;
         if (is_last) {
@@ -295,8 +315,9 @@ static void ew_simd_tile(
 void ew_simd_conv_run(const ew_simd_conv *conv, const float *x, float *y, ew_part part, float *tile)
 {
     const int32_t pixels = (part.bottom - part.top) * (part.right - part.left);
-    for (int32_t done = 0; done < pixels; done += conv->rows) {
-        const int32_t count = ew_min(conv->rows, pixels - done);
+    const int32_t tiles = (pixels + conv->rows - 1) / conv->rows;
+    for (int32_t done = 0, index = 0, count; done < pixels; done += count, index++) {
+        count = (pixels - done + tiles - index - 1) / (tiles - index); /* alike: each tile reads all weights */
         ew_simd_tile(conv, x, y, part, conv->is_backward ? pixels - done - count : done, count, tile);
     }
 }
@@ -345,7 +366,7 @@ static void ew_simd_line(const ew_simd_conv *conv, const float *x, float *y)
 static void ew_simd_line(const ew_simd_conv *conv, const float *x, float *y)
 {
     float *rows[1];
-    ew_simd_job job = {x, conv->depth, NULL, NULL, conv->bias, rows, rows, 0, conv->low, conv->high};
+    ew_simd_job job = {x, conv->depth, NULL, NULL, conv->bias, rows, rows, 0, conv->low, conv->high, NULL, 0, 0};
     rows[0] = y;
     ew_simd_multiply(conv, &job, 0, 1);
 }

@@ -8,11 +8,16 @@
 
 #include "simd_math.h"
 
-#define EW_SIMD_DEPTH 256 /* numbers of a pixel in one block */
-/* Floats from pixel to pixel of a block: a vector more than there are, which copies may overwrite, and no power of two,
- * lest all pixels fall on the same cache sets. */
+/* Numbers of a pixel in one block, so that two vectors of weights stay in the nearest cache; and floats from pixel to
+ * pixel there: a vector more, which copies may overwrite, and no power of two, lest all pixels fall on the same cache sets. */
+#if EW_LANES >= 8
+#define EW_SIMD_DEPTH 192
+#define EW_SIMD_PITCH 208
+#else
+#define EW_SIMD_DEPTH 256
 #define EW_SIMD_PITCH 272
-#define EW_SIMD_ROWS 56 /* most pixels in a tile */
+#endif
+#define EW_SIMD_ROWS 112 /* most pixels in a tile */
 
 typedef struct {
     const float *weights; /* [panels][taps * depth][EW_PANEL] */

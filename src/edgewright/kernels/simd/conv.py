@@ -30,7 +30,7 @@ from .sites import (
     working_room,
 )
 
-DEPTH, PITCH, ROWS = 256, 272, 56  # EW_SIMD_DEPTH, EW_SIMD_PITCH, EW_SIMD_ROWS
+DEPTH, PITCH, ROWS = 192, 272, 112  # EW_SIMD_DEPTH at least, EW_SIMD_PITCH at most, EW_SIMD_ROWS
 
 
 def offers_conv(site: Site) -> Iterator[Offer]:
