@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from math import ceil, floor, log10
 
-from edgewright.report.axis import Axis, opening
+from edgewright.report.charts import Axis, opening
 from tiling_bars import LARGE_SECONDS, SECONDS
 
 LEFT, RIGHT, TOP, FOOT = 70.0, 30.0, 26.0, 52.0  # px

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,7 +31,6 @@ from edgewright.hal.design import Analysis
 from edgewright.hal.examples.gpio import Gpio
 from edgewright.hal.examples.spi import Spi
 from edgewright.hal.generate import generate
-from edgewright.hal.halstead import halstead
 from edgewright.hal.layout.front import layout_front
 from edgewright.hal.layout.layout import Layout, RegisterAt, elaborate
 from edgewright.hal.layout.optimal import lay_out_optimal
@@ -39,6 +39,9 @@ from edgewright.hal.layout.wish import Wish
 from edgewright.hal.verify.building import BUFFERS, free_window
 from edgewright.hal.verify.measuring import Measured, measure
 from hal_plot import Point, front_svg
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from halstead import halstead
 
 WORKLOADS = ("workload_gpio", "workload_spi")
 MODELS = {"gpio": Gpio, "spi": Spi}

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -27,11 +28,13 @@ from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design import Design
 from edgewright.hal.designing import analyse
 from edgewright.hal.generate import generate
-from edgewright.hal.halstead import halstead
 from edgewright.hal.layout.layout import RegisterAt, elaborate
 from edgewright.hal.layout.wish import Wish
 from edgewright.hal.verify import code_sizes_of, load_model, measure
 from edgewright.hal.verify.building import BUFFERS, free_window
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from halstead import halstead
 
 HERE = Path(__file__).parent / "hal_conventional"
 EXAMPLES = Path(examples.__file__).parent

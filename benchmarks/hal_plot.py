@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from edgewright.report.axis import Axis, opening
+from edgewright.report.charts import Axis, opening
 
 WIDTH, HEIGHT = 860.0, 300.0  # px, of one chart
 LEFT, RIGHT, TOP, FOOT = 84.0, 40.0, 30.0, 52.0

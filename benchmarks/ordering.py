@@ -4,6 +4,7 @@ python benchmarks/ordering.py [--json FILE] [--seeds N] [--hard]
 """
 
 import json
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from edgewright.memory.ordering import OrderProblem, order, order_depth_first, order_greedy, shapes
+from edgewright.memory.ordering import OrderProblem, order, order_depth_first, order_greedy
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+import order_shapes as shapes
 
 
 def cases(seeds: int, hard: bool) -> Iterator[tuple[str, OrderProblem]]:

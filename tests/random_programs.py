@@ -12,13 +12,13 @@ from random import Random
 
 from edgewright.errors import InputError
 from edgewright.memory import Techniques, plan
-from edgewright.memory.pulled import pullable
+from edgewright.memory.row_windows import pullable
 from edgewright.memory.views import find_views, no_views
 from edgewright.network import Network
 from edgewright.program import FusionSchedule, Plan, Split
 from edgewright.program.fusion import CHANNELS, COLUMNS, FusedLayers
 from edgewright.program.legal import problems
-from edgewright.program.rows import ROWS
+from edgewright.program.steps import ROWS
 from random_networks import network_of_seed
 
 ALIGNMENTS = (None, None, 1, 4, 16)

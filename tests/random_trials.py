@@ -19,7 +19,7 @@ from edgewright.emit.stagewise import compare_stages, is_same
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.fusion.request import Method, PlanRequest, make_plan
 from edgewright.memory import plan as plan_network
-from edgewright.memory.pulled import pullable
+from edgewright.memory.row_windows import pullable
 from edgewright.network import Array, Network, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import DynamicQuantize

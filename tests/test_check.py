@@ -19,7 +19,7 @@ from edgewright.compiling import make_library
 from edgewright.errors import InputError, ModelError
 from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.memory import plan
-from edgewright.memory.pulled import pullable
+from edgewright.memory.row_windows import pullable
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant
 from edgewright.network import check as check_network
 from edgewright.network.operators import Binary, BinaryKind, Clamp, Concat, Conv2d, Dense

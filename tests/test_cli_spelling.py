@@ -8,8 +8,7 @@ from click.testing import CliRunner
 
 from edgewright import samples
 from edgewright.cli import main
-from edgewright.cli.main import VERBS, loaded
-from edgewright.cli.spelling import british
+from edgewright.cli.main import VERBS, british, loaded
 
 # British words of the field and what an American writes.
 WORDS = {

@@ -31,7 +31,7 @@ from edgewright.network.read import read_bytes
 from edgewright.platform import load_board
 from edgewright.program import FaultKind, Plan, faults, plan_text
 from edgewright.program.codec import plan_from_json
-from edgewright.program.linked import Linked, Packed, packed_bytes
+from edgewright.program.selection import Linked, Packed, packed_bytes
 from random_models import draw_model
 from tools import needs_board
 

@@ -26,7 +26,7 @@ from edgewright.kernels.window import WindowAxis
 from edgewright.network import Builder, DType, Quant, Region, random_inputs
 from edgewright.network.operators import AvgPool2d, Clamp, Conv2d, Elu, Softmax
 from edgewright.program import FusionSchedule, Split, Sweep, even_ends
-from edgewright.program.linked import Linked
+from edgewright.program.selection import Linked
 from random_networks import networks
 from tools import needs_board
 

@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 
 from conftest import corpus
 from edgewright.dataflow.buffers import sizing
-from edgewright.dataflow.buffers.judge import check_schedule
 from edgewright.dataflow.buffers.minimum import blocks, minimum_buffers
 from edgewright.dataflow.buffers.occupancy import occupancy, peak_occupancy
 from edgewright.dataflow.buffers.schedule import Schedule, lazy_schedule
 from edgewright.dataflow.checks.consistency import repetitions
 from edgewright.dataflow.checks.liveness import blocked
-from edgewright.dataflow.formats.sdf3 import read_sdf3
+from edgewright.dataflow.formats.reading import read_graph
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
 from edgewright.errors import ModelError, Unsupported
 from random_graphs import live_graphs, tiny_graphs
+from schedule_judge import check_schedule
 
 SIZES = st.lists(st.integers(0, 3), min_size=10, max_size=10)
 WEIGHTS = st.sampled_from(["tokens", "bytes"])
@@ -42,7 +42,7 @@ def references() -> list:
 
 @pytest.mark.parametrize(("path", "row"), references())
 def test_published_minima(path, row):
-    graph = read_sdf3(path)
+    graph = read_graph(path)
     found = minimum_buffers(graph)
     assert found.tokens == int(row["min_total_buffer"])
     assert found.is_optimal
@@ -51,7 +51,7 @@ def test_published_minima(path, row):
 
 @pytest.mark.parametrize(("path", "row"), references())
 def test_peaks_are_not_above_those_of_a_simple_lazy_schedule(path, row):
-    graph = read_sdf3(path)
+    graph = read_graph(path)
     found = peak_occupancy(graph)
     assert found.tokens <= int(row["lazy_peak_occupancy"])
     assert found.bound <= found.tokens

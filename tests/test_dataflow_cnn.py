@@ -14,8 +14,8 @@ from edgewright.dataflow.checks.consistency import repetitions
 from edgewright.dataflow.checks.liveness import blocked
 from edgewright.dataflow.cnn.conversion import cnn_to_csdf, cnn_to_sdf
 from edgewright.dataflow.cnn.counts import phases
-from edgewright.dataflow.cnn.folding import fold
 from edgewright.dataflow.cnn.rows import parts, use
+from edgewright.dataflow.graph import fold
 from edgewright.errors import ModelError, Unsupported
 from edgewright.network import Builder, DType, Network, random_inputs
 from edgewright.network.kernels import execute

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from edgewright.dataflow.checks.consistency import cycles, mismatch, repetitions
-from edgewright.dataflow.formats.sdf3 import read_sdf3
+from edgewright.dataflow.formats.reading import read_graph
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
 from edgewright.errors import ModelError
 from random_graphs import graphs
@@ -138,5 +138,5 @@ def test_reference_graphs_fire_as_often_as_recorded(corpus_folder):
         rows = list(csv.DictReader(file, delimiter="\t"))
     assert rows
     for row in rows:
-        firings = repetitions(read_sdf3(folder / f"{row['graph']}.xml"))
+        firings = repetitions(read_graph(folder / f"{row['graph']}.xml"))
         assert sum(firings.values()) == int(row["sum_firings"]), row["graph"]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgewright.dataflow.buffers.minimum import minimum_buffers
-from edgewright.dataflow.formats.sdf3 import read_sdf3
+from edgewright.dataflow.formats.reading import read_graph
 from edgewright.dataflow.graph import Graph
 from edgewright.dataflow.speed import storage
 from edgewright.dataflow.speed.pareto import Pareto, pareto
@@ -34,7 +34,7 @@ def told(front: Pareto) -> str:
 
 @pytest.mark.parametrize(("file", "row"), reference())
 def test_reference_fronts(file, row):
-    graph = read_sdf3(file)
+    graph = read_graph(file)
     front = pareto(graph)
     known = row["pareto_exact(size:period)"]
     if row["pareto_status"] == "complete":

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from edgewright.dataflow.checks.consistency import repetitions
 from edgewright.dataflow.checks.liveness import blocked
-from edgewright.dataflow.formats.sdf3 import read_sdf3
+from edgewright.dataflow.formats.reading import read_graph
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
 from edgewright.dataflow.speed import clockwork, precedence, selftimed
 from edgewright.dataflow.speed.ratio import cycle_ratio, period
@@ -58,7 +58,7 @@ def reference() -> list:
 
 @pytest.mark.parametrize(("file", "row"), reference())
 def test_reference_periods(file, row):
-    graph = read_sdf3(file)
+    graph = read_graph(file)
     expected = Fraction(row["period_per_iteration"])
     assert (self_timed(graph).period, cycle_ratio(graph), period(graph)) == (expected,) * 3
 

@@ -141,7 +141,7 @@ def test_the_sketch_compiles_against_a_small_arduino(libraries, tmp_path):
 
 @needs("cc")
 def test_inputs_that_come_by_rows():
-    from edgewright.emit.sanitize import run_sanitized
+    from sanitized_runs import run_sanitized
 
     library = library_for("rv32imc", pull_rows=True)
     inputs = edgewright.random_inputs(network(), 1)

@@ -117,7 +117,7 @@ def test_rows_are_exact_on_the_chip(width: int, stride: int) -> None:
 
 
 def test_large_windows_are_copied_one_by_one() -> None:
-    """A stretch leaves no hole for the columns of two pixels, and the stack is small."""
+    """A fusion group leaves no hole for the columns of two pixels, and the stack is small."""
     net = Rows((1, 6, 5, 17))
     net.conv(9, 3, Conv2d(pads=SAME, dilation=(1, 1)))
     net.conv(33, 3, Conv2d(pads=(2, 2, 2, 2), dilation=(2, 2)))

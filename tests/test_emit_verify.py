@@ -16,7 +16,6 @@ from edgewright.emit import verify as verification
 from edgewright.emit.inputs import given_inputs, load_inputs
 from edgewright.emit.judge import judge, rounded_twice
 from edgewright.emit.native import build
-from edgewright.emit.sanitize import run_sanitized
 from edgewright.emit.verify import predicted, verify
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.fusion.by_hand import parse_tile, schedule_of
@@ -26,6 +25,7 @@ from edgewright.network.kernels import execute
 from edgewright.network.kernels.contraction import contracted
 from edgewright.network.operators import Clamp, Dense
 from edgewright.network.reference import compare
+from sanitized_runs import run_sanitized
 from tflite_cases import drawn
 from tools import on_board
 
@@ -103,7 +103,7 @@ def test_more_ram_than_predicted_is_an_error(model, library, monkeypatch):
 
 
 def test_layers_count_the_macs_of_their_shares(model):
-    """Stretches by channels compute sums share by share: the whole layer is not counted for each."""
+    """Groups by channels compute sums share by share: the whole layer is not counted for each."""
     network = edgewright.read_model(model)
     plan = make_plan(network, schedules=(schedule_of(network, parse_tile("Conv2..Conv3:channels=4")),))
     found = predicted(emit(plan, TARGETS["host"], network))

@@ -180,7 +180,7 @@ def test_a_budget_is_kept_in_the_ram_there_is():
 
 
 def streams(network: Network) -> tuple[FusionSchedule, ...]:
-    """The stretches of the plan by rows."""
+    """The groups of the plan by rows."""
     made = plan(network, explain=False, phases=True)
     groups = [stage.layers for stage in made.program.stages if len(stage.layers) > 1]
     schedules = tuple(FusionSchedule(layers, streamed=True) for layers in groups)

@@ -16,12 +16,12 @@ import edgewright
 from edgewright.hal import designing, examples
 from edgewright.hal.design import Analysis, Design
 from edgewright.hal.generate import generate
-from edgewright.hal.halstead import halstead
 from edgewright.hal.language.description import Mode
 from edgewright.hal.layout.layout import RegisterAt, elaborate
 from edgewright.hal.layout.paper import lay_out_paper
 from edgewright.hal.verify import load_model, measure, verify
 from edgewright.hal.verify.peripheral import Peripheral
+from halstead import halstead
 from tools import command
 
 FOLDER = Path(examples.__file__).parent

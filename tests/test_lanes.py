@@ -21,7 +21,6 @@ from edgewright import plan, read_model, samples
 from edgewright.cli import main
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.native import build, in_threads
-from edgewright.emit.sanitize import run_sanitized
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.fusion.lanes import lane_schedules
 from edgewright.fusion.request import PlanRequest, make_plan
@@ -54,6 +53,7 @@ from edgewright.program.lower import lower, unrolled
 from emitting import WARNINGS
 from interpreting import check_interpreted
 from random_networks import networks
+from sanitized_runs import run_sanitized
 from test_interpreter import moved, two_convs
 from tools import command
 

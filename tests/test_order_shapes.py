@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from edgewright.memory.ordering import OrderProblem, is_valid, order, order_depth_first, peak, shapes
+import order_shapes as shapes
+from edgewright.memory.ordering import OrderProblem, is_valid, order, order_depth_first, peak
 from edgewright.memory.ordering.cuts import Cuts
 from edgewright.memory.ordering.lattice import Lattice
 from edgewright.memory.ordering.probe import Precedence, probe

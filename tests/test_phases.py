@@ -19,7 +19,7 @@ from edgewright.emit import TARGETS, emit
 from edgewright.errors import InputError
 from edgewright.memory import Techniques, streamed
 from edgewright.memory.footprint import Footprint, footprint
-from edgewright.memory.pulled import pullable
+from edgewright.memory.row_windows import pullable
 from edgewright.memory.views import Views
 from edgewright.network import Builder, Network
 from edgewright.network.operators import (
@@ -192,7 +192,7 @@ def chain(draws: list[tuple[int, int]]) -> Network:
 
 @given(st.lists(st.tuples(st.sampled_from([1, 2, 3, 5]), st.sampled_from([1, 2, 3])), min_size=2, max_size=4))
 def test_windows_of_a_chain_are_the_least_fifos(draws):
-    """M 4.5 end to end: the rows a stretch keeps are the capacities of the CSDF graph, found by another program."""
+    """M 4.5 end to end: the rows a group keeps are the capacities of the CSDF graph, found by another program."""
     network = chain(draws)
     made = plan(network, explain=False, phases=list(network.by_name))
     fifos = minimum_buffers(cnn_to_csdf(network), "bytes").capacities

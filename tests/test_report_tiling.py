@@ -24,13 +24,11 @@ from edgewright.program import Buffer, FusionSchedule, Plan, Program, Split, Sta
 from edgewright.program.techniques import Technique, layer_techniques, technique, techniques
 from edgewright.report import front_page, memory_map_svg, network_graph_svg, plan_page
 from edgewright.report.frames import film, image, part
-from edgewright.report.front_page import compile_command
-from edgewright.report.front_plot import overhead
+from edgewright.report.front_page import compile_command, overhead
 from edgewright.report.graph_layout import homes, node_name, place, wiring
 from edgewright.report.memory_map import side_by_side
-from edgewright.report.occupancy import Occupancy
-from edgewright.report.tiles_view import stretch_views
-from edgewright.report.work import layer_work
+from edgewright.report.occupancy import Occupancy, layer_work
+from edgewright.report.tiles_view import fusion_group_views
 from test_report import EVIL, SVG, Page, chain_plan, tiny_plan
 
 
@@ -386,7 +384,7 @@ def test_page_shows_each_stretch(name: str) -> None:
     text = plan_page(plan, before=PLANS["whole"]())
     page = Page(text)
     assert page.tags["script"] == 1
-    views = stretch_views(Occupancy(plan))
+    views = fusion_group_views(Occupancy(plan))
     assert len(views) == 1
     frames = [json.loads(value) for _, key, value in page.attributes if key == "data-f"]
     assert len(frames) == len(views[0].maps) == text.count('<div class="map">')

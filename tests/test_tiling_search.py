@@ -19,7 +19,7 @@ from edgewright.kernels.cost.estimate import Costs
 from edgewright.kernels.cost.settings import Setting
 from edgewright.memory import Techniques
 from edgewright.memory.planner import alignment_of
-from edgewright.memory.pulled import pullable
+from edgewright.memory.row_windows import pullable
 from edgewright.network import Builder
 from edgewright.network.operators import Binary, BinaryKind, Clamp, Concat, Conv2d, Reduce, ReduceKind, Slice
 from edgewright.program import FusionSchedule, Split, even_ends
@@ -98,7 +98,7 @@ def test_parts_are_never_priced_below_the_whole():
 
 
 def test_channels_that_a_layer_sums_are_cut_where_they_are_computed():
-    """A mean that leaves the rows alone, and products of an image that was there before the stretch."""
+    """A mean that leaves the rows alone, and products of an image that was there before the fusion group."""
     b = Builder("mean of rows")
     x = b.input("x", (1, 4, 1, 11))
     both = b.layer(Concat(2), [x, x], "both")

@@ -86,7 +86,7 @@ def test_a_fan_in_behind_a_reshape():
 
 
 def test_what_sums_rows_and_channels_of_others_is_not_cut_along_them():
-    """A mean over a whole image, row by row and in shares of channels that no layer of the stretch makes."""
+    """A mean over a whole image, row by row and in shares of channels that no layer of the fusion group makes."""
     b = Builder("mean")
     x = b.layer(Clamp(0.0), [b.input("x", (1, 4, 4, 6))], "relu")
     network = b.build([b.layer(Reduce((0, 1, 2, 3), keep=False, kind=ReduceKind.MEAN), [x], "mean")])

@@ -5,6 +5,7 @@ EdgewrightError
 │   └── Unsupported   the model is fine; we do not handle it (yet)
 ├── BoardError        a board file breaks a rule, or names a board we do not know
 ├── InputError        a file or value given by the user that is neither model nor board
+│   └── Damaged       a file of ours that is not as it was written
 ├── Infeasible        no plan fits the target; the message carries what to relax
 └── RunError          a run ended early; the message names the frame and the layer
 
@@ -30,6 +31,14 @@ class BoardError(EdgewrightError):
 
 class InputError(EdgewrightError):
     """A file or a value given by the user cannot be used."""
+
+
+class Damaged(InputError):
+    """A plan or a deployment is not as it was made: `what` is wrong with it, in words that fit into a sentence."""
+
+    def __init__(self, what: str, thing: str = "plan") -> None:
+        super().__init__(f"the {thing} is damaged: {what}; make it anew")
+        self.what, self.thing = what, thing
 
 
 class Infeasible(EdgewrightError):

@@ -1,4 +1,4 @@
-"""Writing files: all of them or none, each as a whole; and whether a path can be written, before any work is done."""
+"""Files: read with one sentence about what fails, checked before work is done for them, written all or none."""
 
 from __future__ import annotations
 
@@ -16,6 +16,21 @@ NAME_BYTES = 255  # of a file's name, where the system does not say
 def is_special(path: str | Path) -> bool:
     """Whether it is a pipe, a socket or a device: opening one could wait for ever."""
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
+def read_file(path: str | Path, advice: str, most: int = -1) -> bytes:
+    """The bytes of a regular file, or the first `most` of them; an error says why not, and ends with the advice."""
+    try:
+        if is_special(path):
+            raise InputError(f"'{path}' is no regular file; {advice}")
+        with open(path, "rb") as file:
+            return file.read(most)
+    except FileNotFoundError:
+        raise InputError(f"there is no file '{path}'; {advice}") from None
+    except IsADirectoryError:
+        raise InputError(f"'{path}' is a directory; {advice}") from None
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
+        raise InputError(f"cannot read '{path}': {getattr(error, 'strerror', None) or error}; {advice}") from None
 
 
 def write_atomic(path: str | Path, content: str | bytes) -> Path:

@@ -10,7 +10,7 @@ from ..emit.header import declared, lies_densely, return_type
 from ..emit.library import Library
 from ..emit.names import Parameters, arena_names, parameters
 from ..kernels.printing.constants import C_TYPES
-from ..kernels.printing.source import CWriter, comment
+from ..kernels.printing.source import CWriter, comment, header_foot, header_head
 from ..network import Network
 from ..program import Plan
 from .app_ends import c_name, given_ends
@@ -55,16 +55,7 @@ class AppWriter:
             f"/* {self.name}: several networks in one arena, compiled by edgewright.",
             " *",
             " * Every network has a run function, which refuses to start where what runs already needs the memory. */",
-            f"#ifndef {guard}_H",
-            f"#define {guard}_H",
-            "",
-            "#include <stdint.h>",
-            *(f'#include "{library.name}.h"' for library in self.libraries.values()),
-            "",
-            "#ifdef __cplusplus",
-            'extern "C" {',
-            "#endif",
-            "",
+            *header_head(f"{guard}_H", [f'#include "{library.name}.h"' for library in self.libraries.values()]),
             *(f"#define {self._size(memory)} {size}" for memory, size in self.layout.arenas.items()),
             f"#define {guard}_OK 0",
             f"#define {guard}_BUSY 1  /* something runs that needs the same memory: try again later */",
@@ -103,7 +94,7 @@ class AppWriter:
         for own in self.layout.application.file.buffers:
             c.line(f"/* {own.size} bytes of the firmware's own. */")
             c.line(f"uint8_t *{self.name}_buffer_{own.name.lower()}(void);")
-        c.lines += ["", "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard}_H */"]
+        c.lines += header_foot(f"{guard}_H")
         return c.text()
 
     def probe_header(self) -> str:

@@ -13,8 +13,7 @@ from pydantic import Field, StrictBool, StrictInt, StringConstraints, Validation
 from pydantic_core import PydanticCustomError
 
 from ..errors import InputError
-from ..platform.entry import Bytes, Entry, Seconds
-from ..platform.sentences import sentence
+from ..platform.sentences import Bytes, Entry, Seconds, sentence
 
 ALWAYS = "always"
 SHARE = "a share from 0, such as 0.05 for 5 %"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..fusion.by_hand import layer_range
-from ..memory.pulled import pullable
+from ..memory.row_windows import pullable
 from ..network import Network, Region
 from ..network.parts import NetworkPart, cut
 from ..platform import Board, load_board

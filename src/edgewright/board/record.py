@@ -55,11 +55,7 @@ def read_record(
     instructions = machine.instructions(ready, after) - cost
     turns = len(stamps) if stages is None else stages + 3
     return Record(
-        instructions,
-        _stages(stamps[:turns], machine),
-        stack,
-        data[at:],
-        _critical_path(stamps[turns:], machine),
+        instructions, _stages(stamps[:turns], machine), stack, data[at:], _critical_path(stamps[turns:], machine)
     )
 
 

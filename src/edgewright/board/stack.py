@@ -18,13 +18,9 @@ from .elf import Elf
 from .instruction import ControlFlow, Decoder, Instruction
 
 CODE = (".library", ".runtime")  # sections of what runs, apart from the harness
-FRESH = (
-    3  # instructions for which a register is taken to hold what was put in it, where the stack pointer moves by it
-)
-_DECODERS: Mapping[Architecture, Decoder] = {
-    Architecture.CORTEX_M: thumb.decode,
-    Architecture.RV32: rv32.decode,
-}
+# Instructions for which a register is taken to hold what was put in it, where the stack pointer moves by it.
+FRESH = 3
+_DECODERS: Mapping[Architecture, Decoder] = {Architecture.CORTEX_M: thumb.decode, Architecture.RV32: rv32.decode}
 
 
 def stack_bound(

@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 from ..text import printable
 
@@ -35,10 +36,7 @@ def read_model(
 
     with working("reading the model"):
         return read(
-            path,
-            shapes=shapes or None,
-            quantised_input=quantised_input,
-            quantised_output=quantised_output,
+            path, shapes=shapes or None, quantised_input=quantised_input, quantised_output=quantised_output
         )
 
 
@@ -49,6 +47,16 @@ def working(what: str) -> Iterator[None]:
     with Progress(*columns, console=_status, transient=True, disable=not _status.is_terminal) as progress:
         progress.add_task(shown(what))
         yield
+
+
+def table(title: str, *headings: str) -> Table:
+    """An empty table; a heading that begins with > stands over numbers, to the right and never broken."""
+    made = Table(title=title, title_justify="left")
+    for heading in headings:
+        is_number = heading.startswith(">")
+        justify: Literal["left", "right"] = "right" if is_number else "left"
+        made.add_column(heading.removeprefix(">"), justify=justify, no_wrap=is_number, overflow="fold")
+    return made
 
 
 def print_json(data: object) -> None:

@@ -11,7 +11,7 @@ from ..kernels.cost.estimate import Estimate, estimate, modelled
 from ..platform import Board
 from ..platform.target import TARGETS, target_of
 from ..program import Plan
-from .common import shown
+from .common import shown, table
 
 _COMPILERS = {"gcc": "GCC", "zig": "Zig"}
 
@@ -56,16 +56,13 @@ def figures_table(figures: Figures) -> Table:
 
 def costs_table(figures: Figures, most: int = 12) -> Table:
     """The layers that cost most, by instructions or else by MACs."""
-    table = Table(title=f"{shown(figures.model)}: the dearest layers", title_justify="left")
-    for heading in ("#", "layer", "operator", "output"):
-        table.add_column(heading, overflow="fold", justify="right" if heading == "#" else "left")
-    for heading in ("MACs", "instructions", "per MAC", "share"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    title = f"{shown(figures.model)}: the dearest layers"
+    made = table(title, ">#", "layer", "operator", "output", ">MACs", ">instructions", ">per MAC", ">share")
     rows = sorted(enumerate(figures.layers), key=lambda row: (-(row[1].instructions or 0), -row[1].macs, row[0]))
     whole = sum(cost.instructions or 0 for cost in figures.layers)
     for position, cost in rows[:most]:
         known = cost.instructions is not None
-        table.add_row(
+        made.add_row(
             str(position),
             shown(cost.name),
             shown(cost.operator),
@@ -76,8 +73,8 @@ def costs_table(figures: Figures, most: int = 12) -> Table:
             text.percent(cost.instructions or 0, whole) if known else "–",
         )
     if len(rows) > most:
-        table.add_row("", f"… {len(rows) - most} cheaper; report.html has all")
-    return table
+        made.add_row("", f"… {len(rows) - most} cheaper; report.html has all")
+    return made
 
 
 def core_of(board: Board | None, target: str | None) -> str | None:

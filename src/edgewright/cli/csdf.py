@@ -13,16 +13,15 @@ import click
 
 from .. import text
 from ..dataflow.analysis import QUICK, GraphAnalysis, analyse, bounded_front, usual_weight
-from ..dataflow.buffers.sized import Weight
+from ..dataflow.buffers.schedule import Weight
 from ..dataflow.checks.consistency import mismatch, repetitions
 from ..dataflow.findings import analysis_to_dict, front_to_list
 from ..dataflow.formats.dot import dot
 from ..dataflow.formats.sdf3_text import sdf3
 from ..dataflow.formats.text import to_json
-from ..dataflow.graph import Graph
+from ..dataflow.graph import Graph, check_times
 from ..dataflow.speed.pareto import EFFORT, Pareto
 from ..dataflow.speed.selftimed import Firing, first_firings
-from ..dataflow.speed.timing import check_times
 from ..errors import EdgewrightError, ModelError, Unsupported
 from ..files import write_together
 from ..network import Shape

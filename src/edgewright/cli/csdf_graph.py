@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from os.path import isfile
 from pathlib import Path
 
 import click
@@ -14,7 +13,7 @@ from ..dataflow.cnn.conversion import cnn_to_csdf, cnn_to_sdf
 from ..dataflow.cnn.mapped import mapped_csdf
 from ..dataflow.formats.reading import read_graph
 from ..dataflow.graph import Graph
-from ..errors import InputError
+from ..files import read_file
 from ..network import Network, Shape
 from ..network.read import TFLITE_MARK
 from .common import read_model, working
@@ -81,13 +80,7 @@ def is_graph(path: Path) -> bool:
     suffix = path.suffix.lower()
     if suffix in (*_GRAPHS, *_MODELS):
         return suffix in _GRAPHS
-    if not isfile(path):
-        raise InputError(f"there is no file '{path}'; give a model (.onnx, .tflite) or a graph (SDF3 XML, JSON)")
-    try:
-        with path.open("rb") as stream:
-            head = stream.read(1000)
-    except OSError as error:
-        raise InputError(f"cannot read '{path}': {error.strerror or error}") from None
+    head = read_file(path, "give a model (.onnx, .tflite) or a graph (SDF3 XML, JSON)", most=1000)
     return head[4:8] != TFLITE_MARK and head.lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n\0")[:1] in (b"<", b"{", b"[")
 
 

@@ -12,15 +12,15 @@ from ..dataflow.analysis import GraphAnalysis
 from ..dataflow.buffers.looped import schedule_text
 from ..dataflow.buffers.minimum import Buffers
 from ..dataflow.buffers.occupancy import Peak
-from ..dataflow.buffers.sized import Weight
-from ..dataflow.checks.components import is_serial
+from ..dataflow.buffers.schedule import Weight
+from ..dataflow.checks.demand import is_serial
 from ..dataflow.formats.dot import short
 from ..dataflow.graph import Actor, Channel, Graph
 from ..dataflow.speed.latency import Latency
 from ..dataflow.speed.pareto import Pareto
-from ..report.axis import exact, speed
+from ..report.charts import exact, speed
 from ..report.dataflow_page import busy_time
-from .common import shown
+from .common import shown, table
 
 MOST = 40  # rows of a table
 LONGEST_NAME = 19  # letters of the name of one end of a channel
@@ -29,19 +29,17 @@ LONGEST = 600  # letters of a schedule that are shown
 
 def actors_table(graph: Graph, firings: Mapping[str, int], unit: str) -> Table:
     """The actors in their order; where they are many, those that work most."""
-    table = Table(title=f"{shown(text.printable(graph.name))}: actors", title_justify="left")
     has_notes = any(actor.note for actor in graph.actors)
-    for heading in ("actor", "what it is") if has_notes else ("actor",):
-        table.add_column(heading, overflow="fold")
-    for heading in ("phases", "firings", f"time, {unit}" if unit else "time"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    names = ("actor", "what it is") if has_notes else ("actor",)
+    numbers = (">phases", ">firings", f">time, {unit}" if unit else ">time")
+    made = table(f"{shown(text.printable(graph.name))}: actors", *names, *numbers)
     kept = _busiest(graph, firings)
     for actor in graph.actors:
         if actor.name in kept:
-            table.add_row(*_actor_row(actor, firings, has_notes))
+            made.add_row(*_actor_row(actor, firings, has_notes))
     if len(kept) < len(graph.actors):
-        table.add_row(f"… {len(graph.actors) - len(kept)} that work less; --json has all")
-    return table
+        made.add_row(f"… {len(graph.actors) - len(kept)} that work less; --json has all")
+    return made
 
 
 def _busiest(graph: Graph, firings: Mapping[str, int]) -> set[str]:
@@ -178,16 +176,15 @@ def _add_size(grid: Table, label: str, found: Buffers | Peak, what: str) -> None
 
 def front_table(front: Pareto, unit: str) -> Table:
     """The points of the front, smallest first; of many, the first and the last ones."""
-    table = Table(title="buffer size against throughput", title_justify="left")
-    for heading in ("tokens", "bytes", f"period, {unit}" if unit else "period", "of the best speed"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    period = f">period, {unit}" if unit else ">period"
+    made = table("buffer size against throughput", ">tokens", ">bytes", period, ">of the best speed")
     points = list(enumerate(front.points))
     for index, point in points if len(points) <= MOST else [*points[: MOST - 5], *points[-5:]]:
         if index and index == len(points) - 5 and len(points) > MOST:
-            table.add_row(f"… {len(points) - MOST} more")
+            made.add_row(f"… {len(points) - MOST} more")
         share = speed(front.best_period, point.period)
-        table.add_row(text.count(point.tokens), text.count(point.bytes), exact(point.period), share)
-    return table
+        made.add_row(text.count(point.tokens), text.count(point.bytes), exact(point.period), share)
+    return made
 
 
 def front_line(front: Pareto, weight: Weight) -> str:

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from .. import text
 from ..network import Network, Shape, describe
-from .common import console, print_json, read_model, shown
+from .common import console, print_json, read_model, shown, table
 
 
 def inspect(model: Path, shapes: dict[str, Shape], everything: bool, as_json: bool) -> None:
@@ -75,16 +75,12 @@ def _headline(network: Network) -> Table:
 
 
 def _layers(network: Network, most: int) -> Table:
-    table = Table(title=shown(network.name), title_justify="left")
-    for heading in ("#", "layer", "operator", "output"):
-        table.add_column(heading, overflow="fold", justify="right" if heading == "#" else "left")
-    for heading in ("RAM out", "weights", "MACs"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    made = table(shown(network.name), ">#", "layer", "operator", "output", ">RAM out", ">weights", ">MACs")
     for index, layer in enumerate(network.layers[:most]):
         tensor = network.tensors[layer.output]
         weights = _weights(network, layer.inputs)
         macs = network.macs(layer)
-        table.add_row(
+        made.add_row(
             str(index),
             shown(layer.name),
             shown(describe.operator(layer.op, network.shapes(layer))),
@@ -94,25 +90,20 @@ def _layers(network: Network, most: int) -> Table:
             text.rounded_count(macs) if macs else "",
         )
     if len(network.layers) > most:
-        table.add_row("", f"… {len(network.layers) - most} more; --all shows them", "", "", "", "", "")
-    return table
+        made.add_row("", f"… {len(network.layers) - most} more; --all shows them", "", "", "", "", "")
+    return made
 
 
 def _dominant(network: Network) -> Table:
     """The tensors that no plan gets around: the layers with the most bytes to read and write at once."""
-    table = Table(title="what dominates memory: input and output of one layer", title_justify="left")
-    table.add_column("layer", overflow="fold")
-    table.add_column("reads and writes", overflow="fold")
-    table.add_column("bytes", justify="right")
-    rows = sorted(
-        network.layers,
-        key=lambda layer: -_pair(network, layer.name),
-    )
+    title = "what dominates memory: input and output of one layer"
+    made = table(title, "layer", "reads and writes", ">bytes")
+    rows = sorted(network.layers, key=lambda layer: -_pair(network, layer.name))
     for layer in rows[:5]:
         names = (*network.activations(layer), layer.output)
         parts = [f"{shown(name)} {text.count(network.tensors[name].bytes)}" for name in names]
-        table.add_row(shown(layer.name), "\n".join(parts), text.count(_pair(network, layer.name)))
-    return table
+        made.add_row(shown(layer.name), "\n".join(parts), text.count(_pair(network, layer.name)))
+    return made
 
 
 def _pair(network: Network, name: str) -> int:

@@ -2,13 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 
 import click
 
 from ..errors import EdgewrightError
 from ..text import abridged, printable_lines
-from .spelling import british
+
+# American spellings of verbs, options and values mean the same as the British ones that the help shows.
+_WORD = re.compile(r"[A-Za-z]+")
+_SAME = re.compile(r"(re|over|under|down|up|max|min)?siz(e|ed|er|es|ing)|prize|seize|capsize|error|vector|factor")
+# American endings and the British ones, wherever a word has three letters or more before.
+_ENDINGS = (
+    (re.compile(r"(?<=\w{3})iz(?=(e|ed|er|ers|es|ing|ation|ations)$)"), "is"),
+    (re.compile(r"(?<=\w{3})yz(?=(e|ed|er|ers|es|ing)$)"), "ys"),
+    (re.compile(r"^(behavi|col|fav|neighb|lab|hon|flav|harb)or(?=(s|ed|ing|hood)?$)"), r"\1our"),
+    (re.compile(r"^(cent|met|fib|lit)er(?=s?$)"), r"\1re"),
+    (re.compile(r"^(label|model|cancel|travel|signal|level)(?=(ed|ing|er|ers)$)"), r"\1l"),
+    (re.compile(r"^(catal|anal|dial)og(?=s?$)"), r"\1ogue"),
+    (re.compile(r"^gray(?=(s|scale)?$)"), "grey"),
+    (re.compile(r"^(lic|def|off)ense(?=s?$)"), r"\1ence"),
+)
+
+
+def british(token: str) -> str:
+    """The token with every word of it in British spelling: `quantized-input` becomes `quantised-input`.
+
+    >>> british("minimize"), british("analyze"), british("size")
+    ('minimise', 'analyse', 'size')
+    """
+    return _WORD.sub(lambda match: _respelled(match[0]), token)
+
+
+def _respelled(word: str) -> str:
+    if _SAME.fullmatch(word):
+        return word
+    for ending, ours in _ENDINGS:
+        word = ending.sub(ours, word)
+    return word
+
 
 # Each verb with what the list of verbs says about it. What it does is loaded when it is called.
 VERBS = {
@@ -24,6 +57,10 @@ VERBS = {
     "profile": "How long each layer of MODEL takes on each kind of core.",
     "run": "Compiles MODEL and runs it once: outputs, instructions, RAM.",
     "sample": "Write a bundled model as an ONNX file, or list them.",
+}
+HOMES = {  # the files of their options, where not of the same name
+    **dict.fromkeys(("compile", "csdf", "inspect", "plan", "profile", "run"), "models"),
+    **dict.fromkeys(("boards", "layout", "sample"), "lists"),
 }
 
 
@@ -46,9 +83,7 @@ class Verbs(click.Group):
             notes: list[str] = getattr(error, "__notes__", [])
             sentence = " ".join([str(error), *(f"({note})" for note in notes)])
             raise click.ClickException(abridged(printable_lines(sentence))) from error
-        except (
-            OSError
-        ) as error:  # what the system refuses is no bug of ours; click knows what to do about closed pipes
+        except OSError as error:  # what the system refuses is no bug of ours; click knows about closed pipes
             if error.filename is None:
                 raise
             raise click.ClickException(
@@ -58,8 +93,8 @@ class Verbs(click.Group):
 
 def loaded(verb: str) -> click.Command:
     """The verb itself, with its options."""
-    command: click.Command = import_module(f".commands.{verb}", __package__).command
-    return command
+    there = vars(import_module(f".commands.{HOMES.get(verb, verb)}", __package__)).values()
+    return next(command for command in there if isinstance(command, click.Command) and command.name == verb)
 
 
 @click.group(

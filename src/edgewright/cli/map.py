@@ -151,11 +151,7 @@ def _check_options(options: MapOptions, goal: MappingGoal, board: str) -> None:
 
 
 def _times(
-    network: Network,
-    board: Board | None,
-    times: Path | None,
-    executors: tuple[str, ...],
-    most_lanes: int | None,
+    network: Network, board: Board | None, times: Path | None, executors: tuple[str, ...], most_lanes: int | None
 ) -> Profile:
     """The times that were given; else those measured here, or as the board permits them."""
     if executors and (times or board):

@@ -11,7 +11,7 @@ from ..mapping.answer import MappingAnswer
 from ..mapping.measured import MeasuredMapping
 from ..mapping.timed_graph import FifoNeed
 from ..text import shortened
-from .common import shown
+from .common import shown, table
 
 MOST_ROWS = 40
 
@@ -61,16 +61,16 @@ def answer_to_dict(answer: MappingAnswer) -> dict[str, Any]:
 def stages_table(answer: MappingAnswer) -> Table:
     mapping = answer.mapping
     layers = mapping.problem.layers
-    table = Table(title=f"{shown(mapping.problem.name)} on its processors", title_justify="left")
-    for heading in ("stage", "processor", "executor", "layers"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("lanes", "replicas", "ms a frame", "busy"):
-        table.add_column(heading, justify="right")
+    title, numbers = (
+        f"{shown(mapping.problem.name)} on its processors",
+        (">lanes", ">replicas", ">ms a frame", ">busy"),
+    )
+    made = table(title, "stage", "processor", "executor", "layers", *numbers)
     for number, (stage, share) in enumerate(zip(mapping.stages, answer.utilisation, strict=True), 1):
         driver = f", driven by {stage.execution.driver}" if stage.execution.driver else ""
         runs = "; ".join(_range([layers[layer] for layer in part]) for part in stage.parts[:4])
         more = f"; … {len(stage.parts) - 4} more" if len(stage.parts) > 4 else ""
-        table.add_row(
+        made.add_row(
             f"{number} ←"
             if stage is mapping.slowest and len(mapping.stages) > 1 and not answer.waits
             else str(number),
@@ -82,29 +82,23 @@ def stages_table(answer: MappingAnswer) -> Table:
             f"{sum(stage.seconds) * 1e3:.3f}",
             f"{share:.0%}",
         )
-    return table
+    return made
 
 
 def channels_table(answer: MappingAnswer) -> Table:
-    table = Table(title="FIFOs", title_justify="left")
-    for heading in ("tensor", "from", "to"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("slots", "bytes a slot"):
-        table.add_column(heading, justify="right")
+    made = table("FIFOs", "tensor", "from", "to", ">slots", ">bytes a slot")
     for fifo in answer.timing.fifos[:MOST_ROWS]:
         readers = ", ".join(name or "outside" for name in _reader_names(answer, fifo))
         source = _part_name(answer, fifo.source) or "outside"
-        table.add_row(shown(fifo.tensor), source, readers, str(fifo.slots), text.count(fifo.slot_bytes))
+        made.add_row(shown(fifo.tensor), source, readers, str(fifo.slots), text.count(fifo.slot_bytes))
     if len(answer.timing.fifos) > MOST_ROWS:
-        table.add_row(f"… {len(answer.timing.fifos) - MOST_ROWS} more; --json gives all")
-    return table
+        made.add_row(f"… {len(answer.timing.fifos) - MOST_ROWS} more; --json gives all")
+    return made
 
 
 def front_table(front: tuple[MappingAnswer, ...]) -> Table:
-    table = Table(title="throughput against latency and memory", title_justify="left")
-    for heading in ("frames/s", "latency, ms", "memory, B", "busy processors"):
-        table.add_column(heading, justify="right")
-    table.add_column("stages")
+    numbers = (">frames/s", ">latency, ms", ">memory, B", ">busy processors")
+    made = table("throughput against latency and memory", *numbers, "stages")
     for answer in front:
         stages = " → ".join(
             f"{stage.execution.pool}"
@@ -113,14 +107,14 @@ def front_table(front: tuple[MappingAnswer, ...]) -> Table:
             for stage in answer.mapping.stages
         )
         busy = sum(answer.mapping.busy.values())
-        table.add_row(
+        made.add_row(
             f"{answer.throughput:.2f}",
             f"{answer.latency * 1e3:.2f}",
             text.count(answer.memory_bytes),
             str(busy),
             shown(stages),
         )
-    return table
+    return made
 
 
 def verdict(answer: MappingAnswer) -> str:

@@ -29,9 +29,9 @@ from ..report.refusal import is_in_parts
 from .common import INTERRUPTED_STATUS, console, print_json, read_model, shown, working
 from .costs import core_of, estimated
 from .front import show_front
+from .fusion_groups import fusion_group_table
 from .plan_options import PlanOptions
 from .plan_tables import savings_table, stages_table, summary_table, trades_table
-from .stretches import stretch_table
 
 
 def plan(
@@ -146,7 +146,7 @@ def _json(
 def _print(plan: Plan, written: Sequence[Path], summary: Table) -> None:
     console.print(stages_table(plan))
     if is_in_parts(plan):
-        console.print(stretch_table(plan))
+        console.print(fusion_group_table(plan))
     console.print(summary)
     if len(plan.savings) > 1:
         console.print(savings_table(plan))

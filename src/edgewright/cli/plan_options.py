@@ -112,8 +112,8 @@ _OPTIONS = (
     click.option(
         "--method",
         type=click.Choice(METHODS),
-        help="Who searches: every way to run every stretch at once, or tiles alone, buffer by buffer (S 4.3.3).  "
-        "[default: joint]",
+        help="Who searches: every way to run every group of layers at once, or tiles alone, buffer by buffer "
+        "(S 4.3.3).  [default: joint]",
     ),
     click.option(
         "--tile",

@@ -15,31 +15,28 @@ from ..kernels.cost.model import stand_in
 from ..network import describe
 from ..platform import Board
 from ..program import Plan
-from .common import shown
+from .common import shown, table
 from .costs import estimate_words, estimated
-from .stretches import how
+from .fusion_groups import how
 
 
 def stages_table(plan: Plan, most: int = 40) -> Table:
     """The stages around the fullest one, when there are many."""
     network = plan.network
     live = plan.live_bytes
-    table = Table(title=f"{shown(network.name)}: order and addresses", title_justify="left")
-    for heading in ("#", "layer", "operator", "output"):
-        table.add_column(heading, overflow="fold", justify="right" if heading == "#" else "left")
-    for heading in ("at", "bytes", "in use"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    title = f"{shown(network.name)}: order and addresses"
+    made = table(title, ">#", "layer", "operator", "output", ">at", ">bytes", ">in use")
     buffers = {buffer.name: buffer for buffer in plan.buffers}
     peak = max(live, default=0)
     centre = live.index(peak) if live else 0
     first = max(0, min(centre - most // 2, len(live) - most))
     if first:
-        table.add_row("", f"… {first} before")
+        made.add_row("", f"… {first} before")
     for index, stage in list(enumerate(plan.program.stages))[first : first + most]:
         layers = [network.by_name[name] for name in stage.layers]
         kinds = [describe.operator(layer.op, network.shapes(layer)) for layer in layers]
         tensor, view = network.tensors[layers[-1].output], plan.views[layers[-1].output]
-        table.add_row(
+        made.add_row(
             str(index),
             shown(stage.name),
             shown(kinds[0] if len(kinds) == 1 else f"{len(kinds)} layers, {how(plan, stage)}"),
@@ -50,8 +47,8 @@ def stages_table(plan: Plan, most: int = 40) -> Table:
             style="bold" if live[index] == peak else None,
         )
     if first + most < len(live):
-        table.add_row("", f"… {len(live) - first - most} after; the plan file and --page have all")
-    return table
+        made.add_row("", f"… {len(live) - first - most} after; the plan file and --page have all")
+    return made
 
 
 def summary_table(
@@ -129,21 +126,19 @@ def trades_table(found: Found, core: str | None, most: int = 3) -> Table:
     above = [trade for trade in found.trades if chosen < trade.peak_bytes <= whole]
     below = [trade for trade in found.trades if trade.peak_bytes < chosen]
     here = [trade for trade in found.trades if trade.peak_bytes == chosen]
-    table = Table(title=f"what the last bytes cost, as estimated for {stand_in(core).name}", title_justify="left")
-    for heading in ("peak RAM", "instructions", "extra MACs"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("")
+    title = f"what the last bytes cost, as estimated for {stand_in(core).name}"
+    made = table(title, ">peak RAM", ">instructions", ">extra MACs", "")
     caution = Timing(core).caution
     for trade in [*_spread(above, most), *here, *_spread(below, most)]:
         extra = trade.macs / max(1, found.plan.macs_plain) - 1
-        table.add_row(
+        made.add_row(
             text.count(trade.peak_bytes),
             f"{1 + trade.slowdown:.2f} x whole",
             f"{extra:+.1%}" if extra > 0 else "none",
             "this plan" if trade in here else _limit(trade, caution) if trade in below else "",
             style="bold" if trade in here else None,
         )
-    return table
+    return made
 
 
 def _limit(trade: Trade, caution: float) -> str:
@@ -158,14 +153,11 @@ def _spread(trades: Sequence[Trade], most: int) -> list[Trade]:
 
 
 def savings_table(plan: Plan) -> Table:
-    table = Table(title="what each technique saved", title_justify="left")
-    table.add_column("technique")
-    table.add_column("peak RAM", justify="right")
-    table.add_column("of the first", justify="right")
+    made = table("what each technique saved", "technique", ">peak RAM", ">of the first")
     base = before = plan.savings[0].peak_bytes or 1
     for saving in plan.savings:
         idle = saving.peak_bytes == before and saving is not plan.savings[0]
         share = f"{saving.peak_bytes / base:.0%}"
-        table.add_row(saving.technique, text.count(saving.peak_bytes), share, style="dim" if idle else None)
+        made.add_row(saving.technique, text.count(saving.peak_bytes), share, style="dim" if idle else None)
         before = saving.peak_bytes
-    return table
+    return made

@@ -19,7 +19,7 @@ from ..run.building import plan_for_host
 from ..run.machine import core_kinds
 from ..run.profiling import REPEATS, THIS, measure_profile
 from ..run.roofline import estimate_profile
-from .common import console, print_json, read_model, shown, working
+from .common import console, print_json, read_model, shown, table, working
 
 
 def profile(
@@ -110,26 +110,23 @@ def _summary(found: Profile) -> Table:
 def _layers(found: Profile) -> Table:
     """A row for each layer, a column for each processor and number of lanes."""
     keys = dict.fromkeys((t.processor, t.lanes, t.executor) for layer in found.layers for t in layer.times)
-    table = Table(title=f"layers of {shown(found.model)}", title_justify="left")
-    for heading in ("layer", "operator"):
-        table.add_column(heading, overflow="fold")
-    table.add_column("MACs", justify="right")
+    made = table(f"layers of {shown(found.model)}", "layer", "operator", ">MACs")
     for processor, lanes, executor in keys:
         by = "" if executor == "native" else f"\n{shown(executor)}"
-        table.add_column(f"{shown(processor)}\n{text.plural(lanes, 'lane')}{by}", justify="right")
+        made.add_column(f"{shown(processor)}\n{text.plural(lanes, 'lane')}{by}", justify="right")
     for layer in found.layers:
         times = {(t.processor, t.lanes, t.executor): t for t in layer.times}
         cells = [_cell(times.get(key)) for key in keys]
-        table.add_row(shown(layer.name), layer.operator, text.rounded_count(layer.macs), *cells)
+        made.add_row(shown(layer.name), layer.operator, text.rounded_count(layer.macs), *cells)
     sums = [
         sum(t.seconds for layer in found.layers for t in layer.times if (t.processor, t.lanes, t.executor) == key)
         for key in keys
     ]
-    table.add_section()
-    table.add_row(
+    made.add_section()
+    made.add_row(
         "all", "", text.rounded_count(sum(layer.macs for layer in found.layers)), *map(text.duration, sums)
     )
-    return table
+    return made
 
 
 def _cell(time: LayerTime | None) -> str:

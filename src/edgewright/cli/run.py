@@ -12,13 +12,13 @@ from rich.table import Table
 from ..compiling import make_library
 from ..emit import Optimise, Options, Rounding
 from ..emit.inputs import load_inputs
-from ..emit.trial import run_once
+from ..emit.verify import run_once
 from ..errors import InputError
 from ..files import write_atomic
 from ..fusion.request import plan_notes
 from ..network import Array, Shape, describe, random_inputs
 from ..network.reference import to_file_layout
-from .common import console, print_json, read_model, shown, working
+from .common import console, print_json, read_model, shown, table, working
 from .costs import costs_table, figures_table
 from .plan_options import PlanOptions
 
@@ -73,12 +73,10 @@ def _save(path: Path, outputs: Mapping[str, Array]) -> None:
 
 def _outputs(outputs: Mapping[str, Array], most: int = 10) -> Table:
     """The first values of each output, and where the largest is."""
-    table = Table(title="outputs", title_justify="left")
-    for heading in ("output", "shape", "values", "largest"):
-        table.add_column(heading, overflow="fold")
+    made = table("outputs", "output", "shape", "values", "largest")
     for name, value in outputs.items():
         flat = value.reshape(-1)
         values = " ".join(f"{v:.5g}" for v in flat[:most].tolist()) + (" …" if flat.size > most else "")
         best = f"{flat.max():.5g} at {int(flat.argmax())}" if flat.size else ""
-        table.add_row(shown(name), describe.shape(value.shape), values, best)
-    return table
+        made.add_row(shown(name), describe.shape(value.shape), values, best)
+    return made

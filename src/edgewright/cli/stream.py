@@ -28,7 +28,7 @@ from ..run.measuring import CompetitorFigures, compared, measured, onnxruntime_s
 from ..run.pipeline import Pipeline, pipeline
 from ..run.specification import ALIGNMENT, PipelineSpec, TensorSpec
 from ..run.statistics import RunStatistics
-from .common import console, print_json, read_model, shown, working
+from .common import console, print_json, read_model, shown, table, working
 from .plan_options import PlanOptions
 
 FRAMES = 100  # where a folder is given and no number
@@ -199,12 +199,10 @@ def _figures(
 
 def _workers(spec: PipelineSpec, found: RunStatistics) -> Table:
     """What each worker did with its time."""
-    table = Table(title="workers", title_justify="left")
-    for heading in ("worker", "cores", "parts", "frames", "busy", "waiting", "blocked"):
-        table.add_column(heading, justify="left" if heading in ("worker", "parts") else "right", overflow="fold")
+    made = table("workers", "worker", ">cores", "parts", ">frames", ">busy", ">waiting", ">blocked")
     for worker in spec.workers:
         times = found.workers[worker.name]
         shares = [f"{100 * value / found.seconds:.0f} %" for value in (times.busy, times.waiting, times.blocked)]
         cores = ", ".join(map(str, worker.cores)) or "any"
-        table.add_row(shown(worker.name), cores, shown(", ".join(worker.parts)), str(times.frames), *shares)
-    return table
+        made.add_row(shown(worker.name), cores, shown(", ".join(worker.parts)), str(times.frames), *shares)
+    return made

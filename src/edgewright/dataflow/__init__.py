@@ -10,58 +10,21 @@ from .cnn.assignments import read_mapping, read_times
 from .cnn.conversion import cnn_to_csdf, cnn_to_sdf
 from .cnn.counts import phases
 from .cnn.deployed import deployed_csdf, fifo_slots, frame_period
-from .cnn.folding import fold
 from .cnn.mapped import mapped_csdf
 from .findings import analysis_to_dict
 from .formats.reading import parse_graph, read_graph
-from .formats.sdf3 import parse_sdf3, read_sdf3, sdf3
+from .formats.sdf3 import sdf3
 from .formats.text import dot, from_json, to_json
-from .graph import Actor, Channel, Graph, Rates
+from .graph import Actor, Channel, Graph, Rates, fold
 from .speed.latency import latency
 from .speed.pareto import Pareto, pareto
 from .speed.ratio import cycle_ratio, period
 from .speed.selftimed import SelfTimed, self_timed
 
 __all__ = [
-    "Actor",
-    "Buffers",
-    "Channel",
-    "Graph",
-    "GraphAnalysis",
-    "Pareto",
-    "Rates",
-    "ScheduleLoop",
-    "SelfTimed",
-    "analyse",
-    "analysis_to_dict",
-    "blocked",
-    "cnn_to_csdf",
-    "cnn_to_sdf",
-    "cycle_ratio",
-    "cycles",
-    "deployed_csdf",
-    "dot",
-    "fifo_slots",
-    "fold",
-    "frame_period",
-    "from_json",
-    "latency",
-    "looped",
-    "mapped_csdf",
-    "minimum_buffers",
-    "pareto",
-    "parse_graph",
-    "parse_sdf3",
-    "peak_occupancy",
-    "period",
-    "phases",
-    "read_graph",
-    "read_mapping",
-    "read_sdf3",
-    "read_times",
-    "repetitions",
-    "schedule_text",
-    "sdf3",
-    "self_timed",
-    "to_json",
-]
+    "Actor", "Buffers", "Channel", "Graph", "GraphAnalysis", "Pareto", "Rates", "ScheduleLoop", "SelfTimed",
+    "analyse", "analysis_to_dict", "blocked", "cnn_to_csdf", "cnn_to_sdf", "cycle_ratio", "cycles",
+    "deployed_csdf", "dot", "fifo_slots", "fold", "frame_period", "from_json", "latency", "looped", "mapped_csdf",
+    "minimum_buffers", "pareto", "parse_graph", "peak_occupancy", "period", "phases", "read_graph", "read_mapping",
+    "read_times", "repetitions", "schedule_text", "sdf3", "self_timed", "to_json",
+]  # fmt: skip

@@ -10,16 +10,14 @@ from typing import TypeVar
 from ..errors import EdgewrightError, Unsupported
 from .buffers.minimum import Buffers, minimum_buffers
 from .buffers.occupancy import Peak, peak_occupancy
-from .buffers.schedule import lazy_schedule
-from .buffers.sized import Weight
+from .buffers.schedule import Weight, lazy_schedule
 from .checks.consistency import mismatch, repetitions
 from .checks.deadlock import Deadlock
 from .checks.liveness import blocked
-from .graph import Graph, quoted
+from .graph import Graph, check_times, quoted
 from .speed.latency import Latency, latency
 from .speed.pareto import EFFORT, Pareto, Point, pareto
 from .speed.ratio import period
-from .speed.timing import check_times
 
 QUICK = EFFORT // 12  # for the fastest capacities among the least: some seconds
 _PER_FIRING = 300  # of a front's effort, for its first step
@@ -134,8 +132,7 @@ class _Steps:
     def _with_fastest(self, found: GraphAnalysis, effort: int) -> GraphAnalysis:
         """The first point of the front between size and period: least buffers, proven, and the fastest of them."""
         front = self._try(
-            "fastest of the least buffers",
-            lambda: bounded_front(self.graph, self.weight, effort, most_points=1),
+            "fastest of the least buffers", lambda: bounded_front(self.graph, self.weight, effort, most_points=1)
         )
         if front is None:
             return found

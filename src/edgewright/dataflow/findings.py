@@ -7,7 +7,7 @@ from fractions import Fraction
 from .analysis import GraphAnalysis
 from .buffers.looped import looped, nested, schedule_text
 from .buffers.minimum import Buffers
-from .buffers.sized import Sized, Weight
+from .buffers.schedule import Sized, Weight
 from .speed.latency import Latency
 from .speed.pareto import Pareto
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
@@ -203,3 +203,51 @@ def listed(words: Sequence[str], most: int) -> str:
         return ", ".join(words)
     head = most - most // 2
     return ", ".join([*words[:head], f"… {len(words) - most:,} more …", *words[len(words) - most // 2 :]])
+
+
+def check_times(graph: Graph) -> None:
+    """Refuses a graph in which an actor has no execution times."""
+    missing = [actor.name for actor in graph.actors if actor.times is None]
+    if missing:
+        raise ModelError(
+            f"graph {quoted(graph.name)}: no execution time is given for {len(missing)} of its {len(graph.actors)} "
+            f"actors, first {quoted(missing[0])}; throughput needs one for each. Give times, or ask only for what "
+            "needs none"
+        )
+
+
+def fold(graph: Graph) -> Graph:
+    """The graph with every actor's cycle cut to its shortest period.
+
+    Firings, tokens and times stay what they were; the cycle only ends sooner (rule of B: an actor that does the same
+    for every row has one phase). Where all actors fold, one iteration is a part of an image.
+    """
+    lengths = {actor.name: _period(graph, actor) for actor in graph.actors}
+    channels = [
+        replace(
+            channel,
+            production=_cut(channel.production, lengths[channel.source]),
+            consumption=_cut(channel.consumption, lengths[channel.target]),
+        )
+        for channel in graph.channels
+    ]
+    actors = [_folded(actor, lengths[actor.name]) for actor in graph.actors]
+    return Graph(graph.name, tuple(actors), tuple(channels))
+
+
+def _period(graph: Graph, actor: Actor) -> int:
+    series: list[Sequence[object]] = [channel.production.cycle for channel in graph.outputs[actor.name]]
+    series += [channel.consumption.cycle for channel in graph.inputs[actor.name]]
+    if actor.times is not None:
+        series.append(actor.times[actor.initial_phases :])
+    divisors = [n for n in range(1, actor.phases + 1) if actor.phases % n == 0]
+    return next(n for n in divisors if all(one[n:] == one[:-n] for one in series))
+
+
+def _folded(actor: Actor, length: int) -> Actor:
+    times = None if actor.times is None else actor.times[: actor.initial_phases + length]
+    return replace(actor, phases=length, times=times)
+
+
+def _cut(rates: Rates, length: int) -> Rates:
+    return Rates(rates.cycle[:length], rates.initial)

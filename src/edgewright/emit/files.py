@@ -10,7 +10,7 @@ from importlib import resources
 import numpy as np
 
 from ..kernels.printing.constants import LARGE, Constants, c_type, initialiser
-from ..kernels.printing.source import comment
+from ..kernels.printing.source import comment, header_foot, header_head
 
 ALWAYS = ("base",)  # kernel files that every library has
 
@@ -87,19 +87,11 @@ def weight_files(constants: Constants) -> dict[str, str | bytes]:
     guard = f"{prefix.upper()}_WEIGHTS_H"
     head = [
         f"/* {prefix}: weights and tables, {constants.bytes} bytes of flash. */",
-        f"#ifndef {guard}",
-        f"#define {guard}",
-        "",
-        "#include <stdint.h>",
-        "",
-        "#ifdef __cplusplus",
-        'extern "C" {',
-        "#endif",
-        "",
+        *header_head(guard),
     ]
     for name, values in constants.arrays.items():
         head.append(f"extern const {c_type(values)} {name}[{values.size}]; /* {comment(constants.notes[name])} */")
-    head += ["", "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""]
+    head += [*header_foot(guard), ""]
     files: dict[str, str | bytes] = {f"{prefix}_weights.h": "\n".join(head)}
     if not constants.arrays:
         return files

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..kernels.printing.constants import C_TYPES, number
-from ..kernels.printing.source import CWriter, comment
+from ..kernels.printing.source import CWriter, comment, header_foot, header_head
 from ..network import Network, Tensor
 from ..network.interface import conversion
 from ..platform.target import Target
@@ -42,16 +42,10 @@ def header(
         + (" (no plan of these layers needs less)," if plan.optimal else ",")
         + f" arithmetic of {network.arithmetic.value}, rounding {options.rounding.value}.",
         " * No allocation, no recursion; not reentrant unless each caller brings an arena of its own. */",
-        f"#ifndef {guard}_H",
-        f"#define {guard}_H",
-        *([] if has_arena else [f"#define {guard}_CALLER_PLACES_ARENA /* the application does */"]),
-        "",
-        "#include <stdint.h>",
-        "",
-        "#ifdef __cplusplus",
-        'extern "C" {',
-        "#endif",
-        "",
+        *header_head(
+            f"{guard}_H",
+            defined=[] if has_arena else [f"#define {guard}_CALLER_PLACES_ARENA /* the application does */"],
+        ),
         f"#define {guard}_VERSION {VERSION}",
         f'#define {guard}_NAME "{_text(network.name)}"',
         f"#define {guard}_MACS {plan.macs}ULL",
@@ -117,7 +111,7 @@ def header(
     ]
     if stored:
         c.lines += ["", "/* Outputs that are the same for every input, in flash. */", *stored]
-    c.lines += ["", "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard}_H */"]
+    c.lines += header_foot(f"{guard}_H")
     return c.text()
 
 

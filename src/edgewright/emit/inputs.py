@@ -77,9 +77,8 @@ def _load(path: Path) -> Array | dict[str, Array]:
             is_numpy = file.read(len(_NPY)).startswith((_NPY, _NPZ))
         if not is_numpy:
             raise InputError(f"'{path}' is no array of numpy (.npy or .npz); write one with numpy.save")
-        found = np.load(
-            path, allow_pickle=False, mmap_mode="r"
-        )  # mapped, a false size is found before it is allocated
+        # Mapped, a false size is found before it is allocated.
+        found = np.load(path, allow_pickle=False, mmap_mode="r")
         if isinstance(found, np.lib.npyio.NpzFile):
             with found:
                 return dict(found)

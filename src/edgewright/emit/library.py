@@ -15,8 +15,8 @@ from ..kernels.sites import NetworkFacts, Sites
 from ..network import Network
 from ..platform.target import Target
 from ..program import Plan
-from ..program.linked import packed_bytes
 from ..program.options import Options
+from ..program.selection import packed_bytes
 from .files import kernel_files, weight_files
 from .header import header
 from .lanes import lanes_file
@@ -102,10 +102,7 @@ def emit(
     else:
         plan = select(plan, facts)
     schedule = RunFunction(
-        module,
-        Sites(plan, facts),
-        share.resident if share else frozenset(),
-        share.rows if share else frozenset(),
+        module, Sites(plan, facts), share.resident if share else frozenset(), share.rows if share else frozenset()
     )
     body = schedule.write()
     files: dict[str, str | bytes] = {

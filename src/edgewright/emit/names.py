@@ -13,9 +13,8 @@ from ..text import shortened
 from .reserved import FILES, is_reserved
 
 LONGEST = 100  # letters of a library's name: its files' names have some more
-_LOCAL = re.compile(
-    r"(in|out|arena|slot|next|ew)(_|$)"
-)  # what begins names within the run function, or those of kernels
+# What begins names within the run function, or those of kernels.
+_LOCAL = re.compile(r"(in|out|arena|slot|next|ew)(_|$)")
 
 
 @dataclass(frozen=True)

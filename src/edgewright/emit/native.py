@@ -195,11 +195,7 @@ def build(
 
 
 def build_shared(
-    library: Library,
-    folder: Path,
-    flags: Sequence[str] = FLAGS,
-    cc: Toolchain | None = None,
-    probes: bool = False,
+    library: Library, folder: Path, flags: Sequence[str] = FLAGS, cc: Toolchain | None = None, probes: bool = False
 ) -> Path:
     """The shared object that the library was compiled to, in `folder`; nothing is loaded."""
     where = folder.resolve()

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 
+from ..kernels.call import CTensor
 from ..kernels.module import Module
 from ..kernels.printing.nest import elements
 from ..kernels.printing.source import CWriter, comment
-from ..kernels.printing.tensor import CTensor
 from ..kernels.sites import Sites
 from ..kernels.strided_tensor import dense_strides
 from ..network import Tensor

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from ..kernels.call import CCall
 from ..kernels.catalogue import BY_NAME
 from ..kernels.module import Module
-from ..kernels.printing.index import printed
-from ..kernels.printing.nest import elements
+from ..kernels.printing.nest import elements, printed
 from ..kernels.printing.source import CWriter, Expr, times
 from ..kernels.sites import Loops, channel_ranges
 from ..program import Plan, Stage, sums_bytes

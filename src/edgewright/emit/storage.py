@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..kernels.call import CTensor
 from ..kernels.printing.constants import C_TYPES
 from ..kernels.printing.source import Expr, plus, times
-from ..kernels.printing.tensor import CTensor
 from ..kernels.sites import Sites
 from ..network import Network
 from ..program import Buffer, Plan, sums_name

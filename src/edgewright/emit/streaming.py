@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ..kernels.module import Module
-from ..kernels.printing.index import printed
-from ..kernels.printing.nest import Bounds
+from ..kernels.printing.nest import Bounds, printed
 from ..kernels.printing.source import CWriter, Expr, comment, plus
 from ..network import Layer
 from ..program import RowTrace, rows_needed

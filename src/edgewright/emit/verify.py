@@ -16,7 +16,7 @@ from ..network.layerwise import Layerwise
 from ..network.reference import OutputDifference, compare
 from ..platform import Board
 from ..platform.target import Architecture
-from ..program.linked import Linked
+from ..program.selection import Linked
 from . import native
 from .figures import ByLayers, Check, Figures, LayerCost, amount, layer_by_layer, verdict
 from .firmware import Measurement, chosen_emulator, measure
@@ -286,3 +286,10 @@ def _accepted(figures: Figures, promised: Linked | None) -> Figures:
                 "were predicted"
             )
     return figures
+
+
+def run_once(library: Library, inputs: Inputs, board: Board | None = None) -> tuple[dict[str, Array], Figures]:
+    """The outputs in our layout, and what the run tells."""
+    flag = library.options.optimise_flag(library.target)
+    measured = measure(library, stored_inputs(library.network, inputs), optimise=flag, profile=True, board=board)
+    return dict(measured.outputs), with_measured(predicted(library, board), measured)

@@ -1,7 +1,7 @@
 """What layers cost in parts, beyond what they cost whole: the prices by which routes are compared.
 
-Prices hold for a layer wherever its stretch begins and ends: windows roll, tiles are as large as the largest. A plan
-that is made of a route is timed for itself.
+Prices hold for a layer wherever its fusion group begins and ends: windows roll, tiles are as large as the largest. A
+plan that is made of a route is timed for itself.
 """
 
 from __future__ import annotations

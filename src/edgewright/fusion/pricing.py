@@ -1,7 +1,7 @@
-"""All ways to run the stretches of an order: whole, by rows, in stripes of columns, in tiles, by channels.
+"""All ways to run the fusion groups of an order: whole, by rows, in stripes of columns, in tiles, by channels.
 
-What a stretch needs follows from its end alone: tiles of its last layers say what every layer before computes. So one
-pass from each end backwards prices all its beginnings. Memory is what lies across the stretch, what comes in and goes
+What a group needs follows from its end alone: tiles of its last layers say what every layer before computes. So one
+pass from each end backwards prices all its beginnings. Memory is what lies across the group, what comes in and goes
 out whole, and what is kept inside; the real layout confirms it afterwards.
 """
 
@@ -26,12 +26,12 @@ STRIPES = (2, 3, 4, 5, 6, 8, 10, 12, 16)
 GRIDS = tuple((n, n) for n in (2, 3, 4, 5)) + tuple((n, 1) for n in (2, 3, 4, 6, 8, 12, 16, 25))
 CHANNEL_PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25)
 CHANNEL_UNIT = 4  # channels that kernels like to compute together
-LONGEST = 48  # layers of a stretch in tiles
+LONGEST = 48  # layers of a group in tiles
 
 
 @dataclass(frozen=True)
 class TilePattern:
-    """How the tiles of a stretch are cut: parts along axes, and what happens inside of one."""
+    """How the tiles of a group are cut: parts along axes, and what happens inside of one."""
 
     parts: tuple[tuple[int, int], ...]  # (axis, how many), outermost first
     by_rows: bool
@@ -63,7 +63,7 @@ class TilePricer(Pricer):
     ) -> None:
         super().__init__(work, order)
         self.prices = prices
-        self.most_macs = most_macs  # that a stretch may compute again
+        self.most_macs = most_macs  # that a group may compute again
 
     def effort_by_rows(self, layer: Layer) -> int:
         return self._by_rows(layer)[0]
@@ -90,7 +90,7 @@ class TilePricer(Pricer):
             yield replace(least, memory=memory + room, effort=ample, room=room, is_apart=is_shared)
 
     def with_scratch(self, cut: Candidate) -> Candidate | None:
-        """The stretch by rows with scratch for its kernels, where that makes it faster."""
+        """The group by rows with scratch for its kernels, where that makes it faster."""
         if cut.schedule is None or cut.schedule.splits:
             return None
         prices = [self._by_rows(layer) for layer in self.layers[cut.first : cut.last]]
@@ -98,7 +98,7 @@ class TilePricer(Pricer):
         return replace(cut, memory=cut.memory + room, effort=effort, room=room) if effort < cut.effort else None
 
     def tiled(self, last: int, limit: int) -> list[Candidate]:
-        """The stretches in tiles that end right before `last` and stay below the limit, the best of each beginning."""
+        """The groups in tiles that end right before `last` and stay below the limit, the best of each beginning."""
         found: list[Candidate] = []
         seen = set()
         if self.crossing[last] >= limit:
@@ -148,7 +148,7 @@ class TilePricer(Pricer):
         return list(_Pricing(self, schedule, begin, last, limit).priced())
 
     def traced(self, begin: int, last: int, fused: FusedLayers) -> RowWindows:
-        """The stretch as it runs row by row; the same for any number of parts."""
+        """The group as it runs row by row; the same for any number of parts."""
         key = begin, last, fused.partial
         if key not in self._traces:
             self._traces[key] = RowWindows(self.views, fused)
@@ -159,7 +159,7 @@ class TilePricer(Pricer):
         return {}
 
     def _earliest(self, last: int, pattern: TilePattern) -> int:
-        """The first layer that a stretch may reach back to."""
+        """The first layer that a group may reach back to."""
         begin = last - 1
         while begin > self.earliest(last):
             layer = self.layers[begin - 1]
@@ -169,7 +169,7 @@ class TilePricer(Pricer):
                 break
             begin -= 1
             if CHANNELS in pattern.axes and self._mixes_channels(begin):
-                break  # it makes some channels of all that it reads: a fan-out, with which a stretch begins
+                break  # it makes some channels of all that it reads: a fan-out, with which a group begins
         return begin
 
     def _mixes_channels(self, at: int) -> bool:
@@ -188,7 +188,7 @@ class TilePricer(Pricer):
         return {}
 
     def earliest(self, last: int) -> int:
-        """The first layer that any stretch in tiles may reach back to; rows that are pulled come but once."""
+        """The first layer that any group in tiles may reach back to; rows that are pulled come but once."""
         return max(0, last - LONGEST, *(at + 1 for at in self._pulling if at < last))
 
     @cached_property
@@ -221,7 +221,7 @@ class _Pricing:
         self.inner = inner_roots(self.network, self.views, schedule.layers)
 
     def priced(self) -> Iterator[Candidate]:
-        """The stretch from each beginning, the shortest first; ends where no longer one can be."""
+        """The group from each beginning, the shortest first; ends where no longer one can be."""
         pricer, last = self.pricer, self.last
         end = pricer.layers[last - 1]
         memory = pricer.crossing[last]
@@ -264,13 +264,13 @@ class _Pricing:
                     yield Candidate(first, last, memory + inside, effort, schedule, macs)
 
     def _takes_shares(self, schedule: FusionSchedule, end: Layer) -> bool:
-        """Whether channels that the last layer sums up are computed in the stretch, where that is what is cut."""
+        """Whether channels that the last layer sums up are computed in the group, where that is what is cut."""
         if CHANNELS not in schedule.axes or not can_sum(self.network, end, CHANNELS):
             return True
         return FusedLayers(self.network, schedule, self.views.free).adds_up(end.name)
 
     def _cuts_rest(self, first: int) -> bool:
-        """Whether tiles cut what the stretch writes over tensors from before it, which then share no memory with it."""
+        """Whether tiles cut what the group writes over tensors from before it, which then share no memory with it."""
         pricer = self.pricer
         for root, members in self.inner.items():
             born, last_read = pricer.spans[root]
@@ -282,7 +282,7 @@ class _Pricing:
         return True
 
     def _may_hold(self, first: int, layer: Layer) -> bool:
-        """Whether the layer can be part of the stretch: cut by the tiles, and driven like the last one."""
+        """Whether the layer can be part of the group: cut by the tiles, and driven like the last one."""
         if first == self.last - 1:
             return True
         if layer.name in self.fused.partial or not all(is_cut(tiling, layer.name) for tiling in self.tilings):

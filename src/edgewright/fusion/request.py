@@ -28,7 +28,7 @@ MOST_LANES = 64
 class Method(Enum):
     """Who searches."""
 
-    JOINT = "joint"  # every way to run every stretch at once
+    JOINT = "joint"  # every way to run every group of layers at once
     PAPER = "paper"  # buffer by buffer, tiles alone (S 4.3.3)
 
 

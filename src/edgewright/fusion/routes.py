@@ -1,4 +1,4 @@
-"""Routes through the cuts of an order: which stretch follows which, at the least extra work within a memory limit.
+"""Routes through the cuts of an order: which fusion group follows which, at the least extra work within a memory limit.
 
 Peak RAM is a maximum over stages and extra work is a sum, so for each limit the best route is a shortest path over the
 cuts that stay within it. Lowering the limit step by step gives every point of the front of RAM against work.
@@ -52,9 +52,9 @@ class Route:
 
 
 class Routes:
-    """All routes of a network. Stretches in tiles are priced when a limit is asked for that cannot do without.
+    """All routes of a network. Groups in tiles are priced when a limit is asked for that cannot do without.
 
-    `room` is memory that is there anyway: routes within it are looked for even if there are some with less. Stretches
+    `room` is memory that is there anyway: routes within it are looked for even if there are some with less. Groups
     that compute more than `most_macs` again are left out.
     """
 
@@ -75,7 +75,7 @@ class Routes:
 
     @cached_property
     def _free(self) -> list[list[Candidate]]:
-        """By end: whole layers and stretches by rows, which compute nothing twice."""
+        """By end: whole layers and groups by rows, which compute nothing twice."""
         pricer = self.pricer
         wholes = [[pricer.whole(at)] for at in range(len(pricer.layers))]
         limit = max(self.room, self.by_rows.peak)
@@ -91,7 +91,7 @@ class Routes:
         return Route(tuple(self.pricer.best()))
 
     def reach(self, limit: int) -> bool:
-        """Takes in the stretches in tiles that may lead below the limit; whether any may at all."""
+        """Takes in the groups in tiles that may lead below the limit; whether any may at all."""
         for at in self._stuck(limit):
             ends = [last for last in range(at + 1, len(self._outside)) if self._lightest(at, last) <= limit]
             for last in ends:
@@ -110,12 +110,12 @@ class Routes:
         return [at for at, covering in enumerate(accumulate(change[:-1])) if not covering]
 
     def _lightest(self, at: int, last: int) -> int:
-        """The least that lies outside of any stretch with this layer in it that ends right before `last`."""
+        """The least that lies outside of any group with this layer in it that ends right before `last`."""
         return min(self._outside[last][self.pricer.earliest(last) : at + 1], default=_UNLIMITED)
 
     @cached_property
     def _outside(self) -> list[list[int]]:
-        """By end and beginning: bytes that lie in memory beside a stretch, whatever is kept inside."""
+        """By end and beginning: bytes that lie in memory beside a group, whatever is kept inside."""
         pricer = self.pricer
         found: list[list[int]] = [[]]
         for last in range(1, len(self._free) + 1):
@@ -133,7 +133,7 @@ class Routes:
 
     @property
     def priced(self) -> int:
-        """Ways to run stretches that have been priced so far."""
+        """Ways to run groups that have been priced so far."""
         return sum(map(len, self.arriving))
 
     def cheapest(self, limit: int) -> Route | None:

@@ -1,4 +1,4 @@
-"""The joint search: the least RAM for a given amount of extra work, over every way to run every stretch.
+"""The joint search: the least RAM for a given amount of extra work, over every way to run every fusion group.
 
 Routes (`routes`) are priced by what their stages keep and cost; each one that is handed out has been laid out for real,
 and figures are those of its plan.
@@ -18,7 +18,7 @@ from ..memory import plan as make_plan
 from ..memory.bounds import least_bound
 from ..memory.fit import dominating
 from ..memory.planner import alignment_of
-from ..memory.pulled import pullable
+from ..memory.row_windows import pullable
 from ..network import Network
 from ..platform import Board, boards_with
 from ..platform.target import Target

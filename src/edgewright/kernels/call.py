@@ -1,4 +1,4 @@
-"""A call of a kernel as it is printed: the site in C's words, with its region, its pointers and its scratch."""
+"""A call of a kernel as it is printed: the site in C's words, with its region, tensors, images, parts and scratch."""
 
 from __future__ import annotations
 
@@ -8,10 +8,30 @@ from typing import Any
 
 from ..network import Array
 from .module import Module
-from .printing.constants import ALIGNMENT
-from .printing.source import CWriter, Expr
-from .printing.tensor import CTensor
+from .printing.constants import ALIGNMENT, C_TYPES
+from .printing.source import CWriter, Expr, braced, moved, offset
 from .site import ChannelRange, Site
+from .strided_tensor import StridedTensor
+
+
+@dataclass(frozen=True, slots=True)
+class CTensor(StridedTensor):
+    """A tensor in memory. Element (i, j, ...) lies at pointer[i * strides[0] + j * strides[1] + ...]."""
+
+    pointer: str = ""  # C expression of type `ctype *` (const for constants and inputs) to element (0, ..., 0)
+
+    @property
+    def ctype(self) -> str:
+        return C_TYPES[self.tensor.dtype.value]
+
+    def offset(self, at: Sequence[Expr]) -> Expr:
+        """Elements from `pointer` to the element at these indices."""
+        return offset(at, self.strides, self.window)
+
+    def address(self, at: Sequence[Expr]) -> str:
+        """C of a pointer to the element at these indices."""
+        by = self.offset(at)
+        return self.pointer if by == 0 else f"({moved(self.pointer, by)})"
 
 
 @dataclass(frozen=True)
@@ -22,9 +42,8 @@ class CCall(Site):
     output: CTensor
     which: Expr = 0  # of the ranges of channels
     partial: tuple[tuple[Expr, Expr], ...] | None = None  # part of input 0 that is added to running sums
-    sums: str | None = (
-        None  # C of those sums (int32_t *, or float *: the output), in the order of the whole output
-    )
+    # C of those sums (int32_t *, or float *: the output), in the order of the whole output
+    sums: str | None = None
     room: str | None = None  # C (uint8_t *, 8-aligned) of the scratch in an arena; None: on the stack
     plane_at: str | None = None  # C (uint8_t *) of the plane that the plan reserves
 
@@ -70,3 +89,22 @@ class CCall(Site):
     def place(self, which: int) -> CTensor:
         """Input `which` wherever it lies; a constant is put into flash as it is."""
         return self.constant(which) if self.inputs[which].is_constant else self.inputs[which]
+
+
+def is_image(place: StridedTensor) -> bool:
+    """Whether kernels can walk it pixel by pixel, and its sizes fit 16 bits."""
+    return place.lies_by_pixels and max(place.tensor.shape) < 1 << 15
+
+
+def image(place: StridedTensor, axes: tuple[int, int] = (-3, -2)) -> str:
+    """An ew_image: steps from row to row and from pixel to pixel along these axes, rows of a rolling buffer."""
+    row, pixel = (place.strides[axis] for axis in axes)
+    return braced((row, pixel, place.window[1] if place.window else 0))
+
+
+def part_pointer(call: CCall, c: CWriter, bounds: Sequence[Expr]) -> str:
+    """C of a pointer to an ew_part: a table where it is the same each time, else a variable of the current block."""
+    if all(isinstance(bound, int) for bound in bounds):
+        return f"&{call.module.table('ew_part', bounds)}"
+    c.line(f"const ew_part part = {braced(bounds)};")
+    return "&part"

@@ -9,7 +9,7 @@ from ..network.operators import Op
 from ..program.selection import CallKind
 from . import cmsis
 from .dsp import conv as dsp
-from .dsp import depthwise_rows, pixels
+from .dsp import depthwise_rows
 from .dsp import partials as dsp_partials
 from .dsp import windows as dsp_windows
 from .helium import products as helium
@@ -55,7 +55,7 @@ CATALOGUE: Sequence[Kernel] = (
     simd_lines.LRN,
     # bytes on microcontrollers
     *(helium.CONV, helium.DEPTHWISE, helium.DENSE),
-    *(dsp.CONV, dsp.SMALL_DENSE, pixels.PIXELS, dsp_windows.WINDOWS, depthwise_rows.DEPTHWISE_ROWS),
+    *(dsp.CONV, dsp.SMALL_DENSE, dsp.PIXELS, dsp_windows.WINDOWS, depthwise_rows.DEPTHWISE_ROWS),
     *(depthwise_direct.DIRECT, depthwise.RING, depthwise.LEAST_RING),
     *(portable.DENSE, portable.PAIRS, portable.CONV),
     *(portable_pools.MAX_POOL, portable_pools.AVERAGE_POOL, portable_pools.MEAN, additions.ADD),

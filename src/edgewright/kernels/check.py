@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..errors import InputError
+from ..errors import Damaged
 from ..program import FaultKind, Plan, PlanFault
-from ..program.check import damage
 from ..program.lower import KernelCall, calls, lower
 from ..program.selection import Selection
 from .catalogue import BY_NAME
@@ -32,7 +31,7 @@ def faults(plan: Plan, facts: NetworkFacts) -> Iterator[PlanFault]:
 def checked_kernels(plan: Plan, facts: NetworkFacts) -> None:
     """Refuses a plan with kernels that do not compute what it says."""
     if fault := next(faults(plan, facts), None):
-        raise InputError(damage(fault.message))
+        raise Damaged(fault.message)
 
 
 def _fault(sites: Sites, call: KernelCall, loops: Loops, selection: Selection, also: frozenset[str]) -> str | None:

@@ -11,11 +11,10 @@ from ..network import Array
 from ..network.operators import Conv2d, Dense
 from ..network.operators.shares import share_axes
 from ..platform.target import Family
-from .call import CCall
+from .call import CCall, CTensor
 from .dsp.packing import LARGEST, grouped
 from .printing.nest import loops
 from .printing.source import CWriter, Expr
-from .printing.tensor import CTensor
 from .requantise.sums import Requantised, requantised
 from .site import Site
 from .strided_tensor import dense_strides

@@ -58,9 +58,8 @@ def _rate(problem: MappingProblem, limits: MappingLimits, driven: tuple[tuple[st
     longest = max((s for e in problem.executions for s in e.seconds if isfinite(s)), default=0.0)
     if not longest:
         return float("inf")
-    rate = solver.NumVar(
-        0, solver.infinity(), "rate"
-    )  # in frames per `longest` seconds, so that numbers are near 1
+    # In frames per `longest` seconds, so that numbers are near 1.
+    rate = solver.NumVar(0, solver.infinity(), "rate")
     work: dict[str, list[Any]] = {}
     given: list[list[Any]] = [[] for _ in problem.layers]
     for execution in problem.executions:

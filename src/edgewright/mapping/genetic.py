@@ -46,9 +46,7 @@ def map_genetic(
 
 
 def assign_genetic(
-    problem: AssignmentProblem,
-    goal: AssignmentGoal = "balance",
-    settings: GeneticSettings = AS_PUBLISHED,
+    problem: AssignmentProblem, goal: AssignmentGoal = "balance", settings: GeneticSettings = AS_PUBLISHED
 ) -> Assignment:
     """The fittest mapping of several searches: two-parent crossover, mutation of a single gene."""
     random = np.random.default_rng(settings.seed)

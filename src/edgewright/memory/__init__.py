@@ -9,23 +9,7 @@ from .problems import PLAIN, Techniques
 from .views import with_copies
 
 __all__ = [
-    "PLAIN",
-    "Fit",
-    "Item",
-    "LayoutProblem",
-    "Order",
-    "OrderProblem",
-    "PartRequest",
-    "Placement",
-    "Store",
-    "Techniques",
-    "checked_alignment",
-    "conflicts",
-    "critical_buffers",
-    "deploy",
-    "fit",
-    "order",
-    "place_optimal",
-    "plan",
-    "with_copies",
-]
+    "PLAIN", "Fit", "Item", "LayoutProblem", "Order", "OrderProblem", "PartRequest", "Placement", "Store",
+    "Techniques", "checked_alignment", "conflicts", "critical_buffers", "deploy", "fit", "order", "place_optimal",
+    "plan", "with_copies",
+]  # fmt: skip

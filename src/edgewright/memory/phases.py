@@ -13,7 +13,9 @@ from .problems import PlanningProblem
 from .views import Views
 
 
-def stretches(work: PlanningProblem, order: Sequence[int], known: int | None = None) -> tuple[FusionSchedule, ...]:
+def streamed_groups(
+    work: PlanningProblem, order: Sequence[int], known: int | None = None
+) -> tuple[FusionSchedule, ...]:
     """The groups of layers for which going row by row saves most; `known` is a peak that can be had anyway."""
     best = Pricer(work, order).best(known)
     return tuple(stage.schedule for stage in best if stage.schedule)
@@ -41,7 +43,7 @@ def runs(work: PlanningProblem, order: Sequence[int], names: Collection[str]) ->
 def waists(network: Network, views: Views) -> frozenset[str]:
     """The tensors that alone lie across some cut, but inside a larger buffer that is filled later.
 
-    A stretch could end there cheaply if the tensor waited outside and were copied, row by row, into the larger one.
+    A group could end there cheaply if the tensor waited outside and were copied, row by row, into the larger one.
     """
     places = views.places
     open_ends: set[str] = set()  # tensors made so far that are still to be read

@@ -15,7 +15,7 @@ from .bounds import least_bound, phased_bound
 from .layout import MemoryPlacement, place_greedy_by_size, place_in_memories
 from .ordering import order
 from .problems import PLAIN, PlanningProblem, Techniques, relaxed_problem
-from .pulled import pullable
+from .row_windows import pullable
 from .solving import solve
 from .streamed import lay_out, named, phased
 from .views import no_views
@@ -63,12 +63,7 @@ def plan(
     else:
         memories = {item: _home(board, best.peak) for item in best.placement.offsets}
     return assemble(
-        best,
-        memories,
-        bound=bound,
-        savings=savings,
-        board=board.name if board else None,
-        plain=chosen.is_plain,
+        best, memories, bound=bound, savings=savings, board=board.name if board else None, plain=chosen.is_plain
     )
 
 

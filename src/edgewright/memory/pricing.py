@@ -1,11 +1,11 @@
-"""An order of layers in stages: whole layers, and stretches that run row by row (M 4).
+"""An order of layers in stages: whole layers, and fusion groups that run row by row (M 4).
 
 A stage's memory is what lies across it, what comes in and goes out whole, and the windows between its layers. The
 peak is the largest over all stages, so the best stages are a shortest path with `max` in place of `+`; among the paths
 with that peak, the one that streams least is taken, since a layer that is streamed reads its weights again for every
 row.
 
-How a stretch runs is decided by its last layers alone. So one trace per end gives the windows of all its beginnings.
+How a group runs is decided by its last layers alone. So one trace per end gives the windows of all its beginnings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .row_windows import RowWindows
 from .step_sizes import NARROW, weights_read
 
 STEP_COST = 2000  # bytes of weights that a step costs as much as reading
-NEAR = 32  # layers by which a stretch may reach beyond those that need too much as a whole
+NEAR = 32  # layers by which a group may reach beyond those that need too much as a whole
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Candidate:
 
 
 def _clusters(heavy: Sequence[int]) -> list[tuple[int, int]]:
-    """Where stretches that cover these layers may begin and end; those close to each other are one cluster."""
+    """Where groups that cover these layers may begin and end; those close to each other are one cluster."""
     found: list[tuple[int, int]] = []
     for at in heavy:
         begin, end = max(0, at - NEAR), at + 1 + NEAR
@@ -70,13 +70,13 @@ class Pricer:
             if self.spans[x][1] == at == self.spans[y][0]:
                 size = most_shared(work.stores[x].size, work.stores[y].size, safe, work.alignment)
                 self.shared[at] = max(size, self.shared.get(at, 0))
-        # By end: where the longest traced stretch begins, all of them, and what longer ones cannot do without.
+        # By end: where the longest traced group begins, all of them, and what longer ones cannot do without.
         self._known: dict[int, tuple[int, list[Candidate], int]] = {}
 
     def best(self, known: int | None = None) -> list[Candidate]:
         """The stages with the least peak, and among those the least effort.
 
-        Only layers that need more than the best peak so far have to be inside a stretch; as the peak sinks, more do.
+        Only layers that need more than the best peak so far have to be inside a group; as the peak sinks, more do.
         """
         wholes = [[self.whole(at)] for at in range(len(self.layers))]
         arriving, peak = wholes, self.least_peak(wholes)
@@ -91,16 +91,16 @@ class Pricer:
     def arriving(
         self, wholes: Sequence[list[Candidate]], limit: int, heavy: int | None = None
     ) -> list[list[Candidate]]:
-        """For each layer the stages that end with it: itself, and stretches that stay within the limit.
+        """For each layer the stages that end with it: itself, and groups that stay within the limit.
 
-        Stretches are looked for around layers that need `heavy` bytes as a whole; as much as the limit, if not said.
+        Groups are looked for around layers that need `heavy` bytes as a whole; as much as the limit, if not said.
         """
         arriving = [[*whole] for whole in wholes]
         least = limit if heavy is None else heavy
         for begin, end in _clusters([at for at, (whole,) in enumerate(wholes) if whole.memory >= least]):
             for last in range(begin + 1, min(end, len(wholes)) + 1):
                 if self.fits[last - 1] or can_sum(self.network, self.layers[last - 1]):
-                    arriving[last - 1] += self.stretches(last, limit, begin)
+                    arriving[last - 1] += self.streamed_groups(last, limit, begin)
         return arriving
 
     @staticmethod
@@ -162,8 +162,8 @@ class Pricer:
             found.append(found[-1] + value)
         return found
 
-    def stretches(self, last: int, limit: int, earliest: int) -> list[Candidate]:
-        """The stretches that end right before `last` and stay within the limit.
+    def streamed_groups(self, last: int, limit: int, earliest: int) -> list[Candidate]:
+        """The groups that end right before `last` and stay within the limit.
 
         The trace is made longer until what must lie in it is too much: what is kept inside only grows.
         """
@@ -180,12 +180,12 @@ class Pricer:
         return [cut for cut in cuts if cut.memory <= limit]
 
     def _traced(self, begin: int, last: int) -> tuple[list[Candidate], int]:
-        """The stretches within [begin, last) that end with it, and what a longer one cannot do without."""
+        """The groups within [begin, last) that end with it, and what a longer one cannot do without."""
         names = self.names[begin:last]
         schedule = FusionSchedule(tuple(names), streamed=True)
         trace = RowWindows(self.views, FusedLayers(self.network, schedule, self.views.free))
         rolling = inner_roots(self.network, self.views, names)
-        memory = least = self.crossing[last] + self.sums(last - 1)  # behind the stretch, written by it or before
+        memory = least = self.crossing[last] + self.sums(last - 1)  # behind the group, written by it or before
         handed: dict[int, int] = {}  # bytes of what each chain hands on inside
         effort, found = 0, []
         for first in range(last - 1, begin - 1, -1):
@@ -257,7 +257,7 @@ class Pricer:
         return {place.root for name, place in self.views.places.items() if self.work.filled(name) is None}
 
     def _trailing(self, trace: RowWindows, first: int, last: int) -> int:
-        """The most bytes that an output of the stretch shares with an input that dies in it."""
+        """The most bytes that an output of the group shares with an input that dies in it."""
         if not self.work.techniques.overlap:
             return 0
         best = 0

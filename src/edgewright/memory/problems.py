@@ -194,9 +194,8 @@ class PlanningProblem:
             read_as = [n for n in self.network.activations(layer) if places[n].root == root]
             if root is not None and root != target and len(read_as) == 1:
                 found[root, target] = distance(self.network, layer, source)
-        if any(
-            name in dict(self.techniques.pulled) for name in layer.inputs
-        ):  # rows come from top to bottom alone
+        # Rows come from top to bottom alone.
+        if any(name in dict(self.techniques.pulled) for name in layer.inputs):
             found = {(x, y): replace(safe, above=self.network.tensors[x].bytes) for (x, y), safe in found.items()}
         return found
 

@@ -38,9 +38,8 @@ def _heavy_rows(network: Network, views: Views, schedule: FusionSchedule) -> tup
     found = []
     for chain in trace.chains:
         layers = [network.by_name[name] for name in chain.layers]
-        reads_image = any(
-            x in network.inputs for layer in layers for x in layer.inputs
-        )  # of which few rows are there
+        # Of a network input only a few rows are there at a time.
+        reads_image = any(x in network.inputs for layer in layers for x in layer.inputs)
         width = _across(trace, chain)
         heaviest = max(layers, key=lambda layer: weights_read(network, layer))
         if weights_read(network, heaviest) >= HEAVY and width < PIXELS and not reads_image:

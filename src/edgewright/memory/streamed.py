@@ -10,13 +10,13 @@ from ..errors import InputError
 from ..network import Network
 from ..program import FusionSchedule
 from ..program.legal import known_layers, problems
-from ..program.shares import SUM_BYTES
+from ..program.steps import SUM_BYTES
 from .apart import Solution
 from .footprint import footprint
 from .ordering import order
-from .phases import runs, stretches, waists
+from .phases import runs, streamed_groups, waists
 from .problems import PlanningProblem, Techniques
-from .pulled import rows_pulled
+from .row_windows import rows_pulled
 from .solving import place
 from .step_sizes import narrow_steps, widen_steps
 from .views import Views, find_views, no_views, with_copies, with_planes, with_rows_in_place
@@ -24,12 +24,14 @@ from .views import Views, find_views, no_views, with_copies, with_planes, with_r
 
 def phased(network: Network, techniques: Techniques, alignment: int, whole: Solution) -> Solution:
     """The best solution found in which layers run row by row where that saves memory; `whole` if it saves none."""
-    best = min(whole, _streamed(network, techniques, alignment, stretches), key=lambda solution: solution.peak)
+    best = min(
+        whole, _streamed(network, techniques, alignment, streamed_groups), key=lambda solution: solution.peak
+    )
     waiting = waists(network, find_views(network, outside=techniques.outside)) if techniques.views else ()
     if waiting:
         apart = with_copies(network, waiting)
         copies = set(apart.by_name) - set(network.by_name)
-        other = _streamed(apart, techniques, alignment, partial(stretches, known=best.peak), copies)
+        other = _streamed(apart, techniques, alignment, partial(streamed_groups, known=best.peak), copies)
         best = min(best, other, key=lambda solution: solution.peak)
     return best
 
@@ -107,7 +109,7 @@ def _is_alone(schedule: FusionSchedule) -> bool:
 def loose_work(
     network: Network, techniques: Techniques, alignment: int, copied: Collection[str] = ()
 ) -> PlanningProblem:
-    """The work as if every layer could be in a stretch: what cuts into stages are chosen for."""
+    """The work as if every layer could be in a fusion group: what cuts into stages are chosen for."""
     views = _row_views(network, copied, techniques.outside) if techniques.views else no_views(network)
     loose = with_rows_in_place(network, views, network.by_name) if techniques.in_place else views
     return PlanningProblem(network, loose, techniques, alignment)

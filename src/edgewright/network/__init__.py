@@ -6,17 +6,6 @@ from .region import Interval, Region, Shape
 from .tensor import Array, DType, Quant, Tensor
 
 __all__ = [
-    "Arithmetic",
-    "Array",
-    "Builder",
-    "DType",
-    "Interval",
-    "Layer",
-    "Network",
-    "Quant",
-    "Region",
-    "Shape",
-    "Tensor",
-    "check",
-    "random_inputs",
-]
+    "Arithmetic", "Array", "Builder", "DType", "Interval", "Layer", "Network", "Quant", "Region", "Shape",
+    "Tensor", "check", "random_inputs",
+]  # fmt: skip

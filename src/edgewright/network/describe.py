@@ -5,41 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from .operators import (
-    Activation,
-    ArgMax,
-    AvgPool2d,
-    BatchNorm,
-    Binary,
-    Cast,
-    Clamp,
-    Concat,
-    Conv2d,
-    ConvTranspose2d,
-    Dense,
-    DepthToSpace,
-    DynamicProduct,
-    DynamicQuantize,
-    DynamicRange,
-    FinishSums,
-    Gather,
-    L2Normalize,
-    LogSoftmax,
-    Lrn,
-    MatMul,
-    MaxPool2d,
-    Op,
-    Pad,
-    Pair,
-    PartialSum,
-    Reduce,
-    Resize,
-    Slice,
-    Softmax,
-    SpaceToDepth,
-    Transpose,
-    Unary,
-)
+from . import operators as ops
 from .region import Shape
 from .tensor import Tensor
 
@@ -56,82 +22,82 @@ def quantisation(tensor: Tensor) -> str:
     return f"{tensor.quant.scale[0]:.6g}, zero {tensor.quant.zero[0]}"
 
 
-def operator(op: Op, shapes: Sequence[Shape]) -> str:
+def operator(op: ops.Op, shapes: Sequence[Shape]) -> str:
     """The operator in a few words: "Conv2d 3×3 s2 → 16, ReLU"; `shapes` are those of the layer's inputs."""
     words = _operator(op, shapes)
     activation = getattr(op, "activation", None)
     return words if activation is None else f"{words}, {_activation(activation)}"
 
 
-def _operator(op: Op, shapes: Sequence[Shape]) -> str:
+def _operator(op: ops.Op, shapes: Sequence[Shape]) -> str:
     name = type(op).__name__
     match op:
-        case Conv2d() | ConvTranspose2d():
+        case ops.Conv2d() | ops.ConvTranspose2d():
             out, kh, kw, depth = shapes[1]
             depthwise = op.groups > 1 and depth == 1
             kind = f"{name} depthwise" if depthwise else name
             groups = f" g{op.groups}" if op.groups > 1 and not depthwise else ""
             return f"{kind} {_window((kh, kw), op.stride, op.dilation)}{groups} → {out}"
-        case MaxPool2d() | AvgPool2d():
+        case ops.MaxPool2d() | ops.AvgPool2d():
             return f"{name} {_window(op.kernel, op.stride, op.dilation)}"
-        case Dense():
+        case ops.Dense():
             return f"Dense {shapes[0][-1]} → {shapes[1][0]}"
-        case DynamicProduct(product=product):
+        case ops.DynamicProduct(product=product):
             return f"dynamic {operator(product, shapes)}"
-        case DynamicQuantize() | DynamicRange():
-            return "dynamic quantise" if isinstance(op, DynamicQuantize) else "dynamic range"
-        case PartialSum(product=product):
+        case ops.DynamicQuantize() | ops.DynamicRange():
+            return "dynamic quantise" if isinstance(op, ops.DynamicQuantize) else "dynamic range"
+        case ops.PartialSum(product=product):
             return f"partial sums of {_operator(product, shapes)}"
-        case FinishSums(product=product):
+        case ops.FinishSums(product=product):
             return f"{type(product).__name__} from {len(shapes) - op.biased} partial sums"
-        case MatMul():
+        case ops.MatMul():
             flags = "".join(" Aᵀ" * op.transpose_a + " Bᵀ" * op.transpose_b)
             return f"MatMul {shape(shapes[0])} · {shape(shapes[1])}{flags}"
-        case Clamp() | Unary():
+        case ops.Clamp() | ops.Unary():
             return _activation(op)
-        case Binary():
+        case ops.Binary():
             return op.kind.value.replace("_", " ").capitalize()
-        case BatchNorm():
+        case ops.BatchNorm():
             return "BatchNorm"
-        case Cast():
+        case ops.Cast():
             return f"Cast to {op.dtype.value}"
-        case Reduce():
+        case ops.Reduce():
             return f"Reduce {op.kind.value} over axes {', '.join(map(str, op.axes))}"
-        case ArgMax():
+        case ops.ArgMax():
             return f"{'ArgMin' if op.least else 'ArgMax'} axis {op.axes[0]}"
-        case Concat() | Gather() | Softmax() | LogSoftmax() | L2Normalize():
+        case ops.Concat() | ops.Gather() | ops.Softmax() | ops.LogSoftmax() | ops.L2Normalize():
             return f"{name} axis {op.axis}"
-        case Lrn():
+        case ops.Lrn():
             return f"Lrn over {op.size} channels"
-        case Resize():
+        case ops.Resize():
             return f"Resize {op.mode.value} to {op.size[0]}×{op.size[1]}"
-        case Slice():
+        case ops.Slice():
             return f"Slice [{', '.join(_cut(*axis) for axis in zip(op.starts, op.sizes, op.steps, strict=True))}]"
-        case Pad():
+        case ops.Pad():
             return f"Pad {op.mode.value} {list(op.before)}, {list(op.after)}"
-        case Transpose():
+        case ops.Transpose():
             return f"Transpose {', '.join(map(str, op.perm))}"
-        case SpaceToDepth() | DepthToSpace():
+        case ops.SpaceToDepth() | ops.DepthToSpace():
             return f"{name} {op.block}×{op.block}"
         case _:  # the name and the output's shape, shown beside it, say all
             return name
 
 
-def _activation(op: Activation) -> str:
+def _activation(op: ops.Activation) -> str:
     match op:
-        case Clamp(low=0.0, high=high) if high == inf:
+        case ops.Clamp(low=0.0, high=high) if high == inf:
             return "ReLU"
-        case Clamp(low=0.0, high=6.0):
+        case ops.Clamp(low=0.0, high=6.0):
             return "ReLU6"
-        case Clamp():
+        case ops.Clamp():
             return f"Clamp {op.low:g}..{op.high:g}"
-        case Unary():
+        case ops.Unary():
             return op.kind.value.replace("_", " ").capitalize()
         case _:
             return type(op).__name__
 
 
-def _window(kernel: Pair, stride: Pair, dilation: Pair) -> str:
+def _window(kernel: ops.Pair, stride: ops.Pair, dilation: ops.Pair) -> str:
     words = f"{kernel[0]}×{kernel[1]}"
     for letter, pair in (("s", stride), ("d", dilation)):
         if pair != (1, 1):

@@ -5,10 +5,11 @@ Everything is frozen; a pass never edits a network, it returns a new one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
+from heapq import heapify, heappop, heappush
 
 from ..errors import ModelError
 from .operators import Op
@@ -119,10 +120,7 @@ class Network:
         return sum(self.tensors[name].bytes for name in used)
 
     def with_layers(
-        self,
-        layers: Iterable[Layer],
-        tensors: Iterable[Tensor] = (),
-        constants: Mapping[str, Array] | None = None,
+        self, layers: Iterable[Layer], tensors: Iterable[Tensor] = (), constants: Mapping[str, Array] | None = None
     ) -> Network:
         """This network with other layers; `tensors` and `constants` are added, and what nobody uses is dropped."""
         kept = tuple(layers)
@@ -179,3 +177,26 @@ def check(network: Network) -> Network:
     if missing := [name for name in network.outputs if name not in ready]:
         raise ModelError(f"outputs {missing} are never written")
     return network
+
+
+def execution_order(before: Sequence[Collection[int]]) -> list[int]:
+    """Indices, each after those in its `before`; as given where that is possible (Kahn 1962).
+
+    Those in a cycle, or behind one, are missing.
+    """
+    waiting = [len(set(those)) for those in before]
+    after: list[list[int]] = [[] for _ in before]
+    for index, those in enumerate(before):
+        for earlier in set(those):
+            after[earlier].append(index)
+    ready = [index for index, count in enumerate(waiting) if count == 0]
+    heapify(ready)
+    order: list[int] = []
+    while ready:
+        index = heappop(ready)
+        order.append(index)
+        for later in after[index]:
+            waiting[later] -= 1
+            if waiting[later] == 0:
+                heappush(ready, later)
+    return order

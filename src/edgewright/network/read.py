@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 
 from ..errors import InputError
-from ..files import is_special
+from ..files import read_file
 from .network import Network
 from .passes import run
 from .passes.interface import with_quantised_interface
@@ -40,17 +40,7 @@ def _read(source: str | os.PathLike[str] | onnx.ModelProto, shapes: Mapping[str,
     if isinstance(source, onnx.ModelProto):
         return read_bytes(source.SerializeToString(), source.graph.name or "model", shapes=shapes)
     file = Path(source)
-    if is_special(file):
-        raise InputError(f"'{file}' is no regular file; give the path of an .onnx or .tflite model")
-    try:
-        with file.open("rb") as stream:
-            head = stream.read(8)
-    except FileNotFoundError:
-        raise InputError(f"there is no file '{file}'; give the path of an .onnx or .tflite model") from None
-    except IsADirectoryError:
-        raise InputError(f"'{file}' is a directory; give the path of an .onnx or .tflite model") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read '{file}': {getattr(error, 'strerror', None) or error}") from None
+    head = read_file(file, "give the path of an .onnx or .tflite model", most=8)
     return run(_literal(head, file, file.stem, shapes))
 
 

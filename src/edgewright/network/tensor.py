@@ -60,6 +60,11 @@ class Quant:
     def is_per_channel(self) -> bool:
         return len(self.scale) > 1
 
+    def along(self, rank: int) -> tuple[Array, Array]:
+        """Scales (float32) and zero points (int64), shaped so that they broadcast over a tensor of this rank."""
+        shape = [-1 if axis == self.axis else 1 for axis in range(rank)]
+        return np.array(self.scale, np.float32).reshape(shape), np.array(self.zero, np.int64).reshape(shape)
+
 
 @dataclass(frozen=True, slots=True)
 class Tensor:

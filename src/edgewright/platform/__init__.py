@@ -16,28 +16,8 @@ from .units import (
 )
 
 __all__ = [
-    "Board",
-    "Feature",
-    "Link",
-    "LinkKind",
-    "Memory",
-    "Power",
-    "Processor",
-    "ProcessorKind",
-    "board_names",
-    "boards_with",
-    "catalogue",
-    "catalogue_table",
-    "format_frequency",
-    "format_rate",
-    "format_size",
-    "key_table",
-    "load_board",
-    "parse_board",
-    "parse_frequency",
-    "parse_power",
-    "parse_rate",
-    "parse_size",
-    "parse_time",
+    "Board", "Feature", "Link", "LinkKind", "Memory", "Power", "Processor", "ProcessorKind", "board_names",
+    "boards_with", "catalogue", "catalogue_table", "format_frequency", "format_rate", "format_size", "key_table",
+    "load_board", "parse_board", "parse_frequency", "parse_power", "parse_rate", "parse_size", "parse_time",
     "read_board",
-]
+]  # fmt: skip

@@ -10,8 +10,8 @@ from typing import Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from .entry import Address, BitsPerSecond, Bytes, BytesOrZero, Entry, Flag, Name, Seconds, Text, Watts, Whole
 from .processor import Processor, ProcessorKind
+from .sentences import Address, BitsPerSecond, Bytes, BytesOrZero, Entry, Flag, Name, Seconds, Text, Watts, Whole
 
 
 class Memory(Entry):
@@ -21,8 +21,7 @@ class Memory(Entry):
     size: Bytes = Field(description='a size, such as "128 KiB"')
     read_only: Flag = Field(default=False, description="true for flash and the like, else false")
     reserved: BytesOrZero = Field(
-        default=0,
-        description='what the system takes (stack, caches, RTOS), such as "16 KiB"; less than the size',
+        default=0, description='what the system takes (stack, caches, RTOS), such as "16 KiB"; less than the size'
     )
     address: Address | None = Field(default=None, description="where it starts, such as 0x20000000")
     bandwidth: BitsPerSecond | None = Field(default=None, description='a data rate, such as "59.7 GB/s"')
@@ -162,10 +161,7 @@ def _broken_rules(board: Board) -> Iterator[tuple[str, str]]:
             )
         for name in memory.attached:
             if name not in known:
-                yield (
-                    f"memory[{index}].attached",
-                    f'names "{name}"; expected one of {", ".join(sorted(known))}',
-                )
+                yield (f"memory[{index}].attached", f'names "{name}"; expected one of {", ".join(sorted(known))}')
     for (i, one), (j, two) in combinations(enumerate(board.memories), 2):
         if _overlap(one, two):
             yield (

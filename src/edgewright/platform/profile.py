@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_core import PydanticCustomError
 
 from ..errors import InputError
-from ..files import write_atomic
+from ..files import read_file, write_atomic
 from ..text import printable
 
 FORMAT: Literal[1] = 1
@@ -168,11 +168,7 @@ def save_profile(profile: Profile, path: str | Path) -> None:
 
 def load_profile(path: str | Path) -> Profile:
     """The profile in a file; one that contradicts itself is refused."""
-    try:
-        content = Path(path).read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot read the profile '{path}': {reason}") from error
+    content = read_file(path, "give a profile that `edgewright profile -o` wrote")
     try:
         return Profile.model_validate_json(content)
     except ValidationError as error:

@@ -1,18 +1,67 @@
-"""What is wrong with a TOML file, in one sentence that names the key and what was expected there."""
+"""The field types of TOML files, and what is wrong with such a file: one sentence with the key and what goes there."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
-from typing import get_args
+from typing import Annotated, TypeVar, get_args
 
-from pydantic import ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    StringConstraints,
+    ValidationError,
+)
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from .entry import Entry
-from .units import show
+from ..errors import InputError
+from .units import parse_frequency, parse_power, parse_rate, parse_size, parse_time, show
+
+T = TypeVar("T")
+
+
+class Entry(BaseModel):
+    """Base of all pieces of a board: immutable, and a key that is not a field is an error.
+
+    Each field's description completes the sentence "expected …" of an error message, and is the
+    reference text of the documentation.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _reads(parse: Callable[[object], T]) -> BeforeValidator:
+    def validate(value: object) -> T:
+        try:
+            return parse(value)
+        except InputError as error:  # pydantic adds the key to a ValueError only
+            raise ValueError(str(error)) from error
+
+    return BeforeValidator(validate)
+
+
+def _size_or_zero(value: object) -> int:
+    return 0 if value == 0 and not isinstance(value, bool) else parse_size(value)
+
+
+Name = Annotated[str, StringConstraints(strict=True, max_length=64, pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+Text = Annotated[str, StringConstraints(strict=True, max_length=500)]
+Flag = StrictBool
+Whole = StrictInt
+Address = Annotated[StrictInt, Field(ge=0, lt=2**64)]
+Bytes = Annotated[int, _reads(parse_size)]
+BytesOrZero = Annotated[int, _reads(_size_or_zero)]
+Hertz = Annotated[int, _reads(parse_frequency)]
+BitsPerSecond = Annotated[int, _reads(parse_rate)]
+Watts = Annotated[float, _reads(parse_power)]
+Seconds = Annotated[float, _reads(parse_time)]
+
 
 Location = tuple[int | str, ...]
 

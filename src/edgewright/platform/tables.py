@@ -10,8 +10,8 @@ from pathlib import Path
 
 from .board import Board, Link, Memory, Power
 from .catalogue import catalogue
-from .entry import Entry
 from .processor import Processor
+from .sentences import Entry
 from .units import format_frequency, format_size
 
 

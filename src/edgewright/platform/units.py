@@ -62,9 +62,7 @@ SIZE = Quantity(
     ),
 )
 FREQUENCY = Quantity(
-    "a frequency",
-    '"180 MHz", "1.5 GHz" or 180000000',
-    _units({"Hz": 1, "kHz": 10**3, "MHz": 10**6, "GHz": 10**9}),
+    "a frequency", '"180 MHz", "1.5 GHz" or 180000000', _units({"Hz": 1, "kHz": 10**3, "MHz": 10**6, "GHz": 10**9})
 )
 RATE = Quantity(
     "a data rate",

@@ -6,66 +6,20 @@ from .codec import load_plan, plan_from_dict, plan_text, plan_to_dict, save_plan
 from .deployment import OUTSIDE, Deployment, Fifo, Part, Prediction, Worker
 from .deployment_check import checked_deployment, deployment_faults
 from .deployment_file import load_deployment, save_deployment
-from .fault import FaultKind, PlanFault
 from .fusion import CHANNELS, COLUMNS, FusedLayers, FusionSchedule, Split, even_ends
 from .interpreter import Interpreter, interpret
 from .order import check_order
-from .plan import Buffer, Plan, Saving, View, arena_sizes, room_name
+from .plan import Buffer, FaultKind, Plan, PlanFault, Saving, View, arena_sizes, room_name
 from .program import Program, Stage
 from .row_trace import PixelChain, RowTrace
-from .rows import ROWS, rows_needed
-from .shares import restricted, summed_axes, sums_bytes, sums_name
-from .steps import Step, Sweep
+from .steps import ROWS, Step, Sweep, restricted, rows_needed, summed_axes, sums_bytes, sums_name
 from .tiling import Tiling
 
 __all__ = [
-    "CHANNELS",
-    "COLUMNS",
-    "OUTSIDE",
-    "ROWS",
-    "Buffer",
-    "Deployment",
-    "FaultKind",
-    "Fifo",
-    "FusedLayers",
-    "FusionSchedule",
-    "Interpreter",
-    "Part",
-    "PixelChain",
-    "Plan",
-    "PlanFault",
-    "Prediction",
-    "Program",
-    "Region",
-    "RowTrace",
-    "Saving",
-    "Split",
-    "Stage",
-    "Step",
-    "Sweep",
-    "Tiling",
-    "View",
-    "Worker",
-    "arena_sizes",
-    "check_order",
-    "checked",
-    "checked_deployment",
-    "deployment_faults",
-    "even_ends",
-    "faults",
-    "interpret",
-    "load_deployment",
-    "load_plan",
-    "plan_from_dict",
-    "plan_text",
-    "plan_to_dict",
-    "restricted",
-    "room_name",
-    "rows_needed",
-    "save_deployment",
-    "save_plan",
-    "structure_digest",
-    "summed_axes",
-    "sums_bytes",
-    "sums_name",
-]
+    "CHANNELS", "COLUMNS", "OUTSIDE", "ROWS", "Buffer", "Deployment", "FaultKind", "Fifo", "FusedLayers",
+    "FusionSchedule", "Interpreter", "Part", "PixelChain", "Plan", "PlanFault", "Prediction", "Program", "Region",
+    "RowTrace", "Saving", "Split", "Stage", "Step", "Sweep", "Tiling", "View", "Worker", "arena_sizes",
+    "check_order", "checked", "checked_deployment", "deployment_faults", "even_ends", "faults", "interpret",
+    "load_deployment", "load_plan", "plan_from_dict", "plan_text", "plan_to_dict", "restricted", "room_name",
+    "rows_needed", "save_deployment", "save_plan", "structure_digest", "summed_axes", "sums_bytes", "sums_name",
+]  # fmt: skip

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..errors import InputError
-from .fault import FaultKind, PlanFault
+from ..errors import Damaged
 from .form import flaws
-from .linked import packed_bytes
 from .lower import calls, lower
 from .ownership import is_too_large, misuses
-from .plan import Plan
+from .plan import FaultKind, Plan, PlanFault
+from .selection import packed_bytes
 
 
 def faults(plan: Plan) -> Iterator[PlanFault]:
@@ -43,13 +42,8 @@ def faults(plan: Plan) -> Iterator[PlanFault]:
 def checked(plan: Plan) -> Plan:
     """The plan itself, when nothing is wrong with it."""
     if fault := next(faults(plan), None):
-        raise InputError(damage(fault.message))
+        raise Damaged(fault.message)
     return plan
-
-
-def damage(what: str, thing: str = "plan") -> str:
-    """The sentence for a plan, or for something else in a file, that is not as it was made."""
-    return f"the {thing} is damaged: {what}; make it anew"
 
 
 def _flaws_of_selections(plan: Plan) -> Iterator[str]:

@@ -11,11 +11,11 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
-from ..files import write_atomic
+from ..errors import Damaged, InputError
+from ..files import read_file, write_atomic
 from ..network import Network, Tensor
 from ..network.operators import Operator
-from .check import checked, damage
+from .check import checked
 from .fusion import Split
 from .ownership import is_too_large
 from .plan import FORMAT, Plan
@@ -94,7 +94,7 @@ def plan_from_json(content: bytes | str) -> Plan:
     try:
         found = file.made()
     except InputError as error:
-        raise InputError(damage(str(error))) from error
+        raise Damaged(str(error)) from error
     checked(found)
     if is_too_large(found):
         size = max(found.memories.values())
@@ -102,7 +102,7 @@ def plan_from_json(content: bytes | str) -> Plan:
     told = {"model": file.model, "order": file.order, "macs": file.macs, "optimal": file.optimal}
     own = {"model": found.network.name, "order": found.order, "macs": found.macs, "optimal": found.optimal}
     if differing := [key for key in told if told[key] != own[key]]:
-        raise InputError(damage(f"'{differing[0]}' is not what its own parts come to"))
+        raise Damaged(f"'{differing[0]}' is not what its own parts come to")
     return found
 
 
@@ -117,11 +117,7 @@ def save_plan(plan: Plan, path: str | Path) -> None:
 
 def load_plan(path: str | Path) -> Plan:
     """The plan in a file; one that does not compute what its network says is refused."""
-    try:
-        content = Path(path).read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot read the plan '{path}': {reason}") from error
+    content = read_file(path, "give a plan that `edgewright plan -o` wrote")
     try:
         return plan_from_json(content)
     except InputError as error:
@@ -163,11 +159,7 @@ def network_to_dict(network: Network) -> dict[str, Any]:
 
 
 def _tensor_to_dict(tensor: Tensor) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "name": tensor.name,
-        "shape": list(tensor.shape),
-        "dtype": tensor.dtype.value,
-    }
+    data: dict[str, Any] = {"name": tensor.name, "shape": list(tensor.shape), "dtype": tensor.dtype.value}
     if tensor.quant:
         quant = tensor.quant
         data["quant"] = {"scale": list(quant.scale), "zero": list(quant.zero), "axis": quant.axis}

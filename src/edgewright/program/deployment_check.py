@@ -20,7 +20,7 @@ from ..network.part_draft import tensor_part
 from ..network.parts import TensorRegion
 from .check import faults
 from .deployment import OUTSIDE, SLOT_ALIGNMENT, Deployment, Fifo, Part
-from .fault import FaultKind
+from .plan import FaultKind
 
 MOST_SLOTS = 1 << 20
 MOST_TURNS = 1 << 12  # frames until all workers have had the same number of turns

@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import ConfigDict, Field
 
-from ..errors import InputError
+from ..errors import Damaged, InputError
 from ..network import Array, Network, Region
 from ..network.parts import TensorRegion
 from ..text import printable
-from .check import damage
 from .codec import plan_from_json
 from .deployment import Deployment, Fifo, Part, Prediction, Worker
 from .form import network_flaws
-from .plan_file import Count, FileEntry, Positive, StoredNetwork
+from .plan_file import Count, FileEntry, Positive, StoredNetwork, ValueEntry
 
 Weight = Callable[[str, Region | None], Array]  # by digest, or a region of it
+Made = TypeVar("Made")
 Bounds = tuple[tuple[Count, Count], ...]
 
 
@@ -50,7 +50,7 @@ class WeightedNetworkEntry(StoredNetwork):
         return found
 
 
-class RegionEntry(FileEntry):
+class RegionEntry(ValueEntry[TensorRegion]):
     network: str
     tensor: str
     region: Bounds
@@ -80,7 +80,8 @@ class PartEntry(FileEntry):
         )
 
 
-class WorkerEntry(FileEntry):
+class WorkerEntry(ValueEntry[Worker]):
+    Makes = Worker
     name: str
     device: str
     processor: str
@@ -88,19 +89,14 @@ class WorkerEntry(FileEntry):
     parts: tuple[str, ...]
     replica: tuple[Count, Positive]
 
-    def made(self) -> Worker:
-        return Worker(**dict(self))
 
-
-class FifoEntry(FileEntry):
+class FifoEntry(ValueEntry[Fifo]):
+    Makes = Fifo
     what: RegionEntry
     source: str
     readers: tuple[str, ...]
     slots: Positive
     memory: str
-
-    def made(self) -> Fifo:
-        return Fifo(self.what.made(), self.source, self.readers, self.slots, self.memory)
 
 
 class ArenaEntry(FileEntry):
@@ -109,14 +105,12 @@ class ArenaEntry(FileEntry):
     bytes: Count
 
 
-class PredictionEntry(FileEntry):
+class PredictionEntry(ValueEntry[Prediction]):
+    Makes = Prediction
     name: str
     value: Annotated[float, Field(strict=False)] | int
     unit: str
     how: str
-
-    def made(self) -> Prediction:
-        return Prediction(**dict(self))
 
 
 class DeploymentFile(FileEntry):
@@ -134,34 +128,25 @@ class DeploymentFile(FileEntry):
     def made(self, weight: Weight) -> Deployment:
         arenas = {(entry.device, entry.memory): entry.bytes for entry in self.arenas}
         if len(arenas) < len(self.arenas):
-            raise InputError(damage("a memory of a device stands twice", "deployment"))
+            raise Damaged("a memory of a device stands twice", "deployment")
         return Deployment(
-            networks=tuple(self._filled(f"network '{each.name}'", each, weight) for each in self.networks),
-            parts=tuple(self._part(each, weight) for each in self.parts),
+            networks=tuple(_within(f"network '{each.name}'", each.filled, weight) for each in self.networks),
+            parts=tuple(_within(f"part '{each.name}'", each.made, weight) for each in self.parts),
             workers=tuple(entry.made() for entry in self.workers),
             fifos=tuple(entry.made() for entry in self.fifos),
             arenas=arenas,
             predictions=tuple(entry.made() for entry in self.predictions),
         )
 
-    @staticmethod
-    def _filled(title: str, entry: WeightedNetworkEntry, weight: Weight) -> Network:
-        try:
-            return entry.filled(weight)
-        except InputError as error:
-            raise InputError(_within(printable(title), error)) from error
 
-    @staticmethod
-    def _part(entry: PartEntry, weight: Weight) -> Part:
-        try:
-            return entry.made(weight)
-        except InputError as error:
-            raise InputError(_within(f"part '{printable(entry.name)}'", error)) from error
-
-
-def _within(title: str, error: InputError) -> str:
-    """The sentence about a piece of the file as one about the file, unless it is one already."""
-    what = str(error)
-    if what.startswith(("the deployment is damaged", "cannot read")):
-        return what
-    return damage(f"{title}: {what.removesuffix('; make it anew')}", "deployment")
+def _within(title: str, made: Callable[[Weight], Made], weight: Weight) -> Made:
+    """A piece of the file. What is wrong with it is wrong with the file, and is said with the piece's title."""
+    try:
+        return made(weight)
+    except Damaged as error:
+        if error.thing == "deployment":
+            raise
+        what = f"the {error.thing} is damaged: {error.what}"
+        raise Damaged(f"{printable(title)}: {what}", "deployment") from error
+    except InputError as error:
+        raise Damaged(f"{printable(title)}: {error}", "deployment") from error

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
-from ..files import make_folder, write_together
+from ..errors import Damaged, InputError
+from ..files import make_folder, read_file, write_together
 from ..network import Array, Network, Region
 from ..network.parts import TensorRegion
 from ..text import printable
-from .check import damage
 from .codec import network_to_dict, plan_to_dict
 from .deployment import Deployment, Fifo, Prediction, Worker
 from .deployment_check import checked_deployment
@@ -48,11 +47,7 @@ def load_deployment(folder: str | Path) -> Deployment:
     from .plan_file import validated
 
     home = Path(folder)
-    try:
-        content = (home / FILE).read_bytes()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot read the deployment '{home / FILE}': {reason}") from error
+    content = read_file(home / FILE, "give the folder of a deployment")
     try:
         file = validated(content, DeploymentFile, FORMAT, "deployment")
         return checked_deployment(file.made(_WeightShelf(home / WEIGHTS).weight), with_plans=False)
@@ -142,21 +137,21 @@ class _WeightShelf:
         if region is None:
             return value
         if len(region.bounds) != value.ndim or region not in Region.whole(value.shape) or region.is_empty:
-            raise InputError(damage(f"{region} is not inside the weight {digest[:12]}", "deployment"))
+            raise Damaged(f"{region} is not inside the weight {digest[:12]}", "deployment")
         return value[region.slices]
 
     def _read(self, digest: str) -> Array:
         if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
-            raise InputError(damage(f"'{printable(digest)[:40]}' is no digest of a weight", "deployment"))
+            raise Damaged(f"'{printable(digest)[:40]}' is no digest of a weight", "deployment")
         path = self.folder / f"{digest}.npy"
         try:
             value: Array = np.lib.format.open_memmap(path, mode="r")
         except OSError as error:
             raise InputError(f"cannot read the weight '{path}': {error.strerror or error}") from None
         except Exception:  # numpy reads the header as Python: anything may come of a damaged one
-            raise InputError(damage(f"'{path}' is no array of numpy", "deployment")) from None
+            raise Damaged(f"'{path}' is no array of numpy", "deployment") from None
         if WeightDigests().of(value) != digest:
-            raise InputError(damage(f"the weights in '{path}' are not those that its name says", "deployment"))
+            raise Damaged(f"the weights in '{path}' are not those that its name says", "deployment")
         return value
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..network.parts import TensorRegion
 from .deployment import SLOT_ALIGNMENT, Deployment, Part, Prediction, Worker
-from .linked import packed_bytes
+from .selection import packed_bytes
 from .weights import WeightDigests, run_time_constants
 
 WEIGHTS = "weights of "

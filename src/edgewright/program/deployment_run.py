@@ -65,9 +65,8 @@ class _Ring:
             self.slot(frame).fill(POISON)
 
 
-_Event = (
-    str | Worker | tuple[_Ring, bool]
-)  # a worker that ends a part, or starts one; an exchange with the outside
+# A worker that ends a part, or starts one; an exchange with the outside.
+_Event = str | Worker | tuple[_Ring, bool]
 
 
 class DeploymentRun:

@@ -19,9 +19,7 @@ from .legal import problems
 from .plan import Buffer, Plan, View, room_name, scratch_name, slot_name
 from .program import Stage
 from .row_trace import RowTrace
-from .rows import ROWS
-from .shares import SUM_BYTES, sums_bytes, sums_name
-from .steps import Sweep
+from .steps import ROWS, SUM_BYTES, Sweep, sums_bytes, sums_name
 
 
 def flaws(plan: Plan) -> Iterator[str]:

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..network import Network, Region, Shape
-from .rows import ROWS
-from .shares import summed_axes
-from .steps import Step
+from .steps import ROWS, Step, summed_axes
 
 COLUMNS = ROWS + 1
 CHANNELS = -1

@@ -141,13 +141,7 @@ class _FirstWrites:
 
 
 def last_reads(
-    op: Op,
-    out: Region,
-    shapes: Sequence[Shape],
-    which: int,
-    needed: Region,
-    axes: Sequence[int],
-    sweep: Sweep,
+    op: Op, out: Region, shapes: Sequence[Shape], which: int, needed: Region, axes: Sequence[int], sweep: Sweep
 ) -> Times:
     """For each element of the needed region of input `which`: the time of the last atom that reads it, or -1.
 

@@ -15,12 +15,10 @@ from ..errors import ModelError
 from ..network import Array, Network, Region, Tensor
 from ..network.kernels import Operand, add_share, compute, finish_shares
 from . import hazards
-from .places import Places, StoredPiece
+from .places import LaneTouches, Places, StoredPiece, cells_of
 from .plan import Plan, View, scratch_name, slot_name
 from .program import Stage
-from .shares import SUM_BYTES, sums_name
-from .steps import Step
-from .touches import LaneTouches, cells_of
+from .steps import SUM_BYTES, Step, sums_name
 
 POISON = 0xFF  # NaN as a float, -1 as an integer
 

@@ -12,8 +12,7 @@ from itertools import combinations, pairwise
 from ..errors import InputError
 from ..network import Interval, Layer, Network, Shape
 from .fusion import CHANNELS, COLUMNS, FusedLayers, FusionSchedule, Split
-from .rows import MOST_ROWS, ROWS, rows_needed
-from .shares import summed_axes
+from .steps import MOST_ROWS, ROWS, rows_needed, summed_axes
 from .tiling import Tiling
 
 AXES = {ROWS: "rows", COLUMNS: "columns", CHANNELS: "channels"}

@@ -16,10 +16,8 @@ from .index import AffineExpr, Bounds, IndexExpr, fit, value, variable, variable
 from .plan import Plan
 from .program import Stage
 from .row_trace import RowTrace
-from .rows import ROWS
 from .selection import CallKind
-from .shares import summed_axes
-from .steps import Step, Sweep
+from .steps import ROWS, Step, Sweep, summed_axes
 from .tiling import Tiling
 
 ROW, BELOW = "row", "below"  # the rows that a chain computes in its turn; of one row just the first is named

@@ -19,13 +19,10 @@ from ..network import Array, Layer, Network, Region
 from ..network.operators import Concat, Reshape, Slice
 from ..network.operators.shares import share_axes
 from . import hazards
-from .fault import FaultKind, PlanFault
-from .places import Places, StoredPiece
-from .plan import Buffer, Plan, scratch_name
+from .places import LaneTouches, Places, StoredPiece, cells_of
+from .plan import Buffer, FaultKind, Plan, PlanFault, scratch_name
 from .program import Stage
-from .shares import SUM_BYTES, sums_name
-from .steps import Step, Sweep
-from .touches import LaneTouches, cells_of
+from .steps import SUM_BYTES, Step, Sweep, sums_name
 
 MOST_CELLS = 1 << 25  # of a plan that is judged: 128 MiB of float32; marks take a few times as much
 

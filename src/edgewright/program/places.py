@@ -123,3 +123,40 @@ class Places:
             if min(a for a, _ in stored.bounds) < 0 or reach > buffer.part:
                 raise ModelError(f"a tile of '{name}' does not lie in its buffer '{view.buffer}'")
         return StoredPiece(index, buffer.memory, self.start(buffer) + offset, shape, view.strides)
+
+
+def cells_of(memory: Array, piece: StoredPiece, element: int, grid: int = 1) -> Array:
+    """The cells of `grid` bytes that a piece lies in: its own shape, with an axis for the cells of an element."""
+    size = memory.dtype.itemsize
+    return np.ndarray(
+        (*piece.shape, element // grid),
+        memory.dtype,
+        memory.data,
+        piece.offset // grid * size,
+        (*(stride // grid * size for stride in piece.strides), size),
+    )
+
+
+class LaneTouches:
+    """The cells that lanes of a stage read and write: of the lane at work, and of all before it."""
+
+    def __init__(self, memories: Mapping[str, Array]) -> None:
+        self._sizes = {name: memory.size for name, memory in memories.items()}
+        self.read, self.written = self._nothing(), self._nothing()
+        self._read_before, self._written_before = self._nothing(), self._nothing()
+
+    def next_lane(self) -> Mapping[str, Array]:
+        """Ends the lane at work: the cells that it shares with one before it, and that one of the two writes."""
+        contested = {
+            name: (self.written[name] & (self._read_before[name] | self._written_before[name]))
+            | (self.read[name] & self._written_before[name])
+            for name in self._sizes
+        }
+        for name in self._sizes:
+            self._read_before[name] |= self.read[name]
+            self._written_before[name] |= self.written[name]
+        self.read, self.written = self._nothing(), self._nothing()
+        return contested
+
+    def _nothing(self) -> dict[str, Array]:
+        return {name: np.zeros(size, bool) for name, size in self._sizes.items()}

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 
 from .. import text
 from ..network import Layer, Network
 from ..network.operators import Concat
 from ..platform.target import Target
-from .linked import Linked, Packed, packed_bytes
 from .options import Options
 from .program import Program
-from .selection import Selection
+from .selection import Linked, Packed, Selection, packed_bytes
 
 FORMAT = 3  # of the JSON file; raised whenever a reader of the old format would misread the new one
 
@@ -96,12 +96,10 @@ class Plan:
     searched: int = 0  # ways to run parts of the network that were priced, of which this plan takes the best
     target: Target | None = None  # that kernels were selected for
     options: Options | None = None  # that they were selected by
-    selections: tuple[
-        tuple[Selection, ...], ...
-    ] = ()  # of each stage, call by call; none before they are selected
-    packed: tuple[
-        Packed, ...
-    ] = ()  # weights as these kernels read them, in the order of flash; none before emission
+    # Of each stage, call by call; none before they are selected.
+    selections: tuple[tuple[Selection, ...], ...] = ()
+    # Weights as these kernels read them, in the order of flash; none before emission.
+    packed: tuple[Packed, ...] = ()
     linked: Linked | None = None  # None where nothing was linked for the target
     # Inputs and outputs in the caller's memory: each in a memory of its own, which nothing else shares. Where an input
     # lies is only read; the output's is there for the plan until it has run.
@@ -285,3 +283,19 @@ def _covered(buffers: Sequence[Buffer]) -> int:
         total += max(0, buffer.end - max(at, buffer.offset))
         at = max(at, buffer.end)
     return total
+
+
+class FaultKind(Enum):
+    """Which of its duties a plan fails."""
+
+    FORM = "form"  # names that exist, ranks that agree
+    ORDER = "order"  # every step finds what it reads, every output is complete
+    MEMORY = "memory"  # nothing is overwritten while it is needed
+    PROMISE = "promise"  # figures are what the plan's own parts come to
+    KERNEL = "kernel"  # kernels offer what the plan says, where it says so
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFault:
+    kind: FaultKind
+    message: str  # without a full stop: it goes into a sentence

@@ -7,33 +7,24 @@ is up to `form`, whether the plan computes what its network says up to `check`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from functools import cache, partial
-from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_type_hints
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    create_model,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import PydanticCustomError
 
-from ..errors import InputError
+from ..errors import Damaged, InputError
 from ..network import Arithmetic, DType, Layer, Network, Quant, Tensor
 from ..network.operators import Op, Operator, elementwise, rearrange, reduce
 from ..platform.target import Architecture, Family, Target
 from ..text import printable
-from .check import damage
 from .fusion import FusionSchedule, Split
-from .linked import Linked, Packed
 from .options import Kernels, Optimise, Options, Rounding
 from .plan import Buffer, Plan, Saving, View, copied_parts
 from .program import Program, Stage
-from .selection import CallKind, Offer, Selection
+from .selection import CallKind, Linked, Offer, Packed, Selection
 from .steps import Sweep
 from .weights import absent
 
@@ -54,13 +45,32 @@ _ENUMS = {
 }
 
 
+Validated = TypeVar("Validated", bound=BaseModel)
+Value = TypeVar("Value")
+
+
 class FileEntry(BaseModel):
     """An object of the file. No text passes for a number, no number for a text, and no key is unknown."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-Validated = TypeVar("Validated", bound=BaseModel)
+class ValueEntry(FileEntry, Generic[Value]):
+    """An entry that stands for a value with fields of the same names, whose type a subclass names as `Makes`."""
+
+    Makes: ClassVar[Callable[..., Any]]
+
+    def made(self) -> Value:
+        value: Value = type(self).Makes(**{name: _made(given) for name, given in self})
+        return value
+
+
+def _made(given: Any) -> Any:
+    if isinstance(given, tuple):
+        return tuple(map(_made, given))
+    return given.made() if isinstance(given, ValueEntry) else given
+
+
 Count = Annotated[int, Field(ge=0, lt=_MOST)]
 Positive = Annotated[int, Field(ge=1, lt=_MOST)]
 Number = Annotated[int, Field(gt=-_MOST, lt=_MOST)]
@@ -100,33 +110,27 @@ def _attributes(cls: type[Operator]) -> type[BaseModel]:
     return create_model(cls.__name__, __config__=config, **wanted)
 
 
-class _Quant(FileEntry):
+class _Quant(ValueEntry[Quant]):
+    Makes = Quant
     scale: tuple[float, ...]
     zero: tuple[Number, ...]
     axis: Number | None
 
-    def made(self) -> Quant:
-        return Quant(self.scale, self.zero, self.axis)
 
-
-class _Tensor(FileEntry):
+class _Tensor(ValueEntry[Tensor]):
+    Makes = Tensor
     name: str
     shape: tuple[Count, ...]
     dtype: DType
     quant: _Quant | None = None
 
-    def made(self) -> Tensor:
-        return Tensor(self.name, self.shape, self.dtype, self.quant.made() if self.quant else None)
 
-
-class _Layer(FileEntry):
+class _Layer(ValueEntry[Layer]):
+    Makes = Layer
     name: str
     op: Annotated[Any, AfterValidator(_operator)]
     inputs: tuple[str, ...]
     output: str
-
-    def made(self) -> Layer:
-        return Layer(self.name, self.op, self.inputs, self.output)
 
 
 class StoredNetwork(FileEntry):
@@ -161,13 +165,11 @@ class StoredNetwork(FileEntry):
         )
 
 
-class _Split(FileEntry):
+class _Split(ValueEntry[Split]):
+    Makes = Split
     axis: Number
     ends: tuple[Positive, ...]
     lanes: Positive = 1
-
-    def made(self) -> Split:
-        return Split(self.axis, self.ends, self.lanes)
 
 
 class _Stage(FileEntry):
@@ -185,7 +187,8 @@ class _Stage(FileEntry):
         return Stage(self.name, FusionSchedule(self.layers, splits, self.streamed, rows, columns), self.sweep)
 
 
-class _Buffer(FileEntry):
+class _Buffer(ValueEntry[Buffer]):
+    Makes = Buffer
     name: str
     offset: Count
     size: Count
@@ -194,19 +197,14 @@ class _Buffer(FileEntry):
     memory: str
     lanes: Positive = 1
 
-    def made(self) -> Buffer:
-        return Buffer(self.name, self.size, self.offset, self.first, self.last, self.memory, self.lanes)
 
-
-class _View(FileEntry):
+class _View(ValueEntry[View]):
+    Makes = View
     buffer: str
     offset: Count
     strides: tuple[Count, ...]
     window: tuple[Count, Positive] | None = None
     tiled: tuple[Number, ...] = ()
-
-    def made(self) -> View:
-        return View(self.buffer, self.offset, self.strides, self.window, self.tiled)
 
 
 class _Selection(FileEntry):
@@ -223,7 +221,8 @@ class _Selection(FileEntry):
         )
 
 
-class _Target(FileEntry):
+class _Target(ValueEntry[Target]):
+    Makes = Target
     name: str
     family: Family
     has_fpu: bool
@@ -232,47 +231,36 @@ class _Target(FileEntry):
     fpu: str
     has_dot: bool
 
-    def made(self) -> Target:
-        return Target(**dict(self))
 
-
-class _Options(FileEntry):
+class _Options(ValueEntry[Options]):
+    Makes = Options
     rounding: Rounding
     fixed_point: bool | None
     kernels: Kernels
     optimise: Optimise | None
 
-    def made(self) -> Options:
-        return Options(**dict(self))
 
-
-class _Packed(FileEntry):
+class _Packed(ValueEntry[Packed]):
+    Makes = Packed
     name: str
     bytes: Count
     alignment: Positive
     digest: str
 
-    def made(self) -> Packed:
-        return Packed(**dict(self))
 
-
-class _Linked(FileEntry):
+class _Linked(ValueEntry[Linked]):
+    Makes = Linked
     compiler: str
     weights_bytes: Count
     code_bytes: Count
     runtime_bytes: Count
     stack_bytes: Count | None
 
-    def made(self) -> Linked:
-        return Linked(**dict(self))
 
-
-class _Saving(FileEntry):
+class _Saving(ValueEntry[Saving]):
+    Makes = Saving
     technique: str
     peak_bytes: Count
-
-    def made(self) -> Saving:
-        return Saving(self.technique, self.peak_bytes)
 
 
 class _Head(FileEntry):
@@ -361,7 +349,7 @@ def validated(content: bytes | str, model: type[Validated], format_: int, thing:
         if first["type"] != "json_invalid":
             raise InputError(no_format) from None
         reason = first["msg"].removeprefix("Invalid JSON: ")
-        raise InputError(damage(f"it is not JSON ({reason})", thing)) from None
+        raise Damaged(f"it is not JSON ({reason})", thing) from None
     if head.format is None:
         raise InputError(no_format)
     if head.format != format_ or isinstance(head.format, bool):
@@ -371,14 +359,14 @@ def validated(content: bytes | str, model: type[Validated], format_: int, thing:
         json.loads(content, object_pairs_hook=partial(_each_key_once, thing))
         return model.model_validate_json(content)
     except ValidationError as error:
-        raise InputError(damage(_sentence(error), thing)) from None
+        raise Damaged(_sentence(error), thing) from None
 
 
 def _each_key_once(thing: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise InputError(damage(f"key '{printable(key)[:40]}' stands twice in one object", thing))
+            raise Damaged(f"key '{printable(key)[:40]}' stands twice in one object", thing)
         found[key] = value
     return found
 

@@ -11,8 +11,7 @@ from ..network.operators import Concat
 from ..network.operators.shares import share_macs, share_needs
 from .fusion import FusedLayers, FusionSchedule
 from .row_trace import RowTrace
-from .shares import restricted
-from .steps import Step, Sweep
+from .steps import Step, Sweep, restricted
 from .tiling import Tiling
 
 

@@ -14,9 +14,7 @@ from functools import cached_property
 from ..errors import ModelError
 from ..network import Interval, Layer, Network
 from .fusion import COLUMNS, FusedLayers
-from .rows import ROWS, rows_needed
-from .shares import restricted
-from .steps import Step
+from .steps import ROWS, Step, restricted, rows_needed
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 
-from ..network import Region
+from ..network import DType, Interval, Layer, Network, Region, Shape
+from ..network.kernels import can_share
+from ..network.operators import Op
+from ..network.operators.shares import share_axes
 
 
 class Sweep(Enum):
@@ -25,3 +30,78 @@ class Step:
     sweep: Sweep = Sweep.FORWARD
     # The part of the first input that is added to the layer's running sums; they become output when the stage ends.
     share: Region | None = None
+
+
+ROWS = 1  # the axis of an image (NHWC)
+MOST_ROWS = 1 << 16  # of an image that goes row by row: beyond, following every row takes longer than it can save
+
+
+def rows_needed(network: Network, reader: Layer, name: str, axis: int = ROWS) -> tuple[Interval, ...] | None:
+    """The rows of tensor `name` that each output row reads; None where they do not move from top to bottom."""
+    out = network.tensors[reader.output].shape
+    found: tuple[Interval, ...] | None = None
+    for which, other in enumerate(reader.inputs):
+        if other == name:
+            rows = _rows_read(reader.op, network.shapes(reader), which, out, axis)
+            if rows is None:
+                return None
+            found = rows if found is None else tuple(map(_hull, found, rows))
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _rows_read(
+    op: Op, shapes: tuple[Shape, ...], which: int, out: Shape, axis: int
+) -> tuple[Interval, ...] | None:
+    if not (len(out) == len(shapes[which]) == 4 and out[0] == shapes[which][0] == 1):
+        return None
+    if max(out[axis], shapes[which][axis]) > MOST_ROWS:
+        return None
+    rows: list[Interval] = []
+    whole = Region.whole(out)
+    for y in range(out[axis]):
+        start, stop = op.needs(whole.with_axis(axis, (y, y + 1)), shapes)[which].bounds[axis]
+        start = min(start, stop)
+        if rows and (stop < rows[-1][1] or start < rows[-1][0]):
+            return None
+        rows.append((start, stop))
+    return tuple(rows)
+
+
+def _hull(a: Interval, b: Interval) -> Interval:
+    return min(a[0], b[0]), max(a[1], b[1])
+
+
+SUM_BYTES = 4
+
+
+def summed_axes(network: Network, layer: Layer) -> Collection[int]:
+    """The axes of the layer's first input over which running sums can be kept: of 32 bits, and exact for integers."""
+    tensors = [network.tensors[name] for name in layer.inputs]
+    is_fixed = [name in network.constants for name in layer.inputs]
+    if is_fixed[0] or not all(is_fixed[1:]):
+        return ()
+    if not can_share(layer.op, tensors, network.tensors[layer.output], network.arithmetic):
+        return ()
+    return share_axes(layer.op, network.shapes(layer)).keys()
+
+
+def sums_bytes(network: Network, layer: Layer) -> int:
+    """Bytes of a buffer for the layer's running sums; none for real numbers, which are summed up in the output."""
+    y = network.tensors[layer.output]
+    return 0 if y.dtype is DType.FLOAT32 else y.bytes // y.dtype.bytes * SUM_BYTES
+
+
+def sums_name(layer: str) -> str:
+    """The name of that buffer."""
+    return f"{layer}:sums"
+
+
+def restricted(network: Network, step: Step, axis: int, part: Interval) -> Step:
+    """The step for a part along an axis: of the input where it sums over that axis, else of the output."""
+    layer = network.by_name[step.layer]
+    if step.share is not None:
+        along = axis % len(step.share.bounds)
+        if along in summed_axes(network, layer):
+            return replace(step, share=step.share.with_axis(along, part))
+    return replace(step, region=step.region.with_axis(axis % len(step.region.bounds), part))

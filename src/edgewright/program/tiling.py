@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from ..network import Interval, Layer, Network, Region
 from .fusion import FusedLayers, Split
-from .rows import rows_needed
+from .steps import rows_needed
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,4 @@ from .memory_map import memory_map_svg
 from .page import plan_page
 from .refusal import refusal
 
-__all__ = [
-    "compiled_page",
-    "front_page",
-    "memory_map_svg",
-    "network_graph_svg",
-    "plan_page",
-    "refusal",
-]
+__all__ = ["compiled_page", "front_page", "memory_map_svg", "network_graph_svg", "plan_page", "refusal"]

@@ -11,7 +11,7 @@ from .. import text
 from ..application.description import RelationEntry
 from ..application.joint import JointLayout
 from ..application.meeting import JointBuffer
-from .axis import Axis
+from .charts import Axis
 from .memory_map import LETTER
 
 WIDTH, HEIGHT = 1160.0, 420.0  # px, of the picture and of its map

@@ -12,8 +12,7 @@ from ..application.joint import ARENA
 from ..application.outcome import AppOutcome
 from ..application.search import JointPlan
 from .application_map import application_map_svg, buffer_kind
-from .assets import Card, asset
-from .axis import Axis, opening
+from .charts import Axis, Card, asset, grid, opening
 from .page import environment
 
 LEFT, RIGHT, TOP, FOOT = 84.0, 30.0, 26.0, 52.0  # px, of the front
@@ -123,15 +122,7 @@ def _front_plot(front: Sequence[JointPlan], chosen: int, width: int = 860, heigh
     slow = [100 * max(0.0, plan.slowdown) for plan in front]
     up = Axis(0.0, 1.12 * (max(slow) or 1.0), height - FOOT, TOP)
     yield from opening("front", width, height, "RAM against slow-down", False)
-    for value, label in across.ticks(8):
-        yield f'<path class="grid" d="M{across.at(value):.1f} {TOP:g}V{up.start + 4:g}"/>'
-        yield f'<text class="tick middle" x="{across.at(value):.1f}" y="{up.start + 18:g}">{label}</text>'
-    for value, label in up.ticks(6):
-        yield f'<path class="grid" d="M{LEFT:g} {up.at(value):.1f}H{across.end:g}"/>'
-        yield f'<text class="tick end" x="{LEFT - 8:g}" y="{up.at(value) + 4:.1f}">{label} %</text>'
-    yield f'<text class="middle" x="{(LEFT + across.end) / 2:.0f}" y="{up.start + 38:g}">RAM, bytes</text>'
-    place = f"translate(16 {(TOP + up.start) / 2:.0f}) rotate(-90)"
-    yield f'<text class="middle" transform="{place}">slow-down of all networks, summed</text>'
+    yield from grid(across, up, ("RAM, bytes", "slow-down of all networks, summed"), labels=("{}", "{} %"), most=6)
     points = sorted(zip(peaks, slow, front, strict=True), key=lambda point: point[:2])
     steps = "".join(f"H{across.at(x):.1f}V{up.at(y):.1f}" for x, y, _ in points)
     yield f'<path class="front" d="M{across.at(points[0][0]):.1f} {TOP:g}{steps}H{across.end:g}"/>'

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from .. import text
 from ..emit.figures import Figures, LayerCost, difference, verdict
 from ..program import Plan
-from .assets import asset
+from .charts import asset
 from .graph import network_graph_svg
 from .memory_map import memory_map_svg, side_by_side
 from .page import Gauge, environment, plan_style, ram_gauge

@@ -15,8 +15,7 @@ from ..dataflow.formats.dot import short
 from ..dataflow.graph import Actor, Channel
 from ..dataflow.speed.pareto import Pareto
 from ..dataflow.speed.selftimed import Firing
-from .assets import Card, asset
-from .axis import exact, speed
+from .charts import Card, asset, exact, speed
 from .gantt import gantt_svg
 from .page import environment
 from .pareto_plot import pareto_svg

@@ -1,4 +1,4 @@
-"""What lies in memory of each feature map of a stretch, moment by moment, read off the steps that really run."""
+"""What lies in memory of each feature map of a fusion group, moment by moment, read off the steps that really run."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Shot:
 
 @dataclass(frozen=True)
 class Map:
-    """A tensor of the stretch and what becomes of it."""
+    """A tensor of the group and what becomes of it."""
 
     tensor: str
     layer: Layer | None  # that computes it; none for what comes from outside
@@ -62,7 +62,7 @@ class Map:
 
 @dataclass(frozen=True)
 class Film:
-    """A stretch from its first step to its last."""
+    """A group from its first step to its last."""
 
     maps: tuple[Map, ...]
     captions: tuple[str, ...]  # of each moment
@@ -85,7 +85,7 @@ def part(region: Region) -> Extent:
 
 
 def film(plan: Plan, stage: Stage, most: int = MOST_FRAMES) -> Film:
-    """The stretch at moments when its last layer has got on, evenly chosen."""
+    """The group at moments when its last layer has got on, evenly chosen."""
     recorder = _Recorder(plan, stage)
     steps = list(plan.program.steps(stage))
     recorder.look_ahead(steps)
@@ -168,9 +168,8 @@ class _Recorder:
         self.masks: dict[tuple[str, Interval], Array] = {}
         self.shots: dict[str, list[Shot]] = {name: [] for name in self.names}
         self.reads: list[tuple[tuple[str, Extent], ...]] = []  # of each step, from outside
-        self.waiting: list[
-            Mapping[str, int]
-        ] = []  # after each step, the first row of a given map still to be read
+        # After each step, the first row of a given map still to be read.
+        self.waiting: list[Mapping[str, int]] = []
 
     def look_ahead(self, steps: Sequence[Step]) -> None:
         """What each step reads from outside, and from which row on it is still needed."""
@@ -249,9 +248,7 @@ class _Recorder:
         rows = recent.rows if 0 in tiled else done.rows
         rows = self._rolled(view, recent) if view.window else rows
         return Extent(
-            rows,
-            recent.columns if 1 in tiled else done.columns,
-            recent.channels if 2 in tiled else done.channels,
+            rows, recent.columns if 1 in tiled else done.columns, recent.channels if 2 in tiled else done.channels
         )
 
     def _rolled(self, view: View, recent: Extent | None) -> Interval:
@@ -267,7 +264,7 @@ class _Recorder:
         return {2 if axis == rank - 1 else axis - behind for axis in view.tiled}
 
 
-def stretches(plan: Plan) -> Iterator[tuple[int, Stage]]:
+def fusion_groups(plan: Plan) -> Iterator[tuple[int, Stage]]:
     """The stages that run in parts, each with its place."""
     for at, stage in enumerate(plan.program.stages):
         if not stage.schedule.is_undivided:

@@ -11,7 +11,7 @@ from html import escape
 from .. import text
 from ..dataflow.graph import Actor, Graph
 from ..dataflow.speed.selftimed import Firing
-from .axis import Axis, exact, opening
+from .charts import Axis, exact, opening
 
 MOST_LANES = 60
 LANE, GAP = 20.0, 4.0  # px, of a lane and between two

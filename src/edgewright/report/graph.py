@@ -9,10 +9,10 @@ from .. import text
 from ..network import Layer, Network, describe
 from ..program import Plan
 from ..program.techniques import Technique, layer_techniques, techniques
-from .assets import asset
+from .charts import asset
 from .graph_edges import routes
 from .graph_layout import ROOMY, GraphDrawing, NodeBox, StageFrame, node_name, place, wiring
-from .work import LayerWork, layer_work
+from .occupancy import LayerWork, layer_work
 
 LETTER = 6.0  # px, the mean width of a letter, generously
 BOLD = 6.8  # px, of a letter of an operator

@@ -14,7 +14,7 @@ from ..hal.counting import Act, acts, total, totals
 from ..hal.design import Design
 from ..hal.export.table import tables
 from ..hal.layout.front import FrontPoint
-from .assets import Card, asset
+from .charts import Card, asset
 from .page import environment
 from .pareto_plot import layout_plot_svg
 from .register_map import COLOURS, KINDS, conflict_graph_svg, region_numbers, register_map_svg

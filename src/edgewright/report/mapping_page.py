@@ -13,8 +13,7 @@ from ..dataflow.speed.selftimed import Firing
 from ..mapping.answer import MappingAnswer
 from ..mapping.mapped import MappedStage
 from ..mapping.timed_graph import frames_over_time, timed_graph
-from .assets import Card, asset
-from .axis import Axis, opening
+from .charts import Axis, Card, asset, grid, opening
 from .gantt import gantt_svg
 from .page import environment
 
@@ -184,15 +183,7 @@ def _front_plot(
     up = Axis(0.0, 1.08 * max(one.throughput for one in front), height - FOOT, TOP)
     most = max(one.memory_bytes for one in front) or 1
     yield from opening("front", width, height, "throughput against latency and memory", False)
-    for value, label in across.ticks(8):
-        yield f'<path class="grid" d="M{across.at(value):.1f} {TOP:g}V{up.start + 4:g}"/>'
-        yield f'<text class="tick middle" x="{across.at(value):.1f}" y="{up.start + 18:g}">{label}</text>'
-    for value, label in up.ticks(7):
-        yield f'<path class="grid" d="M{LEFT:g} {up.at(value):.1f}H{across.end:g}"/>'
-        yield f'<text class="tick end" x="{LEFT - 8:g}" y="{up.at(value) + 4:.1f}">{label}</text>'
-    yield f'<text class="middle" x="{(LEFT + across.end) / 2:.0f}" y="{up.start + 38:g}">latency, ms</text>'
-    place = f"translate(16 {(TOP + up.start) / 2:.0f}) rotate(-90)"
-    yield f'<text class="middle" transform="{place}">frames a second</text>'
+    yield from grid(across, up, ("latency, ms", "frames a second"))
     for one in front:
         x, y, radius = across.at(one.latency * 1e3), up.at(one.throughput), 3 + 6 * one.memory_bytes / most
         told = f"{one.throughput:.2f} frames/s\n{one.latency * 1e3:.2f} ms\n{text.size(one.memory_bytes)}"

@@ -9,7 +9,7 @@ from html import escape
 from .. import text
 from ..network import describe
 from ..program import Buffer, Plan
-from .assets import asset
+from .charts import asset
 from .occupancy import Occupancy, Role
 
 NARROWEST = 700.0  # px, so that the legend fits
@@ -276,10 +276,7 @@ def buffer_words(occupancy: Occupancy, buffer: Buffer) -> str:
     plan = occupancy.plan
     order = plan.order or ("",)  # a plan of free layers alone has no stage, and buffers live at stage 0
     role = occupancy.role(buffer.name).value
-    lines = [
-        buffer.name,
-        f"{role}, {text.size(buffer.size)} at {text.count(buffer.offset)} in {buffer.memory}",
-    ]
+    lines = [buffer.name, f"{role}, {text.size(buffer.size)} at {text.count(buffer.offset)} in {buffer.memory}"]
     lines.append(f"stage {buffer.first} {order[buffer.first]}")
     if buffer.last > buffer.first:
         lines.append(f"to stage {buffer.last} {order[buffer.last]}")

@@ -12,12 +12,12 @@ from markupsafe import Markup
 
 from .. import text
 from ..program import Plan
-from .assets import asset
+from .charts import asset
 from .graph import network_graph_svg, technique_class, technique_style
 from .memory_map import memory_map_svg, side_by_side
 from .occupancy import Occupancy
 from .rows import critical_rows, saving_rows, stage_rows, tensor_rows
-from .tiles_view import stretch_views
+from .tiles_view import fusion_group_views
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def plan_page(
         tensors=tensor_rows(occupancy),
         memories=tuple(plan.arenas.items()),
         graph=Markup(network_graph_svg(plan, standalone=False, work=occupancy.work)),
-        stretches=stretch_views(occupancy),
+        groups=fusion_group_views(occupancy),
         technique_class=technique_class,
         before=before,
         sides=[Markup(svg) for svg in side_by_side(before, plan)] if before else (),

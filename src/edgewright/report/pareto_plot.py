@@ -6,23 +6,17 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from .. import text
-from ..dataflow.buffers.sized import Weight
+from ..dataflow.buffers.schedule import Weight
 from ..dataflow.speed.pareto import Pareto, Point
 from ..hal.layout.front import FrontPoint
-from .axis import Axis, exact, opening
+from .charts import Axis, exact, grid, opening
 
 LEFT, RIGHT, TOP, FOOT = 84.0, 30.0, 26.0, 52.0  # px
 LETTER = 6.2  # px, the mean width of a letter, generously
 
 
 def pareto_svg(
-    front: Pareto,
-    weight: Weight,
-    *,
-    unit: str = "",
-    width: int = 860,
-    height: int = 420,
-    standalone: bool = True,
+    front: Pareto, weight: Weight, *, unit: str = "", width: int = 860, height: int = 420, standalone: bool = True
 ) -> str:
     """The front as one SVG element; `standalone` brings style and background, which a page has already."""
     return "".join(_ParetoPlot(front, weight, unit, width, height).lines(standalone))
@@ -43,7 +37,9 @@ class _ParetoPlot:
 
     def lines(self, standalone: bool) -> Iterator[str]:
         yield from opening("front", self.width, self.height, "buffer size against period", standalone)
-        yield from self._grid()
+        unit = f", {escape(self.unit)}" if self.unit else ""
+        titles = f"total of all channels, {self.weight}", f"time per iteration{unit}"
+        yield from grid(self.x, self.y, titles, is_shown=float.is_integer)  # there are no halves of a token
         yield from self._best()
         yield from self._steps()
         yield from self._points()
@@ -51,22 +47,6 @@ class _ParetoPlot:
 
     def _size(self, point: Point) -> int:
         return point.bytes if self.weight == "bytes" else point.tokens
-
-    def _grid(self) -> Iterator[str]:
-        floor = self.y.start
-        for value, label in self.x.ticks(8):
-            if value == int(value):  # there are no halves of a token
-                yield f'<path class="grid" d="M{self.x.at(value):.1f} {TOP:g}V{floor + 4:g}"/>'
-                yield f'<text class="tick middle" x="{self.x.at(value):.1f}" y="{floor + 18:g}">{label}</text>'
-        for value, label in self.y.ticks(7):
-            y = self.y.at(value)
-            yield f'<path class="grid" d="M{LEFT:g} {y:.1f}H{self.x.end:g}"/>'
-            yield f'<text class="tick end" x="{LEFT - 8:g}" y="{y + 4:.1f}">{label}</text>'
-        across = (LEFT + self.x.end) / 2
-        yield f'<text class="middle" x="{across:.0f}" y="{floor + 38:g}">total of all channels, {self.weight}</text>'
-        unit = f", {self.unit}" if self.unit else ""
-        place = f"translate(16 {(TOP + floor) / 2:.0f}) rotate(-90)"
-        yield f'<text class="middle" transform="{place}">time per iteration{escape(unit)}</text>'
 
     def _best(self) -> Iterator[str]:
         y = self.y.at(self.front.best_period)

@@ -15,7 +15,7 @@ from ..hal.analysis.functions import Function
 from ..hal.analysis.regions import Regions
 from ..hal.export.table import Entry, Table, TableBlock, TableField, TableRegister
 from ..hal.export.words import about_field
-from .axis import opening
+from .charts import opening
 
 LEFT, RIGHT, HEAD, ROW, GAP, NOTE = 184.0, 24.0, 22.0, 26.0, 6.0, 15.0  # px
 ACROSS = 896.0  # px for all bits of the widest register

@@ -9,8 +9,7 @@ from math import prod
 from .. import text
 from ..network import Layer, Shape, describe
 from ..program import Buffer, Plan, Stage, View, sums_name
-from .occupancy import Occupancy, Role
-from .work import LayerWork
+from .occupancy import LayerWork, Occupancy, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class CriticalRow:
 class StageRow:
     position: int
     name: str
-    operators: tuple[str, ...]  # one, or those of a fused stretch
+    operators: tuple[str, ...]  # one, or those of a fusion group
     shape: str
     dtype: str
     macs: int

@@ -1,4 +1,4 @@
-"""Tiles and windows on the feature maps of each stretch: a small picture for every tensor, moved by a slider."""
+"""Tiles and windows on the feature maps of each fusion group: a small picture for every tensor, moved by a slider."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .. import text
 from ..network import describe
 from ..program import Plan, Stage
 from ..program.techniques import Technique, technique
-from .frames import NOTHING, Extent, Image, Map, Shot, film, stretches
+from .frames import NOTHING, Extent, Image, Map, Shot, film, fusion_groups
 from .graph import short_operator
 from .occupancy import Occupancy
 
-LARGEST = 112.0  # px, the longer side of the largest map of a stretch
+LARGEST = 112.0  # px, the longer side of the largest map of a group
 SMALLEST = 26.0  # px, to which the longer side of a small one is enlarged
 THINNEST = 8.0  # px, the shorter side
 SHEETS = 8  # at most, that stand for the channels
 SHIFT = 5.0  # px from sheet to sheet
-MOST_STRETCHES = 12
+MOST_GROUPS = 12
 MOST_MAPS = 40
 
 
@@ -37,8 +37,8 @@ class FeatureMapView:
 
 
 @dataclass(frozen=True, slots=True)
-class StretchView:
-    """What the template needs of one stretch."""
+class FusionGroupView:
+    """What the template needs of one group."""
 
     position: int
     name: str
@@ -55,21 +55,21 @@ class StretchView:
         return json.dumps(self.captions, ensure_ascii=False)
 
 
-def stretch_views(occupancy: Occupancy) -> tuple[StretchView, ...]:
+def fusion_group_views(occupancy: Occupancy) -> tuple[FusionGroupView, ...]:
     """A view of each stage that runs in parts; of many, those in which most memory is in use."""
     plan = occupancy.plan
-    found = sorted(stretches(plan), key=lambda entry: -plan.live_bytes[entry[0]])[:MOST_STRETCHES]
+    found = sorted(fusion_groups(plan), key=lambda entry: -plan.live_bytes[entry[0]])[:MOST_GROUPS]
     return tuple(
         _view(occupancy, position, stage) for position, stage in sorted(found, key=lambda entry: entry[0])
     )
 
 
-def _view(occupancy: Occupancy, position: int, stage: Stage) -> StretchView:
+def _view(occupancy: Occupancy, position: int, stage: Stage) -> FusionGroupView:
     plan = occupancy.plan
     shots, kind = film(plan, stage), technique(plan, stage)
     shown = len(shots.captions) // 2
     scale = LARGEST / max(max(item.image[:2]) for item in shots.maps)
-    return StretchView(
+    return FusionGroupView(
         position,
         text.printable(stage.name),
         kind,

@@ -129,9 +129,8 @@ class Feeder(threading.Thread):
                 except StopIteration:
                     self._state.finish(frame)
                     return
-                self._write(
-                    frame, value, self._slots(frame)
-                )  # asked again: the stream may have been stopped since
+                # Asked again: the stream may have been stopped since.
+                self._write(frame, value, self._slots(frame))
                 with self._state.lock:
                     for ring in self._rings:
                         ring.put(frame)

@@ -5,14 +5,6 @@ from edgewright.samples.catalogue import build, describe, names, quantised, writ
 from edgewright.samples.quantise import Form, example_inputs
 
 __all__ = [
-    "Form",
-    "application_names",
-    "build",
-    "describe",
-    "describe_application",
-    "example_inputs",
-    "names",
-    "quantised",
-    "write",
-    "write_application",
-]
+    "Form", "application_names", "build", "describe", "describe_application", "example_inputs", "names",
+    "quantised", "write", "write_application",
+]  # fmt: skip

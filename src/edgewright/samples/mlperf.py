@@ -25,17 +25,7 @@ def mobilenet_v1(alpha: float = 0.25, size: int = 96, classes: int = 2) -> onnx.
     net = ModelBuilder("mobilenet_v1")
     x = net.input(1, 3, size, size)
     x = net.relu(net.conv(x, int(32 * alpha), 3, 2))
-    blocks = [
-        (64, 1),
-        (128, 2),
-        (128, 1),
-        (256, 2),
-        (256, 1),
-        (512, 2),
-        *[(512, 1)] * 5,
-        (1024, 2),
-        (1024, 1),
-    ]
+    blocks = [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1)]
     for channels, stride in blocks:
         x = net.relu(net.depthwise(x, 3, stride))
         x = net.relu(net.conv(x, int(channels * alpha)))

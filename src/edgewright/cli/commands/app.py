@@ -59,7 +59,7 @@ from ..outputs import OutFile, OutFolder, Verb
     help="Run the library of --compile, here and on the virtual board.",
 )
 @json_option
-def command(**given: Any) -> None:
+def app(**given: Any) -> None:
     """Several networks in one memory: who sets the peak, who pays for less, where everything lies.
 
     Without --ram, the least RAM that costs no multiply-accumulates; networks that do not set the peak stay as fast as

@@ -149,7 +149,7 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
     help="Print the compiler flag for edgewright_hal.h and end.",
 )
 @json_option
-def command(**options: Any) -> None:
+def hal(**options: Any) -> None:
     """Derives the registers that driver code in FILES wants, and generates HAL and driver for them.
 
     Ends with status 1 when the source is refused or verification finds a difference; then nothing is written.

@@ -35,7 +35,7 @@ def _cores(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
     return found
 
 
-@click.command(cls=Verb)
+@click.command("map", cls=Verb)
 @model_argument
 @click.option(
     "--board", default="this", show_default=True, help="`this` machine, a name from `boards`, or a board file."
@@ -85,7 +85,7 @@ def _cores(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
 @click.option("--frames", type=click.IntRange(2), default=200, show_default=True, help="For --run.")
 @shape_option
 @json_option
-def command(**given: Any) -> None:
+def map_(**given: Any) -> None:
     """Who runs which layers of MODEL on a board, for the most frames a second: stages, replicas, lanes.
 
     Shows throughput, latency and memory as predicted, and a bound that no mapping exceeds. Ends with status 1 when

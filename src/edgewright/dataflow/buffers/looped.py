@@ -13,9 +13,8 @@ from .schedule import Runs, Schedule
 
 LONGEST_BODY = 1024  # steps of a loop; longer ones are not looked for
 MOST_WORK = 500_000_000  # steps compared: about a second; after it each length is tried once
-_PLAIN = re.compile(
-    r"[^\W\d][^\s()'\";]*|[/.][^\s()'\";]*"
-)  # names that need no quotes beside numbers and brackets
+# Names that need no quotes beside numbers and brackets.
+_PLAIN = re.compile(r"[^\W\d][^\s()'\";]*|[/.][^\s()'\";]*")
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ import networkx as nx
 
 from ..graph import Channel, Graph
 from .bounds import loop_capacity
-from .schedule import lazy_schedule
-from .sized import Sized, Weight, live_firings, price
+from .schedule import Sized, Weight, lazy_schedule, live_firings, price
 from .sizing import Sizes, size
 from .untimed import untimed
 

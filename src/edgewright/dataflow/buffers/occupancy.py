@@ -7,16 +7,68 @@ the state of an actor, or for rows that lie in its input buffer already.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import chain, cycle, islice
 
-from ..graph import Graph
+import networkx as nx
+
+from ..graph import Graph, Rates
 from .bounds import least_capacities
-from .downstream import downstream_first
-from .least_peak import least_peak
-from .load import Load, load
-from .schedule import Schedule, lazy_schedule, runs_of
-from .sized import Sized, Weight, live_firings, price
+from .schedule import Schedule, Sized, Weight, lazy_schedule, live_firings, price, runs_of
 from .untimed import Untimed, untimed
+
+
+@dataclass(frozen=True, eq=False)
+class Load:
+    """What each firing adds at its start and gives back at its end; self-loops are left out."""
+
+    base: int  # held before anything fires
+    rises: Mapping[str, Sequence[int]]  # by actor, firing after firing
+    falls: Mapping[str, Sequence[int]]
+
+    def peak(self, runs: Iterable[tuple[str, int]]) -> int:
+        """The most that is held at once when actors fire in this order."""
+        held = peak = self.base
+        done = dict.fromkeys(self.rises, 0)
+        for actor, count in runs:
+            before = done[actor]
+            done[actor] = after = before + count
+            rises, falls = self.rises[actor], self.falls[actor]
+            for firing in range(before, after):
+                held += rises[firing]
+                if held > peak:
+                    peak = held
+                held -= falls[firing]
+        return peak
+
+    def least_peak(self) -> int:
+        """What no order can go below: each firing holds all that it consumes and produces."""
+        firings = (
+            rise + fall
+            for actor in self.rises
+            for rise, fall in zip(self.rises[actor], self.falls[actor], strict=True)
+        )
+        return max(self.base, max(firings, default=0))
+
+
+def load(graph: Graph, firings: Mapping[str, int], weight: Weight) -> Load:
+    """The load of so many firings of each actor."""
+    rises = {name: [0] * count for name, count in firings.items()}
+    falls = {name: [0] * count for name, count in firings.items()}
+    channels = [channel for channel in graph.channels if not channel.is_self_loop]
+    for channel in channels:
+        each = price(channel, weight)
+        _add(rises[channel.source], channel.production, each)
+        _add(falls[channel.target], channel.consumption, each)
+    return Load(sum(price(one, weight) * one.tokens for one in channels), rises, falls)
+
+
+def _add(totals: list[int], rates: Rates, each: int) -> None:
+    moved = islice(chain(rates.initial, cycle(rates.cycle)), len(totals))
+    totals[:] = [total + each * tokens for total, tokens in zip(totals, moved, strict=True)]
+
 
 _MOST_LOOKS = 3_000_000  # at actors, to find one that can fire: some seconds
 
@@ -63,3 +115,107 @@ def _largest_channel(ready: Untimed, weight: Weight) -> int:
     """What some channel holds at one time, whatever the schedule."""
     least = zip(ready.lines, least_capacities(ready), strict=True)
     return max((price(line.channel, weight) * tokens for line, tokens in least), default=0)
+
+
+def downstream_first(graph: Untimed, load: Load) -> list[int]:
+    """The actors of one iteration, firing after firing; for a graph without initial phases.
+
+    A firing that leaves no more than it found, within the peak so far, goes before all others (see `least_peak`).
+    """
+    depth = _depths(graph)
+    place = graph.start()
+    able = {actor for actor in range(len(graph.actors)) if graph.has_tokens(actor, place)}
+    held = peak = load.base
+    order: list[int] = []
+    while able:
+        actor = _next(graph, load, place, depth, able, peak - held)
+        name = graph.actors[actor]
+        order.append(actor)
+        peak = max(peak, held + load.rises[name][place[actor]])
+        held += load.rises[name][place[actor]] - load.falls[name][place[actor]]
+        place[actor] += 1
+        for other in {actor, *(graph.lines[at].target for at in graph.outputs[actor])}:
+            (able.add if graph.has_tokens(other, place) else able.discard)(other)
+    return order
+
+
+def _next(graph: Untimed, load: Load, place: list[int], depth: list[int], able: set[int], room: int) -> int:
+    """Of the actors that can fire one that costs nothing, else the one furthest downstream."""
+    ranked = sorted(able, key=lambda actor: (-depth[actor], actor))
+    for actor in ranked:
+        rise, fall = load.rises[graph.actors[actor]][place[actor]], load.falls[graph.actors[actor]][place[actor]]
+        if rise <= fall and rise <= room:
+            return actor
+    return ranked[0]
+
+
+def _depths(graph: Untimed) -> list[int]:
+    """How many steps each actor is from where tokens come from; those of a cycle are equally far."""
+    links = nx.DiGraph((line.source, line.target) for line in graph.lines)
+    links.add_nodes_from(range(len(graph.actors)))
+    cycles = nx.condensation(links)
+    depths: dict[int, int] = {}
+    for part in nx.topological_sort(cycles):
+        depths[part] = 1 + max((depths[before] for before in cycles.predecessors(part)), default=0)
+    return [depths[cycles.graph["mapping"][actor]] for actor in range(len(graph.actors))]
+
+
+_SEARCHED_LOOKS = 200_000  # at actors: less than a second
+
+_Place = tuple[int, ...]  # firings done by each actor
+
+
+@dataclass(frozen=True)
+class LeastPeak:
+    """A bound from below and, where the search came to its end, an order that meets it."""
+
+    bound: int
+    order: tuple[int, ...] | None  # actors, firing after firing
+
+
+def least_peak(graph: Untimed, load: Load, bound: int, known: int) -> LeastPeak:
+    """The order of one iteration with the least peak, between a bound and one that is known; no initial phases."""
+    if sum(graph.each) * len(graph.actors) > _SEARCHED_LOOKS:
+        return LeastPeak(bound, None)
+    actors = [(load.rises[name], load.falls[name]) for name in graph.actors]
+    start = tuple(graph.start())
+    came: dict[_Place, tuple[_Place, int]] = {}
+    heap = [(max(bound, load.base), 0, start, load.base, start, -1)]
+    looks = 0
+    while heap:
+        peak, done, place, held, before, actor = heappop(heap)
+        if place in came:
+            continue
+        came[place] = before, actor
+        bound = peak
+        if place == graph.each:
+            return LeastPeak(bound, _order(came, place))
+        if peak >= known or looks > _SEARCHED_LOOKS:
+            break
+        looks += len(actors)
+        for one in _useful(graph, actors, place, peak, held):
+            rises, falls = actors[one]
+            risen = held + rises[place[one]]
+            after = (*place[:one], place[one] + 1, *place[one + 1 :])
+            heappush(heap, (max(peak, risen), done - 1, after, risen - falls[place[one]], place, one))
+    return LeastPeak(min(bound, known), None)
+
+
+def _useful(
+    graph: Untimed, actors: Sequence[tuple[Sequence[int], Sequence[int]]], place: _Place, peak: int, held: int
+) -> list[int]:
+    """The actors that can fire; one alone, if that leaves no more than before and keeps within the peak."""
+    able = [actor for actor in range(len(actors)) if graph.has_tokens(actor, place)]
+    for actor in able:
+        rise, fall = (moved[place[actor]] for moved in actors[actor])
+        if rise <= fall and held + rise <= peak:
+            return [actor]
+    return able
+
+
+def _order(came: dict[_Place, tuple[_Place, int]], place: _Place) -> tuple[int, ...]:
+    order = []
+    while any(place):
+        place, actor = came[place]
+        order.append(actor)
+    return tuple(reversed(order))

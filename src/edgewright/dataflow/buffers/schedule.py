@@ -6,10 +6,13 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Literal
 
+from ...errors import ModelError
 from ..checks.consistency import repetitions
-from ..graph import Graph
-from .untimed import UNLIMITED, State, Untimed, untimed
+from ..checks.liveness import blocked
+from ..graph import Channel, Graph
+from .untimed import UNLIMITED, State, Untimed, check_size, untimed
 
 Runs = tuple[tuple[str, int], ...]  # actors, and how often each fires in a row
 
@@ -73,3 +76,36 @@ def _lacking(ready: Untimed, state: State, capacity: Sequence[int], actor: int) 
         if made[following] - taken[state[target]] > capacity[at]:
             return target, bisect_left(taken, made[following] - capacity[at])
     return None
+
+
+Weight = Literal["tokens", "bytes"]  # what a token counts as: one, or its bytes
+
+
+def price(channel: Channel, weight: Weight) -> int:
+    """Of one token."""
+    return channel.token_bytes if weight == "bytes" else 1
+
+
+@dataclass(frozen=True)
+class Sized:
+    """A size in both measures, least in one of them (`weight`), where nothing goes below `bound`."""
+
+    tokens: int
+    size_bytes: int
+    weight: Weight
+    bound: int
+    schedule: Schedule
+
+    @property
+    def is_optimal(self) -> bool:
+        return self.bound == (self.tokens if self.weight == "tokens" else self.size_bytes)
+
+
+def live_firings(graph: Graph) -> Mapping[str, int]:
+    """The repetition vector of a graph that is live and small enough; an error that says why if it is not."""
+    firings = repetitions(graph)
+    check_size(graph, firings)
+    dead = blocked(graph)
+    if dead is not None:
+        raise ModelError(str(dead))
+    return firings

@@ -7,10 +7,9 @@ from dataclasses import replace
 from math import gcd
 
 from ..graph import Actor, Graph
-from .components import components
 from .consistency import cycles, repetitions
 from .deadlock import BlockedFiring, Deadlock, Fix
-from .demand import Demand, Supply, supplies
+from .demand import Demand, Supply, components, supplies
 
 MOST_FIXES = 3  # that are told
 _TRIED_FIXES = 8  # channels of the blocking cycle that are looked at

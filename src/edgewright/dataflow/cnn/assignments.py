@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from ...errors import InputError
-from ...files import is_special
+from ...files import read_file
 from ..graph import quoted
 
 MOST_BYTES = 16 << 20
@@ -40,18 +40,13 @@ def _table(path: Path | str, what: str) -> Mapping[str, object]:
 
 def _text(path: Path, what: str) -> str:
     expected = f"expected a JSON or TOML file with a {what} for each layer"
-    if is_special(path):
-        raise InputError(f"'{path}' is no regular file; {expected}")
+    data = read_file(path, expected, MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise InputError(f"'{path}' is larger than {MOST_BYTES >> 20} MiB; {expected}")
     try:
-        with path.open("rb") as stream:
-            data = stream.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise InputError(f"'{path}' is larger than {MOST_BYTES >> 20} MiB; {expected}")
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"'{path}' is not UTF-8 text; {expected}") from None
-    except OSError as error:
-        raise InputError(f"cannot read '{path}': {error.strerror or error}; {expected}") from None
 
 
 def _processor(value: object, layer: str, path: Path | str) -> str:

@@ -26,10 +26,10 @@ from ... import text
 from ...errors import ModelError, Unsupported
 from ...network import Interval, Layer, Network, Tensor, describe
 from ..graph import Actor, Channel, Graph, Rates
+from ..graph import fold as folded
 from .counts import input_actors, output_actors
 from .counts import phases as by_rows
 from .durations import Given, durations
-from .folding import fold as folded
 from .rows import has_rows, parts, reads, row_count, steps, use
 
 MOST_ROWS = 100_000  # of an image

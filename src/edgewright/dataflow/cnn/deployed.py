@@ -98,9 +98,8 @@ class _DeployedGraph:
         self.turns = turns(deployment)
         names = {worker.name for worker in deployment.workers}
         self.source, self.sink = (_unused(name, names) for name in ("frames in", "results out"))
-        self.movers: dict[
-            str, list[tuple[int, Time]]
-        ] = {}  # the frames that each mover sends, and how long it takes
+        # The frames that each mover sends, and how long it takes.
+        self.movers: dict[str, list[tuple[int, Time]]] = {}
 
     def graph(self) -> Graph:
         channels = [channel for fifo in self.deployment.fifos for channel in self._channels(fifo)]

@@ -21,11 +21,7 @@ def subnets(network: Network, mapping: Mapping[str, str]) -> Subnets:
 
 
 def mapped_csdf(
-    network: Network,
-    mapping: Mapping[str, str],
-    *,
-    serial: bool = True,
-    times: Given | None = None,
+    network: Network, mapping: Mapping[str, str], *, serial: bool = True, times: Given | None = None
 ) -> Graph:
     """The network as its processors execute it (M Algorithm 2), cut into phases so that it cannot deadlock.
 
@@ -58,12 +54,7 @@ def _wiring(network: Network, mapping: Mapping[str, str]) -> Wiring:
     return Wiring(tuple(before), before, mapping)
 
 
-def _actor(
-    network: Network,
-    processor: str,
-    runs: tuple[tuple[str, ...], ...],
-    times: Given | None,
-) -> Actor:
+def _actor(network: Network, processor: str, runs: tuple[tuple[str, ...], ...], times: Given | None) -> Actor:
     each: list[Time] = [sum((layer_time(network, layer, times) for layer in run), Fraction(0)) for run in runs]
     whole = tuple(int(time) if time == int(time) else time for time in each)
     return Actor(processor, len(runs), whole, note=" | ".join(", ".join(run) for run in runs))

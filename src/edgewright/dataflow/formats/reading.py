@@ -6,22 +6,30 @@ import json
 from pathlib import Path
 
 from ...errors import InputError
+from ...files import read_file
 from ..graph import Graph
-from .content import check_size, content
 from .sdf3 import parse_sdf3
 from .text import from_json
 
+MOST_BYTES = 16 << 20  # the graph of a CNN with hundreds of layers takes about one of these MiB
+_TRY = "give the path of an SDF3 XML file or of a graph in JSON"
 _BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
 def read_graph(path: Path | str) -> Graph:
     """The graph in an SDF3 XML file, or in a JSON file."""
-    return parse_graph(content(path), str(path))
+    return parse_graph(read_file(path, _TRY, MOST_BYTES + 1), str(path))
 
 
 def parse_graph(data: bytes, name: str) -> Graph:
     """The graph in the bytes of such a file; `name` is the file's, for errors."""
-    check_size(data, name)
+    if len(data) > MOST_BYTES:
+        raise InputError(
+            f"'{name}' is larger than {MOST_BYTES >> 20} MiB, the most that is read; "
+            "shorten its lists: 1,1,1 may be written 3*1"
+        )
+    if not data.strip():
+        raise InputError(f"'{name}' is empty; {_TRY}")
     match _first(data):
         case b"<":
             return parse_sdf3(data, name)
@@ -43,9 +51,7 @@ def _values(data: bytes, name: str) -> object:
         return json.loads(data.decode("utf-8-sig"), parse_constant=_refuse)
     except RecursionError:
         raise InputError(f"{name}: is nested too deeply; expected a graph in JSON") from None
-    except (
-        ValueError
-    ) as error:  # JSONDecodeError and UnicodeDecodeError are; so is a number of thousands of digits
+    except ValueError as error:  # of JSON, of UTF-8, or a number of thousands of digits
         raise InputError(f"{name}: is not JSON in UTF-8: {error}") from None
 
 

@@ -17,9 +17,8 @@ from ...errors import ModelError
 from ...text import printable, shortened
 from ..graph import Time
 
-MOST = (
-    2**53
-)  # of any number in a file: beyond, other tools lose digits, and a typing error is likelier than a meaning
+# The largest number that a file may hold: beyond it other tools lose digits, and a slip of the pen is likelier.
+MOST = 2**53
 MOST_PHASES = 1_000_000  # of one actor
 _WHOLE = re.compile(r"[0-9]{1,16}")
 _DECIMAL = re.compile(r"[0-9]{1,16}(\.[0-9]{1,16})?([eE][+-]?[0-9]{1,2})?|[0-9]{1,16}/[0-9]{1,16}")

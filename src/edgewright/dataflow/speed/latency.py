@@ -8,14 +8,12 @@ from fractions import Fraction
 from math import ceil, inf
 
 from ...errors import ModelError, Unsupported
-from ..checks.components import pacing_components
 from ..checks.consistency import repetitions
-from ..checks.demand import supplies
+from ..checks.demand import pacing_components, supplies
 from ..checks.liveness import blocked
-from ..graph import Actor, Channel, Graph, quoted
+from ..graph import Actor, Channel, Graph, check_times, quoted
 from .clockwork import Clockwork
 from .selftimed import self_timed
-from .timing import check_times
 
 MOST_FIRINGS = 250_000  # a few seconds
 _STEADY_FIRINGS = 100_000  # within which the periodic regime is looked for

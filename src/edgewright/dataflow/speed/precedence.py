@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ModelError
-from ..checks.components import is_serial
 from ..checks.consistency import repetitions
-from ..graph import Actor, Channel, Graph, Rates, quoted
-from .timing import check_times
+from ..checks.demand import is_serial
+from ..graph import Actor, Channel, Graph, Rates, check_times, quoted
 
 MOST_FIRINGS = 250_000  # in one iteration: about ten seconds where each waits for the one before
 MOST_EDGES = 40_000_000

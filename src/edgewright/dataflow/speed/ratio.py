@@ -9,14 +9,12 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from ...errors import ModelError
-from ..checks.components import Component, is_serial, pacing_components
 from ..checks.consistency import cycles
-from ..checks.demand import supplies
+from ..checks.demand import Component, is_serial, pacing_components, supplies
 from ..checks.liveness import blocked
-from ..graph import Actor, Graph
+from ..graph import Actor, Graph, check_times
 from .circuit import Cycle, Gains, Ints, fresh, positive_cycles, wide_enough
 from .precedence import PrecedenceGraph
-from .timing import check_times
 
 
 def cycle_ratio(graph: Graph, capacities: Mapping[str, int] | None = None) -> Fraction | None:

@@ -12,13 +12,11 @@ from fractions import Fraction
 from math import gcd
 
 from ...errors import InputError, Unsupported
-from ..checks.components import Component, pacing_components
 from ..checks.consistency import repetitions
-from ..checks.demand import Demand, supplies
+from ..checks.demand import Component, Demand, pacing_components, supplies
 from ..checks.liveness import blocked
-from ..graph import Actor, Graph, quoted
+from ..graph import Actor, Graph, check_times, quoted
 from .clockwork import Clockwork
-from .timing import check_times
 
 MOST_WORK = 20_000_000  # firings and entries of remembered states: some minutes, some hundred MB
 MOST_SHOWN = 200_000  # firings that are told: a few seconds, and far more than a picture has pixels

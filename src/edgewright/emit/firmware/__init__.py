@@ -8,7 +8,6 @@ measured = measure(library, random_inputs(plan.network, seed=0), profile=True, o
 measured.outputs, measured.instructions, measured.stages, measured.stack_bytes, measured.flash_code
 """
 
-from .linking import link
-from .measured import Emulator, Measurement, chosen_emulator, measure, trace
+from .measured import Emulator, Measurement, chosen_emulator, link, measure, trace
 
 __all__ = ["Emulator", "Measurement", "chosen_emulator", "link", "measure", "trace"]

@@ -1,4 +1,4 @@
-"""What a run on the virtual board tells: outputs, instructions, stack, RAM and flash."""
+"""What linking and running on the virtual board tell: flash, RAM, stack, instructions, outputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from ... import text
 from ...board.elf import Elf
-from ...board.machine import EmulatedMachine, machine_for
+from ...board.machine import MIB, Bank, EmulatedMachine, machine_for
 from ...board.qemu import TRACE, has_qemu, require_qemu, run_qemu
 from ...board.record import Record, read_record
 from ...board.stack import stack_bound
@@ -24,6 +24,7 @@ from ...network import Array, Network
 from ...network.kernels import checked_input
 from ...platform import Board
 from ...platform.target import Architecture
+from ...program.selection import Linked
 from ..library import Library
 from ..stagewise import Tracer
 from .glue import Probes, glue
@@ -227,3 +228,29 @@ def trace(
                 arenas = {name: np.frombuffer(file.read(size), np.uint8) for name, size in library.arenas.items()}
                 tracer.take(stage, arenas)
     return tracer.tensors
+
+
+CODE, RAM, SPARE = Bank(0x0800_0000, 128 * MIB), Bank(0x2000_0000, 256 * MIB), Bank(0x6000_0000, 512 * MIB)
+
+
+def link(library: Library, *, zig: bool | None = None) -> Linked:
+    """Sizes as the linker finds them in memories that have room for everything, as the options ask to optimise.
+
+    They are those of the firmware that is run to verify it: no size depends on what else there is.
+    """
+    tools, flag = toolchain(library.target, zig), library.options.optimise_flag(library.target)
+    with tempfile.TemporaryDirectory(prefix="edgewright-") as folder:
+        machine = _ample(machine_for(library.target, library.plan.lanes))
+        elf = build_firmware(library, machine, tools, Path(folder).resolve(), optimise=flag).elf
+        return Linked(
+            compiler=f"{tools.name} {flag}",
+            weights_bytes=elf.size(".weights"),
+            code_bytes=elf.size(".library"),
+            runtime_bytes=elf.size(".runtime"),
+            stack_bytes=stack_promise(library, elf),
+        )
+
+
+def _ample(machine: EmulatedMachine) -> EmulatedMachine:
+    """The machine with more memory than anybody emulates: whether something fits a board is for others to say."""
+    return replace(machine, code=CODE, ram=RAM, spare=SPARE)

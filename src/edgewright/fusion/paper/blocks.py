@@ -10,20 +10,7 @@ from itertools import groupby, pairwise
 from math import lcm, prod
 
 from ...network import Interval, Layer, Network, Region, Shape
-from ...network.operators import (
-    AvgPool2d,
-    Conv2d,
-    ConvTranspose2d,
-    Dense,
-    Elementwise,
-    Gather,
-    MaxPool2d,
-    Op,
-    Pad,
-    Reduce,
-    Reshape,
-    Resize,
-)
+from ...network import operators as ops
 from ...program import CHANNELS, COLUMNS, ROWS, rows_needed
 from ...program.legal import can_sum
 
@@ -39,7 +26,7 @@ class Terminal(Enum):
 
 Joins = tuple[tuple[Terminal, Terminal], ...]
 
-_WINDOWS = (Conv2d, ConvTranspose2d, MaxPool2d, AvgPool2d, Resize)
+_WINDOWS = (ops.Conv2d, ops.ConvTranspose2d, ops.MaxPool2d, ops.AvgPool2d, ops.Resize)
 _FAN_OUT: Joins = ((Terminal.I, Terminal.PD_D),)
 _FAN_IN: Joins = ((Terminal.PD_D, Terminal.O),)
 _MAPS: Joins = ((Terminal.PD_FM, Terminal.PD_FM),)
@@ -49,13 +36,13 @@ class Block(Enum):
     """What can become of an operation in a path; SPLIT and CONCAT are inserted, the others replace an operation."""
 
     SPLIT = ((*_FAN_OUT, (Terminal.I, Terminal.PD_FM)), ())
-    FDTO = (_FAN_OUT, (Conv2d, ConvTranspose2d, Dense, Gather))
+    FDTO = (_FAN_OUT, (ops.Conv2d, ops.ConvTranspose2d, ops.Dense, ops.Gather))
     PART = (
         ((Terminal.PD_D, Terminal.PD_D), *_MAPS),
-        (Elementwise, *_WINDOWS, Pad, Reduce, Reshape),
+        (ops.Elementwise, *_WINDOWS, ops.Pad, ops.Reduce, ops.Reshape),
     )
     CONCAT = ((*_FAN_IN, (Terminal.PD_FM, Terminal.O)), ())
-    FDTI = (_FAN_IN, (Conv2d, Dense))
+    FDTI = (_FAN_IN, (ops.Conv2d, ops.Dense))
     FFMT = (_MAPS, _WINDOWS)
 
     def __init__(self, joins: Joins, operators: tuple[type, ...]) -> None:
@@ -139,7 +126,7 @@ def channel_runs(network: Network, layer: Layer, source: str) -> tuple[int, int]
 
 
 @lru_cache(maxsize=4096)
-def _runs(op: Op, shapes: tuple[Shape, ...], which: int, out: Shape) -> tuple[int, int] | None:
+def _runs(op: ops.Op, shapes: tuple[Shape, ...], which: int, out: Shape) -> tuple[int, int] | None:
     channels = list(_channels_read(op, shapes, which, out))
     runs = [(len(list(same)), stop - start) for (start, stop), same in groupby(channels)]
     at = [start for (start, _), _ in groupby(channels)]
@@ -147,7 +134,7 @@ def _runs(op: Op, shapes: tuple[Shape, ...], which: int, out: Shape) -> tuple[in
     return runs[0] if is_dense and runs[0][1] > 0 and len(runs) * runs[0][1] == shapes[which][-1] else None
 
 
-def _channels_read(op: Op, shapes: tuple[Shape, ...], which: int, out: Shape) -> Iterator[Interval]:
+def _channels_read(op: ops.Op, shapes: tuple[Shape, ...], which: int, out: Shape) -> Iterator[Interval]:
     whole = Region.whole(out)
     for channel in range(out[-1]):
         yield op.needs(whole.with_axis(len(out) - 1, (channel, channel + 1)), shapes)[which].bounds[-1]

@@ -13,7 +13,7 @@ from joblib import Parallel, delayed
 from ...errors import InputError
 from ...memory import PLAIN, Techniques
 from ...memory.layout import critical
-from ...memory.pulled import pullable
+from ...memory.row_windows import pullable
 from ...memory.streamed import lay_out
 from ...network import Network
 from ...program import FusionSchedule

@@ -9,15 +9,6 @@ from .peripheral import Peripheral
 from .verification import Checked, Counts, Difference, Verification
 
 __all__ = [
-    "Checked",
-    "Counts",
-    "Difference",
-    "Measured",
-    "Peripheral",
-    "Verification",
-    "code_sizes_of",
-    "load_model",
-    "measure",
-    "missing_tools",
-    "verify",
-]
+    "Checked", "Counts", "Difference", "Measured", "Peripheral", "Verification", "code_sizes_of", "load_model",
+    "measure", "missing_tools", "verify",
+]  # fmt: skip

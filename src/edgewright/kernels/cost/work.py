@@ -16,6 +16,8 @@ from ...network import Arithmetic, DType, Region, Shape
 from ...network.kernels.scales import number
 from ...network.kernels.tflite_scales import activation_range
 from ...network.operators import AvgPool2d, Binary, Clamp, Conv2d, MaxPool2d, Reduce, Unary
+from ...network.operators.shares import share_needs
+from ...program.selection import Offer
 from ..requantise.sums import requantised
 from ..site import Site
 from ..window import WindowAxis, axes, up
@@ -221,3 +223,58 @@ def _name(site: Site) -> str:
             return f"reduce-{kind.value}"
         case op:
             return type(op).__name__.lower()
+
+
+def _read(site: Site, region: Region, partial: Region | None) -> Region:
+    assert partial is not None
+    return share_needs(site.op, region, site.shapes, partial)[0]
+
+
+def add_conv_work(site: Site, _: Offer, region: Region, partial: Region | None) -> KernelWork:
+    """Tap by tap."""
+    assert isinstance(site.op, Conv2d)
+    part = ConvPart(site, region, _read(site, region, partial).shape[-1])
+    amounts: Amounts = {"calls": 1, "pixels": part.pixels, "outputs": region.size}
+    taps = part.pixels * part.channels * part.window
+    amounts |= {"taps": taps, "macs": part.pixels * part.channels * part.taps}
+    return KernelWork(f"sums-conv {type_of(site)}", amounts)
+
+
+def add_dense_work(site: Site, _: Offer, region: Region, partial: Region | None, multiple: int = 1) -> KernelWork:
+    """So many taps and channels at a time."""
+    rows = prod(region.shape[:-1])
+    done = rows * up(region.shape[-1], multiple)
+    macs = done * up(_read(site, region, partial).shape[-1], multiple)
+    return KernelWork(f"sums-dense {type_of(site)}", {"calls": 1, "rows": rows, "outputs": done, "macs": macs})
+
+
+def add_mean_work(site: Site, _: Offer, region: Region, partial: Region | None) -> KernelWork:
+    read = _read(site, region, partial)
+    lines, (pixels, channels) = prod(read.shape[:-2]), (1, *read.shape)[-2:]
+    fours, rest = divmod(channels, 4)
+    amounts: Amounts = {
+        "calls": 1,
+        "lines": lines,
+        "blocks": lines * (fours + rest),
+        "reads": lines * pixels * 4 * fours,
+        "odd reads": lines * pixels * rest,
+    }
+    return KernelWork(f"sums-mean {type_of(site)}", amounts)
+
+
+def finish_mean_work(site: Site, _: Offer, __: Region, ___: Region | None) -> KernelWork:
+    return _finish_work(site, "finish-mean", "outputs")
+
+
+def finish_scaled_work(site: Site, _: Offer, __: Region, ___: Region | None) -> KernelWork:
+    return finish_work(site, scaling(site))
+
+
+def finish_work(site: Site, how: str) -> KernelWork:
+    return _finish_work(site, "finish", f"outputs {how}" if is_small(site) else "outputs")
+
+
+def _finish_work(site: Site, name: str, outputs: str) -> KernelWork:
+    """Each sum is zeroed at first, and scaled and stored at last."""
+    y = site.result
+    return KernelWork(f"{name} {type_of(site)}", {"calls": 1, "pixels": prod(y.shape[:-1]), outputs: y.size})

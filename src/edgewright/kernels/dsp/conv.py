@@ -10,14 +10,13 @@ from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Family
 from ...program import Sweep
-from ..call import CCall
+from ..call import CCall, image, part_pointer
 from ..kernel import Kernel, Offer
-from ..printing.images import image, part_pointer
 from ..printing.nest import loops
-from ..printing.source import CWriter, Expr, braced
+from ..printing.source import CWriter, Expr, braced, times
 from ..site import ChannelRange, Site
 from . import work
-from .packing import LARGEST, layer_numbers, packed, packs
+from .packing import LARGEST, fours_kernel, layer_numbers, packed, packed_fours, packs, packs_fours
 
 STACK = 576  # bytes of columns that may lie on the stack when the arena has no room for them
 SMALL = 64  # a dense layer with less than this part of all products is small
@@ -188,3 +187,35 @@ CONV = Kernel("dsp_conv", (Conv2d,), offers_conv, write_conv, DSP, stack=STACK, 
 SMALL_DENSE = Kernel(
     "dsp_small_dense", (Dense,), offers_small_dense, write_small_dense, DSP, stack=STACK, work=work.small_dense
 )
+
+
+def offers_pixels(site: Site) -> Iterator[Offer]:
+    is_product = (
+        is_image_conv(site) and conv_window(site).is_pointwise if isinstance(site.op, Conv2d) else is_ours(site)
+    )
+    if is_product and site.inputs[0].strides[-1] == site.output.strides[-1] == 1:
+        depth = site.inputs[0].tensor.shape[-1]
+        if packs_fours(site, depth):
+            yield Offer()
+
+
+def write_pixels(call: CCall, _: Offer, c: CWriter) -> None:
+    """One pixel after the other."""
+    x, y, depth, kernel = call.inputs[0], call.output, call.shapes[0][-1], fours_kernel(call)
+    call.use("dsp_dense", kernel)
+
+    def fields(channels: ChannelRange) -> tuple[Expr, ...]:
+        made = packed_fours(call, depth, channels.channels)
+        assert made is not None
+        return made.fields(call)
+
+    table = call.table("ew_dsp_sums", fields)
+    with loops(c, call.region[:-1], "n", backward=call.is_backward) as at:
+        source = at
+        if isinstance(call.op, Conv2d):
+            source = tuple(times(i, s) for i, s in zip(at, (1, *call.op.stride), strict=True))
+        pointers = f"{x.address((*source, 0))}, {y.address((*at, call.region[-1][0]))}"
+        c.line(f"ew_dsp_dense(&{table}, ew_{kernel}, {pointers}, {depth});")
+
+
+PIXELS = Kernel("dsp_pixels", (Conv2d, Dense), offers_pixels, write_pixels, DSP, work=work.pixels)

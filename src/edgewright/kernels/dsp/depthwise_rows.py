@@ -10,11 +10,10 @@ from ...network import Array, DType
 from ...network.operators import Conv2d
 from ...platform.target import Family
 from ...program import Sweep
-from ..call import CCall
+from ..call import CCall, image, part_pointer
 from ..kernel import Kernel, Offer
-from ..portable.depthwise_fit import fits_depthwise
+from ..portable.depthwise import fits_depthwise
 from ..portable.work import depthwise_rows
-from ..printing.images import image, part_pointer
 from ..printing.source import CWriter, Expr
 from ..requantise.depthwise_factors import Factors, factors_shifted_by, flip
 from ..site import Site

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -11,12 +12,11 @@ from ...network import Array, Interval
 from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Family
-from ...program.shares import SUM_BYTES
-from ..call import CCall
-from ..cost.sums import add_dense_work, finish_work
+from ...program.steps import SUM_BYTES
+from ..call import CCall, image, part_pointer
+from ..cost.work import add_dense_work, finish_work
 from ..kernel import CallKind, Kernel, Offer
 from ..partial_layout import difference, missing, partial_layout, partial_range, sums_place, write_lines
-from ..printing.images import image, part_pointer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced, plus, times
 from ..requantise.sums import requantised
@@ -258,7 +258,7 @@ ADD_DENSE = Kernel(
     write_dense,
     DUAL,
     CallKind.ADD,
-    work=lambda s, _, r, p: add_dense_work(s, r, p, 4),
+    work=partial(add_dense_work, multiple=4),
 )
 FINISH = Kernel(
     "dsp_finish",

@@ -7,9 +7,8 @@ from math import prod
 
 from ...network.operators import Conv2d
 from ...network.tensor import DType
-from ..call import CCall
+from ..call import CCall, image, part_pointer
 from ..kernel import Kernel, Offer
-from ..printing.images import image, part_pointer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced
 from ..site import ChannelRange, Site

@@ -7,19 +7,51 @@ from math import prod
 
 import numpy as np
 
-from ...network import Array
+from ...network import Array, Region
 from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Family
 from ...program import Sweep
-from ..call import CCall
+from ..call import CCall, is_image
+from ..cost.work import Amounts, ConvPart, KernelWork, dense_work, scaling
 from ..kernel import Kernel, Offer
 from ..portable.blocked import STACK, Convolution, has_products, products_of
-from ..printing.images import is_image
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr
 from ..site import ChannelRange, Site
-from . import work
+from ..window import up
+
+
+def _conv_work(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
+    """Sixteen taps at a time."""
+    part, how = ConvPart(site, region), f"outputs {scaling(site)}"
+    done = part.pixels * part.channels
+    amounts = part.gathering(part.edges(1), 1) | {"macs": done * up(part.taps, 16), how: done}
+    if part.is_pointwise:
+        amounts = {key: amounts[key] for key in ("calls", "rows", "pixels", "macs", how)}
+    return KernelWork(f"{'pointwise' if part.is_pointwise else 'conv'} int8", amounts)
+
+
+def _depthwise_work(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
+    """Four channels in a vector, four vectors at a time."""
+    rows, columns, channels = region.shape[1:]
+    pixels, taps, fours = rows * columns, prod(site.shapes[1][1:]), up(channels, 4)
+    sixteens, rest = divmod(fours, 16)
+    amounts: Amounts = {
+        "calls": 1,
+        "lines": rows,
+        "taps": pixels * taps,
+        "blocks": pixels * (sixteens + bool(rest)),
+        "block taps": pixels * (sixteens + bool(rest)) * taps,
+        "outputs": pixels * fours,
+        "macs": pixels * fours * taps,
+    }
+    return KernelWork("depthwise-vectors int8", amounts)
+
+
+def _dense_work(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
+    return dense_work(site, region, scaling(site), depth=16)
+
 
 MOST_TAPS = 32  # of a depthwise window: EW_MOST_TAPS
 # Channels from which on vectors take fewer instructions than a channel at a time with pairs of products.
@@ -104,6 +136,6 @@ def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 HELIUM = frozenset({Family.HELIUM})
-CONV = Kernel("helium_conv", (Conv2d,), offers_conv, write_conv, HELIUM, stack=STACK, work=work.conv)
-DEPTHWISE = Kernel("helium_depthwise", (Conv2d,), offers_depthwise, write_depthwise, HELIUM, work=work.depthwise)
-DENSE = Kernel("helium_dense", (Dense,), offers_dense, write_dense, HELIUM, work=work.dense)
+CONV = Kernel("helium_conv", (Conv2d,), offers_conv, write_conv, HELIUM, stack=STACK, work=_conv_work)
+DEPTHWISE = Kernel("helium_depthwise", (Conv2d,), offers_depthwise, write_depthwise, HELIUM, work=_depthwise_work)
+DENSE = Kernel("helium_dense", (Dense,), offers_dense, write_dense, HELIUM, work=_dense_work)

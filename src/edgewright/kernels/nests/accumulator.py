@@ -12,9 +12,8 @@ from ...network.kernels import Operand
 from ...network.kernels.tflite_scales import activation_range, channel_multipliers, channel_scales, multiplier
 from ...network.operators import Activation, Clamp, Dense, DynamicProduct, MatMul
 from ...program.options import Rounding
-from ..call import CCall
+from ..call import CCall, CTensor
 from ..printing.source import Expr
-from ..printing.tensor import CTensor
 from ..site import Site
 from .activations import activated
 from .finish import (

@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ...network import Arithmetic, DType, Tensor
-from ..call import CCall
+from ..call import CCall, CTensor
 from ..kernel import Offer
 from ..printing.nest import Bounds, elements, joined_axes, loops
 from ..printing.source import CWriter, Expr, moved, offset, plus, times
-from ..printing.tensor import CTensor
 from ..site import Site
 from .values import ComputeType, LoopOperand, pointed, reader, writer
 

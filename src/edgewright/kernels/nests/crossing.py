@@ -11,11 +11,10 @@ from typing import TypeVar
 
 from ...network import DType, Layer, Quant, Tensor
 from ...network.operators import AvgPool2d, Conv2d, Dense, FinishSums, PartialSum, Reduce
-from ..call import CCall
+from ..call import CCall, CTensor
 from ..kernel import Kernel, Offer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr
-from ..printing.tensor import CTensor
 from ..site import Site
 from ..strided_tensor import StridedTensor, dense_strides
 from . import products, windows

@@ -10,17 +10,9 @@ from typing import TypeVar
 import numpy as np
 
 from ...network import Array, Interval
-from ...network.operators import (
-    Clamp,
-    Conv2d,
-    Dense,
-    DynamicProduct,
-    DynamicQuantize,
-    DynamicRange,
-)
-from ..call import CCall
+from ...network import operators as ops
+from ..call import CCall, is_image, part_pointer
 from ..kernel import SMALL, Kernel, Offer
-from ..printing.images import is_image, part_pointer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, plus
 from ..site import ChannelRange, Site
@@ -37,7 +29,7 @@ def _always(_: Site) -> Iterator[Offer]:
 
 def write_range(call: CCall, _: Offer, c: CWriter) -> None:
     op, x = call.op, call.inputs[0]
-    assert isinstance(op, DynamicRange)
+    assert isinstance(op, ops.DynamicRange)
     call.use("dynamic")
     kind = "asymmetric" if op.asymmetric else "symmetric"
     first, last = call.region[-1]
@@ -59,7 +51,7 @@ def write_range(call: CCall, _: Offer, c: CWriter) -> None:
 
 def write_quantize(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
-    assert isinstance(op, DynamicQuantize)
+    assert isinstance(op, ops.DynamicQuantize)
     call.use("fixed")
     limits = (-128 if op.asymmetric else -127, 127)
     with _items(call, c, 1, ("inverse", "zero") if op.asymmetric else ("inverse",)) as item:
@@ -73,7 +65,7 @@ def write_quantize(call: CCall, _: Offer, c: CWriter) -> None:
 def _product(site: SiteOrCall) -> SiteOrCall:
     """The same step of the product alone, item by item."""
     op, lead = site.op, len(site.inputs[4].strides) - 1
-    assert isinstance(op, DynamicProduct)
+    assert isinstance(op, ops.DynamicProduct)
     layer = replace(site.layer, op=op.product)
     facts = site.facts.once("product", lambda: replace(site.facts, layer=layer, known={}))
     most = (*(1 for _ in range(lead)), *site.most[lead:])
@@ -87,10 +79,10 @@ def _one(bound: Interval | None) -> Interval | None:
 
 
 @contextmanager
-def _products(call: CCall, c: CWriter) -> Iterator[tuple[CCall, DynamicProduct]]:
+def _products(call: CCall, c: CWriter) -> Iterator[tuple[CCall, ops.DynamicProduct]]:
     """Loops over the items; gives the call of the product of each."""
     op = call.op
-    assert isinstance(op, DynamicProduct)
+    assert isinstance(op, ops.DynamicProduct)
     with _items(call, c, 4, ("scale", "zero") if op.asymmetric else ("scale",)) as item:
         yield replace(_product(call), region=(*item, *call.region[len(item) :])), op
 
@@ -98,25 +90,25 @@ def _products(call: CCall, c: CWriter) -> Iterator[tuple[CCall, DynamicProduct]]
 def offers_product(site: Site) -> Iterator[Offer]:
     """Plain loops for every product."""
     inner = _product(site)
-    yield from (products.offers_dense if isinstance(inner.op, Dense) else windows.offers)(inner)
+    yield from (products.offers_dense if isinstance(inner.op, ops.Dense) else windows.offers)(inner)
 
 
 def write_product(call: CCall, offer: Offer, c: CWriter) -> None:
     with _products(call, c) as (inner, _):
-        (products.write_dense if isinstance(inner.op, Dense) else windows.write)(inner, offer, c)
+        (products.write_dense if isinstance(inner.op, ops.Dense) else windows.write)(inner, offer, c)
 
 
 def offers_conv(site: Site) -> Iterator[Offer]:
     """Pixels in the order of the sweep, four channels at a time, so that memory may be shared."""
     op, x, y = site.op, site.inputs[0], site.output
-    assert isinstance(op, DynamicProduct)
+    assert isinstance(op, ops.DynamicProduct)
     is_constant = all(place.is_constant for place in site.inputs[1:4])
-    if not site.ranges or not is_constant or not isinstance(op.product.activation, Clamp | None):
+    if not site.ranges or not is_constant or not isinstance(op.product.activation, ops.Clamp | None):
         return
     match op.product:
-        case Conv2d():
+        case ops.Conv2d():
             fits = site.bounds[0] == (0, 1) and is_image(x) and is_image(y)
-        case Dense():
+        case ops.Dense():
             fits = x.strides[-1] == y.strides[-1] == 1 and not x.window and not y.window
         case _:
             fits = False
@@ -129,7 +121,7 @@ def write_conv(call: CCall, _: Offer, c: CWriter) -> None:
     with _products(call, c) as (inner, op):
         product, x, y, region = inner.op, call.inputs[0], call.output, inner.region
         first = region[-1][0]
-        if isinstance(product, Conv2d):
+        if isinstance(product, ops.Conv2d):
             geometry, part = conv_geometry(inner, product), (*region[1], *region[2])
             read, write = x.pointer, y.address((0, 0, 0, first))
             per_group = inner.shapes[1][0] // product.groups if product.groups > 1 else 0
@@ -153,7 +145,7 @@ def _first_group(channels: ChannelRange, per_group: int) -> int:
 
 
 def _fields(
-    call: CCall, op: DynamicProduct, geometry: ConvGeometry, per_group: int, channels: ChannelRange
+    call: CCall, op: ops.DynamicProduct, geometry: ConvGeometry, per_group: int, channels: ChannelRange
 ) -> tuple[Expr, ...]:
     """Of ew_dynamic_conv."""
     before = channels.channels[0] % per_group if per_group else 0
@@ -192,7 +184,7 @@ def _items(
         yield tuple((index, plus(index, 1)) for index in item)
 
 
-RANGE = Kernel("dynamic_range", (DynamicRange,), _always, write_range)
-QUANTIZE = Kernel("dynamic_quantize", (DynamicQuantize,), _always, write_quantize)
-CONV = Kernel("dynamic_conv", (DynamicProduct,), offers_conv, write_conv, SMALL)
-PRODUCT = Kernel("loops_dynamic_product", (DynamicProduct,), offers_product, write_product)
+RANGE = Kernel("dynamic_range", (ops.DynamicRange,), _always, write_range)
+QUANTIZE = Kernel("dynamic_quantize", (ops.DynamicQuantize,), _always, write_quantize)
+CONV = Kernel("dynamic_conv", (ops.DynamicProduct,), offers_conv, write_conv, SMALL)
+PRODUCT = Kernel("loops_dynamic_product", (ops.DynamicProduct,), offers_product, write_product)

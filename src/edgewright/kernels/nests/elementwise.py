@@ -6,20 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
-from ...network.operators import (
-    ACTIVATIONS,
-    Activation,
-    BatchNorm,
-    Binary,
-    BinaryKind,
-    Cast,
-    Clamp,
-    Dequantize,
-    PRelu,
-    Quantize,
-    Unary,
-    UnaryKind,
-)
+from ...network import operators as ops
 from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
@@ -39,32 +26,32 @@ from .values import (
     writer,
 )
 
-_SIGNS: Mapping[BinaryKind, str] = {
-    BinaryKind.ADD: "+",
-    BinaryKind.SUB: "-",
-    BinaryKind.MUL: "*",
-    BinaryKind.DIV: "/",
+_SIGNS: Mapping[ops.BinaryKind, str] = {
+    ops.BinaryKind.ADD: "+",
+    ops.BinaryKind.SUB: "-",
+    ops.BinaryKind.MUL: "*",
+    ops.BinaryKind.DIV: "/",
 }
-_CALLS: Mapping[BinaryKind, tuple[str, str]] = {
-    BinaryKind.MIN: ("ew_minimum", "real"),
-    BinaryKind.MAX: ("ew_maximum", "real"),
-    BinaryKind.POW: ("powf", "math_functions"),
-    BinaryKind.SQUARED_DIFFERENCE: ("ew_squared_difference", "real"),
+_CALLS: Mapping[ops.BinaryKind, tuple[str, str]] = {
+    ops.BinaryKind.MIN: ("ew_minimum", "real"),
+    ops.BinaryKind.MAX: ("ew_maximum", "real"),
+    ops.BinaryKind.POW: ("powf", "math_functions"),
+    ops.BinaryKind.SQUARED_DIFFERENCE: ("ew_squared_difference", "real"),
 }
-_WHOLE_UNARY: Mapping[UnaryKind, str | None] = {  # None: an integer stays what it is
-    UnaryKind.ABS: "ew_whole_abs",
-    UnaryKind.CEIL: None,
-    UnaryKind.FLOOR: None,
-    UnaryKind.NEG: "ew_whole_neg",
-    UnaryKind.ROUND: None,
-    UnaryKind.SIGN: "ew_whole_sign",
-    UnaryKind.SQUARE: "ew_whole_square",
+_WHOLE_UNARY: Mapping[ops.UnaryKind, str | None] = {  # None: an integer stays what it is
+    ops.UnaryKind.ABS: "ew_whole_abs",
+    ops.UnaryKind.CEIL: None,
+    ops.UnaryKind.FLOOR: None,
+    ops.UnaryKind.NEG: "ew_whole_neg",
+    ops.UnaryKind.ROUND: None,
+    ops.UnaryKind.SIGN: "ew_whole_sign",
+    ops.UnaryKind.SQUARE: "ew_whole_square",
 }
 
 
 def write_activation(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
-    assert isinstance(op, Activation)
+    assert isinstance(op, ops.Activation)
     compute = _world(call, op)
     write_each(call, c, compute, lambda v: _folded(call, compute, op, v[0]))
 
@@ -76,13 +63,13 @@ def write_prelu(call: CCall, _: Offer, c: CWriter) -> None:
 
 def write_batch_norm(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
-    assert isinstance(op, BatchNorm)
+    assert isinstance(op, ops.BatchNorm)
     _write_computed(call, c, ComputeType.REAL, op.activation, lambda v: f"{v[0]} * {v[1]} + {v[2]}")
 
 
 def write_binary(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
-    assert isinstance(op, Binary)
+    assert isinstance(op, ops.Binary)
     compute = _world(call, op.activation)
     _write_computed(call, c, compute, op.activation, lambda v: _combined(call, compute, op.kind, v))
 
@@ -105,46 +92,45 @@ def _bare(operand: LoopOperand) -> LoopOperand:
     return LoopOperand(operand.call, ComputeType.REAL, (place,))
 
 
-def _world(site: Site, op: Activation | None) -> ComputeType:
+def _world(site: Site, op: ops.Activation | None) -> ComputeType:
     """Integers of which the activation makes others are computed in float."""
     compute = compute_type(site)
     assert compute is not None
     return ComputeType.REAL if compute is ComputeType.WHOLE and op is not None and not _is_whole(op) else compute
 
 
-def _is_whole(op: Activation) -> bool:
+def _is_whole(op: ops.Activation) -> bool:
     """Whether integers stay integers."""
-    return isinstance(op, Clamp) or (isinstance(op, Unary) and op.kind in _WHOLE_UNARY)
+    return isinstance(op, ops.Clamp) or (isinstance(op, ops.Unary) and op.kind in _WHOLE_UNARY)
 
 
 def _write_computed(
-    call: CCall, c: CWriter, compute: ComputeType, folded: Activation | None, formula: Formula
+    call: CCall, c: CWriter, compute: ComputeType, folded: ops.Activation | None, formula: Formula
 ) -> None:
     """The formula, then the activation: a clamp of a quantised result is one of what is stored."""
-    if isinstance(folded, Clamp) and call.result.quant is not None and not call.result.dtype.is_float:
+    if isinstance(folded, ops.Clamp) and call.result.quant is not None and not call.result.dtype.is_float:
         operands = [reader(call, i, compute) for i in range(len(call.inputs))]
         write_elements(call, c, [*operands, writer(call, compute, folded)], formula)
-    elif (
-        compute is ComputeType.WHOLE and folded is not None
-    ):  # what the type cannot hold wraps before the activation
+    elif compute is ComputeType.WHOLE and folded is not None:
+        # What the type cannot hold wraps before the activation.
         ctype = call.output.ctype
         write_each(call, c, compute, lambda v: _folded(call, compute, folded, f"(int64_t)({ctype})({formula(v)})"))
     else:
         write_each(call, c, compute, lambda v: _folded(call, compute, folded, formula(v)))
 
 
-def _folded(call: CCall, compute: ComputeType, op: Activation | None, value: str) -> str:
+def _folded(call: CCall, compute: ComputeType, op: ops.Activation | None, value: str) -> str:
     if compute is ComputeType.REAL or op is None:
         return activated(call, op, value)
     call.use("whole")
-    if isinstance(op, Clamp):
+    if isinstance(op, ops.Clamp):
         return _whole_clamp(op, value)
-    assert isinstance(op, Unary)
+    assert isinstance(op, ops.Unary)
     function = _WHOLE_UNARY[op.kind]
     return f"{function}({value})" if function else value
 
 
-def _whole_clamp(op: Clamp, value: str) -> str:
+def _whole_clamp(op: ops.Clamp, value: str) -> str:
     """Limits are cut towards zero, as numpy kernels cut them."""
     if op.low > -inf:
         value = f"ew_whole_max({value}, {number(max(int(op.low), -(2**63)), 'int64')})"
@@ -153,7 +139,7 @@ def _whole_clamp(op: Clamp, value: str) -> str:
     return value
 
 
-def _combined(call: CCall, compute: ComputeType, kind: BinaryKind, v: Sequence[str]) -> str:
+def _combined(call: CCall, compute: ComputeType, kind: ops.BinaryKind, v: Sequence[str]) -> str:
     a, b = v
     if compute is ComputeType.WHOLE:
         call.use("whole")
@@ -165,9 +151,9 @@ def _combined(call: CCall, compute: ComputeType, kind: BinaryKind, v: Sequence[s
     return f"{function}({a}, {b})"
 
 
-ACTIVATION = Kernel("loops_activation", ACTIVATIONS, offers_in_float, write_activation)
-PRELU = Kernel("loops_prelu", (PRelu,), offers_in_float, write_prelu)
-BATCH_NORM = Kernel("loops_batch_norm", (BatchNorm,), offers_in_float, write_batch_norm)
-BINARY = Kernel("loops_binary", (Binary,), offers_in_float, write_binary)
-CAST = Kernel("cast", (Cast,), offers_anywhere, write_cast)
-QUANTIZE = Kernel("loops_quantize", (Quantize, Dequantize), offers_in_float, write_quantize)
+ACTIVATION = Kernel("loops_activation", ops.ACTIVATIONS, offers_in_float, write_activation)
+PRELU = Kernel("loops_prelu", (ops.PRelu,), offers_in_float, write_prelu)
+BATCH_NORM = Kernel("loops_batch_norm", (ops.BatchNorm,), offers_in_float, write_batch_norm)
+BINARY = Kernel("loops_binary", (ops.Binary,), offers_in_float, write_binary)
+CAST = Kernel("cast", (ops.Cast,), offers_anywhere, write_cast)
+QUANTIZE = Kernel("loops_quantize", (ops.Quantize, ops.Dequantize), offers_in_float, write_quantize)

@@ -10,7 +10,7 @@ from ...network.kernels.tflite_lines import reduce_factor
 from ...network.kernels.tflite_scales import zero
 from ...network.operators import AvgPool2d, Reduce, ReduceKind
 from ..call import CCall
-from ..cost.sums import add_mean_work, finish_work
+from ..cost.work import add_mean_work, finish_mean_work
 from ..kernel import SMALL, CallKind, Kernel, Offer
 from ..partial_layout import difference, partial_range, summed, summed_type, sums_place
 from ..printing.constants import number
@@ -139,13 +139,7 @@ def stored_mean(call: CCall) -> tuple[int, str]:
 
 
 ADD_PIXELS = Kernel(
-    "mean_add_pixels",
-    (Reduce, AvgPool2d),
-    offers_pixels,
-    write_pixels,
-    SMALL,
-    CallKind.ADD,
-    work=lambda s, _, r, p: add_mean_work(s, r, p),
+    "mean_add_pixels", (Reduce, AvgPool2d), offers_pixels, write_pixels, SMALL, CallKind.ADD, work=add_mean_work
 )
 ADD_ELEMENTS = Kernel(
     "mean_add_elements",
@@ -153,13 +147,8 @@ ADD_ELEMENTS = Kernel(
     offers_elements,
     write_elements,
     kind=CallKind.ADD,
-    work=lambda s, _, r, p: add_mean_work(s, r, p),
+    work=add_mean_work,
 )
 FINISH = Kernel(
-    "mean_finish",
-    (Reduce, AvgPool2d),
-    offers_finish,
-    write_finish,
-    kind=CallKind.FINISH,
-    work=lambda s, *_: finish_work(s, None),
+    "mean_finish", (Reduce, AvgPool2d), offers_finish, write_finish, kind=CallKind.FINISH, work=finish_mean_work
 )

@@ -7,17 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from ...network import Shape
-from ...network.operators import (
-    Concat,
-    DepthToSpace,
-    Expand,
-    Gather,
-    Reshape,
-    Slice,
-    SpaceToDepth,
-    Tile,
-    Transpose,
-)
+from ...network import operators as ops
 from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.nest import Bounds, loops
@@ -35,7 +25,7 @@ def _routed(call: CCall, c: CWriter, route: Route) -> None:
 
 def write_reshape(call: CCall, _: Offer, c: CWriter) -> None:
     op, x = call.op, call.shapes[0]
-    assert isinstance(op, Reshape)
+    assert isinstance(op, ops.Reshape)
     if not call.inputs[0].is_dense and not (call.output.is_dense and call.is_whole):
         looked_up(call, c, lambda at: _unravelled(_ravelled(at, op.shape), x))
         return
@@ -76,14 +66,14 @@ def _quotient(value: Expr, n: int) -> Expr:
 
 def write_transpose(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
-    assert isinstance(op, Transpose)
+    assert isinstance(op, ops.Transpose)
     route = [(op.perm.index(axis), 0, 1) for axis in range(len(op.perm))]
     _routed(call, c, route)
 
 
 def write_slice(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
-    assert isinstance(op, Slice)
+    assert isinstance(op, ops.Slice)
     _routed(call, c, [(axis, *pair) for axis, pair in enumerate(zip(op.starts, op.steps, strict=True))])
 
 
@@ -99,7 +89,7 @@ def write_tile(call: CCall, _: Offer, c: CWriter) -> None:
 
 def write_space_to_depth(call: CCall, _: Offer, c: CWriter) -> None:
     op, channels = call.op, call.shapes[0][3]
-    assert isinstance(op, SpaceToDepth)
+    assert isinstance(op, ops.SpaceToDepth)
     k = op.block
     if call.region[3] == (0, k * k * channels):
         _gather_blocks(call, c, k, channels)
@@ -129,7 +119,7 @@ def _gather_blocks(call: CCall, c: CWriter, k: int, channels: int) -> None:
 
 def write_depth_to_space(call: CCall, _: Offer, c: CWriter) -> None:
     op, channels = call.op, call.result.shape[3]
-    assert isinstance(op, DepthToSpace)
+    assert isinstance(op, ops.DepthToSpace)
     k = op.block
     with opened(call, c) as copy, loops(c, call.region[:3]) as (n, row, col):
         part = plus(times(modulo(row, k), k), modulo(col, k))
@@ -144,7 +134,7 @@ def write_depth_to_space(call: CCall, _: Offer, c: CWriter) -> None:
 
 def write_gather(call: CCall, _: Offer, c: CWriter) -> None:
     op, rank = call.op, len(call.shapes[1])
-    assert isinstance(op, Gather)
+    assert isinstance(op, ops.Gather)
     axis = op.axis % len(call.shapes[0])
     call.use("moves")
     with opened(call, c) as copy:
@@ -168,7 +158,7 @@ def offers_concat(site: Site) -> Iterator[Offer]:
 def write_concat(call: CCall, _: Offer, c: CWriter) -> None:
     """In exact row-major order, whichever part an element comes from."""
     op = call.op
-    assert isinstance(op, Concat)
+    assert isinstance(op, ops.Concat)
     axis = op.axis % len(call.region)
     outer, (low, high) = call.region[:axis], call.region[axis]
     parts, begin = [], 0
@@ -202,12 +192,12 @@ def _part(call: CCall, c: CWriter, which: int, axis: int, begin: int, at: Sequen
         copy.nest(bounds, straight(len(bounds)), target)
 
 
-RESHAPE = Kernel("reshape", (Reshape,), offers_copy, write_reshape)
-TRANSPOSE = Kernel("transpose", (Transpose,), offers_copy, write_transpose)
-SLICE = Kernel("slice", (Slice,), offers_copy, write_slice)
-EXPAND = Kernel("expand", (Expand,), offers_copy, write_expand)
-TILE = Kernel("tile", (Tile,), offers_copy, write_tile)
-SPACE_TO_DEPTH = Kernel("space_to_depth", (SpaceToDepth,), offers_copy, write_space_to_depth)
-DEPTH_TO_SPACE = Kernel("depth_to_space", (DepthToSpace,), offers_copy, write_depth_to_space)
-GATHER = Kernel("gather", (Gather,), offers_copy, write_gather)
-CONCAT = Kernel("concat", (Concat,), offers_concat, write_concat)
+RESHAPE = Kernel("reshape", (ops.Reshape,), offers_copy, write_reshape)
+TRANSPOSE = Kernel("transpose", (ops.Transpose,), offers_copy, write_transpose)
+SLICE = Kernel("slice", (ops.Slice,), offers_copy, write_slice)
+EXPAND = Kernel("expand", (ops.Expand,), offers_copy, write_expand)
+TILE = Kernel("tile", (ops.Tile,), offers_copy, write_tile)
+SPACE_TO_DEPTH = Kernel("space_to_depth", (ops.SpaceToDepth,), offers_copy, write_space_to_depth)
+DEPTH_TO_SPACE = Kernel("depth_to_space", (ops.DepthToSpace,), offers_copy, write_depth_to_space)
+GATHER = Kernel("gather", (ops.Gather,), offers_copy, write_gather)
+CONCAT = Kernel("concat", (ops.Concat,), offers_concat, write_concat)

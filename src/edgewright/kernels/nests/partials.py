@@ -8,15 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from ...network.operators import Conv2d, Dense
-from ..call import CCall
-from ..cost.sums import add_conv_work, add_dense_work, finish_work
-from ..cost.work import scaling
+from ..call import CCall, CTensor
+from ..cost.work import add_conv_work, add_dense_work, finish_scaled_work
 from ..kernel import CallKind, Kernel, Offer
 from ..partial_layout import PartialLayout, missing, partial_layout, partial_range, summed_type, sums_place
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, times
 from ..printing.taps import Taps, taps
-from ..printing.tensor import CTensor
 from ..requantise.sums import requantised
 from ..site import Site
 from ..window import axes
@@ -119,27 +117,8 @@ def _start(call: CCall, layout: PartialLayout, acc: Accumulator) -> Callable[[Ex
     return per_channel(call, missing(whole, True).astype(np.int32), "bias less zero points")
 
 
-ADD_CONV = Kernel(
-    "loops_add_conv",
-    (Conv2d,),
-    offers,
-    write_conv,
-    kind=CallKind.ADD,
-    work=lambda s, _, r, p: add_conv_work(s, r, p),
-)
-ADD_DENSE = Kernel(
-    "loops_add_dense",
-    (Dense,),
-    offers,
-    write_dense,
-    kind=CallKind.ADD,
-    work=lambda s, _, r, p: add_dense_work(s, r, p),
-)
+ADD_CONV = Kernel("loops_add_conv", (Conv2d,), offers, write_conv, kind=CallKind.ADD, work=add_conv_work)
+ADD_DENSE = Kernel("loops_add_dense", (Dense,), offers, write_dense, kind=CallKind.ADD, work=add_dense_work)
 FINISH = Kernel(
-    "loops_finish",
-    (Conv2d, Dense),
-    offers,
-    write_finish,
-    kind=CallKind.FINISH,
-    work=lambda s, *_: finish_work(s, scaling(s)),
+    "loops_finish", (Conv2d, Dense), offers, write_finish, kind=CallKind.FINISH, work=finish_scaled_work
 )

@@ -11,11 +11,10 @@ import numpy as np
 from ...network.operators import Activation, Clamp, Conv2d, Dense
 from ...network.tensor import DType
 from ...program import Sweep
-from ..call import CCall
+from ..call import CCall, image, is_image, part_pointer
 from ..cost.work import loops_work
 from ..kernel import SMALL, Kernel, Offer
 from ..printing.constants import number
-from ..printing.images import image, is_image, part_pointer
 from ..printing.source import CWriter, Expr, braced
 from ..site import ChannelRange, Site
 from .finish import activation_of

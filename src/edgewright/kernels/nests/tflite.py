@@ -7,22 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from ...network import Arithmetic, DType
+from ...network import operators as ops
 from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_functions import FUNCTIONS, function_of, input_factor, sigmoid_table, wide_table
 from ...network.kernels.tflite_scales import activation_range, scale, zero
-from ...network.operators import (
-    ACTIVATIONS,
-    Activation,
-    Binary,
-    BinaryKind,
-    Clamp,
-    Dequantize,
-    LeakyRelu,
-    PRelu,
-    Quantize,
-    Unary,
-    UnaryKind,
-)
 from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
@@ -30,7 +18,7 @@ from ..printing.source import CWriter
 from ..site import Site
 from .values import ComputeType, write_each
 
-_WIDE = (*FUNCTIONS, UnaryKind.ABS, UnaryKind.LOG, UnaryKind.RSQRT)  # functions of 16-bit numbers
+_WIDE = (*FUNCTIONS, ops.UnaryKind.ABS, ops.UnaryKind.LOG, ops.UnaryKind.RSQRT)  # functions of 16-bit numbers
 
 
 def applies(site: Site) -> bool:
@@ -56,7 +44,7 @@ def scaled(call: CCall, value: str, ratio: float | np.float32) -> str:
     return f"ew_multiply({value}, {factor}, {shift})"
 
 
-def placed(call: CCall, steps: str, activation: Activation | None = None) -> str:
+def placed(call: CCall, steps: str, activation: ops.Activation | None = None) -> str:
     """Steps of the output's scale as stored: zero point added, kept in the range of type and activation."""
     call.use("fixed")
     low, high = activation_range(activation, call.result)
@@ -65,45 +53,45 @@ def placed(call: CCall, steps: str, activation: Activation | None = None) -> str
 
 def offers_binary(site: Site) -> Iterator[Offer]:
     op = site.op
-    assert isinstance(op, Binary)
-    if applies(site) and op.kind is not BinaryKind.POW:
+    assert isinstance(op, ops.Binary)
+    if applies(site) and op.kind is not ops.BinaryKind.POW:
         yield Offer()
 
 
 def write_binary(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
-    assert isinstance(op, Binary)
+    assert isinstance(op, ops.Binary)
     write_each(call, c, ComputeType.RAW, lambda v: _combined(call, op, v))
 
 
-def _combined(call: CCall, op: Binary, v: Sequence[str]) -> str:
+def _combined(call: CCall, op: ops.Binary, v: Sequence[str]) -> str:
     """Two stored numbers combined, as stored."""
     match op.kind:
-        case BinaryKind.MIN:
+        case ops.BinaryKind.MIN:
             return f"{v[0]} < {v[1]} ? {v[0]} : {v[1]}"
-        case BinaryKind.MAX:
+        case ops.BinaryKind.MAX:
             return f"{v[0]} > {v[1]} ? {v[0]} : {v[1]}"
         case kind:
             return placed(call, _steps(call, kind, v), op.activation)
 
 
-def _steps(call: CCall, kind: BinaryKind, v: Sequence[str]) -> str:
+def _steps(call: CCall, kind: ops.BinaryKind, v: Sequence[str]) -> str:
     """Two stored numbers combined, in steps of the output's scale."""
     a, b = (centred(call, which, element) for which, element in enumerate(v))
     sa, sb, sy = (scale(tensor) for tensor in (*(place.tensor for place in call.inputs), call.result))
     match kind:
-        case BinaryKind.ADD | BinaryKind.SUB:
+        case ops.BinaryKind.ADD | ops.BinaryKind.SUB:
             left = 15 if call.result.dtype is DType.INT16 else 20
             x, y, twice = _common(call, a, b, left)
-            sign = "+" if kind is BinaryKind.ADD else "-"
+            sign = "+" if kind is ops.BinaryKind.ADD else "-"
             return scaled(call, f"{x} {sign} {y}", twice / (float(1 << left) * float(sy)))
-        case BinaryKind.MUL:
+        case ops.BinaryKind.MUL:
             return scaled(call, f"{a} * {b}", sa * sb / sy)
-        case BinaryKind.SQUARED_DIFFERENCE:
+        case ops.BinaryKind.SQUARED_DIFFERENCE:
             x, y, twice = _common(call, a, b, 7)
             call.use("tflite_square")
             return scaled(call, f"ew_squared({x} - {y})", twice * twice / ((1 << 14) * float(sy)))
-        case BinaryKind.DIV:
+        case ops.BinaryKind.DIV:
             call.use("tflite_divide")
             factor, shift = quantize_multiplier(sa / (sb * sy))
             return f"ew_quotient({a}, {b}, {factor}, {shift})"
@@ -121,7 +109,9 @@ def _common(call: CCall, a: str, b: str, left: int) -> tuple[str, str, float]:
 
 def offers_activation(site: Site) -> Iterator[Offer]:
     """16-bit numbers: those of eight bits are looked up."""
-    is_wide = isinstance(site.op, Clamp | LeakyRelu) or (isinstance(site.op, Unary) and site.op.kind in _WIDE)
+    is_wide = isinstance(site.op, ops.Clamp | ops.LeakyRelu) or (
+        isinstance(site.op, ops.Unary) and site.op.kind in _WIDE
+    )
     if applies(site) and is_wide:
         yield Offer()
 
@@ -136,16 +126,16 @@ def _function(call: CCall) -> Callable[[str], str]:
     x, op = call.inputs[0].tensor, call.op
     ratio = scale(x) / scale(call.result)
     match op:
-        case Clamp():
+        case ops.Clamp():
             return lambda e: placed(call, scaled(call, centred(call, 0, e), ratio), op)
-        case LeakyRelu(alpha):
+        case ops.LeakyRelu(alpha):
             sloped = scale(x) * np.float32(alpha) / scale(call.result)
             return lambda e: _two_slopes(call, centred(call, 0, e), ratio, centred(call, 0, e), sloped)
-        case Unary(UnaryKind.ABS):
+        case ops.Unary(ops.UnaryKind.ABS):
             return lambda e: placed(call, _size(call, e, ratio))
-        case Unary(UnaryKind.SIGMOID | UnaryKind.TANH as kind):
+        case ops.Unary(ops.UnaryKind.SIGMOID | ops.UnaryKind.TANH as kind):
             return lambda e: _by_sigmoid(call, e, kind)
-        case Unary(kind):
+        case ops.Unary(kind):
             call.use("tflite_wide")
             values = wide_table(x, call.result, function_of(kind, call.result)).astype(np.int16)
             table = call.add(values, kind.value)
@@ -165,10 +155,10 @@ def _size(call: CCall, element: str, ratio: np.float32) -> str:
     return size if ratio == 1 else scaled(call, size, ratio)
 
 
-def _by_sigmoid(call: CCall, element: str, kind: UnaryKind) -> str:
+def _by_sigmoid(call: CCall, element: str, kind: ops.UnaryKind) -> str:
     call.use("tflite_wide")
     table = call.module.constants.add(sigmoid_table().astype(np.uint16), "sigmoid(i / 24)")
-    factor, shift = input_factor(call.inputs[0].tensor, 0 if kind is UnaryKind.SIGMOID else 1)
+    factor, shift = input_factor(call.inputs[0].tensor, 0 if kind is ops.UnaryKind.SIGMOID else 1)
     return f"ew_wide_{kind.value}(ew_wide_scaled({element}, {factor}, {shift}), {table})"
 
 
@@ -215,8 +205,8 @@ def write_dequantize(call: CCall, _: Offer, c: CWriter) -> None:
     write_each(call, c, ComputeType.RAW, lambda v: f"(float){centred(call, 0, v[0])} * {step}")
 
 
-ACTIVATION = Kernel("activation_tflite", ACTIVATIONS, offers_activation, write_activation)
-PRELU = Kernel("prelu_tflite", (PRelu,), offers, write_prelu)
-BINARY = Kernel("binary_tflite", (Binary,), offers_binary, write_binary)
-QUANTIZE = Kernel("quantize_tflite", (Quantize,), offers, write_quantize)
-DEQUANTIZE = Kernel("dequantize_tflite", (Dequantize,), offers_dequantize, write_dequantize)
+ACTIVATION = Kernel("activation_tflite", ops.ACTIVATIONS, offers_activation, write_activation)
+PRELU = Kernel("prelu_tflite", (ops.PRelu,), offers, write_prelu)
+BINARY = Kernel("binary_tflite", (ops.Binary,), offers_binary, write_binary)
+QUANTIZE = Kernel("quantize_tflite", (ops.Quantize,), offers, write_quantize)
+DEQUANTIZE = Kernel("dequantize_tflite", (ops.Dequantize,), offers_dequantize, write_dequantize)

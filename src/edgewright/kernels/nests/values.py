@@ -12,12 +12,11 @@ import numpy as np
 from ...network import Arithmetic, Array, DType, Tensor
 from ...network.kernels.scales import number as stored_number
 from ...network.operators import Clamp
-from ..call import CCall
+from ..call import CCall, CTensor
 from ..kernel import Offer
 from ..printing.constants import number
 from ..printing.nest import Bounds, elements
 from ..printing.source import CWriter, Expr
-from ..printing.tensor import CTensor
 from ..site import Site
 
 Formula = Callable[[Sequence[str]], str]  # C expressions of the inputs -> that of the output

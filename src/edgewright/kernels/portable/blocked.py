@@ -9,8 +9,7 @@ import numpy as np
 
 from ...network import Array, Interval
 from ...network.tensor import DType
-from ..call import CCall
-from ..printing.images import image
+from ..call import CCall, image
 from ..printing.source import Expr, braced
 from ..requantise.multipliers import Fixed, Rule, fit
 from ..requantise.sums import Requantised, requantised
@@ -134,9 +133,8 @@ class Convolution:
     """An ew_convolution, but for its weights: images, window, and how many pixels are gathered at once."""
 
     places: tuple[StridedTensor, StridedTensor]  # x and the output
-    window: tuple[
-        int, ...
-    ]  # height, width, depth of x; of the kernel, of strides, of dilations, of pads: two each
+    # Height, width, depth of x; of the kernel, of strides, of dilations, of pads: two each.
+    window: tuple[int, ...]
     pixels: int
 
     def table(self, call: CCall, arranged: Callable[[Array], Array], step: int = 1) -> str:

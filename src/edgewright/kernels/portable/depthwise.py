@@ -12,14 +12,35 @@ from ...network import Array
 from ...network.operators import Conv2d
 from ...platform.target import Family
 from ...program import Sweep
-from ..call import CCall
+from ..call import CCall, image, part_pointer
 from ..kernel import SMALL, Kernel, Offer
-from ..printing.images import image, part_pointer
 from ..printing.source import CWriter, Expr
 from ..requantise.depthwise_factors import Factors, factors_of, flip
 from ..site import Site
-from .depthwise_fit import extent, fits_depthwise
 from .work import depthwise_ring
+
+MOST_SIZE = 8192  # of an axis: tables of the kernels have 16 bits for sizes, pads and strides included
+
+
+def fits_depthwise(site: Site, op: Conv2d) -> bool:
+    """Whether each output channel reads one input channel, of images that lie as the kernels expect."""
+    x, y, w = site.inputs[0], site.output, site.shapes[1]
+    return (
+        w[3] == 1
+        and op.groups == site.shapes[0][3] > 1  # one channel is an ordinary convolution, and quicker as such
+        and x.tensor.shape[0] == 1
+        and site.bounds[0] == (0, 1)
+        and max(x.tensor.shape[1:] + y.tensor.shape[1:]) <= MOST_SIZE
+        and x.strides[3] == y.strides[3] == 1
+        and all(place.window is None or place.window[0] == 1 for place in (x, y))
+        and (site.sweep is not Sweep.CHANNELS or op.pads[0] < extent(w[1], op.dilation[0]))
+    )
+
+
+def extent(taps: int, dilation: int) -> int:
+    """Rows or columns from the first tap to the last."""
+    return (taps - 1) * dilation + 1
+
 
 STACK_BYTES = 768  # for the ring and a run of outputs where the arena has no room
 MOST_STACK = 1 << 16  # for the least of rings: still better than plain loops

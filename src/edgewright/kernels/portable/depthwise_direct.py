@@ -11,13 +11,12 @@ from ...network import DType
 from ...network.operators import Conv2d
 from ...platform.target import Architecture, Family
 from ...program import Sweep
-from ..call import CCall
+from ..call import CCall, image, part_pointer
 from ..kernel import Kernel, Offer
-from ..printing.images import image, part_pointer
 from ..printing.source import CWriter, Expr
 from ..requantise.depthwise_factors import LEAST_LEFT, factors_of
 from ..site import Site
-from .depthwise_fit import fits_depthwise
+from .depthwise import fits_depthwise
 from .work import depthwise_direct
 
 FEW_ROWS = 2  # for so few, to copy the row above is not worth it

@@ -8,13 +8,11 @@ import numpy as np
 
 from ...network import Array, DType
 from ...network.operators import Conv2d, Dense
-from ...program.shares import SUM_BYTES
-from ..call import CCall
-from ..cost.sums import add_conv_work, add_dense_work, finish_work
-from ..cost.work import scaling
+from ...program.steps import SUM_BYTES
+from ..call import CCall, part_pointer
+from ..cost.work import add_conv_work, add_dense_work, finish_scaled_work
 from ..kernel import SMALL, CallKind, Kernel, Offer
 from ..partial_layout import difference, partial_layout, partial_range, sums_place, write_lines
-from ..printing.images import part_pointer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced
 from ..requantise.sums import requantised
@@ -136,23 +134,9 @@ def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
     write_lines(call, c, f"ew_share_store(&{call.module.table('ew_products', (0, *fields))}")
 
 
-ADD_CONV = Kernel(
-    "portable_add_conv",
-    (Conv2d,),
-    offers_conv,
-    write_conv,
-    SMALL,
-    CallKind.ADD,
-    work=lambda s, _, r, p: add_conv_work(s, r, p),
-)
+ADD_CONV = Kernel("portable_add_conv", (Conv2d,), offers_conv, write_conv, SMALL, CallKind.ADD, work=add_conv_work)
 ADD_DENSE = Kernel(
-    "portable_add_dense",
-    (Dense,),
-    offers_dense,
-    write_dense,
-    SMALL,
-    CallKind.ADD,
-    work=lambda s, _, r, p: add_dense_work(s, r, p),
+    "portable_add_dense", (Dense,), offers_dense, write_dense, SMALL, CallKind.ADD, work=add_dense_work
 )
 FINISH = Kernel(
     "portable_finish",
@@ -161,5 +145,5 @@ FINISH = Kernel(
     write_finish,
     SMALL,
     CallKind.FINISH,
-    work=lambda s, *_: finish_work(s, scaling(s)),
+    work=finish_scaled_work,
 )

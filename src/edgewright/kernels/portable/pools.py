@@ -9,10 +9,9 @@ from ...network.kernels.scales import number
 from ...network.kernels.tflite_lines import reduce_factor
 from ...network.kernels.tflite_scales import activation_range, zero
 from ...network.operators import AvgPool2d, Clamp, MaxPool2d, Reduce, ReduceKind
-from ..call import CCall
+from ..call import CCall, image, part_pointer
 from ..cost.work import pool_work
 from ..kernel import SMALL, Kernel, Offer
-from ..printing.images import image, part_pointer
 from ..printing.source import CWriter, Expr, braced
 from ..site import Site
 

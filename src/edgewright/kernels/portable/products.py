@@ -12,12 +12,10 @@ from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Architecture
 from ...program import Sweep
-from ..call import CCall
+from ..call import CCall, CTensor, is_image, part_pointer
 from ..kernel import Kernel, Offer
-from ..printing.images import is_image, part_pointer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr
-from ..printing.tensor import CTensor
 from ..site import ChannelRange, Site
 from . import work
 from .blocked import STACK, Convolution, has_products, interleaved, products_of

@@ -7,7 +7,7 @@ from hashlib import sha256
 import numpy as np
 
 from ...network import Array
-from ...program.linked import Packed, packed_bytes
+from ...program.selection import Packed, packed_bytes
 
 C_TYPES = {
     "float32": "float",
@@ -104,7 +104,6 @@ def _float(value: float, suffix: str) -> str:
 def number(value: float | np.floating | int, dtype: str = "float32") -> str:
     """One number as a C literal of the type."""
     if dtype == "float32":
-        return _float(
-            float(str(np.float32(value))), "f"
-        )  # the decimals of a float32, not of the double it becomes
+        # The decimals of a float32, not of the double it becomes.
+        return _float(float(str(np.float32(value))), "f")
     return _float(float(value), "") if dtype == "float64" else _integer(int(value))

@@ -1,12 +1,14 @@
-"""Loop nests over a region: the way every operator without a kernel of its own goes through its elements."""
+"""Loop nests over a region, and numbers that depend on loops: how operators without a kernel are printed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
+from ...program.index import AffineExpr, IndexExpr, TableExpr
+from ..module import Module
 from ..strided_tensor import StridedTensor
-from .source import CWriter, Expr, offset, plus
+from .source import CWriter, Expr, offset, plus, times
 
 Bounds = Sequence[tuple[Expr, Expr]]
 
@@ -85,3 +87,20 @@ def joined_axes(
             if rolling[w]:
                 windows[w] = (len(spans) - 1, places[w].window[1])  # type: ignore[index]
     return spans, strides, windows
+
+
+def printed(module: Module, expr: IndexExpr, names: Mapping[str, Expr] | None = None) -> Expr:
+    """C of the number; `names` says what loops are called, where not by their own name."""
+    match expr:
+        case AffineExpr(base, terms, within):
+            given = names or {}
+            line = plus(*(times(given.get(name, name), step) for name, step in terms), base)
+            if within is None:
+                return line
+            if not names and base >= within[0] and all(step > 0 for _, step in terms):  # loops begin at 0
+                return f"ew_min({line}, {within[1]})"
+            return f"ew_between({within[0]}, {line}, {within[1]})"
+        case TableExpr(values, name):
+            return module.one_number(values, (names or {}).get(name, name))
+        case _:
+            return expr

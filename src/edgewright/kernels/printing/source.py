@@ -38,6 +38,16 @@ class CWriter:
         return "\n".join(self.lines) + "\n"
 
 
+def header_head(guard: str, includes: Iterable[str] = (), defined: Iterable[str] = ()) -> list[str]:
+    """The first lines of a header: its guard, <stdint.h> and what else is included, linkage for C++."""
+    head = [f"#ifndef {guard}", f"#define {guard}", *defined, "", "#include <stdint.h>", *includes, ""]
+    return [*head, "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+
+
+def header_foot(guard: str) -> list[str]:
+    return ["", "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */"]
+
+
 def identifier(name: str) -> str:
     """A C identifier that reminds of `name`: letters, digits and single underscores, none at the ends."""
     text = re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_")

@@ -10,9 +10,8 @@ import numpy as np
 from ...network import Array
 from ...network.operators import Conv2d
 from ...program import Sweep
-from ..call import CCall
+from ..call import CCall, image
 from ..kernel import Kernel, Offer
-from ..printing.images import image
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced
 from ..site import ChannelRange, Site

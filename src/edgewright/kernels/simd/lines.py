@@ -6,26 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...network import Arithmetic
+from ...network import operators as ops
 from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_scales import activation_range, scale, zero
-from ...network.operators import (
-    Activation,
-    BatchNorm,
-    Binary,
-    BinaryKind,
-    Clamp,
-    Elu,
-    HardSigmoid,
-    LeakyRelu,
-    Lrn,
-    Reduce,
-    ReduceKind,
-    Unary,
-)
-from ..call import CCall
+from ..call import CCall, image
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
-from ..printing.images import image
 from ..printing.nest import joined_axes, loops
 from ..printing.source import CWriter, Expr, braced, moved, offset, times
 from ..site import Site
@@ -33,10 +19,10 @@ from .ending import Ending, ending, write_rest
 from .sites import SIMD, has_types, is_image, is_image_of_ranges, is_of_all_channels, pictures
 
 _KINDS = {
-    BinaryKind.ADD: "EW_SIMD_ADD",
-    BinaryKind.SUB: "EW_SIMD_SUB",
-    BinaryKind.MUL: "EW_SIMD_MUL",
-    BinaryKind.DIV: "EW_SIMD_DIV",
+    ops.BinaryKind.ADD: "EW_SIMD_ADD",
+    ops.BinaryKind.SUB: "EW_SIMD_SUB",
+    ops.BinaryKind.MUL: "EW_SIMD_MUL",
+    ops.BinaryKind.DIV: "EW_SIMD_DIV",
 }
 
 
@@ -50,11 +36,11 @@ def offers_map(site: Site) -> Iterator[Offer]:
 def _function(site: Site) -> tuple[str, Ending] | None:
     """How inputs are combined, and what follows; None where the kernel does not know it."""
     op = site.op
-    if isinstance(op, BatchNorm):
+    if isinstance(op, ops.BatchNorm):
         return "EW_SIMD_SCALE", ending(op.activation)
-    if isinstance(op, Binary):
+    if isinstance(op, ops.Binary):
         return (_KINDS[op.kind], ending(op.activation)) if op.kind in _KINDS else None
-    assert isinstance(op, Activation)
+    assert isinstance(op, ops.Activation)
     end = ending(op)
     return ("EW_SIMD_ONE", end) if end.rest is None else None
 
@@ -76,8 +62,8 @@ def write_map(call: CCall, _: Offer, c: CWriter) -> None:
 def offers_add(site: Site) -> Iterator[Offer]:
     """int8 or uint8 in TFLite's arithmetic, both operands of the output's shape."""
     op, tensors = site.op, [place.tensor for place in site.inputs]
-    assert isinstance(op, Binary)
-    if op.kind not in (BinaryKind.ADD, BinaryKind.SUB) or site.arithmetic is not Arithmetic.TFLITE:
+    assert isinstance(op, ops.Binary)
+    if op.kind not in (ops.BinaryKind.ADD, ops.BinaryKind.SUB) or site.arithmetic is not Arithmetic.TFLITE:
         return
     is_even = all(tensor.shape == site.result.shape and tensor.dtype is site.result.dtype for tensor in tensors)
     is_ours = site.is_quantised and has_types(site, "int8", "uint8")
@@ -87,7 +73,7 @@ def offers_add(site: Site) -> Iterator[Offer]:
 
 def write_add(call: CCall, _: Offer, c: CWriter) -> None:
     op, tensors = call.op, [place.tensor for place in call.inputs]
-    assert isinstance(op, Binary)
+    assert isinstance(op, ops.Binary)
     call.use("simd_lines")
     twice = 2.0 * float(max(scale(tensor) for tensor in tensors))
     factors = [quantize_multiplier(float(scale(tensor)) / twice) for tensor in tensors]
@@ -95,7 +81,7 @@ def write_add(call: CCall, _: Offer, c: CWriter) -> None:
     pairs = (signs, [zero(t) for t in tensors], [f for f, _ in factors], [s for _, s in factors])
     last = quantize_multiplier(twice / (float(1 << 20) * float(scale(call.result))))
     limits = (zero(call.result), *activation_range(op.activation, call.result))
-    sign = 1 if op.kind is BinaryKind.ADD else -1
+    sign = 1 if op.kind is ops.BinaryKind.ADD else -1
     fields: tuple[Expr, ...] = (*map(braced, pairs), sign, *last, *limits, int(call.is_backward))
     table = call.module.table("ew_simd_add8", fields)
     with _lines(call, c) as (pointers, count):
@@ -135,20 +121,20 @@ def _lines(call: CCall, c: CWriter) -> Iterator[tuple[list[str], Expr]]:
 def offers_mean(site: Site) -> Iterator[Offer]:
     """Sums and means over rows and columns of whole images."""
     op, x = site.op, site.inputs[0]
-    assert isinstance(op, Reduce)
+    assert isinstance(op, ops.Reduce)
     if not has_types(site, "float32") or len(x.tensor.shape) != 4 or {a % 4 for a in op.axes} != {1, 2}:
         return
-    is_known = op.kind in (ReduceKind.MEAN, ReduceKind.SUM)
+    is_known = op.kind in (ops.ReduceKind.MEAN, ops.ReduceKind.SUM)
     if is_known and site.is_whole and site.output.is_dense and is_image(x) and not site.shares(0):
         yield Offer()
 
 
 def write_mean(call: CCall, _: Offer, c: CWriter) -> None:
     op, x = call.op, call.inputs[0]
-    assert isinstance(op, Reduce)
+    assert isinstance(op, ops.Reduce)
     call.use("simd_lines")
     batch, height, width, channels = x.tensor.shape
-    share = number(1.0 / (height * width) if op.kind is ReduceKind.MEAN else 1.0)
+    share = number(1.0 / (height * width) if op.kind is ops.ReduceKind.MEAN else 1.0)
     with c.block():
         c.line(f"const ew_image in = {image(x)};")
         with loops(c, [(0, batch)], "picture") as (picture,):
@@ -160,7 +146,7 @@ def write_mean(call: CCall, _: Offer, c: CWriter) -> None:
 def offers_lrn(site: Site) -> Iterator[Offer]:
     """Whole pixels, with the exponent of all networks: 3/4 is two square roots."""
     op = site.op
-    assert isinstance(op, Lrn)
+    assert isinstance(op, ops.Lrn)
     is_ours = has_types(site, "float32") and op.beta == 0.75
     if is_ours and is_image_of_ranges(site) and is_of_all_channels(site):
         yield Offer()
@@ -168,7 +154,7 @@ def offers_lrn(site: Site) -> Iterator[Offer]:
 
 def write_lrn(call: CCall, _: Offer, c: CWriter) -> None:
     op, channels = call.op, call.shapes[0][-1]
-    assert isinstance(op, Lrn)
+    assert isinstance(op, ops.Lrn)
     call.use("simd_lrn")
     places = (image(call.inputs[0]), image(call.output))
     numbers = (number(op.bias), number(op.alpha / op.size))
@@ -178,8 +164,8 @@ def write_lrn(call: CCall, _: Offer, c: CWriter) -> None:
         c.line(f"ew_simd_lrn_run(&{table}, {x}, {y}, part);")
 
 
-_MAPPED = (Clamp, LeakyRelu, Elu, HardSigmoid, Unary, BatchNorm, Binary)
+_MAPPED = (ops.Clamp, ops.LeakyRelu, ops.Elu, ops.HardSigmoid, ops.Unary, ops.BatchNorm, ops.Binary)
 MAP = Kernel("simd_map", _MAPPED, offers_map, write_map, SIMD)
-ADD_INT8 = Kernel("simd_add_int8", (Binary,), offers_add, write_add, SIMD)
-MEAN = Kernel("simd_mean", (Reduce,), offers_mean, write_mean, SIMD)
-LRN = Kernel("simd_lrn", (Lrn,), offers_lrn, write_lrn, SIMD)
+ADD_INT8 = Kernel("simd_add_int8", (ops.Binary,), offers_add, write_add, SIMD)
+MEAN = Kernel("simd_mean", (ops.Reduce,), offers_mean, write_mean, SIMD)
+LRN = Kernel("simd_lrn", (ops.Lrn,), offers_lrn, write_lrn, SIMD)

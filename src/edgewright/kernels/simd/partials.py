@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from ...network import Array
 from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
-from ...program.shares import SUM_BYTES
-from ..call import CCall
+from ...program.steps import SUM_BYTES
+from ..call import CCall, image
 from ..kernel import CallKind, Kernel, Offer
 from ..partial_layout import partial_range, sums_place
-from ..printing.images import image
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced
 from ..site import ChannelRange, Site

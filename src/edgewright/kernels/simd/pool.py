@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...network.operators import AvgPool2d, MaxPool2d
-from ..call import CCall
+from ..call import CCall, image
 from ..kernel import Kernel, Offer
-from ..printing.images import image
 from ..printing.source import CWriter, braced
 from ..site import Site
 from .ending import ending, write_rest

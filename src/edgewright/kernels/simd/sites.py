@@ -12,9 +12,8 @@ import numpy as np
 
 from ...network.operators import Conv2d
 from ...platform.target import Family
-from ..call import CCall
+from ..call import CCall, image
 from ..kernel import Offer
-from ..printing.images import image
 from ..printing.source import CWriter, Expr, braced, moved, plus, times
 from ..site import Site
 from ..strided_tensor import StridedTensor

@@ -9,22 +9,7 @@ from edgewright.memory.layout.optimal import LayoutEffort, place_optimal
 from edgewright.memory.layout.problem import Item, LayoutProblem, NotFound, Placement, conflicts
 
 __all__ = [
-    "ConflictGraph",
-    "Item",
-    "LayoutEffort",
-    "LayoutProblem",
-    "MemoryPlacement",
-    "NotFound",
-    "Placement",
-    "conflicts",
-    "critical",
-    "lower_bound",
-    "place_first_fit",
-    "place_graph",
-    "place_graph_in_memories",
-    "place_greedy_by_size",
-    "place_in_memories",
-    "place_optimal",
-    "read_csv",
-    "write_csv",
-]
+    "ConflictGraph", "Item", "LayoutEffort", "LayoutProblem", "MemoryPlacement", "NotFound", "Placement",
+    "conflicts", "critical", "lower_bound", "place_first_fit", "place_graph", "place_graph_in_memories",
+    "place_greedy_by_size", "place_in_memories", "place_optimal", "read_csv", "write_csv",
+]  # fmt: skip

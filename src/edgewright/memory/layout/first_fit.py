@@ -21,10 +21,7 @@ ORDERS: dict[str, Order] = {
     "life": lambda g, i: (g.boxes[i].start - g.boxes[i].end, -g.boxes[i].size),
     "area": lambda g, i: ((g.boxes[i].start - g.boxes[i].end) * g.boxes[i].size,),
     "crowding, size": lambda g, i: (-g.crowding[i], -g.boxes[i].size),
-    "end": lambda g, i: (
-        -g.boxes[i].end,
-        -g.boxes[i].size,
-    ),  # an output that trails its input, then the input
+    "end": lambda g, i: (-g.boxes[i].end, -g.boxes[i].size),  # an output that trails its input, then the input
     "start": lambda g, i: (g.boxes[i].start, -g.boxes[i].size),
 }
 _CLIMB_WORK = 1_000_000  # pairs looked at while climbing: about a second

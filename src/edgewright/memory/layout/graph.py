@@ -65,11 +65,7 @@ class ConflictGraph:
         return LayoutProblem(items, gaps, self.alignment)
 
 
-def place_graph(
-    graph: ConflictGraph,
-    bound: int = 0,
-    effort: LayoutEffort = LayoutEffort.NORMAL,
-) -> Placement:
+def place_graph(graph: ConflictGraph, bound: int = 0, effort: LayoutEffort = LayoutEffort.NORMAL) -> Placement:
     """The placement with the least peak, part by part where buffers of two parts never meet.
 
     `bound` bytes are needed anyway: less is not sought. `optimal` is proven.

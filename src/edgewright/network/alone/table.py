@@ -5,30 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from ..operators import (
-    AvgPool2d,
-    Concat,
-    Conv2d,
-    ConvTranspose2d,
-    DepthToSpace,
-    DynamicProduct,
-    DynamicRange,
-    Expand,
-    FinishSums,
-    L2Normalize,
-    LogSoftmax,
-    Lrn,
-    MaxPool2d,
-    Op,
-    Pad,
-    PartialSum,
-    Reshape,
-    Resize,
-    Slice,
-    Softmax,
-    SpaceToDepth,
-    Tile,
-)
+from .. import operators as ops
 from ..operators.base import normal_axis
 from ..region import Region, Shape
 from ..tensor import DType
@@ -37,14 +14,14 @@ from .answer import Alone, Answer, Wider, unchanged
 from .resize import resize
 
 
-def alone(op: Op, out: Region, shapes: Sequence[Shape], dtype: DType = DType.FLOAT32) -> Answer:
+def alone(op: ops.Op, out: Region, shapes: Sequence[Shape], dtype: DType = DType.FLOAT32) -> Answer:
     """How the region of the output is computed without the rest; `dtype` is that of the first input."""
-    if isinstance(op, Resize):
+    if isinstance(op, ops.Resize):
         return resize(op, out, shapes, dtype)
     return ALONE.get(type(op), unchanged)(op, out, shapes)
 
 
-def computable(op: Op, out: Region, shapes: Sequence[Shape], dtype: DType = DType.FLOAT32) -> Region:
+def computable(op: ops.Op, out: Region, shapes: Sequence[Shape], dtype: DType = DType.FLOAT32) -> Region:
     """The smallest region around `out` that the operator computes alone: the whole is one in any case."""
     while isinstance(answer := alone(op, out, shapes, dtype), Wider):
         assert out in answer.region and answer.region != out, f"{op}: {out} becomes {answer.region}"
@@ -52,7 +29,7 @@ def computable(op: Op, out: Region, shapes: Sequence[Shape], dtype: DType = DTyp
     return out
 
 
-def _line(op: Softmax | LogSoftmax | L2Normalize, out: Region, shapes: Sequence[Shape]) -> Answer:
+def _line(op: ops.Softmax | ops.LogSoftmax | ops.L2Normalize, out: Region, shapes: Sequence[Shape]) -> Answer:
     axis = normal_axis(op.axis, len(shapes[0]))
     whole = (0, shapes[0][axis])
     if out.bounds[axis] != whole:
@@ -60,7 +37,7 @@ def _line(op: Softmax | LogSoftmax | L2Normalize, out: Region, shapes: Sequence[
     return unchanged(op, out, shapes)
 
 
-def _lrn(op: Lrn, out: Region, shapes: Sequence[Shape]) -> Answer:
+def _lrn(op: ops.Lrn, out: Region, shapes: Sequence[Shape]) -> Answer:
     """The channels of the windows are read, and all of them normalised; those of the region are kept."""
     (read,) = op.needs(out, shapes)
     if read == out:
@@ -70,14 +47,14 @@ def _lrn(op: Lrn, out: Region, shapes: Sequence[Shape]) -> Answer:
     return Alone(op, (read,), kept)
 
 
-def _dynamic_range(op: DynamicRange, out: Region, shapes: Sequence[Shape]) -> Answer:
+def _dynamic_range(op: ops.DynamicRange, out: Region, shapes: Sequence[Shape]) -> Answer:
     last, numbers = len(out.bounds) - 1, (0, op.output_shape(shapes)[-1])
     if out.bounds[-1] != numbers:
         return Wider(out.with_axis(last, numbers), last, "scale, inverse and zero point belong together")
     return unchanged(op, out, shapes)
 
 
-def _finish_sums(op: FinishSums, out: Region, shapes: Sequence[Shape]) -> Answer:
+def _finish_sums(op: ops.FinishSums, out: Region, shapes: Sequence[Shape]) -> Answer:
     """Scales and weights of the region's channels."""
     made, (start, stop) = op, out.bounds[-1] if out.bounds else (0, 1)
     if len(op.weight_scales) > 1:
@@ -89,27 +66,27 @@ def _finish_sums(op: FinishSums, out: Region, shapes: Sequence[Shape]) -> Answer
 
 ALONE: Mapping[type, Callable[..., Answer]] = {  # those whose regions depend on where they lie
     # windows and products
-    Conv2d: windows.conv2d,
-    ConvTranspose2d: windows.conv_transpose2d,
-    DynamicProduct: windows.dynamic_product,
-    MaxPool2d: windows.max_pool2d,
-    AvgPool2d: windows.avg_pool2d,
-    PartialSum: windows.partial_sum,
-    FinishSums: _finish_sums,
+    ops.Conv2d: windows.conv2d,
+    ops.ConvTranspose2d: windows.conv_transpose2d,
+    ops.DynamicProduct: windows.dynamic_product,
+    ops.MaxPool2d: windows.max_pool2d,
+    ops.AvgPool2d: windows.avg_pool2d,
+    ops.PartialSum: windows.partial_sum,
+    ops.FinishSums: _finish_sums,
     # along an axis
-    DynamicRange: _dynamic_range,
-    Softmax: _line,
-    LogSoftmax: _line,
-    L2Normalize: _line,
-    Lrn: _lrn,
+    ops.DynamicRange: _dynamic_range,
+    ops.Softmax: _line,
+    ops.LogSoftmax: _line,
+    ops.L2Normalize: _line,
+    ops.Lrn: _lrn,
     # moving elements
-    Reshape: moves.reshape,
-    Concat: moves.concat,
-    Slice: moves.slice_,
-    Pad: moves.pad,
-    Expand: moves.expand,
-    Tile: moves.tile,
-    SpaceToDepth: moves.space_to_depth,
-    DepthToSpace: moves.depth_to_space,
-    Resize: resize,
+    ops.Reshape: moves.reshape,
+    ops.Concat: moves.concat,
+    ops.Slice: moves.slice_,
+    ops.Pad: moves.pad,
+    ops.Expand: moves.expand,
+    ops.Tile: moves.tile,
+    ops.SpaceToDepth: moves.space_to_depth,
+    ops.DepthToSpace: moves.depth_to_space,
+    ops.Resize: resize,
 }

@@ -5,12 +5,5 @@ from .operand import Operand
 from .shares import add_share, can_share, finish_shares
 
 __all__ = [
-    "Operand",
-    "add_share",
-    "can_share",
-    "checked_input",
-    "compute",
-    "execute",
-    "finish_shares",
-    "run_layer",
-]
+    "Operand", "add_share", "can_share", "checked_input", "compute", "execute", "finish_shares", "run_layer",
+]  # fmt: skip

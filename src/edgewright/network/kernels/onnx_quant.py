@@ -15,36 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import operators as ops
 from ..network import Arithmetic
-from ..operators import (
-    Activation,
-    ArgMax,
-    AvgPool2d,
-    Binary,
-    BinaryKind,
-    Cast,
-    Clamp,
-    Concat,
-    Conv2d,
-    ConvTranspose2d,
-    Dense,
-    DepthToSpace,
-    Expand,
-    Gather,
-    MatMul,
-    MaxPool2d,
-    Op,
-    Pad,
-    Reduce,
-    ReduceKind,
-    Reshape,
-    Resize,
-    ResizeMode,
-    Slice,
-    SpaceToDepth,
-    Tile,
-    Transpose,
-)
 from ..region import Region, Shape
 from ..tensor import Array, DType, Tensor
 from .linear import matrix_product
@@ -65,16 +37,16 @@ from .windows import (
 
 
 def compute_onnx(
-    op: Op, out: Region, operands: Sequence[Operand], result: Tensor, arithmetic: Arithmetic = Arithmetic.ONNX
+    op: ops.Op, out: Region, operands: Sequence[Operand], result: Tensor, arithmetic: Arithmetic = Arithmetic.ONNX
 ) -> Array:
     """The region of the output, as onnxruntime's CPU kernels give it."""
-    activation: Activation | None = getattr(op, "activation", None)
-    if isinstance(activation, Clamp):
-        bare: Op = replace(op, activation=None)  # type: ignore[arg-type]
+    activation: ops.Activation | None = getattr(op, "activation", None)
+    if isinstance(activation, ops.Clamp):
+        bare: ops.Op = replace(op, activation=None)  # type: ignore[arg-type]
         return clamped(activation, compute_onnx(bare, out, operands, result, arithmetic), result)
     tensors = [operand.tensor for operand in operands]
     if activation is None and has_integer_kernel(op, tensors, result, arithmetic):
-        if isinstance(op, AvgPool2d) and arithmetic is Arithmetic.QLINEAR:
+        if isinstance(op, ops.AvgPool2d) and arithmetic is Arithmetic.QLINEAR:
             return _qlinear_average(op, out, operands, result)
         return QUANTISED[type(op)](op, out, operands, result)
     if activation is None and _only_moves(op, operands, result):
@@ -82,21 +54,21 @@ def compute_onnx(
     return _in_float(op, out, operands, result)
 
 
-def has_integer_kernel(op: Op, tensors: Sequence[Tensor], result: Tensor, arithmetic: Arithmetic) -> bool:
+def has_integer_kernel(op: ops.Op, tensors: Sequence[Tensor], result: Tensor, arithmetic: Arithmetic) -> bool:
     """Whether the layer is computed on stored integers: a formula of ours exists, and the tensors fit it."""
     if type(op) not in QUANTISED or any(tensor.dtype.is_float for tensor in tensors):
         return False
     is_qlinear = arithmetic is Arithmetic.QLINEAR
     match op:
-        case Conv2d() | ConvTranspose2d() | Dense() | MatMul():
+        case ops.Conv2d() | ops.ConvTranspose2d() | ops.Dense() | ops.MatMul():
             return all(tensor.quant is not None for tensor in tensors[:2])
-        case Binary(kind):
-            kernel = kind in (BinaryKind.ADD, BinaryKind.MUL)
+        case ops.Binary(kind):
+            kernel = kind in (ops.BinaryKind.ADD, ops.BinaryKind.MUL)
             return is_qlinear and kernel and all(_is_plain(tensor) for tensor in (*tensors, result))
-        case Reduce(axes=axes, kind=kind):
-            pooled = kind is ReduceKind.MEAN and len(tensors[0].shape) == 4 and {a % 4 for a in axes} == {1, 2}
+        case ops.Reduce(axes=axes, kind=kind):
+            pooled = kind is ops.ReduceKind.MEAN and len(tensors[0].shape) == 4 and {a % 4 for a in axes} == {1, 2}
             return pooled and _is_plain(tensors[0]) and _is_plain(result)
-        case Clamp() | Pad():
+        case ops.Clamp() | ops.Pad():
             return tensors[0].quant == result.quant and _is_plain(result)
         case _:
             return all(_is_plain(tensor) for tensor in (*tensors, result))
@@ -107,19 +79,19 @@ def _is_plain(tensor: Tensor) -> bool:
     return tensor.dtype.bytes == 1 and tensor.quant is not None and not tensor.quant.is_per_channel
 
 
-def _conv_sums(op: Conv2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def _conv_sums(op: ops.Conv2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     x, w = operands[:2]
     image = window_input(op, out, replace(x, data=centred(x)), 0, (w.shape[1], w.shape[2]))
     return conv_accumulate(op, image, centred(w), out, result.shape[3], _sum_type(x))
 
 
-def _transpose_sums(op: ConvTranspose2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def _transpose_sums(op: ops.ConvTranspose2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     """onnxruntime has no such kernel and works in float32; integer sums differ from it at ties at most."""
     x, w = operands[:2]
     return transpose_conv_accumulate(op, x, centred(x), centred(w), out, result.shape[3], _sum_type(x))
 
 
-def _dense_sums(op: Dense, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def _dense_sums(op: ops.Dense, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     """The zero points of the weights are taken off the sums, so that big weights are not copied."""
     x, w = operands[:2]
     values = centred(x)
@@ -131,7 +103,7 @@ def _dense_sums(op: Dense, out: Region, operands: Sequence[Operand], result: Ten
 
 
 def _finish_product(
-    op: Conv2d | ConvTranspose2d | Dense,
+    op: ops.Conv2d | ops.ConvTranspose2d | ops.Dense,
     out: Region,
     total: Array,
     x: Tensor,
@@ -150,7 +122,7 @@ conv_transpose2d = Summing(_transpose_sums, _finish_product)
 dense = Summing(_dense_sums, _finish_product)
 
 
-def matmul(op: MatMul, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def matmul(op: ops.MatMul, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     a, b = operands
     left, right = centred(a), centred(b)
     depth = left.shape[-2 if op.transpose_a else -1]
@@ -178,13 +150,13 @@ def _sum_type(x: Operand) -> type[np.signedinteger[Any]]:
     return np.int32 if x.tensor.dtype.bytes == 1 else np.int64
 
 
-def binary(op: Binary, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def binary(op: ops.Binary, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     """QLinearAdd and QLinearMul: the zero point is part of the number that is rounded."""
     a, b = (operand.data.astype(np.float32) for operand in operands)
     (sa, za), (sb, zb), (sc, zc) = (
         (scale_of(t, out), zero_of(t, out).astype(np.float32)) for t in (*(o.tensor for o in operands), result)
     )
-    if op.kind is BinaryKind.MUL:
+    if op.kind is ops.BinaryKind.MUL:
         steps = (a - za) * (b - zb) * (sa * sb / sc) + zc
     else:
         ra, rb = sa / sc, sb / sc
@@ -203,7 +175,7 @@ def _saturated_whole(steps: Array, result: Tensor) -> Array:
     return np.clip(np.rint(steps), info.min, info.max).astype(result.dtype.numpy)
 
 
-def avg_pool2d(op: AvgPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def avg_pool2d(op: ops.AvgPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     """A float32 mean of real numbers, in the order in which AveragePool sums them up (see `sums_columns`).
 
     An average of the whole image counts as a global one.
@@ -221,7 +193,7 @@ def avg_pool2d(op: AvgPool2d, out: Region, operands: Sequence[Operand], result: 
     return stored(total / tap_counts(op, out, x.shape[1:3]).astype(np.float32), out, result)
 
 
-def sums_columns(op: AvgPool2d) -> bool:
+def sums_columns(op: ops.AvgPool2d) -> bool:
     """Whether onnxruntime adds up each column of a window, then the columns; if not, it goes tap by tap, row by row.
 
     The last bit of the mean depends on it, and with it ties between two steps.
@@ -229,12 +201,12 @@ def sums_columns(op: AvgPool2d) -> bool:
     return op.stride[1] <= 2
 
 
-def is_global(op: AvgPool2d, shape: Shape) -> bool:
+def is_global(op: ops.AvgPool2d, shape: Shape) -> bool:
     """Whether the one window of a pool is the whole image."""
     return op.kernel == shape[1:3] and op.pads == (0, 0, 0, 0)
 
 
-def _qlinear_average(op: AvgPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def _qlinear_average(op: ops.AvgPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     """QLinearAveragePool: a float32 mean, tap by tap; the zero point is part of the number that is rounded."""
     x = operands[0]
     image = window_input(op, out, replace(x, data=real(x)), 0.0)
@@ -246,7 +218,7 @@ def _qlinear_average(op: AvgPool2d, out: Region, operands: Sequence[Operand], re
 
 
 def _finish_mean(
-    op: Reduce, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor
+    op: ops.Reduce, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor
 ) -> Array:
     """QLinearGlobalAveragePool: an integer sum, scaled once. The zero point is taken off it at the end."""
     return _scaled_mean(total, terms(op, x), x, out, result)
@@ -261,12 +233,12 @@ def _scaled_mean(total: Array, count: int, x: Tensor, out: Region, result: Tenso
 mean = Summing(sum_axes, _finish_mean)
 
 
-def _sum_image(op: AvgPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def _sum_image(op: ops.AvgPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     return operands[0].data.sum(axis=(1, 2), keepdims=True, dtype=np.int64)
 
 
 def _finish_average(
-    op: AvgPool2d, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor
+    op: ops.AvgPool2d, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor
 ) -> Array:
     return _scaled_mean(total, x.shape[1] * x.shape[2], x, out, result)
 
@@ -274,60 +246,60 @@ def _finish_average(
 global_average = Summing(_sum_image, _finish_average)
 
 
-def concat(op: Concat, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def concat(op: ops.Concat, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     """QLinearConcat: what is stored to another scale is stored anew."""
     parts = [x.data if x.tensor.quant == result.quant else stored(real(x), x.region, result) for x in operands]
     return np.concatenate(parts, axis=op.axis)
 
 
-def clamp(op: Clamp, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def clamp(op: ops.Clamp, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     return clamped(op, operands[0].data, result)
 
 
-def pad(op: Pad, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def pad(op: ops.Pad, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     return padded(op, out, operands[0], number(op.value, result))
 
 
 QUANTISED: Mapping[type, Kernel] = {
-    Conv2d: conv2d,
-    ConvTranspose2d: conv_transpose2d,
-    Dense: dense,
-    MatMul: matmul,
-    Binary: binary,
-    AvgPool2d: avg_pool2d,
-    Reduce: mean,
-    Concat: concat,
-    Clamp: clamp,
-    Pad: pad,
+    ops.Conv2d: conv2d,
+    ops.ConvTranspose2d: conv_transpose2d,
+    ops.Dense: dense,
+    ops.MatMul: matmul,
+    ops.Binary: binary,
+    ops.AvgPool2d: avg_pool2d,
+    ops.Reduce: mean,
+    ops.Concat: concat,
+    ops.Clamp: clamp,
+    ops.Pad: pad,
 }
 
 
-def clamped(activation: Clamp, values: Array, result: Tensor) -> Array:
+def clamped(activation: ops.Clamp, values: Array, result: Tensor) -> Array:
     """A clamp on what is stored: rounding keeps order, so that it may come before the clamp or after it."""
     if result.quant is None:
         return np.clip(values, np.float32(activation.low), np.float32(activation.high))
     return np.clip(values, number(activation.low, result), number(activation.high, result))
 
 
-def _only_moves(op: Op, operands: Sequence[Operand], result: Tensor) -> bool:
+def _only_moves(op: ops.Op, operands: Sequence[Operand], result: Tensor) -> bool:
     """Whether stored integers pass through unchanged, or are all that matters."""
     match op:
-        case ArgMax() | Cast():
+        case ops.ArgMax() | ops.Cast():
             return True
-        case Reduce(kind=kind) if kind not in (ReduceKind.MAX, ReduceKind.MIN):
+        case ops.Reduce(kind=kind) if kind not in (ops.ReduceKind.MAX, ops.ReduceKind.MIN):
             return False
-        case Resize(mode=mode) if mode is not ResizeMode.NEAREST:
+        case ops.Resize(mode=mode) if mode is not ops.ResizeMode.NEAREST:
             return False
         case (
-            DepthToSpace() | Expand() | Gather() | MaxPool2d() | Reduce() | Reshape() | Resize() | Slice()
-            | SpaceToDepth() | Tile() | Transpose()
+            ops.DepthToSpace() | ops.Expand() | ops.Gather() | ops.MaxPool2d() | ops.Reduce() | ops.Reshape()
+            | ops.Resize() | ops.Slice() | ops.SpaceToDepth() | ops.Tile() | ops.Transpose()
         ):  # fmt: skip
             return operands[0].tensor.quant == result.quant
         case _:
             return False
 
 
-def _in_float(op: Op, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def _in_float(op: ops.Op, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     """Dequantised, computed in float32, quantised again."""
     reals = [_as_real(i, operands) for i in range(len(operands))]
     target = replace(result, dtype=DType.FLOAT32, quant=None) if result.quant else result

@@ -9,26 +9,14 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ...errors import InputError
-from ..operators import (
-    Concat,
-    DepthToSpace,
-    Expand,
-    Gather,
-    Pad,
-    PadMode,
-    Reshape,
-    Slice,
-    SpaceToDepth,
-    Tile,
-    Transpose,
-)
+from .. import operators as ops
 from ..operators.base import normal_axis
 from ..region import Region, Shape
 from ..tensor import Array, Tensor
 from .operand import Operand
 
 
-def reshape(op: Reshape, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def reshape(op: ops.Reshape, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     """The operand is a run of consecutive elements (whole trailing axes); `out` is a strided view of it."""
     x = operands[0]
     if out == Region.whole(op.shape):
@@ -47,26 +35,26 @@ def _steps(shape: Shape) -> list[int]:
     return [prod(shape[i + 1 :]) for i in range(len(shape))]
 
 
-def transpose(op: Transpose, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def transpose(op: ops.Transpose, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     return operands[0].data.transpose(op.perm)
 
 
-def concat(op: Concat, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def concat(op: ops.Concat, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     return np.concatenate([operand.data for operand in operands], axis=op.axis)
 
 
-def slice_(op: Slice, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def slice_(op: ops.Slice, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     """The operand spans exactly from one end to the other, so that every step, negative ones too, starts right."""
     return operands[0].data[tuple(slice(None, None, step) for step in op.steps)]
 
 
-def pad(op: Pad, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def pad(op: ops.Pad, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     return padded(op, out, operands[0], op.value)
 
 
-def padded(op: Pad, out: Region, x: Operand, value: float) -> Array:
+def padded(op: ops.Pad, out: Region, x: Operand, value: float) -> Array:
     """The region of x with its pads; `value` is as stored, not as meant, when x is quantised."""
-    if op.mode is PadMode.CONSTANT:
+    if op.mode is ops.PadMode.CONSTANT:
         filled = np.full(out.shape, value, x.data.dtype)
         if not x.region.is_empty:
             start = [a - b for a, (b, _) in zip(op.before, out.bounds, strict=True)]
@@ -79,14 +67,14 @@ def padded(op: Pad, out: Region, x: Operand, value: float) -> Array:
     return x.data[np.ix_(*places)]
 
 
-def mirrored(mode: PadMode, index: Array, size: int, before: int, after: int) -> Array:
+def mirrored(mode: ops.PadMode, index: Array, size: int, before: int, after: int) -> Array:
     """Which element of an axis each output index shows. Negative pads crop first."""
     low, size = max(0, -before), size + min(0, before) + min(0, after)
     index = index - max(0, before)
     match mode:
-        case PadMode.EDGE:
+        case ops.PadMode.EDGE:
             index = np.clip(index, 0, size - 1)
-        case PadMode.REFLECT:
+        case ops.PadMode.REFLECT:
             period = max(1, 2 * (size - 1))
             index = np.minimum(index % period, period - index % period) if size > 1 else index * 0
         case _:
@@ -94,23 +82,23 @@ def mirrored(mode: PadMode, index: Array, size: int, before: int, after: int) ->
     return index + low
 
 
-def expand(op: Expand, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def expand(op: ops.Expand, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     return np.broadcast_to(operands[0].data, out.shape)
 
 
-def tile(op: Tile, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def tile(op: ops.Tile, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     x = operands[0]
     places = [np.arange(*bound) % size for bound, size in zip(out.bounds, x.shape, strict=True)]
     return x.data[np.ix_(*places)]
 
 
-def space_to_depth(op: SpaceToDepth, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def space_to_depth(op: ops.SpaceToDepth, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     (n, rows, cols, _), k = out.shape, op.block
     blocks = operands[0].data.reshape(n, rows, k, cols, k, -1).transpose(0, 1, 3, 2, 4, 5)
     return blocks.reshape(n, rows, cols, -1)[..., slice(*out.bounds[3])]
 
 
-def depth_to_space(op: DepthToSpace, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def depth_to_space(op: ops.DepthToSpace, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     x, k = operands[0], op.block
     n, rows, cols, _ = x.data.shape
     if op.channel_major:
@@ -122,7 +110,7 @@ def depth_to_space(op: DepthToSpace, out: Region, operands: Sequence[Operand], r
     return image[:, top : top + out.shape[1], left : left + out.shape[2], slice(*out.bounds[3])]
 
 
-def gather(op: Gather, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def gather(op: ops.Gather, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     data, indices = operands
     axis = normal_axis(op.axis, len(data.shape))
     size = data.shape[axis]

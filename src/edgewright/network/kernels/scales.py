@@ -8,7 +8,7 @@ import numpy as np
 
 from ..operators import Dequantize, Quantize
 from ..region import Region
-from ..tensor import Array, Tensor
+from ..tensor import Array, Quant, Tensor
 from .elementwise import widened
 from .operand import Operand
 
@@ -26,6 +26,12 @@ def real(x: Operand) -> Array:
     if x.tensor.quant is None or x.tensor.dtype.is_float:
         return widened(x.data)
     return centred(x).astype(np.float32) * scale_of(x.tensor, x.region)
+
+
+def dequantized(data: Array, quant: Quant) -> Array:
+    """The real numbers that a stored constant stands for, in float32, as ONNX's DequantizeLinear computes them."""
+    scale, zero = quant.along(data.ndim)
+    return ((data.astype(np.int64) - zero).astype(np.float32) * scale).reshape(data.shape)
 
 
 def centred(x: Operand) -> Array:

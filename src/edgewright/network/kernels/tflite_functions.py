@@ -14,14 +14,7 @@ from ..region import Region
 from ..tensor import Array, DType, Tensor
 from .contraction import multiply_add
 from .operand import Operand
-from .tflite_fixed import (
-    divide_by_power,
-    inverse_root,
-    multiply,
-    quantize_multiplier,
-    round_half_away,
-    rounded,
-)
+from .tflite_fixed import divide_by_power, inverse_root, multiply, quantize_multiplier, round_half_away, rounded
 from .tflite_scales import centred, saturate, scale, zero
 
 # Of the type it is given: TFLite's tables are made in float32, where every operation rounds. Where its rounding differs

@@ -30,12 +30,7 @@ def _transpose_sums(op: ConvTranspose2d, out: Region, operands: Sequence[Operand
 
 
 def _finish_conv(
-    op: Conv2d | ConvTranspose2d,
-    out: Region,
-    total: Array,
-    x: Tensor,
-    others: Sequence[Operand],
-    result: Tensor,
+    op: Conv2d | ConvTranspose2d, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor
 ) -> Array:
     w, *bias = others
     return saturate(_scaled(total, x, w, bias, result), result, op.activation)

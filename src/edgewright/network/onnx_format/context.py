@@ -10,26 +10,17 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from ...errors import ModelError, Unsupported
+from .. import operators as ops
 from ..builder import Builder
 from ..network import Layer
-from ..operators import (
-    DepthToSpace,
-    Dequantize,
-    Expand,
-    MaxPool2d,
-    Op,
-    Reshape,
-    Slice,
-    SpaceToDepth,
-    Tile,
-    Transpose,
-)
 from ..region import Shape
 from ..tensor import Array, DType, Quant, Tensor
 from .tensors import ModelBytes, check_shape, is_finite
 
 # Layers that keep stored values as they are, so that a quantisation known behind them holds before them too.
-_MOVES = (DepthToSpace, Expand, MaxPool2d, Reshape, Slice, SpaceToDepth, Tile, Transpose)
+_MOVES = (
+    ops.DepthToSpace, ops.Expand, ops.MaxPool2d, ops.Reshape, ops.Slice, ops.SpaceToDepth, ops.Tile, ops.Transpose,
+)  # fmt: skip
 
 
 class AbsentInput(Exception):
@@ -75,7 +66,7 @@ class Context:
 
     def layer(
         self,
-        op: Op,
+        op: ops.Op,
         inputs: Sequence[Value],
         name: str,
         *,
@@ -96,9 +87,13 @@ class Context:
         output = self.unused_name(name)
         return Computed(self.builder.layer(op, operands, name, output=output, dtype=dtype, quant=quant))
 
-    def _check_quant(self, op: Op, operand: str, name: str) -> None:
+    def _check_quant(self, op: ops.Op, operand: str, name: str) -> None:
         quant = self.builder.tensors[operand].quant
-        if quant is not None and quant.axis is not None and isinstance(op, Reshape | Slice | Expand | Tile):
+        if (
+            quant is not None
+            and quant.axis is not None
+            and isinstance(op, ops.Reshape | ops.Slice | ops.Expand | ops.Tile)
+        ):
             raise Unsupported(f"layer '{name}' moves elements of '{operand}', quantised along axis {quant.axis}")
 
     def operand(self, value: Value) -> str:
@@ -116,7 +111,7 @@ class Context:
                 if key not in self._operands:
                     real = f"{name}/dequantized"
                     self._operands[key] = self.builder.layer(
-                        Dequantize(), [stored], real, output=self.unused_name(real), dtype=DType.FLOAT32
+                        ops.Dequantize(), [stored], real, output=self.unused_name(real), dtype=DType.FLOAT32
                     )
                 return self._operands[key]
 

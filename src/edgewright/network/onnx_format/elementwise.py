@@ -9,20 +9,8 @@ from math import inf
 import numpy as np
 import onnx
 
-from ..kernels.casts import converted
-from ..operators import (
-    Binary,
-    BinaryKind,
-    Cast,
-    Clamp,
-    Elu,
-    HardSigmoid,
-    LeakyRelu,
-    Op,
-    PRelu,
-    Unary,
-    UnaryKind,
-)
+from .. import operators as ops
+from ..kernels.elementwise import converted
 from ..operators.base import broadcast_shape
 from ..tensor import DType
 from .context import Constant, Value
@@ -44,7 +32,7 @@ def _require_real(node: OnnxNode, *values: Value) -> None:
             raise node.unsupported(f"arithmetic on {tensor.dtype.value}")
 
 
-def activation(node: OnnxNode, op: Op) -> Value:
+def activation(node: OnnxNode, op: ops.Op) -> Value:
     """An activation on floats; most are defined for nothing else."""
     _require_real(node, node.input(0))
     if not node.tensor(node.input(0)).dtype.is_float:
@@ -52,15 +40,15 @@ def activation(node: OnnxNode, op: Op) -> Value:
     return node.layer(op, [node.input(0)])
 
 
-def _unary(kind: UnaryKind, node: OnnxNode) -> Value:
+def _unary(kind: ops.UnaryKind, node: OnnxNode) -> Value:
     x = node.input(0)
-    if kind in (UnaryKind.ABS, UnaryKind.NEG, UnaryKind.SIGN):  # defined for integers too
+    if kind in (ops.UnaryKind.ABS, ops.UnaryKind.NEG, ops.UnaryKind.SIGN):  # defined for integers too
         _require_real(node, x)
-        return node.layer(Unary(kind), [x])
-    return activation(node, Unary(kind))
+        return node.layer(ops.Unary(kind), [x])
+    return activation(node, ops.Unary(kind))
 
 
-def unary(kind: UnaryKind) -> Importer:
+def unary(kind: ops.UnaryKind) -> Importer:
     return partial(_unary, kind)
 
 
@@ -91,32 +79,32 @@ def _clamp(node: OnnxNode, low: float, high: float) -> Value:
         low, high = scale * (low - zero), scale * (high - zero)
     elif tensor.dtype not in (DType.FLOAT32, DType.INT32, DType.INT64):
         raise node.unsupported(f"clamping {tensor.dtype.value}")
-    return node.layer(Clamp(min(low, high), high), [x])
+    return node.layer(ops.Clamp(min(low, high), high), [x])
 
 
 def leaky_relu(node: OnnxNode) -> Value:
-    return activation(node, LeakyRelu(node.real("alpha", 0.01)))
+    return activation(node, ops.LeakyRelu(node.real("alpha", 0.01)))
 
 
 def elu(node: OnnxNode) -> Value:
-    return activation(node, Elu(node.real("alpha", 1.0)))
+    return activation(node, ops.Elu(node.real("alpha", 1.0)))
 
 
 def selu(node: OnnxNode) -> Value:
     old = node.opset < 6
     alpha = node.real("alpha", 1.6732 if old else 1.67326319217681884765625)
-    return activation(node, Elu(alpha, node.real("gamma", 1.0507 if old else 1.05070102214813232421875)))
+    return activation(node, ops.Elu(alpha, node.real("gamma", 1.0507 if old else 1.05070102214813232421875)))
 
 
 def hard_sigmoid(node: OnnxNode) -> Value:
-    return activation(node, HardSigmoid(node.real("alpha", 0.2), node.real("beta", 0.5)))
+    return activation(node, ops.HardSigmoid(node.real("alpha", 0.2), node.real("beta", 0.5)))
 
 
 def gelu(node: OnnxNode) -> Value:
     approximate = node.text("approximate", "none")
     if approximate not in ("none", "tanh"):
         raise node.error(f"approximate '{approximate}' is neither 'none' nor 'tanh'")
-    return activation(node, Unary(UnaryKind.GELU if approximate == "none" else UnaryKind.GELU_TANH))
+    return activation(node, ops.Unary(ops.UnaryKind.GELU if approximate == "none" else ops.UnaryKind.GELU_TANH))
 
 
 def prelu(node: OnnxNode) -> Value:
@@ -128,7 +116,7 @@ def prelu(node: OnnxNode) -> Value:
         raise node.unsupported(f"works on floats, not on {node.tensor(x).dtype.value}")
     if broadcast_shape([node.shape(x), node.shape(slope)]) != node.shape(x):
         raise node.error(f"slope {list(node.shape(slope))} does not fit {list(node.shape(x))}")
-    return node.layer(PRelu(), [x, slope])
+    return node.layer(ops.PRelu(), [x, slope])
 
 
 def _aligned(node: OnnxNode, a: Value, b: Value) -> Value:
@@ -145,24 +133,24 @@ def _aligned(node: OnnxNode, a: Value, b: Value) -> Value:
     return node.reshaped(b, (*y, *(1,) * (len(x) - len(y) - axis)), "aligned")
 
 
-def _binary(kind: BinaryKind, node: OnnxNode) -> Value:
+def _binary(kind: ops.BinaryKind, node: OnnxNode) -> Value:
     a = node.input(0)
     return pairwise(node, kind, a, _aligned(node, a, node.input(1)))
 
 
-def pairwise(node: OnnxNode, kind: BinaryKind, a: Value, b: Value, tag: str = "") -> Value:
+def pairwise(node: OnnxNode, kind: ops.BinaryKind, a: Value, b: Value, tag: str = "") -> Value:
     _require_real(node, a, b)
     types = node.tensor(a).dtype, node.tensor(b).dtype
     if types[0] is not types[1]:
         raise node.unsupported(f"operands of different types, {types[0].value} and {types[1].value}")
-    return node.layer(Binary(kind), [a, b], tag)
+    return node.layer(ops.Binary(kind), [a, b], tag)
 
 
-def binary(kind: BinaryKind) -> Importer:
+def binary(kind: ops.BinaryKind) -> Importer:
     return partial(_binary, kind)
 
 
-def _chain(kind: BinaryKind, node: OnnxNode) -> Value:
+def _chain(kind: ops.BinaryKind, node: OnnxNode) -> Value:
     """n-ary Min, Max and Sum: one pair after the other."""
     result, *rest = node.all_inputs()
     if not rest:
@@ -177,7 +165,7 @@ def power(node: OnnxNode) -> Value:
     x, y = node.input(0), _aligned(node, node.input(0), node.input(1))
     if node.tensor(x).dtype.is_float and not _is_float(node, y):
         y = _cast(node, y, onnx.TensorProto.FLOAT)
-    return pairwise(node, BinaryKind.POW, x, y)
+    return pairwise(node, ops.BinaryKind.POW, x, y)
 
 
 def _is_float(node: OnnxNode, value: Value) -> bool:
@@ -186,14 +174,18 @@ def _is_float(node: OnnxNode, value: Value) -> bool:
     return node.tensor(value).dtype.is_float
 
 
-def chain(kind: BinaryKind) -> Importer:
+def chain(kind: ops.BinaryKind) -> Importer:
     return partial(_chain, kind)
 
 
 def mean(node: OnnxNode) -> Value:
     count = len(node.all_inputs())
-    total = _chain(BinaryKind.ADD, node)
-    return pairwise(node, BinaryKind.MUL, total, node.number("share", 1.0 / count), "mean") if count > 1 else total
+    total = _chain(ops.BinaryKind.ADD, node)
+    return (
+        pairwise(node, ops.BinaryKind.MUL, total, node.number("share", 1.0 / count), "mean")
+        if count > 1
+        else total
+    )
 
 
 def cast(node: OnnxNode) -> Value:
@@ -240,7 +232,7 @@ def _cast(node: OnnxNode, x: Value, to: int) -> Value:
         note = f"{element_type_name(to).lower()} is computed as float32"
         if note not in node.context.builder.notes:
             node.context.builder.notes.append(note)
-    return x if tensor.dtype is dtype else node.layer(Cast(dtype), [x], dtype=dtype)
+    return x if tensor.dtype is dtype else node.layer(ops.Cast(dtype), [x], dtype=dtype)
 
 
 def _converted(x: Constant, dtype: DType, to: int) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 
 from ...errors import ModelError, Unsupported
+from ..kernels.scales import dequantized
 from ..operators import Op, Reshape, Transpose
 from ..region import Shape
 from ..tensor import Array, DType, Quant, Tensor
@@ -229,16 +230,6 @@ class OnnxNode:
 
 def transposed_quant(quant: Quant, perm: Sequence[int]) -> Quant:
     return quant if quant.axis is None else Quant(quant.scale, quant.zero, list(perm).index(quant.axis))
-
-
-def dequantized(data: Array, quant: Quant) -> Array:
-    """The real values of a quantised constant, as ONNX's DequantizeLinear computes them in float32."""
-    shape = [1] * data.ndim
-    if quant.axis is not None:
-        shape[quant.axis] = -1
-    scale = np.array(quant.scale, np.float32).reshape(shape)
-    zero = np.array(quant.zero, np.int64).reshape(shape)
-    return ((data.astype(np.int64) - zero).astype(np.float32) * scale).reshape(data.shape)
 
 
 def _is_repeated(data: Array) -> bool:

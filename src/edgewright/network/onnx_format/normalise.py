@@ -6,18 +6,7 @@ from math import prod
 
 import numpy as np
 
-from ..operators import (
-    BatchNorm,
-    Binary,
-    BinaryKind,
-    LogSoftmax,
-    Lrn,
-    Reduce,
-    ReduceKind,
-    Softmax,
-    Unary,
-    UnaryKind,
-)
+from .. import operators as ops
 from ..tensor import Array, DType
 from .context import Value
 from .node import OnnxNode
@@ -60,11 +49,8 @@ def batch_norm(node: OnnxNode) -> Value:
         raise node.error("the variance and epsilon are zero")
     scale = gamma / root
     shift = beta - mean * scale
-    operands = [
-        node.constant("scale", scale.astype(np.float32)),
-        node.constant("shift", shift.astype(np.float32)),
-    ]
-    return _channels_second(node, node.layer(BatchNorm(), [_channels_last(node, x), *operands]))
+    operands = [node.constant("scale", scale.astype(np.float32)), node.constant("shift", shift.astype(np.float32))]
+    return _channels_second(node, node.layer(ops.BatchNorm(), [_channels_last(node, x), *operands]))
 
 
 def _per_channel(node: OnnxNode, value: Value, name: str, channels: int) -> Array:
@@ -80,24 +66,24 @@ def lrn(node: OnnxNode) -> Value:
     size = node.integer("size", 0)
     if not 1 <= size < 2**31:
         raise node.error(f"attribute 'size' is {size}")
-    op = Lrn(size, node.real("alpha", 1e-4), node.real("beta", 0.75), node.real("bias", 1.0))
+    op = ops.Lrn(size, node.real("alpha", 1e-4), node.real("beta", 0.75), node.real("bias", 1.0))
     return _channels_second(node, node.layer(op, [_channels_last(node, x)]))
 
 
 def _normalised(node: OnnxNode, x: Value, axes: tuple[int, ...], epsilon: float) -> Value:
     """(x - mean) / sqrt(variance + epsilon) along the axes, layer by layer."""
-    mean = node.layer(Reduce(axes, True, ReduceKind.MEAN), [x], "mean")
-    centred = node.layer(Binary(BinaryKind.SUB), [x, mean], "centred")
-    square = node.layer(Unary(UnaryKind.SQUARE), [centred], "square")
-    variance = node.layer(Reduce(axes, True, ReduceKind.MEAN), [square], "variance")
-    shifted = node.layer(Binary(BinaryKind.ADD), [variance, node.number("epsilon", epsilon)], "shifted")
-    factor = node.layer(Unary(UnaryKind.RSQRT), [shifted], "factor")
-    return node.layer(Binary(BinaryKind.MUL), [centred, factor])
+    mean = node.layer(ops.Reduce(axes, True, ops.ReduceKind.MEAN), [x], "mean")
+    centred = node.layer(ops.Binary(ops.BinaryKind.SUB), [x, mean], "centred")
+    square = node.layer(ops.Unary(ops.UnaryKind.SQUARE), [centred], "square")
+    variance = node.layer(ops.Reduce(axes, True, ops.ReduceKind.MEAN), [square], "variance")
+    shifted = node.layer(ops.Binary(ops.BinaryKind.ADD), [variance, node.number("epsilon", epsilon)], "shifted")
+    factor = node.layer(ops.Unary(ops.UnaryKind.RSQRT), [shifted], "factor")
+    return node.layer(ops.Binary(ops.BinaryKind.MUL), [centred, factor])
 
 
 def _scaled(node: OnnxNode, y: Value, scale: Value, bias: Value | None) -> Value:
-    y = node.layer(Binary(BinaryKind.MUL), [y, scale], "scaled")
-    return y if bias is None else node.layer(Binary(BinaryKind.ADD), [y, bias], "biased")
+    y = node.layer(ops.Binary(ops.BinaryKind.MUL), [y, scale], "scaled")
+    return y if bias is None else node.layer(ops.Binary(ops.BinaryKind.ADD), [y, bias], "biased")
 
 
 def instance_norm(node: OnnxNode) -> Value:
@@ -160,7 +146,7 @@ def along(node: OnnxNode, x: Value, axis: int, *, flatten: bool, log: bool) -> V
     """Softmax along one axis, or, before opset 13, along all axes from `axis` on taken as one."""
     shape = node.shape(x)
     if not flatten or prod(shape[axis + 1 :]) == 1:
-        return node.layer(LogSoftmax(axis) if log else Softmax(axis), [x])
+        return node.layer(ops.LogSoftmax(axis) if log else ops.Softmax(axis), [x])
     matrix = node.reshaped(x, (prod(shape[:axis]), prod(shape[axis:])), "matrix")
-    y = node.layer(LogSoftmax(1) if log else Softmax(1), [matrix])
+    y = node.layer(ops.LogSoftmax(1) if log else ops.Softmax(1), [matrix])
     return node.reshaped(y, shape, "shaped")

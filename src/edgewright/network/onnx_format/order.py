@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 import onnx
 
 from ...errors import ModelError
-from ..topology import execution_order
+from ..network import execution_order
 
 
 def sorted_nodes(nodes: Sequence[onnx.NodeProto], known: Collection[str]) -> list[tuple[int, onnx.NodeProto]]:

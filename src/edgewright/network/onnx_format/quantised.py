@@ -11,24 +11,8 @@ from math import prod
 
 import numpy as np
 
+from .. import operators as ops
 from ..network import Arithmetic
-from ..operators import (
-    Binary,
-    BinaryKind,
-    Cast,
-    Concat,
-    Dense,
-    Dequantize,
-    LeakyRelu,
-    MatMul,
-    Op,
-    Quantize,
-    Reduce,
-    ReduceKind,
-    Softmax,
-    Unary,
-    UnaryKind,
-)
 from ..operators.base import broadcast_shape
 from ..tensor import Array, DType, Quant
 from .context import Computed, Constant, Dequantized, Value, plain_dtype
@@ -80,17 +64,13 @@ def quantize_linear(node: OnnxNode) -> Value:
         raise node.unsupported(f"quantising {node.tensor(x).dtype.value}")
     if isinstance(x, Constant) and x.data.size <= 16 * FOLD_LIMIT:
         return Constant(node.outputs[0], quantized(x.data, quant, dtype))
-    return node.layer(Quantize(), [x], dtype=dtype, quant=quant)
+    return node.layer(ops.Quantize(), [x], dtype=dtype, quant=quant)
 
 
 def quantized(data: Array, quant: Quant, dtype: DType) -> Array:
     """Stored values, as ONNX's QuantizeLinear rounds: x / scale in float32, half to even, saturated."""
-    shape = [1] * data.ndim
-    if quant.axis is not None:
-        shape[quant.axis] = -1
-    info = np.iinfo(dtype.numpy)
-    scaled = np.rint(data / np.array(quant.scale, np.float32).reshape(shape))
-    shifted = scaled + np.array(quant.zero, np.float32).reshape(shape)
+    info, (scale, zero) = np.iinfo(dtype.numpy), quant.along(data.ndim)
+    shifted = np.rint(data / scale) + zero.astype(np.float32)
     return np.clip(shifted, info.min, info.max).astype(dtype.numpy).reshape(data.shape)
 
 
@@ -106,7 +86,7 @@ def dequantize_linear(node: OnnxNode) -> Value:
         case Constant(name, data):
             return Dequantized(name, data, quant)
         case Computed() if node.context.assume_quant(x, quant):
-            return node.layer(Dequantize(), [x], dtype=DType.FLOAT32)
+            return node.layer(ops.Dequantize(), [x], dtype=DType.FLOAT32)
         case _:  # stored under other parameters: in real numbers, step by step
             return _in_steps(node, x, quant)
 
@@ -114,9 +94,9 @@ def dequantize_linear(node: OnnxNode) -> Value:
 def _in_steps(node: OnnxNode, x: Value, quant: Quant) -> Value:
     if node.tensor(x).quant is not None or quant.axis is not None:
         raise node.unsupported("dequantises with other parameters than the tensor was quantised with")
-    y = node.layer(Cast(DType.FLOAT32), [x], "cast", dtype=DType.FLOAT32)
-    y = node.layer(Binary(BinaryKind.SUB), [y, node.number("zero", quant.zero[0])], "centred")
-    return node.layer(Binary(BinaryKind.MUL), [y, node.number("scale", quant.scale[0])])
+    y = node.layer(ops.Cast(DType.FLOAT32), [x], "cast", dtype=DType.FLOAT32)
+    y = node.layer(ops.Binary(ops.BinaryKind.SUB), [y, node.number("zero", quant.zero[0])], "centred")
+    return node.layer(ops.Binary(ops.BinaryKind.MUL), [y, node.number("scale", quant.scale[0])])
 
 
 def _stored(node: OnnxNode, index: int, axis: int | None = None) -> Value:
@@ -197,7 +177,7 @@ def _product(
         right = _stored(node, b)
         if bias is not None and node.optional(bias) is not None:
             raise node.unsupported("a bias needs constant weights")
-        return node.layer(MatMul(transpose_b=transposed), [a, right], dtype=result[0], quant=result[1])
+        return node.layer(ops.MatMul(transpose_b=transposed), [a, right], dtype=result[0], quant=result[1])
     quant = _weight_quant(node, node.input(b + 1), node.optional(b + 2), 0 if transposed else 1)
     if not transposed:
         w = node.transposed(w, (1, 0), "w")
@@ -205,7 +185,7 @@ def _product(
     weights = as_quantised(node, w, quant)
     b_value = None if bias is None else _bias(node, node.optional(bias), _quant(node, a), quant, node.shape(w)[0])
     inputs = [a, weights] if b_value is None else [a, weights, b_value]
-    return node.layer(Dense(), inputs, dtype=result[0], quant=result[1])
+    return node.layer(ops.Dense(), inputs, dtype=result[0], quant=result[1])
 
 
 def qlinear_matmul(node: OnnxNode) -> Value:
@@ -224,29 +204,29 @@ def qgemm(node: OnnxNode) -> Value:
     return _product(node, a, 3, 6, node.flag("transB"), _result(node, 7, 8))
 
 
-def _qlinear_binary(kind: BinaryKind, node: OnnxNode) -> Value:
+def _qlinear_binary(kind: ops.BinaryKind, node: OnnxNode) -> Value:
     node.context.builder.arithmetic = Arithmetic.QLINEAR
     a, b = _stored(node, 0), _stored(node, 3)
     dtype, quant = _result(node, 6, 7)
     broadcast_shape([node.shape(a), node.shape(b)])
-    return node.layer(Binary(kind), [a, b], dtype=dtype, quant=quant)
+    return node.layer(ops.Binary(kind), [a, b], dtype=dtype, quant=quant)
 
 
-def qlinear_binary(kind: BinaryKind) -> Importer:
+def qlinear_binary(kind: ops.BinaryKind) -> Importer:
     return partial(_qlinear_binary, kind)
 
 
-def _single(node: OnnxNode, op: Op) -> Value:
+def _single(node: OnnxNode, op: ops.Op) -> Value:
     dtype, quant = _result(node, 3, 4)
     return node.layer(op, [_stored(node, 0)], dtype=dtype, quant=quant)
 
 
 def qlinear_sigmoid(node: OnnxNode) -> Value:
-    return _single(node, Unary(UnaryKind.SIGMOID))
+    return _single(node, ops.Unary(ops.UnaryKind.SIGMOID))
 
 
 def qlinear_leaky_relu(node: OnnxNode) -> Value:
-    return _single(node, LeakyRelu(node.real("alpha", 0.01)))
+    return _single(node, ops.LeakyRelu(node.real("alpha", 0.01)))
 
 
 def qlinear_softmax(node: OnnxNode) -> Value:
@@ -255,14 +235,14 @@ def qlinear_softmax(node: OnnxNode) -> Value:
     axis = node.axis(node.integer("axis", -1), len(shape))
     if flatten and prod(shape[axis + 1 :]) > 1:
         raise node.unsupported("flattening several axes")
-    return _single(node, Softmax(axis))
+    return _single(node, ops.Softmax(axis))
 
 
 def qlinear_global_average_pool(node: OnnxNode) -> Value:
     x = node.input(0)
     last = node.flag("channels_last")
     axes = tuple(axis - 1 for axis in spatial_axes(node, x)) if last else spatial_axes(node, x)
-    return _single(node, Reduce(axes, True, ReduceKind.MEAN))
+    return _single(node, ops.Reduce(axes, True, ops.ReduceKind.MEAN))
 
 
 def qlinear_average_pool(node: OnnxNode) -> Value:
@@ -280,4 +260,4 @@ def qlinear_concat(node: OnnxNode) -> Value:
     parts = [_stored(node, i) for i in range(2, len(node.inputs), 3)]
     dtype, quant = _result(node, 0, 1)
     axis = node.axis(node.integer("axis", 1), len(node.shape(parts[0])))
-    return node.layer(Concat(axis), parts, dtype=dtype, quant=quant)
+    return node.layer(ops.Concat(axis), parts, dtype=dtype, quant=quant)

@@ -6,8 +6,8 @@ Tidying up (transposes, batch norms, quantisation) is left to the passes.
 from __future__ import annotations
 
 import codecs
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -24,7 +24,6 @@ from ..operators import Reshape
 from ..region import Shape
 from .context import Absent, Computed, Context, Problem
 from .graph import GraphReader, Scope, opset_versions
-from .outline import FLOATS, control_flow, expected_sizes
 from .tensors import WIDENED, ModelBytes, check_shape, dtype_of, element_type_name
 from .wire import ByteSpan, Skeleton, split
 
@@ -268,3 +267,40 @@ def _describe(problems: Iterable[Problem], title: str) -> str:
     return f"'{title}' uses {count} operator{'s' * (count != 1)} in a way that is not supported:\n" + "\n".join(
         lines
     )
+
+
+FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE, onnx.TensorProto.BFLOAT16)
+CONTROL = ("If", "Loop", "Scan", "SequenceMap")
+
+
+def expected_sizes(graph: onnx.GraphProto, name: str) -> tuple[int | str, ...] | None:
+    """The sizes that the layer reading an input has weights for, '?' where it takes any; None where none tells."""
+    weights = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    readers = {name}
+    for node in graph.node:
+        if not node.input or node.input[0] not in readers:
+            continue
+        if node.op_type in ("QuantizeLinear", "DequantizeLinear", "Cast", "Identity", "Mul", "Sub", "Add", "Div"):
+            readers.update(node.output)  # of the same shape
+        shape = weights.get(node.input[1], ()) if len(node.input) > 1 else ()
+        if node.op_type == "Conv" and len(shape) > 2:
+            groups = next((attribute.i for attribute in node.attribute if attribute.name == "group"), 1)
+            return ("?", shape[1] * max(groups, 1), *("?" for _ in shape[2:]))
+        if node.op_type in ("Gemm", "MatMul") and len(shape) == 2:
+            is_turned = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
+            return ("?", shape[1] if is_turned else shape[0])
+    return None
+
+
+def control_flow(graph: onnx.GraphProto) -> Mapping[str, int]:
+    """How often each operator of control flow stands in the graph, and in graphs inside."""
+    return Counter(node.op_type for node in _nodes(graph) if node.op_type in CONTROL)
+
+
+def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    waiting = [graph]
+    while waiting:
+        current = waiting.pop()
+        for node in current.node:
+            yield node
+            waiting += [attribute.g for attribute in node.attribute if attribute.HasField("g")]

@@ -7,17 +7,7 @@ from math import prod
 
 import numpy as np
 
-from ..operators import (
-    Concat,
-    DepthToSpace,
-    Expand,
-    Gather,
-    Pad,
-    PadMode,
-    Slice,
-    SpaceToDepth,
-    Tile,
-)
+from .. import operators as ops
 from ..operators.base import broadcast_shape
 from ..region import Shape
 from .context import Constant, Value
@@ -110,7 +100,7 @@ def concat(node: OnnxNode) -> Value:
         raise node.error("joins tensors of different types")
     if len({tensor.quant for tensor in tensors}) > 1:
         raise node.unsupported("joins the stored integers of tensors that are quantised in different ways")
-    return node.layer(Concat(axis), kept or values)
+    return node.layer(ops.Concat(axis), kept or values)
 
 
 def split(node: OnnxNode) -> tuple[Value, ...]:
@@ -146,7 +136,7 @@ def _cut(node: OnnxNode, x: Value, cuts: dict[int, tuple[int, int, int]], tag: s
     if any(size == 0 for _, size, _ in whole):
         raise node.unsupported(f"gives an empty part of {list(shape)}")
     starts, sizes, steps = zip(*whole, strict=True)
-    return node.layer(Slice(starts, sizes, steps), [x], tag)
+    return node.layer(ops.Slice(starts, sizes, steps), [x], tag)
 
 
 def slice_(node: OnnxNode) -> Value:
@@ -171,7 +161,7 @@ def slice_(node: OnnxNode) -> Value:
     return _cut(node, x, cuts)
 
 
-_PAD_MODES = {"constant": PadMode.CONSTANT, "reflect": PadMode.REFLECT, "edge": PadMode.EDGE}
+_PAD_MODES = {"constant": ops.PadMode.CONSTANT, "reflect": ops.PadMode.REFLECT, "edge": ops.PadMode.EDGE}
 
 
 def pad(node: OnnxNode) -> Value:
@@ -197,20 +187,21 @@ def pad(node: OnnxNode) -> Value:
     return _pad(node, x, tuple(before), tuple(after), _PAD_MODES[mode], value)
 
 
-def _pad(node: OnnxNode, x: Value, before: Shape, after: Shape, mode: PadMode, value: float) -> Value:
+def _pad(node: OnnxNode, x: Value, before: Shape, after: Shape, mode: ops.PadMode, value: float) -> Value:
     tensor = node.tensor(x)
     for size, a, b in zip(tensor.shape, before, after, strict=True):
-        if mode is PadMode.REFLECT and max(a, b) >= size:
+        if mode is ops.PadMode.REFLECT and max(a, b) >= size:
             raise node.unsupported(f"reflects {max(a, b)} elements of an axis that has {size}")
-        if mode is not PadMode.CONSTANT and min(a, b) < 0 and max(a, b) > 0:
+        if mode is not ops.PadMode.CONSTANT and min(a, b) < 0 and max(a, b) > 0:
             raise node.unsupported(f"crops and pads one axis in mode '{mode.value}'")
-    if tensor.quant is not None and mode is PadMode.CONSTANT:  # ONNX pads with a stored number, we with a real one
+    # ONNX pads with a stored number, we with a real one
+    if tensor.quant is not None and mode is ops.PadMode.CONSTANT:
         if tensor.quant.axis is not None:
             raise node.unsupported("padding a tensor quantised along an axis")
         value = tensor.quant.scale[0] * (value - tensor.quant.zero[0])
     if value != value:
         raise node.error("pads with NaN")
-    return node.layer(Pad(before, after, mode, value), [x])
+    return node.layer(ops.Pad(before, after, mode, value), [x])
 
 
 def expand(node: OnnxNode) -> Value:
@@ -221,7 +212,7 @@ def expand(node: OnnxNode) -> Value:
         return x
     if isinstance(x, Constant):
         return Constant(x.name, np.broadcast_to(x.data, shape))
-    return node.layer(Expand(shape), [x])
+    return node.layer(ops.Expand(shape), [x])
 
 
 def tile(node: OnnxNode) -> Value:
@@ -237,7 +228,7 @@ def tile(node: OnnxNode) -> Value:
         return x
     if isinstance(x, Constant) and prod(result) <= FOLD_LIMIT:
         return Constant(x.name, np.tile(x.data, repeats))
-    return node.layer(Tile(repeats), [x])
+    return node.layer(ops.Tile(repeats), [x])
 
 
 def gather(node: OnnxNode) -> Value:
@@ -248,7 +239,7 @@ def gather(node: OnnxNode) -> Value:
     if not isinstance(indices, Constant):
         if node.tensor(indices).dtype.value not in ("int32", "int64"):
             raise node.error(f"indices are {node.tensor(indices).dtype.value}")
-        return node.layer(Gather(axis), [x, indices])
+        return node.layer(ops.Gather(axis), [x, indices])
     picked = node.array(indices, "indices")
     if not np.issubdtype(picked.dtype, np.integer):
         raise node.error(f"indices are {picked.dtype.name}")
@@ -261,20 +252,20 @@ def gather(node: OnnxNode) -> Value:
     if picked.size == 1:
         index = int(picked.reshape(-1)[0]) % shape[axis]
         return node.reshaped(_cut(node, x, {axis: (index, 1, 1)}), result, "index")
-    return node.layer(Gather(axis), [x, indices])
+    return node.layer(ops.Gather(axis), [x, indices])
 
 
 def space_to_depth(node: OnnxNode) -> Value:
     if node.text("mode", "DCR") != "DCR":
         raise node.unsupported(f"mode '{node.text('mode', '')}' is not supported")
-    return _blocks(node, SpaceToDepth(_block(node)))
+    return _blocks(node, ops.SpaceToDepth(_block(node)))
 
 
 def depth_to_space(node: OnnxNode) -> Value:
     mode = node.text("mode", "DCR")
     if mode not in ("DCR", "CRD"):
         raise node.error(f"mode '{mode}' is neither DCR nor CRD")
-    return _blocks(node, DepthToSpace(_block(node), mode == "CRD"))
+    return _blocks(node, ops.DepthToSpace(_block(node), mode == "CRD"))
 
 
 def _block(node: OnnxNode) -> int:
@@ -284,7 +275,7 @@ def _block(node: OnnxNode) -> int:
     return block
 
 
-def _blocks(node: OnnxNode, op: SpaceToDepth | DepthToSpace) -> Value:
+def _blocks(node: OnnxNode, op: ops.SpaceToDepth | ops.DepthToSpace) -> Value:
     x = node.input(0)
     if len(node.shape(x)) != 4:
         raise node.error(f"needs an image, not a tensor of shape {list(node.shape(x))}")

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..operators import BinaryKind, ReduceKind, UnaryKind
-from . import constants, elementwise, linear, normalise, quantised, rearrange, reduce, resize, windows
+from . import constants, elementwise, linear, normalise, quantised, rearrange, resize, windows
 from .elementwise import Importer, binary, chain, unary
 from .quantised import qlinear_binary
 
 STANDARD: Mapping[str, Importer] = {
     "Abs": unary(UnaryKind.ABS),
     "Add": binary(BinaryKind.ADD),
-    "ArgMax": reduce.arg_max,
-    "ArgMin": reduce.arg_min,
+    "ArgMax": linear.arg_max,
+    "ArgMin": linear.arg_min,
     "AveragePool": windows.average_pool,
     "BatchNormalization": normalise.batch_norm,
     "Cast": elementwise.cast,
@@ -67,14 +67,14 @@ STANDARD: Mapping[str, Importer] = {
     "QuantizeLinear": quantised.quantize_linear,
     "Range": constants.range_,
     "Reciprocal": unary(UnaryKind.RECIPROCAL),
-    "ReduceL1": reduce.reduce(ReduceKind.L1),
-    "ReduceL2": reduce.reduce(ReduceKind.L2),
-    "ReduceMax": reduce.reduce(ReduceKind.MAX),
-    "ReduceMean": reduce.reduce(ReduceKind.MEAN),
-    "ReduceMin": reduce.reduce(ReduceKind.MIN),
-    "ReduceProd": reduce.reduce(ReduceKind.PROD),
-    "ReduceSum": reduce.reduce(ReduceKind.SUM),
-    "ReduceSumSquare": reduce.reduce(ReduceKind.SUM_SQUARE),
+    "ReduceL1": linear.reduce(ReduceKind.L1),
+    "ReduceL2": linear.reduce(ReduceKind.L2),
+    "ReduceMax": linear.reduce(ReduceKind.MAX),
+    "ReduceMean": linear.reduce(ReduceKind.MEAN),
+    "ReduceMin": linear.reduce(ReduceKind.MIN),
+    "ReduceProd": linear.reduce(ReduceKind.PROD),
+    "ReduceSum": linear.reduce(ReduceKind.SUM),
+    "ReduceSumSquare": linear.reduce(ReduceKind.SUM_SQUARE),
     "Relu": elementwise.relu,
     "Reshape": rearrange.reshape,
     "Resize": resize.resize,

@@ -8,16 +8,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ...errors import Unsupported
-from ..operators import (
-    Activation,
-    Clamp,
-    Conv2d,
-    ConvTranspose2d,
-    Dense,
-    DynamicProduct,
-    DynamicQuantize,
-    DynamicRange,
-)
+from .. import operators as ops
 from .elementwise import activate
 from .node import NodeWriter
 
@@ -36,7 +27,7 @@ def _away(node: NodeWriter, x: str) -> str:
     return node.add("Mul", [node.add("Sign", [x]), size])
 
 
-def dynamic_range(node: NodeWriter, op: DynamicRange) -> str:
+def dynamic_range(node: NodeWriter, op: ops.DynamicRange) -> str:
     axes = node.integers(range(op.lead, len(node.tensor(0).shape)), "axes")
     x = node.input()
     low, high = (node.add(kind, [x, axes], keepdims=0) for kind in ("ReduceMin", "ReduceMax"))
@@ -80,7 +71,7 @@ def _part(node: NodeWriter, which: int, i: int, rank: int) -> str:
     return node.add("Reshape", [part, node.integers((*shape[:-1], *(1,) * (rank - len(shape) + 1)), "shape")])
 
 
-def dynamic_quantize(node: NodeWriter, op: DynamicQuantize) -> str:
+def dynamic_quantize(node: NodeWriter, op: ops.DynamicQuantize) -> str:
     rank = len(node.tensor(0).shape)
     steps = node.add("Mul", [node.input(), _part(node, 1, 1, rank)])
     moved = _away(node, node.add("Cast", [steps], to=TensorProto.DOUBLE))
@@ -92,7 +83,7 @@ def dynamic_quantize(node: NodeWriter, op: DynamicQuantize) -> str:
     return node.add("Cast", [kept], to=TensorProto.INT8)
 
 
-def dynamic_product(node: NodeWriter, op: DynamicProduct) -> str:
+def dynamic_product(node: NodeWriter, op: ops.DynamicProduct) -> str:
     """In float32, which holds the sums of all but the largest layers exactly."""
     rank = len(node.tensor(0).shape)
     x = node.add("Cast", [node.input()], to=TensorProto.FLOAT)
@@ -106,31 +97,31 @@ def dynamic_product(node: NodeWriter, op: DynamicProduct) -> str:
     return _activated(node, op.product.activation, node.add("Add", [scaled, bias]))
 
 
-def _activated(node: NodeWriter, activation: Activation | None, value: str) -> str:
+def _activated(node: NodeWriter, activation: ops.Activation | None, value: str) -> str:
     match activation:
         case None:
             return value
-        case Clamp(low, high):
+        case ops.Clamp(low, high):
             return node.add("Clip", [value, _float(node, low), _float(node, high)])
         case _:
             return activate(node, activation, value)
 
 
-def _sums(node: NodeWriter, op: DynamicProduct, x: str) -> str:
+def _sums(node: NodeWriter, op: ops.DynamicProduct, x: str) -> str:
     constants = node.graph.network.constants
     name = node.layer.inputs[1]
     if name not in constants:
         raise Unsupported(f"layer '{node.layer.name}': weights '{name}' are computed, which is not written")
     w = constants[name].astype(np.float32)
     match op.product:
-        case Dense():
+        case ops.Dense():
             matrix = node.graph.constant(w.reshape(w.shape[0], prod(w.shape[1:])).T, name)
             return node.add("MatMul", [x, matrix])
-        case Conv2d() | ConvTranspose2d() if min(op.product.pads) < 0:
+        case ops.Conv2d() | ops.ConvTranspose2d() if min(op.product.pads) < 0:
             raise Unsupported(f"layer '{node.layer.name}': pads of {op.product.pads} are not written")
-        case Conv2d():
+        case ops.Conv2d():
             kind, weights, more = "Conv", w.transpose(0, 3, 1, 2), {}
-        case ConvTranspose2d():
+        case ops.ConvTranspose2d():
             if op.product.groups != 1:
                 raise Unsupported(f"layer '{node.layer.name}': groups are not written")
             kind, weights, more = "ConvTranspose", w.transpose(3, 0, 1, 2), {"output_padding": op.product.extra}

@@ -8,44 +8,31 @@ from typing import Any
 
 import numpy as np
 
-from ..operators import (
-    Activation,
-    BatchNorm,
-    Binary,
-    BinaryKind,
-    Cast,
-    Clamp,
-    Elu,
-    HardSigmoid,
-    LeakyRelu,
-    PRelu,
-    Unary,
-    UnaryKind,
-)
+from .. import operators as ops
 from .graph import element_type
 from .node import NodeWriter
 
 
-def activate(node: NodeWriter, activation: Activation, x: str) -> str:
+def activate(node: NodeWriter, activation: ops.Activation, x: str) -> str:
     """The activation of a value, as nodes."""
     match activation:
-        case Clamp(low, high):
+        case ops.Clamp(low, high):
             return _clamp(node, low, high, x)
-        case LeakyRelu(alpha):
+        case ops.LeakyRelu(alpha):
             return node.add("LeakyRelu", [x], alpha=alpha)
-        case Elu(alpha, gamma):
+        case ops.Elu(alpha, gamma):
             if gamma == 1:
                 return node.add("Elu", [x], alpha=alpha)
             return node.add("Selu", [x], alpha=alpha, gamma=gamma)
-        case HardSigmoid(alpha, beta):
+        case ops.HardSigmoid(alpha, beta):
             return node.add("HardSigmoid", [x], alpha=alpha, beta=beta)
-        case Unary(kind):
+        case ops.Unary(kind):
             if kind in SIMPLE:
                 return node.add(SIMPLE[kind], [x])
             return SPELLED[kind](node, x)
 
 
-def activation(node: NodeWriter, op: Activation) -> str:
+def activation(node: NodeWriter, op: ops.Activation) -> str:
     return activate(node, op, node.input())
 
 
@@ -84,64 +71,64 @@ def _half(node: NodeWriter, x: str, gate: str) -> str:
     return node.add("Mul", [node.add("Mul", [x, raised]), node.number(0.5, "half")])
 
 
-SIMPLE: Mapping[UnaryKind, str] = {
-    UnaryKind.ABS: "Abs",
-    UnaryKind.CEIL: "Ceil",
-    UnaryKind.COS: "Cos",
-    UnaryKind.ERF: "Erf",
-    UnaryKind.EXP: "Exp",
-    UnaryKind.FLOOR: "Floor",
-    UnaryKind.HARD_SWISH: "HardSwish",
-    UnaryKind.LOG: "Log",
-    UnaryKind.MISH: "Mish",
-    UnaryKind.NEG: "Neg",
-    UnaryKind.RECIPROCAL: "Reciprocal",
-    UnaryKind.ROUND: "Round",
-    UnaryKind.SIGMOID: "Sigmoid",
-    UnaryKind.SIGN: "Sign",
-    UnaryKind.SIN: "Sin",
-    UnaryKind.SOFTPLUS: "Softplus",
-    UnaryKind.SOFTSIGN: "Softsign",
-    UnaryKind.SQRT: "Sqrt",
-    UnaryKind.TANH: "Tanh",
+SIMPLE: Mapping[ops.UnaryKind, str] = {
+    ops.UnaryKind.ABS: "Abs",
+    ops.UnaryKind.CEIL: "Ceil",
+    ops.UnaryKind.COS: "Cos",
+    ops.UnaryKind.ERF: "Erf",
+    ops.UnaryKind.EXP: "Exp",
+    ops.UnaryKind.FLOOR: "Floor",
+    ops.UnaryKind.HARD_SWISH: "HardSwish",
+    ops.UnaryKind.LOG: "Log",
+    ops.UnaryKind.MISH: "Mish",
+    ops.UnaryKind.NEG: "Neg",
+    ops.UnaryKind.RECIPROCAL: "Reciprocal",
+    ops.UnaryKind.ROUND: "Round",
+    ops.UnaryKind.SIGMOID: "Sigmoid",
+    ops.UnaryKind.SIGN: "Sign",
+    ops.UnaryKind.SIN: "Sin",
+    ops.UnaryKind.SOFTPLUS: "Softplus",
+    ops.UnaryKind.SOFTSIGN: "Softsign",
+    ops.UnaryKind.SQRT: "Sqrt",
+    ops.UnaryKind.TANH: "Tanh",
 }
-SPELLED: Mapping[UnaryKind, Callable[[NodeWriter, str], str]] = {
-    UnaryKind.GELU: _gelu,
-    UnaryKind.GELU_TANH: _gelu_tanh,
-    UnaryKind.RSQRT: lambda node, x: node.add("Reciprocal", [node.add("Sqrt", [x])]),
-    UnaryKind.SILU: _silu,
-    UnaryKind.SQUARE: lambda node, x: node.add("Mul", [x, x]),
-}
-
-ARITHMETIC: Mapping[BinaryKind, str] = {
-    BinaryKind.ADD: "Add",
-    BinaryKind.SUB: "Sub",
-    BinaryKind.MUL: "Mul",
-    BinaryKind.DIV: "Div",
-    BinaryKind.MIN: "Min",
-    BinaryKind.MAX: "Max",
-    BinaryKind.POW: "Pow",
+SPELLED: Mapping[ops.UnaryKind, Callable[[NodeWriter, str], str]] = {
+    ops.UnaryKind.GELU: _gelu,
+    ops.UnaryKind.GELU_TANH: _gelu_tanh,
+    ops.UnaryKind.RSQRT: lambda node, x: node.add("Reciprocal", [node.add("Sqrt", [x])]),
+    ops.UnaryKind.SILU: _silu,
+    ops.UnaryKind.SQUARE: lambda node, x: node.add("Mul", [x, x]),
 }
 
+ARITHMETIC: Mapping[ops.BinaryKind, str] = {
+    ops.BinaryKind.ADD: "Add",
+    ops.BinaryKind.SUB: "Sub",
+    ops.BinaryKind.MUL: "Mul",
+    ops.BinaryKind.DIV: "Div",
+    ops.BinaryKind.MIN: "Min",
+    ops.BinaryKind.MAX: "Max",
+    ops.BinaryKind.POW: "Pow",
+}
 
-def binary(node: NodeWriter, op: Binary) -> str:
-    if op.kind is BinaryKind.SQUARED_DIFFERENCE:
+
+def binary(node: NodeWriter, op: ops.Binary) -> str:
+    if op.kind is ops.BinaryKind.SQUARED_DIFFERENCE:
         difference = node.add("Sub", node.inputs())
         return node.add("Mul", [difference, difference])
     return node.add(ARITHMETIC[op.kind], node.inputs())
 
 
-def prelu(node: NodeWriter, op: PRelu) -> str:
+def prelu(node: NodeWriter, op: ops.PRelu) -> str:
     return node.add("PRelu", node.inputs())
 
 
-def batch_norm(node: NodeWriter, op: BatchNorm) -> str:
+def batch_norm(node: NodeWriter, op: ops.BatchNorm) -> str:
     """Scale and shift along the last axis, as arithmetic: ONNX's own wants channels first."""
     x, scale, shift = node.inputs()
     return node.add("Add", [node.add("Mul", [x, scale]), shift])
 
 
-def cast(node: NodeWriter, op: Cast) -> str:
+def cast(node: NodeWriter, op: ops.Cast) -> str:
     return node.add("Cast", [node.input()], to=element_type(op.dtype))
 
 

@@ -8,45 +8,25 @@ from math import floor, prod
 import numpy as np
 
 from ...errors import Unsupported
-from ..operators import (
-    ArgMax,
-    Concat,
-    DepthToSpace,
-    Expand,
-    Gather,
-    L2Normalize,
-    LogSoftmax,
-    Lrn,
-    Pad,
-    PadMode,
-    Reduce,
-    ReduceKind,
-    Reshape,
-    Resize,
-    Slice,
-    Softmax,
-    SpaceToDepth,
-    Tile,
-    Transpose,
-)
+from .. import operators as ops
 from ..tensor import DType
 from .graph import element_type
 from .node import NodeWriter
 
 
-def reshape(node: NodeWriter, op: Reshape) -> str:
+def reshape(node: NodeWriter, op: ops.Reshape) -> str:
     return node.add("Reshape", [node.input(), node.integers(op.shape, "shape")])
 
 
-def transpose(node: NodeWriter, op: Transpose) -> str:
+def transpose(node: NodeWriter, op: ops.Transpose) -> str:
     return node.add("Transpose", [node.input()], perm=op.perm)
 
 
-def concat(node: NodeWriter, op: Concat) -> str:
+def concat(node: NodeWriter, op: ops.Concat) -> str:
     return node.add("Concat", node.inputs(), axis=op.axis)
 
 
-def slice_(node: NodeWriter, op: Slice) -> str:
+def slice_(node: NodeWriter, op: ops.Slice) -> str:
     return _sliced(node, node.input(), op.starts, op.sizes, op.steps, tuple(range(len(op.starts))))
 
 
@@ -64,15 +44,15 @@ def _sliced(
     return node.add("Slice", [x, *(node.integers(values, what) for values, what in parts)])
 
 
-def pad(node: NodeWriter, op: Pad) -> str:
-    if op.mode is PadMode.SYMMETRIC:
+def pad(node: NodeWriter, op: ops.Pad) -> str:
+    if op.mode is ops.PadMode.SYMMETRIC:
         return _mirrored(node, op)
     amounts = node.integers((*op.before, *op.after), "pads")
-    value = [node.number(op.value, "value")] if op.mode is PadMode.CONSTANT else []
+    value = [node.number(op.value, "value")] if op.mode is ops.PadMode.CONSTANT else []
     return node.add("Pad", [node.input(), amounts, *value], mode=op.mode.value)
 
 
-def _mirrored(node: NodeWriter, op: Pad) -> str:
+def _mirrored(node: NodeWriter, op: ops.Pad) -> str:
     """Padding that repeats the border, which ONNX lacks: along each axis, slices read backwards are joined on."""
     x = node.input()
     for axis, (before, after) in enumerate(zip(op.before, op.after, strict=True)):
@@ -89,36 +69,33 @@ def _mirrored(node: NodeWriter, op: Pad) -> str:
     return x
 
 
-def expand(node: NodeWriter, op: Expand) -> str:
+def expand(node: NodeWriter, op: ops.Expand) -> str:
     return node.add("Expand", [node.input(), node.integers(op.shape, "shape")])
 
 
-def tile(node: NodeWriter, op: Tile) -> str:
+def tile(node: NodeWriter, op: ops.Tile) -> str:
     return node.add("Tile", [node.input(), node.integers(op.repeats, "repeats")])
 
 
-def space_to_depth(node: NodeWriter, op: SpaceToDepth) -> str:
+def space_to_depth(node: NodeWriter, op: ops.SpaceToDepth) -> str:
     return node.add("SpaceToDepth", [node.input()], blocksize=op.block)
 
 
-def depth_to_space(node: NodeWriter, op: DepthToSpace) -> str:
+def depth_to_space(node: NodeWriter, op: ops.DepthToSpace) -> str:
     mode = "CRD" if op.channel_major else "DCR"
     return node.add("DepthToSpace", [node.input()], blocksize=op.block, mode=mode)
 
 
-def gather(node: NodeWriter, op: Gather) -> str:
+def gather(node: NodeWriter, op: ops.Gather) -> str:
     return node.add("Gather", [node.input(), node.graph.value(node.layer.inputs[1])], axis=op.axis)
 
 
-def resize(node: NodeWriter, op: Resize) -> str:
+def resize(node: NodeWriter, op: ops.Resize) -> str:
     """By scales where the file gave them and they lead to the size; else by sizes."""
     n, c, h, w = node.shape()
     scaled = op.scale is not None and (floor(h * op.scale[0]), floor(w * op.scale[1])) == op.size
     if scaled and op.scale is not None:
-        numbers = [
-            "",
-            node.graph.constant(np.array((1, 1, *op.scale), np.float32), f"{node.layer.name}_scales"),
-        ]
+        numbers = ["", node.graph.constant(np.array((1, 1, *op.scale), np.float32), f"{node.layer.name}_scales")]
     else:
         numbers = ["", "", node.integers((n, c, *op.size), "sizes")]
     return node.add(
@@ -130,25 +107,25 @@ def resize(node: NodeWriter, op: Resize) -> str:
     )
 
 
-REDUCTIONS: Mapping[ReduceKind, str] = {
-    ReduceKind.MEAN: "ReduceMean",
-    ReduceKind.SUM: "ReduceSum",
-    ReduceKind.MAX: "ReduceMax",
-    ReduceKind.MIN: "ReduceMin",
-    ReduceKind.PROD: "ReduceProd",
-    ReduceKind.L1: "ReduceL1",
-    ReduceKind.L2: "ReduceL2",
-    ReduceKind.SUM_SQUARE: "ReduceSumSquare",
+REDUCTIONS: Mapping[ops.ReduceKind, str] = {
+    ops.ReduceKind.MEAN: "ReduceMean",
+    ops.ReduceKind.SUM: "ReduceSum",
+    ops.ReduceKind.MAX: "ReduceMax",
+    ops.ReduceKind.MIN: "ReduceMin",
+    ops.ReduceKind.PROD: "ReduceProd",
+    ops.ReduceKind.L1: "ReduceL1",
+    ops.ReduceKind.L2: "ReduceL2",
+    ops.ReduceKind.SUM_SQUARE: "ReduceSumSquare",
 }
 
 
-def reduce(node: NodeWriter, op: Reduce) -> str:
+def reduce(node: NodeWriter, op: ops.Reduce) -> str:
     axes = node.integers(op.axes, "axes")
     x = node.input()
     return node.add(REDUCTIONS[op.kind], [x, axes], keepdims=int(op.keep), noop_with_empty_axes=1)
 
 
-def arg_max(node: NodeWriter, op: ArgMax) -> str:
+def arg_max(node: NodeWriter, op: ops.ArgMax) -> str:
     kind = "ArgMin" if op.least else "ArgMax"
     (axis,) = op.axes
     index = node.add(kind, [node.input()], axis=axis, keepdims=int(op.keep), select_last_index=int(op.last))
@@ -157,24 +134,24 @@ def arg_max(node: NodeWriter, op: ArgMax) -> str:
     return node.add("Cast", [index], to=element_type(node.result.dtype))
 
 
-def softmax(node: NodeWriter, op: Softmax) -> str:
+def softmax(node: NodeWriter, op: ops.Softmax) -> str:
     x = node.input()
     if op.beta != 1:
         x = node.add("Mul", [x, node.number(op.beta, "beta")])
     return node.add("Softmax", [x], axis=op.axis)
 
 
-def log_softmax(node: NodeWriter, op: LogSoftmax) -> str:
+def log_softmax(node: NodeWriter, op: ops.LogSoftmax) -> str:
     return node.add("LogSoftmax", [node.input()], axis=op.axis)
 
 
-def l2_normalize(node: NodeWriter, op: L2Normalize) -> str:
+def l2_normalize(node: NodeWriter, op: ops.L2Normalize) -> str:
     x = node.input()
     norm = node.add("ReduceL2", [x, node.integers((op.axis,), "axes")], keepdims=1)
     return node.add("Div", [x, node.add("Clip", [norm, node.number(op.epsilon, "epsilon")])])
 
 
-def lrn(node: NodeWriter, op: Lrn) -> str:
+def lrn(node: NodeWriter, op: ops.Lrn) -> str:
     """ONNX normalises along axis 1 of an image; anything else becomes one for the occasion."""
     if op.size % 2 == 0:
         raise Unsupported(f"layer '{node.layer.name}': LRN across an even number of channels is not written")

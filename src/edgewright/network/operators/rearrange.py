@@ -175,8 +175,7 @@ class SpaceToDepth(Operator):
         n, h, w, c = shapes[0]
         require_positive("block", (self.block,))
         require(
-            h % self.block == 0 and w % self.block == 0,
-            f"{h}x{w} does not divide into blocks of {self.block}",
+            h % self.block == 0 and w % self.block == 0, f"{h}x{w} does not divide into blocks of {self.block}"
         )
         return (n, h // self.block, w // self.block, c * self.block**2)
 
@@ -263,9 +262,8 @@ class Resize(Operator):
     rounding: NearestMode = NearestMode.HALF_DOWN
     scale: tuple[float, float] | None = None
     slack: float = 1e-4  # how far a kernel's arithmetic may move a place, in pixels of the input
-    by_product: bool = (
-        False  # places are index * (input / output), as TFLite has it; ONNX divides by output / input
-    )
+    # Places are index * (input / output), as TFLite has it; ONNX divides by output / input.
+    by_product: bool = False
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
         require(len(shapes[0]) == 4, f"expected an image of rank 4 (NHWC), got shape {shapes[0]}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ..network import Network, check
 from .affine import fold_affine, fuse_activations
@@ -10,12 +11,39 @@ from .channels_last import to_channels_last
 from .constants import fold_constants, fold_dequantised
 from .flatten import fold_flatten
 from .identities import drop_dead, drop_identities, merge_reshapes
-from .names import name_tensors
 from .padding import fold_padding
 from .quantise import quantise_layers
 from .recognise import recognise_activations, recognise_shuffles
 
 Pass = Callable[[Network], Network]
+
+
+def name_tensors(network: Network) -> Network:
+    """Tensors between layers get the name of the layer that writes them; inputs and outputs keep theirs.
+
+    Files call tensors "117", or string together all that was fused into them.
+    """
+    renamed: dict[str, str] = {}
+    taken = set(network.tensors)
+    for layer in network.layers:
+        if layer.output not in network.outputs and layer.name not in taken:
+            renamed[layer.output] = layer.name
+            taken.add(layer.name)
+    tensors = {
+        renamed.get(name, name): replace(tensor, name=renamed.get(name, name))
+        for name, tensor in network.tensors.items()
+    }
+    layers = tuple(
+        replace(
+            layer,
+            inputs=tuple(renamed.get(name, name) for name in layer.inputs),
+            output=renamed.get(layer.output, layer.output),
+        )
+        for layer in network.layers
+    )
+    origins = {renamed.get(name, name): origin for name, origin in network.origins.items()}
+    return replace(network, tensors=tensors, layers=layers, origins=origins)
+
 
 PASSES: Mapping[str, Pass] = {
     "drop dead layers": drop_dead,

@@ -6,23 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .. import operators as ops
 from ..network import Layer, Network
-from ..operators import (
-    ACTIVATIONS,
-    AvgPool2d,
-    BatchNorm,
-    Binary,
-    BinaryKind,
-    Clamp,
-    Conv2d,
-    ConvTranspose2d,
-    Dense,
-    MaxPool2d,
-)
 from ..tensor import Array, Tensor
 from .draft import Draft
 
-LINEAR = (Conv2d, ConvTranspose2d, Dense)
+LINEAR = (ops.Conv2d, ops.ConvTranspose2d, ops.Dense)
 
 MOST_CHANNELS = 1 << 20
 
@@ -61,29 +50,29 @@ def _affine(draft: Draft, layer: Layer) -> Affine | None:
     """The layer as scale and shift of its one computed input, if it is that."""
     if not draft.is_float(layer.output) or draft.tensors[layer.output].shape == ():
         return None
-    if isinstance(layer.op, BatchNorm):
+    if isinstance(layer.op, ops.BatchNorm):
         x, scale, shift = layer.inputs
         if scale in draft.constants and shift in draft.constants and x not in draft.constants:
             return Affine(x, draft.constants[scale], draft.constants[shift])
         return None
-    if not isinstance(layer.op, Binary):
+    if not isinstance(layer.op, ops.Binary):
         return None
     a, b = layer.inputs
     left, right = _per_channel(draft, a, layer.output), _per_channel(draft, b, layer.output)
     match layer.op.kind, left, right:
-        case BinaryKind.ADD, None, np.ndarray():
+        case ops.BinaryKind.ADD, None, np.ndarray():
             return Affine(a, None, right)
-        case BinaryKind.ADD, np.ndarray(), None:
+        case ops.BinaryKind.ADD, np.ndarray(), None:
             return Affine(b, None, left)
-        case BinaryKind.SUB, None, np.ndarray():
+        case ops.BinaryKind.SUB, None, np.ndarray():
             return Affine(a, None, -right)
-        case BinaryKind.SUB, np.ndarray(), None:
+        case ops.BinaryKind.SUB, np.ndarray(), None:
             return Affine(b, np.full_like(left, -1), left)
-        case BinaryKind.MUL, None, np.ndarray():
+        case ops.BinaryKind.MUL, None, np.ndarray():
             return Affine(a, right, None)
-        case BinaryKind.MUL, np.ndarray(), None:
+        case ops.BinaryKind.MUL, np.ndarray(), None:
             return Affine(b, left, None)
-        case BinaryKind.DIV, None, np.ndarray() if np.all(right != 0):
+        case ops.BinaryKind.DIV, None, np.ndarray() if np.all(right != 0):
             return Affine(a, 1 / right, None)
     return None
 
@@ -138,10 +127,10 @@ def _into_norm(draft: Draft, first: Affine, before: Layer, layer: Layer, then: A
     shift = np.asarray(shifts[0] * scales[1] + shifts[1], np.float32)
     inputs = [first.x, scale, draft.add_constant(f"{before.name}_shift", shift)]
     activation = getattr(layer.op, "activation", None)
-    draft.absorb(before, layer, BatchNorm(activation), inputs)
+    draft.absorb(before, layer, ops.BatchNorm(activation), inputs)
 
 
-HOSTS = (AvgPool2d, BatchNorm, Binary, Conv2d, ConvTranspose2d, Dense, MaxPool2d)
+HOSTS = (ops.AvgPool2d, ops.BatchNorm, ops.Binary, ops.Conv2d, ops.ConvTranspose2d, ops.Dense, ops.MaxPool2d)
 
 
 def fuse_activations(network: Network) -> Network:
@@ -153,12 +142,12 @@ def fuse_activations(network: Network) -> Network:
     draft = Draft(network)
     for layer in draft.walk():
         before = draft.producer(layer.inputs[0])
-        if before is None or not isinstance(layer.op, ACTIVATIONS) or not isinstance(before.op, HOSTS):
+        if before is None or not isinstance(layer.op, ops.ACTIVATIONS) or not isinstance(before.op, HOSTS):
             continue
         if before.op.activation is not None or not draft.is_private(before.output):
             continue
         x, y = draft.tensors[before.output], draft.tensors[layer.output]
-        if _is_real(x, y) or (isinstance(layer.op, Clamp) and _is_same_storage(x, y)):
+        if _is_real(x, y) or (isinstance(layer.op, ops.Clamp) and _is_same_storage(x, y)):
             draft.absorb(before, layer, replace(before.op, activation=layer.op))
     return draft.finish()
 

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from .. import operators as ops
 from ..network import Layer, Network, Origin
-from ..operators import (
-    ACTIVATIONS,
-    Cast,
-    Dense,
-    Dequantize,
-    Quantize,
-    Reshape,
-    Transpose,
-)
 from .draft import Draft
 from .reorder import Perm, inverse, pick
 
 # What may stand between the flattening and the dense layer: each element on its own, alike everywhere.
-POINTWISE = (*ACTIVATIONS, Cast, Dequantize, Quantize)
+POINTWISE = (*ops.ACTIVATIONS, ops.Cast, ops.Dequantize, ops.Quantize)
 
 
 def fold_flatten(network: Network) -> Network:
@@ -30,7 +22,7 @@ def fold_flatten(network: Network) -> Network:
     origins = dict(network.origins)
     for layer in draft.walk():
         turn = draft.producer(layer.inputs[0])
-        if not isinstance(layer.op, Reshape) or turn is None or not isinstance(turn.op, Transpose):
+        if not isinstance(layer.op, ops.Reshape) or turn is None or not isinstance(turn.op, ops.Transpose):
             continue
         perm, image = turn.op.perm, draft.tensors[turn.output].shape
         if perm[0] != 0 or layer.op.shape != (image[0], draft.tensors[turn.output].size // image[0]):
@@ -59,7 +51,7 @@ def _dense_readers(draft: Draft, tensor: str) -> tuple[set[str], list[Layer]]:
         if name in draft.outputs or not draft.readers(name):
             return nothing
         for reader in draft.readers(name):
-            if isinstance(reader.op, Dense) and name not in reader.inputs[1:]:
+            if isinstance(reader.op, ops.Dense) and name not in reader.inputs[1:]:
                 found.append(reader)
             elif isinstance(reader.op, POINTWISE):
                 quant = draft.tensors[reader.output].quant
@@ -75,7 +67,7 @@ def _weights(draft: Draft, dense: Layer) -> str | None:
     """The constant behind the weights of a dense layer, stored or real."""
     name = dense.inputs[1]
     unpack = draft.producer(name)
-    if unpack is not None and isinstance(unpack.op, Dequantize):
+    if unpack is not None and isinstance(unpack.op, ops.Dequantize):
         name = unpack.inputs[0]
     return name if name in draft.constants else None
 
@@ -103,4 +95,4 @@ def _reorder_weights(draft: Draft, dense: Layer, perm: Perm, image: tuple[int, .
         draft.rewire(dense, name, fresh)
         return
     real = replace(draft.tensors[dense.inputs[1]], shape=tuple(view.shape))
-    draft.rewire(dense, dense.inputs[1], draft.add_layer(Dequantize(), [fresh], real, f"{fresh}_real"))
+    draft.rewire(dense, dense.inputs[1], draft.add_layer(ops.Dequantize(), [fresh], real, f"{fresh}_real"))

@@ -5,20 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from math import inf
 
+from .. import operators as ops
 from ..network import Layer, Network
-from ..operators import (
-    Cast,
-    Clamp,
-    Concat,
-    Dequantize,
-    Expand,
-    Pad,
-    Quantize,
-    Reshape,
-    Slice,
-    Tile,
-    Transpose,
-)
 from ..region import Shape
 from .draft import Draft
 
@@ -38,9 +26,9 @@ def drop_identities(network: Network) -> Network:
     for layer in draft.walk():
         if _is_identity(draft, layer):
             draft.bypass(layer.output, layer.inputs[0])
-        elif isinstance(layer.op, Quantize):
+        elif isinstance(layer.op, ops.Quantize):
             before = draft.producer(layer.inputs[0])
-            if before is None or not isinstance(before.op, Dequantize):
+            if before is None or not isinstance(before.op, ops.Dequantize):
                 continue
             stored = before.inputs[0]
             if _same_storage(draft, stored, layer.output):
@@ -53,17 +41,17 @@ def merge_reshapes(network: Network) -> Network:
     draft = Draft(network)
     for layer in draft.walk():
         x, y = draft.tensors[layer.inputs[0]], draft.tensors[layer.output]
-        if isinstance(layer.op, Transpose) and moves_only_ones(layer.op.perm, x.shape):
-            layer = replace(layer, op=Reshape(y.shape))
+        if isinstance(layer.op, ops.Transpose) and moves_only_ones(layer.op.perm, x.shape):
+            layer = replace(layer, op=ops.Reshape(y.shape))
             draft.layers[layer.output] = layer
         before = draft.producer(layer.inputs[0])
         if before is None:
             continue
         match before.op, layer.op:
-            case Reshape(), Reshape():
+            case ops.Reshape(), ops.Reshape():
                 draft.rewire(layer, layer.inputs[0], before.inputs[0])
-            case Transpose(first), Transpose(second):
-                merged = replace(layer, op=Transpose(tuple(first[i] for i in second)))
+            case ops.Transpose(first), ops.Transpose(second):
+                merged = replace(layer, op=ops.Transpose(tuple(first[i] for i in second)))
                 draft.layers[layer.output] = merged
                 draft.rewire(merged, merged.inputs[0], before.inputs[0])
     return drop_identities(draft.finish())
@@ -80,17 +68,17 @@ def _is_identity(draft: Draft, layer: Layer) -> bool:
     if x.shape != y.shape or x.dtype is not y.dtype or x.quant != y.quant:
         return False
     match layer.op:
-        case Reshape() | Expand() | Cast() | Tile() | Quantize():
+        case ops.Reshape() | ops.Expand() | ops.Cast() | ops.Tile() | ops.Quantize():
             return True
-        case Transpose(perm):
+        case ops.Transpose(perm):
             return moves_only_ones(perm, x.shape)
-        case Slice(steps=steps):
+        case ops.Slice(steps=steps):
             return all(step > 0 or size == 1 for step, size in zip(steps, x.shape, strict=True))
-        case Pad(before, after):
+        case ops.Pad(before, after):
             return not any(before) and not any(after)
-        case Clamp(low, high):
+        case ops.Clamp(low, high):
             return low == -inf and high == inf
-        case Concat():
+        case ops.Concat():
             return len(layer.inputs) == 1
     return False
 

@@ -10,52 +10,22 @@ from dataclasses import replace
 
 import numpy as np
 
+from .. import operators as ops
 from ..network import Arithmetic, Layer, Network
-from ..operators import (
-    ACTIVATIONS,
-    ArgMax,
-    AvgPool2d,
-    Binary,
-    Clamp,
-    Concat,
-    Conv2d,
-    ConvTranspose2d,
-    Dense,
-    DepthToSpace,
-    Dequantize,
-    Expand,
-    Gather,
-    L2Normalize,
-    LogSoftmax,
-    MatMul,
-    MaxPool2d,
-    Op,
-    Pad,
-    PadMode,
-    PRelu,
-    Quantize,
-    Reduce,
-    Reshape,
-    Resize,
-    ResizeMode,
-    Slice,
-    Softmax,
-    SpaceToDepth,
-    Tile,
-    Transpose,
-)
 from ..tensor import Array, Quant, Tensor
 from .draft import Draft
 
-LINEAR = (Conv2d, ConvTranspose2d, Dense)
+LINEAR = (ops.Conv2d, ops.ConvTranspose2d, ops.Dense)
 # Layers that compute, and may do so on stored values.
 COMPUTING = (
-    *LINEAR, *ACTIVATIONS, AvgPool2d, Binary, Concat, L2Normalize, LogSoftmax, MatMul, PRelu, Reduce, Resize, Softmax,
+    *LINEAR, *ops.ACTIVATIONS, ops.AvgPool2d, ops.Binary, ops.Concat, ops.L2Normalize,
+    ops.LogSoftmax, ops.MatMul, ops.PRelu, ops.Reduce, ops.Resize, ops.Softmax,
 )  # fmt: skip
-CLAMPING = (*LINEAR, AvgPool2d, Binary)  # those that take a Clamp in
+CLAMPING = (*LINEAR, ops.AvgPool2d, ops.Binary)  # those that take a Clamp in
 # Layers that only move or compare elements, and so commute with Dequantize.
 MOVING = (
-    Concat, DepthToSpace, Expand, Gather, MaxPool2d, Pad, Reshape, Resize, Slice, SpaceToDepth, Tile, Transpose,
+    ops.Concat, ops.DepthToSpace, ops.Expand, ops.Gather, ops.MaxPool2d, ops.Pad,
+    ops.Reshape, ops.Resize, ops.Slice, ops.SpaceToDepth, ops.Tile, ops.Transpose,
 )  # fmt: skip
 
 
@@ -70,9 +40,9 @@ def quantise_layers(network: Network) -> Network:
     for layer in draft.walk():
         if isinstance(layer.op, MOVING):
             _move_below(draft, layer)
-        elif isinstance(layer.op, ArgMax) and (stored := _stored(draft, layer.inputs[0])) is not None:
+        elif isinstance(layer.op, ops.ArgMax) and (stored := _stored(draft, layer.inputs[0])) is not None:
             draft.rewire(layer, layer.inputs[0], stored.name)
-        elif isinstance(layer.op, Quantize):
+        elif isinstance(layer.op, ops.Quantize):
             _fuse(draft, layer)
     return draft.finish()
 
@@ -80,7 +50,7 @@ def quantise_layers(network: Network) -> Network:
 def _stored(draft: Draft, tensor: str) -> Tensor | None:
     """The stored tensor that a Dequantize turned into this one."""
     unpack = draft.producer(tensor)
-    if unpack is None or not isinstance(unpack.op, Dequantize):
+    if unpack is None or not isinstance(unpack.op, ops.Dequantize):
         return None
     stored = draft.tensors[unpack.inputs[0]]
     return stored if stored.quant is not None else None
@@ -88,7 +58,7 @@ def _stored(draft: Draft, tensor: str) -> Tensor | None:
 
 def _move_below(draft: Draft, layer: Layer) -> None:
     """Dequantize, move becomes move, Dequantize: the moved elements are then stored ones."""
-    count = 1 if isinstance(layer.op, Gather) else len(layer.inputs)
+    count = 1 if isinstance(layer.op, ops.Gather) else len(layer.inputs)
     found = [_stored(draft, name) for name in layer.inputs[:count]]
     stored = [tensor for tensor in found if tensor is not None]
     if len(stored) != count or stored[0].quant is None or stored[0].quant.is_per_channel:
@@ -101,16 +71,16 @@ def _move_below(draft: Draft, layer: Layer) -> None:
     draft.drop(layer.output)
     output = draft.add_tensor(like, f"{layer.output}_stored")
     draft.put(replace(layer, inputs=inputs, output=output))
-    draft.put(Layer(draft.layer_name(f"{layer.name}_real"), Dequantize(), (output,), layer.output))
+    draft.put(Layer(draft.layer_name(f"{layer.name}_real"), ops.Dequantize(), (output,), layer.output))
 
 
-def _moves_exactly(op: Op) -> bool:
+def _moves_exactly(op: ops.Op) -> bool:
     match op:
-        case Pad(mode=mode, value=value):
-            return value == 0 or mode is not PadMode.CONSTANT
-        case Resize(mode=mode):
-            return mode is ResizeMode.NEAREST
-        case MaxPool2d(activation=activation):
+        case ops.Pad(mode=mode, value=value):
+            return value == 0 or mode is not ops.PadMode.CONSTANT
+        case ops.Resize(mode=mode):
+            return mode is ops.ResizeMode.NEAREST
+        case ops.MaxPool2d(activation=activation):
             return activation is None
     return True
 
@@ -123,7 +93,7 @@ def _fuse(draft: Draft, pack: Layer) -> None:
     if layer is None or not draft.is_private(real) or result.quant is None or result.quant.is_per_channel:
         return
     chain = [layer]
-    if isinstance(layer.op, Clamp) and draft.is_private(layer.inputs[0]):
+    if isinstance(layer.op, ops.Clamp) and draft.is_private(layer.inputs[0]):
         before = draft.producer(layer.inputs[0])
         if before is not None and isinstance(before.op, CLAMPING) and before.op.activation is None:
             host = replace(before, op=replace(before.op, activation=layer.op))
@@ -142,7 +112,7 @@ def _stored_inputs(draft: Draft, layer: Layer) -> tuple[str, ...] | None:
     """The layer's operands as stored; None when one of them is real, or the layer is not of a kind that can."""
     if not isinstance(layer.op, COMPUTING):
         return None
-    if not isinstance(getattr(layer.op, "activation", None), Clamp | None):
+    if not isinstance(getattr(layer.op, "activation", None), ops.Clamp | None):
         return None
     count = 2 if isinstance(layer.op, LINEAR) else len(layer.inputs)
     found = [_stored(draft, name) for name in layer.inputs[:count]]

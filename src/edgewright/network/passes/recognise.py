@@ -5,20 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from math import isclose, prod, sqrt
 
+from .. import operators as ops
 from ..network import Layer, Network
-from ..operators import (
-    Binary,
-    BinaryKind,
-    Clamp,
-    DepthToSpace,
-    HardSigmoid,
-    Op,
-    Reshape,
-    SpaceToDepth,
-    Transpose,
-    Unary,
-    UnaryKind,
-)
 from ..region import Shape
 from .draft import Draft
 from .reorder import Perm
@@ -31,7 +19,7 @@ def recognise_activations(network: Network) -> Network:
     """
     draft = Draft(network)
     for layer in draft.walk():
-        if not isinstance(layer.op, Binary) or layer.op.activation or not draft.is_float(layer.output):
+        if not isinstance(layer.op, ops.Binary) or layer.op.activation or not draft.is_float(layer.output):
             continue
         found = (
             _hard_sigmoid(draft, layer) or _gated(draft, layer) or _hard_swish(draft, layer) or _gelu(draft, layer)
@@ -42,7 +30,7 @@ def recognise_activations(network: Network) -> Network:
     return draft.finish()
 
 
-Found = tuple[Op, str] | None
+Found = tuple[ops.Op, str] | None
 
 
 def _private(draft: Draft, tensor: str) -> Layer | None:
@@ -57,23 +45,23 @@ def _number(draft: Draft, tensor: str) -> float | None:
 
 def _scaled(draft: Draft, layer: Layer | None) -> tuple[str, float] | None:
     """(x, c) for a layer that computes x * c or x / (1 / c)."""
-    if layer is None or not isinstance(layer.op, Binary) or layer.op.activation:
+    if layer is None or not isinstance(layer.op, ops.Binary) or layer.op.activation:
         return None
     a, b = layer.inputs
     left, right = _number(draft, a), _number(draft, b)
     match layer.op.kind:
-        case BinaryKind.MUL if right is not None:
+        case ops.BinaryKind.MUL if right is not None:
             return a, right
-        case BinaryKind.MUL if left is not None:
+        case ops.BinaryKind.MUL if left is not None:
             return b, left
-        case BinaryKind.DIV if right:
+        case ops.BinaryKind.DIV if right:
             return a, 1 / right
     return None
 
 
 def _raised(draft: Draft, layer: Layer | None) -> tuple[str, float] | None:
     """(x, c) for a layer that computes x + c."""
-    if layer is None or not isinstance(layer.op, Binary) or layer.op.kind is not BinaryKind.ADD:
+    if layer is None or not isinstance(layer.op, ops.Binary) or layer.op.kind is not ops.BinaryKind.ADD:
         return None
     a, b = layer.inputs
     for x, other in ((a, b), (b, a)):
@@ -89,13 +77,13 @@ def _clipped(draft: Draft, tensor: str) -> tuple[str, float, float] | None:
     if layer is None:
         return None
     clamp: object
-    if isinstance(layer.op, Clamp):
+    if isinstance(layer.op, ops.Clamp):
         clamp, sum_ = layer.op, _private(draft, layer.inputs[0])
         raised = _raised(draft, sum_) if sum_ is not None and not getattr(sum_.op, "activation", None) else None
     else:
         clamp = getattr(layer.op, "activation", None)
         raised = _raised(draft, layer)
-    if raised is None or not isinstance(clamp, Clamp) or clamp.low != 0:
+    if raised is None or not isinstance(clamp, ops.Clamp) or clamp.low != 0:
         return None
     return *raised, clamp.high
 
@@ -107,27 +95,27 @@ def _hard_sigmoid(draft: Draft, layer: Layer) -> Found:
     if scaled is None or clipped is None or not isclose(scaled[1] * clipped[2], 1, rel_tol=1e-6):
         return None
     x, c, high = clipped
-    return HardSigmoid(1 / high, c / high), x
+    return ops.HardSigmoid(1 / high, c / high), x
 
 
 def _gated(draft: Draft, layer: Layer) -> Found:
     """x * gate(x), for gates that have a name of their own."""
-    if not isinstance(layer.op, Binary) or layer.op.kind is not BinaryKind.MUL:
+    if not isinstance(layer.op, ops.Binary) or layer.op.kind is not ops.BinaryKind.MUL:
         return None
     for x, gate in (layer.inputs, layer.inputs[::-1]):
         maker = _private(draft, gate)
         if maker is None:
             continue
         match maker.op:
-            case Unary(UnaryKind.SIGMOID) if maker.inputs == (x,):
-                return Unary(UnaryKind.SILU), x
-            case HardSigmoid(alpha, beta) if maker.inputs == (x,):
+            case ops.Unary(ops.UnaryKind.SIGMOID) if maker.inputs == (x,):
+                return ops.Unary(ops.UnaryKind.SILU), x
+            case ops.HardSigmoid(alpha, beta) if maker.inputs == (x,):
                 if isclose(alpha, 1 / 6, rel_tol=1e-5) and isclose(beta, 0.5, rel_tol=1e-6):
-                    return Unary(UnaryKind.HARD_SWISH), x
-            case Unary(UnaryKind.TANH):
+                    return ops.Unary(ops.UnaryKind.HARD_SWISH), x
+            case ops.Unary(ops.UnaryKind.TANH):
                 inner = _private(draft, maker.inputs[0])
-                if inner is not None and inner.op == Unary(UnaryKind.SOFTPLUS) and inner.inputs == (x,):
-                    return Unary(UnaryKind.MISH), x
+                if inner is not None and inner.op == ops.Unary(ops.UnaryKind.SOFTPLUS) and inner.inputs == (x,):
+                    return ops.Unary(ops.UnaryKind.MISH), x
     return None
 
 
@@ -137,11 +125,11 @@ def _hard_swish(draft: Draft, layer: Layer) -> Found:
     product = _private(draft, scaled[0]) if scaled else None
     if scaled is None or product is None or not isclose(scaled[1], 1 / 6, rel_tol=1e-6):
         return None
-    if product.op != Binary(BinaryKind.MUL):
+    if product.op != ops.Binary(ops.BinaryKind.MUL):
         return None
     for x, clip in (product.inputs, product.inputs[::-1]):
         if _clipped(draft, clip) == (x, 3.0, 6.0):
-            return Unary(UnaryKind.HARD_SWISH), x
+            return ops.Unary(ops.UnaryKind.HARD_SWISH), x
     return None
 
 
@@ -153,11 +141,11 @@ def _gelu(draft: Draft, layer: Layer) -> Found:
     for x, other in (factors, factors[::-1]):
         raised = _raised(draft, _private(draft, other))
         erf = _private(draft, raised[0]) if raised and raised[1] == 1 else None
-        if erf is None or erf.op != Unary(UnaryKind.ERF):
+        if erf is None or erf.op != ops.Unary(ops.UnaryKind.ERF):
             continue
         inner = _scaled(draft, _private(draft, erf.inputs[0]))
         if inner is not None and inner[0] == x and isclose(inner[1], sqrt(0.5), rel_tol=1e-5):
-            return Unary(UnaryKind.GELU), x
+            return ops.Unary(ops.UnaryKind.GELU), x
     return None
 
 
@@ -175,7 +163,7 @@ def _factors(draft: Draft, layer: Layer) -> tuple[list[str], float]:
         for name in names:
             maker = _private(draft, name)
             is_product = maker is not None and (
-                maker.op == Binary(BinaryKind.MUL) or _scaled(draft, maker) is not None
+                maker.op == ops.Binary(ops.BinaryKind.MUL) or _scaled(draft, maker) is not None
             )
             if maker is not None and is_product:
                 stack.append(maker)
@@ -188,11 +176,11 @@ def recognise_shuffles(network: Network) -> Network:
     """Reshape, Transpose, Reshape that moves blocks of pixels to channels or back becomes one layer."""
     draft = Draft(network)
     for layer in draft.walk():
-        turn = _private(draft, layer.inputs[0]) if isinstance(layer.op, Reshape) else None
-        split = _private(draft, turn.inputs[0]) if turn and isinstance(turn.op, Transpose) else None
-        if turn is None or split is None or not isinstance(split.op, Reshape):
+        turn = _private(draft, layer.inputs[0]) if isinstance(layer.op, ops.Reshape) else None
+        split = _private(draft, turn.inputs[0]) if turn and isinstance(turn.op, ops.Transpose) else None
+        if turn is None or split is None or not isinstance(split.op, ops.Reshape):
             continue
-        assert isinstance(turn.op, Transpose)
+        assert isinstance(turn.op, ops.Transpose)
         x, y = draft.tensors[split.inputs[0]].shape, draft.tensors[layer.output].shape
         if len(x) != 4 or len(y) != 4:
             continue
@@ -202,16 +190,16 @@ def recognise_shuffles(network: Network) -> Network:
     return draft.finish()
 
 
-def _shuffle(x: Shape, y: Shape, middle: Shape, perm: Perm) -> SpaceToDepth | DepthToSpace | None:
+def _shuffle(x: Shape, y: Shape, middle: Shape, perm: Perm) -> ops.SpaceToDepth | ops.DepthToSpace | None:
     (n, h, w, c), (_, rows, cols, depth) = x, y
-    candidates: list[tuple[SpaceToDepth | DepthToSpace, Shape, Perm]] = []
+    candidates: list[tuple[ops.SpaceToDepth | ops.DepthToSpace, Shape, Perm]] = []
     if h % rows == 0:
         b = h // rows
-        candidates.append((SpaceToDepth(b), (n, rows, b, cols, b, c), (0, 1, 3, 2, 4, 5)))
+        candidates.append((ops.SpaceToDepth(b), (n, rows, b, cols, b, c), (0, 1, 3, 2, 4, 5)))
     if rows % h == 0:
         b = rows // h
-        candidates.append((DepthToSpace(b), (n, h, w, b, b, depth), (0, 1, 3, 2, 4, 5)))
-        candidates.append((DepthToSpace(b, True), (n, h, w, depth, b, b), (0, 1, 4, 2, 5, 3)))
+        candidates.append((ops.DepthToSpace(b), (n, h, w, b, b, depth), (0, 1, 3, 2, 4, 5)))
+        candidates.append((ops.DepthToSpace(b, True), (n, h, w, depth, b, b), (0, 1, 4, 2, 5, 3)))
     told = _without_ones(middle, perm)
     for op, blocks, order in candidates:
         if prod(blocks) == prod(x) and _without_ones(blocks, order) == told and op.output_shape([x]) == y:

@@ -9,33 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from ..operators import (
-    ACTIVATIONS,
-    ArgMax,
-    Binary,
-    Cast,
-    Concat,
-    Dequantize,
-    Expand,
-    Gather,
-    L2Normalize,
-    LogSoftmax,
-    Op,
-    Pad,
-    PRelu,
-    Quantize,
-    Reduce,
-    Slice,
-    Softmax,
-    Tile,
-)
+from .. import operators as ops
 from ..region import Shape
 
 Perm = tuple[int, ...]
 T = TypeVar("T")
 
-POINTWISE = (*ACTIVATIONS, Binary, Cast, Dequantize, PRelu, Quantize)
-ALONG_AXIS = (Softmax, LogSoftmax, L2Normalize)
+POINTWISE = (*ops.ACTIVATIONS, ops.Binary, ops.Cast, ops.Dequantize, ops.PRelu, ops.Quantize)
+ALONG_AXIS = (ops.Softmax, ops.LogSoftmax, ops.L2Normalize)
 
 
 def identity(rank: int) -> Perm:
@@ -64,7 +45,7 @@ def channels_last(rank: int) -> Perm:
     return (0, *range(2, rank), 1)
 
 
-def reordered(op: Op, perm: Perm, shapes: Sequence[Shape], exact: bool) -> tuple[Op, Perm] | None:
+def reordered(op: ops.Op, perm: Perm, shapes: Sequence[Shape], exact: bool) -> tuple[ops.Op, Perm] | None:
     """The operator on held operands and the perm of its held output; None when it depends on the order of axes.
 
     `exact`: rounding must stay as it is. LiteRT sums stored values along several axes in a way of its own, and
@@ -74,26 +55,26 @@ def reordered(op: Op, perm: Perm, shapes: Sequence[Shape], exact: bool) -> tuple
     match op:
         case _ if isinstance(op, POINTWISE):
             return op, perm
-        case Concat(axis):
-            return Concat(perm[axis % rank]), perm
-        case Slice(starts, sizes, steps):
-            return Slice(pick(starts, held), pick(sizes, held), pick(steps, held)), perm
-        case Pad():
+        case ops.Concat(axis):
+            return ops.Concat(perm[axis % rank]), perm
+        case ops.Slice(starts, sizes, steps):
+            return ops.Slice(pick(starts, held), pick(sizes, held), pick(steps, held)), perm
+        case ops.Pad():
             return replace(op, before=pick(op.before, held), after=pick(op.after, held)), perm
-        case Tile(repeats):
-            return Tile(pick(repeats, held)), perm
-        case Expand(shape) if len(shape) <= rank:
+        case ops.Tile(repeats):
+            return ops.Tile(pick(repeats, held)), perm
+        case ops.Expand(shape) if len(shape) <= rank:
             padded = (1,) * (rank - len(shape)) + shape
-            return Expand(pick(padded, held)), perm
-        case Gather(axis) if len(shapes[1]) == 1:
-            return Gather(perm[axis % rank]), perm
-        case Reduce(axes=axes) if exact and len(axes) != 1:
+            return ops.Expand(pick(padded, held)), perm
+        case ops.Gather(axis) if len(shapes[1]) == 1:
+            return ops.Gather(perm[axis % rank]), perm
+        case ops.Reduce(axes=axes) if exact and len(axes) != 1:
             return None
-        case ArgMax() | Softmax() | LogSoftmax() | L2Normalize() if exact:
+        case ops.ArgMax() | ops.Softmax() | ops.LogSoftmax() | ops.L2Normalize() if exact:
             return None
-        case Softmax() | LogSoftmax() | L2Normalize():
+        case ops.Softmax() | ops.LogSoftmax() | ops.L2Normalize():
             return replace(op, axis=perm[op.axis % rank]), perm
-        case Reduce() | ArgMax():
+        case ops.Reduce() | ops.ArgMax():
             gone = {axis % rank for axis in op.axes}
             turned = replace(op, axes=tuple(sorted(perm[axis] for axis in gone)))
             if op.keep:

@@ -9,26 +9,11 @@ from typing import Any
 import numpy as np
 import tflite
 
-from ...errors import ModelError, Unsupported
-from ..operators import (
-    AvgPool2d,
-    Conv2d,
-    ConvTranspose2d,
-    Dense,
-    DynamicProduct,
-    DynamicQuantize,
-    DynamicRange,
-    MatMul,
-    MaxPool2d,
-    Pad,
-    Pads,
-    Pair,
-    Reshape,
-    Slice,
-    Transpose,
-)
+from ...errors import Unsupported
+from .. import operators as ops
+from ..kernels.scales import dequantized
 from ..region import Shape
-from ..tensor import Array, DType, Quant
+from ..tensor import DType, Quant
 from .import_state import LayerImport
 
 # Element types that go together: x and output, weights, bias.
@@ -44,8 +29,8 @@ _TYPES = {
 class _Spread:
     """How an image was dealt out over the batch: every block-th pixel to the same image."""
 
-    block: Pair
-    margins: Pads  # added around the image, less what is cropped from the result
+    block: ops.Pair
+    margins: ops.Pads  # added around the image, less what is cropped from the result
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +53,7 @@ def conv(layer: LayerImport, spread: _Spread | None = None) -> None:
     weights = _weights(layer, "conv", axis=0)
     shape, depth = layer.state.builder.shape(weights.names[0]), _image(layer)[3]
     if depth % shape[3]:
-        raise ModelError(f"layer '{layer.label}': {depth} channels do not divide into groups of {shape[3]}")
+        raise layer.error(f"{depth} channels do not divide into groups of {shape[3]}")
     # LiteRT tells channels apart only where their scales differ, or where there are groups.
     scales = set(weights.scales)
     stored = _Stored(asymmetric=len(scales) > 1 or depth != shape[3], in_turn=len(scales) > 1 or depth != shape[3])
@@ -99,11 +84,15 @@ def _emit_conv(
         own = [inner[i] * spread.block[i % 2] + spread.margins[i] for i in range(4)]
         pads = (own[0], own[1], own[2], own[3])
     activation = layer.fused(options.FusedActivationFunction())
-    _emit_product(layer, Conv2d(stride, dilation, pads, groups, activation), layer.input(), weights, stored)
+    _emit_product(layer, ops.Conv2d(stride, dilation, pads, groups, activation), layer.input(), weights, stored)
 
 
 def _emit_product(
-    layer: LayerImport, op: Conv2d | ConvTranspose2d | Dense, x: str, weights: _Weights, stored: _Stored
+    layer: LayerImport,
+    op: ops.Conv2d | ops.ConvTranspose2d | ops.Dense,
+    x: str,
+    weights: _Weights,
+    stored: _Stored,
 ) -> None:
     """The layer; where weights are stored and x is real, as LiteRT's hybrid kernels have it: x is stored first."""
     state = layer.state
@@ -111,11 +100,11 @@ def _emit_product(
         layer.emit(op, [x, *weights.names])
         return
     shape = state.builder.shape(x)
-    lead = len(shape) - 1 if isinstance(op, Dense) else 1
+    lead = len(shape) - 1 if isinstance(op, ops.Dense) else 1
     key = (x, lead, stored.asymmetric)
     if key not in state.dynamic:
-        found = layer.inner(DynamicRange(lead, stored.asymmetric), [x], "range", DType.FLOAT32, None)
-        small = layer.inner(DynamicQuantize(stored.asymmetric), [x, found], "stored", DType.INT8, None)
+        found = layer.inner(ops.DynamicRange(lead, stored.asymmetric), [x], "range", DType.FLOAT32, None)
+        small = layer.inner(ops.DynamicQuantize(stored.asymmetric), [x, found], "stored", DType.INT8, None)
         state.dynamic[key] = (small, found)
     small, found = state.dynamic[key]
     w, *bias = weights.names
@@ -123,7 +112,7 @@ def _emit_product(
     scales = np.broadcast_to(np.array(weights.scales, np.float32), (channels,))
     scale = layer.constant("scale", np.ascontiguousarray(scales))
     added = bias[0] if bias else layer.constant("bias", np.zeros(channels, np.float32))
-    layer.emit(DynamicProduct(op, stored.asymmetric, stored.in_turn), [small, w, scale, added, found])
+    layer.emit(ops.DynamicProduct(op, stored.asymmetric, stored.in_turn), [small, w, scale, added, found])
 
 
 def space_to_batch(layer: LayerImport) -> None:
@@ -139,16 +128,16 @@ def space_to_batch(layer: LayerImport) -> None:
     tensor, count, shape = layer.tensor(), len(block), layer.shape()
     rest, padded = shape[1 + count :], [shape[1 + i] + sum(pads[2 * i : 2 * i + 2]) for i in range(count)]
     if any(size % by for size, by in zip(padded, block, strict=True)):
-        raise ModelError(f"layer '{layer.label}': {shape} with pads {pads} does not divide into blocks of {block}")
-    wide = Pad((0, *pads[::2], *(0 for _ in rest)), (0, *pads[1::2], *(0 for _ in rest)))
+        raise layer.error(f"{shape} with pads {pads} does not divide into blocks of {block}")
+    wide = ops.Pad((0, *pads[::2], *(0 for _ in rest)), (0, *pads[1::2], *(0 for _ in rest)))
     x = layer.inner(wide, [layer.input()], "padded", tensor.dtype, tensor.quant)
     sizes = [size // by for size, by in zip(padded, block, strict=True)]
     parts = [number for pair in zip(sizes, block, strict=True) for number in pair]
-    x = layer.inner(Reshape((shape[0], *parts, *rest)), [x], "blocks", tensor.dtype, tensor.quant)
+    x = layer.inner(ops.Reshape((shape[0], *parts, *rest)), [x], "blocks", tensor.dtype, tensor.quant)
     inside, outside = range(2, 2 * count + 1, 2), range(1, 2 * count, 2)
     order = (*inside, 0, *outside, *range(2 * count + 1, 2 * count + 1 + len(rest)))
-    x = layer.inner(Transpose(order), [x], "dealt", tensor.dtype, tensor.quant)
-    layer.move(Reshape((shape[0] * prod(block), *sizes, *rest)), [x])
+    x = layer.inner(ops.Transpose(order), [x], "dealt", tensor.dtype, tensor.quant)
+    layer.move(ops.Reshape((shape[0] * prod(block), *sizes, *rest)), [x])
 
 
 def batch_to_space(layer: LayerImport) -> None:
@@ -168,17 +157,17 @@ def batch_to_space(layer: LayerImport) -> None:
     tensor, count, shape = layer.tensor(), len(block), layer.shape()
     batch, rest = shape[0] // prod(block), shape[1 + count :]
     if shape[0] % prod(block):
-        raise ModelError(f"layer '{layer.label}': a batch of {shape[0]} does not divide into blocks of {block}")
-    whole = Reshape((*block, batch, *shape[1:]))
+        raise layer.error(f"a batch of {shape[0]} does not divide into blocks of {block}")
+    whole = ops.Reshape((*block, batch, *shape[1:]))
     x = layer.inner(whole, [layer.input()], "blocks", tensor.dtype, tensor.quant)
     pairs = [axis for i in range(count) for axis in (count + 1 + i, i)]
     order = (count, *pairs, *range(2 * count + 1, 2 * count + 1 + len(rest)))
-    x = layer.inner(Transpose(order), [x], "joined", tensor.dtype, tensor.quant)
+    x = layer.inner(ops.Transpose(order), [x], "joined", tensor.dtype, tensor.quant)
     sizes = [size * by for size, by in zip(shape[1:], block, strict=False)]
-    x = layer.inner(Reshape((batch, *sizes, *rest)), [x], "whole", tensor.dtype, tensor.quant)
+    x = layer.inner(ops.Reshape((batch, *sizes, *rest)), [x], "whole", tensor.dtype, tensor.quant)
     less = [size - sum(crops[2 * i : 2 * i + 2]) for i, size in enumerate(sizes)]
     starts = (0, *crops[::2], *(0 for _ in rest))
-    layer.move(Slice(starts, (batch, *less, *rest), (1,) * len(shape)), [x])
+    layer.move(ops.Slice(starts, (batch, *less, *rest), (1,) * len(shape)), [x])
 
 
 def _blocks(layer: LayerImport, margins: str, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -186,7 +175,7 @@ def _blocks(layer: LayerImport, margins: str, shape: Shape) -> tuple[tuple[int, 
     block, around = layer.integers(1, "block"), layer.integers(2, margins)
     fits = 0 < len(block) < len(shape) and len(around) == 2 * len(block)
     if not fits or min(block) < 1 or min(around) < 0:
-        raise ModelError(f"layer '{layer.label}': blocks of {block}, {margins} {around} in {shape}")
+        raise layer.error(f"blocks of {block}, {margins} {around} in {shape}")
     return block, around
 
 
@@ -218,14 +207,14 @@ def transpose_conv(layer: LayerImport) -> None:
     weights = _weights(layer, "conv", axis=0, x=2, bias=3)
     w, x = layer.state.builder.shape(weights.names[0]), _image(layer, 2)
     if len(size) != 4:
-        raise ModelError(f"layer '{layer.label}': the output shape {size} is no image")
+        raise layer.error(f"the output shape {size} is no image")
     stride = _positive(layer, (options.StrideH(), options.StrideW()), "stride")
     image = _positive(layer, (size[1], size[2]), "output size")
     first = _pads(options.Padding(), image, (w[1], w[2]), stride, (1, 1))
     rest = [(x[1 + i] - 1) * stride[i] + w[1 + i] - first[i] - image[i] for i in range(2)]
     pads = (first[0], first[1], max(0, rest[0]), max(0, rest[1]))
     extra = (max(0, -rest[0]), max(0, -rest[1]))
-    op = ConvTranspose2d(stride, (1, 1), pads, extra, 1, layer.fused(options.FusedActivationFunction()))
+    op = ops.ConvTranspose2d(stride, (1, 1), pads, extra, 1, layer.fused(options.FusedActivationFunction()))
     _emit_product(layer, op, layer.input(2), weights, _Stored(asymmetric=True, in_turn=True))
 
 
@@ -238,32 +227,32 @@ def fully_connected(layer: LayerImport) -> None:
     x, shape, tensor = layer.input(), layer.shape(), layer.tensor()
     if not options.KeepNumDims() and (len(shape) != 2 or shape[1] != depth):
         if prod(shape) % depth:
-            raise ModelError(f"layer '{layer.label}': {shape} cannot be multiplied with {depth} weights a row")
-        flat = Reshape((prod(shape) // depth, depth))
+            raise layer.error(f"{shape} cannot be multiplied with {depth} weights a row")
+        flat = ops.Reshape((prod(shape) // depth, depth))
         x = layer.inner(flat, [x], "flat", tensor.dtype, tensor.quant)
-    op = Dense(layer.fused(options.FusedActivationFunction()))
+    op = ops.Dense(layer.fused(options.FusedActivationFunction()))
     _emit_product(layer, op, x, weights, _Stored(asymmetric=bool(options.AsymmetricQuantizeInputs())))
 
 
 def batch_matmul(layer: LayerImport) -> None:
     options = layer.options(tflite.BatchMatMulOptions)
     layer.same_type(0, 1)
-    layer.emit(MatMul(bool(options.AdjX()), bool(options.AdjY())), [layer.input(0), layer.input(1)])
+    layer.emit(ops.MatMul(bool(options.AdjX()), bool(options.AdjY())), [layer.input(0), layer.input(1)])
 
 
 def average_pool(layer: LayerImport) -> None:
     kernel, stride, pads, options = _pool(layer)
     activation = layer.fused(options.FusedActivationFunction())
-    layer.emit(AvgPool2d(kernel, stride, (1, 1), pads, activation), [layer.input()])
+    layer.emit(ops.AvgPool2d(kernel, stride, (1, 1), pads, activation), [layer.input()])
 
 
 def max_pool(layer: LayerImport) -> None:
     kernel, stride, pads, options = _pool(layer)
     activation = layer.fused(options.FusedActivationFunction())
-    layer.emit(MaxPool2d(kernel, stride, (1, 1), pads, activation), [layer.input()])
+    layer.emit(ops.MaxPool2d(kernel, stride, (1, 1), pads, activation), [layer.input()])
 
 
-def _pool(layer: LayerImport) -> tuple[Pair, Pair, Pads, Any]:
+def _pool(layer: LayerImport) -> tuple[ops.Pair, ops.Pair, ops.Pads, Any]:
     options = layer.options(tflite.Pool2DOptions)
     layer.same_type(0)
     kernel = _positive(layer, (options.FilterHeight(), options.FilterWidth()), "window")
@@ -275,17 +264,17 @@ def _pool(layer: LayerImport) -> tuple[Pair, Pair, Pads, Any]:
 def _image(layer: LayerImport, position: int = 0) -> tuple[int, ...]:
     shape = layer.shape(position)
     if len(shape) != 4:
-        raise ModelError(f"layer '{layer.label}' wants an image (NHWC), but reads the shape {shape}")
+        raise layer.error(f"wants an image (NHWC), but reads the shape {shape}")
     return shape
 
 
-def _positive(layer: LayerImport, pair: Pair, what: str) -> Pair:
+def _positive(layer: LayerImport, pair: ops.Pair, what: str) -> ops.Pair:
     if min(pair) < 1:
-        raise ModelError(f"layer '{layer.label}': the {what} is {pair}")
+        raise layer.error(f"the {what} is {pair}")
     return pair
 
 
-def _pads(padding: int, image: Pair, kernel: Pair, stride: Pair, dilation: Pair) -> Pads:
+def _pads(padding: int, image: ops.Pair, kernel: ops.Pair, stride: ops.Pair, dilation: ops.Pair) -> ops.Pads:
     """TensorFlow's SAME: as many windows as strides fit, what is missing split evenly, the odd one after."""
     if padding != tflite.Padding.SAME:
         return (0, 0, 0, 0)
@@ -305,7 +294,7 @@ def _weights(layer: LayerImport, how: str, axis: int, x: int = 0, bias: int = 2,
     """
     w, stored = layer.value(1, "weights"), layer.tensor(1)
     if w.ndim != rank or 0 in w.shape:
-        raise ModelError(f"layer '{layer.label}': weights of shape {w.shape}, expected rank {rank}")
+        raise layer.error(f"weights of shape {w.shape}, expected rank {rank}")
     source, result, quant = layer.tensor(x), layer.result(), stored.quant
     scales: tuple[float, ...] = ()
     if source.dtype is DType.FLOAT32 and quant is not None and stored.dtype is DType.INT8:
@@ -320,14 +309,14 @@ def _weights(layer: LayerImport, how: str, axis: int, x: int = 0, bias: int = 2,
     if allowed is None or result.dtype is not source.dtype:
         raise Unsupported(f"{source.dtype.value} times {stored.dtype.value} gives {result.dtype.value}")
     if source.dtype is not DType.FLOAT32 and None in (source.quant, quant, result.quant):
-        raise ModelError(f"layer '{layer.label}': integers without a scale")
+        raise layer.error("integers without a scale")
     if quant is not None and quant.is_per_channel:
         if quant.axis != axis:
             raise Unsupported(f"the weights are quantised along axis {quant.axis}")
         quant = Quant(quant.scale, quant.zero, 0)
     if axis == 3:
         if w.shape[0] != 1:
-            raise ModelError(f"layer '{layer.label}': depthwise weights have the shape {w.shape}")
+            raise layer.error(f"depthwise weights have the shape {w.shape}")
         w = w.transpose(3, 1, 2, 0)
     constants = [layer.state.derived(layer.index(1), how, w, quant)]
     if layer.has(bias):
@@ -338,12 +327,3 @@ def _weights(layer: LayerImport, how: str, axis: int, x: int = 0, bias: int = 2,
             layer.state.derived(layer.index(bias), "bias", value.reshape(-1), layer.tensor(bias).quant)
         )
     return _Weights(constants, scales)
-
-
-def dequantized(value: Array, quant: Quant) -> Array:
-    """The real numbers that stored integers stand for, as float32."""
-    along = [1] * value.ndim
-    if quant.axis is not None:
-        along[quant.axis] = -1
-    zero = np.array(quant.zero, np.int32).reshape(along)
-    return (value.astype(np.int32) - zero).astype(np.float32) * np.array(quant.scale, np.float32).reshape(along)

@@ -9,13 +9,11 @@ from pathlib import Path
 
 from ...errors import ModelError, Unsupported
 from ..builder import Builder
-from ..network import Arithmetic, Network, Origin
+from ..network import Arithmetic, Network, Origin, execution_order
 from ..open_shapes import OpenInput, open_shapes_message
 from ..region import Shape
-from ..topology import execution_order
-from .checks import require_size
 from .file import ModelFile, damage_named, parse, read_bytes
-from .import_state import ImportState, LayerImport
+from .import_state import ImportState, LayerImport, require_size
 from .importers import IMPORTERS
 
 _NAMES_SHOWN = 4  # layers named for each thing that is not handled

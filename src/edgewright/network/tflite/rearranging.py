@@ -7,35 +7,19 @@ from dataclasses import replace
 import numpy as np
 import tflite
 
-from ...errors import ModelError, Unsupported
+from ...errors import Unsupported
+from .. import operators as ops
+from ..kernels.scales import dequantized
 from ..kernels.tflite_images import fixed_places
-from ..operators import (
-    Concat,
-    Coordinates,
-    DepthToSpace,
-    Expand,
-    Gather,
-    NearestMode,
-    Pad,
-    PadMode,
-    Reshape,
-    Resize,
-    ResizeMode,
-    Slice,
-    SpaceToDepth,
-    Tile,
-    Transpose,
-)
 from ..region import Region, Shape
 from ..tensor import DType
-from .convolution import dequantized
 from .import_state import LayerImport
 
 
 def transpose(layer: LayerImport) -> None:
     rank = len(layer.shape())
     perm = layer.integers(1, "order of axes")
-    layer.move(Transpose(tuple(axis + rank if axis < 0 else axis for axis in perm)))
+    layer.move(ops.Transpose(tuple(axis + rank if axis < 0 else axis for axis in perm)))
 
 
 def concatenation(layer: LayerImport) -> None:
@@ -45,7 +29,7 @@ def concatenation(layer: LayerImport) -> None:
     count = len(layer.operator.inputs)
     layer.same_type(*range(count))
     axis = _axis(layer, options.Axis(), len(layer.shape()))
-    layer.emit(Concat(axis), [layer.input(i) for i in range(count)])
+    layer.emit(ops.Concat(axis), [layer.input(i) for i in range(count)])
 
 
 def pack(layer: LayerImport) -> None:
@@ -56,9 +40,9 @@ def pack(layer: LayerImport) -> None:
     parts = []
     for i in range(count):
         shape, tensor = layer.shape(i), layer.tensor(i)
-        op = Reshape((*shape[:axis], 1, *shape[axis:]))
+        op = ops.Reshape((*shape[:axis], 1, *shape[axis:]))
         parts.append(layer.inner(op, [layer.input(i)], f"part_{i}", tensor.dtype, tensor.quant))
-    layer.emit(Concat(axis), parts)
+    layer.emit(ops.Concat(axis), parts)
 
 
 def unpack(layer: LayerImport) -> None:
@@ -66,14 +50,14 @@ def unpack(layer: LayerImport) -> None:
     shape = layer.shape()
     axis = _axis(layer, layer.options(tflite.UnpackOptions).Axis(), len(shape))
     if shape[axis] != len(layer.outputs):
-        raise ModelError(f"layer '{layer.label}': axis {axis} of {shape} has {len(layer.outputs)} outputs")
+        raise layer.error(f"axis {axis} of {shape} has {len(layer.outputs)} outputs")
     tensor = layer.tensor()
     for i in range(shape[axis]):
         starts, sizes = _one_axis(shape, axis, i, 1)
         part = layer.inner(
-            Slice(starts, sizes, (1,) * len(shape)), [layer.input()], f"part_{i}", tensor.dtype, tensor.quant
+            ops.Slice(starts, sizes, (1,) * len(shape)), [layer.input()], f"part_{i}", tensor.dtype, tensor.quant
         )
-        layer.move(Reshape((*shape[:axis], *shape[axis + 1 :])), [part], i)
+        layer.move(ops.Reshape((*shape[:axis], *shape[axis + 1 :])), [part], i)
 
 
 def split(layer: LayerImport) -> None:
@@ -83,7 +67,7 @@ def split(layer: LayerImport) -> None:
     axis = _axis(layer, axis, len(shape))
     count = len(layer.outputs)
     if count == 0 or shape[axis] % count:
-        raise ModelError(f"layer '{layer.label}': axis {axis} of {shape} does not divide into {count} parts")
+        raise layer.error(f"axis {axis} of {shape} does not divide into {count} parts")
     _emit_parts(layer, 1, axis, (shape[axis] // count,) * count)
 
 
@@ -95,7 +79,7 @@ def split_v(layer: LayerImport) -> None:
     if -1 in sizes:
         sizes[sizes.index(-1)] = shape[axis] - sum(sizes) - 1
     if len(sizes) != len(layer.outputs) or sum(sizes) != shape[axis] or min(sizes) < 0:
-        raise ModelError(f"layer '{layer.label}': axis {axis} of {shape} does not split into {sizes}")
+        raise layer.error(f"axis {axis} of {shape} does not split into {sizes}")
     _emit_parts(layer, 0, axis, tuple(sizes))
 
 
@@ -104,7 +88,7 @@ def _emit_parts(layer: LayerImport, source: int, axis: int, sizes: tuple[int, ..
     for i, size in enumerate(sizes):
         starts, extents = _one_axis(shape, axis, begin, size)
         layer.same_type(source, position=i)
-        layer.emit(Slice(starts, extents, (1,) * len(shape)), [layer.input(source)], i)
+        layer.emit(ops.Slice(starts, extents, (1,) * len(shape)), [layer.input(source)], i)
         begin += size
 
 
@@ -113,7 +97,7 @@ def slice_(layer: LayerImport) -> None:
     begin, size = layer.integers(1, "begin"), layer.integers(2, "size")
     _same_rank(layer, begin, size)
     sizes = tuple(extent - b if s == -1 else s for extent, b, s in zip(shape, begin, size, strict=True))
-    layer.move(Slice(begin, sizes, (1,) * len(shape)))
+    layer.move(ops.Slice(begin, sizes, (1,) * len(shape)))
 
 
 def reverse(layer: LayerImport) -> None:
@@ -121,7 +105,7 @@ def reverse(layer: LayerImport) -> None:
     shape = layer.shape()
     axes = {_axis(layer, axis, len(shape)) for axis in layer.integers(1, "axes")}
     starts = tuple(size - 1 if i in axes else 0 for i, size in enumerate(shape))
-    layer.move(Slice(starts, shape, tuple(-1 if i in axes else 1 for i in range(len(shape)))))
+    layer.move(ops.Slice(starts, shape, tuple(-1 if i in axes else 1 for i in range(len(shape)))))
 
 
 def strided_slice(layer: LayerImport) -> None:
@@ -129,7 +113,7 @@ def strided_slice(layer: LayerImport) -> None:
     options = layer.options(tflite.StridedSliceOptions)
     begin, end, step = (layer.integers(i, what) for i, what in ((1, "begin"), (2, "end"), (3, "step")))
     if not len(begin) == len(end) == len(step):
-        raise ModelError(f"layer '{layer.label}': begin {begin}, end {end} and step {step} do not fit")
+        raise layer.error(f"begin {begin}, end {end} and step {step} do not fit")
     new_axes, ellipses = options.NewAxisMask(), options.EllipsisMask()
     shape = layer.shape()
     cuts: list[tuple[int, int, int]] = []  # for each axis: start, size, step
@@ -149,7 +133,7 @@ def strided_slice(layer: LayerImport) -> None:
         elif options.ShrinkAxisMask() >> i & 1:
             extent = shape[len(cuts)]
             if not -extent <= begin[i] < extent:
-                raise ModelError(f"layer '{layer.label}': index {begin[i]} of an axis of {extent}")
+                raise layer.error(f"index {begin[i]} of an axis of {extent}")
             cuts.append((begin[i] % extent, 1, 1))
         else:
             first = None if options.BeginMask() >> i & 1 else begin[i]
@@ -160,13 +144,13 @@ def strided_slice(layer: LayerImport) -> None:
             result.append(len(places))
     keep_axes(len(shape) - len(cuts))
     starts, sizes, steps = zip(*cuts, strict=True) if cuts else ((), (), ())
-    op = Slice(tuple(starts), tuple(sizes), tuple(steps))
+    op = ops.Slice(tuple(starts), tuple(sizes), tuple(steps))
     if tuple(result) == op.sizes:
         layer.move(op)
     else:
         tensor = layer.tensor()
         part = layer.inner(op, [layer.input()], "slice", tensor.dtype, tensor.quant)
-        layer.move(Reshape(tuple(result)), [part])
+        layer.move(ops.Reshape(tuple(result)), [part])
 
 
 def pad(layer: LayerImport) -> None:
@@ -176,7 +160,7 @@ def pad(layer: LayerImport) -> None:
     if layer.has(2):
         stored, quant = layer.value(2, "fill value").reshape(()).item(), layer.tensor(2).quant
         value = float(stored) if quant is None else (stored - quant.zero[0]) * quant.scale[0]
-    layer.move(Pad(before, after, PadMode.CONSTANT, value))
+    layer.move(ops.Pad(before, after, ops.PadMode.CONSTANT, value))
 
 
 def mirror_pad(layer: LayerImport) -> None:
@@ -184,26 +168,26 @@ def mirror_pad(layer: LayerImport) -> None:
     before, after = _paddings(layer)
     most = [size if is_symmetric else size - 1 for size in layer.shape()]
     if any(max(a, b) > m for a, b, m in zip(before, after, most, strict=True)):
-        raise ModelError(f"layer '{layer.label}': pads {before}, {after} are wider than {layer.shape()}")
-    layer.move(Pad(before, after, PadMode.SYMMETRIC if is_symmetric else PadMode.REFLECT))
+        raise layer.error(f"pads {before}, {after} are wider than {layer.shape()}")
+    layer.move(ops.Pad(before, after, ops.PadMode.SYMMETRIC if is_symmetric else ops.PadMode.REFLECT))
 
 
 def _paddings(layer: LayerImport) -> tuple[Shape, Shape]:
     pairs = layer.integers(1, "paddings")
     _same_rank(layer, pairs[::2], pairs[1::2])
     if min(pairs, default=0) < 0:
-        raise ModelError(f"layer '{layer.label}': negative paddings {pairs}")
+        raise layer.error(f"negative paddings {pairs}")
     return pairs[::2], pairs[1::2]
 
 
 def tile(layer: LayerImport) -> None:
     repeats = layer.integers(1, "repeats")
     _same_rank(layer, repeats)
-    layer.move(Tile(repeats))
+    layer.move(ops.Tile(repeats))
 
 
 def broadcast_to(layer: LayerImport) -> None:
-    layer.move(Expand(layer.integers(1, "shape")))
+    layer.move(ops.Expand(layer.integers(1, "shape")))
 
 
 def gather(layer: LayerImport) -> None:
@@ -211,7 +195,7 @@ def gather(layer: LayerImport) -> None:
     if options.BatchDims() != 0:
         raise Unsupported(f"batch_dims is {options.BatchDims()}")
     axis = _axis(layer, options.Axis(), len(layer.shape()))
-    layer.move(Gather(axis), [layer.input(0), layer.input(1)])
+    layer.move(ops.Gather(axis), [layer.input(0), layer.input(1)])
 
 
 def embedding_lookup(layer: LayerImport) -> None:
@@ -222,39 +206,39 @@ def embedding_lookup(layer: LayerImport) -> None:
         values = layer.constant("table", dequantized(layer.value(1, "table"), table.quant))
     elif table.dtype is not layer.result().dtype:
         raise Unsupported(f"{table.dtype.value} becomes {layer.result().dtype.value}")
-    layer.emit(Gather(0), [values, layer.input(0)])
+    layer.emit(ops.Gather(0), [values, layer.input(0)])
 
 
 def space_to_depth(layer: LayerImport) -> None:
-    layer.move(SpaceToDepth(_block(layer, layer.options(tflite.SpaceToDepthOptions).BlockSize())))
+    layer.move(ops.SpaceToDepth(_block(layer, layer.options(tflite.SpaceToDepthOptions).BlockSize())))
 
 
 def depth_to_space(layer: LayerImport) -> None:
-    layer.move(DepthToSpace(_block(layer, layer.options(tflite.DepthToSpaceOptions).BlockSize())))
+    layer.move(ops.DepthToSpace(_block(layer, layer.options(tflite.DepthToSpaceOptions).BlockSize())))
 
 
-def resize(layer: LayerImport, mode: ResizeMode) -> None:
+def resize(layer: LayerImport, mode: ops.ResizeMode) -> None:
     """Nearest: the pixel that holds the place, except with aligned corners, where it is the closest one."""
-    is_nearest = mode is ResizeMode.NEAREST
+    is_nearest = mode is ops.ResizeMode.NEAREST
     options = layer.options(tflite.ResizeNearestNeighborOptions if is_nearest else tflite.ResizeBilinearOptions)
     size = layer.integers(1, "size")
     if len(size) != 2 or min(size) < 1 or len(layer.shape()) != 4:
-        raise ModelError(f"layer '{layer.label}': {layer.shape()} cannot be resized to {size}")
+        raise layer.error(f"{layer.shape()} cannot be resized to {size}")
     if options.AlignCorners() and options.HalfPixelCenters():
-        raise ModelError(f"layer '{layer.label}': align_corners and half_pixel_centers exclude each other")
-    coordinates, rounding = Coordinates.ASYMMETRIC, NearestMode.FLOOR
+        raise layer.error("align_corners and half_pixel_centers exclude each other")
+    coordinates, rounding = ops.Coordinates.ASYMMETRIC, ops.NearestMode.FLOOR
     if options.AlignCorners():
         # A single row or column has no corners to align; TFLite then scales as if it had not been asked.
-        coordinates, rounding = Coordinates.ALIGN_CORNERS, NearestMode.HALF_UP
+        coordinates, rounding = ops.Coordinates.ALIGN_CORNERS, ops.NearestMode.HALF_UP
     elif options.HalfPixelCenters():
-        coordinates, rounding = Coordinates.HALF_PIXEL, NearestMode.HALF_UP
-    op = Resize((size[0], size[1]), mode, coordinates, rounding, by_product=True)
+        coordinates, rounding = ops.Coordinates.HALF_PIXEL, ops.NearestMode.HALF_UP
+    op = ops.Resize((size[0], size[1]), mode, coordinates, rounding, by_product=True)
     if not is_nearest and layer.tensor().dtype in (DType.INT8, DType.INT16):
         op = replace(op, slack=op.slack + _drift(op, layer.shape()))
     layer.move(op)
 
 
-def _drift(op: Resize, shape: Shape) -> float:
+def _drift(op: ops.Resize, shape: Shape) -> float:
     """How far places in fixed point lie from true ones: most at one of the ends, both being linear."""
     apart = [0.0]
     for axis in range(2):
@@ -267,7 +251,7 @@ def _drift(op: Resize, shape: Shape) -> float:
 
 def _axis(layer: LayerImport, axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
-        raise ModelError(f"layer '{layer.label}': axis {axis} of a tensor of rank {rank}")
+        raise layer.error(f"axis {axis} of a tensor of rank {rank}")
     return axis % rank
 
 
@@ -280,10 +264,10 @@ def _one_axis(shape: Shape, axis: int, start: int, size: int) -> tuple[Shape, Sh
 def _same_rank(layer: LayerImport, *lists: tuple[int, ...]) -> None:
     rank = len(layer.shape())
     if any(len(values) != rank for values in lists):
-        raise ModelError(f"layer '{layer.label}': {lists} do not fit a tensor of rank {rank}")
+        raise layer.error(f"{lists} do not fit a tensor of rank {rank}")
 
 
 def _block(layer: LayerImport, block: int) -> int:
     if not 1 <= block <= np.iinfo(np.int16).max or len(layer.shape()) != 4:
-        raise ModelError(f"layer '{layer.label}': blocks of {block} in {layer.shape()}")
+        raise layer.error(f"blocks of {block} in {layer.shape()}")
     return block

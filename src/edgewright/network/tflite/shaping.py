@@ -7,11 +7,10 @@ from math import ceil, prod
 import numpy as np
 import tflite
 
-from ...errors import ModelError, Unsupported
+from ...errors import Unsupported
 from ..operators import Reshape
 from ..region import Shape
-from .checks import require_size
-from .import_state import LayerImport
+from .import_state import LayerImport, require_size
 
 _MOST_RANGE = 1 << 24
 
@@ -32,7 +31,7 @@ def _completed(layer: LayerImport, wanted: Shape) -> Shape:
     size = prod(layer.shape())
     known = prod(s for s in wanted if s != -1)
     if wanted.count(-1) > 1 or min(wanted, default=0) < -1 or known == 0:
-        raise ModelError(f"layer '{layer.label}': the new shape is {wanted}")
+        raise layer.error(f"the new shape is {wanted}")
     return tuple(size // known if s == -1 else s for s in wanted)
 
 
@@ -41,7 +40,7 @@ def squeeze(layer: LayerImport) -> None:
     shape = layer.shape()
     chosen = () if isinstance(found, int) else tuple(found.tolist())
     if any(not -len(shape) <= axis < len(shape) or shape[axis] != 1 for axis in chosen):
-        raise ModelError(f"layer '{layer.label}' cannot squeeze axes {chosen} of {shape}")
+        raise layer.error(f"cannot squeeze axes {chosen} of {shape}")
     axes = {axis % len(shape) for axis in chosen} or {i for i, size in enumerate(shape) if size == 1}
     layer.move(Reshape(tuple(size for i, size in enumerate(shape) if i not in axes)))
 
@@ -50,7 +49,7 @@ def expand_dims(layer: LayerImport) -> None:
     shape = layer.shape()
     axes = layer.integers(1, "axis")
     if len(axes) != 1 or not -len(shape) - 1 <= axes[0] <= len(shape):
-        raise ModelError(f"layer '{layer.label}': axis {axes} cannot be added to {shape}")
+        raise layer.error(f"axis {axes} cannot be added to {shape}")
     axis = axes[0] % (len(shape) + 1)
     layer.move(Reshape((*shape[:axis], 1, *shape[axis:])))
 
@@ -72,7 +71,7 @@ def fill(layer: LayerImport) -> None:
 def range_(layer: LayerImport) -> None:
     start, limit, delta = (layer.value(i, what).item() for i, what in enumerate(("start", "limit", "step")))
     if not delta or not all(np.isfinite(v) for v in (start, limit, delta)):
-        raise ModelError(f"layer '{layer.label}': a range from {start} to {limit} in steps of {delta}")
+        raise layer.error(f"a range from {start} to {limit} in steps of {delta}")
     if ceil((limit - start) / delta) > _MOST_RANGE:
         raise Unsupported(f"the range has more than {_MOST_RANGE} elements")
     layer.emit_constant(np.arange(start, limit, delta, dtype=layer.result().dtype.numpy))

@@ -1,9 +1,9 @@
-// Tiles and windows: a slider moves every map of a stretch to another moment. Without it the middle one is shown.
+// Tiles and windows: a slider moves every map of a group to another moment. Without it the middle one is shown.
 (() => {
-  for (const stretch of document.querySelectorAll(".stretch[data-moments]")) {
-    const captions = JSON.parse(stretch.dataset.moments);
-    const [slider, button, output] = ["input", "button", "output"].map((kind) => stretch.querySelector(kind));
-    const maps = [...stretch.querySelectorAll(".feature-map")].map((svg) => {
+  for (const group of document.querySelectorAll(".fusion-group[data-moments]")) {
+    const captions = JSON.parse(group.dataset.moments);
+    const [slider, button, output] = ["input", "button", "output"].map((kind) => group.querySelector(kind));
+    const maps = [...group.querySelectorAll(".feature-map")].map((svg) => {
       const frames = JSON.parse(svg.dataset.f);
       frames.forEach((frame, i) => { if (!frame) frames[i] = frames[i - 1]; });
       return { frames, marks: [...svg.querySelectorAll(".mark")], sheets: [...svg.querySelectorAll(".sheet")].reverse() };
@@ -40,6 +40,6 @@
         else stop();
       }, Math.max(120, Math.min(700, 6000 / captions.length)));
     });
-    stretch.querySelector(".player").hidden = captions.length < 2;
+    group.querySelector(".player").hidden = captions.length < 2;
   }
 })();

@@ -13,48 +13,11 @@ from typing import Any
 import numpy as np
 
 from ...network import Array, DType, Layer, Network, Region, Shape
+from ...network import operators as ops
 from ...network.kernels.operand import Operand
 from ...network.kernels.rearrange import mirrored
 from ...network.kernels.resize import nearest, neighbours
 from ...network.kernels.windows import tap_counts
-from ...network.operators import (
-    ACTIVATIONS,
-    Activation,
-    AvgPool2d,
-    BatchNorm,
-    Binary,
-    BinaryKind,
-    Clamp,
-    Concat,
-    Conv2d,
-    ConvTranspose2d,
-    Dense,
-    DepthToSpace,
-    Elu,
-    Expand,
-    HardSigmoid,
-    L2Normalize,
-    LeakyRelu,
-    LogSoftmax,
-    Lrn,
-    MatMul,
-    MaxPool2d,
-    Pad,
-    PadMode,
-    PRelu,
-    Reduce,
-    ReduceKind,
-    Reshape,
-    Resize,
-    ResizeMode,
-    Slice,
-    Softmax,
-    SpaceToDepth,
-    Tile,
-    Transpose,
-    Unary,
-    UnaryKind,
-)
 from ...network.tensor import Tensor
 
 TorchFunction = Callable[..., Any]  # of the layer's inputs, constants among them
@@ -103,7 +66,7 @@ def torch_function(torch: Any, device: str, network: Network, layer: Layer) -> T
     inputs = tuple(network.tensors[name] for name in layer.inputs)
     site = TorchSite(torch, device, layer.op, inputs, network.tensors[layer.output])
     function = _MAKERS[type(layer.op)](site)
-    folded: Activation | None = getattr(layer.op, "activation", None)
+    folded: ops.Activation | None = getattr(layer.op, "activation", None)
     if folded is None:
         return function
     activation = _activated(torch, folded)
@@ -200,28 +163,28 @@ def _avg_pool2d(site: TorchSite) -> TorchFunction:
     return run
 
 
-def _activated(torch: Any, op: Activation) -> TorchFunction:
+def _activated(torch: Any, op: ops.Activation) -> TorchFunction:
     functional = torch.nn.functional
     match op:
-        case Clamp(low, high):
+        case ops.Clamp(low, high):
             return lambda x: torch.clamp(x, low, high)
-        case LeakyRelu(alpha):
+        case ops.LeakyRelu(alpha):
             return lambda x: functional.leaky_relu(x, alpha)
-        case Elu(alpha, gamma):
+        case ops.Elu(alpha, gamma):
             return lambda x: gamma * functional.elu(x, alpha)
-        case HardSigmoid(alpha, beta):
+        case ops.HardSigmoid(alpha, beta):
             return lambda x: torch.clamp(x * alpha + beta, 0.0, 1.0)
-        case Unary(UnaryKind.GELU_TANH):
+        case ops.Unary(ops.UnaryKind.GELU_TANH):
             return lambda x: functional.gelu(x, approximate="tanh")
-        case Unary(UnaryKind.HARD_SWISH):
+        case ops.Unary(ops.UnaryKind.HARD_SWISH):
             return functional.hardswish
-        case Unary(kind):
+        case ops.Unary(kind):
             return getattr(torch, kind.value, None) or getattr(functional, kind.value)
 
 
 def _binary(site: TorchSite) -> TorchFunction:
-    names = {BinaryKind.MIN: "minimum", BinaryKind.MAX: "maximum"}
-    if site.op.kind is BinaryKind.SQUARED_DIFFERENCE:
+    names = {ops.BinaryKind.MIN: "minimum", ops.BinaryKind.MAX: "maximum"}
+    if site.op.kind is ops.BinaryKind.SQUARED_DIFFERENCE:
         return lambda a, b: site.torch.square(a - b)
     function: TorchFunction = getattr(site.torch, names.get(site.op.kind, site.op.kind.value))
     return function
@@ -246,26 +209,26 @@ def _reduce(site: TorchSite) -> TorchFunction:
     op, kind = site.op, site.op.kind
 
     def run(x: Any) -> Any:
-        if kind is ReduceKind.L1:
+        if kind is ops.ReduceKind.L1:
             x = x.abs()
-        if kind in (ReduceKind.L2, ReduceKind.SUM_SQUARE):
+        if kind in (ops.ReduceKind.L2, ops.ReduceKind.SUM_SQUARE):
             x = x.square()
         if not op.axes:  # torch would take all
-            return x.sqrt() if kind is ReduceKind.L2 else x
+            return x.sqrt() if kind is ops.ReduceKind.L2 else x
         match kind:
-            case ReduceKind.MEAN:
+            case ops.ReduceKind.MEAN:
                 return x.mean(op.axes, op.keep)
-            case ReduceKind.MAX:
+            case ops.ReduceKind.MAX:
                 return x.amax(op.axes, op.keep)
-            case ReduceKind.MIN:
+            case ops.ReduceKind.MIN:
                 return x.amin(op.axes, op.keep)
-            case ReduceKind.PROD:
+            case ops.ReduceKind.PROD:
                 for axis in op.axes:
                     x = x.prod(axis, True)
                 return x.reshape(site.result.shape)
             case _:
                 total = x.sum(op.axes, op.keep)
-                return total.sqrt() if kind is ReduceKind.L2 else total
+                return total.sqrt() if kind is ops.ReduceKind.L2 else total
 
     return run
 
@@ -287,7 +250,7 @@ def _slice(site: TorchSite) -> TorchFunction:
 def _pad(site: TorchSite) -> TorchFunction:
     op = site.op
     sides = [side for pair in reversed(list(zip(op.before, op.after, strict=True))) for side in pair]
-    if op.mode is PadMode.CONSTANT:
+    if op.mode is ops.PadMode.CONSTANT:
         return lambda x: site.functional.pad(x, sides, value=op.value)
     places = {
         axis: site.tensor(mirrored(op.mode, np.arange(size), site.shape[axis], op.before[axis], op.after[axis]))
@@ -318,7 +281,7 @@ def _resize(site: TorchSite) -> TorchFunction:
     """By the indices and weights of the numpy kernels, found once."""
     op, out = site.op, Region.whole(site.result.shape)
     n, rows, columns, channels = site.shape
-    if op.mode is ResizeMode.NEAREST:
+    if op.mode is ops.ResizeMode.NEAREST:
         pixels = np.arange(rows * columns).reshape(1, rows, columns, 1)
         image = Operand(pixels, Region.whole(pixels.shape), site.inputs[0])
         shown = site.tensor(nearest(op, out, image).reshape(-1))
@@ -340,30 +303,30 @@ def _resize(site: TorchSite) -> TorchFunction:
 
 
 _MAKERS: Mapping[type, Callable[[TorchSite], TorchFunction]] = {
-    Conv2d: _conv2d,
-    ConvTranspose2d: _conv_transpose2d,
-    Dense: _dense,
-    MatMul: _matmul,
-    MaxPool2d: _max_pool2d,
-    AvgPool2d: _avg_pool2d,
-    **dict.fromkeys(ACTIVATIONS, lambda site: _activated(site.torch, site.op)),
-    PRelu: lambda site: lambda x, slope: site.torch.where(x >= 0, x, x * slope),
-    Binary: _binary,
-    BatchNorm: lambda site: lambda x, scale, shift: site.torch.addcmul(shift, x, scale),
-    Softmax: lambda site: lambda x: site.torch.softmax(x * site.op.beta, site.op.axis),
-    LogSoftmax: lambda site: lambda x: site.torch.log_softmax(x, site.op.axis),
-    L2Normalize: _l2_normalize,
-    Lrn: _lrn,
-    Reduce: _reduce,
-    Reshape: lambda site: lambda x: x.reshape(site.op.shape),
-    Transpose: lambda site: lambda x: x.permute(site.op.perm),
-    Concat: lambda site: lambda *parts: site.torch.cat(parts, site.op.axis),
-    Slice: _slice,
-    Pad: _pad,
-    Expand: lambda site: lambda x: x.expand(site.result.shape),
-    Tile: lambda site: lambda x: x.repeat(site.op.repeats),
-    SpaceToDepth: _space_to_depth,
-    DepthToSpace: _depth_to_space,
-    Resize: _resize,
+    ops.Conv2d: _conv2d,
+    ops.ConvTranspose2d: _conv_transpose2d,
+    ops.Dense: _dense,
+    ops.MatMul: _matmul,
+    ops.MaxPool2d: _max_pool2d,
+    ops.AvgPool2d: _avg_pool2d,
+    **dict.fromkeys(ops.ACTIVATIONS, lambda site: _activated(site.torch, site.op)),
+    ops.PRelu: lambda site: lambda x, slope: site.torch.where(x >= 0, x, x * slope),
+    ops.Binary: _binary,
+    ops.BatchNorm: lambda site: lambda x, scale, shift: site.torch.addcmul(shift, x, scale),
+    ops.Softmax: lambda site: lambda x: site.torch.softmax(x * site.op.beta, site.op.axis),
+    ops.LogSoftmax: lambda site: lambda x: site.torch.log_softmax(x, site.op.axis),
+    ops.L2Normalize: _l2_normalize,
+    ops.Lrn: _lrn,
+    ops.Reduce: _reduce,
+    ops.Reshape: lambda site: lambda x: x.reshape(site.op.shape),
+    ops.Transpose: lambda site: lambda x: x.permute(site.op.perm),
+    ops.Concat: lambda site: lambda *parts: site.torch.cat(parts, site.op.axis),
+    ops.Slice: _slice,
+    ops.Pad: _pad,
+    ops.Expand: lambda site: lambda x: x.expand(site.result.shape),
+    ops.Tile: lambda site: lambda x: x.repeat(site.op.repeats),
+    ops.SpaceToDepth: _space_to_depth,
+    ops.DepthToSpace: _depth_to_space,
+    ops.Resize: _resize,
 }
 TORCH_OPERATORS = frozenset(_MAKERS)

@@ -32,9 +32,8 @@ def load_torch(who: str) -> Any:
         import torch
     except ImportError as error:
         raise InputError(f"{who} runs in torch, which is not installed: pip install 'edgewright[gpu]'") from error
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = (
-        False  # ten bits of a product are lost
-    )
+    # Ten bits of a product are lost.
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     return torch
 

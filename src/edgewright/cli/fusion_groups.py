@@ -1,4 +1,4 @@
-"""Which layers of a plan run together and how: one row for each stretch, and one for whole layers between stretches."""
+"""Which layers of a plan run together and how: a row for each fusion group, and one for whole layers between them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .. import text
 from ..program import Plan, Stage
 from ..program.legal import AXES
 from ..program.techniques import Technique, technique
-from .common import shown
+from .common import shown, table
 
 _WHOLE = (Technique.WHOLE, Technique.IN_PLACE, Technique.LANES)
 
 
 @dataclass(frozen=True, slots=True)
-class StretchRow:
+class FusionGroupRow:
     """Some stages next to each other, and what they need."""
 
     stages: tuple[int, int]  # first and last
@@ -31,13 +31,13 @@ class StretchRow:
     live: int  # bytes in use, at most
 
 
-def stretch_rows(plan: Plan) -> tuple[StretchRow, ...]:
+def fusion_group_rows(plan: Plan) -> tuple[FusionGroupRow, ...]:
     numbered = list(enumerate(plan.program.stages))
     groups = groupby(numbered, lambda entry: technique(plan, entry[1]) in _WHOLE)
     return tuple(row for is_whole, group in groups for row in _rows(plan, is_whole, list(group)))
 
 
-def _rows(plan: Plan, is_whole: bool, stages: Sequence[tuple[int, Stage]]) -> Iterator[StretchRow]:
+def _rows(plan: Plan, is_whole: bool, stages: Sequence[tuple[int, Stage]]) -> Iterator[FusionGroupRow]:
     if is_whole:
         yield _row(plan, stages, "whole")
     else:
@@ -45,13 +45,13 @@ def _rows(plan: Plan, is_whole: bool, stages: Sequence[tuple[int, Stage]]) -> It
             yield _row(plan, [entry], how(plan, entry[1]))
 
 
-def _row(plan: Plan, stages: Sequence[tuple[int, Stage]], how: str) -> StretchRow:
+def _row(plan: Plan, stages: Sequence[tuple[int, Stage]], how: str) -> FusionGroupRow:
     network = plan.network
     layers = [network.by_name[name] for _, stage in stages for name in stage.layers]
     macs = sum(network.macs(layer) for layer in layers)
     done = macs if how == "whole" else sum(plan.program.macs_of(stage) for _, stage in stages)
     first, last = stages[0], stages[-1]
-    return StretchRow(
+    return FusionGroupRow(
         (first[0], last[0]),
         first[1].name if first is last else f"{first[1].name} .. {last[1].name}",
         len(layers),
@@ -97,17 +97,12 @@ def _kept(plan: Plan, tensors: Sequence[str]) -> str:
     return ", ".join(parts)
 
 
-def stretch_table(plan: Plan, most: int = 30) -> Table:
-    rows = stretch_rows(plan)
-    table = Table(title="what runs together", title_justify="left")
-    table.add_column("#", justify="right", no_wrap=True)
-    for heading in ("layers", "how", "kept inside"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("extra MACs", "in use"):
-        table.add_column(heading, justify="right", no_wrap=True)
+def fusion_group_table(plan: Plan, most: int = 30) -> Table:
+    rows = fusion_group_rows(plan)
+    made = table("what runs together", ">#", "layers", "how", "kept inside", ">extra MACs", ">in use")
     peak = max((row.live for row in rows), default=0)
     for row in rows[:most]:
-        table.add_row(
+        made.add_row(
             text.stage_range(*row.stages),
             f"{shown(row.name)} ({row.layers})" if row.layers > 1 else shown(row.name),
             row.how,
@@ -117,5 +112,5 @@ def stretch_table(plan: Plan, most: int = 30) -> Table:
             style="bold" if row.live == peak else None,
         )
     if len(rows) > most:
-        table.add_row("", f"… {len(rows) - most} after; the plan file and --page have all")
-    return table
+        made.add_row("", f"… {len(rows) - most} after; the plan file and --page have all")
+    return made

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from ..graph import Channel, Graph
-from .schedule import Schedule
+from edgewright.dataflow.buffers.schedule import Schedule
+from edgewright.dataflow.graph import Channel, Graph
 
 
 def check_schedule(graph: Graph, capacities: Mapping[str, int] | None, schedule: Schedule) -> str | None:

@@ -1,14 +1,28 @@
-"""What charts share: how they begin, and axes with round numbers to label."""
+"""What pages and charts share: fixed texts, cards at the head of a page, how charts begin, axes with round numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
+from importlib.resources import files
 from math import ceil, floor, log10
 
 from .. import text
-from .assets import asset
+
+
+@cache
+def asset(name: str) -> str:
+    return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    title: str
+    figure: str
+    detail: str
+    is_proven: bool = False
 
 
 def opening(kind: str, width: float, height: float, title: str, standalone: bool) -> Iterator[str]:
@@ -39,6 +53,31 @@ class Axis:
         step = round_step((self.high - self.low) / max(1, most))
         for i in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1):
             yield i * step, tick_label(i * step, step, self.high)
+
+
+def grid(
+    across: Axis,
+    up: Axis,
+    titles: tuple[str, str],
+    *,
+    labels: tuple[str, str] = ("{}", "{}"),
+    most: int = 7,
+    is_shown: Callable[[float], bool] = lambda _: True,
+) -> Iterator[str]:
+    """Lines and labels at round values of both axes, and their titles; across, those that `is_shown` says."""
+    left, top, floor = across.start, up.end, up.start
+    for value, label in across.ticks(8):
+        if is_shown(value):
+            x, shown = across.at(value), labels[0].format(label)
+            yield f'<path class="grid" d="M{x:.1f} {top:g}V{floor + 4:g}"/>'
+            yield f'<text class="tick middle" x="{x:.1f}" y="{floor + 18:g}">{shown}</text>'
+    for value, label in up.ticks(most):
+        y, shown = up.at(value), labels[1].format(label)
+        yield f'<path class="grid" d="M{left:g} {y:.1f}H{across.end:g}"/>'
+        yield f'<text class="tick end" x="{left - 8:g}" y="{y + 4:.1f}">{shown}</text>'
+    yield f'<text class="middle" x="{(left + across.end) / 2:.0f}" y="{floor + 38:g}">{titles[0]}</text>'
+    place = f"translate(16 {(top + floor) / 2:.0f}) rotate(-90)"
+    yield f'<text class="middle" transform="{place}">{titles[1]}</text>'
 
 
 def round_step(least: float) -> float:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ..board.toolchain import Toolchain
-from ..errors import EdgewrightError
-from ..network import Array
-from .library import Library
-from .native import compiler
-from .packaging import package_files
+from edgewright.board.toolchain import Toolchain
+from edgewright.emit.library import Library
+from edgewright.emit.native import compiler
+from edgewright.emit.packaging import package_files
+from edgewright.errors import EdgewrightError
+from edgewright.network import Array
 
 SANITIZERS = (
     *("-std=c99", "-O1", "-g", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-omit-frame-pointer"),

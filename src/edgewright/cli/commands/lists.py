@@ -1,0 +1,43 @@
+"""The options of the verbs about what there is besides models: `boards`, `sample`, `layout`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..options import IN_FILE, ByteSize, json_option
+from ..outputs import OutFile, OutFolder, Verb
+
+
+@click.command()
+@json_option
+def boards(**given: Any) -> None:
+    """The boards that --board knows by name."""
+    from ..lists import boards
+
+    boards(**given)
+
+
+@click.command(cls=Verb)
+@click.argument("name", required=False)
+@click.option("-o", "--output", type=OutFolder(), default=Path("."), help="Folder for the files.")
+def sample(**given: Any) -> None:
+    """Write the bundled model NAME as an ONNX file, or the application NAME; without NAME, list them."""
+    from ..lists import sample
+
+    sample(**given)
+
+
+@click.command(cls=Verb)
+@click.argument("buffers", type=IN_FILE)
+@click.option("--capacity", type=ByteSize(), help="Bytes that there are; without it, the least that is needed.")
+@click.option("--alignment", type=click.IntRange(min=1), default=1, show_default=True, help="Of every offset.")
+@click.option("-o", "--output", type=OutFile(), help="Write the CSV with a column of offsets.")
+@json_option
+def layout(**given: Any) -> None:
+    """Addresses for the buffers of a CSV file (id,lower,upper,size: MiniMalloc's format, upper excluded)."""
+    from ..lists import layout
+
+    layout(**given)
