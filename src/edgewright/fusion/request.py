@@ -10,7 +10,7 @@ from .. import text
 from ..errors import EdgewrightError, InputError
 from ..memory import Techniques, fit
 from ..memory import plan as plan_network
-from ..memory.bounds import phased_bound
+from ..memory.planner import phased_bound
 from ..network import Network
 from ..platform import Board, load_board
 from ..platform.target import TARGETS, Architecture, Target, target_of

@@ -15,9 +15,8 @@ from joblib import Parallel, delayed
 from .. import text
 from ..errors import Infeasible
 from ..memory import plan as make_plan
-from ..memory.bounds import least_bound
 from ..memory.fit import dominating
-from ..memory.planner import alignment_of
+from ..memory.planner import alignment_of, least_bound
 from ..memory.row_windows import pullable
 from ..network import Network
 from ..platform import Board, boards_with
