@@ -109,7 +109,7 @@ class ConvPart:
         self.is_bent = is_bent(site)
 
     def edges(self, block: int) -> int:
-        """Pixels for which bounds are checked: their window, or that of another pixel of their block, leaves the image."""
+        """Pixels with checks of bounds: their window, or that of another pixel of their block, leaves the image."""
         sides = min(self.columns, sum(up(side, block) for side in self.sides))
         return self.inner_rows * sides + (self.rows - self.inner_rows) * self.columns
 
