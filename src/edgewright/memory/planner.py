@@ -1,4 +1,7 @@
-"""From a network to a Plan: which tensors share memory, in which order layers run, where every buffer lies."""
+"""From a network to a Plan: which tensors share memory, in which order layers run, where every buffer lies.
+
+And the bytes that no plan can do without, which say how far a plan may be from the best.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What is executed, as data: stages, each a schedule of layers, and the steps over regions that they come to."""
+"""Steps: one region of one layer's output each; which rows they read, and how they are cut to parts.
+
+A part is one of the output, or of the input that a layer sums up share by share.
+"""
 
 from __future__ import annotations
 

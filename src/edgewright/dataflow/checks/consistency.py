@@ -1,4 +1,7 @@
-"""How often each actor runs in one iteration, so that every channel ends as it began; not whether it can."""
+"""How often each actor runs in one iteration, so that every channel ends as it began; not whether it can.
+
+Where rates do not fit around an undirected cycle of channels, it says which, and which other rates would.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """What a call asks of a core: the kind of work, and the amounts that decide its instructions.
 
 Amounts count what kernels do: products in the blocks in which they are computed, outputs that are scaled, elements that
-are gathered, rows and calls that are begun. Kernels say them of themselves; here is what they have in common.
+are gathered, rows and calls that are begun. Kernels say them of themselves; here is what they have in common, and the
+work of running sums.
 """
 
 from __future__ import annotations
