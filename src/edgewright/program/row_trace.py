@@ -14,7 +14,7 @@ from functools import cached_property
 from ..errors import ModelError
 from ..network import Interval, Layer, Network
 from .fusion import COLUMNS, FusedLayers
-from .steps import ROWS, Step, restricted, rows_needed
+from .steps import ROWS, Step, hull, restricted, rows_needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class RowTrace:
             layer = self.network.by_name[name]
             if tensor in layer.inputs:
                 found = self._rows_of(index, layer, tensor)
-                rows = [*map(_hull, rows, found)] if rows else [*found]
+                rows = [*map(hull, rows, found)] if rows else [*found]
         size = self.chains[index].rows
         steps = range(0, self.heights[index], size)
         return tuple((rows[y][0], rows[min(y + size, len(rows)) - 1][1]) for y in steps)
@@ -244,7 +244,3 @@ class RowTrace:
             if self._origins.get(source):
                 rows = self._rows_needed(layer, source)
                 yield from self._through(source, tuple(rows[stop - 1][1] if stop else 0 for stop in stops))
-
-
-def _hull(a: Interval, b: Interval) -> Interval:
-    return min(a[0], b[0]), max(a[1], b[1])
