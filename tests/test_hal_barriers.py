@@ -129,6 +129,17 @@ __attribute__((interrupt)) void irq(void) { timer->irqEnable = 0; }
 """
 
 
+@pytest.mark.parametrize("arm", ["if (d->mode) v = d->seen;", "switch (d->mode) { case 1: v = d->seen; }"])
+def test_what_an_interrupt_uses_is_read_only_where_the_source_reads_it(arm, tmp_path):
+    (tmp_path / "f.c").write_text(
+        '#include "edgewright_hal.h"\n'
+        "bfGroup D { uint4 mode; uint8 shared_with_isr seen; };\nmake_device(D, d, 0x40000000);\n"
+        f"int f(void) {{ int v = 3; {arm} return v; }}\n"
+    )
+    made = chosen_design(analyse([tmp_path / "f.c"]), wish=Wish(minimise="map"))
+    assert not any(merging.merges for merging in made.merging.values())
+
+
 def test_what_an_interrupt_writes_unmarked_is_never_put_back(tmp_path):
     """Nobody has asked for critical sections: a register that needs none, or refused where the map has no room."""
     (tmp_path / "f.c").write_text(INTERRUPTED)

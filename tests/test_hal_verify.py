@@ -11,6 +11,7 @@ import pytest
 
 from edgewright.board.toolchain import toolchain
 from edgewright.errors import EdgewrightError, InputError
+from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design import Analysis, Design
 from edgewright.hal.designing import analyse, design, naive
 from edgewright.hal.generate import generate
@@ -18,8 +19,11 @@ from edgewright.hal.generate.calls import Marks
 from edgewright.hal.language.description import Bus as BusWidth
 from edgewright.hal.language.description import Description, Device, Field, Group, Mode, Place
 from edgewright.hal.layout.layout import FieldAt, Layout, Piece, Register, RegisterAt, SpaceLayout
+from edgewright.hal.layout.optimal import lay_out_optimal
+from edgewright.hal.layout.packing import roomy, side_by_side
 from edgewright.hal.layout.paper import lay_out_paper
-from edgewright.hal.verify import Verification, load_model, measure, verify
+from edgewright.hal.layout.wish import Wish
+from edgewright.hal.verify import Verification, code_sizes_of, load_model, measure, verify
 from edgewright.hal.verify.abi import Type, places_of
 from edgewright.hal.verify.building import build, free_window, target_named
 from edgewright.hal.verify.checking import compare_variants, variant_of
@@ -440,3 +444,54 @@ def test_a_model_of_a_device_that_is_not_there(tmp_path: Path) -> None:
 def test_targets_that_the_prototype_has_not() -> None:
     with pytest.raises(InputError, match=r"has no target 'host'; it has .*rv32imc"):
         target_named("host")
+
+
+FLASH = """
+#include "edgewright_hal.h"
+bfGroup Flash { uint8 command; bit data; bit write; uint2 lines; uint4 dummies; bit hw go; uint2 chip; uint5 speed; };
+make_device(Flash, flash, 0x40013000);
+static void start(uint8_t command, int data, int write, uint8_t lines, uint8_t dummies)
+{
+    flash->command = command;
+    flash->data = data;
+    flash->write = write;
+    flash->lines = lines;
+    flash->dummies = dummies;
+    flash->go = 1;
+}
+void flash_status(void) { start(0x05, 1, 0, 0, 0); }
+void flash_enable(void) { start(0x06, 0, 1, 0, 0); }
+void flash_read(void) { start(0x6b, 1, 0, 2, 8); }
+void flash_tune(uint8_t chip, uint8_t speed)
+{
+    flash->chip = chip;
+    flash->speed = speed;
+}
+"""
+
+
+def test_what_a_compiler_makes_smaller_is_taken_and_does_the_same(tmp_path: Path) -> None:
+    """A function that is called with constants may go to its callers; numbers that may be too large get free bits."""
+    (tmp_path / "flash.c").write_text(FLASH)
+    analysis = analyse([tmp_path / "flash.c"])
+    sizes = partial(code_sizes_of, target="rv32imc")
+    made = chosen_design(analysis, measure=sizes)
+    plain, inlined = (sizes(replace(made, inlined=names)) for names in (frozenset(), frozenset({"start"})))
+    assert plain and inlined
+    assert bool(made.inlined) == (sum(inlined.values()) < sum(plain.values()))
+    spaces = roomy(analysis.spaces, {("Flash", "chip"), ("Flash", "speed"), ("Flash", "lines")})
+    layout = side_by_side(lay_out_optimal(analysis.description, spaces, analysis.joints, Wish()), spaces)
+    (register,) = layout.spaces["Flash"].holding("chip")
+    assert [(piece.slot, piece.bit) for piece in register.pieces] == [("chip", 0), ("speed", 8)]
+    other = replace(design(analysis, layout), inlined=frozenset({"start"}))
+    text = generate(other, "flash")["flash.c"]
+    assert "static EDGEWRIGHT_INLINE void start(" in text and "EDGEWRIGHT_INLINE void flash" not in text
+    assert verify(analysis, other, calls=4).is_equal
+
+
+def test_a_function_whose_attributes_say_where_it_is_stays_there(tmp_path: Path) -> None:
+    (tmp_path / "flash.c").write_text(
+        FLASH.replace("static void start", "static __attribute__((noinline)) void start")
+    )
+    analysis = analyse([tmp_path / "flash.c"])
+    assert not chosen_design(analysis, measure=partial(code_sizes_of, target="rv32imc")).inlined

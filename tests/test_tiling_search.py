@@ -16,6 +16,7 @@ from edgewright.fusion.prices import Prices
 from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.fusion.routes import Routes
 from edgewright.kernels.cost.estimate import Costs
+from edgewright.kernels.cost.settings import Setting
 from edgewright.memory import Techniques
 from edgewright.memory.planner import alignment_of
 from edgewright.memory.row_windows import pullable
@@ -77,6 +78,23 @@ def test_routes_say_what_plans_need(network):
         made = plan(network, explain=False, schedules=route.schedules)
         whole = plan(network, explain=False, schedules=())
         assert made.macs - whole.macs <= route.macs
+
+
+def test_parts_are_never_priced_below_the_whole():
+    """Estimates of sums by channels lie below those of the whole layer here; with room for it, layers run whole."""
+    b = Builder("pointwise")
+    x = b.layer(Clamp(0.0), [b.input("x", (1, 28, 28, 144))], "relu")
+    thin = b.layer(Conv2d(), [x, b.constant("v", np.ones((40, 1, 1, 144), np.float32))], "thin")
+    wide = b.layer(Conv2d(), [thin, b.constant("w", np.ones((240, 1, 1, 40), np.float32))], "wide")
+    network = b.build([b.layer(Reduce((1, 2), keep=True, kind=ReduceKind.MEAN), [wide], "mean")])
+    prices = Prices(network, Costs(network, "cortex-m4"))
+    parts = ((3, ((0, 20), (20, 40))),)
+    assert prices._summed(network.by_name["wide"], parts, Setting()) < prices._ideal("wide")
+    assert prices.tiles(network.by_name["wide"], parts, by_rows=False, is_summing=True) == 0
+    routes = Routes(network, Techniques(), 4, prices, room=1 << 24)
+    routes.reach(routes.by_rows.peak // 2)
+    whole = routes.cheapest(1 << 24)
+    assert whole is not None and whole.effort == 0 and not any(schedule.splits for schedule in whole.schedules)
 
 
 def test_channels_that_a_layer_sums_are_cut_where_they_are_computed():

@@ -53,7 +53,7 @@ class Prices:
         return round(self._whole(name, setting) - self._ideal(name))
 
     def tiles(self, layer: Layer, parts: Parts, by_rows: bool, is_summing: bool) -> int:
-        """Extra instructions of the layer in tiles."""
+        """Extra instructions of the layer in tiles; none where the estimate is below that of the whole."""
         setting = Setting(is_bent=by_rows)
         if is_summing:
             cost = self._summed(layer, parts, setting)
@@ -69,7 +69,7 @@ class Prices:
                 middle = sum(bounds[ROWS]) // 2
                 bounds[ROWS] = (middle, middle + 1)
             cost = count * self.costs.region(layer.name, Region(tuple(bounds)), setting)
-        return round(cost - self._ideal(layer.name))
+        return max(0, round(cost - self._ideal(layer.name)))
 
     def _summed(self, layer: Layer, parts: Parts, setting: Setting) -> float:
         """Instructions of a layer that adds up its input part by part."""

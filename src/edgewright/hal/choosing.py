@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ..errors import Infeasible
+from .analysis.accesses import Kind
 from .analysis.interrupts import guarded
 from .analysis.spaces import Joint, Space, Spaces
 from .counting import totals
@@ -18,7 +19,7 @@ from .layout.cost import Cost, cost_of
 from .layout.judge import faults
 from .layout.layout import Layout, Register
 from .layout.optimal import lay_out_optimal
-from .layout.packing import side_by_side
+from .layout.packing import roomy, side_by_side
 from .layout.paper import lay_out_paper
 from .layout.wish import Wish
 from .lock.lock import RELOCK, Lock
@@ -40,7 +41,33 @@ def chosen_design(
     A balanced layout is the best of several: it takes no more accesses than a register for each field unless the map is
     limited, and none that is best at one thing is better in everything; with `measure`, by the code that they come to.
     """
-    wish = wish or Wish()
+    made = _laid_out(analysis, method, wish or Wish(), lock, measure)
+    return made if measure is None else _inlined(made, measure)
+
+
+def _inlined(made: Design, measure: Measure) -> Design:
+    """The design with those static functions at their callers that make the code smaller so.
+
+    Where a function is called with constants, most of what it does to them is done by the compiler, which does not know
+    that when it decides.
+    """
+    callable_ = [f for f in made.analysis.functions if f.static and f.accesses and f.usr not in f.calls]
+    if not callable_ or (sizes := measure(made)) is None:
+        return made
+    least = sum(sizes.values())
+    for function in callable_[:MOST_INLINED]:
+        other = replace(made, inlined=made.inlined | {function.name})
+        sizes = measure(other)
+        if sizes is not None and sum(sizes.values()) < least:
+            made, least = other, sum(sizes.values())
+    return made
+
+
+MOST_INLINED = 12  # functions of a driver that are tried
+
+
+def _laid_out(analysis: Analysis, method: str, wish: Wish, lock: Lock | None, measure: Measure | None) -> Design:
+    """The driver with the best of several layouts; code is measured where that can be."""
     try:
         first = designed(analysis, lambda joints: chosen_layout(analysis, joints, method, wish, lock))
     except Infeasible:
@@ -48,11 +75,12 @@ def chosen_design(
         raise
     if method != "optimal" or lock is not None:
         return first
-    made = [first] if wish.minimise != "balanced" else [first, *_others(analysis, wish)]
+    spaces = roomy(analysis.spaces, _loose(analysis))
     is_small = len(analysis.uses) <= FEW
-    designs = _different(
-        [one for design in made for one in ((_tidy(design, wish), design) if is_small else (design,))]
-    )
+    made = [first] if wish.minimise != "balanced" else [first, *_others(analysis, wish)]
+    if wish.minimise == "balanced" and is_small and measure and spaces != analysis.spaces:
+        made.append(designed(analysis, _lay_out(replace(analysis, spaces=spaces), wish)))
+    designs = _different([one for design in made for one in _arranged(design, spaces, wish)] if is_small else made)
     sizes = [measure(one) for one in designs] if measure and len(designs) > 1 else []
     known = sizes if sizes and None not in sizes else [None] * len(designs)
     found = [_Candidate.of(one, wish, size) for one, size in zip(designs, known, strict=True)]
@@ -62,10 +90,11 @@ def chosen_design(
         best = other if other.is_cheaper_than(best) else best
     for other in rest:
         best = other if other.is_safer_than(best) else best
-    twin = next((one for one in found if one.is_twin_of(best)), None)
-    if measure is None or twin is None or wish.minimise != "balanced":
+    if measure is None or wish.minimise != "balanced":
         return best.design
-    return _mixed(best, twin, measure, wish)
+    for twin in [one for one in found if one.is_twin_of(best)]:
+        best = _mixed(best, twin, measure, wish)
+    return best.design
 
 
 FEW = 400  # accesses of a driver for which every layout is compiled with its bits in two orders
@@ -84,18 +113,31 @@ def _moved(made: Design, layout: Layout, wish: Wish) -> Design:
     return replace(made, layout=replace(layout, optimal=layout.optimal and now <= before, cost=cost))
 
 
-def _tidy(made: Design, wish: Wish) -> Design:
-    """The design with the fields of each register side by side, as they are declared.
+def _arranged(made: Design, spaces: Spaces, wish: Wish) -> Iterator[Design]:
+    """The design as it is, and with fields of registers side by side as they are declared, without room and with it.
 
     Where code takes flags apart and puts them together again in that order, a compiler takes all of them at once.
     """
-    return _moved(made, side_by_side(made.layout, made.analysis.spaces), wish)
+    for some in (made.analysis.spaces, spaces):
+        yield _moved(made, side_by_side(made.layout, some), wish)
+    yield made
 
 
-def _mixed(best: _Candidate, twin: _Candidate, measure: Measure, wish: Wish) -> Design:
+def _loose(analysis: Analysis) -> frozenset[tuple[str, str]]:
+    """The slots of several bits that are assigned numbers which may not fit: these are cut off."""
+    return frozenset(
+        (use.space, use.slot)
+        for use in analysis.uses.values()
+        if use.access.kind is Kind.WRITE
+        and not use.access.spot.is_known
+        and analysis.spaces[use.space].slot(use.slot).field.bits > 1
+    )
+
+
+def _mixed(best: _Candidate, twin: _Candidate, measure: Measure, wish: Wish) -> _Candidate:
     """The design with each register as that of the two has it whose functions become smaller, if that pays."""
     if best.sizes is None or twin.sizes is None:
-        return best.design
+        return best
     users: dict[tuple[str, str], set[str]] = {}
     for (function, _), use in best.design.analysis.uses.items():
         users.setdefault((use.space, use.slot), set()).add(function)
@@ -113,10 +155,11 @@ def _mixed(best: _Candidate, twin: _Candidate, measure: Measure, wish: Wish) -> 
         for name, of in layout.spaces.items()
     }
     if mixed == layout.spaces:
-        return best.design
+        return best
     made = _moved(best.design, replace(layout, spaces=mixed), wish)
     sizes = measure(made)
-    return made if sizes and sum(sizes.values()) < sum(best.sizes.values()) else best.design
+    is_smaller = sizes is not None and sum(sizes.values()) < sum(best.sizes.values())
+    return _Candidate.of(made, wish, sizes) if is_smaller else best
 
 
 def _without_bits(layout: Layout) -> object:

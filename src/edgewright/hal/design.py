@@ -35,3 +35,4 @@ class Design:
     analysis: Analysis
     layout: Layout
     merging: Mapping[str, Merging]  # by function
+    inlined: frozenset[str] = frozenset()  # static functions whose code is put where they are called

@@ -59,6 +59,7 @@ class Spot:
     scope: Span = (0, 0)  # where a variable declared in front of the statement is known
     labelled: bool = False  # a label or case stands before the statement: no declaration may follow it directly
     condition: Span | None = None  # of a loop, if the access is among the first things that it does
+    is_known: bool = False  # what is assigned is a constant or a truth value
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,15 @@ def _function(
         cursor.linkage is cindex.LinkageKind.INTERNAL,
         frozenset(evaluator.pointed),
         tuple(statements.snapshots.items()),
+        _static(cursor, source.files[file]),
     )
+
+
+def _static(cursor: Cursor, text: bytes) -> Span | None:
+    """Where the head of a function begins with `static`; None also where attributes say what is to become of it."""
+    has_attributes = any(child.kind.is_attribute() for child in cursor.get_children())
+    found = re.compile(rb"static\b").match(text, span(cursor)[0])
+    return found.span() if found and not has_attributes else None
 
 
 def _check_text(body: Cursor, file: str, source: Source, cleanups: Iterable[Cursor]) -> None:

@@ -25,7 +25,7 @@ from ..language.refusal import Refusal, Refused
 from .accesses import Access, Form, Hop, Kind, Spot
 from .building import FlowBuilder, Sources
 from .functions import Assigned, Barrier
-from .members import Member, device_of, expression, hop, member_of
+from .members import Member, device_of, expression, hop, is_known, member_of
 
 NOTHING: Sources = frozenset()
 _HINTS = ("__builtin_expect", "__builtin_expect_with_probability")  # give back their first argument
@@ -315,6 +315,7 @@ class Evaluator:
             frame.scope,
             frame.labelled,
             None if is_inside else self._condition(),
+            form is Form.ASSIGN and operand is not None and is_known(operand),
         )
 
     def _is_made_by_macro(self, own: Span) -> bool:

@@ -79,3 +79,4 @@ class Function:
     is_static: bool = False
     pointed: frozenset[str] = frozenset()  # groups whose address it takes
     snapshots: tuple[Span, ...] = ()  # from the word `snapshot` to the statement that it marks
+    static: Span | None = None  # the word in its definition, where it stands there

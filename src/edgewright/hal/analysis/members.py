@@ -9,6 +9,7 @@ from ..language.cursors import (
     Cursor,
     bare,
     binary_operator,
+    cindex,
     constant,
     group_of,
     is_in_argument,
@@ -97,6 +98,19 @@ def expression(cursor: Cursor, text: bytes, description: Description, in_argumen
     return Expression(
         (first, last), text[first:last].decode(errors="replace"), frozenset(names), constant(cursor), pure
     )
+
+
+def is_known(cursor: Cursor) -> bool:
+    """Whether an expression is a constant, or 0 or 1 by its form."""
+    inner = bare(cursor)
+    if constant(cursor) is not None or inner.type.get_canonical().kind is cindex.TypeKind.BOOL:
+        return True
+    if inner.kind is KINDS.UNARY_OPERATOR:
+        return unary_operator(inner) == "!"
+    return inner.kind is KINDS.BINARY_OPERATOR and binary_operator(inner) in _TRUTHS
+
+
+_TRUTHS = ("==", "!=", "<", ">", "<=", ">=", "&&", "||")
 
 
 def _is_pure(cursor: Cursor, description: Description) -> bool:

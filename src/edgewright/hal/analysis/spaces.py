@@ -30,6 +30,12 @@ class Slot:
     group: str  # that declares the field
     field: Field
     counts: tuple[int, ...] = ()
+    spare: int = 0  # bits above it that hold nothing: a value that is too large does no harm there
+
+    @property
+    def room(self) -> int:
+        """Bits that it takes beside others."""
+        return self.field.bits + self.spare
 
 
 @dataclass(frozen=True, slots=True)

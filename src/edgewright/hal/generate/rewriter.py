@@ -58,6 +58,8 @@ class Rewriter:
         self._declare_at_top()
         self._number_lines()
         self._drop_snapshots()
+        if self.function.name in self.design.inlined and self.function.static:
+            self.sheet.replace(self.function.static, lambda: "static EDGEWRIGHT_INLINE")
 
     def _drop_snapshots(self) -> None:
         """The word `snapshot` has done its work; what stands before a statement of a block goes up to that."""

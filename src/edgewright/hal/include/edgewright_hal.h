@@ -30,6 +30,15 @@
 #define EDGEWRIGHT_ASSUME(condition) ((void)0)
 #endif
 
+/* A function of a driver whose code is smaller where it is called, with the values that it is called with. */
+#ifndef EDGEWRIGHT_INLINE
+#if defined(__GNUC__)
+#define EDGEWRIGHT_INLINE inline __attribute__((always_inline))
+#else
+#define EDGEWRIGHT_INLINE inline
+#endif
+#endif
+
 #ifdef EDGEWRIGHT_HAL_ANALYSIS
 #define EDGEWRIGHT_NOTE(...) __attribute__((annotate(__VA_ARGS__)))
 #else

@@ -20,7 +20,7 @@ def in_order(space: Space, slots: tuple[Slot, ...], width: int) -> dict[str, int
     bit = 0
     for slot in slots:
         bits[slot.name] = bit
-        bit += slot.field.bits
+        bit += slot.room
     return bits
 
 

@@ -15,7 +15,7 @@ def packed(rules: Rules, names: Sequence[str]) -> tuple[Cell, ...]:
     bonds = dict.fromkeys(bond for name in names if len(bond := rules.bond(name)) > 1)
     cells += [Cell(tuple(name for name in rules.slots if name in bond)) for bond in bonds]
     single = [name for name in names if len(rules.bond(name)) == 1]
-    for name in sorted(single, key=lambda name: -rules.slots[name].field.bits):
+    for name in sorted(single, key=lambda name: -rules.slots[name].room):
         lanes = rules.lanes(name)
         if lanes > 1:
             cells.append(Cell((name,), lanes))

@@ -133,7 +133,7 @@ def _capacity(model: Model, chosen: Chosen) -> None:
             widths.append(widths[-1] * 2)
         for width in widths:
             chosen.width[r, width] = model.new(f"{r} has {width} bits")
-        used = sum(rules.slots[f].field.bits * chosen.x[f, r] for f in chosen.inside[r])
+        used = sum(rules.slots[f].room * chosen.x[f, r] for f in chosen.inside[r])
         lane = chosen.lane.get(r, 0)
         model.cp.add(used <= sum(width * chosen.width[r, width] for width in widths) + rules.bus.width * lane)
         model.cp.add(sum(chosen.width[r, width] for width in widths) + lane == chosen.x[r, r])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ..analysis.spaces import Slot, Space, Spaces
@@ -70,16 +70,33 @@ def _sorted(slots: list[Slot]) -> list[Slot]:
 
 
 def _between(low: Slot, high: Slot | None, rest: list[Slot], width: int) -> dict[str, int]:
-    """First bits with whole bytes on byte boundaries if there is room for that, else one after the other."""
+    """First bits with spare ones above, and whole bytes on byte boundaries, if there is room for that."""
     end = width - (high.field.bits if high else 0)
     ends = {low.name: 0} | ({high.name: end} if high else {})
-    for byte in (8, 1):
+    for spare, byte in ((1, 8), (1, 1), (0, 8), (0, 1)):
         bits: dict[str, int] = {}
-        bit = low.field.bits
+        bit, last = low.field.bits + spare * low.spare, low
         for slot in rest:
             step = byte if slot.field.bits % 8 == 0 else 1
             bits[slot.name] = -(-bit // step) * step
-            bit = bits[slot.name] + slot.field.bits
-        if bit <= end:
+            bit, last = bits[slot.name] + slot.field.bits + spare * slot.spare, slot
+        if bit - (0 if high else spare * last.spare) <= end:  # what the last has to spare may fall off the top
             break
     return ends | bits
+
+
+def roomy(spaces: Spaces, slots: Collection[tuple[str, str]]) -> Spaces:
+    """The spaces with so much room for these slots that what is written to them needs no mask.
+
+    That are the bits of their C types: those above the field hold nothing and ignore what is written.
+    """
+
+    def wider(name: str, slot: Slot) -> Slot:
+        is_bound = bool(slot.field.together) or slot.field.pinned is not None
+        bits = next(width for width in (8, 16, 32, 64) if slot.field.bits <= width)
+        return replace(slot, spare=bits - slot.field.bits) if (name, slot.name) in slots and not is_bound else slot
+
+    return {
+        name: replace(space, slots=tuple(wider(name, slot) for slot in space.slots))
+        for name, space in spaces.items()
+    }

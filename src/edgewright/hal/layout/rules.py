@@ -58,7 +58,7 @@ class Rules:
         """Whether two slots may share a register, as far as the two of them decide it."""
         a, b = self.natures[first], self.natures[second]
         one, other = self.slots[first], self.slots[second]
-        if one.counts != other.counts or one.field.bits + other.field.bits > self.bus.width:
+        if one.counts != other.counts or one.room + other.room > self.bus.width:
             return False
         if (one.field.pinned is not None or other.field.pinned is not None) and second not in self.bond(first):
             return False
@@ -85,7 +85,7 @@ class Rules:
 
     def together(self, names: Sequence[str]) -> bool:
         """Whether all these slots may share one register."""
-        if sum(self.slots[name].field.bits for name in names) > self.bus.width and len(names) > 1:
+        if sum(self.slots[name].room for name in names) > self.bus.width and len(names) > 1:
             return False
         here = frozenset(names)
         is_allowed = all(here <= self._friends(name) for name in names)

@@ -17,12 +17,17 @@ class Addresses:
         self._built = built
 
     def named(self, word: int) -> str | None:
-        """A function, or a byte of a constant or variable, by its name; a constant without a name by its text."""
+        """A function, or a byte of a constant or variable, by its name; a constant without a name by its text.
+
+        Nothing points into the middle of a function: there a word is a number.
+        """
         base = self._built.base
         if not base <= word < base + BUFFERS:
             return None
         if word & ~1 in self._functions:
             return f"function {self._functions[word & ~1]}"
+        if any(start <= word < start + size for start, size, _ in self._built.elf.functions):
+            return None
         at = bisect_right(self._objects, (word, 1 << 32, "")) - 1
         if at >= 0:
             start, size, name = self._objects[at]
@@ -38,7 +43,9 @@ class Addresses:
     def _objects(self) -> list[tuple[int, int, str]]:
         found = self._built.elf.symbols.items()
         return sorted(
-            (start, size, _plain(name)) for name, (start, size) in found if size and start not in self._functions
+            (start, size, _plain(name))
+            for name, (start, size) in found
+            if size and start & ~1 not in self._functions
         )
 
     def _text(self, word: int) -> bytes:

@@ -97,8 +97,15 @@ SECTIONS {{
 }}
 """
 # Every function stays a function under its own name: the prototype sees which HAL function makes an access.
-_APART = ("-fno-inline", "-fno-ipa-cp", "-fno-ipa-sra", "-fno-ipa-icf", "-fno-partial-inlining")
-_APART_CLANG = ("-fno-inline", "-Dinline=__attribute__((used,noinline))")
+_APART = (
+    "-DEDGEWRIGHT_INLINE=",
+    "-fno-inline",
+    "-fno-ipa-cp",
+    "-fno-ipa-sra",
+    "-fno-ipa-icf",
+    "-fno-partial-inlining",
+)
+_APART_CLANG = ("-DEDGEWRIGHT_INLINE=", "-fno-inline", "-Dinline=__attribute__((used,noinline))")
 HOOKS = ("HAL_ENTER_CRITICAL()=((void)0)", "HAL_EXIT_CRITICAL()=((void)0)")  # where interrupts do not matter
 _NAMES = re.compile(r"[A-Za-z]\w*|_[A-Za-z0-9]\w*")
 _OWN = ("memcpy", "memmove", "memset", "memcmp")
