@@ -107,7 +107,10 @@ def make_plan(
 def find(
     network: Network, request: PlanRequest, board: Board | None = None, target: Target | str | None = None
 ) -> Found:
-    """The same, with what a search found besides. A plan that pulls rows says if one that does not takes less."""
+    """The plan that was asked for, and what the search found besides.
+
+    A plan that pulls rows notes where holding the inputs would take less RAM.
+    """
     found = _found(network, request, board, target)
     if request.lanes > 1:
         core = _core(board, target)
