@@ -13,10 +13,11 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from edgewright.memory.ordering import OrderProblem, order, order_depth_first, order_greedy
+from edgewright.memory.ordering import OrderProblem, order
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import order_shapes as shapes
+from order_baselines import order_depth_first, order_greedy
 
 
 def cases(seeds: int, hard: bool) -> Iterator[tuple[str, OrderProblem]]:

@@ -12,7 +12,7 @@ from random import Random
 
 from edgewright import read_model, samples
 from edgewright.emit import TARGETS, Library, emit
-from edgewright.emit.planned import check_plan
+from edgewright.emit.library import check_plan
 from edgewright.errors import EdgewrightError
 from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.network import Network, random_inputs

@@ -60,7 +60,7 @@ def american(option):
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_option_is_known_by_both_names(verb):
     """Options that differ are asked for without an argument, or for a value that they do not have."""
-    context = {"token_normalize_func": british, "resilient_parsing": False}
+    context = {**main.context_settings, "resilient_parsing": False}  # click remembers the names of --help
     names = {name for parameter in loaded(verb).params for name in parameter.opts if name.startswith("--")}
     for name in sorted(names):
         if american(name) == name:

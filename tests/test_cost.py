@@ -18,7 +18,7 @@ from edgewright import samples
 from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.firmware import Emulator, measure
 from edgewright.errors import InputError
-from edgewright.kernels.cost.estimate import Costs, estimate, model_of, modelled, step_cost, works_of
+from edgewright.kernels.cost.estimate import Costs, estimate, model_of, modelled, works_of
 from edgewright.kernels.cost.settings import Setting, Settings
 from edgewright.kernels.cost.stages import alike_steps, cuts
 from edgewright.kernels.cost.work import KernelWork
@@ -120,7 +120,8 @@ def test_a_layer_in_parts_is_the_sum_of_its_parts(keywords):
                     total += costs.region(layer.name, Region(((0, 1), *spans, (0, shape[3]))))
             assert costs.parts(layer.name, (1, rows, columns, shape[3])) == pytest.approx(total)
     name = keywords.layers[0].name
-    assert step_cost(keywords, name, (1, 1, 1, 64), M4) > step_cost(keywords, name, (1, 25, 5, 64), M4)
+    costs = Costs(keywords, M4)
+    assert costs.parts(name, (1, 1, 1, 64), Setting()) > costs.parts(name, (1, 25, 5, 64), Setting())
 
 
 @settings(max_examples=25, deadline=None)

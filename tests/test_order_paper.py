@@ -2,7 +2,8 @@
 
 from itertools import permutations
 
-from edgewright.memory.ordering import OrderProblem, Store, is_valid, order, order_depth_first, peak, profile
+from edgewright.memory.ordering import OrderProblem, Store, is_valid, order, peak, profile
+from order_baselines import order_depth_first
 
 NAMES = ("A1", "B1", "C1", "A2", "B2", "C2", "D")
 A1, B1, C1, A2, B2, C2, D = range(7)

@@ -5,11 +5,12 @@ from collections.abc import Callable
 import pytest
 
 import order_shapes as shapes
-from edgewright.memory.ordering import OrderProblem, is_valid, order, order_depth_first, peak
+from edgewright.memory.ordering import OrderProblem, is_valid, order, peak
 from edgewright.memory.ordering.cuts import Cuts
 from edgewright.memory.ordering.lattice import Lattice
 from edgewright.memory.ordering.probe import Precedence, probe
 from edgewright.memory.ordering.waists import Segment, cut_at_waists
+from order_baselines import order_depth_first
 
 
 def assert_proven(problem: OrderProblem) -> None:

@@ -12,9 +12,8 @@ from pathlib import Path
 from .completing import complete, find_complete
 from .emit.figures import Figures
 from .emit.inputs import Inputs
-from .emit.library import Library
+from .emit.library import Library, check_plan
 from .emit.packaging import check_folder, package_files, write_folder
-from .emit.planned import check_plan
 from .emit.verify import predicted, verify
 from .errors import Infeasible, InputError
 from .fusion.request import PlanRequest

@@ -22,7 +22,7 @@ from ..program import Plan, plan_text
 from ..program.techniques import Technique, techniques
 from ..report import front_page, refusal
 from ..report.front_page import limits
-from .common import INTERRUPTED_STATUS, console, print_json, shown, working
+from .common import INTERRUPTED_STATUS, console, print_json, shown, table, working
 from .costs import estimated
 from .plan_options import PlanOptions
 from .plan_tables import overhead
@@ -96,20 +96,14 @@ def _seconds(plans: Sequence[Plan], board: Board | None, core: str | None) -> li
 
 
 def _table(found: Front, board: Board | None, core: str | None, paths: Sequence[Path]) -> Table:
-    table = Table(title=f"{shown(found.plain.network.name)}: RAM against work", title_justify="left")
-    for heading in ("peak RAM", "of plain", "MACs", "extra"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("stages")
-    table.add_column("instructions", justify="right", no_wrap=True)
-    if board:
-        table.add_column(f"on {board.name}")
-    if paths:
-        table.add_column("plan", overflow="fold")
+    ends = (*((f"on {board.name}",) if board else ()), *(("plan",) if paths else ()))
+    title = f"{shown(found.plain.network.name)}: RAM against work"
+    made = table(title, ">peak RAM", ">of plain", ">MACs", ">extra", "stages", ">instructions", *ends)
     files = ["plain", *map(str, paths)] if paths else [""] * (1 + len(found.plans))
     rows = zip(files, (found.plain, *found.plans), strict=True)
     for name, plan in rows:
         estimate = estimated(plan, core)
-        table.add_row(
+        made.add_row(
             text.count(plan.peak_bytes),
             text.percent(plan.peak_bytes, found.plain.peak_bytes),
             text.count(plan.macs),
@@ -120,7 +114,7 @@ def _table(found: Front, board: Board | None, core: str | None, paths: Sequence[
             *((shown(name),) if paths else ()),
             style="dim" if plan is found.plain else None,
         )
-    return table
+    return made
 
 
 _IN = {

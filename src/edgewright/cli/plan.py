@@ -16,7 +16,7 @@ from ..errors import Infeasible, Unsupported
 from ..files import write_together
 from ..fusion.choice import Found, Trade, is_interrupted
 from ..fusion.request import PlanRequest, find, plan_notes
-from ..fusion.whole import whole_layers
+from ..fusion.whole import whole_found
 from ..kernels.cost.estimate import modelled
 from ..memory import Fit, critical_buffers, fit
 from ..network import Network, Shape
@@ -103,9 +103,10 @@ def _complete(
 
 def _whole(result: Found, asked: PlanOptions, board: Board | None, core: str | None) -> Plan:
     """The plan with whole layers: what a limit on slowdown is relative to."""
-    return result.whole or whole_layers(
-        result.plan.network, board, alignment=asked.alignment, pull_rows=asked.pull_rows, target=core
-    )
+    if result.whole:
+        return result.whole
+    network = result.plan.network
+    return whole_found(network, board, alignment=asked.alignment, pull_rows=asked.pull_rows, target=core).plan
 
 
 def _compile_command(

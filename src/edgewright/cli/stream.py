@@ -13,7 +13,7 @@ from rich.table import Table
 
 from .. import text
 from ..emit.inputs import load_inputs
-from ..emit.planned import check_plan
+from ..emit.library import check_plan
 from ..errors import InputError
 from ..fusion.lanes import laned
 from ..fusion.request import PlanRequest, make_plan, plan_notes

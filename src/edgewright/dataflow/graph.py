@@ -217,7 +217,7 @@ def check_times(graph: Graph) -> None:
 
 
 def fold(graph: Graph) -> Graph:
-    """The graph with every actor's cycle cut to its shortest period.
+    """The graph with every actor's cycle cut to its shortest period: fewer phases that fire alike.
 
     Firings, tokens and times stay what they were; the cycle only ends sooner (rule of B: an actor that does the same
     for every row has one phase). Where all actors fold, one iteration is a part of an image.

@@ -289,7 +289,7 @@ def _accepted(figures: Figures, promised: Linked | None) -> Figures:
 
 
 def run_once(library: Library, inputs: Inputs, board: Board | None = None) -> tuple[dict[str, Array], Figures]:
-    """The outputs in our layout, and what the run tells."""
+    """One run on the virtual board, or here where it was made for this machine: outputs in our layout, and figures."""
     flag = library.options.optimise_flag(library.target)
     measured = measure(library, stored_inputs(library.network, inputs), optimise=flag, profile=True, board=board)
     return dict(measured.outputs), with_measured(predicted(library, board), measured)

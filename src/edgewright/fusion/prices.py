@@ -44,7 +44,7 @@ class Prices:
         return self._with_room(name, cost)
 
     def _tight(self, name: str) -> tuple[int, int, int]:
-        """The same for the whole layer, its output off its input."""
+        """Extra instructions of the whole layer apart from its input: without scratch, with it, and its bytes."""
         return self._with_room(name, lambda room: self._whole(name, Setting(room=room)))
 
     def _shared(self, name: str, in_planes: bool) -> int:

@@ -10,7 +10,7 @@ from .. import text
 from ..errors import EdgewrightError, InputError
 from ..memory import Techniques, fit
 from ..memory import plan as plan_network
-from ..memory.bounds import phased_bound
+from ..memory.planner import phased_bound
 from ..network import Network
 from ..platform import Board, load_board
 from ..platform.target import TARGETS, Architecture, Target, target_of
@@ -107,7 +107,10 @@ def make_plan(
 def find(
     network: Network, request: PlanRequest, board: Board | None = None, target: Target | str | None = None
 ) -> Found:
-    """The same, with what a search found besides. A plan that pulls rows says if one that does not takes less."""
+    """The plan that was asked for, and what the search found besides.
+
+    A plan that pulls rows notes where holding the inputs would take less RAM.
+    """
     found = _found(network, request, board, target)
     if request.lanes > 1:
         core = _core(board, target)

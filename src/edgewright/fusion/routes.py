@@ -36,7 +36,7 @@ class Route:
 
     @property
     def macs(self) -> int:
-        """Computed more than once."""
+        """MACs that are computed more than once."""
         return sum(cut.macs for cut in self.cuts)
 
     @property
@@ -128,7 +128,7 @@ class Routes:
 
     @property
     def priced(self) -> int:
-        """Ways to run groups that have been priced so far."""
+        """How many candidates, ways to run a group, have been priced so far."""
         return sum(map(len, self.arriving))
 
     def cheapest(self, limit: int) -> Route | None:

@@ -15,9 +15,8 @@ from joblib import Parallel, delayed
 from .. import text
 from ..errors import Infeasible
 from ..memory import plan as make_plan
-from ..memory.bounds import least_bound
 from ..memory.fit import dominating
-from ..memory.planner import alignment_of
+from ..memory.planner import alignment_of, least_bound
 from ..memory.row_windows import pullable
 from ..network import Network
 from ..platform import Board, boards_with
@@ -297,7 +296,7 @@ class PlanSearch:
 
 
 def _spread(routes: Sequence[Route], most: int) -> list[Route]:
-    """No more than so many, spread over the range; the first and the last always."""
+    """At most so many of the routes, evenly spread; the first and the last are always among them."""
     if len(routes) <= most:
         return list(routes)
     places = {round(i * (len(routes) - 1) / (most - 1)) for i in range(most)}
@@ -305,7 +304,7 @@ def _spread(routes: Sequence[Route], most: int) -> list[Route]:
 
 
 def _undominated(plans: Sequence[Plan]) -> tuple[Plan, ...]:
-    """Those that no other beats in RAM and MACs, from most RAM to least."""
+    """The plans that no other beats in RAM and MACs, from most RAM to least."""
     found: list[Plan] = []
     for plan in sorted(plans, key=lambda p: (p.peak_bytes, p.macs)):
         if not found or plan.macs < found[-1].macs:

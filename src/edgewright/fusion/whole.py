@@ -7,31 +7,12 @@ from collections.abc import Collection
 from ..network import Network
 from ..platform import Board
 from ..platform.target import Target
-from ..program import Plan
 from .choice import Choice, Found, Maker, trade_of, undominated_trades
 from .faster import LEAST_GAIN, PlannedChoice, hastened
 from .timing import Timing
 
 MOST_TRIALS = 12  # of layers that are kept apart one by one
 SHARING = 0.10  # of the instructions of the plain plan: what sharing memory may cost
-
-
-def whole_layers(
-    network: Network,
-    board: Board | None = None,
-    *,
-    alignment: int | None = None,
-    pull_rows: bool = False,
-    target: Target | str | None = None,
-    explain: bool = False,
-) -> Plan:
-    """The plan of whole layers that needs the least RAM and takes about as long on the target as one without sharing.
-
-    `explain` adds what each technique saved.
-    """
-    return whole_found(
-        network, board, alignment=alignment, pull_rows=pull_rows, target=target, explain=explain
-    ).plan
 
 
 def whole_found(
@@ -44,7 +25,10 @@ def whole_found(
     explain: bool = False,
     outside: Collection[str] = (),
 ) -> Found:
-    """The same, beside the plan with the least RAM where that would take longer."""
+    """The plan of whole layers that needs the least RAM and takes about as long on the target as one without sharing.
+
+    Beside it stands the plan with the least RAM, where that would take longer; `explain` adds what techniques saved.
+    """
     maker = Maker(network, Timing(target), board, alignment, pull_rows, outside)
     found = fast_whole(maker)
     plan = maker.plan(found.choice, network, explain=True) if explain else found.plan

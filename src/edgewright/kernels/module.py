@@ -1,4 +1,4 @@
-"""The C module under construction: what all its calls add to."""
+"""The C module under construction: constants, tables and kernel files that its calls ask for."""
 
 from __future__ import annotations
 

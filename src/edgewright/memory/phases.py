@@ -22,7 +22,7 @@ def streamed_groups(
 
 
 def runs(work: PlanningProblem, order: Sequence[int], names: Collection[str]) -> tuple[FusionSchedule, ...]:
-    """These layers, those that stand side by side in the order together."""
+    """Schedules in which just these layers run row by row; those that follow each other in the order are one group."""
     found: list[list[str]] = [[]]
     for step in order:
         layer = work.tasks[step].layers[0]

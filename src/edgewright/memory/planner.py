@@ -1,4 +1,7 @@
-"""From a network to a Plan: which tensors share memory, in which order layers run, where every buffer lies."""
+"""From a network to a Plan: which tensors share memory, in which order layers run, where every buffer lies.
+
+And the bytes that no plan can do without, which say how far a plan may be from the best.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import Infeasible, InputError
-from ..network import Network
+from ..network import Layer, Network
+from ..network.operators import Concat, Reshape, Slice
 from ..platform import Board
-from ..program import FusionSchedule, Plan, Saving
+from ..program import FusionSchedule, Plan, Saving, rows_needed
+from ..program.legal import can_stream, can_sum
 from .apart import Solution, moved_apart
 from .assembly import assemble
-from .bounds import least_bound, phased_bound
 from .layout import MemoryPlacement, place_greedy_by_size, place_in_memories
+from .layout.problem import align_up
 from .ordering import order
 from .problems import PLAIN, PlanningProblem, Techniques, relaxed_problem
 from .row_windows import pullable
@@ -184,3 +189,39 @@ def _savings(network: Network, techniques: Techniques, alignment: int, known: in
         result.append(Saving(name, min(found, result[-1].peak_bytes)))  # a technique may be left unused
     last = "input pulled by rows" if techniques.pulled else "depthwise in place by channel"
     return (*result, Saving(last, peak))
+
+
+def phased_bound(network: Network, techniques: Techniques, alignment: int) -> int:
+    """Bytes that no plan by rows can do without: what lies outside whole, and the least any one layer needs to run."""
+    outside = techniques.outside
+    touched = (layer for layer in network.layers if not outside & {*layer.inputs, layer.output})
+    layers = (_least(network, layer) for layer in touched)
+    return max(least_bound(network, techniques, alignment), *layers, 0)
+
+
+def least_bound(network: Network, techniques: Techniques, alignment: int) -> int:
+    """Bytes that no plan at all can do without: all inputs are there at the beginning, all outputs at the end."""
+    elsewhere = {*dict(techniques.pulled), *network.constants, *techniques.outside}
+    given, wanted = (
+        sum(align_up(network.tensors[name].bytes, alignment) for name in names if name not in elsewhere)
+        for names in (network.inputs, network.outputs)
+    )
+    return max(given, wanted)
+
+
+def _least(network: Network, layer: Layer) -> int:
+    """Bytes that lie in memory at some moment while the layer runs, whole or row by row."""
+    out = network.tensors[layer.output]
+    reads = [network.tensors[name] for name in network.activations(layer)]
+    whole = max((tensor.bytes for tensor in (out, *reads)), default=0)
+    if isinstance(layer.op, Concat | Slice | Reshape) or can_sum(network, layer):
+        return 0  # free, perhaps, or only sums
+    if not can_stream(network, layer, ()):
+        return whole
+    rows = 0
+    for tensor in reads:
+        needed = rows_needed(network, layer, tensor.name) or ()
+        most = max((b - a for a, b in needed), default=0)
+        if most > 1:  # a single row may be handed on in pieces
+            rows += most * (tensor.bytes // tensor.shape[1])
+    return min(whole, rows)

@@ -105,14 +105,14 @@ class Pricer:
 
     @staticmethod
     def least_peak(arriving: Sequence[Sequence[Candidate]]) -> int:
-        """The least peak of a way through."""
+        """The least peak of any sequence of stages from the first layer to the last."""
         peaks = [0]
         for cuts in arriving:
             peaks.append(min(max(peaks[cut.first], cut.memory) for cut in cuts))
         return peaks[-1]
 
     def easiest(self, arriving: Sequence[Sequence[Candidate]], peak: int) -> list[Candidate]:
-        """The cheapest way through cuts that stay within the peak."""
+        """The cheapest sequence of stages of which none needs more than the peak."""
         effort: list[float] = [0.0]
         taken: list[Candidate | None] = [None]
         for cuts in arriving:

@@ -1,4 +1,4 @@
-"""Puts the questions: a network with its views becomes an order problem, and with an order a layout problem."""
+"""From a network to the problems that solvers take: with its views an order problem, with an order a layout problem."""
 
 from __future__ import annotations
 
@@ -285,7 +285,7 @@ class PlanningProblem:
 
 
 def _fullest_call(parts: Iterable[Scratch]) -> int:
-    """The most bytes that are needed at once."""
+    """The most bytes of scratch that are needed during one call."""
     change: dict[int, int] = {}
     for part in parts:
         change[part.calls[0]] = change.get(part.calls[0], 0) + part.size

@@ -116,7 +116,7 @@ def passing_roots(views: Views, trace: RowTrace) -> Mapping[str, int]:
 
 
 def pullable(network: Network) -> Mapping[str, int]:
-    """For each input that can be pulled by rows: how many rows must be kept at once.
+    """For each input that need not lie in memory, since its rows can be pulled on demand: how many are kept at once.
 
     It must be one image that one layer reads, and that layer must go through it from top to bottom.
     """

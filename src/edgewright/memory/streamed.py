@@ -88,7 +88,7 @@ def _streamed(
     copied: Collection[str] = (),
     loose: PlanningProblem | None = None,
 ) -> Solution:
-    """The solution in which layers run as is chosen for an order of them."""
+    """The solution for the schedules that `choose` makes of the best order of whole layers."""
     work = loose or loose_work(network, techniques, alignment, copied)
     schedules = choose(work, order(work.order_problem()).steps)
     chosen = {name for schedule in schedules for name in schedule.layers}

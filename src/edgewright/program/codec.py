@@ -13,10 +13,9 @@ from typing import Any
 
 from ..errors import Damaged, InputError
 from ..files import read_file, write_atomic
-from ..network import Network, Tensor
+from ..network import Network
 from ..network.operators import Operator
 from .check import checked
-from .fusion import Split
 from .ownership import is_too_large
 from .plan import FORMAT, Plan
 from .program import Stage
@@ -41,36 +40,16 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "macs_plain": plan.macs_plain,
         "method": plan.method,
         "alignment": plan.alignment,
-        "savings": [{"technique": s.technique, "peak_bytes": s.peak_bytes} for s in plan.savings],
+        "savings": [_entry(saving) for saving in plan.savings],
         "order": list(plan.order),
         "free": list(plan.free),
-        "buffers": [
-            {
-                "name": b.name,
-                "offset": b.offset,
-                "size": b.size,
-                "first": b.first,
-                "last": b.last,
-                "memory": b.memory,
-                **({"lanes": b.lanes} if b.lanes > 1 else {}),
-            }
-            for b in plan.buffers
-        ],
-        "views": {
-            name: {
-                "buffer": v.buffer,
-                "offset": v.offset,
-                "strides": list(v.strides),
-                **({"window": list(v.window)} if v.window else {}),
-                **({"tiled": list(v.tiled)} if v.tiled else {}),
-            }
-            for name, v in plan.views.items()
-        },
-        "target": _fields_to_dict(plan.target),
-        "options": _fields_to_dict(plan.options),
+        "buffers": [_entry(buffer, "lanes") for buffer in plan.buffers],
+        "views": {name: _entry(view, "window", "tiled") for name, view in plan.views.items()},
+        "target": _entry(plan.target),
+        "options": _entry(plan.options),
         "selections": [[_selection_to_dict(selection) for selection in stage] for stage in plan.selections],
-        "packed": [_fields_to_dict(each) for each in plan.packed],
-        "linked": _fields_to_dict(plan.linked),
+        "packed": [_entry(each) for each in plan.packed],
+        "linked": _entry(plan.linked),
         "outside": list(plan.outside),
         "stages": [_stage_to_dict(stage) for stage in plan.program.stages],
         "network": network_to_dict(plan.network),
@@ -144,7 +123,7 @@ def network_to_dict(network: Network) -> dict[str, Any]:
         "constants": list(network.constants),
         "layouts": {name: list(perm) for name, perm in network.layouts.items()},
         "notes": list(network.notes),
-        "tensors": [_tensor_to_dict(t) for t in network.tensors.values()],
+        "tensors": [_entry(tensor, "quant") for tensor in network.tensors.values()],
         "layers": [
             {
                 "name": layer.name,
@@ -154,16 +133,8 @@ def network_to_dict(network: Network) -> dict[str, Any]:
             }
             for layer in network.layers
         ],
-        "file_tensors": [_tensor_to_dict(t) for t in network.file_tensors.values()],
+        "file_tensors": [_entry(tensor, "quant") for tensor in network.file_tensors.values()],
     }
-
-
-def _tensor_to_dict(tensor: Tensor) -> dict[str, Any]:
-    data: dict[str, Any] = {"name": tensor.name, "shape": list(tensor.shape), "dtype": tensor.dtype.value}
-    if tensor.quant:
-        quant = tensor.quant
-        data["quant"] = {"scale": list(quant.scale), "zero": list(quant.zero), "axis": quant.axis}
-    return data
 
 
 def _selection_to_dict(selection: Selection) -> dict[str, Any]:
@@ -178,30 +149,37 @@ def _selection_to_dict(selection: Selection) -> dict[str, Any]:
     }
 
 
-def _fields_to_dict(value: Any) -> dict[str, Any] | None:
-    """A flat value by its fields, enums by their values; None where there is none."""
+def _entry(value: Any, *optional: str) -> dict[str, Any] | None:
+    """A value by its fields, of those that are optional the ones that differ from their default; None for none."""
     if value is None:
         return None
-    given = {field.name: getattr(value, field.name) for field in fields(value)}
-    return {name: inner.value if isinstance(inner, Enum) else inner for name, inner in given.items()}
+    given = {field: getattr(value, field.name) for field in fields(value)}
+    return {
+        field.name: _plain(inner)
+        for field, inner in given.items()
+        if field.name not in optional or inner != field.default
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, tuple):
+        return [_plain(inner) for inner in value]
+    return _entry(value) if is_dataclass(value) else value
 
 
 def _stage_to_dict(stage: Stage) -> dict[str, Any]:
     schedule = stage.schedule
     data: dict[str, Any] = {"name": stage.name, "layers": list(schedule.layers), "sweep": stage.sweep.value}
     if schedule.splits:
-        data["splits"] = [_split_to_dict(split) for split in schedule.splits]
+        data["splits"] = [_entry(split, "lanes") for split in schedule.splits]
     if schedule.streamed:
         data["streamed"] = True
     for name, sizes in (("rows", schedule.rows), ("columns", schedule.columns)):
         if sizes:
             data[name] = dict(sizes)
     return data
-
-
-def _split_to_dict(split: Split) -> dict[str, Any]:
-    lanes = {"lanes": split.lanes} if split.lanes > 1 else {}
-    return {"axis": split.axis, "ends": list(split.ends), **lanes}
 
 
 def _value_to_json(value: Any) -> Any:

@@ -35,6 +35,15 @@ class KernelCall:
     origins: tuple[tuple[str, int, IndexExpr], ...] = ()  # (tensor, axis, where the tile that memory holds begins)
     may_be_empty: bool = False  # in some tile nothing is left of it
 
+    def step(self, at: Mapping[str, int]) -> Step | None:
+        """The step that it is where the loops stand there; None where nothing is left of it, or sums are finished."""
+        if self.kind is CallKind.FINISH:
+            return None
+        region = settled(self.region, at)
+        partial = None if self.partial is None else settled(self.partial, at)
+        is_empty = region.is_empty or (partial is not None and partial.is_empty)
+        return None if is_empty else Step(self.layer, region, self.sweep, partial)
+
 
 @dataclass(frozen=True)
 class For:
@@ -223,10 +232,6 @@ def unrolled(nodes: Sequence[Node], at: Mapping[str, int] | None = None) -> Iter
                 for index, done in trace.order():
                     row, below = trace.rows_of_step(index, done)
                     yield from unrolled(bodies[index], {**here, ROW: row, BELOW: below})
-            case KernelCall(kind=CallKind.FINISH):
-                continue
             case KernelCall():
-                region = settled(node.region, here)
-                partial = None if node.partial is None else settled(node.partial, here)
-                if not region.is_empty and not (partial is not None and partial.is_empty):
-                    yield Step(node.layer, region, node.sweep, share=partial)
+                if step := node.step(here):
+                    yield step

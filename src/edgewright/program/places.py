@@ -138,7 +138,11 @@ def cells_of(memory: Array, piece: StoredPiece, element: int, grid: int = 1) -> 
 
 
 class LaneTouches:
-    """The cells that lanes of a stage read and write: of the lane at work, and of all before it."""
+    """The cells of memory that the lanes of a stage read and write: of the lane at work, and of all before it.
+
+    Lanes run at the same time, so none may write what another touches. Each is carried out on memory as the stage
+    found it; here it is noted which cells it touches, and afterwards which of them others touch too.
+    """
 
     def __init__(self, memories: Mapping[str, Array]) -> None:
         self._sizes = {name: memory.size for name, memory in memories.items()}

@@ -14,7 +14,7 @@ from functools import cached_property
 from ..errors import ModelError
 from ..network import Interval, Layer, Network
 from .fusion import COLUMNS, FusedLayers
-from .steps import ROWS, Step, is_in_step, restricted, rows_needed
+from .steps import ROWS, Step, hull, is_in_step, restricted, rows_needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class RowTrace:
             layer = self.network.by_name[name]
             if tensor in layer.inputs:
                 found = self._rows_of(index, layer, tensor)
-                rows = [*map(_hull, rows, found)] if rows else [*found]
+                rows = [*map(hull, rows, found)] if rows else [*found]
         size, height = self.chains[index].rows, self.heights[index]
         if size == 1:
             return tuple(rows[:height])
@@ -244,7 +244,3 @@ class RowTrace:
             if self._origins.get(source):
                 rows = self._rows_needed(layer, source)
                 yield from self._through(source, tuple(rows[stop - 1][1] if stop else 0 for stop in stops))
-
-
-def _hull(a: Interval, b: Interval) -> Interval:
-    return min(a[0], b[0]), max(a[1], b[1])

@@ -1,4 +1,7 @@
-"""Which kernel computes each call of a plan, and with what scratch: decided once, before any code is written."""
+"""What a plan says of its code: the kernel and the scratch of each call, weights as packed, sizes as linked.
+
+Kernels are selected once, before any code is written; emission packs, the linker counts.
+"""
 
 from __future__ import annotations
 

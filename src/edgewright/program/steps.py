@@ -1,4 +1,7 @@
-"""What is executed, as data: stages, each a schedule of layers, and the steps over regions that they come to."""
+"""Steps: one region of one layer's output each; which rows they read, and how they are cut to parts.
+
+A part is one of the output, or of the input that a layer sums up share by share.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ def rows_needed(network: Network, reader: Layer, name: str, axis: int = ROWS) ->
             rows = _rows_read(reader.op, network.shapes(reader), which, out, axis)
             if rows is None:
                 return None
-            found = rows if found is None else tuple(map(_hull, found, rows))
+            found = rows if found is None else tuple(map(hull, found, rows))
     return found
 
 
@@ -80,7 +83,8 @@ def _rows_read(
     return tuple(rows)
 
 
-def _hull(a: Interval, b: Interval) -> Interval:
+def hull(a: Interval, b: Interval) -> Interval:
+    """The smallest interval around both."""
     return min(a[0], b[0]), max(a[1], b[1])
 
 

@@ -1,4 +1,4 @@
-"""Who occupies which bytes when: roles of buffers, bytes that two share."""
+"""Who occupies which bytes when, in which role; what is really computed, with what is computed again."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def _largest_channel(ready: Untimed, weight: Weight) -> int:
 
 
 def downstream_first(graph: Untimed, load: Load) -> list[int]:
-    """The actors of one iteration, firing after firing; for a graph without initial phases.
+    """An order of one iteration that empties channels before it fills them; for a graph without initial phases.
 
     A firing that leaves no more than it found, within the peak so far, goes before all others (see `least_peak`).
     """
@@ -174,7 +174,13 @@ class LeastPeak:
 
 
 def least_peak(graph: Untimed, load: Load, bound: int, known: int) -> LeastPeak:
-    """The order of one iteration with the least peak, between a bound and one that is known; no initial phases."""
+    """The order of one iteration with the least peak, between a bound and one that is known; no initial phases.
+
+    States are visited in the order of the peak that it takes to reach them, so that the first way to the end is the
+    best, and the peak reached when the search is given up is still a bound. Where some firing can be done that leaves
+    no more than it found, and within the peak reached, no other needs a look: whatever follows, having done it first
+    is never worse, since firings do not disable each other and everything after it holds no more than it would have.
+    """
     if sum(graph.each) * len(graph.actors) > _SEARCHED_LOOKS:
         return LeastPeak(bound, None)
     actors = [(load.rises[name], load.falls[name]) for name in graph.actors]

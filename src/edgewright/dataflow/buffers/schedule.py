@@ -1,4 +1,4 @@
-"""Orders of firings, one after the other, that can be repeated for ever."""
+"""Orders of firings that can be repeated for ever; a size with its schedule, and how far below it any other may lie."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ Weight = Literal["tokens", "bytes"]  # what a token counts as: one, or its bytes
 
 
 def price(channel: Channel, weight: Weight) -> int:
-    """Of one token."""
+    """What one token of the channel counts as."""
     return channel.token_bytes if weight == "bytes" else 1
 
 

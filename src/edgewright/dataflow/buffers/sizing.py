@@ -185,7 +185,7 @@ class Answer:
 
 
 def cheapest(known: Conditions, price: Sequence[int], dearest: int, work: float) -> Answer:
-    """Capacities of least cost, which is known to be at most `dearest`; nothing is free."""
+    """The capacities of least cost that meet all conditions, by CP-SAT; `dearest` is a cost that is known to do."""
     lowest = sum(one * least for one, least in zip(price, known.least, strict=True))
     most = [least + (dearest - lowest) // one for least, one in zip(known.least, price, strict=True)]
     sums = [one for one in known.sums if sum(factor * most[at] for at, factor in one.factors) < _LARGEST]

@@ -1,15 +1,141 @@
-"""How often each actor runs in one iteration, so that every channel ends as it began; not whether it can."""
+"""How often each actor runs in one iteration, so that every channel ends as it began; not whether it can.
+
+Where rates do not fit around an undirected cycle of channels, it says which, and which other rates would.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import islice
-from math import lcm
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import chain, islice
+from math import lcm, prod
 
 from ...errors import ModelError
-from ..graph import Graph
-from .mismatch import Mismatch, mismatch_of
-from .speeds import MOST_BITS, Speeds, speeds, too_large, tying
+from ...text import plural, shortened
+from ..graph import ROOM, Channel, Graph, Rates, labelled, listed, quoted
+from .speeds import MOST_BITS, ChannelTraversal, Speeds, speeds, too_large, tying
+
+MOST_STEPS = 8  # of a cycle that are written out
+MOST_FIXES = 3  # that are told
+_TRIED_FIXES = 30
+
+
+@dataclass(frozen=True)
+class RateFix:
+    """Tokens per cycle with which a channel would fit."""
+
+    channel: Channel
+    made: int
+    taken: int
+
+    def __str__(self) -> str:
+        now = self.channel.production.total, self.channel.consumption.total
+        made, taken = (plural(count, "token") for count in (self.made, self.taken))
+        source, target = quoted(self.channel.source), quoted(self.channel.target)
+        if self.made == now[0]:
+            change = f"{target} consumed {taken} per cycle instead of {now[1]:,}"
+        elif self.taken == now[1]:
+            change = f"{source} produced {made} per cycle instead of {now[0]:,}"
+        else:
+            change = f"{source} produced {made} per cycle and {target} consumed {self.taken:,}"
+        return f"channel {quoted(self.channel.name)} would fit if {change}"
+
+    def applied(self, graph: Graph) -> Graph:
+        """The graph with these totals; how phases share them does not matter for consistency."""
+        production = _with_total(self.channel.production, self.made)
+        consumption = _with_total(self.channel.consumption, self.taken)
+        fixed = replace(self.channel, production=production, consumption=consumption)
+        return replace(graph, channels=tuple(fixed if c is self.channel else c for c in graph.channels))
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A closed walk around which rates do not fit; its first step goes forwards."""
+
+    graph: Graph
+    steps: tuple[ChannelTraversal, ...]
+
+    @cached_property
+    def product(self) -> Fraction:
+        """What the gains multiply to; 1 where rates fit."""
+        return prod((step.gain for step in self.steps), start=Fraction(1))
+
+    @cached_property
+    def fixes(self) -> Sequence[RateFix]:
+        """Changes that make this cycle fit; only those that make all others fit too, where there are any."""
+        single = list(islice(chain.from_iterable(map(self._single_rates, self.steps)), _TRIED_FIXES))
+        found = single or [self._both_rates(self.steps[0])]
+        whole = islice((fix for fix in found if _is_consistent(fix.applied(self.graph))), MOST_FIXES)
+        return list(whole) or found[:MOST_FIXES]
+
+    def __str__(self) -> str:
+        fixes = "; or ".join(map(str, self.fixes))
+        what = self._self_loop() if self.steps[0].channel.is_self_loop else self._cycle()
+        return f"graph {quoted(self.graph.name)} is inconsistent: {what}. {fixes[0].upper()}{fixes[1:]}."
+
+    def _self_loop(self) -> str:
+        loop = self.steps[0].channel
+        return (
+            f"{labelled(self.graph.by_name[loop.source])} puts {plural(loop.production.total, 'token')} into its "
+            f"self-loop {quoted(loop.name)} in each cycle and takes {loop.consumption.total:,}"
+        )
+
+    def _cycle(self) -> str:
+        return (
+            f"around the channels {listed([_written(step) for step in self.steps], MOST_STEPS)} "
+            f"the rates multiply to {shortened(str(self.product), ROOM)} instead of 1, "
+            "so that tokens pile up or run out whatever the order"
+        )
+
+    def _single_rates(self, step: ChannelTraversal) -> Iterator[RateFix]:
+        """Fixes that change what is consumed, or what is produced, where that gives whole tokens."""
+        made, taken = step.channel.production.total, step.channel.consumption.total
+        excess = self.product if step.forwards else 1 / self.product  # of what is produced
+        if (taken * excess).denominator == 1:
+            yield RateFix(step.channel, made, int(taken * excess))
+        if (made / excess).denominator == 1:
+            yield RateFix(step.channel, int(made / excess), taken)
+
+    def _both_rates(self, step: ChannelTraversal) -> RateFix:
+        wanted = step.gain / self.product
+        return RateFix(step.channel, wanted.numerator, wanted.denominator)
+
+
+def mismatch_of(graph: Graph, channel: Channel, reached_by: Mapping[str, ChannelTraversal | None]) -> Mismatch:
+    """The cycle that a channel closes with the paths of a spanning tree."""
+    down, up = _path(channel.source, reached_by), _path(channel.target, reached_by)
+    shared = 0
+    while shared < min(len(down), len(up)) and down[shared] is up[shared]:
+        shared += 1
+    back = tuple(ChannelTraversal(step.channel, not step.forwards) for step in reversed(up[shared:]))
+    return Mismatch(graph, (ChannelTraversal(channel, forwards=True), *back, *down[shared:]))
+
+
+def _path(actor: str, reached_by: Mapping[str, ChannelTraversal | None]) -> list[ChannelTraversal]:
+    """The steps from the root of its component to an actor."""
+    path = []
+    while (step := reached_by[actor]) is not None:
+        path.append(step)
+        actor = step.start
+    return path[::-1]
+
+
+def _is_consistent(graph: Graph) -> bool:
+    found = speeds(graph)
+    return all(map(found.fits, graph.channels))
+
+
+def _with_total(rates: Rates, total: int) -> Rates:
+    return replace(rates, cycle=(total, *(0 for _ in rates.cycle[1:])))
+
+
+def _written(step: ChannelTraversal) -> str:
+    channel = step.channel
+    arrow = f"{quoted(step.start)} {'→' if step.forwards else '←'} {quoted(step.end)}"
+    return f"{quoted(channel.name)} ({arrow}, {channel.production.total:,} made : {channel.consumption.total:,} taken)"
+
 
 _LOOKED_AT = 50  # channels that do not fit, of which the one with the shortest cycle is told
 

@@ -1,6 +1,7 @@
 """Execution without time and on demand: an actor fires when another lacks what it would deliver, and not before.
 
 A demand that comes back to an actor which is itself waiting is a deadlock, found with the cycle that causes it.
+Actors that wait for each other again and again (strongly connected components) set the pace of a graph.
 """
 
 from __future__ import annotations

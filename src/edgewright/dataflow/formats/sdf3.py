@@ -1,5 +1,8 @@
 """SDF3's XML, in which dataflow tools exchange SDF and CSDF graphs, read as a graph; `sdf3_text` writes it.
 
+Files are untrusted: they become a small tree with line numbers, and what is not asked for is skipped. Document
+types are refused outright: entities that expand to gigabytes or name other files are declared in them.
+
 Times are those of an actor's default processor: of the last one marked so, as SDF3 itself has it, else of the first.
 """
 

@@ -144,7 +144,7 @@ _WORK = 20.0  # CP-SAT's deterministic time for one answer: some tens of seconds
 
 
 def cheapest(stores: Mapping[str, SizedChannel], cuts: Sequence[Cut], least: int) -> dict[str, int] | None:
-    """Levels of least cost, known to be `least` or more, such that each cut is passed by one of its channels.
+    """Levels of least cost, known to be `least` or more, such that each cut is passed by one of its channels (CP-SAT).
 
     None where that could not be proven in the time allowed.
     """

@@ -37,7 +37,7 @@ class Probes(Enum):
 
 
 def glue(library: Library, probes: Probes, brings_lanes: bool = False) -> Glue:
-    """With `brings_lanes`, the harness has cores for the library's lanes."""
+    """The C of the glue; with `brings_lanes`, the harness has cores for the library's lanes."""
     names = _names(library)
     inputs = [_port(library, "input", *item) for item in names.inputs.items()]
     outputs = [_port(library, "output", *item) for item in names.outputs.items()]
@@ -109,7 +109,7 @@ def _write_lanes(c: CWriter, name: str) -> None:
 
 
 def _write_trace(c: CWriter, library: Library) -> None:
-    """After each stage all arenas, one after the other."""
+    """Writes the C that stores all arenas, one after the other, after each stage."""
     names = _names(library).arenas
     c.line(f"void {library.name}_probe(int32_t stage);")
     with c.block(f"void {library.name}_probe(int32_t stage)"), c.block("if (stage > 0)"):

@@ -234,7 +234,7 @@ CODE, RAM, SPARE = Bank(0x0800_0000, 128 * MIB), Bank(0x2000_0000, 256 * MIB), B
 
 
 def link(library: Library, *, zig: bool | None = None) -> Linked:
-    """Sizes as the linker finds them in memories that have room for everything, as the options ask to optimise.
+    """The library as linked and never run: its sizes, in memories that have room for everything, optimised as asked.
 
     They are those of the firmware that is run to verify it: no size depends on what else there is.
     """

@@ -24,7 +24,7 @@ from .settings import Setting, site_in
 from .stages import alike_calls, cuts
 from .work import KernelWork
 
-__all__ = ["Costs", "Estimate", "estimate", "model_of", "modelled", "step_cost", "works_of"]
+__all__ = ["Costs", "Estimate", "estimate", "model_of", "modelled", "works_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +141,3 @@ class Costs:
     def is_known(self, layer: str) -> bool:
         """Whether the kind of work that a layer was last found to be has been measured."""
         return self._kinds.get(layer, True)
-
-
-def step_cost(
-    network: Network, layer: str, shape: tuple[int, ...], target: Target | str, setting: Setting | None = None
-) -> float:
-    """Instructions of a whole layer in calls that compute this much of its output each; see `Costs` for many."""
-    return Costs(network, target).parts(layer, shape, setting)

@@ -58,7 +58,7 @@ def site_in(
 
 
 def _kept(bounds: Interval, size: int) -> Interval | None:
-    """Bounds that are the same in every call: those of the whole axis."""
+    """The bounds where they are those of the whole axis, and so the same in every call; else None."""
     return bounds if bounds == (0, size) else None
 
 

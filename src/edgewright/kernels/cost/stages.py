@@ -8,8 +8,7 @@ from typing import TypeVar
 
 from ...network import Interval
 from ...program import Plan, RowTrace, Stage, Step
-from ...program.lower import BELOW, CHUNK, ROW, For, KernelCall, Node, OnDemand, lower, settled
-from ...program.selection import CallKind
+from ...program.lower import BELOW, CHUNK, ROW, For, KernelCall, Node, OnDemand, lower
 
 ENDS = 3  # parts at either end of an axis that may differ from those between them: their windows leave the image
 
@@ -41,13 +40,9 @@ def alike_calls(
                 ):
                     for (row, below), often in cuts(min(height, taken * chain.rows), chain.rows):
                         yield from alike_calls(body, {**here, ROW: row, BELOW: below}, count * often)
-            case KernelCall(kind=CallKind.FINISH):
-                continue
             case KernelCall():
-                region = settled(node.region, here)
-                partial = None if node.partial is None else settled(node.partial, here)
-                if not region.is_empty and not (partial is not None and partial.is_empty):
-                    yield node, Step(node.layer, region, node.sweep, share=partial), count
+                if step := node.step(here):
+                    yield node, step, count
 
 
 def cuts(size: int, part: int) -> list[tuple[Interval, int]]:

@@ -1,7 +1,8 @@
 """What a call asks of a core: the kind of work, and the amounts that decide its instructions.
 
 Amounts count what kernels do: products in the blocks in which they are computed, outputs that are scaled, elements that
-are gathered, rows and calls that are begun. Kernels say them of themselves; here is what they have in common.
+are gathered, rows and calls that are begun. Kernels say them of themselves; here is what they have in common, and the
+work of running sums.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ class KernelWork:
 
 
 def general(work: KernelWork) -> KernelWork:
-    """The same for a kind that was never measured: by the type of its elements alone."""
+    """The work as one of a kind that every target has coefficients for: what it does to elements of its type."""
     wanted = ("calls", "lines", "outputs", "shared", "bent", "reads")
     return KernelWork(f"other {work.kind.split()[-1]}", {key: work.amounts.get(key, 0) for key in wanted})
 
 
 def is_small(site: Site) -> bool:
-    """Whether bytes go in and come out."""
+    """Whether inputs and outputs are both of eight bits."""
     return site.inputs[0].tensor.dtype in BYTES and site.result.dtype in BYTES
 
 
@@ -55,7 +56,7 @@ def scaling(site: Site) -> str:
 
 
 def is_narrow(site: Site) -> bool:
-    """Whether outputs, bytes, keep to less than their type holds."""
+    """Whether the activation keeps outputs to less than the range of their eight bits."""
     return site.facts.once("limits", lambda: _limits(site)) != BYTES[site.result.dtype]
 
 
@@ -73,7 +74,7 @@ def _limits(site: Site) -> tuple[int, int]:
 
 
 def type_of(site: Site) -> str:
-    """Of the elements; two where they differ. Whose rounding is followed decides what quantised ones cost."""
+    """The element types that coefficients are kept by, and for bytes whose rounding is followed: `int8-tflite`."""
     x, y = site.inputs[0].tensor.dtype, site.result.dtype
     kind = y.value if x is y else f"{x.value}-{y.value}"
     return kind + (f"-{rounding(site)}" if DType.INT8 in (x, y) or DType.UINT8 in (x, y) else "")
@@ -109,12 +110,12 @@ class ConvPart:
         self.is_bent = is_bent(site)
 
     def edges(self, block: int) -> int:
-        """Pixels that are gathered with care, since the window of one of their block leaves the image."""
+        """Pixels with checks of bounds: their window, or that of another pixel of their block, leaves the image."""
         sides = min(self.columns, sum(up(side, block) for side in self.sides))
         return self.inner_rows * sides + (self.rows - self.inner_rows) * self.columns
 
     def gathering(self, edges: float, word: int) -> Amounts:
-        """Amounts of gathering, `word` taps at a time; so many pixels with care."""
+        """Amounts of gathering windows, `word` taps at a time; `edges` of the pixels with checks of bounds."""
         inner, words = self.pixels - edges, self.runs * up(self.run, word) // word
         return {
             "calls": 1,
@@ -231,7 +232,7 @@ def _read(site: Site, region: Region, partial: Region | None) -> Region:
 
 
 def add_conv_work(site: Site, _: Offer, region: Region, partial: Region | None) -> KernelWork:
-    """Tap by tap."""
+    """Part of a convolution added to its running sums, tap by tap."""
     assert isinstance(site.op, Conv2d)
     part = ConvPart(site, region, _read(site, region, partial).shape[-1])
     amounts: Amounts = {"calls": 1, "pixels": part.pixels, "outputs": region.size}
@@ -241,7 +242,7 @@ def add_conv_work(site: Site, _: Offer, region: Region, partial: Region | None) 
 
 
 def add_dense_work(site: Site, _: Offer, region: Region, partial: Region | None, multiple: int = 1) -> KernelWork:
-    """So many taps and channels at a time."""
+    """Part of a dense layer added to its running sums, `multiple` taps and channels at a time."""
     rows = prod(region.shape[:-1])
     done = rows * up(region.shape[-1], multiple)
     macs = done * up(_read(site, region, partial).shape[-1], multiple)

@@ -128,7 +128,7 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
 
 
 def offers_small_dense(site: Site) -> Iterator[Offer]:
-    """Two pixels at once are a waste, but the code of a convolution that is there anyway is shared."""
+    """As a convolution of one pixel, where that kernel is linked anyway: slower, but it adds no code."""
     is_small = site.network.macs(site.layer) * SMALL < site.network.total_macs and "dsp_conv" in site.also
     is_line = site.inputs[0].strides[-1] == 1 and all(bound == (0, 1) for bound in site.bounds[:-1])
     if is_small and is_line and is_ours(site):
@@ -200,7 +200,7 @@ def offers_pixels(site: Site) -> Iterator[Offer]:
 
 
 def write_pixels(call: CCall, _: Offer, c: CWriter) -> None:
-    """One pixel after the other."""
+    """A call for each pixel, which is read where it lies."""
     x, y, depth, kernel = call.inputs[0], call.output, call.shapes[0][-1], fours_kernel(call)
     call.use("dsp_dense", kernel)
 

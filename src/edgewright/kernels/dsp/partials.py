@@ -60,7 +60,7 @@ def _depth(channels: ChannelRange) -> int:
 
 
 def _depths(most: int) -> Iterator[int]:
-    """Inputs at a time: all, then ever fewer fours."""
+    """How many input channels one pass may take: all of them, then ever smaller multiples of four."""
     yield most
     yield from range((most - 1) // 4 * 4, 0, -4)
 
@@ -106,7 +106,7 @@ class _DepthPass:
 
     @property
     def depth(self) -> Expr:
-        """The first input."""
+        """C of the first input channel of this pass."""
         return plus(partial_range(self.call, 3)[0], self.at * self.offer["depth"])
 
     @property
@@ -137,12 +137,12 @@ class _DepthPass:
 
 
 def _flip(site: Site) -> int:
-    """What makes bytes of x signed."""
+    """What is taken off uint8 inputs, so that kernels read them as int8."""
     return 128 if site.inputs[0].tensor.dtype is DType.UINT8 else 0
 
 
 def _fields(call: CCall, weights: Array, count: int, group: int) -> tuple[Expr, ...]:
-    """Of ew_dsp_sums, as far as sums alone are wanted."""
+    """The fields of an ew_dsp_sums that leaves its sums as they are: weights and counts, no scaling."""
     name = call.add(weights, "weights of a share, pairs of channels as 256 * b + a")
     return (name, 0, count, weights.shape[1] * 2 // group, 8, 0, 0, 0, 0, 0)
 
@@ -219,7 +219,7 @@ def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def offers_finish(site: Site) -> Iterator[Offer]:
-    """Sums of pairs of channels as the kernels of whole layers finish them."""
+    """Where sums lie in pairs of channels, which the kernels of whole layers can scale and store."""
     if partial_layout(site).is_paired and _numbers(site) is not None:
         yield Offer()
 

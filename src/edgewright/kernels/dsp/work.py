@@ -34,7 +34,7 @@ def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> KernelWo
 
 
 def _gathered(part: ConvPart) -> Amounts:
-    """Windows by pairs of pixels, four bytes at a time; a pair at an edge is gathered with care, cut words by bytes."""
+    """Windows gathered for pairs of pixels, word by word; at edges with checks of bounds, cut words byte by byte."""
     rows, (left, right) = range(*part.bounds[1]), part.sides
     above, below = part.down.outside(part.bounds[1])
     edge_rows = (*rows[:above], *rows[len(rows) - below :])
@@ -50,7 +50,7 @@ def _gathered(part: ConvPart) -> Amounts:
 
 
 def _paired(sides: Sequence[int], columns: int, rows: int) -> Mapping[int, float]:
-    """How often a pixel of a row is in a pair with a side; pairs go on over the ends of rows of odd length."""
+    """For each column how often it is paired with one at an edge; in rows of odd length pairs cross their ends."""
     begins = (0, 1) if columns % 2 and rows > 1 else (0,)  # where the first pair of a row begins
     found: dict[int, float] = {}
     for begin in begins:
@@ -64,7 +64,7 @@ def _paired(sides: Sequence[int], columns: int, rows: int) -> Mapping[int, float
 
 
 def _cut_bytes(part: ConvPart, column: int) -> int:
-    """Bytes in words that are not wholly inside, over one row of the window."""
+    """Bytes that are copied one by one, since their word is partly outside the image, over a row of the window."""
     across = part.across
     at = column * across.stride - across.pad
     if part.run == across.kernel * part.depth:

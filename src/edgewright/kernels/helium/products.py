@@ -114,7 +114,7 @@ def _write(
 
 
 def offers_dense(site: Site) -> Iterator[Offer]:
-    """Rows one by one, as they lie."""
+    """Where rows lie densely: each is multiplied where it is."""
     places = (site.inputs[0], site.output)
     lies_well = all(place.window is None and place.strides[-1] == 1 for place in places)
     if lies_well and site.inputs[0].tensor.dtype is DType.INT8 and has_products(site):

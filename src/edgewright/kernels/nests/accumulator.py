@@ -117,7 +117,7 @@ def _real(call: CCall) -> Accumulator:
 
 
 def _dynamic(call: CCall, op: DynamicProduct) -> Accumulator:
-    """`scale` and `zero` are those of the item at hand."""
+    """Inputs quantised at run time: `scale` and `zero` are C variables of the item at hand."""
     scales, bias = call.place(2), call.place(3)
 
     def store(total: str, ch: Expr) -> str:
@@ -208,7 +208,7 @@ def _tflite(call: CCall) -> Accumulator:
 
 
 def _multipliers(call: CCall) -> tuple[Array, Array]:
-    """Of 31 bits, with shifts to the left."""
+    """TFLite's multipliers of 31 bits, for each channel or one for all, with their shifts to the left."""
     x, w = call.inputs[0].tensor, call.inputs[1].tensor
     if x.dtype is DType.UINT8 or isinstance(call.op, MatMul):
         factor, power = multiplier(x, w, call.result)

@@ -63,7 +63,7 @@ def write_quantize(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def _product(site: SiteOrCall) -> SiteOrCall:
-    """The same step of the product alone, item by item."""
+    """The site of the product itself, as if one item were the whole batch."""
     op, lead = site.op, len(site.inputs[4].strides) - 1
     assert isinstance(op, ops.DynamicProduct)
     layer = replace(site.layer, op=op.product)
@@ -147,7 +147,7 @@ def _first_group(channels: ChannelRange, per_group: int) -> int:
 def _fields(
     call: CCall, op: ops.DynamicProduct, geometry: ConvGeometry, per_group: int, channels: ChannelRange
 ) -> tuple[Expr, ...]:
-    """Of ew_dynamic_conv."""
+    """The fields of an ew_dynamic_conv."""
     before = channels.channels[0] % per_group if per_group else 0
     groups = (per_group, before, int(op.in_turn))
     packed = _packed(call, channels, per_group)

@@ -75,7 +75,7 @@ def write_binary(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def write_cast(call: CCall, _: Offer, c: CWriter) -> None:
-    """What is stored counts, not what it stands for."""
+    """Casts stored values: scales and zero points play no part."""
     x, y = reader(call, 0, ComputeType.WHOLE), writer(call, ComputeType.WHOLE)
     if call.result.dtype.is_float or call.inputs[0].tensor.dtype.is_float:
         x, y = _bare(x), _bare(y)
@@ -93,7 +93,7 @@ def _bare(operand: LoopOperand) -> LoopOperand:
 
 
 def _world(site: Site, op: ops.Activation | None) -> ComputeType:
-    """Integers of which the activation makes others are computed in float."""
+    """The numbers to compute in: float where the activation maps integers to anything but integers."""
     compute = compute_type(site)
     assert compute is not None
     return ComputeType.REAL if compute is ComputeType.WHOLE and op is not None and not _is_whole(op) else compute

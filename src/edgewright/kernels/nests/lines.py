@@ -107,7 +107,7 @@ def _limited(function: str, value: Expr, limit: int) -> Expr:
 
 
 def _exponential(factor: str) -> Callable[[str], str]:
-    """Of an element less the largest, so that none overflows."""
+    """C of exp(element - largest element), which never overflows."""
     return lambda x: f"expf(({x} - most){factor})"
 
 

@@ -117,7 +117,7 @@ def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def summed_count(site: Site) -> int:
-    """Elements in a sum."""
+    """How many elements of the input a sum is made of."""
     return prod(site.shapes[0][axis] for axis in summed(site))
 
 

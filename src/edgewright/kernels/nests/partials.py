@@ -24,7 +24,7 @@ from .windows import channels, grouped
 
 
 def offers(site: Site) -> Iterator[Offer]:
-    """Where 32 bits do for running sums."""
+    """Where no running sum leaves 32 bits."""
     if can_accumulate(site) and accumulator_type(site) == summed_type(site):
         yield Offer()
 
@@ -57,7 +57,7 @@ def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def _kept(layout: PartialLayout, acc: Accumulator) -> Accumulator:
-    """The same where x keeps its zero point."""
+    """The accumulator, less the subtraction of x's zero point where the layout says that x keeps it."""
     return replace(acc, left=lambda element, _: element) if layout.is_raw else acc
 
 

@@ -217,7 +217,7 @@ def mean_of(call: CCall) -> Mean:
 
 
 def _is_plain(site: Site) -> bool:
-    """Eight bits with one scale: onnxruntime has a kernel for it."""
+    """Whether it has eight bits and one scale, which onnxruntime has a kernel for."""
     return all(t.dtype.bytes == 1 and t.quant is not None for t in (site.inputs[0].tensor, site.result))
 
 

@@ -90,7 +90,7 @@ def is_wide(site: Site) -> bool:
 
 
 def products_of(site: Site, channels: Interval, step: int = 1) -> Products:
-    """Those of these channels. Weights of 0 make their depth a multiple of `step`."""
+    """The products of these channels; weights of 0 pad their depth to a multiple of `step`."""
     sums, scaling, (first, last) = requantised(site), _layer_scaling(site), channels
     assert sums is not None and scaling is not None
     weights = sums.weights[first:last]
@@ -108,7 +108,7 @@ def _layer_scaling(site: Site) -> Scaling | None:
 
 
 def _flip(site: Site) -> int:
-    """What turns a stored x into int8."""
+    """What turns stored inputs into int8: the highest bit of uint8 is flipped."""
     return 0x80 if site.inputs[0].tensor.dtype is DType.UINT8 else 0
 
 

@@ -94,7 +94,7 @@ class _Geometry:
 
     @property
     def exchanged(self) -> _Geometry:
-        """With rows for columns."""
+        """The same with rows and columns exchanged."""
         return replace(
             self,
             kernel=self.kernel[::-1],
@@ -157,7 +157,7 @@ def offers_least(site: Site) -> Iterator[Offer]:
 
 
 def _geometries(site: Site) -> Iterator[_Geometry]:
-    """In order of preference."""
+    """The ways to work through the layer, the fastest first."""
     plain = _plain(site)
     if _is_shared(site):
         rows, columns, _ = plain.size

@@ -34,7 +34,7 @@ class _Traversal:
 
     @property
     def offer(self) -> Offer:
-        """With it as plain data; blocks of no rows stand for none."""
+        """The offer that stands for it; blocks of no rows mean that there are no blocks."""
         rows, columns = self.block or (0, 0)
         scratch = self.line + rows * columns * self.depth
         return Offer.of(

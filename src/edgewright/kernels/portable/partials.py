@@ -92,7 +92,7 @@ def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def _tap(site: Site) -> str:
-    """The kernel's name."""
+    """The name of the kernel for these elements, without its prefix."""
     return f"blocks_{_KINDS[site.inputs[0].tensor.dtype]}"
 
 

@@ -53,7 +53,7 @@ def _has_registers(site: Site) -> bool:
 
 
 def _depth(site: Site) -> int:
-    """Products of a sum."""
+    """How many products are summed up for one output."""
     return prod(site.shapes[1][1:])
 
 

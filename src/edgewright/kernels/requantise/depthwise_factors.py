@@ -55,7 +55,7 @@ def _assumed(sums: Requantised) -> Factors:
 
 
 def factors_shifted_by(site: Site, left: int) -> Factors | None:
-    """The same for a kernel that shifts all sums by so many bits, and rounds them all alike."""
+    """Factors for a kernel that shifts the sums of all channels by so many bits, and rounds all of them alike."""
     sums = requantised(site)
     if sums is None or sums.drop_bits is not None:
         return None
@@ -86,7 +86,7 @@ def _most_left(sums: Requantised, beside: int) -> int:
 
 
 def _offset(site: Site, fixed: Fixed) -> Array:
-    """For outputs counted from the least of int8."""
+    """The offset for outputs that are counted from -128."""
     return fixed.offset.astype(np.int64) - (flip(site.result.dtype) << fixed.shift)
 
 
@@ -114,7 +114,7 @@ def _in_groups(site: Site, sums: Requantised, base: Array, left: int) -> Factors
 
 
 def _of_channels(rule: Rule, which: Array) -> Rule:
-    """The rule of some channels."""
+    """The rule restricted to these channels."""
 
     def stored(values: Array) -> Array:
         spread = np.zeros((rule.channels, values.shape[1]), values.dtype)

@@ -236,7 +236,7 @@ class _Limits:
         return self._edge(channels, peak, low), self._edge(channels, peak, high)
 
     def _edge(self, channels: Array, inside: Array, outside: Array) -> Array:
-        """Where the room ends between two slopes."""
+        """The slope between these two at which a line just stops passing all thresholds, by bisection."""
         for _ in range(45):
             middle = (inside + outside) / 2
             has_room = self._room(channels, middle) > 0

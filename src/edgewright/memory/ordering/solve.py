@@ -10,12 +10,12 @@ from edgewright.memory.ordering.branches import find_branches
 from edgewright.memory.ordering.contract import contract
 from edgewright.memory.ordering.cuts import Cuts
 from edgewright.memory.ordering.flood import WORD, flood
-from edgewright.memory.ordering.lattice import Lattice, bits
+from edgewright.memory.ordering.lattice import Lattice
 from edgewright.memory.ordering.model import MOST_STEPS, improve
 from edgewright.memory.ordering.pivots import interleave
 from edgewright.memory.ordering.probe import Precedence, probe, step_bound
 from edgewright.memory.ordering.problem import Order, OrderProblem, is_valid, peak, profile
-from edgewright.memory.ordering.waists import Segment, cut_at_waists, topological_order
+from edgewright.memory.ordering.waists import Segment, cut_at_waists
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,43 +183,3 @@ class _Work:
         self._take(swept.order)
         if swept.order is None and swept.complete:
             self.local_bound = max(self.local_bound, budget + self.lattice.unit)
-
-
-def order_as_listed(problem: OrderProblem) -> Order:
-    """Always the ready step with the least id: the order of the model file, where that is valid."""
-    return _unproven(problem, topological_order(problem), "as listed")
-
-
-def order_depth_first(problem: OrderProblem) -> Order:
-    """Follows one path to where it must wait before it turns to the next (S 4.3.1, "depth-first scheduling")."""
-    waiting = [len(set(before)) for before in problem.before]
-    after: list[list[int]] = [[] for _ in problem.steps]
-    for step, before in enumerate(problem.before):
-        for p in set(before):
-            after[p].append(step)
-    stack = [step for step in reversed(range(len(waiting))) if not waiting[step]]
-    steps = []
-    while stack:
-        step = stack.pop()
-        steps.append(step)
-        for s in after[step]:
-            waiting[s] -= 1
-        stack += [s for s in reversed(after[step]) if not waiting[s]]
-    return _unproven(problem, steps, "depth first")
-
-
-def order_greedy(problem: OrderProblem) -> Order:
-    """Always the ready step that leaves the least held, then the one that needs the least."""
-    lattice = Lattice(problem)
-    done, held, ready = 0, lattice.held(0), lattice.ready(0)
-    steps = []
-    while ready:
-        held, _, step = min((*lattice.run(done, held, s)[::-1], s) for s in bits(ready))
-        done |= 1 << step
-        ready = lattice.ready_after(ready, done, step)
-        steps.append(step)
-    return _unproven(problem, steps, "greedy")
-
-
-def _unproven(problem: OrderProblem, steps: list[int], method: str) -> Order:
-    return Order(tuple(steps), peak(problem, steps), bound=0, method=method)

@@ -15,13 +15,13 @@ from .answer import Alone, Answer, Wider, split
 
 
 def concat(op: Concat, out: Region, shapes: Sequence[Shape]) -> Answer:
-    """Inputs of which nothing is read are dropped."""
+    """A concat of those inputs that the region reads; the others are dropped."""
     reads = [None if region.is_empty else region for region in op.needs(out, shapes)]
     return Alone(op, tuple(reads))
 
 
 def slice_(op: Slice, out: Region, shapes: Sequence[Shape]) -> Answer:
-    """What is read spans from the one end to the other, so that it starts at one of them."""
+    """A slice of the range that is read, which begins at the first or the last element that the region shows."""
     (read,) = op.needs(out, shapes)
     starts = tuple(0 if step > 0 else size - 1 for step, size in zip(op.steps, read.shape, strict=True))
     return Alone(Slice(starts, out.shape, op.steps), (read,))

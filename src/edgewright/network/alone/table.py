@@ -38,7 +38,7 @@ def _line(op: ops.Softmax | ops.LogSoftmax | ops.L2Normalize, out: Region, shape
 
 
 def _lrn(op: ops.Lrn, out: Region, shapes: Sequence[Shape]) -> Answer:
-    """The channels of the windows are read, and all of them normalised; those of the region are kept."""
+    """Normalises all channels that the windows of the region reach, and keeps those of the region."""
     (read,) = op.needs(out, shapes)
     if read == out:
         return Alone(op, (read,))

@@ -56,7 +56,7 @@ def dynamic_quantize(op: DynamicQuantize, out: Region, operands: Sequence[Operan
 
 
 def _along(found: Operand, which: int, rank: int) -> Array:
-    """One of the three numbers of each item, shaped to broadcast against a tensor of this rank."""
+    """Scale, inverse or zero point of each item, shaped to broadcast against a tensor of this rank."""
     values = found.data[..., which]
     return values.reshape(*values.shape, *(1,) * (rank - values.ndim))
 

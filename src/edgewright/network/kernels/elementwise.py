@@ -69,7 +69,9 @@ BINARY: Mapping[BinaryKind, Callable[[Array, Array], Array]] = {
 
 
 def converted(values: Array, dtype: DType) -> Array:
-    """Real numbers are cut towards zero and kept within int32 (int64 for that type), NaN becoming the least number.
+    """The numbers as another type, the same on every processor: C and numpy leave open what is out of range.
+
+    Real numbers are cut towards zero and kept within int32 (int64 for that type), NaN becoming the least number.
 
     Narrower types keep the lowest bits, as of integers: so do onnxruntime and LiteRT within the range of int32.
     """

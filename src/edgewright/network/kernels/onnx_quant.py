@@ -75,7 +75,7 @@ def has_integer_kernel(op: ops.Op, tensors: Sequence[Tensor], result: Tensor, ar
 
 
 def _is_plain(tensor: Tensor) -> bool:
-    """Eight bits with one scale."""
+    """Whether the tensor has eight bits and one scale."""
     return tensor.dtype.bytes == 1 and tensor.quant is not None and not tensor.quant.is_per_channel
 
 
@@ -146,7 +146,7 @@ def _requantised(total: Array, scale: Array, out: Region, result: Tensor) -> Arr
 
 
 def _sum_type(x: Operand) -> type[np.signedinteger[Any]]:
-    """Sums of eight-bit products fit in 32 bits, as they must in onnxruntime."""
+    """The type of sums: 32 bits hold those of eight-bit products, as they must in onnxruntime."""
     return np.int32 if x.tensor.dtype.bytes == 1 else np.int64
 
 
@@ -170,7 +170,7 @@ def _fma(a: Array, b: Array, c: Array) -> Array:
 
 
 def _saturated_whole(steps: Array, result: Tensor) -> Array:
-    """Steps that contain the zero point already."""
+    """Steps that contain the zero point already, rounded and kept in the range of the output's type."""
     info = np.iinfo(result.dtype.numpy)
     return np.clip(np.rint(steps), info.min, info.max).astype(result.dtype.numpy)
 
@@ -247,7 +247,7 @@ global_average = Summing(_sum_image, _finish_average)
 
 
 def concat(op: ops.Concat, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    """QLinearConcat: what is stored to another scale is stored anew."""
+    """QLinearConcat: inputs with another scale than the output are requantised."""
     parts = [x.data if x.tensor.quant == result.quant else stored(real(x), x.region, result) for x in operands]
     return np.concatenate(parts, axis=op.axis)
 

@@ -33,7 +33,7 @@ sum_or_mean = Summing(sum_axes, _finish)
 
 
 def terms(op: Reduce, x: Tensor) -> int:
-    """How many elements become one."""
+    """How many elements are reduced to one."""
     return prod(x.shape[axis] for axis in op.axes)
 
 

@@ -112,12 +112,12 @@ def integer_sums(op: Op, arithmetic: Arithmetic) -> Summing:
 
 
 def _is_narrow(tensor: Tensor) -> bool:
-    """Eight bits with one scale."""
+    """Whether the tensor has eight bits and one scale."""
     return tensor.dtype in _RANGES and tensor.quant is not None and not tensor.quant.is_per_channel
 
 
 def _largest_sum(axes: Iterable[int], tensors: Sequence[Tensor]) -> int:
-    """No sum of some of the terms is larger than this, whatever the values and weights are."""
+    """A bound on the absolute value of every partial sum, whatever the values and weights are."""
     x, *others = tensors
     if others:
         return prod(others[0].shape[1:]) * _reach(x) * _reach(others[0])

@@ -55,7 +55,7 @@ def _common(a: Operand, b: Operand, left: int) -> tuple[Array, Array, float]:
 
 
 def _sum(a: Operand, b: Operand, result: Tensor, sign: int) -> Array:
-    """As many bits as 32 allow are kept until after the sum."""
+    """The sum or difference of both operands on their common scale, with as many bits as 32 allow."""
     left = 15 if result.dtype is DType.INT16 else 20
     x, y, twice = _common(a, b, left)
     return multiply(x + sign * y, *quantize_multiplier(twice / (float(1 << left) * float(scale(result)))))

@@ -20,7 +20,7 @@ _TYPE_ATTRIBUTES = ("to", "dtype")
 
 
 def has_other_floats(model: onnx.ModelProto) -> bool:
-    """Whether there are any; a model without the values of its tensors tells."""
+    """Whether the model uses float16, bfloat16 or double; the values of its tensors are not needed to tell."""
     return any(
         kind in _OTHER_FLOATS
         for graph in _graphs(model.graph)

@@ -107,7 +107,7 @@ def _stored(node: OnnxNode, index: int, axis: int | None = None) -> Value:
 
 
 def as_quantised(node: OnnxNode, x: Value, quant: Quant) -> Value:
-    """The value as a tensor that is quantised so."""
+    """The value as a tensor with this quantisation; refused where it has been given another."""
     if quant.axis is not None and node.shape(x)[quant.axis] != len(quant.scale):
         raise node.error(f"{len(quant.scale)} scales do not fit a tensor of shape {list(node.shape(x))}")
     match x:
@@ -160,7 +160,7 @@ def qlinear_conv(node: OnnxNode) -> Value:
 
 
 def _weight_quant(node: OnnxNode, scale: Value, zero: Value | None, axis: int) -> Quant:
-    """Weights may have one zero point for many scales."""
+    """The quantisation of weights, where one zero point may stand for many scales."""
     count = prod(node.shape(scale))
     if zero is not None and count > 1 and prod(node.shape(zero)) == 1:
         data = node.array(zero, "zero point")

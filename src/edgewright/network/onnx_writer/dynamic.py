@@ -22,7 +22,7 @@ def _double(node: NodeWriter, value: float) -> str:
 
 
 def _away(node: NodeWriter, x: str) -> str:
-    """A double, rounded half away from zero."""
+    """The nodes that round a double half away from zero."""
     size = node.add("Floor", [node.add("Add", [node.add("Abs", [x]), _double(node, 0.5)])])
     return node.add("Mul", [node.add("Sign", [x]), size])
 

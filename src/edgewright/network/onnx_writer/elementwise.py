@@ -66,7 +66,7 @@ def _gelu_tanh(node: NodeWriter, x: str) -> str:
 
 
 def _half(node: NodeWriter, x: str, gate: str) -> str:
-    """x * (1 + gate) / 2."""
+    """The nodes of x * (1 + gate) / 2."""
     raised = node.add("Add", [gate, node.number(1.0, "one")])
     return node.add("Mul", [node.add("Mul", [x, raised]), node.number(0.5, "half")])
 

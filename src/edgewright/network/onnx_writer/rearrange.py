@@ -152,7 +152,7 @@ def l2_normalize(node: NodeWriter, op: ops.L2Normalize) -> str:
 
 
 def lrn(node: NodeWriter, op: ops.Lrn) -> str:
-    """ONNX normalises along axis 1 of an image; anything else becomes one for the occasion."""
+    """LRN, which ONNX defines along axis 1 of an image; other tensors are reshaped to one and back."""
     if op.size % 2 == 0:
         raise Unsupported(f"layer '{node.layer.name}': LRN across an even number of channels is not written")
     x, shape = node.input(), node.shape()

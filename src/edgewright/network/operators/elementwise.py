@@ -144,6 +144,6 @@ class Dequantize(Elementwise):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Elementwise):
-    """Inputs: x. What becomes of numbers that the type does not hold is said in `kernels/casts.py`."""
+    """Inputs: x. What becomes of numbers that the type does not hold: `converted` of `kernels/elementwise.py`."""
 
     dtype: DType
