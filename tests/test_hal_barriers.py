@@ -54,6 +54,27 @@ APART = {
     "macro of two meanings": "#ifdef TRACE\n#define T() other()\n#else\n#define T()\n#endif\n"
     "void f(void) { lamp->on = 1; T(); lamp->mode = 2; }",
     "macro defined again": "#define V 1\nvoid f(void) {\nlamp->mode = V;\n#undef V\n#define V 2\nlamp->level = V;\n}",
+    "setjmp": "typedef long jmp_buf[64];\nint setjmp(jmp_buf) __attribute__((returns_twice));\nstatic jmp_buf env;\n"
+    "void f(void) { lamp->on = 1; if (setjmp(env)) return; lamp->mode = 2; }",
+    "callee that never returns": "void fail(void) __attribute__((noreturn));\n"
+    "void f(int n) { lamp->on = 1; if (n) fail(); lamp->mode = 2; }",
+    "callee that jumps out": "void out(void *, int) __attribute__((noreturn));\n"
+    "static void g(int n) { if (n) out(0, 1); }\nvoid f(int n) { lamp->on = 1; g(n); lamp->mode = 2; }",
+    "trap": "void f(int n) { lamp->on = 1; if (n) __builtin_trap(); lamp->mode = 2; }",
+    "assembly": 'void f(void) { lamp->on = 1; __asm__ volatile("" ::: "memory"); lamp->mode = 2; }',
+    "volatile local": "void f(int n) { volatile int v = n; lamp->on = 1; v = 2; lamp->mode = 2; }",
+    "fences": "void f(void) { lamp->on = 1; __atomic_signal_fence(5); lamp->mode = 2;\n"
+    "__sync_synchronize(); lamp->level = 3; }",
+    "pointer to a function": "static void (*call)(void) = other;\n"
+    "void f(void) { lamp->on = 1; (*call)(); lamp->mode = 2; }",
+    "table of functions": "void f(void (*t[])(int), int n) { lamp->on = 1; t[n](n); lamp->mode = 2; }",
+    "call between commas": "void f(void) { lamp->on = 1, other(), lamp->mode = 2; }",
+    "arms of an operator": "void f(int n) { n ? (lamp->on = 1) : (lamp->mode = 2); }",
+    "short circuit": "void f(int n) { if ((lamp->on = n) && (lamp->mode = 2)) other(); }",
+    "falls through": "void f(int n) { switch (n) { case 0: lamp->on = 1; case 1: lamp->mode = 2; } }",
+    "loop around cases": "void f(int n) { switch (n & 1) {\n"
+    "do { case 0: lamp->on = n; case 1: lamp->mode = 2; } while (n--); } }",
+    "calls itself between": "void f(int n) { lamp->on = 1; if (n) f(n - 1); lamp->mode = n; }",
     "another device": "void f(void) { power->supply = 1; lamp->on = 1; power->low = 1; }",
     "pointers to different groups": "void f(bfGroup Power *p) { p->supply = 1; lamp->on = 1; p->low = 1; }",
     "read behind a write": "int f(int n) { int r = lamp->ready; lamp->mode = n; return r + lamp->value; }",
@@ -113,6 +134,15 @@ REFUSED = {
         "#if stands in a statement",
     ),
     "line number in a macro": ("#define HERE __LINE__\nvoid f(void) { lamp->mode = HERE; }", "number of its line"),
+    "statement expression": ("void f(void) { lamp->on = ({ lamp->mode = 2; 1; }); }", "statement expression"),
+    "size of an array": ("void f(int n) { int v[n + lamp->mode]; v[0] = 1; }", "size of an array"),
+    "typeof": ("void f(void) { __typeof__(lamp->mode) x = 1; lamp->level = x; }", "typeof"),
+    "measured": ("int f(void) { return sizeof(lamp->mode); }", "sizeof"),
+    "index with an effect": ("void f(int n) { lamp->mode2[n++] += 2; }", "evaluated twice"),
+    "argument of a macro that asks twice": (
+        "#define MAX(a, b) ((a) > (b) ? (a) : (b))\nint f(void) { return MAX(lamp->mode, 3); }",
+        "2 times",
+    ),
     "update of a field that an interrupt writes": (
         "void X_IRQHandler(void) { lamp->mode = 1; }\nvoid f(void) { lamp->mode |= 2; }",
         "an interrupt routine writes it",

@@ -30,6 +30,7 @@ from edgewright.hal.verify.checking import compare_variants, variant_of
 from edgewright.hal.verify.fault import Fault, Why
 from edgewright.hal.verify.machine import Machine
 from edgewright.hal.verify.prototype import Variant
+from edgewright.hal.verify.signatures import signatures_of
 
 pytest.importorskip("unicorn")
 TARGETS = ("rv32imc", "cortex-m0plus", "cortex-m4")
@@ -495,3 +496,20 @@ def test_a_function_whose_attributes_say_where_it_is_stays_there(tmp_path: Path)
     )
     analysis = analyse([tmp_path / "flash.c"])
     assert not chosen_design(analysis, measure=partial(code_sizes_of, target="rv32imc")).inlined
+
+
+def test_flags_in_what_pointers_lead_to_are_truth_values(tmp_path: Path) -> None:
+    """Any other value of a `bool` means what the compiler likes: 3, not 1, and two designs may differ by that."""
+    (tmp_path / "f.c").write_text(
+        '#include "edgewright_hal.h"\n#include <stdbool.h>\n'
+        "bfGroup D { bit up; bit down; uint4 pace; };\nmake_device(D, d, 0x40000000);\n"
+        "struct Inner { bool flags[3]; };\nstruct Move { uint32_t pace; bool is_up; struct Inner inner, *other; };\n"
+        "void f(const struct Move *m, const bool *more, int n)\n{\n"
+        "    d->up = m->is_up;\n    d->down = !m->is_up;\n"
+        "    d->pace = m->inner.flags[1] + m->other->flags[2] + more[n & 3];\n}\n"
+    )
+    analysis = analyse([tmp_path / "f.c"])
+    known = signatures_of(analysis.source, analysis.description)["f"].parameters
+    assert known[0][1].flags == (4, 5, 6, 7) and known[1][1].flags == (0,)
+    assert [inner.flags for _, inner in known[0][1].inside] == [(0, 1, 2)]
+    assert verify(analysis, chosen_design(analysis), calls=12).is_equal

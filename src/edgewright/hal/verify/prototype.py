@@ -30,6 +30,7 @@ from .requests import Request, asked_by
 from .seeded import seeded
 
 BUFFER = 1 << 14  # bytes of a buffer that are compared
+_TRUTHS = bytes(byte & 1 for byte in range(256))
 _APART = 1 << 17
 CRITICAL = ("prototype_enter_critical", "prototype_exit_critical")
 CALLBACKS = tuple(f"prototype_callback_{number}" for number in range(8))
@@ -165,7 +166,12 @@ class Prototype:
         return int(argument.value)
 
     def _fill(self, machine: Machine, type_: Type, address: int) -> None:
-        """Puts pointers that lead somewhere into a struct that a call is given."""
+        """Puts pointers that lead somewhere into a struct that a call is given, and truth values where it has these."""
+        if type_.flags:
+            content = bytearray(machine.load(address, BUFFER))
+            for flag in type_.flags:
+                content[flag :: type_.pointee] = content[flag :: type_.pointee].translate(_TRUTHS)
+            machine.store(address, bytes(content))
         for offset, inner in type_.inside:
             if inner.group is not None:
                 argument = Argument(What.GROUP, next(iter(self._addresses[inner.group])))
@@ -173,7 +179,9 @@ class Prototype:
                 argument = Argument(What.CALLBACK if inner.callback else What.BUFFER, len(CALLBACKS) - 1)
             if inner.callback:
                 self._signatures[CALLBACKS[-1]] = inner.callback
-            machine.store(address + offset, struct.pack("<I", self._word(machine, inner, argument)))
+            word = self._word(machine, inner, argument)
+            self._fill(machine, replace(inner, inside=()), word)
+            machine.store(address + offset, struct.pack("<I", word))
 
     def _seen(self, machine: Machine, type_: Type, word: int) -> object:
         """A result or an argument as it can be compared: layouts and stacks differ in their addresses."""

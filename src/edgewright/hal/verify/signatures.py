@@ -150,7 +150,22 @@ def _pointer(plain: Any, description: Description) -> Type:
         pointee=max(target.get_size(), 1),
         is_const=bool(target.is_const_qualified()),
         inside=tuple(_inside(target, description)) if target.kind is _KIND.RECORD else (),
+        flags=tuple(_flags(target)),
     )
+
+
+def _flags(plain: Any, at: int = 0) -> Iterator[int]:
+    """The bytes of a type that are `bool`, in structs and arrays too; bit fields hold no other values anyway."""
+    if plain.kind is _KIND.BOOL:
+        yield at
+    elif plain.kind is _KIND.CONSTANTARRAY:
+        element = plain.element_type.get_canonical()
+        for number in range(min(plain.element_count, 64)):
+            yield from _flags(element, at + number * element.get_size())
+    elif plain.kind is _KIND.RECORD:
+        for member in plain.get_fields():
+            if not member.is_bitfield():
+                yield from _flags(member.type.get_canonical(), at + member.get_field_offsetof() // 8)
 
 
 def _inside(struct: Any, description: Description) -> Iterator[tuple[int, Type]]:
@@ -161,7 +176,8 @@ def _inside(struct: Any, description: Description) -> Iterator[tuple[int, Type]]
             continue
         target = kind.get_pointee().get_canonical()
         is_struct = target.kind is _KIND.RECORD and target.get_declaration().spelling not in description.groups
-        found = Type(pointee=max(target.get_size(), 1)) if is_struct else _pointer(kind, description)
+        size = max(target.get_size(), 1)
+        found = Type(pointee=size, flags=tuple(_flags(target))) if is_struct else _pointer(kind, description)
         yield member.get_field_offsetof() // 8, found
 
 
