@@ -44,6 +44,8 @@ class MemberPlanner:
     @cached_property
     def fastest(self) -> Plan:
         """Whole layers in little RAM, or what the file asks for."""
+        if not self.is_fixed:
+            return self._own(self._least_search.whole.plan)
         request = PlanRequest(plain=self.entry.plain, phases=self.entry.phases, pull_rows=self.entry.pull_input)
         return self._own(make_plan(self.network, request, target=self.application.target))
 
@@ -102,7 +104,7 @@ class MemberPlanner:
     @cached_property
     def _least_search(self) -> PlanSearch:
         """Whose routes are priced once, up to the peak of whole layers, and asked for every budget."""
-        return self._search(self._least_limits, self.fastest.peak_bytes)
+        return self._search(self._least_limits)
 
     def _search(self, limits: Limits, room: int = 0) -> PlanSearch:
         target = self.application.target

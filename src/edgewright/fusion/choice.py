@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ..memory import Techniques
 from ..memory import plan as make_plan
-from ..memory.planner import pulled_inputs
+from ..memory.planner import alignment_of, pulled_inputs
+from ..memory.problems import PlanningProblem
+from ..memory.streamed import loose_work
 from ..network import Network
 from ..platform import Board
 from ..program import FusionSchedule, Plan
@@ -57,6 +60,11 @@ class Maker:
     def techniques(self) -> Techniques:
         return Techniques(pulled=self._pulled, outside=self._outside)
 
+    @cached_property
+    def loose(self) -> PlanningProblem:
+        """The layers as if each could be in a fusion group, for all who price groups."""
+        return loose_work(self.network, self.techniques, alignment_of(self.network, self._board, self._alignment))
+
     def made(self, choice: Choice) -> TimedPlan:
         if choice not in self._known:
             self._known[choice] = self.timed(self.plan(choice, self.network))
@@ -86,6 +94,7 @@ class Maker:
                 explain=False,
                 phases=True,
                 outside=self._outside,
+                loose=self.loose,
             )
         )
 

@@ -65,11 +65,19 @@ class TilePricer(Pricer):
         self.prices = prices
         self.most_macs = most_macs  # that a group may compute again
 
-    def effort_by_rows(self, layer: Layer) -> int:
-        return self._by_rows(layer)[0]
+    def effort_by_rows(self, at: int) -> int:
+        return self._by_rows(at)[0]
 
-    def _by_rows(self, layer: Layer) -> tuple[int, int, int]:
-        return self.prices.by_rows(layer.name, can_sum(self.network, layer))
+    def _by_rows(self, at: int) -> tuple[int, int, int]:
+        """What the layer at this place costs more row by row without scratch, with it, and how much that is."""
+        if at not in self._row_prices:
+            layer = self.layers[at]
+            self._row_prices[at] = self.prices.by_rows(layer.name, can_sum(self.network, layer))
+        return self._row_prices[at]
+
+    @cached_property
+    def _row_prices(self) -> dict[int, tuple[int, int, int]]:
+        return {}
 
     def whole(self, at: int) -> Candidate:
         """The layer whole, in the least memory."""
@@ -93,7 +101,7 @@ class TilePricer(Pricer):
         """The group by rows with scratch for its kernels, where that makes it faster."""
         if cut.schedule is None or cut.schedule.splits:
             return None
-        prices = [self._by_rows(layer) for layer in self.layers[cut.first : cut.last]]
+        prices = [self._by_rows(at) for at in range(cut.first, cut.last)]
         room, effort = max(need for _, _, need in prices), sum(ample for _, ample, _ in prices)
         return replace(cut, memory=cut.memory + room, effort=effort, room=room) if effort < cut.effort else None
 

@@ -13,9 +13,7 @@ from itertools import accumulate
 
 from ..memory.ordering import order
 from ..memory.pricing import Candidate
-from ..memory.problems import Techniques
-from ..memory.streamed import loose_work
-from ..network import Network
+from ..memory.problems import PlanningProblem
 from ..program import FusionSchedule
 from .choice import Choice
 from .prices import Prices
@@ -60,16 +58,13 @@ class Routes:
 
     def __init__(
         self,
-        network: Network,
-        techniques: Techniques,
-        alignment: int,
+        work: PlanningProblem,
         prices: Prices,
         room: int = 0,
         most_macs: int | None = None,
     ) -> None:
-        work = loose_work(network, techniques, alignment)
         self.pricer = TilePricer(work, order(work.order_problem()).steps, prices, most_macs)
-        self.network = network
+        self.network = work.network
         self.room = room
         self._tiled: dict[int, list[Candidate]] = {}  # by end
 

@@ -158,7 +158,7 @@ class PlanSearch:
         prices = Prices(self.network, self.maker.timing.costs(self.network))
         room = max(self._room, self.whole.peak if self.limits.slowdown is not None else 0)
         macs = self.limits.macs(self.network)
-        return Routes(self.network, self.maker.techniques, self._unit, prices, room, macs)
+        return Routes(self.maker.loose, prices, room, macs)
 
     @cached_property
     def bound(self) -> int:

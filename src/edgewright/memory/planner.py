@@ -40,6 +40,7 @@ def plan(
     phases: bool | Collection[str] = False,
     schedules: Sequence[FusionSchedule] | None = None,
     outside: Collection[str] = (),
+    loose: PlanningProblem | None = None,
 ) -> Plan:
     """The plan that needs the least RAM, with a bound that no other plan can beat.
 
@@ -47,7 +48,8 @@ def plan(
     With `pull_rows`, images are not held in memory: the first layer asks for their rows. With `phases`, layers run row
     by row, keeping a few rows of what lies between them (M 4): those for which it saves most, or just those named.
     With `schedules`, layers run just as these say, and all others whole. Inputs and outputs in `outside` lie in the
-    caller's memory: nothing is copied, and they are not in the peak.
+    caller's memory: nothing is copied, and they are not in the peak. `loose` is what `loose_work` gives for all this,
+    where `phases` need not be traced again.
 
     >>> from edgewright import samples, read_model
     >>> net = read_model(samples.build("stahl_running_example"))
@@ -59,7 +61,7 @@ def plan(
         held = tuple(each for each in pulled_inputs(network) if each[0] not in chosen.outside)
         chosen = replace(chosen, pulled=held)
     unit = alignment_of(network, board, alignment)
-    best, bound, parts = _solved(network, chosen, unit, phases, schedules)
+    best, bound, parts = _solved(network, chosen, unit, phases, schedules, loose)
     savings = _savings(network, chosen, unit, best.peak if not parts else None) if explain else ()
     if explain and parts:
         savings = (*savings, Saving(parts, best.peak))
@@ -78,6 +80,7 @@ def _solved(
     unit: int,
     phases: bool | Collection[str],
     schedules: Sequence[FusionSchedule] | None,
+    loose: PlanningProblem | None,
 ) -> tuple[Solution, int, str]:
     """The best solution, what no other can do without, and what running layers in parts is called, if they do."""
     if schedules is not None:
@@ -89,7 +92,7 @@ def _solved(
     bound = 0 if techniques.is_plain else order(relaxed_problem(network, techniques, unit)).bound
     best = solve(network, techniques, unit, bound)
     if phases:
-        best = moved_apart(phased(network, techniques, unit, best))
+        best = moved_apart(phased(network, techniques, unit, best, loose))
         return best, min(best.peak, phased_bound(network, techniques, unit)), "layers row by row"
     best = moved_apart(best)
     return best, min(best.peak, best.order.bound if techniques.is_plain else bound), ""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..network import Layer
-from ..program import COLUMNS, ROWS, FusedLayers, FusionSchedule, sums_bytes
+from ..program import COLUMNS, ROWS, FusionSchedule, sums_bytes
 from ..program.legal import can_stream, can_sum
 from .footprint import inner_roots
 from .layout.problem import align_up
@@ -183,13 +183,12 @@ class Pricer:
         """The groups within [begin, last) that end with it, and what a longer one cannot do without."""
         names = self.names[begin:last]
         schedule = FusionSchedule(tuple(names), streamed=True)
-        trace = RowWindows(self.views, FusedLayers(self.network, schedule, self.views.free))
+        trace = self.work.row_windows(schedule.layers)
         rolling = inner_roots(self.network, self.views, names)
         memory = least = self.crossing[last] + self.sums(last - 1)  # behind the group, written by it or before
         handed: dict[int, int] = {}  # bytes of what each chain hands on inside
         effort, found = 0, []
         for first in range(last - 1, begin - 1, -1):
-            layer = self.layers[first]
             # What is read for the last time inside comes from outside as long as its writer is not inside too.
             memory += sum(self.size(root) for root in self.dying[first])
             for root in self.born[first]:
@@ -202,15 +201,16 @@ class Pricer:
                     window = trace.window(root, rolling[root], self.work.alignment)
                     memory += window
                     least += window
-            effort += self.effort_by_rows(layer)
+            effort += self.effort_by_rows(first)
             needed = memory + max(handed.values(), default=0) - self._trailing(trace, first, last)
             found.append(
                 Candidate(first, last, needed, effort, replace(schedule, layers=tuple(self.names[first:last])))
             )
         return found, least
 
-    def effort_by_rows(self, layer: Layer) -> int:
-        """What running the layer row by row costs more than running it whole."""
+    def effort_by_rows(self, at: int) -> int:
+        """What running the layer at this place row by row costs more than running it whole."""
+        layer = self.layers[at]
         return (self._rows(layer) - 1) * (weights_read(self.network, layer) + STEP_COST)
 
     def _rows(self, layer: Layer) -> int:

@@ -10,11 +10,12 @@ from itertools import accumulate, pairwise
 
 from ..network import Layer, Network, Tensor
 from ..network.operators import Concat, Grain, Reshape, Slice
-from ..program import room_name
+from ..program import FusedLayers, FusionSchedule, room_name
 from .footprint import Footprint, LocalBuffer
 from .layout.problem import Item, LayoutProblem, align_up
 from .ordering.problem import OrderProblem, Store
 from .overlap import Distance, distance, most_shared, plane_scratch
+from .row_windows import RowWindows
 from .views import Views
 
 
@@ -198,6 +199,17 @@ class PlanningProblem:
         if any(name in dict(self.techniques.pulled) for name in layer.inputs):
             found = {(x, y): replace(safe, above=self.network.tensors[x].bytes) for (x, y), safe in found.items()}
         return found
+
+    def row_windows(self, layers: tuple[str, ...]) -> RowWindows:
+        """The layers traced as they run row by row: a while's work, done once for each group."""
+        if layers not in self._row_windows:
+            fused = FusedLayers(self.network, FusionSchedule(layers, streamed=True), self.views.free)
+            self._row_windows[layers] = RowWindows(self.views, fused)
+        return self._row_windows[layers]
+
+    @cached_property
+    def _row_windows(self) -> dict[tuple[str, ...], RowWindows]:
+        return {}
 
     def order_problem(self) -> OrderProblem:
         index = {root: i for i, root in enumerate(self.stores)}

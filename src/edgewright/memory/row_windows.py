@@ -65,23 +65,19 @@ class RowWindows:
         done = [0] * len(writes)
         last = [self.network.by_name[name].output for name in trace.fused.sinks]
         leaving = {self.views.places[name].root for name in last}
+        lags: dict[str, dict[str, int]] = {root: {} for root in leaving}
+        sizes, heights = [chain.rows for chain in trace.chains], trace.heights
         for at, step in trace.order():
-            stop = trace.rows_of_step(at, step)[1]
+            stop = min((step + 1) * sizes[at], heights[at])
             for root, offset, stride, size in writes[at]:
                 oldest = min(first[root] // size, stop) if root in first else stop
                 self.rows[root] = max(self.rows.get(root, 0), stop - oldest)
                 if root in leaving:
-                    self._lag(root, offset + stop * stride, first)
+                    _note_lags(lags[root], offset + stop * stride, first)
             done[at] += 1
             for name, readers in touched[at]:
                 first[name] = min([starts[done[i]] for i, starts in readers])
-
-    def _lag(self, root: str, written: int, first: Mapping[str, int]) -> None:
-        """Notes by how much writing a root is ahead of reading others."""
-        for x, needed in first.items():
-            lag = written - needed
-            if lag > self.lags.get((x, root), -_FAR * 2):
-                self.lags[x, root] = lag
+        self.lags = {(x, root): lag for root, found in lags.items() for x, lag in found.items()}
 
     def _written(self, chain: PixelChain) -> list[tuple[str, int, int, int]]:
         """The roots that a chain writes to: where its rows begin, bytes from row to row, and bytes of a row."""
@@ -96,6 +92,14 @@ class RowWindows:
     def _row_bytes(self, root: str) -> int:
         tensor = self.network.tensors[root]
         return tensor.bytes // tensor.shape[ROWS] if len(tensor.shape) == 4 else tensor.bytes
+
+
+def _note_lags(lags: dict[str, int], written: int, first: Mapping[str, int]) -> None:
+    """Notes by how much writing a root is ahead of reading others."""
+    for x, needed in first.items():
+        lag = written - needed
+        if lag > lags.get(x, -_FAR * 2):
+            lags[x] = lag
 
 
 def passing_roots(views: Views, trace: RowTrace) -> Mapping[str, int]:

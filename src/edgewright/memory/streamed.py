@@ -22,11 +22,19 @@ from .step_sizes import narrow_steps, widen_steps
 from .views import Views, find_views, no_views, with_copies, with_planes, with_rows_in_place
 
 
-def phased(network: Network, techniques: Techniques, alignment: int, whole: Solution) -> Solution:
-    """The best solution found in which layers run row by row where that saves memory; `whole` if it saves none."""
-    best = min(
-        whole, _streamed(network, techniques, alignment, streamed_groups), key=lambda solution: solution.peak
-    )
+def phased(
+    network: Network,
+    techniques: Techniques,
+    alignment: int,
+    whole: Solution,
+    loose: PlanningProblem | None = None,
+) -> Solution:
+    """The best solution found in which layers run row by row where that saves memory; `whole` if it saves none.
+
+    `loose` is the network's `loose_work`, where groups of its layers have been traced before.
+    """
+    by_rows = _streamed(network, techniques, alignment, streamed_groups, loose=loose)
+    best = min(whole, by_rows, key=lambda solution: solution.peak)
     waiting = waists(network, find_views(network, outside=techniques.outside)) if techniques.views else ()
     if waiting:
         apart = with_copies(network, waiting)
@@ -78,9 +86,10 @@ def _streamed(
     alignment: int,
     choose: Callable[[PlanningProblem, Sequence[int]], Sequence[FusionSchedule]],
     copied: Collection[str] = (),
+    loose: PlanningProblem | None = None,
 ) -> Solution:
     """The solution for the schedules that `choose` makes of the best order of whole layers."""
-    work = loose_work(network, techniques, alignment, copied)
+    work = loose or loose_work(network, techniques, alignment, copied)
     schedules = choose(work, order(work.order_problem()).steps)
     chosen = {name for schedule in schedules for name in schedule.layers}
     views = _row_views(network, copied, techniques.outside) if techniques.views else no_views(network)

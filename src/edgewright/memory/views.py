@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -36,6 +37,10 @@ class Views:
 
     def members(self) -> Mapping[str, tuple[str, ...]]:
         """The tensors in each root's buffer."""
+        return self._members
+
+    @cached_property
+    def _members(self) -> Mapping[str, tuple[str, ...]]:
         found: dict[str, list[str]] = {}
         for name, place in self.places.items():
             found.setdefault(place.root, []).append(name)

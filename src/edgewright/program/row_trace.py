@@ -14,7 +14,7 @@ from functools import cached_property
 from ..errors import ModelError
 from ..network import Interval, Layer, Network
 from .fusion import COLUMNS, FusedLayers
-from .steps import ROWS, Step, hull, restricted, rows_needed
+from .steps import ROWS, Step, hull, is_in_step, restricted, rows_needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,24 +135,25 @@ class RowTrace:
             if tensor in layer.inputs:
                 found = self._rows_of(index, layer, tensor)
                 rows = [*map(hull, rows, found)] if rows else [*found]
-        size = self.chains[index].rows
-        steps = range(0, self.heights[index], size)
-        return tuple((rows[y][0], rows[min(y + size, len(rows)) - 1][1]) for y in steps)
+        size, height = self.chains[index].rows, self.heights[index]
+        if size == 1:
+            return tuple(rows[:height])
+        return tuple((rows[y][0], rows[min(y + size, len(rows)) - 1][1]) for y in range(0, height, size))
 
     def order(self) -> Iterator[tuple[int, int]]:
         """The steps as they run: (place of the chain, how many steps it has done before)."""
         done = [0] * len(self.chains)  # steps of each chain
         have = [0] * len(self.chains)  # rows of each chain
-        demands, heights = self.demands, self.heights
-        rows = [chain.rows for chain in self.chains]
+        demands = [[(demand.producer, demand.stops) for demand in asked] for asked in self.demands]
+        heights, rows = self.heights, [chain.rows for chain in self.chains]
         for round_ in range(1, self.rounds + 1):
             for sink in self.sinks:
                 waiting = [sink] if have[sink] < self.wanted(sink, round_) else []
                 while waiting:  # the last one has been asked by the one before it
                     at = waiting[-1]
-                    for demand in demands[at]:
-                        if have[demand.producer] < demand.stops[done[at]]:
-                            waiting.append(demand.producer)
+                    for producer, stops in demands[at]:
+                        if have[producer] < stops[done[at]]:
+                            waiting.append(producer)
                             break
                     else:
                         yield at, done[at]
@@ -198,8 +199,7 @@ class RowTrace:
         """Whether index i along the axis is all that is read for index i; what is added up is taken as it comes."""
         if tensor == reader.inputs[0] and self.fused.sums_over(reader.name, axis):
             return True
-        rows = rows_needed(self.network, reader, tensor, axis)
-        return rows is not None and all(row == (i, i + 1) for i, row in enumerate(rows))
+        return is_in_step(self.network, reader, tensor, axis)
 
     def _rows_of(self, index: int, layer: Layer, tensor: str) -> tuple[Interval, ...]:
         if tensor == layer.inputs[0] and self.fused.sums_over(layer.name, ROWS):

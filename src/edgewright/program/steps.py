@@ -52,6 +52,18 @@ def rows_needed(network: Network, reader: Layer, name: str, axis: int = ROWS) ->
     return found
 
 
+def is_in_step(network: Network, reader: Layer, name: str, axis: int = ROWS) -> bool:
+    """Whether index i of tensor `name` along the axis is all that is read of it for index i of the output."""
+    out, shapes = network.tensors[reader.output].shape, network.shapes(reader)
+    return all(_is_identity(reader.op, shapes, at, out, axis) for at, x in enumerate(reader.inputs) if x == name)
+
+
+@lru_cache(maxsize=4096)
+def _is_identity(op: Op, shapes: tuple[Shape, ...], which: int, out: Shape, axis: int) -> bool:
+    rows = _rows_read(op, shapes, which, out, axis)
+    return rows is not None and all(row == (i, i + 1) for i, row in enumerate(rows))
+
+
 @lru_cache(maxsize=4096)
 def _rows_read(
     op: Op, shapes: tuple[Shape, ...], which: int, out: Shape, axis: int
