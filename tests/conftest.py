@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +53,17 @@ def corpus() -> Path | None:
     return Path(path) if path and (Path(path) / "models").is_dir() else None
 
 
-def corpus_models(*patterns: str) -> list:
-    """Parameters for a test over real models; one that is skipped, with the reason, when there are none."""
+def corpus_models(*patterns: str, slow: Collection[str] = ()) -> list:
+    """Parameters for a test over real models; one that is skipped, with the reason, when there are none.
+
+    The slow ones, by name, are left to `make check-all`.
+    """
     root = corpus()
     files = sorted({f for p in patterns for f in (root / "models").glob(p)}) if root else []
     if not files:
         reason = "set EDGEWRIGHT_CORPUS to a folder with models/ to test real models"
         return [pytest.param(None, marks=pytest.mark.skip(reason=reason), id="no-corpus")]
-    return [pytest.param(file, id=file.stem) for file in files]
+    return [pytest.param(f, id=f.stem, marks=[pytest.mark.slow] * (f.stem in slow)) for f in files]
 
 
 @pytest.fixture(scope="session")

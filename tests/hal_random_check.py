@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from subprocess import SubprocessError
 from tempfile import TemporaryDirectory
 
 from edgewright.errors import EdgewrightError
+from edgewright.hal.choosing import loose_slots
 from edgewright.hal.design import Analysis, Design
 from edgewright.hal.designing import analyse, design, naive
 from edgewright.hal.generate import generate
 from edgewright.hal.layout.judge import faults
 from edgewright.hal.layout.layout import Layout
 from edgewright.hal.layout.optimal import lay_out_optimal
+from edgewright.hal.layout.packing import roomy, side_by_side
 from edgewright.hal.layout.paper import lay_out_paper
 from edgewright.hal.layout.wish import Wish
 from edgewright.hal.verify.checking import compare_variants, variant_of
@@ -23,7 +25,7 @@ from edgewright.hal.verify.verification import Verification
 from hal_random import Program, draw_program, shrunk
 from hal_runs import Board, Outcome, differences, draw_calls, run_source
 
-METHODS = ("paper", "balanced", "code", "accesses", "map", "limited")
+METHODS = ("paper", "balanced", "code", "accesses", "map", "limited", "roomy")
 TARGETS = ("rv32imc", "cortex-m0plus", "cortex-m4")
 
 
@@ -63,6 +65,9 @@ def check(program: Program, methods: Sequence[str], target: str, calls: int = 4)
         variant = variant_of(plain, target, measure=False)
         for method in methods:
             made = design(analysis, lay_out(analysis, method, program.seed))
+            if method == "roomy":
+                names = frozenset(f.name for f in analysis.functions if f.static and f.usr not in f.calls)
+                made = replace(made, inlined=names)
             try:
                 optimised = variant_of(made, target, measure=False)
             except EdgewrightError as error:
@@ -101,6 +106,9 @@ def lay_out(analysis: Analysis, method: str, seed: int) -> Layout:
     known = analysis.description, analysis.spaces, analysis.joints
     if method == "paper":
         return lay_out_paper(*known)
+    if method == "roomy":
+        spaces = roomy(analysis.spaces, loose_slots(analysis))
+        return side_by_side(lay_out_optimal(analysis.description, spaces, analysis.joints, Wish()), spaces)
     if method != "limited":
         return lay_out_optimal(*known, Wish(minimise=method))
     least = lay_out_optimal(*known, Wish(minimise="map")).map_bytes(analysis.description)

@@ -113,6 +113,15 @@ def test_built_and_run(model, here, tmp_path):
     assert load_specification(folder).parts
 
 
+def test_a_full_disk_leaves_no_folder(model, here, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("edgewright.cli.map.save_deployment", full)
+    said = refusal(model, "--times", here, "--lanes", 1, "-o", tmp_path / "plan")
+    assert "No space left on device" in said and not list(tmp_path.iterdir())
+
+
 def test_times_that_do_not_fit_are_refused(model, network, here, jetson, tmp_path):
     other = tmp_path / "other.json"
     profile = made_up_profile(network)

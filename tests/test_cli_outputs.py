@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from edgewright import samples, write_onnx
 from edgewright.cli import main
 from edgewright.errors import InputError
-from edgewright.files import check_file, check_folder, write_together
+from edgewright.files import check_file, check_folder, whole_folder, write_together
 from edgewright.hal import examples
 from edgewright.network import Builder
 from edgewright.network.operators import Clamp, MaxPool2d
@@ -176,3 +176,36 @@ def test_no_name_steers_a_terminal_or_a_page(tmp_path, monkeypatch):
         assert all(c.isprintable() or c == "\n" for c in result.output), command
     for page in ("p.html", "f.html", "c.html", "c.svg", "c.dot"):
         assert all(c.isprintable() or c in "\n\t" for c in (tmp_path / page).read_text()), page
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_folder_is_put_in_place_as_a_whole_or_not_at_all(tmp_path, is_there):
+    folder = tmp_path / "out"
+    if is_there:
+        folder.mkdir()
+        (folder / "mine").write_text("stays")
+    before = sorted(tmp_path.rglob("*"))
+
+    def fill_the_disk() -> None:
+        with whole_folder(folder) as fresh:
+            (fresh / "part").mkdir()
+            (fresh / "part" / "a").write_text("half")
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(InputError, match=r"cannot write '.*out': No space left"):
+        fill_the_disk()
+    assert sorted(tmp_path.rglob("*")) == before
+    with whole_folder(folder) as fresh:
+        (fresh / "part").mkdir()
+        (fresh / "part" / "a").write_text("whole")
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*")}
+    assert found == {"part", "part/a", *(["mine"] if is_there else [])}
+    assert (folder / "part" / "a").read_text() == "whole"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_full_disk_behind_the_standard_output_is_one_sentence():
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-c", "from edgewright.cli.main import main; main()", "boards"]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == 1 and ended.stderr == "Error: cannot go on: No space left on device\n"

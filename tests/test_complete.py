@@ -39,11 +39,17 @@ SMALL = ("ds_cnn_int8", "minakova_example_int8", "stahl_running_example")
 CORES = ("cortex-m4", "rv32imc")
 # Networks of the corpus that microcontrollers run.
 MCU = (
-    *("mlperf_ad01_int8", "mlperf_kws_ref_int8", "tflm_micro_speech_int8"),
+    "mlperf_kws_ref_int8",
+    "tflm_micro_speech_int8",
     *(
         pytest.param(name, marks=pytest.mark.slow)
         for name in (
-            *("mlperf_ic_resnet8_int8", "mlperf_vww96_int8", "st_miniresnet_1stack_64x50_int8"),
+            *(
+                "mlperf_ad01_int8",
+                "mlperf_ic_resnet8_int8",
+                "mlperf_vww96_int8",
+                "st_miniresnet_1stack_64x50_int8",
+            ),
             "st_mobilenet_v1_0.25_224_imagenet_int8",
             "st_mobilenet_v2_0.35_128_imagenet_int8",
             "tinyengine_mcunet_vww_int8",

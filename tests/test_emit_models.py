@@ -46,7 +46,10 @@ def test_larger_int8_models_in_every_family(path, target):
     agree(path, target, seeds=1)
 
 
-@pytest.mark.parametrize("path", corpus_models("mlperf*_int8.tflite", "tfl*.tflite", "ort_*.onnx"))
+LARGER = ("mlperf_ad01_int8", "mlperf_ic_resnet8_int8", "mlperf_vww96_int8", "tfls_movie_review_avg_word_vec")
+
+
+@pytest.mark.parametrize("path", corpus_models("mlperf*_int8.tflite", "tfl*.tflite", "ort_*.onnx", slow=LARGER))
 def test_trained_models_on_the_host(path):
     agree(path, "host", seeds=1)
 

@@ -140,6 +140,18 @@ def test_without_the_runtime_our_kernels_judge(library, monkeypatch):
     assert compare(library.network, truth.run(inputs), execute(library.network, inputs)).largest == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "dtype", "why"),
+    [("sum_", "int8", "write no quantised SUM"), ("local_response_normalization", "float32", "leaves out")],
+)
+def test_where_litert_is_wrong_our_kernels_judge(name, dtype, why):
+    content, network, values = drawn(name, dtype, 1)
+    truth = judge(content, network, Options())
+    assert why in truth.missing
+    found, wanted = truth.run(values), execute(network, values)
+    assert all(np.array_equal(found[output], wanted[output]) for output in network.outputs)
+
+
 def quantised_dense(seed: int = 0):
     rng = np.random.default_rng(seed)
     b = Builder("dense", Arithmetic.TFLITE)

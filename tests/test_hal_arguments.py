@@ -51,7 +51,7 @@ def refused(folder, text: str) -> str:
 
 
 PLAIN = {
-    "WAIT(timer->ready);": "WAIT(HAL_READ_Timer_ready(timer));",
+    "WAIT(timer->ready);": "WAIT(HAL_READ_Timer_ready_polled(timer));",
     "if (likely(timer->ready & timer->error)) return 1;": "if (likely(tmp1 & tmp2)) return 1;",
     "while (likely(timer->ready | timer->error)) { }": "(timer, &tmp1, &tmp2), likely(tmp1 | tmp2))",
     "assert(timer->limit != 3);": "assert(HAL_READ_Timer_limit(timer) != 3);",

@@ -62,18 +62,11 @@ PEAKS = {
 HEAVY = {
     *("vgg16", "vgg19", "yolov2_608", "tiny_yolov2", "resnet50", "densenet121", "alexnet", "efficientnet_b0"),
     *("coral_posenet_mnv1_075_353_481_16_quant_trunk", "mobilenet_v2", "resnet18", "light_inception_v1"),
+    *("googlenet", "mobilenet_v1_timm", "emotion_ferplus"),
 }
 
 
-def corpus_cases():
-    cases = []
-    for case in corpus_models("*.onnx", "*.tflite"):
-        marks = [pytest.mark.slow] if case.id in HEAVY else []
-        cases.append(pytest.param(*case.values, id=case.id, marks=[*case.marks, *marks]))
-    return cases
-
-
-@pytest.mark.parametrize("path", corpus_models("*.onnx", "*.tflite"))
+@pytest.mark.parametrize("path", corpus_models("*.onnx", "*.tflite", slow=("densenet121",)))
 def test_peaks_of_real_models(path):
     network = edgewright.read_model(path)
     plain, best = plan(network, plain=True, explain=False), plan(network, explain=False)
@@ -100,7 +93,7 @@ def with_weights(path, folder):
     return filled
 
 
-@pytest.mark.parametrize("path", corpus_cases())
+@pytest.mark.parametrize("path", corpus_models("*.onnx", "*.tflite", slow=HEAVY))
 def test_plans_of_real_models_agree_with_the_reference(path, tmp_path):
     """Bit for bit for int8 TFLite, one step for int8 ONNX, float tolerance otherwise."""
     path = with_weights(path, tmp_path)

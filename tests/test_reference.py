@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from conftest import corpus_models
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.kernels import execute
@@ -22,9 +22,6 @@ from edgewright.network.reference import compare, reference
 from edgewright.samples import build
 from passes_networks import Literal, ops
 
-CORPUS = os.environ.get("EDGEWRIGHT_CORPUS")
-MODELS = sorted(Path(CORPUS, "models").glob("*.onnx")) if CORPUS else []
-needs_corpus = pytest.mark.skipif(not MODELS, reason="EDGEWRIGHT_CORPUS names no folder with models/*.onnx")
 MOST_MACS = 3_000_000_000  # more take too long in numpy
 
 
@@ -199,8 +196,7 @@ def filled(path: Path) -> bytes:
     return model.SerializeToString()
 
 
-@needs_corpus
-@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", corpus_models("*.onnx", slow=("densenet121", "efficientnet_b0", "googlenet")))
 def test_real_models_equal_onnxruntime(path: Path, tmp_path: Path) -> None:
     network = read(path)
     assert "Transpose" not in ops(network)
@@ -216,11 +212,7 @@ def test_real_models_equal_onnxruntime(path: Path, tmp_path: Path) -> None:
         assert (difference := compare(network, written, expected)).passes, difference
 
 
-TFLITE = sorted(Path(CORPUS, "models").glob("*.tflite")) if CORPUS else []
-
-
-@pytest.mark.skipif(not TFLITE, reason="EDGEWRIGHT_CORPUS names no folder with models/*.tflite")
-@pytest.mark.parametrize("path", TFLITE, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", corpus_models("*.tflite"))
 def test_real_tflite_models_equal_litert(path: Path) -> None:
     """After the passes still bit by bit."""
     network = read(path)

@@ -431,9 +431,18 @@ def log(rng: Rng, dtype: str) -> bytes:
 
 @case(INT8, INT16)
 def rsqrt(rng: Rng, dtype: str) -> bytes:
+    return _root(rng, dtype, "RSQRT")
+
+
+@case(INT8)
+def sqrt(rng: Rng, dtype: str) -> bytes:
+    return _root(rng, dtype, "SQRT")
+
+
+def _root(rng: Rng, dtype: str, kind: str) -> bytes:
     shape = image(rng)
     x = spec(rng, "x", shape, dtype, zero=-128 if dtype == INT8 else 0)
-    return one("RSQRT", [x], spec(rng, "y", shape, dtype))
+    return one(kind, [x], spec(rng, "y", shape, dtype))
 
 
 def _float_function(kind: str, made: str | None = None) -> None:

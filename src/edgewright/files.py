@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .errors import InputError
@@ -67,6 +68,34 @@ def write_together(files: Mapping[Path, str | bytes]) -> None:
         for temporary in ready.values():
             with suppress(OSError):
                 os.unlink(temporary)
+        raise InputError(f"cannot write '{path}': {error.strerror or error}") from error
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A folder to be filled, beside or in the one that is meant; what is in it goes there once all of it is written.
+
+    Where the block fails nothing is left of it. Files that lie in the folder already are replaced one by one, others
+    stay.
+    """
+    try:
+        target = path.resolve()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        place = target if target.exists() else target.parent  # where there is permission to write
+        fresh = Path(tempfile.mkdtemp(dir=place, prefix=".edgewright-"))
+        try:
+            yield fresh
+            fresh.chmod(0o755)
+            if not target.exists():
+                os.replace(fresh, target)
+                return
+            for file in sorted(each for each in fresh.rglob("*") if not each.is_dir()):
+                put = target / file.relative_to(fresh)
+                put.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(file, put)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+    except OSError as error:
         raise InputError(f"cannot write '{path}': {error.strerror or error}") from error
 
 

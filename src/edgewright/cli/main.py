@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from errno import EPIPE
 from importlib import import_module
 
 import click
@@ -84,11 +85,10 @@ class Verbs(click.Group):
             sentence = " ".join([str(error), *(f"({note})" for note in notes)])
             raise click.ClickException(abridged(printable_lines(sentence))) from error
         except OSError as error:  # what the system refuses is no bug of ours; click knows about closed pipes
-            if error.filename is None:
+            if error.errno in (None, EPIPE):
                 raise
-            raise click.ClickException(
-                printable_lines(f"cannot use '{error.filename}': {error.strerror}")
-            ) from error
+            what = "cannot go on" if error.filename is None else f"cannot use '{error.filename}'"
+            raise click.ClickException(printable_lines(f"{what}: {error.strerror}")) from error
 
 
 def loaded(verb: str) -> click.Command:

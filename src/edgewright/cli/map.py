@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import text
 from ..errors import InputError
-from ..files import check_folder, write_atomic
+from ..files import check_folder, whole_folder, write_atomic
 from ..mapping.answer import UNKNOWN, MappingAnswer
 from ..mapping.deploying import deployable
 from ..mapping.exact import MappingLimits
@@ -126,11 +126,11 @@ def _built(answer: MappingAnswer, network: Network, model: Path, options: MapOpt
     figures: dict[str, Any] = {"memory_bytes": memory}
     with TemporaryDirectory(prefix="edgewright-") as passing:
         folder = options.output or Path(passing)
-        with working(f"compiling {network.name}"):
-            spec = build_pipeline(deployment, folder)
-        if options.output:
-            save_deployment(with_built_weights(deployment, spec.weights_bytes), options.output)
-            save_beside_deployment(spec, options.output)
+        with working(f"compiling {network.name}"), whole_folder(folder) as fresh:
+            spec = build_pipeline(deployment, fresh)
+            if options.output:
+                save_deployment(with_built_weights(deployment, spec.weights_bytes), fresh)
+                save_beside_deployment(spec, fresh)
         if not options.is_run:
             return BuiltMapping(figures, tuple(lines))
         with Pipeline(spec, folder) as running, working(f"running {network.name}"):

@@ -75,7 +75,7 @@ def _laid_out(analysis: Analysis, method: str, wish: Wish, lock: Lock | None, me
         raise
     if method != "optimal" or lock is not None:
         return first
-    spaces = roomy(analysis.spaces, _loose(analysis))
+    spaces = roomy(analysis.spaces, loose_slots(analysis))
     is_small = len(analysis.uses) <= FEW
     made = [first] if wish.minimise != "balanced" else [first, *_others(analysis, wish)]
     if wish.minimise == "balanced" and is_small and measure and spaces != analysis.spaces:
@@ -123,7 +123,7 @@ def _arranged(made: Design, spaces: Spaces, wish: Wish) -> Iterator[Design]:
     yield made
 
 
-def _loose(analysis: Analysis) -> frozenset[tuple[str, str]]:
+def loose_slots(analysis: Analysis) -> frozenset[tuple[str, str]]:
     """The slots of several bits that are assigned numbers which may not fit: these are cut off."""
     return frozenset(
         (use.space, use.slot)

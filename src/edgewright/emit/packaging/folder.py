@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from hashlib import sha256
 from io import BytesIO
@@ -15,6 +12,7 @@ from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 from ...errors import InputError
 from ...files import check_folder as check_place
+from ...files import whole_folder
 
 MANIFEST = "edgewright.json"  # marks a folder as ours and lists our files in it
 
@@ -77,33 +75,16 @@ def _check_paths(output: Path, files: Mapping[str, str | bytes]) -> None:
 
 
 def _put(output: Path, contents: Mapping[str, bytes], old: frozenset[str]) -> None:
-    target = output.resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    place = target if target.exists() else target.parent  # where there is permission to write
-    fresh = Path(tempfile.mkdtemp(dir=place, prefix=".edgewright-"))
-    try:
+    """All files, in place of those that only the last package had."""
+    with whole_folder(output) as fresh:
         for path, content in contents.items():
             (fresh / path).parent.mkdir(parents=True, exist_ok=True)
             (fresh / path).write_bytes(content)
-        fresh.chmod(0o755)
-        if target.exists():
-            _renew(target, fresh, contents, old)
-        else:
-            os.replace(fresh, target)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-
-
-def _renew(target: Path, fresh: Path, contents: Mapping[str, bytes], old: frozenset[str]) -> None:
-    """File by file, since others may lie in the folder; what only the last package had goes."""
-    for path in contents:
-        (target / path).parent.mkdir(parents=True, exist_ok=True)
-        os.replace(fresh / path, target / path)
     for path in old - contents.keys():
-        (target / path).unlink(missing_ok=True)
+        (output / path).unlink(missing_ok=True)
         for parent in PurePosixPath(path).parents[:-1]:
-            if (target / parent).is_dir() and not any((target / parent).iterdir()):
-                (target / parent).rmdir()
+            if (output / parent).is_dir() and not any((output / parent).iterdir()):
+                (output / parent).rmdir()
 
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip file knows

@@ -15,6 +15,7 @@ from .accesses import Access
 from .building import FlowBuilder
 from .evaluation import NOTHING, Evaluator, Frame
 from .functions import Barrier, Function, Parameter
+from .members import compared
 from .paths import Paths
 
 _END = re.compile(rb"(?:\s|/\*.*?\*/|//[^\n]*\n)*;", re.DOTALL)
@@ -407,7 +408,8 @@ class _Statements:
             head = self.build.start(before)
             self._open(cursor, scope, labelled, again=True)
             if condition is not None:
-                self.evaluate.frame = replace(self.evaluate.frame, condition=(span(condition), head, 0))
+                here, polled = (span(condition), head, 0), frozenset(map(span, compared(condition)))
+                self.evaluate.frame = replace(self.evaluate.frame, condition=here, polled=polled)
             found = NOTHING if condition is None else self.evaluate.value(condition)
             return head, self.build.decide(found)
 

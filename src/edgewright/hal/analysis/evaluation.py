@@ -46,6 +46,7 @@ class Frame:
     condition: tuple[Span, int, int] | None = (
         None  # of a loop: its text, its first block, events there when it began
     )
+    polled: frozenset[Span] = frozenset()  # of that condition: what is compared in it
 
 
 @dataclass(slots=True)
@@ -316,6 +317,7 @@ class Evaluator:
             frame.labelled,
             None if is_inside else self._condition(),
             form is Form.ASSIGN and operand is not None and is_known(operand),
+            form is Form.READ and span(target) in frame.polled,
         )
 
     def _is_made_by_macro(self, own: Span) -> bool:

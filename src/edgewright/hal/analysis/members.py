@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..language.cursors import (
@@ -108,6 +109,17 @@ def is_known(cursor: Cursor) -> bool:
     if inner.kind is KINDS.UNARY_OPERATOR:
         return unary_operator(inner) == "!"
     return inner.kind is KINDS.BINARY_OPERATOR and binary_operator(inner) in _TRUTHS
+
+
+def compared(cursor: Cursor) -> Iterator[Cursor]:
+    """What a condition compares, with 0 if nothing else: the operands below all that gives a truth value."""
+    inner = bare(cursor)
+    is_not = inner.kind is KINDS.UNARY_OPERATOR and unary_operator(inner) == "!"
+    if is_not or (inner.kind is KINDS.BINARY_OPERATOR and binary_operator(inner) in _TRUTHS):
+        for child in inner.get_children():
+            yield from compared(child)
+    else:
+        yield inner
 
 
 _TRUTHS = ("==", "!=", "<", ">", "<=", ">=", "&&", "||")

@@ -20,6 +20,7 @@ class Call:
     space: str
     slots: tuple[str, ...]
     is_bit: bool = False  # one bit of each: of words that gather bits, by number
+    is_polled: bool = False  # in the condition of a loop
     mark: Mark | None = None  # only on the prototype, where functions of their own tell who calls
 
 
@@ -63,8 +64,9 @@ def call_for(use: Use, merge: Merge | None, marks: Marks) -> Call:
     )
     mark = Mark(moment, snapshot, opens) if found else None
     if merge is not None:
-        return Call(merge.kind, merge.at.space, merge.slots, merge.at.is_bit, mark)
-    return Call(use.access.kind, use.space, (use.slot,), use.is_bit, mark)
+        return Call(merge.kind, merge.at.space, merge.slots, merge.at.is_bit, mark=mark)
+    is_polled = use.access.spot.is_polled and not use.is_bit
+    return Call(use.access.kind, use.space, (use.slot,), use.is_bit, is_polled, mark)
 
 
 def needed_calls(design: Design, marks: Marks | None = None) -> tuple[Call, ...]:
@@ -92,7 +94,8 @@ def names_of(calls: tuple[Call, ...]) -> Mapping[Call, str]:
     """HAL_READ_<space>_<slots>; where underscores make two functions look the same, the later gets a number."""
     names: dict[Call, str] = {}
     for call in calls:
-        endings = (*(("bit",) if call.is_bit else ()), *((str(call.mark),) if call.mark else ()))
+        kinds = ("bit",) if call.is_bit else ("polled",) if call.is_polled else ()
+        endings = (*kinds, *((str(call.mark),) if call.mark else ()))
         plain = "_".join((f"HAL_{call.kind.name}", call.space, *call.slots, *endings))
         name, number = plain, 2
         while name in names.values():

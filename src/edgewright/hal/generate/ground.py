@@ -71,7 +71,9 @@ def value_type(slot: Slot, call: Call) -> str:
 
 
 def result_type(slot: Slot, call: Call) -> str:
-    """C: the type of a value that is read."""
+    """C: the type of a value that is read; one that is only compared is as wide as C makes it anyway."""
+    if call.is_polled and slot.field.bits <= 16:
+        return "int"
     return read_type(value_type(slot, call), len(call.slots))
 
 

@@ -34,6 +34,9 @@ class OrderProblem:
     savings: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
     scratch: tuple[int, ...] = ()  # extra bytes while the step runs; empty means none anywhere
 
+    def __hash__(self) -> int:
+        return hash((self.steps, self.before, self.stores, self.scratch))  # a mapping has no hash; it is compared
+
     def __post_init__(self) -> None:
         if not self.scratch:
             object.__setattr__(self, "scratch", (0,) * len(self.steps))

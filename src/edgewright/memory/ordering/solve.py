@@ -4,6 +4,7 @@ The methods themselves live in the sibling modules.
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from edgewright.memory.ordering.beam import sweep
 from edgewright.memory.ordering.branches import find_branches
@@ -32,8 +33,11 @@ DEFAULT = OrderEffort()
 _CLOSE = 100  # bisection ends when the open range is less than one part in this many of the peak
 
 
+@lru_cache(maxsize=64)
 def order(problem: OrderProblem, effort: OrderEffort = DEFAULT) -> Order:
     """The order of steps that needs the least memory, with the bound that proves it (or shows the gap).
+
+    A network is planned more than once, plainly and with every saving, and asks much of it again: answers are kept.
 
     The flow of S fig. 4.7 with proofs in place of time limits: steps that belong together are merged, then waists, then
     for each segment a sweep, chains, cuts and probes. A segment is worked on only while it needs more than what some

@@ -68,6 +68,7 @@ _TYPES: Mapping[object, frozenset[DType]] = {
     ops.UnaryKind.LOG: _SIGNED,
     ops.UnaryKind.RSQRT: _SIGNED,
     ops.UnaryKind.SIGMOID: _ALL,
+    ops.UnaryKind.SQRT: frozenset({DType.INT8}),
     ops.UnaryKind.TANH: _ALL,
 }
 

@@ -38,6 +38,9 @@ def unary(op: Unary, out: Region, operands: Sequence[Operand], result: Tensor) -
             return _hard_swish(x, result)
         case UnaryKind.RSQRT if not is_wide:
             return _inverse_root(x, result)
+        case UnaryKind.SQRT:  # steps are cut off, not rounded
+            steps = np.sqrt(scale(x.tensor) * np.maximum(centred(x), 0).astype(np.float32)) / scale(result)
+            return saturate(np.minimum(steps, 2.0**31).astype(np.int64), result)
         case UnaryKind.SIGMOID if is_wide:
             return _wide_sigmoid(x)
         case UnaryKind.TANH if is_wide:
