@@ -12,7 +12,7 @@ from ..errors import EdgewrightError, InputError
 from ..fusion.lanes import laned
 from ..network import Network, Shape
 from ..platform import load_board
-from ..platform.profile import NATIVE, LayerTime, Profile, TimeOrigin, save_profile
+from ..platform.profile import NATIVE, LayerTime, Profile, save_profile
 from ..platform.target import TARGETS
 from ..program import Plan
 from ..run.building import plan_for_host
@@ -102,7 +102,7 @@ def _summary(found: Profile) -> Table:
         way = f"{shown(transfer.source)} to {shown(transfer.target)}"
         rate = f"{transfer.bytes_per_second / 1e9:.3g} GB/s"
         grid.add_row(
-            "moving a tensor", f"{text.duration(transfer.latency)} + {rate}", f"{way}, {_origin(transfer.origin)}"
+            "moving a tensor", f"{text.duration(transfer.latency)} + {rate}", f"{way}, {transfer.origin.value}"
         )
     return grid
 
@@ -134,7 +134,3 @@ def _cell(time: LayerTime | None) -> str:
         return "–"
     spread = f" ± {text.duration(time.spread)}" if time.spread else ""
     return f"{text.duration(time.seconds)}{spread}" if time.seconds else "0"
-
-
-def _origin(origin: TimeOrigin) -> str:
-    return origin.value

@@ -62,7 +62,7 @@ class Maker:
 
     @cached_property
     def loose(self) -> PlanningProblem:
-        """The layers as if each could be in a stretch, for all who price stretches."""
+        """The layers as if each could be in a fusion group, for all who price groups."""
         return loose_work(self.network, self.techniques, alignment_of(self.network, self._board, self._alignment))
 
     def made(self, choice: Choice) -> TimedPlan:

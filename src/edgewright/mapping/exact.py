@@ -136,7 +136,8 @@ class _Search:
         self.last = solver.limits.stages or 0  # 0: stages are not counted
         nothing = np.full(len(solver.cuts.sets), np.inf)
         nothing[0] = 0.0
-        for stages, cores in product(range(min(1, self.last), self.last + 1), _counts(solver.capacity)):
+        cores_taken = product(*(range(count + 1) for count in solver.capacity))  # of each pool, fewer first
+        for stages, cores in product(range(min(1, self.last), self.last + 1), cores_taken):
             value = nothing.copy()
             for _, rest, cost in self._steps(stages, cores):
                 before = self.best[rest] if rest[0] or not self.last else nothing
@@ -178,11 +179,6 @@ class _Search:
             if values[start] == wanted:
                 return start, choice, rest
         raise AssertionError("a value that no stage has")
-
-
-def _counts(capacity: Counts) -> Iterator[Counts]:
-    """Numbers of cores of each pool, fewer first."""
-    return product(*(range(count + 1) for count in capacity))
 
 
 def latency(choice: StageChoice) -> Floats:

@@ -62,16 +62,12 @@ def assemble(
         bound_bytes=bound,
         weights_bytes=network.weight_bytes,
         macs_plain=network.total_macs,
-        method=_method(solution),
+        method=f"order: {solution.order.method}; layout: {solution.placement.method}",
         savings=savings,
         board=board,
         plain=plain,
         outside=tuple(name for name in (*network.inputs, *network.outputs) if name in work.techniques.outside),
     )
-
-
-def _method(solution: Solution) -> str:
-    return f"order: {solution.order.method}; layout: {solution.placement.method}"
 
 
 def _view(work: PlanningProblem, name: str, place: Subview) -> View:

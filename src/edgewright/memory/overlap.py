@@ -50,7 +50,7 @@ def most_shared(x: int, y: int, safe: Distance, alignment: int = 1) -> int:
     """The most bytes that X (of x bytes) and Y (of y bytes) can share at aligned offsets."""
     below, above = align_up(safe.below, alignment), align_up(safe.above, alignment)
     best = 0
-    for delta in (-below, above, 0, _down(x - y, alignment), align_up(x - y, alignment)):
+    for delta in (-below, above, 0, (x - y) // alignment * alignment, align_up(x - y, alignment)):
         if delta <= -below or delta >= above:
             best = max(best, min(x, delta + y) - max(0, delta))
     return best
@@ -67,10 +67,6 @@ def plane_scratch(network: Network, layer: Layer, source: str, alignment: int = 
     if not depthwise or x.shape != y.shape or x.dtype is not y.dtype or layer.inputs[0] != source:
         return None
     return align_up(y.bytes // y.shape[-1], alignment)
-
-
-def _down(value: int, alignment: int) -> int:
-    return value // alignment * alignment
 
 
 @lru_cache(maxsize=4096)

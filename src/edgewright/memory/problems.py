@@ -201,7 +201,7 @@ class PlanningProblem:
         return found
 
     def row_windows(self, layers: tuple[str, ...]) -> RowWindows:
-        """The layers traced as they run row by row: a while's work, done once for each stretch."""
+        """The layers traced as they run row by row: a while's work, done once for each group."""
         if layers not in self._row_windows:
             fused = FusedLayers(self.network, FusionSchedule(layers, streamed=True), self.views.free)
             self._row_windows[layers] = RowWindows(self.views, fused)

@@ -91,7 +91,7 @@ def _describe(problem: ErrorDetails, root: type[Entry]) -> str:
     context = problem.get("ctx", {})
     match problem["type"]:
         case "extra_forbidden":
-            keys = _keys(_model_of(_field_at(location[:-1], root), root))
+            keys = tuple(_fields(_model_of(_field_at(location[:-1], root), root)))
             near = suggestion(str(location[-1]), keys)
             return f"{key} is not a key here{near or '; expected one of ' + ', '.join(keys)}"
         case "missing":
@@ -136,10 +136,6 @@ def _expected(location: Location, root: type[Entry]) -> str:
 def _fields(model: type[Entry]) -> dict[str, FieldInfo]:
     """A model's fields under the keys that files use."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
-
-
-def _keys(model: type[Entry]) -> tuple[str, ...]:
-    return tuple(_fields(model))
 
 
 def _model_of(field: FieldInfo | None, root: type[Entry]) -> type[Entry]:

@@ -11,8 +11,9 @@ from markupsafe import Markup
 from .. import text
 from ..dataflow.analysis import GraphAnalysis
 from ..dataflow.buffers.looped import schedule_text
+from ..dataflow.buffers.schedule import price
 from ..dataflow.formats.dot import short
-from ..dataflow.graph import Actor, Channel
+from ..dataflow.graph import Actor
 from ..dataflow.speed.pareto import Pareto
 from ..dataflow.speed.selftimed import Firing
 from .charts import Card, asset, exact, speed
@@ -148,7 +149,7 @@ def busy_time(actor: Actor, firings: int) -> Fraction | None:
 
 def channel_rows(found: GraphAnalysis) -> Iterator[ChannelRow]:
     capacities = found.buffers.capacities if found.buffers else {}
-    weigh = [_weight_of(channel, capacities.get(channel.name, 0), found) for channel in found.graph.channels]
+    weigh = [capacities.get(channel.name, 0) * price(channel, found.weight) for channel in found.graph.channels]
     most = max(weigh, default=0) or 1
     for channel, weight in zip(found.graph.channels, weigh, strict=True):
         capacity = capacities.get(channel.name)
@@ -164,10 +165,6 @@ def channel_rows(found: GraphAnalysis) -> Iterator[ChannelRow]:
             None if capacity is None else capacity * channel.token_bytes,
             weight / most,
         )
-
-
-def _weight_of(channel: Channel, capacity: int, found: GraphAnalysis) -> int:
-    return capacity * (channel.token_bytes if found.weight == "bytes" else 1)
 
 
 def _amount(number: int, weight: str) -> str:

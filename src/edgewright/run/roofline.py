@@ -53,7 +53,7 @@ def estimate_profile(network: Network, board: Board) -> Profile:
                 times[layer.name].append(
                     LayerTime(
                         processor=processor.name,
-                        executor=_executor(processor),
+                        executor="torch" if processor.kind is ProcessorKind.GPU else "native",
                         lanes=lanes,
                         seconds=max(arithmetic, traffic),
                         origin=TimeOrigin.ROOFLINE,
@@ -88,10 +88,6 @@ def peak_rate(board: Board, processor: Processor) -> PeakRate:
     faster = 4 if has_dot else 2 if processor.simd_bits else 1  # bytes beside words in one vector
     bandwidths = [memory.bandwidth for memory in board.memories_of(processor.name) if memory.bandwidth]
     return PeakRate(macs, faster * macs, max(bandwidths) / _BITS if bandwidths else None)
-
-
-def _executor(processor: Processor) -> str:
-    return "torch" if processor.kind is ProcessorKind.GPU else "native"
 
 
 def _transfers(board: Board) -> tuple[TransferTime, ...]:

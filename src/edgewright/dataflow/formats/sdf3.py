@@ -143,7 +143,10 @@ def _graph(application: Element, graph: Element, otherwise: str) -> Graph:
     actors, channels = _named(graph, "actor"), _named(graph, "channel")
     processors = _properties(application, "actor", actors)
     sizes = _properties(application, "channel", channels)
-    ports = {actor: _ports(element) for actor, element in actors.items()}
+    ports = {
+        actor: {name: _port(name, port, element) for name, port in _named(element, "port").items()}
+        for actor, element in actors.items()
+    }
     drafts = [_channel(name, element, ports, sizes.get(name)) for name, element in channels.items()]
     _check_used(ports, channels.values())
     return assembled(name, [_actor(*named, processors.get(named[0])) for named in actors.items()], drafts)
@@ -176,10 +179,6 @@ def _properties(application: Element, kind: str, known: Collection[str]) -> Mapp
             raise ModelError(f"{_place(properties)}: {kind} {quoted(name)} is described a second time; keep one")
         found[name] = properties
     return found
-
-
-def _ports(actor: Element) -> Mapping[str, _Sdf3Port]:
-    return {name: _port(name, port, actor) for name, port in _named(actor, "port").items()}
 
 
 def _port(name: str, port: Element, actor: Element) -> _Sdf3Port:

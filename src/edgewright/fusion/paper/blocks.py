@@ -88,7 +88,7 @@ def _suits(network: Network, layer: Layer, source: str, partition: Partition, bl
         return partition.terminal is Terminal.PD_D and _fans_in(network, layer, source)
     if partition.terminal is Terminal.PD_D:
         runs = channel_runs(network, layer, source) if block is Block.PART else None
-        return runs is not None and partition.parts <= _size(network, layer, CHANNELS) // runs[0]
+        return runs is not None and partition.parts <= network.tensors[layer.output].shape[CHANNELS] // runs[0]
     wanted = Block.FFMT if isinstance(layer.op, _WINDOWS) else Block.PART
     return block is wanted and all(_moves(network, layer, source, axis, n) for axis, n in partition.cuts)
 
@@ -150,7 +150,3 @@ def overlaps(network: Network, layer: Layer, source: str, partition: Partition) 
     """Whether neighbours along a split axis read the same: a kernel larger than its stride (S 4.3.3)."""
     rows = [rows_needed(network, layer, source, axis) for axis in partition.axes if axis != CHANNELS]
     return any(below[0] < above[1] for found in rows if found for above, below in pairwise(found))
-
-
-def _size(network: Network, layer: Layer, axis: int) -> int:
-    return network.tensors[layer.output].shape[axis]

@@ -129,7 +129,7 @@ def write_conv(call: CCall, _: Offer, c: CWriter) -> None:
             row = tuple(index for index, _ in region[:-1])
             geometry, part = row_geometry(1, x.tensor.shape[-1], 0), (0, 1, 0, 1)
             read, write, per_group = x.address((*row, 0)), y.address((*row, first)), 0
-        skipped = inner.number(lambda r: _first_group(r, per_group) * inner.shapes[1][3]) if per_group else 0
+        skipped = inner.number(lambda r: (r.channels[0] // per_group) * inner.shapes[1][3]) if per_group else 0
         if skipped:
             read = f"{read} + {skipped}"
         table = inner.table("ew_dynamic_conv", lambda r: _fields(inner, op, geometry, per_group, r))
@@ -138,10 +138,6 @@ def write_conv(call: CCall, _: Offer, c: CWriter) -> None:
             zero = "zero" if op.asymmetric else "0"
             given = f"&{table}, {read}, {write}, {where}, {int(call.is_backward)}, scale, {zero}"
             c.line(f"ew_dynamic_conv_run({given});")
-
-
-def _first_group(channels: ChannelRange, per_group: int) -> int:
-    return channels.channels[0] // per_group
 
 
 def _fields(

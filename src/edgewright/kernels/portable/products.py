@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import prod
 
-from ...network import Array
 from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Architecture
@@ -126,17 +125,15 @@ def _write(call: CCall, offer: Offer, c: CWriter, image: _Image) -> None:
     has_pairs = bool(offer["pairs"])
     kernel, ctype, size = ("portable_pairs", "int32_t", 4) if has_pairs else ("portable_conv", "int8_t", 1)
     call.use(kernel)
-    table = Convolution(image.places, image.window, offer["pixels"]).table(call, _conv_blocks, 1 + has_pairs)
+    table = Convolution(image.places, image.window, offer["pixels"]).table(
+        call, lambda weights: interleaved(weights, CONV_BLOCKS), 1 + has_pairs
+    )
     x, y = (place.pointer for place in image.places)
     part = part_pointer(call, c, image.part) if has_pairs else f"ew_part_of({', '.join(map(str, image.part))})"
     given = f"&{table}, (const uint8_t *){x}, (uint8_t *){y}, {part}"
     with nullcontext() if call.room else c.block():
         columns = call.scratch(c, ctype, offer.scratch // size, "columns")
         c.line(f"ew_{kernel}({given}, {columns});")
-
-
-def _conv_blocks(weights: Array) -> Array:
-    return interleaved(weights, CONV_BLOCKS)
 
 
 def offers_dense(site: Site) -> Iterator[Offer]:
