@@ -137,9 +137,9 @@ def target_named(name: str) -> Target:
 
 
 def free_window(devices: Iterable[Device], size: int = 1 << 16) -> int:
-    """An address for code and data that no device is near."""
+    """An address for code and data that no device is near, and that no driver is likely to compute."""
     taken = [device.address for device in devices]
-    for base in range(0x0800_0000, 0xE000_0000, WINDOW):
+    for base in (*range(0x1A40_0000, 0x2000_0000, WINDOW), *range(0x0800_0000, 0xE000_0000, WINDOW)):
         if all(address + size <= base or base + WINDOW <= address for address in taken):
             return base
     raise InputError("no room for the driver's code between the devices' addresses")
