@@ -17,7 +17,7 @@ from edgewright.emit.verify import QUICK, verify
 from edgewright.errors import EdgewrightError
 from edgewright.network import Arithmetic, Array, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.kernels import execute
-from edgewright.network.operators import Conv2d, Quantize
+from edgewright.network.operators import Conv2d, Quantize, Softmax
 from edgewright.network.tflite import read_tflite
 from test_dynamic import chain
 from tflite_cases import FLOAT, INT8
@@ -184,3 +184,17 @@ def test_noise_inside_a_stage_explains_no_more_than_it_moves() -> None:
     assert compare_stages(plan, network, inputs, {"stored": further}) is not None
     everywhere = (ours + 1).astype(np.int8)
     assert compare_stages(plan, network, inputs, {"stored": everywhere}) is not None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "off", "is_right"), [(DType.INT16, 1, True), (DType.INT16, 2, False), (DType.INT8, 1, False)]
+)
+def test_a_step_of_sixteen_bits_is_left_to_the_last_bits(dtype: DType, off: int, is_right: bool) -> None:
+    b = Builder("lines")
+    x = b.input("x", (4, 8), dtype, Quant((1 / 16,), (0,)))
+    network = b.build([b.layer(Softmax(-1), [x], "y", dtype=dtype, quant=Quant((1 / 64,), (0,)))])
+    values = random_inputs(network)
+    found = execute(network, values)["y"]
+    assert (
+        compare_stages(edgewright.plan(network), network, values, {"y": found + found.dtype.type(off)}) is None
+    ) == is_right
