@@ -177,6 +177,9 @@ def convolutions(layers: Layers) -> None:
     x = layers.input(1, 7, 6, 24)
     layers.end(layers.conv(x, (3, 3), 36, groups=3, pads=(1, 1, 1, 1)))
     layers.end(layers.conv(layers.input(1, 1, 70, 900), (1, 1), 20))  # rows that no room holds
+    x = layers.input(1, 6, 32, 40)  # rows so long that strips of them are packed, apart and in place
+    layers.end(layers.conv(layers.conv(x, (3, 3), 40, pads=(1, 1, 1, 1)), (3, 3), 40, pads=(1, 1, 1, 1)))
+    layers.end(layers.conv(layers.input(1, 3, 67, 150), (2, 4), 20, stride=(2, 1), dilation=(1, 2)))
 
 
 def depthwise(layers: Layers) -> None:

@@ -3,7 +3,9 @@
 /* A product of some pixels of a tile with two vectors of channels. */
 typedef struct {
     const float *tile; /* of the first pixel */
-    int32_t depth; /* numbers per pixel */
+    int32_t depth; /* numbers per pixel and tap */
+    int32_t taps, across; /* how many there are, and from tap to tap of a pixel in the tile */
+    size_t tap; /* from tap to tap in weights */
     const float *first, *second; /* panels, from the first of these numbers on */
     const float *bias; /* of these channels; NULL: continue the sums of `from` */
     float *const *from; /* for each pixel its channels */
@@ -15,13 +17,22 @@ typedef struct {
     int32_t step; /* floats to go on there with each number of a pixel */
 } ew_simd_job;
 
-/* As many pixels at once as registers hold, with two vectors of sums each. */
+/* Pixels of a tile in runs, in each of which they lie side by side. */
+typedef struct {
+    int32_t count, width; /* runs, and pixels in each */
+    int32_t apart; /* floats from run to run */
+} ew_simd_runs;
+
+/* As many pixels at once as registers hold, with two vectors of sums each; and how few take about as long for each. */
 #if EW_LANES == 16
 #define EW_SIMD_MOST 14
+#define EW_SIMD_FEW 8
 #elif defined(__aarch64__)
 #define EW_SIMD_MOST 8 /* and the vectors that their numbers come from */
+#define EW_SIMD_FEW 8
 #else
 #define EW_SIMD_MOST 6
+#define EW_SIMD_FEW 5
 #endif
 
 /* Written out by the preprocessor, so that sums stay in registers whatever the compiler thinks of loops. */
@@ -75,9 +86,9 @@ typedef struct {
 /* Weights for later come nearer meanwhile: far memory does not give them as fast as the first pixels multiply. Where
  * vectors are short, it does. */
 #if EW_LANES >= 8
-#define EW_AHEAD const float *ahead = job->ahead; const int32_t step = job->step; const size_t apart = job->apart;
+#define EW_AHEAD const float *ahead = job->ahead + (size_t)k * job->tap;
 #define EW_NEARER(p) __builtin_prefetch(p, 0, 2)
-#define EW_FETCH EW_NEARER(ahead); if (EW_LANES == EW_PANEL) EW_NEARER(ahead + apart); ahead += step;
+#define EW_FETCH EW_NEARER(ahead); if (EW_LANES == EW_PANEL) EW_NEARER(ahead + job->apart); ahead += job->step;
 #else
 #define EW_AHEAD
 #define EW_FETCH
@@ -89,47 +100,51 @@ typedef struct {
 #define EW_AS_WRITTEN
 #endif
 
-#define EW_PRODUCT(n)                                                                           \
-    EW_AS_WRITTEN static void ew_simd_two_##n(const ew_simd_job *job)                           \
-    {                                                                                           \
-        const float *first = job->first, *second = job->second;                                 \
-        const float *a = job->tile, *const end = a + job->depth;                                \
-        const ew_vf low = ew_vf_all(job->low), high = ew_vf_all(job->high);                     \
-        const int32_t column = job->column;                                                     \
-        EW_UPTO_##n(EW_DECLARE_2)                                                               \
-        if (job->bias) {                                                                        \
-            const ew_vf b0 = ew_vf_load(job->bias), b1 = ew_vf_load(job->bias + EW_LANES);      \
-            EW_UPTO_##n(EW_BIAS_2)                                                              \
-        } else {                                                                                \
-            EW_UPTO_##n(EW_LOAD_2)                                                              \
-        }                                                                                       \
-        EW_AHEAD                                                                                \
-        EW_FOURS_2(n)                                                                           \
-        for (; a < end; a++, first += EW_PANEL, second += EW_PANEL) {                           \
-            EW_FETCH                                                                            \
-            const ew_vf w0 = ew_vf_load(first), w1 = ew_vf_load(second);                        \
-            EW_UPTO_##n(EW_STEP_2)                                                              \
-        }                                                                                       \
-        EW_UPTO_##n(EW_STORE_2)                                                                 \
-    }                                                                                           \
-    static void ew_simd_one_##n(const ew_simd_job *job)                                         \
-    {                                                                                           \
-        const float *first = job->first;                                                        \
-        const float *a = job->tile, *const end = a + job->depth;                                \
-        const ew_vf low = ew_vf_all(job->low), high = ew_vf_all(job->high);                     \
-        const int32_t column = job->column;                                                     \
-        EW_UPTO_##n(EW_DECLARE_1)                                                               \
-        if (job->bias) {                                                                        \
-            const ew_vf b0 = ew_vf_load(job->bias);                                             \
-            EW_UPTO_##n(EW_BIAS_1)                                                              \
-        } else {                                                                                \
-            EW_UPTO_##n(EW_LOAD_1)                                                              \
-        }                                                                                       \
-        for (; a < end; a++, first += EW_PANEL) {                                               \
-            const ew_vf w0 = ew_vf_load(first);                                                 \
-            EW_UPTO_##n(EW_STEP_1)                                                              \
-        }                                                                                       \
-        EW_UPTO_##n(EW_STORE_1)                                                                 \
+#define EW_PRODUCT(n)                                                                                                  \
+    EW_AS_WRITTEN static void ew_simd_two_##n(const ew_simd_job *job)                                                  \
+    {                                                                                                                  \
+        const ew_vf low = ew_vf_all(job->low), high = ew_vf_all(job->high);                                            \
+        const int32_t column = job->column;                                                                            \
+        EW_UPTO_##n(EW_DECLARE_2)                                                                                      \
+        if (job->bias) {                                                                                               \
+            const ew_vf b0 = ew_vf_load(job->bias), b1 = ew_vf_load(job->bias + EW_LANES);                             \
+            EW_UPTO_##n(EW_BIAS_2)                                                                                     \
+        } else {                                                                                                       \
+            EW_UPTO_##n(EW_LOAD_2)                                                                                     \
+        }                                                                                                              \
+        for (int32_t k = 0; k < job->taps; k++) {                                                                      \
+            const float *first = job->first + (size_t)k * job->tap, *second = job->second + (size_t)k * job->tap;      \
+            const float *a = job->tile + k * job->across, *const end = a + job->depth;                                 \
+            EW_AHEAD                                                                                                   \
+            EW_FOURS_2(n)                                                                                              \
+            for (; a < end; a++, first += EW_PANEL, second += EW_PANEL) {                                              \
+                EW_FETCH                                                                                               \
+                const ew_vf w0 = ew_vf_load(first), w1 = ew_vf_load(second);                                           \
+                EW_UPTO_##n(EW_STEP_2)                                                                                 \
+            }                                                                                                          \
+        }                                                                                                              \
+        EW_UPTO_##n(EW_STORE_2)                                                                                        \
+    }                                                                                                                  \
+    static void ew_simd_one_##n(const ew_simd_job *job)                                                                \
+    {                                                                                                                  \
+        const ew_vf low = ew_vf_all(job->low), high = ew_vf_all(job->high);                                            \
+        const int32_t column = job->column;                                                                            \
+        EW_UPTO_##n(EW_DECLARE_1)                                                                                      \
+        if (job->bias) {                                                                                               \
+            const ew_vf b0 = ew_vf_load(job->bias);                                                                    \
+            EW_UPTO_##n(EW_BIAS_1)                                                                                     \
+        } else {                                                                                                       \
+            EW_UPTO_##n(EW_LOAD_1)                                                                                     \
+        }                                                                                                              \
+        for (int32_t k = 0; k < job->taps; k++) {                                                                      \
+            const float *first = job->first + (size_t)k * job->tap;                                                    \
+            const float *a = job->tile + k * job->across, *const end = a + job->depth;                                 \
+            for (; a < end; a++, first += EW_PANEL) {                                                                  \
+                const ew_vf w0 = ew_vf_load(first);                                                                    \
+                EW_UPTO_##n(EW_STEP_1)                                                                                 \
+            }                                                                                                          \
+        }                                                                                                              \
+        EW_UPTO_##n(EW_STORE_1)                                                                                        \
     }
 
 EW_PRODUCT(1)
@@ -187,17 +202,25 @@ static void ew_simd_partly(const ew_simd_job *whole, ew_simd_product product, in
         ew_vf_copy(whole->to[n] + whole->column, lanes[n], columns);
 }
 
-/* All channels of `count` pixels, for numbers start.. of each. */
-static void ew_simd_multiply(const ew_simd_conv *conv, const ew_simd_job *whole, int32_t start, int32_t count)
+/* With `depth` numbers of each tap, all of them in the weights; taps of a pixel lie `across` apart in the tile. */
+static ew_simd_job ew_simd_job_of(const float *tile, int32_t taps, int32_t across, int32_t depth, float *const *sums)
+{
+    const size_t tap = (size_t)depth * EW_PANEL;
+    const ew_simd_job job = {
+        tile, depth, taps, across, tap, NULL, NULL, NULL, sums, sums, 0, -INFINITY, INFINITY, NULL, 0, 0};
+    return job;
+}
+
+/* All channels of all pixels in runs, for numbers start.. of each. */
+static void ew_simd_multiply(const ew_simd_conv *conv, const ew_simd_job *whole, int32_t start, ew_simd_runs runs)
 {
     const size_t all = (size_t)(conv->kernel_y * conv->kernel_x * conv->depth) * EW_PANEL;
     const float *const panels = conv->weights + start * EW_PANEL;
-    const int32_t groups = (count + EW_SIMD_MOST - 1) / EW_SIMD_MOST;
+    const int32_t each = (runs.width + EW_SIMD_MOST - 1) / EW_SIMD_MOST, groups = runs.count * each;
     ew_simd_job job = *whole;
     for (job.column = 0; job.column < conv->channels; job.column += 2 * EW_LANES) {
         const int32_t next = job.column + EW_LANES, later = next + EW_LANES, is_wide = next < conv->channels;
-        const int32_t columns = conv->channels - job.column;
-        const int32_t after = later < conv->channels ? later : 0;
+        const int32_t columns = conv->channels - job.column, after = later < conv->channels ? later : 0;
         const float *const ahead = after ? panels + (size_t)(after / EW_PANEL) * all : whole->ahead;
         job.first = panels + (size_t)(job.column / EW_PANEL) * all + job.column % EW_PANEL;
         job.second = is_wide ? panels + (size_t)(next / EW_PANEL) * all + next % EW_PANEL : job.first;
@@ -205,8 +228,9 @@ static void ew_simd_multiply(const ew_simd_conv *conv, const ew_simd_job *whole,
         job.step = whole->ahead ? (EW_PANEL + groups - 1) / groups : 0;
         job.apart = whole->ahead && after + EW_LANES < conv->channels ? all : 0;
         for (int32_t group = 0, done = 0, n; group < groups; group++, done += n) {
-            n = (count - done + groups - group - 1) / (groups - group); /* alike: a few pixels alone would wait for their sums */
-            job.tile = whole->tile + done * EW_SIMD_PITCH;
+            const int32_t rest = each - group % each, run = group / each, column = done - run * runs.width;
+            n = (runs.width - column + rest - 1) / rest; /* alike: one or two pixels alone would wait for their sums */
+            job.tile = whole->tile + run * runs.apart + column * EW_SIMD_PITCH;
             job.from = whole->from + done;
             job.to = whole->to + done;
             job.ahead = whole->ahead ? ahead + group * job.step * job.depth : job.first;
@@ -269,6 +293,16 @@ static void ew_simd_fill_tile(
     }
 }
 
+/* What follows the sums of these pixels. */
+static void ew_simd_end(const ew_simd_conv *conv, float *const *rows, int32_t count)
+{
+    for (int32_t n = 0, next; conv->kind && n < count; n = next) { /* pixels side by side together */
+        for (next = n + 1; next < count && rows[next] == rows[next - 1] + conv->channels;)
+            next++;
+        ew_simd_activate(rows[n], (next - n) * conv->channels, conv->kind, conv->a, conv->b);
+    }
+}
+
 static void ew_simd_rows(const ew_simd_conv *conv, float *y, ew_part part, int32_t first, int32_t count, float **rows)
 {
     const int32_t width = part.right - part.left;
@@ -282,43 +316,131 @@ static void ew_simd_rows(const ew_simd_conv *conv, float *y, ew_part part, int32
     }
 }
 
+/* Where sums of pixels wait, which are written to `rows` at the end. */
+static void ew_simd_sums(const ew_simd_conv *conv, int32_t count, float *tile, float *const *rows, float **sums)
+{
+    for (int32_t n = 0; n < count; n++)
+        sums[n] = conv->is_shared ? tile + conv->rows * EW_SIMD_PITCH + n * conv->channels : rows[n];
+}
+
+/* Adds what numbers start.. of the pixels contribute; those from `later` on follow, none where it is 0. */
+static void ew_simd_add(
+    const ew_simd_conv *conv, ew_simd_job *job, int32_t start, int32_t later, ew_simd_runs runs, float *const *rows)
+{
+    job->bias = start == 0 ? conv->bias : NULL;
+    job->to = later ? job->from : rows;
+    job->low = later ? -INFINITY : conv->low;
+    job->high = later ? INFINITY : conv->high;
+    job->ahead = conv->weights + later * EW_PANEL; /* of the next block, or of the next tile's first one */
+    ew_simd_multiply(conv, job, start, runs);
+}
+
 static void ew_simd_tile(
     const ew_simd_conv *conv, const float *x, float *y, ew_part part, int32_t first, int32_t count, float *tile)
 {
     const int32_t total = conv->kernel_y * conv->kernel_x * conv->depth;
     const int32_t blocks = (total + EW_SIMD_DEPTH - 1) / EW_SIMD_DEPTH, depth = ((total + blocks - 1) / blocks + 3) / 4 * 4;
+    const ew_simd_runs runs = {1, count, 0};
     float *sums[EW_SIMD_ROWS], *rows[EW_SIMD_ROWS];
     ew_simd_rows(conv, y, part, first, count, rows);
-    for (int32_t n = 0; n < count; n++)
-        sums[n] = conv->is_shared ? tile + count * EW_SIMD_PITCH + n * conv->channels : rows[n];
+    ew_simd_sums(conv, count, tile, rows, sums);
+    ew_simd_job job = ew_simd_job_of(tile, 1, 0, depth, sums);
     for (int32_t start = 0; start < total; start += depth) {
-        const int32_t until = ew_min(start + depth, total), is_last = until == total;
-        ew_simd_job job = {tile, until - start, NULL, NULL, NULL, sums, sums, 0, -INFINITY, INFINITY, NULL, 0, 0};
-        job.ahead = conv->weights + (is_last ? 0 : until) * EW_PANEL; /* of the next block, or the next tile's first one */
-        if (start == 0)
-            job.bias = conv->bias;
-        if (is_last) {
-            job.to = rows;
-            job.low = conv->low;
-            job.high = conv->high;
-        }
+        const int32_t until = ew_min(start + depth, total);
+        job.depth = until - start;
         ew_simd_fill_tile(conv, x, part, first, count, start, until, tile);
-        ew_simd_multiply(conv, &job, start, count);
+        ew_simd_add(conv, &job, start, until < total ? until : 0, runs, rows);
     }
-    for (int32_t n = 0, next; conv->kind && n < count; n = next) { /* pixels side by side together */
-        for (next = n + 1; next < count && rows[next] == rows[next - 1] + conv->channels;)
-            next++;
-        ew_simd_activate(rows[n], (next - n) * conv->channels, conv->kind, conv->a, conv->b);
+    ew_simd_end(conv, rows, count);
+}
+
+/* Numbers from..until of the `lines` pixels that row k of the windows reaches from each row of a part of the output. */
+static void ew_simd_fill_strips(
+    const ew_simd_conv *conv, const float *x, ew_part part, int32_t k, int32_t from, int32_t until, int32_t lines,
+    float *to)
+{
+    for (int32_t row = part.top; row < part.bottom; row++) {
+        const int32_t i = row * conv->stride_y - conv->top + k * conv->dilation_y, side = part.left - conv->left;
+        const float *const line = i >= 0 && i < conv->height ? x + ew_row(&conv->in, i) + from : NULL;
+        for (int32_t j = side; j < side + lines; j++, to += EW_SIMD_PITCH)
+            if (line && j >= 0 && j < conv->width)
+                ew_vf_copy_over(to, line + j * conv->in.pixel, until - from);
+            else
+                memset(to, 0, (size_t)(until - from) * sizeof *to);
+    }
+}
+
+/* The same for whole rows, or a piece of one, where windows lie side by side: pixels that several of them read are packed
+ * once for each row of the windows. */
+static void ew_simd_strips(const ew_simd_conv *conv, const float *x, float *y, ew_part part, float *tile)
+{
+    const int32_t width = part.right - part.left, count = (part.bottom - part.top) * width;
+    const int32_t lines = width + (conv->kernel_x - 1) * conv->dilation_x, unit = conv->kernel_x * conv->depth;
+    const int32_t most = ew_min(EW_SIMD_DEPTH, EW_SIMD_STRIP / conv->kernel_x / 4 * 4);
+    const int32_t blocks = (conv->depth + most - 1) / most, depth = ((conv->depth + blocks - 1) / blocks + 3) / 4 * 4;
+    const ew_simd_runs runs = {part.bottom - part.top, width, lines * EW_SIMD_PITCH};
+    float *sums[EW_SIMD_ROWS], *rows[EW_SIMD_ROWS];
+    ew_simd_rows(conv, y, part, 0, count, rows);
+    ew_simd_sums(conv, count, tile, rows, sums);
+    ew_simd_job job = ew_simd_job_of(tile, conv->kernel_x, conv->dilation_x * EW_SIMD_PITCH, conv->depth, sums);
+    for (int32_t k = 0; k < conv->kernel_y; k++)
+        for (int32_t from = 0; from < conv->depth; from += depth) {
+            const int32_t until = ew_min(from + depth, conv->depth), is_last = k + 1 == conv->kernel_y;
+            const int32_t later = until < conv->depth ? k * unit + until : is_last ? 0 : (k + 1) * unit;
+            job.depth = until - from;
+            ew_simd_fill_strips(conv, x, part, k, from, until, lines, tile);
+            ew_simd_add(conv, &job, k * unit + from, later, runs, rows);
+        }
+    ew_simd_end(conv, rows, count);
+}
+
+/* Where the share of one of `parts` begins, of `total` things that are shared evenly. */
+static int32_t ew_simd_share(int32_t total, int32_t parts, int32_t index)
+{
+    return total / parts * index + ew_min(index, total % parts);
+}
+
+/* Into how many pieces to cut rows of `width` pixels that are packed as strips; 0 where windows are packed one by one. */
+static int32_t ew_simd_pieces(const ew_simd_conv *conv, int32_t width)
+{
+    const int32_t unit = conv->kernel_x * conv->depth, room = conv->rows - (conv->kernel_x - 1) * conv->dilation_x;
+    const int32_t is_joined = conv->kernel_x > 1 && conv->kernel_x <= 8 && conv->stride_x == 1;
+    if (!is_joined || unit < 80 || unit * conv->kernel_y <= EW_SIMD_DEPTH || room < 12 || width < 12)
+        return 0;
+    const int32_t pieces = (width + room - 1) / room, least = width / pieces;
+    return least >= EW_SIMD_FEW * ((least + EW_SIMD_MOST - 1) / EW_SIMD_MOST) ? pieces : 0;
+}
+
+/* Tiles are alike: each of them reads all weights. */
+static void ew_simd_run_strips(
+    const ew_simd_conv *conv, const float *x, float *y, ew_part part, int32_t pieces, float *tile)
+{
+    const int32_t height = part.bottom - part.top, width = part.right - part.left;
+    const int32_t lines = pieces > 1 ? 1 : conv->rows / (width + (conv->kernel_x - 1) * conv->dilation_x);
+    const int32_t parts = (height + lines - 1) / lines, tiles = parts * pieces;
+    for (int32_t done = 0; done < tiles; done++) {
+        const int32_t index = conv->is_backward ? tiles - 1 - done : done, i = index / pieces, j = index % pieces;
+        const ew_part some = {
+            part.top + ew_simd_share(height, parts, i), part.top + ew_simd_share(height, parts, i + 1),
+            part.left + ew_simd_share(width, pieces, j), part.left + ew_simd_share(width, pieces, j + 1)};
+        ew_simd_strips(conv, x, y, some, tile);
     }
 }
 
 void ew_simd_conv_run(const ew_simd_conv *conv, const float *x, float *y, ew_part part, float *tile)
 {
     const int32_t pixels = (part.bottom - part.top) * (part.right - part.left);
-    const int32_t tiles = (pixels + conv->rows - 1) / conv->rows;
-    for (int32_t done = 0, index = 0, count; done < pixels; done += count, index++) {
-        count = (pixels - done + tiles - index - 1) / (tiles - index); /* alike: each tile reads all weights */
-        ew_simd_tile(conv, x, y, part, conv->is_backward ? pixels - done - count : done, count, tile);
+    const int32_t unit = ew_min(EW_SIMD_MOST, conv->rows), units = (pixels + unit - 1) / unit, most = conv->rows / unit;
+    const int32_t pieces = ew_simd_pieces(conv, part.right - part.left), tiles = (units + most - 1) / most;
+    if (pieces) {
+        ew_simd_run_strips(conv, x, y, part, pieces, tile);
+        return;
+    }
+    for (int32_t done = 0; done < tiles; done++) {
+        const int32_t index = conv->is_backward ? tiles - 1 - done : done;
+        const int32_t first = unit * ew_simd_share(units, tiles, index);
+        const int32_t end = ew_min(pixels, unit * ew_simd_share(units, tiles, index + 1));
+        ew_simd_tile(conv, x, y, part, first, end - first, tile);
     }
 }
 
@@ -365,10 +487,14 @@ static void ew_simd_line(const ew_simd_conv *conv, const float *x, float *y)
 #else
 static void ew_simd_line(const ew_simd_conv *conv, const float *x, float *y)
 {
+    const ew_simd_runs runs = {1, 1, 0};
     float *rows[1];
-    ew_simd_job job = {x, conv->depth, NULL, NULL, conv->bias, rows, rows, 0, conv->low, conv->high, NULL, 0, 0};
     rows[0] = y;
-    ew_simd_multiply(conv, &job, 0, 1);
+    ew_simd_job job = ew_simd_job_of(x, 1, 0, conv->depth, rows);
+    job.bias = conv->bias;
+    job.low = conv->low;
+    job.high = conv->high;
+    ew_simd_multiply(conv, &job, 0, runs);
 }
 #endif
 

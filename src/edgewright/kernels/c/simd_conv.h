@@ -1,6 +1,7 @@
 /* float32 convolutions and dense layers: tiles of pixels, packed, times panels of weights.
  *
- * A tile is what some pixels in raster order read (im2col), a block of EW_SIMD_DEPTH numbers per pixel at a time. Sums
+ * A tile is what some pixels in raster order read (im2col), a block of EW_SIMD_DEPTH numbers per pixel at a time; where
+ * windows lie side by side in long rows, the strips of the image that they read, which are packed once for them all. Sums
  * wait in the output for the next block; where input and output share memory, they wait beside the tile, so that all is
  * read before any of these pixels is written: as much as a kernel that goes pixel by pixel promises. */
 #ifndef EW_SIMD_CONV_H
@@ -17,6 +18,7 @@
 #define EW_SIMD_DEPTH 256
 #define EW_SIMD_PITCH 272
 #endif
+#define EW_SIMD_STRIP 384 /* numbers of a row of a window in one block, where they are not packed window by window */
 #define EW_SIMD_ROWS 112 /* most pixels in a tile */
 
 typedef struct {
