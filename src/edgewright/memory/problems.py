@@ -275,6 +275,10 @@ class PlanningProblem:
             for x, y, safe in pairs:
                 above = safe.above if len(pairs) == 1 else self.stores[x].size
                 found[x, y] = (above, safe.below)
+        for step, task in enumerate(self.tasks):
+            for (x, y), tail in task.footprint.tails.items() if task.footprint and self.techniques.overlap else ():
+                if y in self.stores and y not in self.outside and spans[y][0] == at[step] and self.filled(y) == y:
+                    found[x, y] = (self._aligned(self.locals[x].bytes), tail)
         return found
 
     def filled(self, name: str) -> str | None:

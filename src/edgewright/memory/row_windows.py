@@ -27,6 +27,8 @@ class RowWindows:
         self.rows: dict[str, int] = {}  # the most rows of each written root that were there and still needed
         # (X, Y): the most bytes by which writing Y was ahead of reading X, both from the start of their buffers.
         self.lags: dict[tuple[str, str], int] = {}
+        # (X, Y): the bytes of Y, from its start, that were written while X was still needed.
+        self.tails: dict[tuple[str, str], int] = {}
         self._run()
 
     def rows_kept(self, root: str, members: Iterable[str]) -> int:
@@ -74,6 +76,7 @@ class RowWindows:
                 self.rows[root] = max(self.rows.get(root, 0), stop - oldest)
                 if root in leaving:
                     _note_lags(lags[root], offset + stop * stride, first)
+                    self.tails |= {(x, root): offset + stop * stride for x in first if first[x] < _FAR // 2}
             done[at] += 1
             for name, readers in touched[at]:
                 first[name] = min([starts[done[i]] for i, starts in readers])
