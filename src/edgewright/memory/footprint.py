@@ -66,9 +66,9 @@ def footprint(network: Network, views: Views, schedule: FusionSchedule) -> Footp
     tails = {
         (x, y): tail
         for (x, y), tail in windows.tails.items()
-        if x in found and found[x].calls is None and y not in inner and tail < network.tensors[y].bytes
+        if x in found and found[x].calls is None and y not in inner and not schedule.splits
     }
-    return Footprint(schedule, found, sums, len(windows.trace.chains), shares, {} if schedule.splits else tails)
+    return Footprint(schedule, found, sums, len(windows.trace.chains), shares, tails)
 
 
 def _rows_of(windows: RowWindows, root: str, members: Sequence[str], cuts: Mapping[int, int]) -> LocalBuffer:
