@@ -190,6 +190,19 @@ def chain(draws: list[tuple[int, int]]) -> Network:
     return b.build([at])
 
 
+def test_last_rows_of_an_output_lie_over_dead_windows():
+    """When the last row of `c2` is written, the rows of `c0` are needed no more."""
+    network = chain([(3, 1), (3, 1), (3, 2)])
+    made = plan(network, explain=False, phases=["c0", "c1", "c2"], pull_rows=True)
+    apart = plan(
+        network, explain=False, phases=["c0", "c1", "c2"], techniques=Techniques(overlap=False), pull_rows=True
+    )
+    out, window = (next(b for b in made.buffers if b.name == name) for name in ("c2", "c0"))
+    assert out.offset < window.offset < out.end
+    assert made.peak_bytes < apart.peak_bytes
+    check_interpreted(network, made)
+
+
 @given(st.lists(st.tuples(st.sampled_from([1, 2, 3, 5]), st.sampled_from([1, 2, 3])), min_size=2, max_size=4))
 def test_windows_of_a_chain_are_the_least_fifos(draws):
     """M 4.5 end to end: the rows a group keeps are the capacities of the CSDF graph, found by another program."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from ..errors import InputError
@@ -34,6 +34,9 @@ class Footprint:
     sums: Mapping[str, int]  # bytes of buffers for running sums
     calls: int  # layers, or chains of them, during which different things may be kept
     shares: Mapping[tuple[str, str], Distance]  # (X, Y): how an output may trail an input that dies here
+    tails: Mapping[tuple[str, str], int] = field(
+        default_factory=dict
+    )  # (X, Y): bytes of an output before a window dies
 
 
 def footprint(network: Network, views: Views, schedule: FusionSchedule) -> Footprint:
@@ -60,7 +63,12 @@ def footprint(network: Network, views: Views, schedule: FusionSchedule) -> Footp
     }
     if schedule.lanes > 1:
         found = {root: replace(local, calls=None) for root, local in found.items()}
-    return Footprint(schedule, found, sums, len(windows.trace.chains), shares)
+    tails = {
+        (x, y): tail
+        for (x, y), tail in windows.tails.items()
+        if x in found and found[x].calls is None and y not in inner and not schedule.splits
+    }
+    return Footprint(schedule, found, sums, len(windows.trace.chains), shares, tails)
 
 
 def _rows_of(windows: RowWindows, root: str, members: Sequence[str], cuts: Mapping[int, int]) -> LocalBuffer:

@@ -275,6 +275,12 @@ class PlanningProblem:
             for x, y, safe in pairs:
                 above = safe.above if len(pairs) == 1 else self.stores[x].size
                 found[x, y] = (above, safe.below)
+        for step, task in enumerate(self.tasks):
+            tails = task.footprint.tails if task.footprint and self.techniques.overlap else {}
+            for (x, y), tail in tails.items():  # the last rows of Y are written when X is dead
+                is_born = spans[y][0] == at[step] and self.filled(y) == y and y not in self.outside
+                if is_born and tail < self.stores[y].size:
+                    found[x, y] = (self._aligned(self.locals[x].bytes), tail)
         return found
 
     def filled(self, name: str) -> str | None:

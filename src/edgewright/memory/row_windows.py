@@ -15,6 +15,7 @@ from .layout.problem import align_up
 from .views import Views, is_aligned
 
 _FAR = 1 << 60  # beyond any address: what is not needed any more
+_DEAD = _FAR >> 1  # from here on nothing is
 
 
 class RowWindows:
@@ -27,6 +28,8 @@ class RowWindows:
         self.rows: dict[str, int] = {}  # the most rows of each written root that were there and still needed
         # (X, Y): the most bytes by which writing Y was ahead of reading X, both from the start of their buffers.
         self.lags: dict[tuple[str, str], int] = {}
+        # (X, Y): the bytes of Y, from its start, that were written while X was still needed.
+        self.tails: dict[tuple[str, str], int] = {}
         self._run()
 
     def rows_kept(self, root: str, members: Iterable[str]) -> int:
@@ -66,6 +69,7 @@ class RowWindows:
         last = [self.network.by_name[name].output for name in trace.fused.sinks]
         leaving = {self.views.places[name].root for name in last}
         lags: dict[str, dict[str, int]] = {root: {} for root in leaving}
+        tails: dict[str, dict[str, int]] = {root: {} for root in leaving}
         sizes, heights = [chain.rows for chain in trace.chains], trace.heights
         for at, step in trace.order():
             stop = min((step + 1) * sizes[at], heights[at])
@@ -73,11 +77,12 @@ class RowWindows:
                 oldest = min(first[root] // size, stop) if root in first else stop
                 self.rows[root] = max(self.rows.get(root, 0), stop - oldest)
                 if root in leaving:
-                    _note_lags(lags[root], offset + stop * stride, first)
+                    _note_lags(lags[root], tails[root], offset + stop * stride, first)
             done[at] += 1
             for name, readers in touched[at]:
                 first[name] = min([starts[done[i]] for i, starts in readers])
         self.lags = {(x, root): lag for root, found in lags.items() for x, lag in found.items()}
+        self.tails = {(x, root): tail for root, found in tails.items() for x, tail in found.items()}
 
     def _written(self, chain: PixelChain) -> list[tuple[str, int, int, int]]:
         """The roots that a chain writes to: where its rows begin, bytes from row to row, and bytes of a row."""
@@ -94,10 +99,12 @@ class RowWindows:
         return tensor.bytes // tensor.shape[ROWS] if len(tensor.shape) == 4 else tensor.bytes
 
 
-def _note_lags(lags: dict[str, int], written: int, first: Mapping[str, int]) -> None:
-    """Notes by how much writing a root is ahead of reading others."""
+def _note_lags(lags: dict[str, int], tails: dict[str, int], written: int, first: Mapping[str, int]) -> None:
+    """Notes by how much writing a root is ahead of reading others, and how much of it there is while these live."""
     for x, needed in first.items():
         lag = written - needed
+        if needed < _DEAD:
+            tails[x] = max(written, tails.get(x, 0))
         if lag > lags.get(x, -_FAR * 2):
             lags[x] = lag
 
