@@ -34,9 +34,8 @@ class Footprint:
     sums: Mapping[str, int]  # bytes of buffers for running sums
     calls: int  # layers, or chains of them, during which different things may be kept
     shares: Mapping[tuple[str, str], Distance]  # (X, Y): how an output may trail an input that dies here
-    tails: Mapping[tuple[str, str], int] = field(
-        default_factory=dict
-    )  # (X, Y): bytes of an output before a window dies
+    # (X, Y): bytes of an output that are written while a window is needed; what follows may lie over it.
+    tails: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 def footprint(network: Network, views: Views, schedule: FusionSchedule) -> Footprint:
@@ -66,7 +65,7 @@ def footprint(network: Network, views: Views, schedule: FusionSchedule) -> Footp
     tails = {
         (x, y): tail
         for (x, y), tail in windows.tails.items()
-        if x in found and found[x].calls is None and y not in inner and not schedule.splits
+        if x in found and found[x].calls is None and y not in inner and not schedule.splits and schedule.lanes == 1
     }
     return Footprint(schedule, found, sums, len(windows.trace.chains), shares, tails)
 
