@@ -104,9 +104,7 @@ def table(rows: list[dict[str, Any]]) -> Table:
         others = [f"{q:.2f}" for q in quoted] if quoted else ["", ""]
         sizes = ("flash_code", "flash_weights", "ram_predicted", "ram_linked", "stack")
         numbers = [f"{r[key]:,}" if r[key] is not None else "–" for key in sizes]
-        result.add_row(
-            r["model"], r["core"], f"{r['per_mac']:.2f}", *others, *numbers, "yes" if r["agrees"] else "NO"
-        )
+        result.add_row(r["model"], r["core"], f"{r['per_mac']:.2f}", *others, *numbers, "yes" if r["agrees"] else "NO")
     return result
 
 
@@ -127,9 +125,7 @@ def layer_table(entry: dict[str, Any]) -> Table:
 @click.option("--optimise", default="-Os", help="The compiler's optimisation, such as -O2.")
 @click.option("--layers", is_flag=True, help="Also a table of every layer.")
 @click.option("--json", "output", type=click.Path(path_type=Path), help="Write the rows to this file.")
-def main(
-    given: tuple[Path, ...], targets: tuple[str, ...], optimise: str, layers: bool, output: Path | None
-) -> None:
+def main(given: tuple[Path, ...], targets: tuple[str, ...], optimise: str, layers: bool, output: Path | None) -> None:
     console = Console(width=150)
     folder = Path("out")
     folder.mkdir(exist_ok=True)

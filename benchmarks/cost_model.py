@@ -175,9 +175,7 @@ def stage_table(row: dict[str, Any]) -> Table:
         result.add_column(heading, justify="left" if heading in ("stage", "operator") else "right")
     for r in row["stages"]:
         numbers = (str(r["layers"]), f"{r['estimated']:,}", f"{r['counted']:,}")
-        result.add_row(
-            r["stage"][-45:], r["operator"], *numbers, f"{r['estimated'] / max(1, r['counted']) - 1:+.1%}"
-        )
+        result.add_row(r["stage"][-45:], r["operator"], *numbers, f"{r['estimated'] / max(1, r['counted']) - 1:+.1%}")
     return result
 
 

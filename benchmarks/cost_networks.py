@@ -251,9 +251,7 @@ def uneven(g: Grower) -> list[str]:
 def lookups(g: Grower) -> list[str]:
     """Words looked up in tables, their means, dense layers: few words, and many."""
     found, fmt = [], g.format(1 / 32, True)
-    for index, (count, width) in enumerate(
-        ((g.pick(16, 20, 32), g.pick(12, 16)), (g.pick(100, 200), g.pick(8, 24)))
-    ):
+    for index, (count, width) in enumerate(((g.pick(16, 20, 32), g.pick(12, 16)), (g.pick(100, 200), g.pick(8, 24)))):
         ids = g.builder.input(f"ids{index}", (1, count), DType.INT32)
         rows = g.rng.standard_normal((200, width))
         if g.form == "float":

@@ -79,9 +79,7 @@ def examined(seeds: Sequence[int], jobs: int, files: Sequence[Path], kinds: Sequ
         for worker in list(busy):
             if (found := worker.verdict()) is not None:
                 busy.remove(worker)
-                idle.append(
-                    Worker(files, kinds) if found.outcome == "crash" or found.trouble == "hangs" else worker
-                )
+                idle.append(Worker(files, kinds) if found.outcome == "crash" or found.trouble == "hangs" else worker)
                 yield found
     for worker in idle:
         worker.pipe.send(None)

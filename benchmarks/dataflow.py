@@ -102,10 +102,7 @@ def table(rows: list[dict[str, object]]) -> Table:
     result.add_column("seconds:\nbuffers, period", justify="right")
     for row in rows:
         result.add_row(
-            *(
-                f"{row[key]:,}" if isinstance(row[key], int) else row[key]
-                for key in ("graph", "actors", "channels")
-            ),
+            *(f"{row[key]:,}" if isinstance(row[key], int) else row[key] for key in ("graph", "actors", "channels")),
             f"{row['phases']:,}",
             f"{row['least']:,}",
             row["unit"],

@@ -18,9 +18,7 @@ STYLE = (
 Dot = tuple[int, float, str]  # layers, seconds, name
 
 
-def growth_svg(
-    curves: Mapping[str, Sequence[Dot]], dots: Sequence[Dot], *, width: int = 860, height: int = 440
-) -> str:
+def growth_svg(curves: Mapping[str, Sequence[Dot]], dots: Sequence[Dot], *, width: int = 860, height: int = 440) -> str:
     """Chains and models as one SVG file."""
     return "".join(_Plot(curves, dots, width, height).lines()) + "\n"
 

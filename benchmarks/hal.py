@@ -256,9 +256,7 @@ def efforts() -> Table:
             table.add_row(driver, kind, *cells)
     ratio = total["ours"] / total["clean"]
     table.add_section()
-    table.add_row(
-        "both", "ours / clean", f"{_judged(ratio, PAPER['effort'][2], 'clean')} ({PAPER['effort'][2]:g})"
-    )
+    table.add_row("both", "ours / clean", f"{_judged(ratio, PAPER['effort'][2], 'clean')} ({PAPER['effort'][2]:g})")
     return table
 
 

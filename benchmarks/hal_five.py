@@ -125,9 +125,7 @@ def main() -> None:
     parser.add_argument("--minimise", default="balanced", help="what layouts are to be best at")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     arguments = parser.parse_args()
-    pairs = [
-        measured(name, target, arguments.minimise) for target in arguments.targets for name in hal_five_maps.MAPS
-    ]
+    pairs = [measured(name, target, arguments.minimise) for target in arguments.targets for name in hal_five_maps.MAPS]
     Console(width=150).print(table_of(pairs))
     if arguments.json:
         arguments.json.write_text(json.dumps([asdict(pair) for pair in pairs], indent=1) + "\n")
@@ -164,9 +162,7 @@ def _run(
     description = design.analysis.description
     (model,) = load_model(EXAMPLES / f"{name}.py")
     buffer = free_window(description.devices) + BUFFERS
-    calls = [
-        (call, tuple(buffer if word == BUFFER else word for word in arguments)) for call, arguments in CALLS[name]
-    ]
+    calls = [(call, tuple(buffer if word == BUFFER else word for word in arguments)) for call, arguments in CALLS[name]]
     found = measure(files, description, registers, calls, target, {name: model}, seed=3)
     without = set(re.findall(r"^void (\w+)\(", (EXAMPLES / f"{name}.c").read_text(), re.MULTILINE))
     results = tuple(r for r, (call, _) in zip(found.results, calls, strict=True) if call not in without)
@@ -195,9 +191,7 @@ def table_of(pairs: Sequence[Pair]) -> Table:
             same = pair.conventional.results == pair.ours.results
             table.add_row(target, pair.name, *cells, "same" if same else "[red]differ[/]")
         ratios = {what: (ours / fixed) for what in BARS for fixed, ours in [summed(pairs, target, what)]}
-        judged = [
-            f"[{'green' if ratios[w] <= bar else 'red'}]{ratios[w]:.2f}[/] ({bar:g})" for w, bar in BARS.items()
-        ]
+        judged = [f"[{'green' if ratios[w] <= bar else 'red'}]{ratios[w]:.2f}[/] ({bar:g})" for w, bar in BARS.items()]
         table.add_row(target, "sum", *judged, "", end_section=True)
     return table
 

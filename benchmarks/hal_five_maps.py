@@ -5,9 +5,7 @@ from __future__ import annotations
 from edgewright.hal.language.description import Child, Description, Field
 from edgewright.hal.layout.layout import FieldAt, RegisterAt
 
-Map = dict[
-    int, tuple[tuple[str, int], ...]
-]  # by offset: the fields in the order in which a write takes effect, bits
+Map = dict[int, tuple[tuple[str, int], ...]]  # by offset: the fields in the order in which a write takes effect, bits
 
 I2C: Map = {
     0x00: (("irqEnable", 1), ("enable", 0)),
@@ -65,9 +63,7 @@ PWM: Map = {
     0x04: (("prescaler", 0),),
     0x08: (("period", 0),),
     0x0C: (("count", 0),),
-    0x10: tuple(
-        (f"channels[{n}].{x}", 4 * n + bit) for n in range(4) for bit, x in enumerate(("enable", "inverted"))
-    ),
+    0x10: tuple((f"channels[{n}].{x}", 4 * n + bit) for n in range(4) for bit, x in enumerate(("enable", "inverted"))),
     0x14: tuple((f"channels[{n}].irqEnable", n) for n in range(4)),
     0x18: tuple((f"channels[{n}].matched", n) for n in range(4)),
     **{0x1C + 4 * n: ((f"channels[{n}].compare", 0),) for n in range(4)},

@@ -66,8 +66,7 @@ def measure(path: Path, folder: Path, lanes: list[int], rounds: int) -> list[dic
     inputs = random_inputs(network)
     plans = {count: planned(network, count) for count in (1, *lanes)}
     natives = {
-        count: build(emit(plan, TARGETS["host"], network), folder / f"{model}{count}")
-        for count, plan in plans.items()
+        count: build(emit(plan, TARGETS["host"], network), folder / f"{model}{count}") for count, plan in plans.items()
     }
     expected = natives[1].run(inputs)
     is_same = {count: _is_same(expected, native.run(inputs)) for count, native in natives.items()}
@@ -174,9 +173,7 @@ def table(rows: list[dict[str, object]]) -> Table:
         memory = f"{row['one_core_bytes'] // 1024} -> {row['lanes_bytes'] // 1024}"
         stages = f"{row['shared_stages']} of {row['stages']}"
         is_same = "yes" if row["is_same"] else "NO"
-        result.add_row(
-            row["model"], str(row["lanes"]), stages, *times, row["competitor"], *theirs, memory, is_same
-        )
+        result.add_row(row["model"], str(row["lanes"]), stages, *times, row["competitor"], *theirs, memory, is_same)
     for count in sorted({row["lanes"] for row in rows}):
         shares, ratios = ([row[key] for row in rows if row["lanes"] == count] for key in ("share", "ratio"))
         mean = [f"{exp(sum(map(log, values)) / len(values)):.2f}" for values in (shares, ratios)]

@@ -168,10 +168,7 @@ def table(rows: list[dict[str, object]]) -> Table:
             *(f"{row[key]:,}" for key in ("as_trained_greedy", "plain", "peak_bytes")),
             "proven" if row["optimal"] else f"gap {gap:.1%}",
             f"{row['by_rows']:,}",
-            *(
-                f"{row[k]:,}" if row[k] else "–"
-                for k in ("by_rows_pulled", "tigris_best_total", "onnxruntime_growth")
-            ),
+            *(f"{row[k]:,}" if row[k] else "–" for k in ("by_rows_pulled", "tigris_best_total", "onnxruntime_growth")),
             published,
             f"{row['seconds_import']:.2f} {row['seconds_plan']:.2f}",
         )

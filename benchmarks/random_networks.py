@@ -63,9 +63,7 @@ def examine(trials: Sequence[Trial]) -> list[Verdict]:
 
 def _verdict(made: Prepared, troubles: tuple[str, ...]) -> Verdict:
     plan = made.plan
-    return Verdict(
-        made.trial, made.mode, made.library.target.name, plan.alignment, len(plan.network.layers), troubles
-    )
+    return Verdict(made.trial, made.mode, made.library.target.name, plan.alignment, len(plan.network.layers), troubles)
 
 
 def _run_here(made: Sequence[Prepared]) -> Iterator[tuple[Prepared, tuple[str, ...]]]:

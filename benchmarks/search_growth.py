@@ -62,9 +62,7 @@ class Chain:
         self.x = self.builder.input("x", (1, 96, 96, 3))
         self.x = self.conv("stem", self.x, 3, self.channels, 3, stride=2)
 
-    def conv(
-        self, name: str, x: str, fan_in: int, fan_out: int, kernel: int, stride: int = 1, groups: int = 1
-    ) -> str:
+    def conv(self, name: str, x: str, fan_in: int, fan_out: int, kernel: int, stride: int = 1, groups: int = 1) -> str:
         """A convolution with ReLU that keeps the size but for its stride; weights matter to no plan."""
         shape = (fan_out, kernel, kernel, fan_in // groups)
         weights = self.builder.constant(f"{name}_w", np.broadcast_to(np.float32(0.01), shape))
@@ -154,9 +152,7 @@ def write(rows: Sequence[Measure], data: Path | None, plot: Path | None) -> None
         data.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
     if plot:
         lines = {family: [row for row in rows if row.family == family] for family in FAMILIES}
-        curves = {
-            family: [(row.layers, row.seconds, row.name) for row in found] for family, found in lines.items()
-        }
+        curves = {family: [(row.layers, row.seconds, row.name) for row in found] for family, found in lines.items()}
         dots = [(row.layers, row.seconds, row.name) for row in rows if row.family == MODELS]
         plot.write_text(growth_svg(curves, dots))
 
@@ -179,12 +175,8 @@ def table(rows: Sequence[Measure]) -> Table:
         "ms per layer",
         "exponent",
     ):
-        result.add_column(
-            heading, justify="left" if heading in ("family", "network") else "right", overflow="fold"
-        )
-    powers = {
-        other.name: exponent(one, other) for one, other in pairwise(rows) if one.family == other.family != MODELS
-    }
+        result.add_column(heading, justify="left" if heading in ("family", "network") else "right", overflow="fold")
+    powers = {other.name: exponent(one, other) for one, other in pairwise(rows) if one.family == other.family != MODELS}
     for row in rows:
         result.add_row(
             row.family,

@@ -129,9 +129,7 @@ def cores(models: Path, names: list[str]) -> None:
     """1, 2, 4, ... cores of this machine: replicas, pipeline and lanes against the bound, in frames a second."""
     there = max(len(kind.cores) for kind in core_kinds())
     counts = [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= there]
-    print(
-        f"{'network':20}{'way':10}{'cores':>6}{'bound':>9}{'predicted':>10}{'measured':>10}{'ms':>9}{'measured':>10}"
-    )
+    print(f"{'network':20}{'way':10}{'cores':>6}{'bound':>9}{'predicted':>10}{'measured':>10}{'ms':>9}{'measured':>10}")
     for name in names:
         network = read(models / f"{name}.onnx")
         profile = measured_here(network, (), None, 5)
@@ -140,9 +138,7 @@ def cores(models: Path, names: list[str]) -> None:
         answers = {(way, n): map_for(problems[n], MappingGoal(limits=WAYS[way])) for way, n in asked}
         with TemporaryDirectory(prefix="edgewright-") as folder, ProcessPoolExecutor(there) as pool:
             folders = [f"{folder}/{way}{n}" for way, n in asked]
-            built = list(
-                pool.map(_built, answers.values(), repeat(network), folders)
-            )  # all, before anything is timed
+            built = list(pool.map(_built, answers.values(), repeat(network), folders))  # all, before anything is timed
             for (way, n), (answer, path) in zip(asked, zip(answers.values(), built, strict=True), strict=True):
                 with pipeline(path) as running:
                     frames = max(20, 12 * n, round(2 * answer.throughput))  # two seconds
@@ -216,9 +212,7 @@ def build_ways(problem: MappingProblem, network: Network, folder: Path) -> dict[
     return answers
 
 
-def show_ways(
-    path: Path, network: Network, answers: dict[str, MappingAnswer], folder: Path, rounds: int = 5
-) -> None:
+def show_ways(path: Path, network: Network, answers: dict[str, MappingAnswer], folder: Path, rounds: int = 5) -> None:
     found = in_turns(path, network, folder, list(answers), rounds)
     rate = {what: float(np.median([one[0] for one in each])) for what, each in found.items()}
     for way, answer in answers.items():

@@ -137,8 +137,7 @@ def _small_bars(row: Row) -> dict[str, Any]:
 def _large_bars(row: Row) -> dict[str, Any]:
     ways = [way for way in row.points if way != "untiled"]
     return {
-        way: {name: {**asdict(bar), "met": bar.is_met} for name, bar in large_bars(row, way).items()}
-        for way in ways
+        way: {name: {**asdict(bar), "met": bar.is_met} for name, bar in large_bars(row, way).items()} for way in ways
     }
 
 

@@ -57,9 +57,7 @@ def random_application(seed: int, folder: Path) -> Application:
             entries[index] += f'partitions = ["l0", "l1..{last}"]\n'
             kept.append(f'[[relation]]\nkind = "pipelined"\nnetworks = ["{name}.1", "{name}.2"]\n')
     free = [name for name in names if name not in handed and name not in pipelined]
-    keep = (
-        f'keep = ["{rng.choice(free)}.{rng.choice(("input", "output"))}"]\n' if free and rng.random() < 0.5 else ""
-    )
+    keep = f'keep = ["{rng.choice(free)}.{rng.choice(("input", "output"))}"]\n' if free and rng.random() < 0.5 else ""
     own = '[[buffer]]\nname = "log"\nsize = 40\nstate = true\n' if rng.random() < 0.3 else ""
     own += f'[[buffer]]\nname = "work"\nsize = 64\nalive = ["{names[0]}"]\n' if rng.random() < 0.3 else ""
     (folder / "app.toml").write_text(keep + "".join(entries) + "".join(kept) + own)

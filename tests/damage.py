@@ -247,11 +247,7 @@ def _messages(message: Message) -> Iterator[Message]:
 
 
 def _change_message(random: Random, message: Message, others: list[Message]) -> None:
-    if (
-        isinstance(message, onnx.TensorProto)
-        and message.data_type == onnx.TensorProto.INT64
-        and random.random() < 0.7
-    ):
+    if isinstance(message, onnx.TensorProto) and message.data_type == onnx.TensorProto.INT64 and random.random() < 0.7:
         _change_integers(random, message)
         return
     fields = [field for field, _ in message.ListFields()]
@@ -306,9 +302,7 @@ def _copied(message: Message) -> Message:
     return copied
 
 
-def _set(
-    random: Random, field: FieldDescriptor, others: list[Message], value: Any, to: Callable[[Any], None]
-) -> None:
+def _set(random: Random, field: FieldDescriptor, others: list[Message], value: Any, to: Callable[[Any], None]) -> None:
     """Another value of the field's type; texts are most often those of other nodes and tensors."""
     match field.cpp_type:
         case FieldDescriptor.CPPTYPE_FLOAT | FieldDescriptor.CPPTYPE_DOUBLE:

@@ -200,9 +200,7 @@ def _graphs() -> tuple[Graph, ...]:
         "ring",
         tuple(Actor(name, 1, (time,)) for name, time in zip("abcd", (2, 3, 1, 5), strict=True)),
         tuple(
-            Channel(
-                f"{one}{two}", one, two, ones if i else Rates((2,)), Rates((2,)) if i == 1 else ones, 4 * (i == 3)
-            )
+            Channel(f"{one}{two}", one, two, ones if i else Rates((2,)), Rates((2,)) if i == 1 else ones, 4 * (i == 3))
             for i, (one, two) in enumerate(("ab", "bc", "cd", "da"))
         ),
     )
@@ -370,9 +368,7 @@ def _driver(random: Random) -> bytes:
 
 
 def _of_driver(random: Random, file: str) -> tuple[Command, ...]:
-    return (
-        ("hal", file, "-o", "out", *random.choice(((), ("--explain",), ("--method", "paper"), ("--pareto",)))),
-    )
+    return (("hal", file, "-o", "out", *random.choice(((), ("--explain",), ("--method", "paper"), ("--pareto",)))),)
 
 
 @cache
@@ -404,9 +400,7 @@ def _maps(suffix: str) -> tuple[bytes, ...]:
     with TemporaryDirectory() as folder:
         found = []
         for path in files:
-            maps = imported(
-                path, "svd", [path.stem.partition("_")[2].upper() + "0"] if "uart" in path.stem else ()
-            )
+            maps = imported(path, "svd", [path.stem.partition("_")[2].upper() + "0"] if "uart" in path.stem else ())
             for name, text in import_files(maps, path.name, "it").items():
                 (Path(folder) / name).write_text(text)
             (Path(folder) / "driver.c").write_text('#include "it.h"\nvoid f(void) {}\n')

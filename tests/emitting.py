@@ -19,9 +19,7 @@ WARNINGS = (
 )
 
 
-def native(
-    network: Network, target: str = "host", plan: Plan | None = None, options: Options | None = None
-) -> Native:
+def native(network: Network, target: str = "host", plan: Plan | None = None, options: Options | None = None) -> Native:
     library = emit(plan or make_plan(network), TARGETS[target], network, options=options)
     return build(library, flags=WARNINGS)
 

@@ -44,9 +44,7 @@ def build_together(made: Sequence[Library], flags: Sequence[str] = WARNINGS, cc:
         sources += library.sources
     (where / "all.c").write_text("".join(f'#include "{name}"\n' for name in sources))
     output = ["-shared", "-fPIC", "-I", str(where), "-o", str(where / "all.so")]
-    done = subprocess.run(
-        [*command(cc), *flags, *output, "all.c", "-lm"], cwd=where, capture_output=True, text=True
-    )
+    done = subprocess.run([*command(cc), *flags, *output, "all.c", "-lm"], cwd=where, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-6000:]
     return [Native(library, where / "all.so", folder) for library in made]
 

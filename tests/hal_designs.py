@@ -98,9 +98,7 @@ def register(offset, *pieces, counts=(), strides=()):
 
 LAYOUT = Layout(
     {
-        "Channel": SpaceLayout(
-            "Channel", (register(0, Piece("level", 0, 7)), register(4, Piece("go", 0, 1))), (), 8
-        ),
+        "Channel": SpaceLayout("Channel", (register(0, Piece("level", 0, 7)), register(4, Piece("go", 0, 1))), (), 8),
         "Uart": SpaceLayout(
             "Uart",
             (
@@ -140,9 +138,7 @@ ACCESSES = (
     access(4, Kind.WRITE, "parity"),
 )
 USES = {("start", a.number): Use(a, "Uart", "uart", a.field, (), frozenset({"uart"}), True) for a in ACCESSES}
-FUNCTION = Function(
-    "start", "uart.c", Place("uart.c", 8, 1), (0, 0), "void", (), ACCESSES, Flow((), ()), frozenset()
-)
+FUNCTION = Function("start", "uart.c", Place("uart.c", 8, 1), (0, 0), "void", (), ACCESSES, Flow((), ()), frozenset())
 REGIONS = Regions(
     (Conflict(0, 3, "reads cannot be combined with writes"), Conflict(1, 4, "the first must happen before")),
     ((0, 1, 2), (3,), (4,)),

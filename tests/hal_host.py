@@ -124,9 +124,7 @@ class Host:
     kept: list[Any] = field(default_factory=list)  # ctypes needs its callbacks alive
     raised: list[BaseException] = field(default_factory=list)
 
-    def call(
-        self, made: Made, pointers: Mapping[str, tuple[str, str]], numbers: Mapping[str, int], buffer: Any
-    ) -> int:
+    def call(self, made: Made, pointers: Mapping[str, tuple[str, str]], numbers: Mapping[str, int], buffer: Any) -> int:
         """The result of one call; a pointer is given as a device and the first field behind it."""
         function = self.library[made.name]
         function.argtypes = [ctypes.c_void_p] * len(made.pointers) + [NUMBERS[kind] for kind, _ in made.numbers]

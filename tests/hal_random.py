@@ -107,9 +107,7 @@ def _fewer_statements(program: Program) -> Iterator[Program]:
     for number, made in enumerate(program.functions):
         for body in _without_one(made.body):
             smaller = replace(made, body=body)
-            yield replace(
-                program, functions=(*program.functions[:number], smaller, *program.functions[number + 1 :])
-            )
+            yield replace(program, functions=(*program.functions[:number], smaller, *program.functions[number + 1 :]))
 
 
 def _without_one(body: tuple[Statement, ...]) -> Iterator[tuple[Statement, ...]]:
@@ -119,9 +117,7 @@ def _without_one(body: tuple[Statement, ...]) -> Iterator[tuple[Statement, ...]]
             yield (*before, *after)
         if isinstance(statement, Nest):
             yield (*before, *statement.body, *after)
-            yield from (
-                (*before, replace(statement, body=inner), *after) for inner in _without_one(statement.body)
-            )
+            yield from ((*before, replace(statement, body=inner), *after) for inner in _without_one(statement.body))
 
 
 def _fewer_members(program: Program) -> Iterator[Program]:

@@ -69,9 +69,7 @@ class Coder(Values):
         rng = self.rng
         self.result = rng.choice(("void", "uint32_t", "uint32_t", "uint8_t", "uint64_t", "int"))
         self.cost, self.serial, self.buffer = 0, 0, rng.random() < 0.15
-        kinds = [
-            rng.choice(("uint32_t", "uint32_t", "uint8_t", "uint16_t", "int")) for _ in range(rng.randint(0, 3))
-        ]
+        kinds = [rng.choice(("uint32_t", "uint32_t", "uint8_t", "uint16_t", "int")) for _ in range(rng.randint(0, 3))]
         numbers = [(kind, f"x{n}") for n, kind in enumerate(kinds)]
         groups = [rng.choice(self.world.reachable()) for _ in range(rng.choice((0, 0, 1, 1, 2)))]
         if len(groups) == 2 and rng.random() < 0.5:
@@ -119,9 +117,7 @@ class Coder(Values):
         value = self.value(scope)
         quiet_index = self.with_reads if value.isalnum() else self.simple
         writes = re.search(r"[^=!<>]=[^=]|\+\+|--", value)  # the same field twice would have no order
-        found = (
-            self.choose(scope, is_writable, True, quiet_index) if self.rng.random() < 0.7 and not writes else None
-        )
+        found = self.choose(scope, is_writable, True, quiet_index) if self.rng.random() < 0.7 and not writes else None
         return [Line(f"{found[0] if found else self.rng.choice(scope.numbers)} = {value};")]
 
     def writes(self, scope: Scope) -> list[Statement]:
@@ -196,9 +192,7 @@ class Coder(Values):
         return [Nest(f"if ({self.condition(scope)})", self.nested(scope)), Nest("else", self.nested(scope))]
 
     def chain(self, scope: Scope) -> list[Statement]:
-        middle = [
-            Nest(f"else if ({self.condition(scope)})", self.nested(scope)) for _ in range(self.rng.randint(1, 2))
-        ]
+        middle = [Nest(f"else if ({self.condition(scope)})", self.nested(scope)) for _ in range(self.rng.randint(1, 2))]
         return [
             Nest(f"if ({self.condition(scope)})", self.nested(scope)),
             *middle,
@@ -211,15 +205,11 @@ class Coder(Values):
         inner = replace(scope.inner(), in_switch=True)
         for case in self.rng.sample(range(6), self.rng.randint(2, 4)):
             body.append(Line(f"case {case}u:"))
-            body += (
-                [Nest("", tuple(self.block(inner.inner(), 1)))] if self.rng.random() < 0.5 else self.plain(inner)
-            )
+            body += [Nest("", tuple(self.block(inner.inner(), 1)))] if self.rng.random() < 0.5 else self.plain(inner)
             body += [Line("break;") if self.rng.random() < 0.65 else Line("/* fall through */")]
         if self.rng.random() < 0.6:
             body += [Line("default:"), *self.plain(inner)]
-        return [
-            Nest(f"switch (({self.rng.choice((self.quiet, self.noisy))(scope)}) & 7u)", (*body, Line("break;")))
-        ]
+        return [Nest(f"switch (({self.rng.choice((self.quiet, self.noisy))(scope)}) & 7u)", (*body, Line("break;")))]
 
     def plain(self, scope: Scope) -> list[Statement]:
         """Assignments only: nothing that declares."""
@@ -310,9 +300,7 @@ class Coder(Values):
         return [Line(f"{self.rng.choice(scope.numbers)} = {name}({self.value(scope)});")]
 
     def function_pointer(self, scope: Scope) -> list[Statement]:
-        plain = [
-            m for m in self.made if [k for k, _ in m.numbers] == ["uint32_t"] and not (m.pointers or m.buffer)
-        ]
+        plain = [m for m in self.made if [k for k, _ in m.numbers] == ["uint32_t"] and not (m.pointers or m.buffer)]
         ways = [m.name for m in plain if m.result == "uint32_t" and m.cost * scope.times < 250] + ["board_note"]
         first, second, name = self.rng.choice(ways), self.rng.choice(ways), self.fresh("f")
         self.cost += 250 if len(ways) > 1 else 1
@@ -375,9 +363,7 @@ class Coder(Values):
         return [Line(text) for text in lines]
 
     def global_state(self, scope: Scope) -> list[Statement]:
-        return [
-            Line(self.rng.choice((f"total = {self.value(scope)};", f"{self.rng.choice(scope.numbers)} = total;")))
-        ]
+        return [Line(self.rng.choice((f"total = {self.value(scope)};", f"{self.rng.choice(scope.numbers)} = total;")))]
 
     def to_buffer(self, scope: Scope) -> list[Statement]:
         place = f"{'buffer' if self.buffer else 'words'}[{self.rng.randrange(4)}]"

@@ -101,9 +101,7 @@ class Values:
     def quiet(self, scope: Scope, depth: int = 2) -> str:
         """Any number of reads of fields that just hold values."""
         if depth == 0 or self.rng.random() < 0.3:
-            found = (
-                self.choose(scope, is_quiet_field, False, self.with_reads) if self.rng.random() < 0.75 else None
-            )
+            found = self.choose(scope, is_quiet_field, False, self.with_reads) if self.rng.random() < 0.75 else None
             return found[0] if found else self.atom(scope)
         return self.combined(self.quiet(scope, depth - 1), self.quiet(scope, depth - 1))
 

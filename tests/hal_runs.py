@@ -142,9 +142,7 @@ class Known:
         """What the driver stored; of fields that a read changes, what they hold."""
         found = dict(self.config)
         for device, wires in self.wires.items():
-            for name in {
-                name for wire in wires.values() for name in wire.on_read if wires[name].nature.restorable
-            }:
+            for name in {name for wire in wires.values() for name in wire.on_read if wires[name].nature.restorable}:
                 value = self.models[device].state[name]
                 found[device, name] = 0, value
                 if value == wires[name].field.reset & wires[name].mask:

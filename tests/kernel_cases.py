@@ -175,9 +175,7 @@ def conv_transpose(draw: Draw) -> Case:
     outputs = groups * draw(st.integers(1, 3))
     stride = pair(draw, 1, 3)
     extra = tuple(draw(st.integers(0, s - 1)) for s in stride)
-    op = ConvTranspose2d(
-        stride, pair(draw, 1, 2), pads(draw, 0, 1), (extra[0], extra[1]), groups, activation(draw)
-    )
+    op = ConvTranspose2d(stride, pair(draw, 1, 2), pads(draw, 0, 1), (extra[0], extra[1]), groups, activation(draw))
     bias = [(outputs,)] * draw(st.integers(0, 1))
     return Case(op, (image(draw, groups * depth), (outputs, *pair(draw, 2, 4), depth), *bias))
 

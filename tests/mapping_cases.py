@@ -76,7 +76,6 @@ def _executed(problem: MappingProblem, groups: Sequence[Sequence[int]]) -> Itera
             continue
         slowed = problem.slowed(busy)
         stages: list[MappedStage] = [
-            stage_of(slowed, [group], slowed.executions[e], r)
-            for group, (e, r) in zip(groups, chosen, strict=True)
+            stage_of(slowed, [group], slowed.executions[e], r) for group, (e, r) in zip(groups, chosen, strict=True)
         ]
         yield BoardMapping(problem, tuple(stages), "tried", False)

@@ -89,9 +89,7 @@ def with_parameters_baked(case: NodeCase) -> onnx.ModelProto | None:
     model.CopyFrom(case.model)
     for name, value in list(case.inputs.items())[1:]:
         tensor = onnx.TensorProto()
-        tensor.CopyFrom(
-            value if isinstance(value, onnx.TensorProto) else numpy_helper.from_array(np.asarray(value))
-        )
+        tensor.CopyFrom(value if isinstance(value, onnx.TensorProto) else numpy_helper.from_array(np.asarray(value)))
         tensor.name = name
         model.graph.initializer.append(tensor)
     del model.graph.input[1:]

@@ -21,9 +21,7 @@ def whole_values(network: Network, inputs: Mapping[str, Array]) -> Values:
         return {**network.constants, **execute(network, inputs, keep=network.tensors)}
 
 
-def run_part(
-    part: NetworkPart, whole: Mapping[str, Array], sums: Mapping[TensorRegion, Array] | None = None
-) -> Values:
+def run_part(part: NetworkPart, whole: Mapping[str, Array], sums: Mapping[TensorRegion, Array] | None = None) -> Values:
     """The outputs of the part, from the regions of the whole that it says it reads, and from sums of other parts."""
     assert list(part.inputs) == list(part.network.inputs)
     assert list(part.outputs) == list(part.network.outputs)

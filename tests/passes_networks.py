@@ -42,9 +42,7 @@ class Literal(Builder):
         out = self.layer(op, [image, *inputs[1:]], name)
         return self.layer(Transpose(NCHW), [out], f"{name}_nchw")
 
-    def conv(
-        self, x: str, channels: int, name: str, kernel: int = 3, bias: bool = True, **attributes: object
-    ) -> str:
+    def conv(self, x: str, channels: int, name: str, kernel: int = 3, bias: bool = True, **attributes: object) -> str:
         depth = self.shape(x)[1] // int(attributes.get("groups", 1))  # type: ignore[call-overload]
         w = self.constant(f"{name}_w", self.floats(channels, depth, kernel, kernel).transpose(NHWC) / 3)
         inputs = [x, w] + ([self.constant(f"{name}_b", self.floats(channels))] if bias else [])
@@ -98,9 +96,7 @@ class Literal(Builder):
             assert step is not None
             scales = tuple(step.scale[0] * s for s in quant.scale)
             steps = self.rng.integers(-40, 40, channels).astype(np.int32)
-            stored = self.constant(
-                f"{name}_b", steps, Quant(scales, (0,) * len(scales), 0 if per_channel else None)
-            )
+            stored = self.constant(f"{name}_b", steps, Quant(scales, (0,) * len(scales), 0 if per_channel else None))
             inputs.append(self.dequantize(stored, f"{name}_b_dq"))
         elif bias == "real":
             inputs.append(self.constant(f"{name}_b", (self.rng.integers(-9, 9, channels) / 16).astype(np.float32)))
@@ -115,9 +111,7 @@ def results(network: Network, inputs: Mapping[str, Array]) -> dict[str, Array]:
     }
     outputs = execute(network, ours)
     return {
-        name: outputs[name].transpose(np.argsort(network.layouts[name]))
-        if name in network.layouts
-        else outputs[name]
+        name: outputs[name].transpose(np.argsort(network.layouts[name])) if name in network.layouts else outputs[name]
         for name in network.outputs
     }
 

@@ -36,9 +36,7 @@ def made_up_profile(
         ]
         if gpu:
             times.append(LayerTime(processor=GPU, executor="torch", seconds=seconds / gpu))
-        layers.append(
-            LayerProfile(name=layer.name, operator="", macs=network.macs(layer), bytes=0, times=tuple(times))
-        )
+        layers.append(LayerProfile(name=layer.name, operator="", macs=network.macs(layer), bytes=0, times=tuple(times)))
     processors = [ProfiledProcessor(name=n, kind="core", cores=tuple(range(c))) for n, c in pools.items()]
     transfers = []
     if gpu:

@@ -79,9 +79,7 @@ class Qdq:
                 return self.stored(self.node("LeakyRelu", x, alpha=0.1))
             case "gate":  # squeeze and excite
                 mean = self.stored(self.node("GlobalAveragePool", x), 1 / 128)
-                gate = self.stored(
-                    self.node("Sigmoid", self.stored(self.conv(mean, width, width, 1))), 1 / 256, least
-                )
+                gate = self.stored(self.node("Sigmoid", self.stored(self.conv(mean, width, width, 1))), 1 / 256, least)
                 return self.stored(self.node("Mul", x, gate))
         return self.stored(self.node("Relu", x))
 
@@ -89,9 +87,7 @@ class Qdq:
         x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
         y = onnx.ValueInfoProto(name=output)
         graph = helper.make_graph(self.nodes, "qdq", [x], [y], self.constants)
-        return helper.make_model(
-            graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]
-        ).SerializeToString()
+        return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
 
 
 def deep(seed: int, kind: str, depth: int = 3, size: int = 8, dtype: Any = np.int8, powers: bool = False) -> bytes:

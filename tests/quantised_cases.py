@@ -100,9 +100,7 @@ def cut_up(plan: Plan, rng: np.random.Generator) -> Plan:
         parts = [Region.whole(plan.network.tensors[layer.output].shape)]
         for axis, size in enumerate(parts[0].shape):
             at = int(rng.integers(0, size + 1))
-            parts = [
-                part.with_axis(axis, cut) for part in parts for cut in ((0, at), (at, size)) if cut[1] > cut[0]
-            ]
+            parts = [part.with_axis(axis, cut) for part in parts for cut in ((0, at), (at, size)) if cut[1] > cut[0]]
         written[stage.name] = tuple(Step(stage.name, part) for part in parts)
     return by_steps(plan, written)
 

@@ -132,9 +132,7 @@ class _Grower:
         """Values that no layer computes."""
         if not self.quantised:
             return self.builder.constant(name, self.rng.standard_normal(shape).astype(np.float32))
-        return self.builder.constant(
-            name, self.rng.integers(-128, 128, shape).astype(np.int8), self.format()["quant"]
-        )
+        return self.builder.constant(name, self.rng.integers(-128, 128, shape).astype(np.int8), self.format()["quant"])
 
     def constant_first(self, x: str, name: str) -> str:
         """A difference or product whose first operand is a constant: a number, one for each channel, an image."""
@@ -244,9 +242,7 @@ class _Grower:
                     t
                     for t in self.pool
                     if b.tensors[t].quant == b.tensors[x].quant
-                    and all(
-                        p == q for i, (p, q) in enumerate(zip(b.shape(t), b.shape(x), strict=True)) if i != axis
-                    )
+                    and all(p == q for i, (p, q) in enumerate(zip(b.shape(t), b.shape(x), strict=True)) if i != axis)
                 ]
                 y = b.layer(Concat(axis), [self.pick(other) for _ in range(self.int(2, 3))], name)
             case "slice":

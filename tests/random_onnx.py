@@ -100,9 +100,7 @@ class Onnx:
 
     # Layers
 
-    def conv(
-        self, x: Value, out: int, kernel: Shape, stride: Shape, same: bool, depthwise: bool, relu: int
-    ) -> Value:
+    def conv(self, x: Value, out: int, kernel: Shape, stride: Shape, same: bool, depthwise: bool, relu: int) -> Value:
         channels = x.shape[2]
         size, (before, after) = windowed(x.shape[:2], kernel, stride, same)
         groups = channels if depthwise else 1
@@ -152,9 +150,7 @@ class Onnx:
         if kind == "relu6":
             return self._activated(x.name, x.shape, 2)
         y = self.node(_UNARY[kind], x.name, **({"alpha": 0.1} if kind == "leaky" else {}))
-        return self.value(
-            y, x.shape, 1.0 if kind in ("sigmoid", "tanh") else 3.0, 0.0 if kind == "sigmoid" else -1.0
-        )
+        return self.value(y, x.shape, 1.0 if kind in ("sigmoid", "tanh") else 3.0, 0.0 if kind == "sigmoid" else -1.0)
 
     def prelu(self, x: Value) -> Value:
         """The operator, or what exporters write for it: relu(x) + slope * -relu(-x)."""

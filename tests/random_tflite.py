@@ -101,9 +101,7 @@ class Tflite:
 
     # Layers
 
-    def conv(
-        self, x: Value, out: int, kernel: Shape, stride: Shape, same: bool, depthwise: bool, relu: int
-    ) -> Value:
+    def conv(self, x: Value, out: int, kernel: Shape, stride: Shape, same: bool, depthwise: bool, relu: int) -> Value:
         size, _ = windowed(x.shape[:2], kernel, stride, same)
         fields = {
             "padding": 0 if same else 1,

@@ -21,9 +21,7 @@ def row_count(shape: Sequence[int]) -> int:
 class Tokens:
     """The channels of a graph while it runs without time, one firing after the other."""
 
-    def __init__(
-        self, graph: Graph, firings: Mapping[str, int], capacities: Mapping[str, int] | None = None
-    ) -> None:
+    def __init__(self, graph: Graph, firings: Mapping[str, int], capacities: Mapping[str, int] | None = None) -> None:
         self.graph = graph
         self.left = dict(firings)
         self.fired = dict.fromkeys(firings, 0)
@@ -118,9 +116,7 @@ def run_rows(
             buffers[channel.name].free(channel.consumption.at(firing))
     fixed = {name: network.constants[name] for name in network.outputs if name in network.constants}
     given = {name: inputs[name] for name in network.outputs if name in inputs}  # an input may be an output too
-    found = {
-        name: np.concatenate(rows, axis=ROWS) if len(rows) > 1 else rows[0] for name, rows in made.items() if rows
-    }
+    found = {name: np.concatenate(rows, axis=ROWS) if len(rows) > 1 else rows[0] for name, rows in made.items() if rows}
     return {**fixed, **given, **found}
 
 

@@ -66,8 +66,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (TWO + "[[relation]]\nkind = 'parallel'\nnetworks = ['a', 'a']", "names a network twice"),
         (TWO + "[[relation]]\nkind = 'pipelined'\nnetworks = ['a', 'b']", "for all partitions of one network"),
         (
-            TWO
-            + "".join(f"[[relation]]\nkind = '{k}'\nnetworks = ['a', 'b']\n" for k in ("parallel", "exclusive")),
+            TWO + "".join(f"[[relation]]\nkind = '{k}'\nnetworks = ['a', 'b']\n" for k in ("parallel", "exclusive")),
             "makes a and b exclusive, and another relation parallel",
         ),
         (
@@ -105,13 +104,9 @@ def test_what_is_wrong_with_a_file_is_said_in_one_sentence(text: str, said: str)
         ('["l2", "l9"]', "names layers of 'cnn2' wrongly"),
     ],
 )
-def test_partitions_cover_a_network_once_and_in_order(
-    paper: Path, tmp_path: Path, partitions: str, said: str
-) -> None:
+def test_partitions_cover_a_network_once_and_in_order(paper: Path, tmp_path: Path, partitions: str, said: str) -> None:
     text = (
-        paper.read_text()
-        .replace('["l2", "flatten1..l3"]', partitions)
-        .replace('file = "', f'file = "{paper.parent}/')
+        paper.read_text().replace('["l2", "flatten1..l3"]', partitions).replace('file = "', f'file = "{paper.parent}/')
     )
     text = text.split("[[relation]]")[0]
     (tmp_path / "app.toml").write_text(text)
@@ -189,9 +184,7 @@ def test_more_layers_by_parts_need_less_memory_than_the_paper_takes(paper: Path)
 def test_the_genetic_search_finds_the_same_point(paper: Path) -> None:
     pytest.importorskip("pymoo", reason="pymoo is not installed")
     points = list(_evolved(Evaluation(paper_application(load_application(paper)))))
-    fitting = min(
-        (p for p in points if p.memory <= 20000), key=lambda p: (round(p.slowdown, 12), p.memory, p.chosen)
-    )
+    fitting = min((p for p in points if p.memory <= 20000), key=lambda p: (round(p.slowdown, 12), p.memory, p.chosen))
     assert fitting.memory == 19712
 
 
@@ -304,9 +297,7 @@ def test_a_budget_slows_down_only_who_sets_the_peak(paper: Path) -> None:
     found = search.within(16000)
     assert found.peak_bytes <= 16000 and found.payers in (("cnn1",), ())
     assert found.slowdowns["cnn2.1"] == found.slowdowns["cnn2.2"] == 0
-    with pytest.raises(
-        Infeasible, match=r"needs 15,628 B of RAM at least, which 'cnn2' sets, and 15,000 B are there"
-    ):
+    with pytest.raises(Infeasible, match=r"needs 15,628 B of RAM at least, which 'cnn2' sets, and 15,000 B are there"):
         search.within(15000)
 
 
@@ -378,9 +369,7 @@ def test_two_heads_on_one_trunk_store_it_once(tmp_path: Path) -> None:
         net = ModelBuilder("trunk")  # weights are seeded by this name
         x = net.relu(net.conv(net.input(1, 3, 12, 12), 16, 3, 1, 1, name="trunk"))
         x = net.relu(net.conv(x, 32, 3, 2, 1, name="trunk2"))
-        (tmp_path / f"{name}.onnx").write_bytes(
-            net.model(net.classifier(x, classes, name="head")).SerializeToString()
-        )
+        (tmp_path / f"{name}.onnx").write_bytes(net.model(net.classifier(x, classes, name="head")).SerializeToString())
     text = "".join(f'[[network]]\nname = "{n}"\nfile = "{n}.onnx"\n' for n in ("first", "second"))
     text = f'target = "cortex-m4"\n{text}'
     (tmp_path / "app.toml").write_text(text)
@@ -436,9 +425,7 @@ def test_a_limit_on_waiting_chooses_points(tiny: Path) -> None:
     pieces = timed_pieces(short.application, "detect", short.meeting.plans["detect"])
     assert max(pieces.between(short.meeting.allowed("detect", PreemptionPoints.ROWS))) <= 1e-3
     never = load_application(preempting(tiny.parent, 'points = "stages"\nwait = "1 us"'))
-    with pytest.raises(
-        Infeasible, match=r"'wake' may wait for 'detect' for .*, and 1\.?0* us are allowed; .*\"rows\""
-    ):
+    with pytest.raises(Infeasible, match=r"'wake' may wait for 'detect' for .*, and 1\.?0* us are allowed; .*\"rows\""):
         JointSearch(never).least  # noqa: B018
     trades = JointSearch(load_application(preempting(tiny.parent, ""))).waiting_front()
     assert trades[0].where == "anywhere" and trades[0].wait == 0
@@ -447,9 +434,7 @@ def test_a_limit_on_waiting_chooses_points(tiny: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_second_head_on_the_trunk_of_vww_costs_little_more_than_itself(
-    corpus_folder: Path, tmp_path: Path
-) -> None:
+def test_a_second_head_on_the_trunk_of_vww_costs_little_more_than_itself(corpus_folder: Path, tmp_path: Path) -> None:
     """Two networks of MLPerf's visual wake words that differ in the last layer alone."""
     model = corpus_folder / "models" / "mlperf_vww96_int8.tflite"
     entries = "".join(f'[[network]]\nname = "{n}"\nfile = "{model}"\n' for n in ("first", "second"))

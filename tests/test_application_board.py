@@ -22,9 +22,7 @@ pytestmark = on_board
 def library_of(folder: Path, *networks: str, relation: str = "", plain: str = "true") -> AppLibrary:
     """An application of some networks of the sample, for a Cortex-M4."""
     samples.write_application("tiny_application", folder)
-    entries = "".join(
-        f'[[network]]\nname = "{name}"\nfile = "{name}.onnx"\nplain = {plain}\n' for name in networks
-    )
+    entries = "".join(f'[[network]]\nname = "{name}"\nfile = "{name}.onnx"\nplain = {plain}\n' for name in networks)
     (folder / "few.toml").write_text(f'target = "cortex-m4"\n{entries}{relation}')
     return emit_application(JointSearch(load_application(folder / "few.toml")).least.layout)
 

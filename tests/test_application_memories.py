@@ -39,9 +39,7 @@ MEMORIES = '[[memory]]\nname = "tcm"\nsize = {}\n[[memory]]\nname = "SRAM"\nsize
 def with_memories(folder: Path, tcm: int, sram: int, head: str = "") -> Path:
     """The sample's application without its limit, in two memories."""
     text = samples.write_application("tiny_application", folder).read_text()
-    lines = [
-        line for line in text.splitlines() if not line.startswith(("[limits]", "ram =", "board =", "target ="))
-    ]
+    lines = [line for line in text.splitlines() if not line.startswith(("[limits]", "ram =", "board =", "target ="))]
     path = folder / "two.toml"
     path.write_text(head + "\n".join(lines) + "\n" + MEMORIES.format(tcm, sram))
     return path
@@ -85,9 +83,7 @@ def test_an_overlap_in_the_second_memory_is_found(spread: AppOutcome) -> None:
         for x, y in sorted(layout.graph.meeting)
         if layout.home(x) == layout.home(y) == "sram" and not {(x, y), (y, x)} & layout.graph.gaps.keys()
     ]
-    placement = replace(
-        layout.placement, offsets={**layout.placement.offsets, pairs[0][0]: layout.at(pairs[0][1])}
-    )
+    placement = replace(layout.placement, offsets={**layout.placement.offsets, pairs[0][0]: layout.at(pairs[0][1])})
     plans = joint.moved_plans(layout.meeting.plans, layout.buffers, placement, layout.homes)
     wrong = replace(layout, placement=placement, plans=plans)
     assert any(list(Interleaving(wrong, order).run(80)) for order in range(40)), pairs[0]

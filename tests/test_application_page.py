@@ -40,9 +40,7 @@ def test_the_map_draws_every_buffer_where_it_lies(planned: tuple[JointSearch, Ap
     }
     assert set(drawn) == {buffer.name for buffer in layout.buffers}
     scale = 420 / (outcome.peak_bytes + 100)
-    heights = {
-        name: [float(r.get("height", 0)) for r in group.iter(f"{SVG}rect")] for name, group in drawn.items()
-    }
+    heights = {name: [float(r.get("height", 0)) for r in group.iter(f"{SVG}rect")] for name, group in drawn.items()}
     for buffer in layout.buffers:
         assert heights[buffer.name] and all(
             abs(height - max(0.8, buffer.size * scale)) < 0.11 for height in heights[buffer.name]
@@ -67,7 +65,5 @@ def test_the_verb_writes_the_page(tmp_path: Path) -> None:
     paper = samples.write_application("paper_application", tmp_path)
     done = CliRunner().invoke(main, ["app", str(paper), "--page", str(tmp_path / "app.html")])
     assert done.exit_code == 0 and "15,628 B" in (tmp_path / "app.html").read_text()
-    refused = CliRunner().invoke(
-        main, ["app", str(paper), "--method", "paper", "--page", str(tmp_path / "x.html")]
-    )
+    refused = CliRunner().invoke(main, ["app", str(paper), "--method", "paper", "--page", str(tmp_path / "x.html")])
     assert refused.exit_code == 2 and "--page" in refused.output

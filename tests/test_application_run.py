@@ -91,9 +91,7 @@ def test_precisions_side_by_side(small: Path) -> None:
 
 
 def test_there_is_no_int8_without_calibration_data(small: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"network\[0\].calibration is missing, and int8 takes its ranges from sam"
-    ):
+    with pytest.raises(InputError, match=r"network\[0\].calibration is missing, and int8 takes its ranges from sam"):
         load_application(in_precision(small, "int8", more=""))
     done = CliRunner().invoke(main, ["app", str(small), "--quantise"])
     assert done.exit_code == 1 and "calibration is missing" in done.output
@@ -104,8 +102,6 @@ def test_there_is_no_int8_without_calibration_data(small: Path) -> None:
         load_application(in_precision(small, "int8", more='calibration = "none.npy"'))
     again = small.with_name("again.toml")
     quantised = samples.write("mobilenet_v1_int8", small.parent)
-    again.write_text(
-        f'[[network]]\nname = "a"\nfile = "{quantised.name}"\nquantised_input = true\nquantise = "int8"\n'
-    )
+    again.write_text(f'[[network]]\nname = "a"\nfile = "{quantised.name}"\nquantised_input = true\nquantise = "int8"\n')
     with pytest.raises(InputError):
         load_application(again)

@@ -74,9 +74,7 @@ def test_periods_follow_from_runs_and_slots(stages: list[tuple[int, int]], slots
     """With slots enough the slowest partition sets the pace; with one, a producer and the reading of its slot do."""
     runs = {f"p{n}": float(read + rest) for n, (read, rest) in enumerate(stages)}
     until = {f"p{n}": float(read) for n, (read, _) in enumerate(stages)}
-    chain = [
-        Crossing("net", f"t{n}", 1, (f"p{n}", "x"), ((f"p{n + 1}", "y"),), slots) for n in range(len(stages) - 1)
-    ]
+    chain = [Crossing("net", f"t{n}", 1, (f"p{n}", "x"), ((f"p{n + 1}", "y"),), slots) for n in range(len(stages) - 1)]
     found = _period(runs, until, chain)
     slowest = max(runs.values())
     assert found >= slowest - 1e-9

@@ -59,9 +59,7 @@ def branches() -> Network:
     rng = np.random.default_rng(1)
     b = Builder("branches")
     x = b.input("x", (1, 6, 6, 2))
-    w = [
-        b.constant(f"w{i}", rng.standard_normal((2, 3, 3, n)).astype(np.float32)) for i, n in enumerate((2, 2, 4))
-    ]
+    w = [b.constant(f"w{i}", rng.standard_normal((2, 3, 3, n)).astype(np.float32)) for i, n in enumerate((2, 2, 4))]
     parts = [b.layer(Conv2d(pads=(1, 1, 1, 1)), [x, w[i]], name) for i, name in enumerate(("left", "right"))]
     joint = b.layer(Concat(3), parts, "joint")
     return b.build([b.layer(Conv2d(pads=(1, 1, 1, 1)), [joint, w[2]], "y")])
@@ -206,9 +204,7 @@ def dense_in_shares() -> Plan:
     hidden = b.layer(Dense(), [x, b.constant("w", rng.standard_normal((12, 8)).astype(np.float32))], "hidden")
     y = b.layer(Dense(), [hidden, b.constant("v", rng.standard_normal((4, 12)).astype(np.float32))], "y")
     network = b.build([b.layer(Clamp(0.0), [y], "z")])
-    return plan(
-        network, explain=False, schedules=[FusionSchedule(("hidden", "y"), (Split(-1, even_ends(12, 3)),))]
-    )
+    return plan(network, explain=False, schedules=[FusionSchedule(("hidden", "y"), (Split(-1, even_ends(12, 3)),))])
 
 
 def test_every_share_of_a_sum_is_taken_once():

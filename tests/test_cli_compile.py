@@ -62,9 +62,7 @@ def test_compile_json_holds_what_is_promised(model, tmp_path):
     )
     assert result.exit_code == 0, result.output
     data = json.loads(result.output)
-    promised = (
-        "verified max_difference ram_predicted ram_linked stack_bytes flash_code flash_weights instructions macs"
-    )
+    promised = "verified max_difference ram_predicted ram_linked stack_bytes flash_code flash_weights instructions macs"
     assert set(promised.split()) <= set(data)
     assert data["verified"] is False and data["instructions"] is None and data["macs"] == 174464
     assert (tmp_path / "o" / "src" / "my_net.h").is_file()
@@ -79,9 +77,7 @@ def test_an_input_of_the_wrong_shape(model, tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((3, 3), np.float32))
     for verb in ("compile", "run"):
         refused(
-            run(
-                verb, model, "--input", tmp_path / "x.npy", *(("-o", tmp_path / "o") if verb == "compile" else ())
-            ),
+            run(verb, model, "--input", tmp_path / "x.npy", *(("-o", tmp_path / "o") if verb == "compile" else ())),
             "(1, 1, 32, 8)",
             "(3, 3)",
         )
@@ -139,9 +135,7 @@ def test_a_board_that_is_too_small(model, tmp_path):
         "Try int8 weights or a board with more flash (nucleo-f446re, ",
     )
     integers = samples.write("ds_cnn_int8", tmp_path)
-    refused(
-        run("compile", integers, "--board", small, "-o", tmp_path / "o"), "Try a smaller model or a board with"
-    )
+    refused(run("compile", integers, "--board", small, "-o", tmp_path / "o"), "Try a smaller model or a board with")
     assert not (tmp_path / "o").exists()
 
 
@@ -155,9 +149,7 @@ def test_weights_that_fit_without_the_code(model, tmp_path):
 def test_a_missing_compiler_is_named_with_its_package(model, tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda *_: None)
     monkeypatch.setattr("edgewright.board.toolchain.find_spec", lambda *_: None)
-    refused(
-        run("compile", model, "--board", "nucleo-f446re", "-o", tmp_path / "o"), "gcc-arm-none-eabi", "--no-verify"
-    )
+    refused(run("compile", model, "--board", "nucleo-f446re", "-o", tmp_path / "o"), "gcc-arm-none-eabi", "--no-verify")
     refused(run("run", model, "--board", "nucleo-f446re"), "gcc-arm-none-eabi")
     assert list(tmp_path.iterdir()) == []
 

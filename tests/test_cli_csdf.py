@@ -303,9 +303,7 @@ def test_files_that_are_not_there(tmp_path, name):
     assert "there is no file" in message or "directory" in message
 
 
-@pytest.mark.parametrize(
-    "option", [["--sdf"], ["--rule", "B"], ["--elements"], ["--self-loops"], ["--shape", "x=1,2"]]
-)
+@pytest.mark.parametrize("option", [["--sdf"], ["--rule", "B"], ["--elements"], ["--self-loops"], ["--shape", "x=1,2"]])
 def test_options_of_models_are_refused_for_graphs(tiny, option):
     result = run(tiny, *option)
     assert result.exit_code == 2 and "is a graph already" in result.stderr

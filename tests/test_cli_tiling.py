@@ -364,9 +364,7 @@ def test_a_plan_that_fits_is_found_by_itself(models, tmp_path):
     assert "more MACs" in run("plan", models[SMALL], "--ram", least["peak_bytes"]).output
     assert said not in run("plan", models[SMALL], "--ram", "8K", "--phases").output  # as was asked for
     run("plan", models[SMALL], "--minimise", "ram", "-o", tmp_path / "plan.json")
-    made_before = run(
-        "compile", models[SMALL], "--plan", tmp_path / "plan.json", "--no-verify", "-o", tmp_path / "o"
-    )
+    made_before = run("compile", models[SMALL], "--plan", tmp_path / "plan.json", "--no-verify", "-o", tmp_path / "o")
     assert made_before.exit_code == 0 and said not in made_before.output
 
 
@@ -502,9 +500,7 @@ def test_a_front_that_cannot_be_written(models, tmp_path):
 def test_a_point_of_a_front_compiles(models, tmp_path):
     points = json.loads(run("plan", models[SMALL], "--pareto", "-o", "plan.json", "--json").output)
     peak, macs = points[-1]
-    result = run(
-        "compile", models[SMALL], "--plan", f"plan-{peak}.json", "-o", "out", "--json", "--optimise", "size"
-    )
+    result = run("compile", models[SMALL], "--plan", f"plan-{peak}.json", "-o", "out", "--json", "--optimise", "size")
     assert result.exit_code == 0, result.output
     data = json.loads(result.output)
     assert data["verified"] and (data["ram_predicted"], data["macs"]) == (peak, macs)
@@ -597,9 +593,7 @@ TILES = ("stages", 1)
 )
 def test_a_damaged_plan_is_refused_in_one_sentence(models, tiled, path, value, tmp_path):
     (tmp_path / "bad.json").write_text(json.dumps(damaged(tiled.data, path, value)))
-    refused(
-        run("compile", models[RESNET], "--plan", "bad.json", "-o", "out", "--no-verify"), "the plan is damaged"
-    )
+    refused(run("compile", models[RESNET], "--plan", "bad.json", "-o", "out", "--no-verify"), "the plan is damaged")
     assert not (tmp_path / "out").exists()
 
 
@@ -614,7 +608,5 @@ def test_asked_knows_every_option():
     """A new option must be named in the table of what is given, or contradictions miss it."""
     nothing = PlanOptions(None, None, None, None, None, (), False, (), False, False, None, 1)
     assert not any(nothing.given.values())
-    everything = PlanOptions(
-        1, "ram", 0.0, 0.0, "paper", (parse_tile("a:rows=2"),), True, ("a",), True, True, 4, 2
-    )
+    everything = PlanOptions(1, "ram", 0.0, 0.0, "paper", (parse_tile("a:rows=2"),), True, ("a",), True, True, 4, 2)
     assert all(everything.given.values())

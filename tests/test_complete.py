@@ -199,9 +199,7 @@ def fit_of_plain(whole: Completed) -> int:
 def test_nothing_fits_beside_the_stack():
     needs_board("cortex-m4")
     network = network_of("ds_cnn_int8")
-    least = find_complete(
-        network, PlanRequest(minimise_ram=True, max_slowdown=10.0, max_overhead=10.0), None, CORTEX
-    )
+    least = find_complete(network, PlanRequest(minimise_ram=True, max_slowdown=10.0, max_overhead=10.0), None, CORTEX)
     with pytest.raises(Infeasible, match="of the RAM are left to the stack"):
         find_complete(network, PlanRequest(ram=least.plan.peak_bytes + 8), None, CORTEX)
 

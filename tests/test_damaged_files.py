@@ -15,9 +15,7 @@ from edgewright.text import abridged
 
 MANY = 3000 if os.environ.get("EDGEWRIGHT_THOROUGH") else 80
 
-linux = pytest.mark.skipif(
-    not os.path.exists("/proc/self/clear_refs"), reason="needs Linux, which tells the memory"
-)
+linux = pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="needs Linux, which tells the memory")
 
 
 @linux

@@ -103,8 +103,7 @@ def chain(times: int | None = 1, rates=((2, 3),), tokens=0) -> Graph:
     made = None if times is None else (times,)
     names = "abcdef"[: len(rates) + 1]
     channels = [
-        Channel(f"c{i}", names[i], names[i + 1], Rates((p,)), Rates((c,)), tokens)
-        for i, (p, c) in enumerate(rates)
+        Channel(f"c{i}", names[i], names[i + 1], Rates((p,)), Rates((c,)), tokens) for i, (p, c) in enumerate(rates)
     ]
     return Graph("chain", tuple(Actor(name, 1, made) for name in names), tuple(channels))
 

@@ -90,9 +90,7 @@ def test_moving_takes_time():
 def test_work_is_the_time_where_none_is_given_and_missing_times_are_named():
     made = three(2)
     graph = deployed_csdf(made)
-    assert [graph.by_name[worker.name].times for worker in made.workers] == [
-        (part_work(part),) for part in made.parts
-    ]
+    assert [graph.by_name[worker.name].times for worker in made.workers] == [(part_work(part),) for part in made.parts]
     with pytest.raises(InputError, match="no time is given for part 'left' on worker 'w1'"):
         deployed_csdf(made, {("w0", "head"): 1})
     with pytest.raises(InputError, match="this deployment cannot run"):

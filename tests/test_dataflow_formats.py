@@ -27,9 +27,7 @@ from random_graphs import graphs
 ONE = Rates((1,))
 BIG = 2**53
 WORDS = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufffe\uffff"), max_size=8)
-NAMES = st.one_of(
-    st.sampled_from(["a b", "q\"<&>'", "t\tn\nr\r", "", "ünï", "\\n", "1", "\N{GRINNING FACE}"]), WORDS
-)
+NAMES = st.one_of(st.sampled_from(["a b", "q\"<&>'", "t\tn\nr\r", "", "ünï", "\\n", "1", "\N{GRINNING FACE}"]), WORDS)
 COUNTS = st.one_of(st.integers(0, 5), st.integers(0, BIG))
 TIMES = st.one_of(
     st.integers(0, BIG),
@@ -46,9 +44,7 @@ def odd_graphs(draw) -> Graph:
     actors = [_odd_actor(draw, name) for name in names]
     channels = draw(st.lists(NAMES, max_size=5, unique=True))
     one = st.sampled_from(actors)
-    return Graph(
-        draw(NAMES), tuple(actors), tuple(_odd_channel(draw, name, draw(one), draw(one)) for name in channels)
-    )
+    return Graph(draw(NAMES), tuple(actors), tuple(_odd_channel(draw, name, draw(one), draw(one)) for name in channels))
 
 
 def _odd_actor(draw, name: str) -> Actor:
@@ -60,9 +56,7 @@ def _odd_actor(draw, name: str) -> Actor:
 def _odd_channel(draw, name: str, source: Actor, target: Actor) -> Channel:
     is_used = draw(st.booleans())
     production, consumption = (_odd_rates(draw, actor, is_used) for actor in (source, target))
-    return Channel(
-        name, source.name, target.name, production, consumption, draw(COUNTS), draw(COUNTS), draw(NAMES)
-    )
+    return Channel(name, source.name, target.name, production, consumption, draw(COUNTS), draw(COUNTS), draw(NAMES))
 
 
 def _odd_rates(draw, actor: Actor, is_used: bool) -> Rates:

@@ -39,9 +39,7 @@ def runs_on(g: Graph, capacities: dict[str, int]) -> bool:
             return c.tokens + c.production.upto(fired[c.source]) - c.consumption.upto(fired[c.target])
 
         lacks = any(there(c) < c.consumption.at(fired[name]) for c in g.inputs[name])
-        full = any(
-            there(c) + c.production.at(fired[name]) > capacities.get(c.name, 10**9) for c in g.outputs[name]
-        )
+        full = any(there(c) + c.production.at(fired[name]) > capacities.get(c.name, 10**9) for c in g.outputs[name])
         return not lacks and not full and fired[name] < first[name] + 40 * firings[name]
 
     while ready := [name for name in fired if may_fire(name)]:
@@ -142,9 +140,7 @@ def test_phases_without_rates_are_no_obstacle():
 
 
 def test_every_actor_held_up_is_named():
-    g = graph(
-        channel("x", "a", "b"), channel("y", "b", "a"), channel("z", "b", "c"), channel("u", "c", "b", tokens=1)
-    )
+    g = graph(channel("x", "a", "b"), channel("y", "b", "a"), channel("z", "b", "c"), channel("u", "c", "b", tokens=1))
     deadlock = blocked(g)
     assert {wait.actor for wait in deadlock.waits} == {"a", "b", "c"}
     assert {wait.actor for wait in deadlock.cycle} == {"a", "b"}

@@ -113,9 +113,7 @@ def test_sizes_in_bytes():
     """The token that comes cheap is the one to have more of: ab or bc may hold the second."""
     channels = [("a", "b", 1, 1, 0), ("b", "c", 1, 1, 0), *((x, x, 1, 1, 1) for x in "abc")]
     graph = sdf([1, 1, 1], channels)
-    dear = replace(
-        graph, channels=tuple(replace(c, token_bytes=5 if c.name == "ab0" else 2) for c in graph.channels)
-    )
+    dear = replace(graph, channels=tuple(replace(c, token_bytes=5 if c.name == "ab0" else 2) for c in graph.channels))
     front = pareto(dear, in_bytes=True)
     assert [(point.bytes, point.period) for point in front.points] == [(19, 2), (26, 1)]
     assert front.complete

@@ -165,12 +165,9 @@ def twice(deployment: Deployment) -> Deployment:
     piece = cut(network, ("right", "y"), {"y": region("y", (2, 4)).region})
     pieces = {own: [replace(what, region=Region.whole((1, 8, 8, 4)))] for own, what in piece.inputs.items()}
     again = with_inputs(piece, pieces)
-    part = replace(
-        whole, name="again", network=again.network, plan=None, inputs=again.inputs, outputs=again.outputs
-    )
+    part = replace(whole, name="again", network=again.network, plan=None, inputs=again.inputs, outputs=again.outputs)
     fifos = [
-        replace(fifo, readers=(*fifo.readers, "again")) if "tail" in fifo.readers else fifo
-        for fifo in deployment.fifos
+        replace(fifo, readers=(*fifo.readers, "again")) if "tail" in fifo.readers else fifo for fifo in deployment.fifos
     ]
     fifos.append(Fifo(region("y", (2, 4)), "again", (OUTSIDE,), 1))
     workers = (*deployment.workers, Worker("three", "this", "cpu", (2,), ("again",)))

@@ -80,9 +80,7 @@ def test_instructions_are_counted_exactly(target):
     """A loop of two instructions: a million turns are two million instructions, and a few to set it up."""
     needs_board(target)
     loop = f"{{ uint32_t n = 1000000; {SPIN[TARGETS[target].architecture]} }}"
-    more = (
-        measure(with_statement(library(target), loop), INPUTS).instructions - measured_plainly(target).instructions
-    )
+    more = measure(with_statement(library(target), loop), INPUTS).instructions - measured_plainly(target).instructions
     assert 2_000_000 <= more <= 2_000_008
 
 
@@ -306,9 +304,7 @@ FUNCTIONS = [
     ("rintf", np.rint, -9, 9, 0.0),
     ("truncf", np.trunc, -9, 9, 0.0),
 ]
-SPECIAL = np.array(
-    [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 3e38, -3e38, 0.5, 1.5, -2.5, 88.7, -103], "f4"
-)
+SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 3e38, -3e38, 0.5, 1.5, -2.5, 88.7, -103], "f4")
 
 
 @pytest.fixture(scope="module")
@@ -345,9 +341,7 @@ def test_mathematics_is_accurate(mathematics, name, truth, low, high, tolerance)
     function = mathematics[f"own_{name}"]
     function.restype, function.argtypes = c_float, [c_float]
     rng = np.random.default_rng(0)
-    values = np.concatenate([rng.uniform(low, high, 4000), rng.uniform(0, 1, 1000), np.arange(-9, 9, 0.5)]).astype(
-        "f4"
-    )
+    values = np.concatenate([rng.uniform(low, high, 4000), rng.uniform(0, 1, 1000), np.arange(-9, 9, 0.5)]).astype("f4")
     if name not in ("sinf", "cosf"):  # whose arguments beyond 1e9 have no digits left
         values = np.concatenate([values, SPECIAL])
     with np.errstate(all="ignore"):

@@ -123,9 +123,7 @@ def test_a_dense_layer_is_called_for_the_rounding_of_tflm():
     called = replace(own, kernels=Kernels.CMSIS_NN)
     assert "arm_fully_connected_s8(" in text_of(net, make_plan(net), called)
     assert "arm_fully_connected_s8(" not in text_of(net, make_plan(net), called, "cortex-m55")
-    libraries = [
-        build(emit(make_plan(net), TARGETS["cortex-m4"], net, options=o), flags=FLAGS) for o in (own, called)
-    ]
+    libraries = [build(emit(make_plan(net), TARGETS["cortex-m4"], net, options=o), flags=FLAGS) for o in (own, called)]
     for seed in range(4):
         first, second = (library.run(random_inputs(net, seed))["dense"] for library in libraries)
         np.testing.assert_array_equal(first, second)
@@ -146,9 +144,7 @@ def test_layers_that_share_memory_or_another_arithmetic_keep_our_kernels():
     assert shared.peak_bytes < make_plan(net, plain=True).peak_bytes, "nothing is shared here"
     assert "arm_elementwise_add_s8" not in text_of(net, shared)
     onnx = replace(network(), arithmetic=Arithmetic.ONNX)
-    assert "arm_" not in text_of(
-        onnx.subnetwork(["conv"]), with_room(make_plan(onnx.subnetwork(["conv"]), plain=True))
-    )
+    assert "arm_" not in text_of(onnx.subnetwork(["conv"]), with_room(make_plan(onnx.subnetwork(["conv"]), plain=True)))
     conv = network().subnetwork(["conv"])
     assert "arm_" not in text_of(conv, with_room(make_plan(conv, plain=True)), target="rv32imc")
 

@@ -52,9 +52,7 @@ def test_sums_that_cross_become_the_whole_layer(operator: str, data: st.DataObje
         return
     assert all(isinstance(part.network.layers[-1].op, PartialSum | FinishSums) for part in every)
     ends = [(*part.network.inputs, *part.network.outputs) if data.draw(st.booleans()) else () for part in every]
-    plans = [
-        make_plan(part.network, outside=outside, explain=False) for part, outside in zip(every, ends, strict=True)
-    ]
+    plans = [make_plan(part.network, outside=outside, explain=False) for part, outside in zip(every, ends, strict=True)]
     made = libraries([part.network for part in every], TARGETS_HERE, plans)
     natives = iter(build_together(made))
     for network, parts in runs:

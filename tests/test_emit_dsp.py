@@ -191,9 +191,7 @@ def test_thresholds_are_where_values_change(scale: float, zero: int, first: int,
 
 
 @given(st.floats(1e-4, 0.9), st.integers(-128, 127), st.integers(-4000, 4000), st.booleans())
-def test_multipliers_give_what_the_rule_says_for_every_sum(
-    scale: float, zero: int, bias: int, twice: bool
-) -> None:
+def test_multipliers_give_what_the_rule_says_for_every_sum(scale: float, zero: int, bias: int, twice: bool) -> None:
     rule = rule_of(scale, zero, -50000 + bias, 50000 + bias, twice)
     bits = np.maximum(-np.array([quantize_multiplier(scale)[1]]), 0)
     fixed = fit(rule, drop_bits=bits) if twice else fit(rule, bias=np.array([bias]))

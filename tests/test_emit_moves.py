@@ -78,9 +78,7 @@ BY_ROWS: list[Op] = [
 def test_rolling_buffers_of_rows() -> None:
     """Row by row, what is read and what is written in memory for a few rows only, and no two alike."""
     networks = [rolling(op) for op in BY_ROWS]
-    kept = [
-        {"middle": 3} if isinstance(op, Tile) else {"first": 2, "middle": 3} for op in BY_ROWS
-    ]  # Tile asks for all
+    kept = [{"middle": 3} if isinstance(op, Tile) else {"first": 2, "middle": 3} for op in BY_ROWS]  # Tile asks for all
     plans = [by_rows(*case) for case in zip(networks, kept, strict=True)]
     check_together(networks, plans=plans)
 

@@ -69,9 +69,7 @@ def _short(reason: str) -> str:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("target", FAMILIES if os.environ.get("EDGEWRIGHT_THOROUGH") else FAMILIES[:1])
-def test_onnx_node_tests_pass(
-    target: str, networks: Mapping[str, Network | str], reasons: Mapping[str, str]
-) -> None:
+def test_onnx_node_tests_pass(target: str, networks: Mapping[str, Network | str], reasons: Mapping[str, str]) -> None:
     cases = [case for case in node_cases() if case.name not in reasons]
     wrong = []
     for first in range(0, len(cases), TOGETHER):

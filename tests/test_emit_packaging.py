@@ -77,9 +77,7 @@ def test_make_builds_and_the_example_runs(folder, tmp_path):
     expected = edgewright.interpret(make_plan(network(), explain=False), {"input": x})["Dense"]
     np.testing.assert_allclose(y, expected.reshape(-1), rtol=1e-4, atol=1e-5)
     (tmp_path / "x.bin").write_bytes(x.tobytes()[:-1])
-    short = subprocess.run(
-        [folder / "build/example", "x.bin", "y.bin"], cwd=tmp_path, capture_output=True, text=True
-    )
+    short = subprocess.run([folder / "build/example", "x.bin", "y.bin"], cwd=tmp_path, capture_output=True, text=True)
     assert short.returncode == 1 and "expected 1024 bytes" in short.stderr
 
 

@@ -26,9 +26,7 @@ def layer(kind: str, dtype: str, seed: int = 0, size: tuple[int, int, int] = (12
     rng, channels = np.random.default_rng(seed), size[2]
     groups, kernel = (channels if kind == "depthwise" else 1), (1, 1) if kind == "pointwise" else (3, 3)
     shape = (channels, *kernel, channels // groups)
-    op = Conv2d(
-        groups=groups, pads=(0, 0, 0, 0) if kind == "pointwise" else (1, 1, 1, 1), activation=Clamp(0.0, 6.0)
-    )
+    op = Conv2d(groups=groups, pads=(0, 0, 0, 0) if kind == "pointwise" else (1, 1, 1, 1), activation=Clamp(0.0, 6.0))
     if dtype == "float32":
         b = Builder("net")
         x = b.input("x", (1, *size))
@@ -106,8 +104,7 @@ def test_loops_are_smaller_than_copies():
     """Lines of the schedule do not grow with the parts."""
     network = layer("conv", "float32")
     few, many = (
-        emit(tiled(network, 2, range(step, 17, step)), TARGETS["cortex-m4"], network).files["net.c"]
-        for step in (4, 1)
+        emit(tiled(network, 2, range(step, 17, step)), TARGETS["cortex-m4"], network).files["net.c"] for step in (4, 1)
     )
     lines = [str(text).split("net_run_in")[1].count("\n") for text in (few, many)]
     assert lines[0] == lines[1]

@@ -26,9 +26,7 @@ def pointwise(depth: int, channels: int, size: int = 6, kernel: int = 1) -> Netw
     rng = np.random.default_rng(depth)
     b = Builder("pointwise", Arithmetic.TFLITE)
     x = b.input("x", (1, size, size, depth), DType.INT8, Quant.of(0.05, -3))
-    w = b.constant(
-        "w", rng.integers(-127, 128, (channels, kernel, kernel, depth)).astype(np.int8), Quant.of(0.004)
-    )
+    w = b.constant("w", rng.integers(-127, 128, (channels, kernel, kernel, depth)).astype(np.int8), Quant.of(0.004))
     y = b.layer(
         Conv2d(pads=(kernel // 2,) * 4, activation=Clamp(0.0)),
         [x, w],
@@ -66,9 +64,7 @@ def unequal(low: float, depth: int, channels: int = 8) -> Network:
         ("conv", (channels, 1, 1, depth), Conv2d(activation=Clamp(low))),
         ("dense", (channels, channels), Dense(activation=Clamp(low))),
     ):
-        w = b.constant(
-            f"{name}.w", rng.integers(-127, 128, shape).astype(np.int8), Quant(scales, (0,) * channels, 0)
-        )
+        w = b.constant(f"{name}.w", rng.integers(-127, 128, shape).astype(np.int8), Quant(scales, (0,) * channels, 0))
         bias = b.constant(f"{name}.b", rng.integers(-9000, 9000, channels).astype(np.int32))
         y = b.layer(op, [y, w, bias], name, dtype=DType.INT8, quant=Quant.of(0.07, -128 if low == 0 else 5))
     return b.build([y])

@@ -31,9 +31,7 @@ def test_random_windows_and_products_agree_with_numpy():
 
     collect()
     nets, inputs = [network for network, _ in drawn], [values for _, values in drawn]
-    plans = [
-        tiled(make_plan(n, plain=True), i) if i % 2 else make_plan(n, explain=False) for i, n in enumerate(nets)
-    ]
+    plans = [tiled(make_plan(n, plain=True), i) if i % 2 else make_plan(n, explain=False) for i, n in enumerate(nets)]
     check_together(nets, CORES, plans, inputs)
 
 

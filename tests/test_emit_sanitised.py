@@ -37,9 +37,7 @@ def program(made: Sequence[Library]) -> str:
         sizes = [(f"x{i}", tensors[n].bytes) for i, n in enumerate(network.inputs)]
         wanted = [(f"y{i}", tensors[n].bytes) for i, n in enumerate(dict.fromkeys(network.outputs))]
         lines.append("    {")
-        lines += [
-            f"        static _Alignas(8) unsigned char {name}[{max(1, size)}];" for name, size in sizes + wanted
-        ]
+        lines += [f"        static _Alignas(8) unsigned char {name}[{max(1, size)}];" for name, size in sizes + wanted]
         lines += [f"        if (fread({name}, 1, {size}, in) != {size}) return 3;" for name, size in sizes]
         lines.append(f"        {library.name}_run({', '.join(f'(void *){name}' for name, _ in sizes + wanted)});")
         lines += [f"        fwrite({name}, 1, {size}, out);" for name, size in wanted]
@@ -59,9 +57,7 @@ def run_sanitised(made: Sequence[Library], folder: Path) -> None:
         pytest.skip("this compiler has no sanitizers")
     assert built.returncode == 0, built.stderr[-4000:]
     given_ = [random_inputs(library.network, i) for i, library in enumerate(made)]
-    values = [
-        values[name] for library, values in zip(made, given_, strict=True) for name in library.network.inputs
-    ]
+    values = [values[name] for library, values in zip(made, given_, strict=True) for name in library.network.inputs]
     (folder / "in").write_bytes(b"".join(np.ascontiguousarray(v).tobytes() for v in values))
     done = subprocess.run(["./main", "in", "out"], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-4000:]

@@ -52,9 +52,7 @@ def random_steps(network: Network, rng: np.random.Generator) -> list[Step]:
     shapes, result = network.shapes(layer), network.tensors[layer.output]
     outs = boxes(rng, Region.whole(result.shape), tuple(range(len(result.shape))))
     axes = tuple(share_axes(layer.op, shapes))
-    steps = [
-        Step(layer.name, out, share=share) for out in outs for share in boxes(rng, Region.whole(shapes[0]), axes)
-    ]
+    steps = [Step(layer.name, out, share=share) for out in outs for share in boxes(rng, Region.whole(shapes[0]), axes)]
     return [step for step in steps if step.share and not step.share.is_empty and not step.region.is_empty]
 
 
@@ -88,16 +86,12 @@ def test_any_shares_of_any_layer() -> None:
     found: list[tuple[Network, Plan]] = []
 
     @settings(max_examples=800 if os.environ.get("EDGEWRIGHT_THOROUGH") else 40, phases=(Phase.generate,))
-    @given(
-        data=st.data(), operator=st.sampled_from(OPERATORS), kind=st.sampled_from(KINDS), seed=st.integers(0, 999)
-    )
+    @given(data=st.data(), operator=st.sampled_from(OPERATORS), kind=st.sampled_from(KINDS), seed=st.integers(0, 999))
     def collect(data: st.DataObject, operator: str, kind: str, seed: int) -> None:
         network = network_of(data.draw(summing(operator)), kind)
         if summed_axes(network, network.layers[0]):
             rng = np.random.default_rng(seed)
-            found.append(
-                (network, summed_up(network, random_steps(network, rng), room=int(rng.integers(3)) * 512))
-            )
+            found.append((network, summed_up(network, random_steps(network, rng), room=int(rng.integers(3)) * 512)))
 
     collect()
     assert len(found) > 30

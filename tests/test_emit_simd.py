@@ -156,9 +156,7 @@ class Layers:
             plan = make_plan(group, explain=False)
             stages += plan.program.stages
             views |= plan.views
-            buffers += [
-                replace(buffer, offset=base + buffer.offset, first=0, last=10_000) for buffer in plan.buffers
-            ]
+            buffers += [replace(buffer, offset=base + buffer.offset, first=0, last=10_000) for buffer in plan.buffers]
             base += -(-plan.peak_bytes // 64) * 64
         network = whole.build([group.outputs[0] for group in self.groups])
         program = Program(network, tuple(stages))
@@ -206,9 +204,7 @@ def small(layers: Layers) -> None:
     for channels in (3, 16, 37):
         x = layers.input(1, 9, 8, channels)
         x = layers.layer(MaxPool2d((3, 2), (2, 1), (1, 1), (1, 0, 1, 1), layers.activation), [x], "max")
-        counted = AvgPool2d(
-            (3, 3), (1, 2), (1, 1), (1, 1, 1, 1), layers.activation, count_pads=True, uncounted=(1, 0)
-        )
+        counted = AvgPool2d((3, 3), (1, 2), (1, 1), (1, 1, 1, 1), layers.activation, count_pads=True, uncounted=(1, 0))
         x = layers.layer(counted, [x], "avg")
         x = layers.layer(AvgPool2d((2, 2), (1, 1), (1, 1), (0, 1, 1, 0)), [x], "avg")
         gate = layers.layer(Reduce((1, 2), kind=ReduceKind.MEAN), [x], "mean")
@@ -226,9 +222,7 @@ def small(layers: Layers) -> None:
 def sums(layers: Layers) -> None:
     for shape in ((1, 5, 5, 16), (1, 3, 7, 5), (40,)):
         for kind in (BinaryKind.ADD, BinaryKind.SUB):
-            layers.end(
-                layers.layer(Binary(kind, layers.activation), [layers.input(*shape) for _ in range(2)], "sum")
-            )
+            layers.end(layers.layer(Binary(kind, layers.activation), [layers.input(*shape) for _ in range(2)], "sum"))
 
 
 PARTS: dict[str, list[Callable[[Layers], None]]] = {
@@ -252,9 +246,7 @@ def check(library: Library, options: list[str]) -> None:
         agree(network, native.run(inputs, poison), execute(network, inputs))
 
 
-BUILDS = (
-    [("float", v) for v in ("plain", "avx2", "native")] + [("tflite", v) for v in VECTORS] + [("onnx", "native")]
-)
+BUILDS = [("float", v) for v in ("plain", "avx2", "native")] + [("tflite", v) for v in VECTORS] + [("onnx", "native")]
 USUAL = [pytest.param(*build, marks=[] if build[1] == "native" else [pytest.mark.slow]) for build in BUILDS]
 
 
@@ -272,9 +264,7 @@ def test_these_layers_take_the_vector_kernels(kind):
     library = emit(plan, TARGETS["host"])
     schedule = str(library.files[f"{library.name}.c"]).split("_PROBE(")[1:-1]
     assert len(schedule) == len(plan.program.stages)
-    others = [
-        stage.name for stage, body in zip(plan.program.stages, schedule, strict=True) if "_simd_" not in body
-    ]
+    others = [stage.name for stage, body in zip(plan.program.stages, schedule, strict=True) if "_simd_" not in body]
     unknown = [layer.name for layer in plan.network.layers if layer.op == Unary(UnaryKind.GELU)]
     assert others == unknown
     sweeps = {stage.sweep for stage in plan.program.stages}
@@ -312,14 +302,10 @@ FUNCTIONS = {  # kind in simd_math.h, numbers a and b, the truth in double
 def test_activations_are_accurate_to_the_last_digits(vectors, tmp_path):
     for name, text in kernel_files("k", ["simd_math"]).items():
         (tmp_path / name).write_text(text)
-    subprocess.run(
-        ["cc", *flags(vectors), "-shared", "-fPIC", "-o", "k.so", "k_kernels.c"], cwd=tmp_path, check=True
-    )
+    subprocess.run(["cc", *flags(vectors), "-shared", "-fPIC", "-o", "k.so", "k_kernels.c"], cwd=tmp_path, check=True)
     activate = ctypes.CDLL(str(tmp_path / "k.so")).k_simd_activate
     activate.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_float, ctypes.c_float]
-    x = np.concatenate(
-        [np.linspace(-80, 80, 20001), np.geomspace(1e-30, 80, 5001), -np.geomspace(1e-30, 80, 5001)]
-    )
+    x = np.concatenate([np.linspace(-80, 80, 20001), np.geomspace(1e-30, 80, 5001), -np.geomspace(1e-30, 80, 5001)])
     x = x.astype(np.float32)
     for kind, (a, b, truth) in FUNCTIONS.items():
         y = x.copy()

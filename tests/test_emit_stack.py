@@ -111,9 +111,7 @@ def test_rv32(text):
     assert (found.push, found.target) == ((number, None) if text in RV32 else (0, CODE + number))
 
 
-def image(
-    functions: dict[str, bytes], data: tuple[int, ...] = (), marks: tuple[tuple[int, bool], ...] = ()
-) -> Elf:
+def image(functions: dict[str, bytes], data: tuple[int, ...] = (), marks: tuple[tuple[int, bool], ...] = ()) -> Elf:
     """A linked image of these functions, one after the other, and words of data behind them."""
     content, places = b"", []
     for name, code in functions.items():

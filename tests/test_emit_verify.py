@@ -57,9 +57,7 @@ def test_right_code_passes_here_and_on_the_board(model, library):
     assert 0.9 * found.instructions < sum(stages) < 1.1 * found.instructions
     assert sum(cost.macs for cost in found.layers) == found.macs == library.plan.macs
     data = found.to_dict()
-    promised = (
-        "verified max_difference ram_predicted ram_linked stack_bytes flash_code flash_weights instructions macs"
-    )
+    promised = "verified max_difference ram_predicted ram_linked stack_bytes flash_code flash_weights instructions macs"
     assert set(promised.split()) <= set(data) and data["layers"][0]["instructions_per_mac"] > 0
 
 
@@ -74,9 +72,7 @@ def broken(library):
 @on_host
 def test_wrong_code_is_found_out(model, library, monkeypatch):
     monkeypatch.setattr(verification, "_obstacle", lambda _: "none here")
-    with pytest.raises(
-        EdgewrightError, match="verification failed: the code differs from onnxruntime on this machine"
-    ):
+    with pytest.raises(EdgewrightError, match="verification failed: the code differs from onnxruntime on this machine"):
         verify(broken(library), model.SerializeToString(), count=1)
 
 
@@ -113,9 +109,7 @@ def test_layers_count_the_macs_of_their_shares(model):
 def test_without_any_compiler_it_says_what_to_install(model, library, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda *_: None)
     monkeypatch.setattr("edgewright.board.toolchain.find_spec", lambda *_: None)
-    with pytest.raises(
-        EdgewrightError, match=r"(?s)nothing can be verified: .*gcc.*gcc-arm-none-eabi.*--no-verify"
-    ):
+    with pytest.raises(EdgewrightError, match=r"(?s)nothing can be verified: .*gcc.*gcc-arm-none-eabi.*--no-verify"):
         verify(library, model.SerializeToString(), count=1)
 
 
@@ -246,9 +240,7 @@ class TestInputs:
         assert len(given_inputs(network, {"input": np.zeros((5, 1, 32, 8), np.float32)})) == 5
 
     def test_another_shape_is_refused_with_both_that_would_do(self, network):
-        with pytest.raises(
-            InputError, match=r"\(1, 1, 32, 8\) as in the model file or \(1, 32, 8, 1\).*got \(8, 32\)"
-        ):
+        with pytest.raises(InputError, match=r"\(1, 1, 32, 8\) as in the model file or \(1, 32, 8, 1\).*got \(8, 32\)"):
             given_inputs(network, {"input": np.zeros((8, 32))})
 
     def test_names_and_counts(self, network, tmp_path):
@@ -256,9 +248,7 @@ class TestInputs:
             given_inputs(network, {"y": np.zeros(3)})
         np.save(tmp_path / "x.npy", np.zeros((1, 32, 8, 1), np.float32))
         np.savez(tmp_path / "x.npz", input=np.zeros((1, 32, 8, 1), np.float32))
-        assert (
-            len(load_inputs(network, [tmp_path / "x.npy"])) == len(load_inputs(network, [tmp_path / "x.npz"])) == 1
-        )
+        assert len(load_inputs(network, [tmp_path / "x.npy"])) == len(load_inputs(network, [tmp_path / "x.npz"])) == 1
         with pytest.raises(InputError, match="2 arrays were given for 1 input"):
             load_inputs(network, [tmp_path / "x.npy"] * 2)
 

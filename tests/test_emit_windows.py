@@ -160,9 +160,7 @@ def test_real_layers_between_scales():
     x = b.input("x", (1, 6, 6, 4), DType.INT8, Quant.of(0.05, 3))
     w = b.constant("w", rng.integers(-99, 99, (5, 3, 3, 4)).astype(np.int8), Quant((0.01,) * 5, (0,) * 5, 0))
     bias = b.constant("b", rng.integers(-99, 99, 5).astype(np.int32))
-    y = b.layer(
-        Conv2d(activation=Unary(UnaryKind.SILU)), [x, w, bias], "y", dtype=DType.INT8, quant=Quant.of(0.04)
-    )
+    y = b.layer(Conv2d(activation=Unary(UnaryKind.SILU)), [x, w, bias], "y", dtype=DType.INT8, quant=Quant.of(0.04))
     v = b.constant("v", rng.standard_normal((3, 1, 1, 5)).astype(np.float32))
     z = b.layer(Conv2d(activation=Clamp(0.0)), [y, v], "z", dtype=DType.UINT8, quant=Quant.of(0.1, 4))
     check_emitted(b.build([z]), exact=False)

@@ -61,9 +61,7 @@ def _streamed() -> tuple[Network, Plan]:
     a = n.product(Conv2d(stride=(2, 2), pads=(0, 0, 1, 1), activation=RELU), "image", "conv", (8, 3, 3, 4))
     b = n.product(Conv2d(pads=(1, 1, 1, 1), groups=8, activation=RELU), a, "depthwise", (8, 3, 3, 1))
     network = n.builder.build([n.product(Conv2d(), b, "pointwise", (16, 1, 1, 8))])
-    return network, make_plan(
-        network, schedules=(FusionSchedule(("conv", "depthwise", "pointwise"), streamed=True),)
-    )
+    return network, make_plan(network, schedules=(FusionSchedule(("conv", "depthwise", "pointwise"), streamed=True),))
 
 
 def _tiled() -> tuple[Network, Plan]:

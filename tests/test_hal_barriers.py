@@ -30,8 +30,7 @@ APART = {
     "weak by a macro": "#define W __attribute__((weak))\nW void hook(void);\nvoid hook(void) {}\n"
     "void f(void) { lamp->on = 1; hook(); lamp->mode = 2; }",
     "weak by a pragma": "void hook(void) {}\n#pragma weak hook\nvoid f(void) { lamp->on = 1; hook(); lamp->mode = 2; }",
-    "calls a weak one": WEAK + "static void g(void) { hook(); }\n"
-    "void f(void) { lamp->on = 1; g(); lamp->mode = 2; }",
+    "calls a weak one": WEAK + "static void g(void) { hook(); }\nvoid f(void) { lamp->on = 1; g(); lamp->mode = 2; }",
     "callee with a loop": "static void g(int n) { while (n) { } }\n"
     "void f(int n) { lamp->on = 1; g(n); lamp->mode = 2; }",
     "two calls down": "static void g(int n) { a: if (n) goto a; }\nstatic void h(int n) { g(n); }\n"
@@ -177,9 +176,7 @@ def test_what_an_interrupt_writes_unmarked_is_never_put_back(tmp_path):
     made = chosen_design(analysis, wish=Wish(minimise="map"))
     assert made.layout.map_bytes(analysis.description) == 8
     assert "CRITICAL" not in generate(made, "f")["f_hal.h"]
-    with pytest.raises(
-        Refused, match=r"f.c:3:\d+: 'irqEnable' is written by an interrupt routine, and in 4 bytes"
-    ):
+    with pytest.raises(Refused, match=r"f.c:3:\d+: 'irqEnable' is written by an interrupt routine, and in 4 bytes"):
         chosen_design(analysis, wish=Wish(max_map=4))
     (tmp_path / "f.c").write_text(INTERRUPTED.replace("bit irqEnable", "bit shared_with_isr irqEnable"))
     marked = chosen_design(analyse([tmp_path / "f.c"]), wish=Wish(max_map=4))
@@ -199,9 +196,7 @@ def test_a_header_that_means_two_things(tmp_path):
         f"{HEAD}static inline void f(void) {{ lamp->on = 1; T(); lamp->mode = 2; }}\n#endif\n"
     )
     (tmp_path / "a.c").write_text('#include "lamp.h"\nvoid a(void) { f(); }\n')
-    (tmp_path / "b.c").write_text(
-        'void other(void);\n#define T() other()\n#include "lamp.h"\nvoid b(void) { f(); }\n'
-    )
+    (tmp_path / "b.c").write_text('void other(void);\n#define T() other()\n#include "lamp.h"\nvoid b(void) { f(); }\n')
     with pytest.raises(Refused, match="does not do the same in every file"):
         analyse([tmp_path / "a.c", tmp_path / "b.c"])
 

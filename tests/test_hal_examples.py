@@ -46,9 +46,7 @@ def paper_layout(analysis: Analysis) -> Design:
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_compilers_take_the_examples_as_they_are(name: str, compiler: str, tmp_path: Path) -> None:
     flags = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Werror", f"-I{INCLUDE}"]
-    subprocess.run(
-        [*command(compiler), *flags, "-c", FOLDER / f"{name}.c", "-o", tmp_path / "driver.o"], check=True
-    )
+    subprocess.run([*command(compiler), *flags, "-c", FOLDER / f"{name}.c", "-o", tmp_path / "driver.o"], check=True)
 
 
 def test_every_word_of_the_language_is_used_somewhere() -> None:
@@ -85,9 +83,7 @@ def test_every_word_of_the_language_is_used_somewhere() -> None:
 def test_an_example_does_the_same_with_its_layout(name: str) -> None:
     pytest.importorskip("unicorn")
     analysis = analysed("gpio", "spi") if name == "spi" else analysed(name)
-    found = verify(
-        analysis, paper_layout(analysis), model=load_model(FOLDER / f"{name}.py"), calls=3, measure=False
-    )
+    found = verify(analysis, paper_layout(analysis), model=load_model(FOLDER / f"{name}.py"), calls=3, measure=False)
     assert found.differences == ()
     assert found.calls > len(analysis.functions)
 

@@ -189,12 +189,8 @@ def test_field_read_twice_is_one_temporary_with_a_name_of_its_own(tmp_path: Path
 
 
 def test_values_that_stay_the_same_wait_for_the_last_write(tmp_path: Path) -> None:
-    before = (
-        "void f(bfGroup Pad *p, uint8_t v) {\n    p->cfg = v; /* why */\n    p->dir = 1;\n    p->out = v == 2;\n}"
-    )
-    after = (
-        "void f(bfGroup Pad *p, uint8_t v) {\n     /* why */\n    HAL_WRITE_Pad_cfg_dir_out(p, v, 1, v == 2);\n}"
-    )
+    before = "void f(bfGroup Pad *p, uint8_t v) {\n    p->cfg = v; /* why */\n    p->dir = 1;\n    p->out = v == 2;\n}"
+    after = "void f(bfGroup Pad *p, uint8_t v) {\n     /* why */\n    HAL_WRITE_Pad_cfg_dir_out(p, v, 1, v == 2);\n}"
     assert rewritten(tmp_path, before) == after
 
 
@@ -247,9 +243,9 @@ def test_read_modify_write_of_what_interrupts_use_is_guarded(tmp_path: Path) -> 
     text = "bfGroup T { bit shared_with_isr a; bit b; };\nmake_device(T, t, 0x100);\nvoid f(void) { t->b = 1; }\n"
     header = generate(packed_design(tmp_path, text), "driver")["driver_hal.h"]
     assert "#error" in header
-    assert written(
-        "HAL_ENTER_CRITICAL(); *p = (*p & 0x1u) | ((uint32_t)v0 << 1); HAL_EXIT_CRITICAL();"
-    ) == written(header[header.index("    HAL_ENTER") : header.index("    return (uint8_t)(v0")])
+    assert written("HAL_ENTER_CRITICAL(); *p = (*p & 0x1u) | ((uint32_t)v0 << 1); HAL_EXIT_CRITICAL();") == written(
+        header[header.index("    HAL_ENTER") : header.index("    return (uint8_t)(v0")]
+    )
     assert "CRITICAL" not in generate(naive(analysed(tmp_path, text)), "driver")["driver_hal.h"]
 
 

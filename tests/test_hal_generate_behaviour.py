@@ -51,9 +51,7 @@ def random_case(number: int) -> Case:
     group = Group(name, tuple(slot.field for slot in slots), HERE)
     description = Description({name: group}, (Device("d", name, 0, HERE, Bus(32, 8)),))
     slots = [replace(slot, group=name) for slot in slots]
-    ground = Ground(
-        Space(name, tuple(slots)), SpaceLayout(name, tuple(registers), (), offset), Natures(description)
-    )
+    ground = Ground(Space(name, tuple(slots)), SpaceLayout(name, tuple(registers), (), offset), Natures(description))
     return Case(name, ground, _calls(rng, name, ground))
 
 

@@ -56,9 +56,7 @@ def described(root: ElementTree.Element):
 
 def starts(node, base):
     first = base + int(node.findtext("addressOffset"), 0)
-    return [
-        first + n * int(node.findtext("dimIncrement") or "0", 0) for n in range(int(node.findtext("dim") or 1))
-    ]
+    return [first + n * int(node.findtext("dimIncrement") or "0", 0) for n in range(int(node.findtext("dim") or 1))]
 
 
 def fields(register, place):
@@ -92,9 +90,7 @@ def test_a_map_goes_round_bit_for_bit(name, tmp_path):
 def test_peripherals_of_a_vendor_go_round_bit_for_bit(name, tmp_path):
     """STM32F103 as version 0.4 of cmsis-svd carries it, the last one with files; effects are not said there."""
     package = find_spec("cmsis_svd")
-    file = (
-        Path(package.origin).parent / "data/STMicro/STM32F103xx.svd" if package and package.origin else Path("?")
-    )
+    file = Path(package.origin).parent / "data/STMicro/STM32F103xx.svd" if package and package.origin else Path("?")
     if not file.is_file():
         pytest.skip("cmsis-svd 0.4 is not installed")
     design = design_of(imported(file, "svd", (name,)), tmp_path)
@@ -115,9 +111,7 @@ def test_names_go_round_too(name, tmp_path):
 
     def names(root):
         registers = root.find("peripherals/peripheral/registers")
-        return {
-            (r.findtext("name"), f.findtext("name")) for r in registers.iter("register") for f in r.iter("field")
-        }
+        return {(r.findtext("name"), f.findtext("name")) for r in registers.iter("register") for f in r.iter("field")}
 
     before = names(ElementTree.parse(FILES / f"{name}.svd").getroot())
     assert before <= names(ElementTree.fromstring(svd(design, name)))
@@ -266,9 +260,7 @@ def test_system_rdl_goes_round(tmp_path):
     maps = imported(tmp_path / "it.rdl", "rdl")
     assert maps[0].devices == (("dmac", 0x50004000),)
     again = design_of([replace(maps[0], name="DMAC")], tmp_path, stem="again")
-    assert described(ElementTree.fromstring(svd(again, "x"))) == described(
-        ElementTree.fromstring(svd(design, "x"))
-    )
+    assert described(ElementTree.fromstring(svd(again, "x"))) == described(ElementTree.fromstring(svd(design, "x")))
 
 
 @pytest.mark.parametrize("text", ["", "addrmap {", "reg x {};", "addrmap top { reg { field {} a[40]; } r; };"])

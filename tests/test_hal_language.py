@@ -97,9 +97,7 @@ def test_the_bus_given_is_that_of_devices_without_one(tmp_path: Path) -> None:
 
 
 def test_definitions_and_files_are_found_in_headers_too(tmp_path: Path) -> None:
-    (tmp_path / "regs.h").write_text(
-        "#pragma once\nbfGroup G { bit a; } /* ; */ ;\nmake_device(G, g,\n  0x100) ;\n"
-    )
+    (tmp_path / "regs.h").write_text("#pragma once\nbfGroup G { bit a; } /* ; */ ;\nmake_device(G, g,\n  0x100) ;\n")
     main = '#include <stdint.h>\n#include "regs.h"\nint f(void) { return g->a; }\n'
     other = main.replace("int f", "int h")
     (tmp_path / "other.c").write_text(other)

@@ -317,9 +317,7 @@ def test_rules_of_lanes_pins_sizes_and_devices():
     assert (8, [("b", 3)]) in offsets(description, spaces, pinned)
     moved = with_registers(lay_out_naive(description, spaces), register(0, A), register(8, B))
     assert any("pinned to byte 8, bit 3" in fault for fault in faults(description, spaces, moved, []))
-    assert any(
-        "no multiple" in x for x in broken(lambda x: Layout({"Dev": replace(x.spaces["Dev"], size=9)}, "test"))
-    )
+    assert any("no multiple" in x for x in broken(lambda x: Layout({"Dev": replace(x.spaces["Dev"], size=9)}, "test")))
     two = replace(description, devices=(*description.devices, Device("late", "Dev", 0x1008, HERE)))
     assert any("dev and late overlap at 0x1008" in x for x in faults(two, spaces, pinned, []))
     small = faults(description, spaces, pinned, [], max_map=8)
@@ -413,9 +411,7 @@ KINDS = ["balanced", "code", "accesses", "map"]
 
 @settings(max_examples=25, deadline=None)
 @given(problems(most=5) | problems(most=5, flavours=PLAIN), st.sampled_from(KINDS))
-@example(
-    (*one_space(f("a"), f("b", shared_with_isr=True)), joint("a", writes=True) + joint("b", writes=True)), "map"
-)
+@example((*one_space(f("a"), f("b", shared_with_isr=True)), joint("a", writes=True) + joint("b", writes=True)), "map")
 @example((*one_space(f("v", 1, count=8)), joint("v", writes=True, dynamic=True) + joint("v", dynamic=True)), "map")
 @example((*one_space(f("v", 8, count=8)), joint("v", writes=True) + joint("v", dynamic=True)), "map")
 def test_optimal_equals_brute_force(problem, minimise):
@@ -468,9 +464,7 @@ def test_all_layouts_are_lawful_and_the_optimal_is_best(problem, minimise):
 def test_fields_of_a_register_lie_side_by_side_as_they_are_declared():
     description, spaces = one_space(f("go", 1), f("data"), f("mode", 2), f("late", 1), f("other", 4))
     pieces = (Piece("late", 0, 1), Piece("mode", 4, 2), Piece("data", 16, 8), Piece("go", 31, 1))
-    layout = with_registers(
-        lay_out_naive(description, spaces), register(0, *pieces), register(4, Piece("other", 0, 4))
-    )
+    layout = with_registers(lay_out_naive(description, spaces), register(0, *pieces), register(4, Piece("other", 0, 4)))
     tidy = side_by_side(layout, spaces)
     first, second = tidy.spaces["Dev"].registers
     assert [(piece.slot, piece.bit) for piece in first.pieces] == [
@@ -497,9 +491,7 @@ def test_most_is_gained_by_keeping_apart_what_is_written_apart():
     assert len(lay_out_optimal(description, spaces, apart, Wish()).spaces["Dev"].registers) == 3
     assert len(lay_out_optimal(description, spaces, apart, Wish(max_map=8)).spaces["Dev"].registers) == 2
     assert (
-        len(
-            lay_out_optimal(description, spaces, joint("a", "b", "c", writes=True), Wish()).spaces["Dev"].registers
-        )
+        len(lay_out_optimal(description, spaces, joint("a", "b", "c", writes=True), Wish()).spaces["Dev"].registers)
         == 1
     )
 
@@ -520,9 +512,7 @@ def test_indexed_areas_have_strides_of_a_power_of_two_where_the_limit_allows():
 
 def test_areas_between_pins_count_once_under_a_limit():
     part = group("Part", f("cfg", 1), f("sel", 12), f("out", 2))
-    description = described(
-        part, group("Dev", Child("part", "Part", HERE), f("mask", 2, pinned=(8, 0)), f("on", 7))
-    )
+    description = described(part, group("Dev", Child("part", "Part", HERE), f("mask", 2, pinned=(8, 0)), f("on", 7)))
     spaces, _ = flatten(description, [function(parameters=(Parameter("p", "Part *", "Part"),))])
     least = lay_out_optimal(description, spaces, [], Wish(minimise="map")).map_bytes(description)
     assert least == 12  # the part lies between the free register and the pinned one
@@ -544,9 +534,7 @@ def test_pins_hold_and_what_is_free_goes_around_them():
 def test_hundreds_of_fields():
     fields = [f(f"f{n}", 1 + n % 12, mode=Mode.RO if n % 5 == 0 else Mode.RW) for n in range(240)]
     description, spaces = one_space(*fields)
-    joints = [
-        x for n in range(0, 120, 3) for x in joint(f"f{n + 1}", f"f{n + 2}", writes=n % 5 not in (3, 4), times=2)
-    ]
+    joints = [x for n in range(0, 120, 3) for x in joint(f"f{n + 1}", f"f{n + 2}", writes=n % 5 not in (3, 4), times=2)]
     joints = [x for x in joints if not x.writes or all(int(name[1:]) % 5 for name in x.slots)]
     layout = lay_out_optimal(description, spaces, joints, Wish())
     assert faults(description, spaces, layout, joints) == []

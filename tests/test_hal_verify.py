@@ -316,9 +316,7 @@ def _with_compiler(monkeypatch: pytest.MonkeyPatch, zig: bool) -> None:
 
 @pytest.mark.parametrize("zig", [False, True], ids=["gcc", "zig"])
 @pytest.mark.parametrize("target", TARGETS)
-def test_arguments_go_where_the_processor_expects_them(
-    target: str, monkeypatch: pytest.MonkeyPatch, zig: bool
-) -> None:
+def test_arguments_go_where_the_processor_expects_them(target: str, monkeypatch: pytest.MonkeyPatch, zig: bool) -> None:
     """64-bit values, narrow ones, and more than registers hold."""
     _with_compiler(monkeypatch, zig)
     text = """
@@ -432,13 +430,9 @@ def test_files_that_are_no_models(tmp_path: Path, text: str | None, message: str
 
 def test_a_model_of_a_device_that_is_not_there(tmp_path: Path) -> None:
     path = tmp_path / "model.py"
-    path.write_text(
-        "from edgewright.hal.verify import Peripheral\nclass Wrong(Peripheral):\n    device = 'uart9'\n"
-    )
+    path.write_text("from edgewright.hal.verify import Peripheral\nclass Wrong(Peripheral):\n    device = 'uart9'\n")
     analysis = _analysis(tmp_path, DRIVER)
-    with pytest.raises(
-        InputError, match="model 'Wrong' is for device 'uart9', which the driver lacks; it has port"
-    ):
+    with pytest.raises(InputError, match="model 'Wrong' is for device 'uart9', which the driver lacks; it has port"):
         verify(analysis, naive(analysis), model=load_model(path))
 
 
@@ -491,9 +485,7 @@ def test_what_a_compiler_makes_smaller_is_taken_and_does_the_same(tmp_path: Path
 
 
 def test_a_function_whose_attributes_say_where_it_is_stays_there(tmp_path: Path) -> None:
-    (tmp_path / "flash.c").write_text(
-        FLASH.replace("static void start", "static __attribute__((noinline)) void start")
-    )
+    (tmp_path / "flash.c").write_text(FLASH.replace("static void start", "static __attribute__((noinline)) void start"))
     analysis = analyse([tmp_path / "flash.c"])
     assert not chosen_design(analysis, measure=partial(code_sizes_of, target="rv32imc")).inlined
 

@@ -147,9 +147,7 @@ def test_an_access_that_no_call_reaches_is_named(tmp_path):
 
 def test_a_neighbour_of_an_interrupt_routines_field_is_not_put_back_unguarded(tmp_path, monkeypatch):
     """A critical section left out: what an interrupt stores between the read and the write would be lost."""
-    text = (
-        "void f(uint8_t n) { lamp->armed = 1; lamp->mode = n; lamp->on = 1; }\nvoid g(void) { lamp->armed = 0; }"
-    )
+    text = "void f(uint8_t n) { lamp->armed = 1; lamp->mode = n; lamp->on = 1; }\nvoid g(void) { lamp->armed = 0; }"
     text += "\nvoid h(uint8_t n) { lamp->mode = n; }"
     assert compared(tmp_path, text, text, pack=True).is_equal
     monkeypatch.setattr(ground.Ground, "is_shared", lambda self, register: False)
@@ -165,9 +163,7 @@ def test_a_neighbour_of_an_interrupt_routines_field_is_not_put_back_unguarded(tm
     registers = [Register(0, 32, tuple(pieces))]
     registers += [Register(4 * n, 32, (Piece(s.name, 0, s.field.bits),)) for n, s in enumerate(rest, 1)]
     plain = lay_out_naive(analysis.description, analysis.spaces)
-    layout = Layout(
-        {**plain.spaces, "Lamp": SpaceLayout("Lamp", tuple(registers), (), 4 * len(registers))}, "hand"
-    )
+    layout = Layout({**plain.spaces, "Lamp": SpaceLayout("Lamp", tuple(registers), (), 4 * len(registers))}, "hand")
     variants = [variant_of(one, "rv32imc", measure=False) for one in (naive(analysis), design(analysis, layout))]
     found = compare_variants(analysis, variants[0], variants[1], calls=8)
     assert any("outside a critical section" in difference.what for difference in found.differences)

@@ -198,9 +198,7 @@ def test_an_unordered_device_lets_others_pass(tmp_path):
 
 
 def test_unordered_names_a_device(tmp_path):
-    assert "unordered(none): no device 'none'" in refused(
-        tmp_path, "unordered(none);\nvoid f(void) { lamp->on = 1; }"
-    )
+    assert "unordered(none): no device 'none'" in refused(tmp_path, "unordered(none);\nvoid f(void) { lamp->on = 1; }")
 
 
 GATHERED = """
@@ -277,9 +275,7 @@ def test_flags_in_a_row_are_cleared_at_once_and_taken_as_a_word(tmp_path):
     assert merged(design, "take") == writes  # of the reads and of the writes
     assert all("sent" not in fields for fields in merged(design, "restart"))
     if is_there:
-        register = next(
-            r for r in design.layout.spaces["Mac"].registers if any(p.slot == "sent" for p in r.pieces)
-        )
+        register = next(r for r in design.layout.spaces["Mac"].registers if any(p.slot == "sent" for p in r.pieces))
         flags = [p for p in register.pieces if p.slot in ("sent", "received", "overflow", "fault")]
         assert [piece.bit - flags[0].bit for piece in flags] == [0, 1, 2, 3]
         assert verify(analysis, design, calls=8, measure=False).is_equal

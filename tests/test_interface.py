@@ -48,9 +48,7 @@ def with_entry(network: Network, name: str, kind: str) -> Network:
     real = Tensor(name, stored.shape, DType.FLOAT32)
     if kind == "uint8":
         assert stored.quant
-        real = replace(
-            stored, dtype=DType.UINT8, quant=Quant.of(stored.quant.scale[0], stored.quant.zero[0] + 128)
-        )
+        real = replace(stored, dtype=DType.UINT8, quant=Quant.of(stored.quant.scale[0], stored.quant.zero[0] + 128))
     first: list[Layer] = [Layer(f"{name}:quantise", Quantize(), (name,), inner.name)]
     tensors = {**network.tensors, inner.name: inner, name: real}
     if kind == "moved":
@@ -66,8 +64,7 @@ def with_entry(network: Network, name: str, kind: str) -> Network:
             Layer(f"{name}:quantise", Quantize(), (shaped.name,), inner.name),
         ]
     rest = [
-        replace(layer, inputs=tuple(inner.name if i == name else i for i in layer.inputs))
-        for layer in network.layers
+        replace(layer, inputs=tuple(inner.name if i == name else i for i in layer.inputs)) for layer in network.layers
     ]
     return check(replace(network, layers=(*first, *rest), tensors=tensors))
 
@@ -108,9 +105,7 @@ def converted(draw) -> Network:
 
 @given(network=converted(), seed=st.integers(0, 99))
 def test_the_same_numbers_come_out(network, seed):
-    assume(
-        not set(network.inputs) & set(network.outputs)
-    )  # such inputs keep their type: the caller sees them again
+    assume(not set(network.inputs) & set(network.outputs))  # such inputs keep their type: the caller sees them again
     before = random_inputs(network, seed)
     bare = check(with_quantised_interface(network, inputs=True, outputs=True))
     assert bare.inputs == network.inputs and bare.outputs == network.outputs
@@ -205,9 +200,7 @@ def refusals():
     ]
 
 
-@pytest.mark.parametrize(
-    ("build", "is_input", "words"), refusals(), ids=lambda value: getattr(value, "__name__", None)
-)
+@pytest.mark.parametrize(("build", "is_input", "words"), refusals(), ids=lambda value: getattr(value, "__name__", None))
 def test_nothing_to_leave_out(build, is_input, words):
     b = Literal("net")
     with pytest.raises(InputError, match=f"'net' has no {'input' if is_input else 'output'} whose .*{words}"):
@@ -223,9 +216,7 @@ def test_stored_values_that_the_file_cannot_give():
     assert "of another scale than the file's uint8" in bare.notes[0]
     fine = np.array([[0, 4, 8, -4, -128, 124, 40, -40]], np.int8)
     assert file_inputs(bare, {"x": fine})["x"].tolist() == [[128, 129, 130, 127, 96, 159, 138, 118]]
-    with pytest.raises(
-        InputError, match="input 'x' holds stored values that no uint8 value of the model file gives"
-    ):
+    with pytest.raises(InputError, match="input 'x' holds stored values that no uint8 value of the model file gives"):
         file_inputs(bare, {"x": fine + np.int8(1)})
     with pytest.raises(InputError, match=r"'x' must have the shape \(1, 8\); got \(8,\)"):
         stored_inputs(bare, {"x": np.zeros(8, np.uint8)})

@@ -80,9 +80,7 @@ Routes.cheapest = cheapest
 main(sys.argv[1:])
 """
     options = ["--minimise", "ram", "--max-slowdown", "10x", "-o", str(tmp_path / "plan.json")]
-    done = subprocess.run(
-        [sys.executable, "-c", program, "plan", str(model), *options], capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", program, "plan", str(model), *options], capture_output=True, text=True)
     assert done.returncode == 130 and "interrupted; best so far" in done.stdout, done.stderr
     assert is_interrupted(load_plan(tmp_path / "plan.json"))
 

@@ -194,9 +194,7 @@ def test_add_and_mul(kind: BinaryKind, data: st.DataObject) -> None:
 def qdq(nodes: list[onnx.NodeProto], count: int) -> list[onnx.NodeProto]:
     """Nodes that turn r0, r1 ... into r: with a DequantizeLinear before each, and a QuantizeLinear behind."""
     names = "abc"[:count]
-    unpack = [
-        helper.make_node("DequantizeLinear", [f"q{n}", f"s{n}", f"z{n}"], [f"r{i}"]) for i, n in enumerate(names)
-    ]
+    unpack = [helper.make_node("DequantizeLinear", [f"q{n}", f"s{n}", f"z{n}"], [f"r{i}"]) for i, n in enumerate(names)]
     return [*unpack, *nodes, helper.make_node("QuantizeLinear", ["r", "sy", "zy"], ["y"])]
 
 

@@ -107,9 +107,7 @@ def images(values: list[Array]) -> dict[str, Array]:
 def conv(op: Conv2d, values: list[Array]) -> Array:
     assume(min(op.pads) >= 0)
     feeds = images(values)
-    return node("Conv", feeds, pads=op.pads, strides=op.stride, dilations=op.dilation, group=op.groups).transpose(
-        NHWC
-    )
+    return node("Conv", feeds, pads=op.pads, strides=op.stride, dilations=op.dilation, group=op.groups).transpose(NHWC)
 
 
 def conv_transpose(op: ConvTranspose2d, values: list[Array]) -> Array:
@@ -252,9 +250,7 @@ TRUTH: Mapping[type, Callable[[Any, list[Array]], Array]] = {
     MatMul: matmul,
     BatchNorm: batch_norm,
     Lrn: lrn,
-    Clamp: lambda op, values: node(
-        "Clip", {"x": values[0], "low": np.float32(op.low), "high": np.float32(op.high)}
-    ),
+    Clamp: lambda op, values: node("Clip", {"x": values[0], "low": np.float32(op.low), "high": np.float32(op.high)}),
     LeakyRelu: moved("LeakyRelu", alpha=lambda op: op.alpha),
     Elu: elu,
     HardSigmoid: moved("HardSigmoid", alpha=lambda op: op.alpha, beta=lambda op: op.beta),

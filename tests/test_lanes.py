@@ -202,9 +202,7 @@ def test_tiles_of_lanes_lie_apart():
     check_interpreted(network, made)
     together = moved(made, "a", lanes=1)
     assert "two lanes of stage 'a .. b' touch 'a' at once" in found(together)
-    assert not np.array_equal(
-        interpret(together, inputs := random_inputs(network))["b"], interpret(made, inputs)["b"]
-    )
+    assert not np.array_equal(interpret(together, inputs := random_inputs(network))["b"], interpret(made, inputs)["b"])
     wrong = moved(made, "a", lanes=3, size=3 * tile.part)
     wrong = replace(wrong, peak_bytes=sum(wrong.arenas.values()), bound_bytes=0)
     assert "lanes that its stage does not have" in found(wrong)
@@ -258,9 +256,7 @@ def test_what_is_worth_sharing():
     y = b.layer(Dense(), [b.layer(Reshape((1, 200)), [y], "flat"), weights(10, 200)], "small")
     network = b.build([y])
     splits = {
-        each.layers: each.splits
-        for each in lane_schedules(network, plan(network, explain=False), 2)
-        if each.lanes > 1
+        each.layers: each.splits for each in lane_schedules(network, plan(network, explain=False), 2) if each.lanes > 1
     }
     assert splits["wide",] == splits["depthwise",] == (Split(1, (28, 56), 2),)
     assert splits["few rows",] == (Split(-1, (112, 200), 2),)
@@ -283,9 +279,7 @@ def test_lanes_give_way_to_memory():
     assert free.lanes == 2 and free.peak_bytes > alone.peak_bytes
     tight = make_plan(network, PlanRequest(lanes=2, ram=alone.peak_bytes), target="cortex-m4")
     assert tight.peak_bytes <= alone.peak_bytes
-    some = make_plan(
-        network, PlanRequest(lanes=2, ram=(alone.peak_bytes + free.peak_bytes) // 2), target="cortex-m4"
-    )
+    some = make_plan(network, PlanRequest(lanes=2, ram=(alone.peak_bytes + free.peak_bytes) // 2), target="cortex-m4")
     assert tight.peak_bytes <= some.peak_bytes <= free.peak_bytes
     assert not found(some) and not found(free)
 
@@ -356,9 +350,7 @@ def test_the_lanes_of_a_caller_are_on_its_cores(threads):
         os.sched_setaffinity(0, {core})
         before = set(os.listdir("/proc/self/task"))
         threads.run(inputs)
-        found.append(
-            {frozenset(os.sched_getaffinity(int(each))) for each in {*os.listdir("/proc/self/task")} - before}
-        )
+        found.append({frozenset(os.sched_getaffinity(int(each))) for each in {*os.listdir("/proc/self/task")} - before})
 
     for core in [*os.sched_getaffinity(0)] * 6:
         with ThreadPoolExecutor(1) as pool:

@@ -52,9 +52,7 @@ def least_peak(problem: LayoutProblem) -> int | None:
 
     best = None
     for choice in itertools.product((False, True), repeat=len(pairs)):
-        edges = [
-            (j, i, gap(j, i)) if flip else (i, j, gap(i, j)) for (i, j), flip in zip(pairs, choice, strict=True)
-        ]
+        edges = [(j, i, gap(j, i)) if flip else (i, j, gap(i, j)) for (i, j), flip in zip(pairs, choice, strict=True)]
         at = [item.fixed or 0 for item in items]
         for _ in range(len(items) + 1):
             moved = False
@@ -218,9 +216,7 @@ def test_giving_up_is_not_impossible(monkeypatch: pytest.MonkeyPatch) -> None:
     from edgewright.memory.layout import optimal
 
     monkeypatch.setattr(optimal, "fit", lambda *_: (optimal.Status.GAVE_UP, []))
-    monkeypatch.setattr(
-        optimal, "best_first_fit", lambda grid, *_, **__: ([100 * n for n in range(4)], "far apart")
-    )
+    monkeypatch.setattr(optimal, "best_first_fit", lambda grid, *_, **__: ([100 * n for n in range(4)], "far apart"))
     with pytest.raises(NotFound, match="no placement found in 8 bytes, though one may exist"):
         place_optimal(chain(5, 3, 2, 4), 8)
 

@@ -88,9 +88,7 @@ def test_the_busiest_stays_fast() -> None:
 
 def test_an_impossible_one_has_numbers() -> None:
     problem = LayoutProblem((Item("a", 3, 4, 60), Item("b", 3, 4, 50)))
-    with pytest.raises(
-        Infeasible, match=r"tcm \(16 bytes\), sram \(60 bytes\); 110 bytes are live at once at time 3"
-    ):
+    with pytest.raises(Infeasible, match=r"tcm \(16 bytes\), sram \(60 bytes\); 110 bytes are live at once at time 3"):
         place_in_memories(problem, [("tcm", 16), ("sram", 60)], {})
     with pytest.raises(InputError, match="different names"):
         place_in_memories(problem, [("a", 1), ("a", 1)], {})

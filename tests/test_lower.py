@@ -55,9 +55,7 @@ def test_code_does_not_grow_with_the_parts():
     """One loop, whatever the number of tiles."""
     from test_emit_parts import layer, tiled
 
-    trees = [
-        lower(plan, plan.program.stages[0]) for plan in (tiled(layer("conv", "int8"), 1, ends) for ends in ENDS)
-    ]
+    trees = [lower(plan, plan.program.stages[0]) for plan in (tiled(layer("conv", "int8"), 1, ends) for ends in ENDS)]
     assert all(len(tree) == 1 and isinstance(tree[0], For) and len(tree[0].body) == 1 for tree in trees)
 
 

@@ -98,8 +98,6 @@ def test_no_point_of_a_front_beats_another_in_everything(problem):
     assert front and all(faults(one.mapping) == [] for one in front)
     points = [(-one.throughput, one.latency, one.memory_bytes) for one in front]
     for point in points:
-        assert not any(
-            other != point and all(a <= b for a, b in zip(other, point, strict=True)) for other in points
-        )
+        assert not any(other != point and all(a <= b for a, b in zip(other, point, strict=True)) for other in points)
     if fastest.timing.period:
         assert front[0].throughput <= fastest.throughput * (1 + 1e-6)

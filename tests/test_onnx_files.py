@@ -136,9 +136,7 @@ def test_repeated_value_takes_no_memory() -> None:
     shape = numpy_helper.from_array(np.array([4096, 4, 3, 3], np.int64))
     nodes = [
         helper.make_node("Constant", [], ["s"], value=shape),
-        helper.make_node(
-            "ConstantOfShape", ["s"], ["v"], value=helper.make_tensor("", TensorProto.FLOAT, [1], [0.5])
-        ),
+        helper.make_node("ConstantOfShape", ["s"], ["v"], value=helper.make_tensor("", TensorProto.FLOAT, [1], [0.5])),
         helper.make_node("Reshape", ["v", "s"], ["w"]),
         helper.make_node("Conv", ["x", "w"], ["y"], name="node"),
     ]
@@ -185,9 +183,7 @@ def test_external_data_out_of_place(tmp_path: Path, location: str, message: str)
         read_onnx(folder / "m.onnx")
 
 
-@pytest.mark.parametrize(
-    ("key", "value"), [("offset", "100000"), ("length", "10"), ("length", "-5"), ("offset", "x")]
-)
+@pytest.mark.parametrize(("key", "value"), [("offset", "100000"), ("length", "10"), ("length", "-5"), ("offset", "x")])
 def test_external_data_of_wrong_extent(tmp_path: Path, key: str, value: str) -> None:
     (tmp_path / "weights.bin").write_bytes(W.tobytes())
     model = conv_model()
@@ -352,9 +348,7 @@ def test_constant_branch_is_inlined(condition: bool) -> None:
 
 def test_functions_are_inlined_with_their_attributes() -> None:
     leaky = helper.make_node("LeakyRelu", ["a"], ["b"])
-    leaky.attribute.append(
-        onnx.AttributeProto(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT)
-    )
+    leaky.attribute.append(onnx.AttributeProto(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT))
     inner = helper.make_function("own", "Leak", ["a"], ["b"], [leaky], [helper.make_opsetid("", 17)], ["slope"])
     call = helper.make_node("Leak", ["p"], ["q"], domain="own", slope=0.5)
     outer = helper.make_function(

@@ -237,14 +237,10 @@ def test_conv_transpose(window: dict[str, Any], h: int, w: int, groups: int, dat
     if window["auto_pad"] == "NOTSET":
         window["output_padding"] = extra
     weights = normal(4, 3, *window["kernel_shape"])
-    model, feeds = one_node(
-        "ConvTranspose", [normal(1, 4, h, w), weights, normal(3 * groups)], group=groups, **window
-    )
+    model, feeds = one_node("ConvTranspose", [normal(1, 4, h, w), weights, normal(3 * groups)], group=groups, **window)
     sizes = [
         (size - 1) * stride + kernel - sum(window.get("pads", [0, 0, 0, 0])[i::2])
-        for i, (size, stride, kernel) in enumerate(
-            zip((h, w), window["strides"], window["kernel_shape"], strict=True)
-        )
+        for i, (size, stride, kernel) in enumerate(zip((h, w), window["strides"], window["kernel_shape"], strict=True))
     ]
     assume(min(sizes) > 0)
     assert_agrees(model, feeds)
@@ -438,9 +434,7 @@ def _with_parameters_baked(case: Any) -> onnx.ModelProto | None:
         if value is None or isinstance(value, list | dict):
             return None
         tensor = onnx.TensorProto()
-        tensor.CopyFrom(
-            value if isinstance(value, onnx.TensorProto) else numpy_helper.from_array(np.asarray(value))
-        )
+        tensor.CopyFrom(value if isinstance(value, onnx.TensorProto) else numpy_helper.from_array(np.asarray(value)))
         tensor.name = info.name
         model.graph.initializer.append(tensor)
     del model.graph.input[1:]

@@ -83,8 +83,7 @@ def test_inputs_that_are_given_or_open_in_the_batch_alone_are_not_asked_for():
 def test_where_nothing_is_stated_the_first_layer_tells(node, weights, suggested):
     model = model_of([("x", FLOAT, None)], [node], {"w": np.zeros(weights, np.float32)})
     assert refusal(model) == (
-        "'net' leaves sizes of an input open: 'x' is of no stated shape. "
-        f"Set them, such as with --shape x={suggested}"
+        f"'net' leaves sizes of an input open: 'x' is of no stated shape. Set them, such as with --shape x={suggested}"
     )
 
 

@@ -145,9 +145,7 @@ def test_walking_the_lattice_agrees_with_the_judge(problem: OrderProblem, rng: R
 @pytest.mark.parametrize("effort", EFFORTS)
 def test_the_same_problem_gets_the_same_order(effort: OrderEffort) -> None:
     before = ((), (), (0, 1), (1,), (0,), (2, 3), (3, 4), (5, 6))
-    stores = tuple(
-        Store(f"t{s}", 3 + s * 7 % 5, (s,), tuple(t for t in range(8) if s in before[t])) for s in range(8)
-    )
+    stores = tuple(Store(f"t{s}", 3 + s * 7 % 5, (s,), tuple(t for t in range(8) if s in before[t])) for s in range(8))
     problem = OrderProblem(tuple("abcdefgh"), before, stores)
     found = order(problem, effort)
     order.cache_clear()  # found anew, not remembered

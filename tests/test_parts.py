@@ -179,9 +179,7 @@ def test_one_scale_of_several_is_not_taken_for_the_only_one() -> None:
     network = b.build([y])
     with pytest.raises(Unsupported, match="of its scales along axis 0 a single one would be left"):
         cut(network, ["y"], {"y": Region(((0, 1), (0, 3)))})
-    assert_part(
-        cut(network, ["y"], {"y": Region(((0, 2), (1, 3)))}), whole_values(network, random_inputs(network))
-    )
+    assert_part(cut(network, ["y"], {"y": Region(((0, 2), (1, 3)))}), whole_values(network, random_inputs(network)))
 
 
 @FEW
@@ -220,9 +218,7 @@ def test_parts_are_emitted_like_other_networks(data: st.DataObject) -> None:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, get_args(Op)) else "",
 )
-def test_what_cannot_be_cut_says_why(
-    op: Op, shape: tuple[int, ...], axis: int, bounds: Interval, reason: str
-) -> None:
+def test_what_cannot_be_cut_says_why(op: Op, shape: tuple[int, ...], axis: int, bounds: Interval, reason: str) -> None:
     b = Builder("net")
     network = b.build([b.layer(op, [b.input("x", shape)], "layer", output="y")])
     region = Region.whole(network.tensors["y"].shape).with_axis(axis, bounds)

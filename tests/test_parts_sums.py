@@ -111,9 +111,7 @@ def test_bad_shares_are_refused() -> None:
         cut(network, ["in"], {"in": PartialSums(whole, x.with_axis(3, (4, 4)))})
     with pytest.raises(ModelError, match="is not inside 'out'"):
         cut(network, ["in"], {"in": PartialSums(whole, x.with_axis(3, (4, 9)))})
-    with pytest.raises(
-        Unsupported, match=r"layer 'square' \(Binary\) cannot be summed in parts: it is not a conv"
-    ):
+    with pytest.raises(Unsupported, match=r"layer 'square' \(Binary\) cannot be summed in parts: it is not a conv"):
         cut(network, ["square"], {"square": PartialSums(whole, whole)})
     with pytest.raises(ModelError, match="is finished from 1 shares; two or more"):
         cut(network, ["in"], {"in": whole}, {"in": [left]})
@@ -135,9 +133,7 @@ def integers() -> tuple[NetworkPart, NetworkPart]:
 
 def test_what_people_read_of_sums() -> None:
     begin, end = integers()
-    assert [
-        describe.operator(p.network.layers[0].op, p.network.shapes(p.network.layers[0])) for p in (begin, end)
-    ] == [
+    assert [describe.operator(p.network.layers[0].op, p.network.shapes(p.network.layers[0])) for p in (begin, end)] == [
         "partial sums of Conv2d 1×1 → 3",
         "Conv2d from 2 partial sums",
     ]

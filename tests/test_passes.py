@@ -115,9 +115,7 @@ def test_constants_are_folded_as_views() -> None:
 def test_computed_constants_are_folded_unless_huge() -> None:
     b = Literal()
     small = b.binary(ADD, b.constant("a", b.floats(3)), 1.0, "small")
-    huge = b.layer(
-        RELU, [b.layer(Expand((1 << 13, 1 << 12)), [b.constant("one", b.floats(1, 1))], "wide")], "huge"
-    )
+    huge = b.layer(RELU, [b.layer(Expand((1 << 13, 1 << 12)), [b.constant("one", b.floats(1, 1))], "wide")], "huge")
     x = b.input("x", (3,))
     network = b.build([b.binary(ADD, x, small, "y"), b.layer(Reduce((0, 1)), [huge], "sum")])
     after = fold_constants(network)

@@ -117,9 +117,7 @@ class Grow:
         x = self.image()
         _, _, h, w = self.b.shape(x)
         kind = self.pick([MaxPool2d, AvgPool2d])
-        self.images.append(
-            self.b.window(kind((min(h, 2), min(w, 2)), (self.int(1, 2), 1)), [x], self.name("pool"))
-        )
+        self.images.append(self.b.window(kind((min(h, 2), min(w, 2)), (self.int(1, 2), 1)), [x], self.name("pool")))
 
     def two(self) -> None:
         a = self.image()
@@ -150,9 +148,7 @@ class Grow:
         alike = [
             t
             for t in self.images
-            if all(
-                p == q for i, (p, q) in enumerate(zip(self.b.shape(t), self.b.shape(a), strict=True)) if i != axis
-            )
+            if all(p == q for i, (p, q) in enumerate(zip(self.b.shape(t), self.b.shape(a), strict=True)) if i != axis)
         ]
         self.images.append(self.b.layer(Concat(axis), [a, self.pick(alike)], self.name("join")))
 
@@ -161,9 +157,7 @@ class Grow:
         before = (0, self.pick([0, 0, 1]), self.int(0, 2), self.int(0, 1))
         shape = self.b.shape(x)
         after = (0, 0, self.int(0, 1), -1 if shape[3] > 2 and self.int(0, 2) == 0 else 1)
-        self.images.append(
-            self.b.layer(Pad(before, after, value=self.pick([0.0, 0.0, 1.5])), [x], self.name("pad"))
-        )
+        self.images.append(self.b.layer(Pad(before, after, value=self.pick([0.0, 0.0, 1.5])), [x], self.name("pad")))
 
     def slice(self) -> None:
         x = self.image()
@@ -220,13 +214,9 @@ class Grow:
         x, b = self.image(), self.b
         clip = b.layer(Clamp(0.0, 6.0), [b.binary(BinaryKind.ADD, x, 3.0, self.name("plus"))], self.name("clip"))
         if self.pick([True, False]):
-            y = b.binary(
-                BinaryKind.DIV, b.binary(BinaryKind.MUL, x, clip, self.name("by")), 6.0, self.name("sixth")
-            )
+            y = b.binary(BinaryKind.DIV, b.binary(BinaryKind.MUL, x, clip, self.name("by")), 6.0, self.name("sixth"))
         else:
-            y = b.binary(
-                BinaryKind.MUL, b.binary(BinaryKind.MUL, clip, 1 / 6, self.name("sixth")), x, self.name("by")
-            )
+            y = b.binary(BinaryKind.MUL, b.binary(BinaryKind.MUL, clip, 1 / 6, self.name("sixth")), x, self.name("by"))
         self.images.append(y)
 
     def shuffle(self) -> None:
@@ -299,9 +289,7 @@ def plain_images(draw) -> Network:  # type: ignore[no-untyped-def]
     grow.images.append(grow.b.input("x", (1, 3, 6, 6)))
     grow.conv()
     for _ in range(grow.int(1, 8)):
-        grow.pick(
-            [grow.conv, grow.norm, grow.activation, grow.pool, grow.two, grow.pad, grow.gate, grow.squeeze]
-        )()
+        grow.pick([grow.conv, grow.norm, grow.activation, grow.pool, grow.two, grow.pad, grow.gate, grow.squeeze])()
     return grow.finish()
 
 

@@ -87,9 +87,7 @@ def test_random_networks_by_rows_where_it_saves(network, techniques, pull):
 @given(data=st.data(), network=networks(), techniques=TECHNIQUES, pull=st.booleans())
 def test_any_layers_by_rows(data, network, techniques, pull):
     able = by_rows(network)
-    names = data.draw(
-        st.one_of(st.just(able), st.lists(st.sampled_from(able), unique=True)) if able else st.just([])
-    )
+    names = data.draw(st.one_of(st.just(able), st.lists(st.sampled_from(able), unique=True)) if able else st.just([]))
     made = made_by_rows(network, techniques, names, pull)
     streamed_layers = {name for stage in streams(made) for name in stage.layers}
     assert streamed_layers == {*names, *pulling(made)} - set(made.free)
@@ -116,9 +114,7 @@ def test_several_rows_and_few_columns_in_a_step(data, network, family):
 
 
 @settings(max_examples=MANY)
-@given(
-    data=st.data(), network=networks(), techniques=TECHNIQUES, pull=st.booleans(), family=st.sampled_from(FAMILIES)
-)
+@given(data=st.data(), network=networks(), techniques=TECHNIQUES, pull=st.booleans(), family=st.sampled_from(FAMILIES))
 def test_emitted_streams(data, network, techniques, pull, family):
     made = made_by_rows(network, techniques, by_rows(network), pull)
     check_emitted(network, family, made, seeds=1)
@@ -235,9 +231,7 @@ def test_images_that_are_scaled_pull_the_rows_they_read():
             b = Builder(f"scaled_{rows}_{size}")
             x = b.input("x", (1, rows, 3, 2))
             resized = b.layer(Resize((size, 5), mode), [x], "resized")
-            scaled.append(
-                b.build([b.layer(Reduce((0, 1, 2), keep=False, kind=ReduceKind.MEAN), [resized], "mean")])
-            )
+            scaled.append(b.build([b.layer(Reduce((0, 1, 2), keep=False, kind=ReduceKind.MEAN), [resized], "mean")]))
             plans.append(plan(scaled[-1], explain=False, pull_rows=True))
             assert plans[-1].views["x"].window
     check_together(scaled, plans=plans)

@@ -258,9 +258,7 @@ def test_load_from_a_path(tmp_path: Path) -> None:
 
 def test_memories_know_their_processors() -> None:
     two = '[[processor]]\nname = "dsp"\nkind = "rv32gc"\nclock = 1\n'
-    text = GOOD.replace(
-        "[[memory]]", two + '[[memory]]\nname = "l1"\nsize = 64\nattached = ["dsp"]\n[[memory]]', 1
-    )
+    text = GOOD.replace("[[memory]]", two + '[[memory]]\nname = "l1"\nsize = 64\nattached = ["dsp"]\n[[memory]]', 1)
     board = parse_board(text, "")
     assert [m.name for m in board.memories_of("dsp")] == ["l1", "sram", "flash"]
     assert [m.name for m in board.memories_of("core")] == ["sram", "flash"]
@@ -377,9 +375,7 @@ def test_a_board_needs_a_processor_and_a_writable_memory() -> None:
     assert "memory is missing; expected a table headed [[memory]]" in message(GOOD[:memory] + GOOD[link:])
     assert "memory has no writable entry" in message("memory = []\n" + GOOD[:memory] + GOOD[link:])
     only_flash = GOOD.replace('size = "128 KiB"', 'size = "128 KiB"\nread_only = true')
-    assert "memory has no writable entry; expected at least one [[memory]] without read_only" in message(
-        only_flash
-    )
+    assert "memory has no writable entry; expected at least one [[memory]] without read_only" in message(only_flash)
 
 
 def test_several_problems_are_counted() -> None:
@@ -408,9 +404,7 @@ def test_what_is_not_a_board_file(tmp_path: Path) -> None:
         load_board("nucleo-f446r")
     with pytest.raises(BoardError, match=r"expected one of b-u585i-iot02a, .*; or give the path of a \.toml file"):
         load_board("zzz")
-    with pytest.raises(
-        BoardError, match=r"none\.toml: cannot be read: No such file.*; expected a board file in TOML"
-    ):
+    with pytest.raises(BoardError, match=r"none\.toml: cannot be read: No such file.*; expected a board file in TOML"):
         load_board(tmp_path / "none.toml")
     with pytest.raises(BoardError, match="cannot be read"):
         load_board(tmp_path)

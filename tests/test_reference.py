@@ -229,9 +229,7 @@ def test_other_floats_are_compared_in_float32(kind: str, ends: str) -> None:
     """Models whose tensors are float16, bfloat16 or double, with and without casts at their ends."""
     inside = TensorProto.DataType.Value(kind)
     outside = TensorProto.FLOAT if ends == "float32" else inside
-    weights = (
-        np.random.default_rng(0).standard_normal((8, 3, 3, 3)).astype(helper.tensor_dtype_to_np_dtype(inside))
-    )
+    weights = np.random.default_rng(0).standard_normal((8, 3, 3, 3)).astype(helper.tensor_dtype_to_np_dtype(inside))
     nodes = [
         helper.make_node("Cast", ["x"], ["inner"], to=inside),
         helper.make_node("Conv", ["inner", "w"], ["c"]),

@@ -55,8 +55,7 @@ def test_every_field_is_drawn_where_it_lies():
     root = ElementTree.fromstring(register_map_svg(table))
     name = "{http://www.w3.org/2000/svg}"
     boxes = {
-        group.findtext(f"{name}title").partition(",")[0]: group.find(f"{name}rect")
-        for group in root.iter(f"{name}g")
+        group.findtext(f"{name}title").partition(",")[0]: group.find(f"{name}rect") for group in root.iter(f"{name}g")
     }
     left = {path: float(box.get("x")) for path, box in boxes.items()}
     width = {path: float(box.get("width")) for path, box in boxes.items()}

@@ -63,9 +63,7 @@ def by_hand(net: Network, *stages: Stage, views: dict[str, View] | None = None) 
     }
     ends = np.cumsum([0, *sizes.values()])
     last = max(0, len(stages) - 1)
-    buffers = tuple(
-        Buffer(name, size, int(at), 0, last) for (name, size), at in zip(sizes.items(), ends, strict=False)
-    )
+    buffers = tuple(Buffer(name, size, int(at), 0, last) for (name, size), at in zip(sizes.items(), ends, strict=False))
     return Plan(
         Program(net, stages, ("flat",) if "flat" in net.by_name else ()),
         buffers,
@@ -247,9 +245,7 @@ def random_graph(choices: list[tuple[int, int]]) -> Network:
     st.lists(st.integers(0, 60), max_size=8),
     st.integers(300, 1300),
 )
-def test_nodes_never_overlap_and_edges_point_down(
-    choices: list[tuple[int, int]], cuts: list[int], width: int
-) -> None:
+def test_nodes_never_overlap_and_edges_point_down(choices: list[tuple[int, int]], cuts: list[int], width: int) -> None:
     """Any graph, any layers of the order joined to stages, any width."""
     net = random_graph(choices)
     names = [layer.name for layer in net.layers]
@@ -464,9 +460,7 @@ def test_the_command_allows_what_the_plan_takes() -> None:
 def test_points_stand_where_their_numbers_say() -> None:
     plans, plain = front(), replace(PLANS["whole"](), peak_bytes=1000)
     root = ElementTree.fromstring(_plot(plans, plain))
-    at = [
-        (float(c.get("cx") or 0), float(c.get("cy") or 0)) for c in root.iter(f"{SVG}circle") if c.get("r") == "5"
-    ]
+    at = [(float(c.get("cx") or 0), float(c.get("cy") or 0)) for c in root.iter(f"{SVG}circle") if c.get("r") == "5"]
     work = [overhead(plan) for plan in plans]
     assert (at[1][0] - at[0][0]) / (at[2][0] - at[0][0]) == pytest.approx(work[1] / work[2], abs=0.01)
     assert at[2][1] - at[1][1] == pytest.approx(at[1][1] - at[0][1], abs=0.2)  # 900, 700, 500: evenly down
@@ -499,9 +493,7 @@ def test_names_of_a_model_cannot_become_markup() -> None:
     net = random_graph([(0, 0), (1, 0)])
     evil = {name: EVIL + name for name in [*net.tensors, *net.by_name]}
     layers = tuple(
-        replace(
-            layer, name=evil[layer.name], inputs=tuple(evil[x] for x in layer.inputs), output=evil[layer.output]
-        )
+        replace(layer, name=evil[layer.name], inputs=tuple(evil[x] for x in layer.inputs), output=evil[layer.output])
         for layer in net.layers
     )
     net = replace(

@@ -146,9 +146,7 @@ def test_each_library_has_weights_of_its_own(tmp_path):
     ]
     needs("nm")
     for part in spec.parts:
-        symbols = subprocess.run(
-            ["nm", "-S", tmp_path / part.file], capture_output=True, text=True, check=True
-        ).stdout
+        symbols = subprocess.run(["nm", "-S", tmp_path / part.file], capture_output=True, text=True, check=True).stdout
         sizes = re.findall(r"^\w+ (\w+) R \w+_c\d+$", symbols, re.MULTILINE)
         assert sum(int(size, 16) for size in sizes) == part.weights_bytes
 

@@ -291,9 +291,7 @@ def test_unet_has_both_ways_up() -> None:
     stride=st.tuples(st.integers(1, 3), st.integers(1, 3)),
 )
 @settings(max_examples=40, deadline=None)
-def test_same_pads_are_onnxruntimes(
-    size: tuple[int, int], kernel: tuple[int, int], stride: tuple[int, int]
-) -> None:
+def test_same_pads_are_onnxruntimes(size: tuple[int, int], kernel: tuple[int, int], stride: tuple[int, int]) -> None:
     def conv(**padding: object) -> onnx.ModelProto:
         node = helper.make_node("Conv", ["x", "w"], ["y"], kernel_shape=kernel, strides=stride, **padding)
         x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 1, *size))

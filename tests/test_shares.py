@@ -64,9 +64,7 @@ def boxes(rng: np.random.Generator, whole: Region, axes: tuple[int, ...]) -> lis
     return [found[i] for i in rng.permutation(len(found))]
 
 
-def operands_of(
-    network: Network, layer: Layer, needs: tuple[Region, ...], values: dict[str, Array]
-) -> list[Operand]:
+def operands_of(network: Network, layer: Layer, needs: tuple[Region, ...], values: dict[str, Array]) -> list[Operand]:
     return [
         Operand(values[name][region.slices].copy(), region, network.tensors[name])
         for name, region in zip(layer.inputs, needs, strict=True)
@@ -169,9 +167,7 @@ def test_products_are_centred_and_padding_and_bias_add_nothing(kind: str) -> Non
     network = one_layer(Conv2d(pads=(1, 1, 1, 1)), (1, 1, 1, 3), (2, 3, 3, 3), kind)
     x = np.array([[[[7, 100, 255]]]], np.uint8)
     middle = network.constants["w"][:, 1, 1].astype(int) - 50  # all other taps fall on the padding
-    np.testing.assert_array_equal(
-        sums_of(network, {"x": x}), ((x.astype(int) - 100) @ middle.T).reshape(1, 1, 1, 2)
-    )
+    np.testing.assert_array_equal(sums_of(network, {"x": x}), ((x.astype(int) - 100) @ middle.T).reshape(1, 1, 1, 2))
 
 
 @pytest.mark.parametrize(
@@ -201,9 +197,7 @@ def test_only_what_adds_integers_is_summed_up() -> None:
         pooled = set() if kind.startswith("qlinear") else {1, 2}
         assert axes_of(one_layer(AvgPool2d((4, 4)), x, kind=kind)) == pooled
         assert axes_of(one_layer(AvgPool2d((2, 2)), x, kind=kind)) == set()
-        assert axes_of(one_layer(Reduce((1, 2), kind=ReduceKind.SUM), x, kind=kind)) == (
-            {1, 2} if is_tflite else set()
-        )
+        assert axes_of(one_layer(Reduce((1, 2), kind=ReduceKind.SUM), x, kind=kind)) == ({1, 2} if is_tflite else set())
         assert axes_of(one_layer(Reduce((3,)), x, kind=kind)) == ({3} if is_tflite else set())
         assert axes_of(one_layer(Reduce((1, 2)), x, kind=kind)) == {1, 2}
         assert axes_of(one_layer(Conv2d(activation=Clamp(0.0)), x, (5, 1, 1, 2), kind)) == {3}

@@ -205,9 +205,7 @@ def test_types_that_are_not_handled() -> None:
 def test_a_shape_computed_at_run_time() -> None:
     specs = [Spec("x", (2, 3)), Spec("shape", (1,), "int32"), Spec("y", (6,))]
     content = model(specs, [Node("RESHAPE", ("x", "shape"), ("y",), options("Reshape"))], ["x", "shape"], ["y"])
-    with pytest.raises(
-        Unsupported, match=r"1 x RESHAPE, where the new shape \('shape'\) is computed at run time: 'y'"
-    ):
+    with pytest.raises(Unsupported, match=r"1 x RESHAPE, where the new shape \('shape'\) is computed at run time: 'y'"):
         read_tflite(content)
 
 
@@ -227,9 +225,7 @@ def test_types_must_agree() -> None:
 
 def test_scales_that_tflite_does_not_convert() -> None:
     specs = [Spec("a", (2,), "int8", 0.1), Spec("b", (2,), "int8", 0.2), Spec("y", (4,), "int8", 0.1)]
-    content = model(
-        specs, [Node("CONCATENATION", ("a", "b"), ("y",), options("Concatenation"))], ["a", "b"], ["y"]
-    )
+    content = model(specs, [Node("CONCATENATION", ("a", "b"), ("y",), options("Concatenation"))], ["a", "b"], ["y"])
     with pytest.raises(Unsupported, match="the scales of inputs and output differ"):
         read_tflite(content)
 

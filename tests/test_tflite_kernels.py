@@ -191,9 +191,7 @@ def test_all_pairs_of_bytes(kind: str, dtype: str, seed: int) -> None:
     info = np.iinfo(dtype)
     every = np.arange(info.min, info.max + 1).astype(dtype)
     a, b = every.reshape(256, 1), every.reshape(1, 256)
-    np.testing.assert_array_equal(
-        execute(read_tflite(content), {"a": a, "b": b})["y"], run_litert(content, [a, b])[0]
-    )
+    np.testing.assert_array_equal(execute(read_tflite(content), {"a": a, "b": b})["y"], run_litert(content, [a, b])[0])
 
 
 FUNCTIONS = [

@@ -176,10 +176,7 @@ def test_running_example_peak_stays(parts):
     network = running_example()
     for path in candidates(network, "Conv3"):
         if path.partition.parts == parts:
-            assert (
-                plan(network, plain=True, explain=False, schedules=[schedule_of(network, path)]).peak_bytes
-                == 16384
-            )
+            assert plan(network, plain=True, explain=False, schedules=[schedule_of(network, path)]).peak_bytes == 16384
 
 
 # Blocks.

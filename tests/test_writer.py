@@ -94,9 +94,7 @@ def single(case: Case) -> Network:
     """The case as a network: products and joins of inputs, everything else with constants behind the first input."""
     b = Builder("one")
     values = case.values()
-    free = (
-        {0} if not isinstance(case.op, Binary | MatMul) and type(case.op).__name__ != "Concat" else set(range(9))
-    )
+    free = {0} if not isinstance(case.op, Binary | MatMul) and type(case.op).__name__ != "Concat" else set(range(9))
     if isinstance(case.op, Gather):
         free = set()
     names = []

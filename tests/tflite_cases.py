@@ -59,9 +59,7 @@ def pick(rng: Rng, *choices: Any) -> Any:
 
 
 def image(rng: Rng, most: int = 9) -> tuple[int, int, int, int]:
-    return tuple(
-        int(v) for v in (rng.integers(1, 3), rng.integers(4, most), rng.integers(4, most), rng.integers(1, 6))
-    )
+    return tuple(int(v) for v in (rng.integers(1, 3), rng.integers(4, most), rng.integers(4, most), rng.integers(1, 6)))
 
 
 def activation(rng: Rng) -> int:
@@ -306,9 +304,7 @@ def div(rng: Rng, dtype: str) -> bytes:
     if dtype == FLOAT:
         return one("DIV", [a, constant("b", rng.uniform(0.5, 2, shape), FLOAT)], Spec("y", shape), made)
     middle = 128 if dtype == UINT8 else 0
-    divisor = constant(
-        "b", middle + pick(rng, -1, 1) * rng.integers(1, 128, shape), dtype, scale=b.scale, zero=middle
-    )
+    divisor = constant("b", middle + pick(rng, -1, 1) * rng.integers(1, 128, shape), dtype, scale=b.scale, zero=middle)
     fine = float(np.float32(a.scale) / np.float32(b.scale)) / float(rng.uniform(64, 200))
     return one("DIV", [a, divisor], Spec("y", shape, dtype, fine, middle), made)
 
@@ -773,11 +769,7 @@ def dilated_by_blocks(rng: Rng, dtype: str) -> bytes:
     """TensorFlow's dilated convolution, perhaps with strides or with stored weights, which make it another one."""
     is_stored = dtype == FLOAT and bool(rng.integers(2))
     x, stride = spec(rng, "x", (1, 8, 8, 3), dtype), int(rng.integers(1, 3))
-    w = (
-        stored_weights(rng, (4, 3, 3, 3), 0, 4)
-        if is_stored
-        else weights(rng, (4, 3, 3, 3), dtype, 0, dtype == INT8)
-    )
+    w = stored_weights(rng, (4, 3, 3, 3), 0, 4) if is_stored else weights(rng, (4, 3, 3, 3), dtype, 0, dtype == INT8)
     y = product_out(rng, (1,), dtype)
     inner = replace(y, name="inner")
     made = options("Conv2D", strideH=stride, strideW=stride, dilationHFactor=1, dilationWFactor=1, padding=1)

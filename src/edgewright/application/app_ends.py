@@ -32,9 +32,7 @@ def given_ends(layout: JointLayout, member: AppMember) -> tuple[list[str], list[
     """The inputs and outputs that the caller has, in the order of the run function."""
     away = {*resident_ends(layout, member), *layout.plans[member.name].outside}
     network = member.network
-    return [x for x in network.inputs if x not in away], [
-        x for x in dict.fromkeys(network.outputs) if x not in away
-    ]
+    return [x for x in network.inputs if x not in away], [x for x in dict.fromkeys(network.outputs) if x not in away]
 
 
 def polled_rows(layout: JointLayout, member: str) -> Mapping[int, tuple[int, ...]]:

@@ -140,9 +140,7 @@ class AppGate:
             rows["anywhere"].append(anywhere)
             rows["by_rows"].append(by_rows)
             rows["reads"].append(self._bits(end for end in self.ends if end[0] == member.owner))
-            rows["makes"].append(
-                self._bits(after for (made, _), after in relations.cascades if made == member.owner)
-            )
+            rows["makes"].append(self._bits(after for (made, _), after in relations.cascades if made == member.owner))
             rows["drops"].append(
                 self._bits(end for frame in relations.frames if frame[0][0] == member.owner for end in frame[1:])
             )
@@ -154,9 +152,7 @@ class AppGate:
         if self.is_polled:
             yield f"static const int32_t stages[] = {{{', '.join(map(str, stages))}}};"
         if read := crossing_inputs(self.layout.application.crossings):
-            last = [
-                given_back(self.libraries[m.name].plan, read[m.name]) if m.name in read else -2 for m in members
-            ]
+            last = [given_back(self.libraries[m.name].plan, read[m.name]) if m.name in read else -2 for m in members]
             yield "/* The stage at whose end a partition gives its slots back. */"
             yield f"static const int32_t last_reads[] = {{{', '.join(map(str, last))}}};"
         yield ""
@@ -213,9 +209,7 @@ class AppGate:
                         parts[-1][1] = turn
                     else:
                         parts.append([turn, turn])
-                tests = [
-                    f"(turn >= {low}u && turn <= {high}u)" if low else f"turn <= {high}u" for low, high in parts
-                ]
+                tests = [f"(turn >= {low}u && turn <= {high}u)" if low else f"turn <= {high}u" for low, high in parts]
                 yield f"    if (network == {number} && stage == {stage})"
                 yield f"        return {' || '.join(tests)};"
         yield "    return 0;"

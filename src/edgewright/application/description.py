@@ -175,9 +175,7 @@ def read_application(path: Path) -> ApplicationFile:
     try:
         text = path.read_bytes().decode()
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}: is not UTF-8 text (byte {error.start}); expected an application in TOML"
-        ) from error
+        raise InputError(f"{path}: is not UTF-8 text (byte {error.start}); expected an application in TOML") from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{path}: cannot be read: {reason}; expected an application in TOML") from error
@@ -268,9 +266,7 @@ def _broken_relation(app: ApplicationFile, index: int, relation: RelationEntry) 
         if len(owners) > 1 or relation.networks != whole:
             expected = ", ".join(whole) or f"partitions of {one.name}, which has none"
             yield f"{key}.networks", f"is for all partitions of one network, in order; expected {expected}"
-    elif any("." in name for name in relation.networks) and not (
-        kind is RelationKind.EXCLUSIVE and len(owners) == 1
-    ):
+    elif any("." in name for name in relation.networks) and not (kind is RelationKind.EXCLUSIVE and len(owners) == 1):
         yield f"{key}.networks", f"names partitions; expected whole networks for {kind.value}"
     if relation.points is not PreemptionPoints.STAGES and kind is not RelationKind.PREEMPTS:
         yield f"{key}.points", f"is for preempts; expected none for {kind.value}"

@@ -205,9 +205,7 @@ class _HarnessWriter:
             c.line("depth++;")
             with c.block("switch (which)"):
                 for number, member in enumerate(self.members):
-                    call = (
-                        f"{self.library.name}_run_{c_name(member)}({', '.join(self._arguments(number, member))})"
-                    )
+                    call = f"{self.library.name}_run_{c_name(member)}({', '.join(self._arguments(number, member))})"
                     c.line(f"case {number}: status = {call}; break;")
             c.line("(void)variant;")
             c.line("BOARD_MASK();")

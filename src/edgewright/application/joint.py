@@ -85,9 +85,7 @@ class JointLayout:
         return tuple(sorted(found))
 
     def _owners(self, buffer: JointBuffer) -> tuple[str, ...]:
-        members = [use.member for use in buffer.uses] or (
-            sorted(buffer.during) if buffer.crossing is not None else []
-        )
+        members = [use.member for use in buffer.uses] or (sorted(buffer.during) if buffer.crossing is not None else [])
         owners = (self.application.by_name[member].owner for member in members)
         return tuple(dict.fromkeys(owners)) if members else (buffer.name,)
 
@@ -253,9 +251,7 @@ def _alone(application: Application, plans: Mapping[str, Plan]) -> list[Plan]:
     return [plan for name, plan in plans.items() if not application.is_pipelined(application.by_name[name].owner)]
 
 
-def _as_planned(
-    part: ConflictGraph, buffers: Mapping[str, JointBuffer], plans: Mapping[str, Plan]
-) -> Placement | None:
+def _as_planned(part: ConflictGraph, buffers: Mapping[str, JointBuffer], plans: Mapping[str, Plan]) -> Placement | None:
     """The addresses that one plan has for these buffers; None where others use them, or some are kept from others."""
     offsets: dict[str, int] = {}
     for name in part.sizes:

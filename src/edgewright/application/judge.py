@@ -63,9 +63,7 @@ class Interleaving:
         self.moves: list[str] = []
         self.done = dict.fromkeys(self.application.by_name, 0)  # frames
         self.results: dict[tuple[str, int], Mapping[str, Array]] = {}
-        self.pending: dict[
-            tuple[str, str], Array
-        ] = {}  # (network, input) -> what was handed over and is not yet read
+        self.pending: dict[tuple[str, str], Array] = {}  # (network, input) -> what was handed over and is not yet read
         self.outputs: dict[tuple[str, str], Array] = {}  # kept outputs
         self.own = {
             buffer.name: np.frombuffer(self.random.randbytes(buffer.size), dtype=np.uint8)
@@ -112,9 +110,7 @@ class Interleaving:
         for other in self._busy():
             if other != member and not self._may_start_beside(member, other):
                 return False
-        if any(
-            read == owner and (read, tensor) not in self.pending for _, (read, tensor) in self.relations.cascades
-        ):
+        if any(read == owner and (read, tensor) not in self.pending for _, (read, tensor) in self.relations.cascades):
             return False
         if any(made == owner and after in self.pending for (made, _), after in self.relations.cascades):
             return False  # its last output has not been read
@@ -328,11 +324,7 @@ class Interleaving:
                 return True
             run = self.running.get(use.member)
             is_between = run is not None and run.steps is None
-            if (
-                run is not None
-                and is_between
-                and ((run.next == 0 and tensors) or use.first < run.next <= use.last)
-            ):
+            if run is not None and is_between and ((run.next == 0 and tensors) or use.first < run.next <= use.last):
                 return True
         return False
 

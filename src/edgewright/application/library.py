@@ -55,9 +55,7 @@ def emit_application(layout: JointLayout, options: Options | None = None) -> App
     """The library that carries all plans out in one arena."""
     application = layout.application
     if len(application.members) > MOST_MEMBERS:
-        raise InputError(
-            f"{len(application.members)} networks and partitions are too many: at most {MOST_MEMBERS}"
-        )
+        raise InputError(f"{len(application.members)} networks and partitions are too many: at most {MOST_MEMBERS}")
     name = application.file.name.lower()
     shared = SharedCode.called(name)
     chosen = options or Options()

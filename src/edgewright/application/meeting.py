@@ -195,9 +195,7 @@ class Meeting:
         for before, after in links:
             for name, _ in (before, after):
                 if self.application.is_pipelined(name):
-                    raise InputError(
-                        f"network '{name}' is pipelined, and its ends cannot be handed over; run it whole"
-                    )
+                    raise InputError(f"network '{name}' is pipelined, and its ends cannot be handed over; run it whole")
             self._check_alike(before, after)
             a, b = ((name, self._buffer(name, tensor)) for name, tensor in (before, after))
             root, other = first.get(a, a), first.get(b, b)

@@ -58,9 +58,7 @@ class Application:
     crossings: tuple[Crossing, ...]
     board: Board | None
     target: Target
-    partitions: Mapping[
-        str, tuple[tuple[str, ...], ...]
-    ]  # of each network: the layers of each, all in one where none
+    partitions: Mapping[str, tuple[tuple[str, ...], ...]]  # of each network: the layers of each, all in one where none
 
     @cached_property
     def by_name(self) -> Mapping[str, AppMember]:
@@ -165,10 +163,7 @@ def partition(network: Network, parts: Sequence[tuple[str, ...]], number: int) -
         layer.output
         for layer in network.layers
         if layer.name in own
-        and (
-            layer.output in network.outputs
-            or any(reader.name not in own for reader in network.readers[layer.output])
-        )
+        and (layer.output in network.outputs or any(reader.name not in own for reader in network.readers[layer.output]))
     ]
     return cut(network, own, {name: Region.whole(network.tensors[name].shape) for name in outputs})
 

@@ -93,9 +93,7 @@ class AppOutcome:
             ]
             found["arenas"] = dict(layout.arenas)
             found["next"] = [
-                {"ram": ram, "payers": list(plan.payers), "slowdown": round(plan.slowdown, 4)}
-                if plan
-                else {"ram": ram}
+                {"ram": ram, "payers": list(plan.payers), "slowdown": round(plan.slowdown, 4)} if plan else {"ram": ram}
                 for ram, plan in self.next
             ]
         return found
@@ -162,9 +160,7 @@ def _alone(search: JointSearch, layout: JointLayout, owner: str) -> tuple[int, i
         return layout.meeting.plans[members[0].name].peak_bytes, search.planners[members[0].name].least.peak_bytes
     names = {member.name for member in members}
     own = frozenset(
-        b.name
-        for b in layout.buffers
-        if names & {use.member for use in b.uses} or (b.crossing and names & b.during)
+        b.name for b in layout.buffers if names & {use.member for use in b.uses} or (b.crossing and names & b.during)
     )
     peak = place_graph(layout.graph.part(own)).peak
     return peak, peak

@@ -85,9 +85,7 @@ class Liveness:
         rows = network.tensors[name].shape[ROWS]
         makers = {layer for layer in stage.layers if network.by_name[layer].output == name}
         if makers and not makers & set(self.plan.program.partial(stage)) and buffer.first == n:
-            ends = [
-                max((s.region.bounds[ROWS][1] for s in turn if s.layer in makers), default=0) for turn in turns
-            ]
+            ends = [max((s.region.bounds[ROWS][1] for s in turn if s.layer in makers), default=0) for turn in turns]
             return [(0, view.offset + view.strides[ROWS] * end) for end in accumulate(ends, max)]
         if not makers and buffer.last == n and name not in network.outputs:
             begins = [self._first_read(turn, name) for turn in turns]

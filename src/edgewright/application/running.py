@@ -83,9 +83,7 @@ class HostApplication:
         for _ in range(ROUNDS):
             for turn in self.turns():
                 with ThreadPoolExecutor(len(turn)) as pool:
-                    runs = {
-                        name: pool.submit(measured, self.pipelines[name], inputs[name], count) for name in turn
-                    }
+                    runs = {name: pool.submit(measured, self.pipelines[name], inputs[name], count) for name in turn}
                 for name, run in runs.items():
                     found[name].append(run.result())
                     beside[name] = tuple(other for other in turn if other != name)
@@ -127,9 +125,7 @@ class HostApplication:
         for frame in relations.frames:
             (first, tensor), *others = frame
             for name, own in others:
-                found[name] = [
-                    {**one, own: got[tensor]} for one, got in zip(found[name], found[first], strict=True)
-                ]
+                found[name] = [{**one, own: got[tensor]} for one, got in zip(found[name], found[first], strict=True)]
         makers = {name: [a for (a, _), (b, _) in relations.cascades if b == name] for name in networks}
         for name in TopologicalSorter(makers).static_order():
             for (first, output), (reader, own) in relations.cascades:

@@ -91,9 +91,7 @@ class JointSearch:
             if not setters:
                 return found
             lowered |= set(setters)
-            trial = self._joint(
-                {**found.layout.meeting.plans, **{name: self.planners[name].least for name in setters}}
-            )
+            trial = self._joint({**found.layout.meeting.plans, **{name: self.planners[name].least for name in setters}})
             found = trial if trial.peak_bytes < found.peak_bytes else found
 
     @cached_property
@@ -211,15 +209,11 @@ class JointSearch:
         least = self.smallest
         names = " and ".join(f"'{name}'" for name in least.layout.setters)
         ends = {
-            member.name: sum(
-                member.network.tensors[t].bytes for t in (*member.network.inputs, *member.network.outputs)
-            )
+            member.name: sum(member.network.tensors[t].bytes for t in (*member.network.inputs, *member.network.outputs))
             for member in self.application.members
         }
         largest = max(ends, key=ends.__getitem__)
-        because = (
-            f", and the ends of '{largest}' alone are {text.size(ends[largest])}" if ends[largest] > ram else ""
-        )
+        because = f", and the ends of '{largest}' alone are {text.size(ends[largest])}" if ends[largest] > ram else ""
         return (
             f"does not fit: the application needs {text.size(least.peak_bytes)} of RAM at least, which {names} "
             f"{'set' if len(least.layout.setters) > 1 else 'sets'}, and {text.size(ram)} are there{because}; raise the "

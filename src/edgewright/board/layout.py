@@ -108,9 +108,7 @@ def _too_large(machine: EmulatedMachine, what: str, size: int, left: int) -> str
 
 def linker_script(layout: LinkLayout) -> str:
     """Sections by the file they come from: what the library takes can be read off their sizes."""
-    regions = "\n".join(
-        f"    {r.name} (rwx) : ORIGIN = {r.origin:#010x}, LENGTH = {r.length}" for r in layout.regions
-    )
+    regions = "\n".join(f"    {r.name} (rwx) : ORIGIN = {r.origin:#010x}, LENGTH = {r.length}" for r in layout.regions)
     first = next(iter(layout.arenas.values()), layout.harness).name
     arenas = "\n".join(
         f"    .arena.{name} (NOLOAD) : ALIGN(16) {{ __arena_{name} = .; *(.bss.arena.{name}) "

@@ -109,9 +109,7 @@ def machine_for(target: Target, lanes: int = 1) -> EmulatedMachine:
     for core, machine in _OF_CORE.items():
         if target.architecture is Architecture.CORTEX_M and target.cpu.split("+")[0] == core:
             return AN521 if lanes == AN521.cores and core in _TWO_OF_THEM else machine
-    raise EdgewrightError(
-        f"no emulated machine runs {target.name}; there is one for {', '.join(_OF_CORE)} and RV32"
-    )
+    raise EdgewrightError(f"no emulated machine runs {target.name}; there is one for {', '.join(_OF_CORE)} and RV32")
 
 
 _OF_CORE = {

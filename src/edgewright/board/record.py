@@ -31,9 +31,7 @@ class Record:
     critical_path: int | None = None  # instructions one after the other, where two cores shared the work
 
 
-def read_record(
-    data: bytes, machine: EmulatedMachine, target: Target, elf: Elf, stages: int | None = None
-) -> Record:
+def read_record(data: bytes, machine: EmulatedMachine, target: Target, elf: Elf, stages: int | None = None) -> Record:
     """What the run gave; a fault of the firmware is an error that says where and why.
 
     Behind the stamps of its stages come those of two cores that took turns, three for each turn.

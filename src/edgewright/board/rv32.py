@@ -92,10 +92,7 @@ def _long(word: int, address: int) -> Instruction:
             return Instruction(4, sets=register, value=(address + (word & 0xFFFFF000)) & 0xFFFFFFFF)
         case 0x6F:
             bits = signed(
-                (word >> 31) << 20
-                | (word >> 12 & 0xFF) << 12
-                | (word >> 20 & 1) << 11
-                | (word >> 21 & 0x3FF) << 1,
+                (word >> 31) << 20 | (word >> 12 & 0xFF) << 12 | (word >> 20 & 1) << 11 | (word >> 21 & 0x3FF) << 1,
                 21,
             )
             return Instruction(4, ControlFlow.CALL if register in LINKS else ControlFlow.JUMP, address + bits)

@@ -33,9 +33,7 @@ def stack_bound(
     """
     if root not in elf.symbols:
         return None
-    pulling, outside = (
-        {elf.symbols[n][0] & ~1 for n in names if n in elf.symbols} for names in (callbacks, given)
-    )
+    pulling, outside = ({elf.symbols[n][0] & ~1 for n in names if n in elf.symbols} for names in (callbacks, given))
     program = _Program(elf, _DECODERS[architecture], pulling)
     return _CallChains(program, outside).depth(elf.symbols[root][0] & ~1, ())
 

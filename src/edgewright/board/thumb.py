@@ -18,9 +18,7 @@ def decode(code: bytes, at: int, address: int) -> Instruction:
     if first >> 11 < 0b11101 or at + 4 > len(code):
         return _short(code, first, at, address)
     (second,) = struct.unpack_from("<H", code, at + 2)
-    return (
-        _branch(first, second, address) or _memory(first, second) or _arithmetic(code, first, second, at, address)
-    )
+    return _branch(first, second, address) or _memory(first, second) or _arithmetic(code, first, second, at, address)
 
 
 def _short(code: bytes, word: int, at: int, address: int) -> Instruction:
@@ -56,9 +54,7 @@ def _short(code: bytes, word: int, at: int, address: int) -> Instruction:
         case kind if kind >> 3 == 0b11100:
             return Instruction(2, ControlFlow.JUMP, address + 4 + 2 * signed(word, 11))
         case kind if kind & 0xF5 == 0xB1:  # compare with zero and branch
-            return Instruction(
-                2, ControlFlow.BRANCH, address + 4 + ((word >> 3 & 0x1F) << 1 | (word >> 9 & 1) << 6)
-            )
+            return Instruction(2, ControlFlow.BRANCH, address + 4 + ((word >> 3 & 0x1F) << 1 | (word >> 9 & 1) << 6))
         case kind if kind >> 3 == 0b01001:
             return _literal(code, at, address, word >> 8 & 7, 4 * low, 2)
         case kind if kind >> 3 == 0b00100:

@@ -67,9 +67,7 @@ class Toolchain:
         command = [*self.program, *self.flags, *map(str, arguments)]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         if done.returncode:
-            raise EdgewrightError(
-                f"{self.name} fails ({' '.join(map(str, arguments))[:200]}):\n{done.stderr[-4000:]}"
-            )
+            raise EdgewrightError(f"{self.name} fails ({' '.join(map(str, arguments))[:200]}):\n{done.stderr[-4000:]}")
 
 
 def toolchain(target: Target, zig: bool | None = None) -> Toolchain:
@@ -79,9 +77,7 @@ def toolchain(target: Target, zig: bool | None = None) -> Toolchain:
             path = shutil.which(name)
             if path:
                 flags = gcc_flags(target)
-                return Toolchain(
-                    f"{name} {_output(path, '-dumpfullversion')}", (path,), flags, not _is_clang(path)
-                )
+                return Toolchain(f"{name} {_output(path, '-dumpfullversion')}", (path,), flags, not _is_clang(path))
     if zig is not False and find_spec("ziglang"):
         program = (sys.executable, "-m", "ziglang", "cc")
         return Toolchain(

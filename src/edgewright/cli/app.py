@@ -42,9 +42,7 @@ def app(
     if asked_front and method != "joint":
         raise click.UsageError("--pareto and --method contradict each other: the front is one of joint plans.")
     if asked_front and ram is not None:
-        raise click.UsageError(
-            "--pareto and --ram contradict each other: --pareto shows every trade; choose a point."
-        )
+        raise click.UsageError("--pareto and --ram contradict each other: --pareto shows every trade; choose a point.")
     if compiles and (asked_front or method != "joint"):
         raise click.UsageError("--compile takes one plan: leave --pareto and --method out.")
     if is_run and (asked_front or method != "joint"):

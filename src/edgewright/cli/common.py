@@ -35,9 +35,7 @@ def read_model(
     from ..network.read import read
 
     with working("reading the model"):
-        return read(
-            path, shapes=shapes or None, quantised_input=quantised_input, quantised_output=quantised_output
-        )
+        return read(path, shapes=shapes or None, quantised_input=quantised_input, quantised_output=quantised_output)
 
 
 @contextmanager

@@ -52,9 +52,7 @@ def compile_(
     with working(f"compiling {network.name}"):
         library, hardware = make_library(network, board, target, plan_file, name, options, request)
     with working(f"verifying {network.name}"):
-        figures = (
-            run_and_compare(library, model, given, board=hardware) if verify else predicted(library, hardware)
-        )
+        figures = run_and_compare(library, model, given, board=hardware) if verify else predicted(library, hardware)
     before = plain_plan(library.plan, network, hardware)
     package(library, figures, hardware, asked.ram, before).write(folder, force)
     if as_json:

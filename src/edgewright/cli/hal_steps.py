@@ -101,9 +101,7 @@ def run(asked: HalOptions) -> None:
         asked = replace(asked, addresses=None, defines=(*macros, *asked.defines))
     try:
         with working(f"reading {asked.files[0].name}"):
-            analysis = analyse(
-                asked.files, asked.includes, asked.defines, asked.declared_bus, asked.interrupt_routines
-            )
+            analysis = analyse(asked.files, asked.includes, asked.defines, asked.declared_bus, asked.interrupt_routines)
     except (Refused, NotC) as error:
         if isinstance(error, NotC) and not asked.as_json:
             raise
@@ -166,9 +164,7 @@ def _made(analysis: Analysis, asked: HalOptions) -> Made:
         front = _front(analysis, asked) if asked.pareto else ()
     missing = "" if asked.verify else missing_tools(asked.target)
     if asked.verify is False or (asked.verify is None and (not asked.output or missing)):
-        return Made(
-            found, naive(analysis), front, unverified=missing if asked.output and asked.verify is None else ""
-        )
+        return Made(found, naive(analysis), front, unverified=missing if asked.output and asked.verify is None else "")
     models = load_model(asked.model) if asked.model else None
     with working(f"running both on {asked.target}"):
         verification = verify(
@@ -192,9 +188,7 @@ def _lock(asked: HalOptions) -> Lock | None:
 def _files(made: Made, asked: HalOptions) -> dict[Path, str | bytes]:
     """All files to write; nothing is written yet."""
     files: dict[Path, str | bytes] = {}
-    page = (
-        hal_page(made.design, made.before, name=asked.name, front=made.front) if asked.page or asked.output else ""
-    )
+    page = hal_page(made.design, made.before, name=asked.name, front=made.front) if asked.page or asked.output else ""
     if asked.page:
         files[asked.page] = page
     if asked.output is None:
@@ -214,9 +208,7 @@ def _write(files: Mapping[Path, str | bytes], analysis: Analysis) -> None:
     """All of them or none; folders that were made for nothing are taken away again."""
     sources = {Path(file).resolve() for file in analysis.source.files}
     if clash := next((path for path in files if path.resolve() in sources), None):
-        raise InputError(
-            f"'{clash}' is a source of the driver and would be overwritten. Give another folder with -o."
-        )
+        raise InputError(f"'{clash}' is a source of the driver and would be overwritten. Give another folder with -o.")
     made: list[Path] = []
     try:
         for folder in sorted({parent for path in files for parent in path.parents if not parent.exists()}):

@@ -74,8 +74,6 @@ def layout(buffers: Path, capacity: int | None, alignment: int, output: Path | N
 
 
 def _verdict(placement: Placement, capacity: int | None) -> str:
-    proof = (
-        "proven least" if placement.optimal else f"no layout can need less than {text.count(placement.bound)} B"
-    )
+    proof = "proven least" if placement.optimal else f"no layout can need less than {text.count(placement.bound)} B"
     fits = f"; fits {text.count(capacity)} B" if capacity is not None else ""
     return f"peak {text.count(placement.peak)} B ({text.rounded_size(placement.peak)}), {proof}{fits}"

@@ -71,9 +71,7 @@ def stages_table(answer: MappingAnswer) -> Table:
         runs = "; ".join(_range([layers[layer] for layer in part]) for part in stage.parts[:4])
         more = f"; … {len(stage.parts) - 4} more" if len(stage.parts) > 4 else ""
         made.add_row(
-            f"{number} ←"
-            if stage is mapping.slowest and len(mapping.stages) > 1 and not answer.waits
-            else str(number),
+            f"{number} ←" if stage is mapping.slowest and len(mapping.stages) > 1 and not answer.waits else str(number),
             shown(stage.execution.pool + driver),
             shown(stage.execution.executor),
             shown(runs + more),
@@ -140,9 +138,7 @@ def run_lines(answer: MappingAnswer, measured: MeasuredMapping) -> tuple[str, ..
     ours = measured.ours
     rate = f"measured: {ours.frames_per_s:.2f} frames/s ({ours.frames_per_s / answer.throughput - 1:+.1%})"
     late = (
-        f"latency {ours.latency_s * 1e3:.2f} ms ({ours.latency_s / answer.latency - 1:+.1%})"
-        if answer.latency
-        else ""
+        f"latency {ours.latency_s * 1e3:.2f} ms ({ours.latency_s / answer.latency - 1:+.1%})" if answer.latency else ""
     )
     theirs = measured.onnxruntime
     if theirs is None:

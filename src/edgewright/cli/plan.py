@@ -109,9 +109,7 @@ def _whole(result: Found, asked: PlanOptions, board: Board | None, core: str | N
     return whole_found(network, board, alignment=asked.alignment, pull_rows=asked.pull_rows, target=core).plan
 
 
-def _compile_command(
-    model: Path, shapes: Mapping[str, Shape], quantised_input: bool, quantised_output: bool
-) -> str:
+def _compile_command(model: Path, shapes: Mapping[str, Shape], quantised_input: bool, quantised_output: bool) -> str:
     """The line that reads the same network again."""
     given = [f"{name}={','.join(map(str, shape))}" for name, shape in shapes.items()]
     flags = [f"--shape {quote(text)}" for text in given]

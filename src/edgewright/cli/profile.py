@@ -37,9 +37,7 @@ def profile(
         with working(f"measuring the layers of {network.name}"):
             found = measured_here(network, executors, most_lanes, repeats)
     elif executors:
-        raise InputError(
-            f"executors are measured on this machine, not on '{board}': leave --executor or --board out"
-        )
+        raise InputError(f"executors are measured on this machine, not on '{board}': leave --executor or --board out")
     else:
         found = estimate_profile(network, load_board(board))
     if output:
@@ -123,9 +121,7 @@ def _layers(found: Profile) -> Table:
         for key in keys
     ]
     made.add_section()
-    made.add_row(
-        "all", "", text.rounded_count(sum(layer.macs for layer in found.layers)), *map(text.duration, sums)
-    )
+    made.add_row("all", "", text.rounded_count(sum(layer.macs for layer in found.layers)), *map(text.duration, sums))
     return made
 
 

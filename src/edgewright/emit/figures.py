@@ -102,8 +102,7 @@ class Figures:
             "checks": data["checks"],
             "notes": list(self.notes),
             "layers": [
-                {**row, "instructions_per_mac": c.per_mac}
-                for row, c in zip(data["layers"], self.layers, strict=True)
+                {**row, "instructions_per_mac": c.per_mac} for row, c in zip(data["layers"], self.layers, strict=True)
             ],
         }
 
@@ -124,9 +123,7 @@ def verdict(figures: Figures) -> str:
 def layer_by_layer(found: ByLayers) -> str:
     """What comparing single layers came to, in words."""
     if found.first is None:
-        return (
-            f"layer by layer {'equal' if found.is_exact else 'within the tolerance'} ({found.compared} compared)"
-        )
+        return f"layer by layer {'equal' if found.is_exact else 'within the tolerance'} ({found.compared} compared)"
     return f"layer by layer at most {amount(found.difference, 'steps')} off, first at '{found.first}'"
 
 

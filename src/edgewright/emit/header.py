@@ -133,21 +133,16 @@ def _run_comment(guard: str, plan: Plan, network: Network, names: Parameters) ->
     if not plan.arenas:
         lines = ["Runs the network; it needs no memory but what is given."]
     if elsewhere:
-        lines.append(
-            f"Read and written where the caller has it, 16-byte aligned, never NULL: {', '.join(elsewhere)}."
-        )
+        lines.append(f"Read and written where the caller has it, 16-byte aligned, never NULL: {', '.join(elsewhere)}.")
     if dense["INPUT"] or dense["OUTPUT"]:
         kinds = " or ".join(way.lower() for way, found in dense.items() if found)
         way = "INPUT" if dense["INPUT"] else "OUTPUT"
         lines += [
             f"An {kinds} that is NULL stays in the arena, {guard}_{way}_..._OFFSET bytes behind its beginning:",
-            "nothing is copied then."
-            + (" The input's bytes are used anew during a run." if dense["INPUT"] else ""),
+            "nothing is copied then." + (" The input's bytes are used anew during a run." if dense["INPUT"] else ""),
         ]
     if copied:
-        lines.append(
-            f"Always to be given, since the arena has no room where it lies as a whole: {', '.join(copied)}."
-        )
+        lines.append(f"Always to be given, since the arena has no room where it lies as a whole: {', '.join(copied)}.")
     if lost:
         lines.append(f"NULL drops it, since it does not lie in the arena as a whole: {', '.join(lost)}.")
     if pulled:

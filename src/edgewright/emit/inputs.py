@@ -55,9 +55,7 @@ def given_inputs(network: Network, arrays: Mapping[str, Array]) -> list[Inputs]:
     if unknown or missing:
         wrong = f"there is no input '{unknown[0]}'" if unknown else f"no value for input '{missing[0]}'"
         raise InputError(f"{wrong}; the model has {_listed(network.inputs)}")
-    samples = {
-        name: _samples(network, _meant(network, name, arrays[name]), arrays[name]) for name in network.inputs
-    }
+    samples = {name: _samples(network, _meant(network, name, arrays[name]), arrays[name]) for name in network.inputs}
     counts = {len(values) for values in samples.values()}
     if len(counts) > 1:
         raise InputError(f"inputs have different numbers of samples: {sorted(counts)}")
@@ -101,9 +99,7 @@ def _samples(network: Network, tensor: Tensor, value: Array) -> list[Array]:
             return [_ours(network, tensor, value[None], shape == theirs)]
         if shape[:1] == (1,) and value.shape[1:] == shape[1:] and value.ndim == len(shape) and len(value):
             return [_ours(network, tensor, value[i : i + 1], shape == theirs) for i in range(len(value))]
-    either = f"{theirs} as in the model file" + (
-        "" if theirs == tensor.shape else f" or {tensor.shape}, channels last"
-    )
+    either = f"{theirs} as in the model file" + ("" if theirs == tensor.shape else f" or {tensor.shape}, channels last")
     raise InputError(f"input '{tensor.name}' must have the shape {either}; got {value.shape}")
 
 

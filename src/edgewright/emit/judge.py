@@ -77,14 +77,11 @@ def _stores_real_numbers(network: Network) -> bool:
     """Whether real numbers are quantised that layers compute, and not just inputs: near ties last bits decide."""
     storing = [layer for layer in network.layers if isinstance(layer.op, Quantize | DynamicQuantize)]
     return any(
-        network.tensors[layer.inputs[0]].dtype.is_float and layer.inputs[0] in network.producers
-        for layer in storing
+        network.tensors[layer.inputs[0]].dtype.is_float and layer.inputs[0] in network.producers for layer in storing
     )
 
 
-def _as_on_x86(
-    network: Network, truth: Reference, notes: list[str], inputs: Mapping[str, Array]
-) -> dict[str, Array]:
+def _as_on_x86(network: Network, truth: Reference, notes: list[str], inputs: Mapping[str, Array]) -> dict[str, Array]:
     """What LiteRT gives, or would give on x86-64 if on this processor it contracts products and sums."""
     theirs, ours = truth.run(inputs), _executed(network, inputs)
     if compare(network, ours, theirs).passes:

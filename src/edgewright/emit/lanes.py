@@ -44,9 +44,7 @@ def lane_loop(c: CWriter, variable: str, count: int, lanes: int, most: int) -> I
             yield
         return
     step = f"{LANES} < {lanes} ? {LANES} : {lanes}"
-    with c.block(
-        f"for (int32_t {variable} = {LANE}; {LANE} < {lanes} && {variable} < {count}; {variable} += {step})"
-    ):
+    with c.block(f"for (int32_t {variable} = {LANE}; {LANE} < {lanes} && {variable} < {count}; {variable} += {step})"):
         yield
 
 

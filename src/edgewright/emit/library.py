@@ -112,9 +112,7 @@ def emit(
     )
     body = schedule.write()
     files: dict[str, str | bytes] = {
-        f"{prefix}.h": header(
-            prefix, plan, whole, schedule.public, module.options, target, has_arena=share is None
-        ),
+        f"{prefix}.h": header(prefix, plan, whole, schedule.public, module.options, target, has_arena=share is None),
         f"{prefix}.c": schedule_file(module, schedule, body, code.prefix, _probes(share)),
         **(code.files() if share is None else {}),
         **({f"{prefix}_lanes.c": lanes_file(prefix, target)} if plan.lanes > 1 else {}),
@@ -141,9 +139,7 @@ def check_plan(plan: Plan, network: Network, board: Board | None) -> None:
     if board is not None and plan.board not in (None, board.name):
         raise InputError(f"the plan was made for the board '{plan.board}', not for '{board.name}'; make it anew")
     added = {layer.name for layer in plan.network.layers} - {layer.name for layer in network.layers}
-    copied = [
-        name.removesuffix(":copy") for name in sorted(added) if name.removesuffix(":copy") in network.tensors
-    ]
+    copied = [name.removesuffix(":copy") for name in sorted(added) if name.removesuffix(":copy") in network.tensors]
     _check_ends(plan.network, network)
     mine, theirs = _comparable(with_copies(network, copied)), _comparable(plan.network)
     for key, value in mine.items():

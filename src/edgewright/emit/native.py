@@ -96,8 +96,7 @@ class Native:
         tensors = [self.network.tensors[name] for name in self.network.inputs]
         arguments = [_aligned(np.asarray(checked_input(tensor, inputs), order="C")) for tensor in tensors]
         outputs = {
-            name: self._target(self.network.tensors[name], into or {})
-            for name in dict.fromkeys(self.network.outputs)
+            name: self._target(self.network.tensors[name], into or {}) for name in dict.fromkeys(self.network.outputs)
         }
         self._slots = {
             slot_name(name): value.reshape(-1).view(np.uint8)

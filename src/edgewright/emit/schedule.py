@@ -172,9 +172,7 @@ def _copy(c: CWriter, source: CTensor, target: CTensor) -> None:
         c.line(f"{target.pointer}[{b}] = {source.pointer}[{a}];")
 
 
-def schedule_file(
-    module: Module, schedule: RunFunction, body: CWriter, common: str, probes: Mapping[str, str]
-) -> str:
+def schedule_file(module: Module, schedule: RunFunction, body: CWriter, common: str, probes: Mapping[str, str]) -> str:
     """NAME.c: tables of the layers, the run function, and the arenas unless the caller brings them.
 
     Kernels and weights are those of the prefix `common`; `probes` are macros of a stage with the C that they call.

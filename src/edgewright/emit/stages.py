@@ -136,8 +136,6 @@ class StageWriter:
         found: dict[str, list[Expr]] = {}
         for tensor, axis, begin in node.origins:
             stride = self.plan.views[tensor].strides[axis]
-            shift = (
-                times(names[begin], -stride) if begin in names else printed(self.module, scaled(begin, -stride))
-            )
+            shift = times(names[begin], -stride) if begin in names else printed(self.module, scaled(begin, -stride))
             found.setdefault(tensor, []).append(shift)
         return found

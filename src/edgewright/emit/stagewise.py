@@ -45,9 +45,7 @@ class Tracer:
             tensor, view = self.plan.network.tensors[name], self.plan.views[name]
             buffer = self._buffers[view.buffer]
             start = buffer.offset + view.offset
-            there: Array = np.ndarray(
-                tensor.shape, tensor.dtype.numpy, arenas[buffer.memory].data, start, view.strides
-            )
+            there: Array = np.ndarray(tensor.shape, tensor.dtype.numpy, arenas[buffer.memory].data, start, view.strides)
             self.tensors[name] = there.copy()
 
 

@@ -52,9 +52,7 @@ class ArenaPointers:
         at = self.memories[placed.memory] if zero == 0 and not shift else self.at(placed.memory, zero)
         ctype = C_TYPES[placed.tensor.dtype.value]
         pointer = f"({at})" if ctype == "uint8_t" else f"(({ctype} *)(void *)({at}))"
-        return CTensor(
-            placed.tensor, placed.strides, placed.window, placed.memory, placed.first, placed.last, pointer
-        )
+        return CTensor(placed.tensor, placed.strides, placed.window, placed.memory, placed.first, placed.last, pointer)
 
     def sums(self, layer: str) -> str:
         """C of a pointer to the running sums of a layer."""

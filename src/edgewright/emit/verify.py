@@ -36,9 +36,7 @@ CMSIS_NN = (
 )
 
 
-MOST_ELEMENTS = (
-    1 << 26
-)  # of a tensor in a network that is run here: it and its reference then take about a gigabyte
+MOST_ELEMENTS = 1 << 26  # of a tensor in a network that is run here: it and its reference then take about a gigabyte
 
 
 Run = Callable[[Inputs], Mapping[str, Array]]
@@ -87,9 +85,7 @@ def verify(
     given = [file_inputs(network, values) for values in inputs]
     given += [random_file_inputs(network, seed) for seed in range(count)]
     cases = [_Case(values, stored_inputs(network, values), truth.run(values), truth) for values in given]
-    figures = replace(
-        predicted(library, board), reference=truth.name, missing=truth.missing, notes=tuple(truth.notes)
-    )
+    figures = replace(predicted(library, board), reference=truth.name, missing=truth.missing, notes=tuple(truth.notes))
     figures = _with_native(figures, library, cases)
     figures = _with_layers(_with_board(figures, library, cases, board), cases)
     return _noted(_accepted(figures, library.plan.linked), *library.plan.notes)
@@ -164,9 +160,7 @@ def _checked(library: Library, where: str, cases: Sequence[_Case], run: Run, tra
     return Check(where, len(found), worst.largest, worst.unit, worst.allowed, worst.passes)
 
 
-def _compared(
-    library: Library, case: _Case, values: Mapping[str, Array], trace: Run | None = None
-) -> OutputDifference:
+def _compared(library: Library, case: _Case, values: Mapping[str, Array], trace: Run | None = None) -> OutputDifference:
     network = library.network
     outputs = file_outputs(network, values)
     found = compare(network, outputs, case.expected)

@@ -83,9 +83,7 @@ def schedule_of(network: Network, tile: TileRequest) -> FusionSchedule:
     free = loose_work(network, Techniques(), 1).views.free
     layers = tuple(name for name in layer_range(network, tile.layers) if name not in free)
     if not layers:
-        raise InputError(
-            f"'{tile.layers}' computes nothing: its output lies where its input does, so nothing is cut"
-        )
+        raise InputError(f"'{tile.layers}' computes nothing: its output lies where its input does, so nothing is cut")
     counts = tuple(Split(AXES[name], (count,)) for name, count in tile.parts)
     fused = FusedLayers(network, FusionSchedule(layers, counts, tile.by_rows), free)
     for problem in streaming(fused):

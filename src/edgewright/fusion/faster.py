@@ -148,9 +148,7 @@ class _Chains:
         chain, height = self.trace.chains[index], self.trace.heights[index]
         now = self._cost(index, chain.rows, chain.columns)
         costs = {
-            more: self._cost(index, more, 0)
-            for more in (chain.rows, *STEPS)
-            if chain.rows <= more <= max(height, 1)
+            more: self._cost(index, more, 0) for more in (chain.rows, *STEPS) if chain.rows <= more <= max(height, 1)
         }
         best = min(costs.values(), default=now)
         found = []

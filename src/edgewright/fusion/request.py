@@ -60,14 +60,10 @@ class PlanRequest:
             raise InputError(
                 "a plan is plain, by rows (phases), in tiles by hand (schedules) or searched for: one of these"
             )
-        if any(
-            limit is not None and not 0 <= limit < float("inf") for limit in (self.max_overhead, self.max_slowdown)
-        ):
+        if any(limit is not None and not 0 <= limit < float("inf") for limit in (self.max_overhead, self.max_slowdown)):
             raise InputError("a limit on extra work is a share from 0, such as 0.05 for 5 %")
         if self.method is Method.PAPER and not self.limits == (None, None):
-            raise InputError(
-                "the paper's method knows no limit on extra work: leave the limit out, or search jointly"
-            )
+            raise InputError("the paper's method knows no limit on extra work: leave the limit out, or search jointly")
         if self.method is Method.PAPER and self.outside:
             raise InputError("the paper's method has all buffers in its own memory: leave `outside` out")
 
@@ -160,17 +156,13 @@ def _found(network: Network, request: PlanRequest, board: Board | None, target: 
         if ram is None or fit(whole.plan, board, request.ram).ram_fits:
             return whole
     limits = Limits(*(request.limits if ram is not None else request.least_limits))
-    search = PlanSearch(
-        network, board, request.alignment, request.pull_rows, core, limits, ram or 0, request.outside
-    )
+    search = PlanSearch(network, board, request.alignment, request.pull_rows, core, limits, ram or 0, request.outside)
     return search.least() if ram is None else search.fitting(ram)
 
 
 def fitted_words(plan: Plan, request: PlanRequest) -> str:
     """What was done by itself so that the plan fits; nothing where that was asked for or was not needed."""
-    stages = [
-        stage for stage in plan.program.stages if not stage.schedule.is_undivided and not _pulls(plan, stage)
-    ]
+    stages = [stage for stage in plan.program.stages if not stage.schedule.is_undivided and not _pulls(plan, stage)]
     if request.plain or request.phases or request.schedules or request.is_search or not stages:
         return ""
     how = " and ".join(dict.fromkeys(technique(plan, stage).label for stage in stages))

@@ -104,8 +104,7 @@ class TimedPlan:
                             [
                                 cost
                                 for (row, below), often in rows
-                                for cost in [sum(self._pieces(index, body, {**at, ROW: row, BELOW: below}))]
-                                * often
+                                for cost in [sum(self._pieces(index, body, {**at, ROW: row, BELOW: below}))] * often
                             ]
                         )
                     for chain_at, done in trace.order():

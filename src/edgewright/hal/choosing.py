@@ -144,9 +144,7 @@ def _mixed(best: _Candidate, twin: _Candidate, measure: Measure, wish: Wish) -> 
 
     def better(space: str, one: Register, other: Register) -> Register:
         functions = set[str]().union(*(users.get((space, piece.slot), ()) for piece in one.pieces))
-        ours, theirs = (
-            sum(sizes.get(name, 0) for name in functions) for sizes in (best.sizes, twin.sizes) if sizes
-        )
+        ours, theirs = (sum(sizes.get(name, 0) for name in functions) for sizes in (best.sizes, twin.sizes) if sizes)
         return one if ours <= theirs else other
 
     layout, other = best.design.layout, twin.design.layout

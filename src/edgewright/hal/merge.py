@@ -64,9 +64,7 @@ def _in_order(merges: tuple[Merge, ...], judge: Conflicts) -> tuple[Merge, ...]:
     """
     at = {use.access.number: merge.at.access.number for merge in merges for use in merge.uses}
     kept = [
-        replace(
-            merge, uses=tuple(u for u in merge.uses if u is merge.at or not _overtakes(u.access, merge, at, judge))
-        )
+        replace(merge, uses=tuple(u for u in merge.uses if u is merge.at or not _overtakes(u.access, merge, at, judge)))
         for merge in merges
     ]
     found = tuple(merge for merge in kept if len(merge.uses) > 1)

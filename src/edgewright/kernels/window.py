@@ -50,9 +50,7 @@ def axes(
     op: Conv2d | MaxPool2d | AvgPool2d, kernel: tuple[int, ...], shape: tuple[int, ...]
 ) -> tuple[WindowAxis, WindowAxis]:
     """The window of an operator along rows and columns."""
-    rows, columns = (
-        WindowAxis(kernel[i], op.stride[i], op.dilation[i], op.pads[i], shape[1 + i]) for i in range(2)
-    )
+    rows, columns = (WindowAxis(kernel[i], op.stride[i], op.dilation[i], op.pads[i], shape[1 + i]) for i in range(2))
     return rows, columns
 
 

@@ -50,9 +50,7 @@ class MappingAnswer:
     @property
     def utilisation(self) -> tuple[float, ...]:
         """The share of time that each stage's workers are busy."""
-        return tuple(
-            stage.period / self.timing.period if self.timing.period else 0.0 for stage in self.mapping.stages
-        )
+        return tuple(stage.period / self.timing.period if self.timing.period else 0.0 for stage in self.mapping.stages)
 
     @property
     def energy(self) -> float | None:

@@ -119,14 +119,10 @@ def _preference(execution: Execution) -> tuple[int, float]:
     return -len(finite), sum(finite)
 
 
-def mapping_of(
-    problem: AssignmentProblem, genes: Sequence[int], method: str, optimal: bool = False
-) -> BoardMapping:
+def mapping_of(problem: AssignmentProblem, genes: Sequence[int], method: str, optimal: bool = False) -> BoardMapping:
     """The mapping with its phases, cut so that no processor waits in a circle."""
     layers = problem.problem.layers
-    before = {
-        layer: frozenset(layers[other] for other in problem.problem.before[i]) for i, layer in enumerate(layers)
-    }
+    before = {layer: frozenset(layers[other] for other in problem.problem.before[i]) for i, layer in enumerate(layers)}
     wiring = Wiring(layers, before, {layer: problem.processors[genes[i]] for i, layer in enumerate(layers)})
     place = {layer: i for i, layer in enumerate(layers)}
     subnets = cut(wiring)

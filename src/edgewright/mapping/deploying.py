@@ -33,9 +33,7 @@ def deployment_of(answer: MappingAnswer, network: Network, device: str, plan: Pl
     """The mapping with a plan for each part that our own code executes; what it promises is judged."""
     stages = answer.mapping.stages
     names = {
-        (n, place): part_name(n, place, stage)
-        for n, stage in enumerate(stages)
-        for place in range(len(stage.parts))
+        (n, place): part_name(n, place, stage) for n, stage in enumerate(stages) for place in range(len(stage.parts))
     }
     requests = [
         PartRequest(names[n, place], tuple(network.layers[layer].name for layer in layers))
@@ -99,8 +97,6 @@ def _predictions(answer: MappingAnswer) -> Iterator[Prediction]:
     how = "the dataflow graph of the mapping, from the profile's layer times"
     yield Prediction("throughput", answer.throughput, "frames/s", how)
     yield Prediction("latency", answer.latency, "s", how)
-    yield Prediction(
-        "throughput bound", answer.bound, "frames/s", "a linear program over the profile's layer times"
-    )
+    yield Prediction("throughput bound", answer.bound, "frames/s", "a linear program over the profile's layer times")
     if answer.energy is not None:
         yield Prediction("energy", answer.energy, "J/frame", "an estimate from the board's power and utilisation")

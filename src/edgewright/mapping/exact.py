@@ -128,9 +128,7 @@ class PipelineSolver:
 class _Search:
     """The least value up to each cut, for each number of cores (and of stages where they are limited)."""
 
-    def __init__(
-        self, solver: PipelineSolver, costs: Sequence[tuple[StageChoice, Floats]], join: np.ufunc
-    ) -> None:
+    def __init__(self, solver: PipelineSolver, costs: Sequence[tuple[StageChoice, Floats]], join: np.ufunc) -> None:
         self.solver, self.costs, self.join = solver, costs, join
         self.best: dict[tuple[int, Counts], Floats] = {}
         self.last = solver.limits.stages or 0  # 0: stages are not counted

@@ -40,9 +40,7 @@ def _candidates(solver: PipelineSolver) -> Iterator[tuple[MappedStage, ...]]:
     late, large = _relative(solver, latency), _relative(solver, memory(solver))
     yield fastest
     shortest = max(stage.period for stage in fastest)
-    longest = [
-        solver.shortest_period(cost, 1.0) or shortest for cost in (late, large)
-    ]  # where nothing else is gained
+    longest = [solver.shortest_period(cost, 1.0) or shortest for cost in (late, large)]  # where nothing else is gained
     for period in np.linspace(shortest, max(shortest, *longest), PERIODS):
         for share in SHARES:
             yield solver.cheapest(float(period), mixed(share, late, large))

@@ -84,9 +84,7 @@ def first_generation(population: int, layers: int, processors: int, random: np.r
     return (random.random((population, layers, 1)) > shares[:, None, :-1]).sum(2)
 
 
-def offspring(
-    genes: Genes, values: Floats, mutation: float, processors: int, random: np.random.Generator
-) -> Genes:
+def offspring(genes: Genes, values: Floats, mutation: float, processors: int, random: np.random.Generator) -> Genes:
     """As many children, of parents that each beat another one: cut at one place, some with a single gene changed."""
     count, layers = genes.shape
     one, two = (random.permutation(count) for _ in range(2))

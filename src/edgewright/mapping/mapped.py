@@ -106,9 +106,7 @@ def faults(mapping: BoardMapping) -> list[str]:
 
 def _waits(mapping: BoardMapping) -> Iterator[str]:
     """Parts that wait for each other in a circle: for data, and for their turn."""
-    place = {
-        layer: (i, j) for i, s in enumerate(mapping.stages) for j, part in enumerate(s.parts) for layer in part
-    }
+    place = {layer: (i, j) for i, s in enumerate(mapping.stages) for j, part in enumerate(s.parts) for layer in part}
     before: dict[tuple[int, int], set[tuple[int, int]]] = {part: set() for part in place.values()}
     for stage, part in before:
         before[stage, part] |= {(stage, part - 1)} if part else set()

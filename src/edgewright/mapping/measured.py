@@ -59,9 +59,7 @@ def measure_mapping(
     stored = [stored_inputs(network, sample) for sample in samples]
     if model.suffix != ".onnx":
         return MeasuredMapping(measured(running, stored, frames), None)
-    threads = sum(
-        count for name, count in answer.mapping.busy.items() if not answer.mapping.problem.pool[name].is_gpu
-    )
+    threads = sum(count for name, count in answer.mapping.busy.items() if not answer.mapping.problem.pool[name].is_gpu)
     load = partial(onnxruntime_session, model, _feed(network, samples[0]), threads)
     return MeasuredMapping(*compared(running, stored, frames, load))
 

@@ -90,10 +90,7 @@ def _columns(profile: Profile, processor: str) -> Mapping[tuple[int, str], tuple
     Layers are timed one by one; the whole network in one call takes less, or more, and that is what counts.
     """
     keys = dict.fromkeys(
-        (time.lanes, time.executor)
-        for layer in profile.layers
-        for time in layer.times
-        if time.processor == processor
+        (time.lanes, time.executor) for layer in profile.layers for time in layer.times if time.processor == processor
     )
     found: dict[tuple[int, str], tuple[float, ...]] = {}
     for lanes, executor in keys:

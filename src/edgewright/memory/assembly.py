@@ -86,9 +86,7 @@ def _stage(work: PlanningProblem, step: int, sweep: Sweep) -> Stage:
     (layer,) = task.layers
     is_pulling = any(name in dict(work.techniques.pulled) for name in layer.inputs)
     is_swept = layer.name not in work.views.in_place
-    return Stage(
-        task.name, FusionSchedule((layer.name,), streamed=is_pulling), sweep if is_swept else Sweep.FORWARD
-    )
+    return Stage(task.name, FusionSchedule((layer.name,), streamed=is_pulling), sweep if is_swept else Sweep.FORWARD)
 
 
 def _sweeps(solution: Solution, memories: Mapping[str, str]) -> Mapping[int, Sweep]:

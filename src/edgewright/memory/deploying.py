@@ -79,9 +79,7 @@ def plan_in_slots(network: Network, alignment: int | None = None) -> Plan:
 class _DeploymentDraft:
     """Parts in the making, and who gives what to whom."""
 
-    def __init__(
-        self, networks: Sequence[Network], requests: Sequence[PartRequest], workers: Sequence[Worker]
-    ) -> None:
+    def __init__(self, networks: Sequence[Network], requests: Sequence[PartRequest], workers: Sequence[Worker]) -> None:
         self.networks = {network.name: network for network in networks}
         self.devices = {
             request.name: frozenset(worker.device for worker in workers if request.name in worker.parts)

@@ -97,9 +97,7 @@ def _tile_sizes(
             axis = split.axis % len(fused.network.tensors[root].shape)
             extent = tile_extent(fused.network, views, members, axis, parts)
             if extent is None:
-                raise InputError(
-                    f"tiles cannot cut '{root}' along axis {axis}: tensors that share its memory differ"
-                )
+                raise InputError(f"tiles cannot cut '{root}' along axis {axis}: tensors that share its memory differ")
             found[root][axis] = extent
     return found
 

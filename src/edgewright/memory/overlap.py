@@ -134,10 +134,7 @@ def _is_identity(op: Op, shapes: Sequence[Shape], which: int, out: Shape) -> boo
     corners = (
         Region(tuple((0, 1) for _ in out)),
         Region(tuple((n - 1, n) for n in out)),
-        *(
-            Region(tuple((n - 1, n) if k == axis else (0, 1) for k, n in enumerate(out)))
-            for axis in range(len(out))
-        ),
+        *(Region(tuple((n - 1, n) if k == axis else (0, 1) for k, n in enumerate(out))) for axis in range(len(out))),
     )
     return all(op.needs(corner, shapes)[which] == corner for corner in corners)
 

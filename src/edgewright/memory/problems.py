@@ -365,9 +365,7 @@ def relaxed_problem(network: Network, techniques: Techniques, alignment: int) ->
                 for y, y_size in pieces[layer.output]:
                     if shared and x not in wanted and not {x, y} & elsewhere:
                         savings[step, index[x], index[y]] = min(shared, x_size, y_size)
-    return OrderProblem(
-        tuple(x.name for x in layers), _dependencies(network, [[x] for x in layers]), stores, savings
-    )
+    return OrderProblem(tuple(x.name for x in layers), _dependencies(network, [[x] for x in layers]), stores, savings)
 
 
 def _moves_data(network: Network, layer: Layer) -> bool:

@@ -102,9 +102,7 @@ def _chosen(
     return ordered(moved, find_views(moved, choice.copied | copies, techniques.outside), techniques, alignment)
 
 
-def ordered(
-    network: Network, views: Views, techniques: Techniques, alignment: int
-) -> tuple[PlanningProblem, Order]:
+def ordered(network: Network, views: Views, techniques: Techniques, alignment: int) -> tuple[PlanningProblem, Order]:
     if techniques.planes:
         barred, outside = dict(techniques.pulled), techniques.outside
         views = with_planes(network, views, alignment, barred, techniques.apart, outside)

@@ -50,9 +50,7 @@ def named(network: Network, techniques: Techniques, alignment: int, names: Colle
     return _streamed(network, techniques, alignment, partial(runs, names=names))
 
 
-def lay_out(
-    network: Network, techniques: Techniques, alignment: int, schedules: Sequence[FusionSchedule]
-) -> Solution:
+def lay_out(network: Network, techniques: Techniques, alignment: int, schedules: Sequence[FusionSchedule]) -> Solution:
     """The solution in which layers run just as scheduled, and all others whole."""
     pulled = dict(techniques.pulled)
     return _streamed(

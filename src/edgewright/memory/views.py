@@ -173,9 +173,7 @@ def is_aligned(network: Network, name: str, place: Subview, axes: tuple[int, ...
         if place.offset >= root.strides[axis] * (1 if axis < len(root.shape) - 1 else root.shape[-1]):
             return False
     rest = sum(
-        (n - 1) * s
-        for n, s in zip(tensor.shape, place.strides, strict=True)
-        if n > 1 and s < root.strides[min(axes)]
+        (n - 1) * s for n, s in zip(tensor.shape, place.strides, strict=True) if n > 1 and s < root.strides[min(axes)]
     )
     return place.offset + rest + tensor.dtype.bytes <= root.strides[min(axes)] or min(axes) == len(root.shape) - 1
 

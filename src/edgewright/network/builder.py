@@ -46,9 +46,7 @@ class Builder:
 
     def constant(self, name: str, value: Array, quant: Quant | None = None) -> str:
         if value.size > MOST_REPEATED and 0 in value.strides:
-            raise ModelError(
-                f"constant '{name}' repeats a value to {value.size:,} elements, which no memory holds"
-            )
+            raise ModelError(f"constant '{name}' repeats a value to {value.size:,} elements, which no memory holds")
         name = self.fresh(name)
         self._add(Tensor(name, tuple(value.shape), DType(value.dtype.name), quant))
         self.constants[name] = value

@@ -171,9 +171,7 @@ def check(network: Network) -> Network:
                 raise ModelError(f"{title} cannot take '{name}' of shape {read} in that place")
         declared = network.tensors[layer.output].shape
         if shape != declared:
-            raise ModelError(
-                f"layer '{layer.name}' gives shape {shape}, but '{layer.output}' is said to be {declared}"
-            )
+            raise ModelError(f"layer '{layer.name}' gives shape {shape}, but '{layer.output}' is said to be {declared}")
     if missing := [name for name in network.outputs if name not in ready]:
         raise ModelError(f"outputs {missing} are never written")
     return network

@@ -109,9 +109,7 @@ class _Editor:
                 return self._slice(self.behind, own, held.region, what.region, kind, held.region)
         raise Unsupported(f"'{self.given.network.name}' has no output that holds {what.region} of '{what.tensor}'")
 
-    def _slice(
-        self, layers: list[Layer], source: str, have: Region, want: Region, kind: Tensor, of: Region
-    ) -> str:
+    def _slice(self, layers: list[Layer], source: str, have: Region, want: Region, kind: Tensor, of: Region) -> str:
         """The tensor of region `want` from one of `have`; `kind` is the tensor of region `of`."""
         if have == want:
             return source

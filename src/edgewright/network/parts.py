@@ -166,9 +166,7 @@ def _demand(
     return _Demand(computed, wanted)
 
 
-def _computed(
-    network: Network, layer: Layer, target: Region | None, inner: Region | None, is_finished: bool
-) -> Region:
+def _computed(network: Network, layer: Layer, target: Region | None, inner: Region | None, is_finished: bool) -> Region:
     """The region to compute: what layers of the part read, widened until it can be had alone, and what is asked."""
     asked = target or inner
     assert asked is not None

@@ -24,9 +24,7 @@ def load_board(path_or_name: str | Path) -> Board:
             return board
     near = suggestion(path_or_name, board_names())
     known = near or "; expected one of " + ", ".join(board_names())
-    raise BoardError(
-        f'"{path_or_name[:60]}" is no board of the catalogue{known}; or give the path of a .toml file'
-    )
+    raise BoardError(f'"{path_or_name[:60]}" is no board of the catalogue{known}; or give the path of a .toml file')
 
 
 @cache
@@ -43,8 +41,7 @@ def boards_with(ram: int, flash: int, most: int = 3) -> tuple[str, ...]:
     fitting = [
         board
         for board in catalogue()
-        if max(memory.usable for memory in board.ram) >= ram
-        and (board.flash_size is None or board.flash_size >= flash)
+        if max(memory.usable for memory in board.ram) >= ram and (board.flash_size is None or board.flash_size >= flash)
     ]
     return tuple(board.name for board in sorted(fitting, key=lambda board: (board.ram_size, board.name))[:most])
 
@@ -64,9 +61,7 @@ def read_board(path: Path) -> Board:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise BoardError(
-            f"{path}: is not UTF-8 text (byte {error.start}); expected a board file in TOML"
-        ) from error
+        raise BoardError(f"{path}: is not UTF-8 text (byte {error.start}); expected a board file in TOML") from error
     return parse_board(text, str(path))
 
 

@@ -78,9 +78,7 @@ _OF_KIND = {
 }
 
 # The application cores that compilers know by name.
-_CORES = {
-    kind: kind.value for kind in (_K.CORTEX_A53, _K.CORTEX_A57, _K.CORTEX_A72, _K.CORTEX_A76, _K.CORTEX_A78AE)
-}
+_CORES = {kind: kind.value for kind in (_K.CORTEX_A53, _K.CORTEX_A57, _K.CORTEX_A72, _K.CORTEX_A76, _K.CORTEX_A78AE)}
 
 
 def target_of(board: Board) -> Target:

@@ -61,9 +61,7 @@ def _flaws_of_selections(plan: Plan) -> Iterator[str]:
         for selection in chosen:
             home = buffers.get(selection.scratch) if selection.scratch is not None else None
             is_there = home is not None and home.first <= index <= home.last
-            if selection.scratch is not None and (
-                not is_there or home is None or home.part < selection.offer.scratch
-            ):
+            if selection.scratch is not None and (not is_there or home is None or home.part < selection.offer.scratch):
                 yield f"the scratch of layer '{selection.layer}' is no buffer of its size and stage"
             elif home is not None and home.lanes != stage.schedule.lanes:
                 yield f"the scratch of layer '{selection.layer}' is not divided among the lanes of its stage"
@@ -79,9 +77,7 @@ def _scratch_in_the_way(plan: Plan) -> Iterator[PlanFault]:
             for other in plan.live(index):
                 is_met = other.memory == home.memory and other.offset < home.end and home.offset < other.end
                 if is_met and other.name not in names:
-                    yield PlanFault(
-                        FaultKind.MEMORY, f"'{name}' lies over '{other.name}', which is in use by then"
-                    )
+                    yield PlanFault(FaultKind.MEMORY, f"'{name}' lies over '{other.name}', which is in use by then")
 
 
 def _broken_promises(plan: Plan) -> Iterator[str]:

@@ -186,9 +186,7 @@ def _value_to_json(value: Any) -> Any:
     """Operators and their attributes: {"op": class, field: value}, enums by class and name, infinities as text."""
     if isinstance(value, Operator):
         assert is_dataclass(value)
-        return {"op": type(value).__name__} | {
-            f.name: _value_to_json(getattr(value, f.name)) for f in fields(value)
-        }
+        return {"op": type(value).__name__} | {f.name: _value_to_json(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Enum):
         return {"enum": type(value).__name__, "value": value.value}
     if isinstance(value, tuple):

@@ -136,9 +136,7 @@ class Deployment:
         return {part.name: self._joined(part.name, part.outputs, is_source=True) for part in self.parts}
 
     def _joined(self, part: str, ends: Mapping[str, TensorRegion], is_source: bool) -> Mapping[str, Fifo]:
-        carried = {
-            fifo.what: fifo for fifo in self.fifos if part in ((fifo.source,) if is_source else fifo.readers)
-        }
+        carried = {fifo.what: fifo for fifo in self.fifos if part in ((fifo.source,) if is_source else fifo.readers)}
         return {own: carried[what] for own, what in ends.items() if what in carried}
 
     def tensor(self, fifo: Fifo) -> Tensor:

@@ -162,9 +162,7 @@ def _is_inside(region: Region, shape: tuple[int, ...]) -> bool:
 def _is_share(network: Network, what: TensorRegion) -> bool:
     layer = network.producers.get(what.tensor)
     return (
-        layer is not None
-        and what.share is not None
-        and _is_inside(what.share, network.tensors[layer.inputs[0]].shape)
+        layer is not None and what.share is not None and _is_inside(what.share, network.tensors[layer.inputs[0]].shape)
     )
 
 

@@ -75,8 +75,7 @@ def deployment_to_dict(deployment: Deployment, stored: _StoredWeights) -> dict[s
         "workers": [_fields(worker) for worker in deployment.workers],
         "fifos": [{**_fields(fifo), "what": _region(fifo.what)} for fifo in deployment.fifos],
         "arenas": [
-            {"device": device, "memory": memory, "bytes": size}
-            for (device, memory), size in deployment.arenas.items()
+            {"device": device, "memory": memory, "bytes": size} for (device, memory), size in deployment.arenas.items()
         ],
         "predictions": [_fields(prediction) for prediction in deployment.predictions],
     }

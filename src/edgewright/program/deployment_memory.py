@@ -51,9 +51,7 @@ def _weights_of(part: Part) -> int:
     if part.plan is not None and part.plan.packed:
         return packed_bytes(part.plan.packed)
     digests, network = WeightDigests(), part.network
-    sizes = {
-        digests.of(network.constants[name]): network.tensors[name].bytes for name in run_time_constants(network)
-    }
+    sizes = {digests.of(network.constants[name]): network.tensors[name].bytes for name in run_time_constants(network)}
     return sum(sizes.values())
 
 
@@ -62,12 +60,9 @@ def memory_predictions(deployment: Deployment) -> tuple[Prediction, ...]:
     others = [part.name for part in deployment.parts if part.plan is None]
     how = f"exact, without {', '.join(others)}: another runtime executes them" if others else "exact"
     ram = [
-        Prediction(f"RAM of {device}, {memory}", size, "B", how)
-        for (device, memory), size in deployment.arenas.items()
+        Prediction(f"RAM of {device}, {memory}", size, "B", how) for (device, memory), size in deployment.arenas.items()
     ]
-    is_packed = all(
-        part.plan.packed for part in deployment.parts if part.plan is not None and part.plan.weights_bytes
-    )
+    is_packed = all(part.plan.packed for part in deployment.parts if part.plan is not None and part.plan.weights_bytes)
     found = how if is_packed else f"{UNPACKED}{how.removeprefix('exact')}"
     stored = [Prediction(f"{WEIGHTS}{device}", size, "B", found) for device, size in weights(deployment).items()]
     return (*ram, *stored)

@@ -32,8 +32,7 @@ def deployment_errors(
     run = DeploymentRun(deployment, frames, Random(seed))
     with np.errstate(all="ignore"):
         wanted = [
-            {network.name: execute(network, frame[network.name]) for network in deployment.networks}
-            for frame in frames
+            {network.name: execute(network, frame[network.name]) for network in deployment.networks} for frame in frames
         ]
         yield from run.errors(wanted, tolerance)
 
@@ -173,9 +172,7 @@ class DeploymentRun:
         """In the slots, for what the plan has there; the rest is copied in and out."""
         ends = {**part.inputs, **part.outputs}
         slots = {own: self.rings[ends[own]].slot(frame) for own in interpreter.plan.outside}
-        given = {
-            own: self.rings[what].value(frame).copy() for own, what in part.inputs.items() if own not in slots
-        }
+        given = {own: self.rings[what].value(frame).copy() for own, what in part.inputs.items() if own not in slots}
         found = interpreter.run(given, slots)
         for own, what in part.outputs.items():
             if own not in slots:

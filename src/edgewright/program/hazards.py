@@ -112,9 +112,7 @@ def _parts(region: Region) -> Iterator[tuple[tuple[slice, ...], Region]]:
     size = max(1, region.shape[axis] * MOST_AT_ONCE // region.size)
     for at in range(start, stop, size):
         end = min(at + size, stop)
-        index = tuple(
-            slice(at - start, end - start) if k == axis else slice(None) for k in range(len(region.bounds))
-        )
+        index = tuple(slice(at - start, end - start) if k == axis else slice(None) for k in range(len(region.bounds)))
         yield index, region.with_axis(axis, (at, end))
 
 
@@ -158,9 +156,7 @@ def last_reads(
             part = out.with_axis(axis, (begin + i, begin + i + 1))
             boxes.append(op.needs(part, shapes)[which])
         varying = [k for k in range(len(needed.bounds)) if any(box.bounds[k] != needed.bounds[k] for box in boxes)]
-        last: Array = np.full(
-            tuple(n if k in varying else 1 for k, n in enumerate(needed.shape)), -1, dtype=np.int64
-        )
+        last: Array = np.full(tuple(n if k in varying else 1 for k, n in enumerate(needed.shape)), -1, dtype=np.int64)
         for i in reversed(range(size)) if backward else range(size):
             if boxes[i].is_empty:
                 continue

@@ -141,8 +141,7 @@ def streaming(fused: FusedLayers, pulled: Collection[str] = ()) -> Iterator[str]
             yield f"layer '{name}' sums up rows: what reads it must wait, so it can only come last"
         elif fused.schedule.splits and name not in fused.partial:
             yield (
-                f"layer '{name}' sums up rows and channels: along channels it can be cut with the layers that "
-                "make them"
+                f"layer '{name}' sums up rows and channels: along channels it can be cut with the layers that make them"
             )
 
 
@@ -168,11 +167,7 @@ def _tiles(fused: FusedLayers) -> Iterator[str]:
         for name in fused.schedule.layers:
             shape = fused.driven(name, split.axis)
             if not can_split(shape, split.axis):
-                why = (
-                    "its output is no image"
-                    if shape or split.axis != CHANNELS
-                    else "its output is a single number"
-                )
+                why = "its output is no image" if shape or split.axis != CHANNELS else "its output is a single number"
                 yield f"layer '{name}' cannot be cut along {what}: {why}"
                 return
         try:
@@ -222,6 +217,4 @@ def _lanes(fused: FusedLayers) -> Iterator[str]:
 def _meet(parts: Sequence[Interval], lanes: int) -> bool:
     """Whether intervals of different lanes have indices in common; they rise from part to part."""
     numbered = [(part, at % lanes) for at, part in enumerate(parts) if part[0] < part[1]]
-    return any(
-        one != other and max(a[0], b[0]) < min(a[1], b[1]) for (a, one), (b, other) in combinations(numbered, 2)
-    )
+    return any(one != other and max(a[0], b[0]) < min(a[1], b[1]) for (a, one), (b, other) in combinations(numbered, 2))

@@ -141,9 +141,7 @@ class Plan:
             return "proven least"
         if self.searched:
             ways = text.plural(self.searched, "priced way")
-            return (
-                f"least of {ways} to run its parts; no plan at all needs less than {text.size(self.bound_bytes)}"
-            )
+            return f"least of {ways} to run its parts; no plan at all needs less than {text.size(self.bound_bytes)}"
         if not self.bound_bytes:
             return "no bound is known"
         gap = text.at_most_percent(self.peak_bytes - self.bound_bytes, self.bound_bytes)
@@ -215,8 +213,7 @@ class Plan:
         stages = range(max(1, len(self.program.stages)))
         lives = [self.live(stage) for stage in stages]
         return {
-            memory: tuple(_covered([b for b in live if b.memory == memory]) for live in lives)
-            for memory in self.arenas
+            memory: tuple(_covered([b for b in live if b.memory == memory]) for live in lives) for memory in self.arenas
         }
 
     @cached_property

@@ -82,9 +82,7 @@ class Program:
             for turn in inside:
                 yield (tile[0] if tile else 0), tuple(self._cut(stage, turn, tilings, tile))
 
-    def _cut(
-        self, stage: Stage, turn: Iterable[Step], tilings: list[Tiling], tile: tuple[int, ...]
-    ) -> Iterator[Step]:
+    def _cut(self, stage: Stage, turn: Iterable[Step], tilings: list[Tiling], tile: tuple[int, ...]) -> Iterator[Step]:
         """What is left of the steps in a tile."""
         for step in turn:
             for tiling, at in zip(tilings, tile, strict=True):

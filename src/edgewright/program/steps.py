@@ -65,9 +65,7 @@ def _is_identity(op: Op, shapes: tuple[Shape, ...], which: int, out: Shape, axis
 
 
 @lru_cache(maxsize=4096)
-def _rows_read(
-    op: Op, shapes: tuple[Shape, ...], which: int, out: Shape, axis: int
-) -> tuple[Interval, ...] | None:
+def _rows_read(op: Op, shapes: tuple[Shape, ...], which: int, out: Shape, axis: int) -> tuple[Interval, ...] | None:
     if not (len(out) == len(shapes[which]) == 4 and out[0] == shapes[which][0] == 1):
         return None
     if max(out[axis], shapes[which][axis]) > MOST_ROWS:

@@ -54,9 +54,7 @@ class Tiling:
                     is_share = sums and name == layer.inputs[0]
                     needs = parts if is_share else [self._needed(layer, name, part) for part in parts]
                     before = wanted.get(name)
-                    wanted[name] = (
-                        [_hull(a, b) for a, b in zip(before, needs, strict=True)] if before else [*needs]
-                    )
+                    wanted[name] = [_hull(a, b) for a, b in zip(before, needs, strict=True)] if before else [*needs]
         return found
 
     def _scaled(self, size: int) -> list[Interval]:

@@ -127,9 +127,7 @@ class _ApplicationMap:
         yield f'<g class="b {kind}"><title>{escape(told)}</title>'
         used = {use.member for use in buffer.uses}
         for name, column in self.columns.items():
-            spans = [
-                (column.at(u.first), column.at(u.last + 1), "buffer") for u in buffer.uses if u.member == name
-            ]
+            spans = [(column.at(u.first), column.at(u.last + 1), "buffer") for u in buffer.uses if u.member == name]
             if buffer.is_always or name in buffer.during:
                 spans = [(column.start, column.end, "buffer")]
             elif buffer.is_waiting and name not in used:

@@ -51,9 +51,7 @@ def compiled_page(
             notes=[text.printable(note) for note in (*_missing(figures), *figures.notes, *plan.network.notes)],
             gauges=(
                 ram_gauge(plan, ram),
-                Gauge(
-                    "Flash" if figures.flash_code is not None else "Weights", figures.flash_weights + code, flash
-                ),
+                Gauge("Flash" if figures.flash_code is not None else "Weights", figures.flash_weights + code, flash),
             ),
             proof="proven least" if plan.optimal else "",
             split=_split(figures),

@@ -117,9 +117,7 @@ def cards(found: GraphAnalysis, unit: str) -> Iterator[Card]:
         proof = "proven least" if peak.is_optimal else f"at least {_amount(peak.bound, peak.weight)}"
         yield Card("Peak occupancy", figure, f"one memory for all channels; {proof}", peak.is_optimal)
     if found.latency is not None:
-        yield Card(
-            "Latency", exact(found.latency.first), f"{unit} from first to last firing of an iteration".strip()
-        )
+        yield Card("Latency", exact(found.latency.first), f"{unit} from first to last firing of an iteration".strip())
 
 
 def actor_rows(found: GraphAnalysis) -> Iterator[ActorRow]:

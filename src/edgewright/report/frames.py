@@ -30,9 +30,7 @@ class Extent:
         """The smallest box around both."""
         if self.is_empty or other.is_empty:
             return other if self.is_empty else self
-        pairs = zip(
-            (self.rows, self.columns, self.channels), (other.rows, other.columns, other.channels), strict=True
-        )
+        pairs = zip((self.rows, self.columns, self.channels), (other.rows, other.columns, other.channels), strict=True)
         rows, columns, channels = ((min(a, c), max(b, d)) for (a, b), (c, d) in pairs)
         return Extent(rows, columns, channels)
 
@@ -135,18 +133,14 @@ def _caption(plan: Plan, step: Step) -> str:
     shape = plan.network.tensors[layer.inputs[0] if step.share else layer.output].shape
     sizes = dict(zip(("rows", "columns", "channels"), image(shape), strict=True))
     spans = dict(zip(sizes, (at.rows, at.columns, at.channels), strict=True))
-    told = [
-        _span_words(name, span, sizes[name]) for name, span in spans.items() if span[1] - span[0] < sizes[name]
-    ]
+    told = [_span_words(name, span, sizes[name]) for name, span in spans.items() if span[1] - span[0] < sizes[name]]
     return ", ".join(told) or "all of it"
 
 
 def _span_words(name: str, span: Interval, size: int) -> str:
     start, stop = span
     return (
-        f"{name.removesuffix('s')} {start} of {size}"
-        if stop == start + 1
-        else f"{name} {start}–{stop - 1} of {size}"
+        f"{name.removesuffix('s')} {start} of {size}" if stop == start + 1 else f"{name} {start}–{stop - 1} of {size}"
     )
 
 
@@ -235,11 +229,7 @@ class _Recorder:
         """What the buffer holds: a window of rows, the tile at hand, or what is there and still needed."""
         view, size = self.plan.views[name], image(self.network.tensors[name].shape)
         if name in self.given:
-            rows = (
-                (self.waiting[at][name], size[0])
-                if view.window is None
-                else self._rolled(view, self.now.get(name))
-            )
+            rows = (self.waiting[at][name], size[0]) if view.window is None else self._rolled(view, self.now.get(name))
             return Extent(rows, (0, size[1]), (0, size[2]))
         if name not in self.recent:
             return NOTHING

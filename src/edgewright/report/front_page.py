@@ -57,12 +57,8 @@ def front_page(
     `plain` is what points are compared with, `model` the file that command lines name, `commands` those lines where
     they are known better, `estimates` seconds for one run of each point.
     """
-    highest = (
-        plain.peak_bytes if plain.peak_bytes <= HIGHEST * max((p.peak_bytes for p in plans), default=0) else 0
-    )
-    rows = tuple(
-        _row(plan, number, plain, highest, estimates, commands, model) for number, plan in enumerate(plans)
-    )
+    highest = plain.peak_bytes if plain.peak_bytes <= HIGHEST * max((p.peak_bytes for p in plans), default=0) else 0
+    rows = tuple(_row(plan, number, plain, highest, estimates, commands, model) for number, plan in enumerate(plans))
     script = asset("front.js")
     return (
         environment()
@@ -174,9 +170,7 @@ class _FrontPlot:
         base = text.rounded_count(self.plain.macs_plain)
         work = f"multiply-accumulates beyond the {base} that the network takes"
         labels = ("+{} %", "{}")
-        yield from grid(
-            self.x, self.y, (work, "peak RAM, bytes"), labels=labels, is_shown=lambda value: value >= 0
-        )
+        yield from grid(self.x, self.y, (work, "peak RAM, bytes"), labels=labels, is_shown=lambda value: value >= 0)
         yield from self._plain()
         yield from self._steps()
         yield from self._points()

@@ -131,9 +131,7 @@ def _node(
     box: NodeBox, kind: str, told: str, first: str, second: str, roomy: bool, again: str = "", layer: str = ""
 ) -> str:
     """A box with one line or two, and what is computed again at its right."""
-    lines = [
-        f'<g class="node {kind}" role="img"><title>{escape(text.printable_lines(told))}</title>{_box(box, 5)}'
-    ]
+    lines = [f'<g class="node {kind}" role="img"><title>{escape(text.printable_lines(told))}</title>{_box(box, 5)}']
     base = box.y + (13.5 if roomy else 13)
     lines.append(f'<text class="op" x="{box.x + 8:.0f}" y="{base:.1f}">{_text(first)}</text>')
     if again:
@@ -201,9 +199,7 @@ def _legend(used: Mapping[str, Technique], across: float, top: float) -> Iterato
 
 
 def _box(box: NodeBox, radius: int) -> str:
-    return (
-        f'<rect x="{box.x:.0f}" y="{box.y:.0f}" width="{box.width:.0f}" height="{box.height:.0f}" rx="{radius}"/>'
-    )
+    return f'<rect x="{box.x:.0f}" y="{box.y:.0f}" width="{box.width:.0f}" height="{box.height:.0f}" rx="{radius}"/>'
 
 
 def _text(value: str) -> str:

@@ -111,9 +111,7 @@ def _over(layout: GraphDrawing, lanes: dict[int, _Lanes], overhead: _Lanes, a: N
         way = 1 if end > start else -1
         if abs(end - start) < 2 * BEND:
             return f"M{a.right:.0f} {start:.0f}C{x:.0f} {start:.0f} {x:.0f} {end:.0f} {b.x:.0f} {end:.0f}"
-        return (
-            f"M{a.right:.0f} {start:.0f}{_corner(x, start, way, a.right)}V{end - way * BEND:.0f}{_in(x, end, b.x)}"
-        )
+        return f"M{a.right:.0f} {start:.0f}{_corner(x, start, way, a.right)}V{end - way * BEND:.0f}{_in(x, end, b.x)}"
     first = _gutter(layout, lanes, a.column, 0, start)
     second = _gutter(layout, lanes, b.column - 1, 0, end)
     y = 4 + 4 * overhead.claim(first, second) % (GUTTER / 2)

@@ -141,8 +141,7 @@ def _rows(network: Network, stage_of: Mapping[str, int], size: NodeSize) -> Iter
         members.setdefault(group[node], []).append(node)
     ranks = _ranks(members, ((group[a], group[b]) for a, b in edges))
     inner = {
-        name: _ranks(part, ((a, b) for a, b in edges if group[a] == group[b] == name))
-        for name, part in members.items()
+        name: _ranks(part, ((a, b) for a, b in edges if group[a] == group[b] == name)) for name, part in members.items()
     }
     for rank in ranks:
         yield from _side_by_side([inner[name] for name in rank], size)

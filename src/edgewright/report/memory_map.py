@@ -47,8 +47,7 @@ def side_by_side(before: Plan, after: Plan, *, width: int = 570, height: int = 3
     """The maps of two plans at the same scale, for a page that brings their style."""
     highest = max((*before.arenas.values(), *after.arenas.values()), default=0)
     first, second = (
-        memory_map_svg(plan, width=width, height=height, standalone=False, highest=highest)
-        for plan in (before, after)
+        memory_map_svg(plan, width=width, height=height, standalone=False, highest=highest) for plan in (before, after)
     )
     return first, second
 
@@ -283,9 +282,7 @@ def buffer_words(occupancy: Occupancy, buffer: Buffer) -> str:
     inside = occupancy.tensors[buffer.name]
     for name in inside[:6]:
         tensor = plan.network.tensors[name]
-        lines.append(
-            f"{tensor.dtype.value} {describe.shape(tensor.shape)} {name if len(inside) > 1 else ''}".rstrip()
-        )
+        lines.append(f"{tensor.dtype.value} {describe.shape(tensor.shape)} {name if len(inside) > 1 else ''}".rstrip())
     if len(inside) > 6:
         lines.append(f"and {len(inside) - 6} more")
     return "\n".join(text.printable(line) for line in lines)

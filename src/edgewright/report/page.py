@@ -111,9 +111,7 @@ def flash_gauge(plan: Plan, limit: int | None, not_counted: str = "") -> Gauge:
     """All that is linked, or the weights alone."""
     linked = plan.linked
     if linked is None:
-        parts = (
-            f"weights alone; code and stack are not counted: {text.printable(not_counted)}" if not_counted else ""
-        )
+        parts = f"weights alone; code and stack are not counted: {text.printable(not_counted)}" if not_counted else ""
         return Gauge("Flash", plan.flash_bytes, limit, parts)
     parts = (
         f"weights {text.size(linked.weights_bytes)}, code {text.size(linked.code_bytes)}, what it calls "

@@ -14,9 +14,7 @@ from ..program import Plan
 def refusal(plan: Plan, verdict: Fit, critical: Sequence[str]) -> str:
     name = plan.network.name
     if verdict.ram is not None and verdict.ram_needed > verdict.ram:
-        over = (
-            f"{text.count(verdict.ram_needed - verdict.ram)} B more than the {text.count(verdict.ram)} B there are"
-        )
+        over = f"{text.count(verdict.ram_needed - verdict.ram)} B more than the {text.count(verdict.ram)} B there are"
         parts = ram_parts(verdict)
         if verdict.arenas <= verdict.ram:
             return (
@@ -69,12 +67,8 @@ def _proof(plan: Plan) -> str:
 def _way_out(plan: Plan) -> str:
     """What may help, the easiest first."""
     floats = any(plan.network.tensors[name].dtype.is_float for name in plan.views)
-    parts = (
-        "" if is_in_parts(plan) else "layers in parts (`--minimise ram`, or `--max-overhead 5%` until it fits), "
-    )
-    return f"{parts}{_boards(plan, 'RAM')}, a smaller input" + (
-        ", or an int8 version of the model" if floats else ""
-    )
+    parts = "" if is_in_parts(plan) else "layers in parts (`--minimise ram`, or `--max-overhead 5%` until it fits), "
+    return f"{parts}{_boards(plan, 'RAM')}, a smaller input" + (", or an int8 version of the model" if floats else "")
 
 
 def _smaller_weights(plan: Plan) -> str:

@@ -59,9 +59,7 @@ def fusion_group_views(occupancy: Occupancy) -> tuple[FusionGroupView, ...]:
     """A view of each stage that runs in parts; of many, those in which most memory is in use."""
     plan = occupancy.plan
     found = sorted(fusion_groups(plan), key=lambda entry: -plan.live_bytes[entry[0]])[:MOST_GROUPS]
-    return tuple(
-        _view(occupancy, position, stage) for position, stage in sorted(found, key=lambda entry: entry[0])
-    )
+    return tuple(_view(occupancy, position, stage) for position, stage in sorted(found, key=lambda entry: entry[0]))
 
 
 def _view(occupancy: Occupancy, position: int, stage: Stage) -> FusionGroupView:

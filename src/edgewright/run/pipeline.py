@@ -33,9 +33,7 @@ def pipeline(what: Deployment | str | Path) -> Pipeline:
 
     A folder that holds a deployment and nothing built is compiled as well.
     """
-    if isinstance(what, str | Path) and (
-        (Path(what) / FILE).exists() or not (Path(what) / DEPLOYMENT_FILE).exists()
-    ):
+    if isinstance(what, str | Path) and ((Path(what) / FILE).exists() or not (Path(what) / DEPLOYMENT_FILE).exists()):
         return Pipeline(load_specification(Path(what)), Path(what))
     from ..program.deployment_file import load_deployment
     from .building import build_pipeline  # compiles, which takes more than numpy
@@ -67,8 +65,7 @@ class Pipeline:
         self.spec, self.folder, self._keep = spec, folder, keep
         self._block = MemoryBlock(spec.arena_bytes + spec.slot_bytes)
         self._slots = [
-            [self._block.slot(fifo.shape, fifo.dtype, fifo.bytes) for _ in range(fifo.slots)]
-            for fifo in spec.fifos
+            [self._block.slot(fifo.shape, fifo.dtype, fifo.bytes) for _ in range(fifo.slots)] for fifo in spec.fifos
         ]
         self._executors = dict(executors) if executors is not None else self._loaded()
         self._state: StreamState | None = None
@@ -111,17 +108,13 @@ class Pipeline:
         if not self._slots:
             raise InputError("this pipeline has been closed; make a new one")
         if self._state is not None:
-            raise InputError(
-                "this pipeline is running; read its results to the end, or close them, before new frames"
-            )
+            raise InputError("this pipeline is running; read its results to the end, or close them, before new frames")
         return self._results(iter(frames))
 
     def _results(self, frames: Iterator[Frame]) -> Iterator[dict[str, Array]]:
         state, started, chronicle = StreamState(), Starts(), Chronicle()
         rings = [state.ring(slots, len(f.readers)) for f, slots in zip(self.spec.fifos, self._slots, strict=True)]
-        workers = [
-            WorkerThread(worker, self._bound(worker, rings), state, started) for worker in self.spec.workers
-        ]
+        workers = [WorkerThread(worker, self._bound(worker, rings), state, started) for worker in self.spec.workers]
         feeder = Feeder(state, [rings[i] for i in self.spec.sources], frames, self._write)
         results = [rings[i] for i in self.spec.results]
         self._state = state

@@ -178,9 +178,7 @@ class _Bench:
     network: Network
 
     def __post_init__(self) -> None:
-        tensors = [
-            self.network.tensors[name] for name in (*self.network.inputs, *dict.fromkeys(self.network.outputs))
-        ]
+        tensors = [self.network.tensors[name] for name in (*self.network.inputs, *dict.fromkeys(self.network.outputs))]
         sizes = [*self.timed.library.arenas.values(), *(tensor.bytes for tensor in tensors)]
         self._block = MemoryBlock(sum(map(aligned, sizes)))
         arenas = [self._block.piece(size) for size in self.timed.library.arenas.values()]
@@ -282,9 +280,7 @@ def _transfers(kinds: Mapping[str, CoreKind]) -> list[TransferTime]:
         for target_name, target in kinds.items():
             others = [core for core in target.cores if core != source.cores[0]] or list(target.cores)
             latency, rate = hand_over(source.cores[0], others[0])
-            found.append(
-                TransferTime(source=source_name, target=target_name, latency=latency, bytes_per_second=rate)
-            )
+            found.append(TransferTime(source=source_name, target=target_name, latency=latency, bytes_per_second=rate))
     return found
 
 

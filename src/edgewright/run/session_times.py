@@ -44,9 +44,7 @@ def session_times(
                     )
             if whole and (found := _measured(whole, kind.cores[:count], repeats)):
                 seconds, spread = found
-                frames.append(
-                    FrameTime(processor=name, executor=EXECUTOR, lanes=count, seconds=seconds, spread=spread)
-                )
+                frames.append(FrameTime(processor=name, executor=EXECUTOR, lanes=count, seconds=seconds, spread=spread))
     return layers, frames
 
 
@@ -54,9 +52,7 @@ def session_run(network: Network) -> Callable[[], object]:
     """One frame of the whole network in a session of its own, on the thread that calls it."""
     model = _model(network)
     if model is None:
-        raise InputError(
-            f"network '{network.name}' has layers that ONNX does not know, so onnxruntime cannot run it"
-        )
+        raise InputError(f"network '{network.name}' has layers that ONNX does not know, so onnxruntime cannot run it")
     session = _session(model[0], 1)
     return lambda: session.run(None, model[1])
 
@@ -104,9 +100,7 @@ def _session(content: bytes, threads: int) -> Any:
     try:
         import onnxruntime
     except ImportError as error:
-        raise InputError(
-            "onnxruntime is not installed: pip install onnxruntime, or leave its times out"
-        ) from error
+        raise InputError("onnxruntime is not installed: pip install onnxruntime, or leave its times out") from error
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 4

@@ -109,9 +109,7 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
     metavar="FILE.svd",
     help="Write groups and a full lock file for a peripheral of a CMSIS-SVD file, and end.",
 )
-@click.option(
-    "--from-rdl", type=IN_FILE, metavar="FILE.rdl", help="The same for the address maps of a SystemRDL file."
-)
+@click.option("--from-rdl", type=IN_FILE, metavar="FILE.rdl", help="The same for the address maps of a SystemRDL file.")
 @click.option(
     "--from-header",
     type=IN_FILE,
@@ -126,9 +124,7 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
     help="Which one, with --from-svd, --from-rdl and --from-header. May be given again.",
 )
 @click.option("--relock", is_flag=True, help="Lay out anew, whatever the lock file says.")
-@click.option(
-    "--pareto", is_flag=True, help="Size of the map against code and accesses: every layout worth having."
-)
+@click.option("--pareto", is_flag=True, help="Size of the map against code and accesses: every layout worth having.")
 @click.option(
     "--rdl",
     metavar="KIND,...",

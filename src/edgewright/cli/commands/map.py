@@ -78,9 +78,7 @@ def _cores(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
     help="Of the genetic search: differences of loads as in the paper, or the slowest processor.",
 )
 @click.option("--page", type=OutFile(), help="Write a self-contained page: Gantt chart, utilisation, bottleneck.")
-@click.option(
-    "-o", "--output", type=OutFolder(), help="Build the mapping into this folder: a library for each part."
-)
+@click.option("-o", "--output", type=OutFolder(), help="Build the mapping into this folder: a library for each part.")
 @click.option("--run", "is_run", is_flag=True, help="Run it on this machine, beside onnxruntime.")
 @click.option("--frames", type=click.IntRange(2), default=200, show_default=True, help="For --run.")
 @shape_option

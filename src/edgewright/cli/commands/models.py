@@ -55,9 +55,7 @@ class OutPlan(OutFile):
     help="Whose code is counted, and whose instructions are estimated.  [default: the board's]",
 )
 @planning_options
-@click.option(
-    "--pareto", is_flag=True, help="RAM against extra MACs: every plan worth having, each in its own file."
-)
+@click.option("--pareto", is_flag=True, help="RAM against extra MACs: every plan worth having, each in its own file.")
 @click.option("--page", type=OutFile(), help="Write a self-contained page that shows the plan.")
 @click.option(
     "-o",
@@ -92,9 +90,7 @@ def plan(**given: Any) -> None:
     show_default=True,
     help="Whose kernels; those of cmsis-nn are called, not included.",
 )
-@click.option(
-    "--verify/--no-verify", default=True, show_default=True, help="Build it, run it and compare the outputs."
-)
+@click.option("--verify/--no-verify", default=True, show_default=True, help="Build it, run it and compare the outputs.")
 @click.option(
     "--input",
     "inputs",
@@ -166,9 +162,7 @@ def run(**given: Any) -> None:
     help="`this` measures on this machine; a name from `edgewright boards`, or a board file (.toml), is estimated.",
 )
 @click.option("-o", "--output", type=OutFile(), help="Write the times to this file (JSON).")
-@click.option(
-    "--most-lanes", type=click.IntRange(1, 1024), help="Measure up to so many lanes.  [default: all cores]"
-)
+@click.option("--most-lanes", type=click.IntRange(1, 1024), help="Measure up to so many lanes.  [default: all cores]")
 @executor_option
 @click.option(
     "--repeats",
@@ -193,19 +187,13 @@ def profile(**given: Any) -> None:
 @click.command(cls=Verb)
 @click.argument("source", type=IN_FILE, metavar="MODEL|GRAPH")
 @click.option("--analyse", "asked", is_flag=True, help="Whether it runs, how fast, in how little memory.")
-@click.option(
-    "--pareto", "asked_front", is_flag=True, help="Buffer size against throughput: every trade-off there is."
-)
+@click.option("--pareto", "asked_front", is_flag=True, help="Buffer size against throughput: every trade-off there is.")
 @click.option("--sdf3", "sdf3_file", type=OutFile(), help="Write the graph as SDF3 XML.")
 @click.option("--dot", "dot_file", type=OutFile(), help="Write the graph for Graphviz.")
-@click.option(
-    "--page", type=OutFile(), help="Write a self-contained page: facts, Gantt chart, the front if asked for."
-)
+@click.option("--page", type=OutFile(), help="Write a self-contained page: facts, Gantt chart, the front if asked for.")
 @click.option("--gantt", type=OutFile(), help="Write the firings at minimum buffers over time as an SVG picture.")
 @click.option("--plot", type=OutFile(), help="Write the front of --pareto as an SVG picture.")
-@click.option(
-    "--iterations", type=click.IntRange(1, 1000), default=1, show_default=True, help="In the Gantt chart."
-)
+@click.option("--iterations", type=click.IntRange(1, 1000), default=1, show_default=True, help="In the Gantt chart.")
 @click.option(
     "--bytes/--tokens", "in_bytes", default=None, help="What is least.  [default: bytes for models, else tokens]"
 )
@@ -219,9 +207,7 @@ def profile(**given: Any) -> None:
 @click.option("--rule", type=click.Choice(["M", "B"]), help="Model: phases for each row, or folded.  [default: M]")
 @click.option("--elements", is_flag=True, help="Model: tokens are elements, as in the papers, not rows.")
 @click.option("--self-loops", is_flag=True, help="Model: rows read again go through self-loops, as printed.")
-@click.option(
-    "--mapping", type=IN_FILE, help="Model: JSON or TOML, the processor of each layer; an actor for each."
-)
+@click.option("--mapping", type=IN_FILE, help="Model: JSON or TOML, the processor of each layer; an actor for each.")
 @click.option("--times", type=IN_FILE, help="Model: JSON or TOML, the time of each layer.  [default: its MACs]")
 @shape_option
 @json_option

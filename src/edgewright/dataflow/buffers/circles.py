@@ -76,9 +76,7 @@ def _steps(graph: Untimed, circle: Circle) -> list[_CircleEdge]:
             start, asked = (wait.actor, needed) if start < 0 else (start, [needed[firing] for firing in asked])
             continue
         if start >= 0:
-            steps.append(
-                _CircleEdge(start, asked, range(graph.limit[wait.actor] + 1), graph.each[wait.actor], None)
-            )
+            steps.append(_CircleEdge(start, asked, range(graph.limit[wait.actor] + 1), graph.each[wait.actor], None))
             start = -1
         each = line.channel.production.total * graph.each[wait.actor] // len(line.channel.production.cycle)
         steps.append(_CircleEdge(wait.actor, line.made, line.taken, each, wait.line))

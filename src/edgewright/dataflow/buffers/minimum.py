@@ -80,9 +80,7 @@ def blocks(graph: Graph) -> list[Graph]:
     links = nx.Graph(tuple(pair) for pair in between if len(pair) == 2)
     parts = [[frozenset(edge) for edge in edges] for edges in nx.biconnected_component_edges(links)]
     order = {actor.name: at for at, actor in enumerate(graph.actors)}
-    loops = [
-        _part(graph, order, [loop]) for pair, channels in between.items() if len(pair) == 1 for loop in channels
-    ]
+    loops = [_part(graph, order, [loop]) for pair, channels in between.items() if len(pair) == 1 for loop in channels]
     return loops + [_part(graph, order, [one for pair in part for one in between[pair]]) for part in parts]
 
 
@@ -95,6 +93,4 @@ def firings_within(part: Graph, firings: Mapping[str, int]) -> Mapping[str, int]
 def _part(graph: Graph, order: Mapping[str, int], channels: Sequence[Channel]) -> Graph:
     names = {name for channel in channels for name in (channel.source, channel.target)}
     actors = tuple(graph.by_name[name] for name in sorted(names, key=order.__getitem__))
-    return Graph(
-        graph.name, actors, tuple(sorted(channels, key=lambda one: (order[one.source], order[one.target])))
-    )
+    return Graph(graph.name, actors, tuple(sorted(channels, key=lambda one: (order[one.source], order[one.target]))))

@@ -46,9 +46,7 @@ class Load:
     def least_peak(self) -> int:
         """What no order can go below: each firing holds all that it consumes and produces."""
         firings = (
-            rise + fall
-            for actor in self.rises
-            for rise, fall in zip(self.rises[actor], self.falls[actor], strict=True)
+            rise + fall for actor in self.rises for rise, fall in zip(self.rises[actor], self.falls[actor], strict=True)
         )
         return max(self.base, max(firings, default=0))
 

@@ -130,9 +130,7 @@ class Untimed:
     @cached_property
     def tables(self) -> list[tuple[list[_Taking], list[_Making]]]:
         """The lines at hand for each actor: looking at them is where the time goes."""
-        taking = [
-            [(one.made, one.source, one.taken) for one in self.into(actor)] for actor in range(len(self.actors))
-        ]
+        taking = [[(one.made, one.source, one.taken) for one in self.into(actor)] for actor in range(len(self.actors))]
         making = [
             [(at, line.taken, line.target, line.made) for at in ats for line in [self.lines[at]]]
             for ats in self.outputs

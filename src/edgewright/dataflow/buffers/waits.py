@@ -57,11 +57,7 @@ def _waits(graph: Untimed, actor: int, state: State, capacity: Sequence[int]) ->
     ins = [(at, graph.lines[at]) for at in graph.inputs[actor]]
     outs = [(at, graph.lines[at]) for at in graph.outputs[actor]]
     return [
-        *(
-            Wait(actor, at, False, one.source)
-            for at, one in ins
-            if one.made[state[one.source]] < one.taken[following]
-        ),
+        *(Wait(actor, at, False, one.source) for at, one in ins if one.made[state[one.source]] < one.taken[following]),
         *(Wait(actor, at, True, one.target) for at, one in outs if one.space(state) > capacity[at]),
     ]
 

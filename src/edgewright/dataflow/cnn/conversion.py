@@ -71,9 +71,7 @@ def cnn_to_csdf(
         raise Unsupported(f"input '{batches[0]}' is {shape}: phases run on one image at a time; use batch 1")
     for tensor in network.tensors.values():
         if has_rows(tensor.shape) and tensor.shape[1] > MOST_ROWS:
-            raise Unsupported(
-                f"'{tensor.name}' has {tensor.shape[1]:,} rows, each a phase; {MOST_ROWS:,} is the limit"
-            )
+            raise Unsupported(f"'{tensor.name}' has {tensor.shape[1]:,} rows, each a phase; {MOST_ROWS:,} is the limit")
     chosen = {**by_rows(network), **_checked(network, phases or {})}
     graph = _Conversion(network, chosen, reuse, tokens, serial, times).graph()
     return folded(graph) if fold else graph
@@ -150,9 +148,7 @@ class _Conversion:
     def loop(self, name: str) -> Channel:
         """What keeps an actor from running two phases at once."""
         ones = Rates((1,) * self.phases[name])
-        return Channel(
-            f"{name}.serial", name, name, ones, ones, tokens=1, token_bytes=0, note="one phase at a time"
-        )
+        return Channel(f"{name}.serial", name, name, ones, ones, tokens=1, token_bytes=0, note="one phase at a time")
 
     def edges(self) -> Iterator[_Edge]:
         """One for each tensor and each actor that reads it."""
@@ -201,9 +197,7 @@ class _Conversion:
 
     def channel(self, edge: _Edge, made: Iterable[int], used: Iterable[int]) -> Channel:
         row = edge.tensor.size // row_count(edge.tensor.shape)
-        tokens, size = (
-            (1, row * edge.tensor.dtype.bytes) if self.tokens == "rows" else (row, edge.tensor.dtype.bytes)
-        )
+        tokens, size = (1, row * edge.tensor.dtype.bytes) if self.tokens == "rows" else (row, edge.tensor.dtype.bytes)
         production = Rates(tuple(tokens * rows for rows in made))
         consumption = Rates(tuple(tokens * rows for rows in used))
         return Channel(edge.name, edge.source, edge.target, production, consumption, 0, size, edge.note)

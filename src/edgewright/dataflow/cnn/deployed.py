@@ -35,9 +35,7 @@ def deployed_csdf(deployment: Deployment, times: PartTimes | None = None, moving
     return _DeployedGraph(checked_deployment(deployment, with_plans=False), times, moving).graph()
 
 
-def frame_period(
-    deployment: Deployment, times: PartTimes | None = None, moving: MoveTime | None = None
-) -> Fraction:
+def frame_period(deployment: Deployment, times: PartTimes | None = None, moving: MoveTime | None = None) -> Fraction:
     """Time from frame to frame when everybody starts as soon as possible: one over the throughput."""
     return period(deployed_csdf(deployment, times, moving)) / turns(deployment)
 
@@ -50,9 +48,7 @@ def fifo_slots(
     FIFOs of large tensors are asked first. To run at all one slot for each is enough.
     """
     count = 1
-    best = min(
-        frame_period(_uniform(deployment, n), times, moving) for n in (MOST_SLOTS_TRIED, MOST_SLOTS_TRIED - 1)
-    )
+    best = min(frame_period(_uniform(deployment, n), times, moving) for n in (MOST_SLOTS_TRIED, MOST_SLOTS_TRIED - 1))
     while count < MOST_SLOTS_TRIED and frame_period(_uniform(deployment, count), times, moving) > best:
         count *= 2
     found = {fifo.what: count for fifo in deployment.fifos}

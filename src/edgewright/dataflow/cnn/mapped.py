@@ -40,9 +40,7 @@ def _check(network: Network, mapping: Mapping[str, str]) -> None:
     if missing := [layer for layer in network.by_name if layer not in mapping]:
         raise ModelError(f"layer '{missing[0]}' is mapped to no processor; give one for every layer")
     if unknown := [layer for layer in mapping if layer not in network.by_name]:
-        raise ModelError(
-            f"'{unknown[0]}' is mapped to a processor, but network '{network.name}' has no such layer"
-        )
+        raise ModelError(f"'{unknown[0]}' is mapped to a processor, but network '{network.name}' has no such layer")
 
 
 def _wiring(network: Network, mapping: Mapping[str, str]) -> Wiring:

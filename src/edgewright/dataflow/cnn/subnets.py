@@ -91,8 +91,6 @@ def _latest(wiring: Wiring, sequence: Sequence[str]) -> dict[str, int]:
     runs: dict[str, int] = {}
     for layer in reversed(wiring.layers):
         here = wiring.processor[layer]
-        limit = min(
-            (runs[one] - (wiring.processor[one] != here) for one in readers[layer]), default=len(sequence) - 1
-        )
+        limit = min((runs[one] - (wiring.processor[one] != here) for one in readers[layer]), default=len(sequence) - 1)
         runs[layer] = next(run for run in range(limit, -1, -1) if sequence[run] == here)
     return runs

@@ -167,9 +167,7 @@ def _named(parent: Element, tag: str) -> Mapping[str, Element]:
 def _properties(application: Element, kind: str, known: Collection[str]) -> Mapping[str, Element]:
     """What the file adds about actors, or about channels, by their names."""
     found: dict[str, Element] = {}
-    for properties in (
-        each for group in application.each(*_PROPERTIES) for each in group.each(f"{kind}Properties")
-    ):
+    for properties in (each for group in application.each(*_PROPERTIES) for each in group.each(f"{kind}Properties")):
         name = _required(properties, kind)
         if name not in known:
             raise ModelError(
@@ -240,9 +238,7 @@ def _end(channel: Element, end: str, ports: Ports, where: str) -> _Sdf3Port:
     """The port at one end of a channel."""
     actor, name = _required(channel, f"{end}Actor"), _required(channel, f"{end}Port")
     if actor not in ports:
-        raise ModelError(
-            f"{where}: {end}Actor {quoted(actor)} is not an actor of the graph{nearest(actor, ports)}"
-        )
+        raise ModelError(f"{where}: {end}Actor {quoted(actor)} is not an actor of the graph{nearest(actor, ports)}")
     if name not in ports[actor]:
         raise ModelError(f"{where}: actor {quoted(actor)} has no port {quoted(name)}{nearest(name, ports[actor])}")
     port = ports[actor][name]
@@ -259,9 +255,7 @@ def _check_used(ports: Ports, channels: Iterable[Element]) -> None:
             key = channel.attributes[f"{end}Actor"], channel.attributes[f"{end}Port"]
             if key in users:
                 lines = f"lines {users[key].line} and {channel.line}"
-                raise ModelError(
-                    f"two channels use {ports[key[0]][key[1]].where} ({lines}); give each its own port"
-                )
+                raise ModelError(f"two channels use {ports[key[0]][key[1]].where} ({lines}); give each its own port")
             users[key] = channel
     for actor, named in ports.items():
         for name, port in named.items():

@@ -99,9 +99,7 @@ def spelt_time(time: Time) -> str:
 def _series(text: str, where: str, run: Callable[[str], tuple[int, Number] | None], wanted: str) -> Series[Number]:
     parts = text.split(";")
     if len(parts) > 2:
-        raise ModelError(
-            f"{where}: {_quoted(text)} has more than one ';': it parts initial phases from the others"
-        )
+        raise ModelError(f"{where}: {_quoted(text)} has more than one ';': it parts initial phases from the others")
     check_phases(text.count(",") + len(parts), where)  # as many at least, counted before the work of reading them
     runs = [_runs(part, where, run, wanted) for part in parts]
     series = Series(runs[-1], runs[0] if len(runs) == 2 else (), where)

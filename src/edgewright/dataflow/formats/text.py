@@ -99,9 +99,7 @@ def _shape(table: Mapping[str, object], where: str) -> Shape | None:
     initial = _whole(table.get("initial_phases", 0), f"'initial_phases' of {where}")
     again = _whole(table["phases"], f"'phases' of {where}")
     if not 0 < again <= initial + again <= MOST_PHASES:
-        raise ModelError(
-            f"{where} has {initial + again:,} phases; expected 1 to {MOST_PHASES:,}, one of them repeated"
-        )
+        raise ModelError(f"{where} has {initial + again:,} phases; expected 1 to {MOST_PHASES:,}, one of them repeated")
     return initial, again
 
 

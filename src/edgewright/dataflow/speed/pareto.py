@@ -51,9 +51,7 @@ class Pareto:
     next: Point | None = None  # the best known beyond the proven ones
 
 
-def pareto(
-    graph: Graph, *, in_bytes: bool = False, most_points: int | None = None, effort: int = EFFORT
-) -> Pareto:
+def pareto(graph: Graph, *, in_bytes: bool = False, most_points: int | None = None, effort: int = EFFORT) -> Pareto:
     """The exact trade-off between the total size of the channels, in tokens or in bytes, and the period."""
     deadlock = blocked(graph)
     if deadlock is not None:

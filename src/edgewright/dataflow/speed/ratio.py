@@ -88,9 +88,7 @@ def period(graph: Graph, capacities: Mapping[str, int] | None = None) -> Fractio
     )
 
 
-def _period(
-    graph: Graph, part: Component, whole: Mapping[str, int], capacities: Mapping[str, int] | None
-) -> Fraction:
+def _period(graph: Graph, part: Component, whole: Mapping[str, int], capacities: Mapping[str, int] | None) -> Fraction:
     if all(is_serial(supply.channel) and supply.first > 0 for supply in part.limits):
         return max(whole[actor.name] * _busy(actor) for actor in part.actors)
     alone = Graph(graph.name, tuple(part.actors), part.channels)

@@ -79,9 +79,7 @@ def _takes_time(actor: Actor) -> bool:
     return any(actor.times[actor.initial_phases :])
 
 
-def _regime(
-    graph: Graph, part: Component, counts: Mapping[str, int]
-) -> tuple[Fraction, Fraction, Fraction] | None:
+def _regime(graph: Graph, part: Component, counts: Mapping[str, int]) -> tuple[Fraction, Fraction, Fraction] | None:
     """Period, transient and iterations until a state comes back, for one part; None where it stops."""
     if not any(map(_takes_time, part.actors)):
         return Fraction(0), Fraction(0), Fraction(1)

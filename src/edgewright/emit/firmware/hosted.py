@@ -39,9 +39,7 @@ def run_program(library: Linkable, program: Path, inputs: bytes, timeout_s: floa
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=timeout_s)
     except subprocess.TimeoutExpired:
-        raise EdgewrightError(
-            f"the program for {library.target.name} did not end within {timeout_s:g} s"
-        ) from None
+        raise EdgewrightError(f"the program for {library.target.name} did not end within {timeout_s:g} s") from None
     if done.returncode or not record.exists():
         raise EdgewrightError(
             f"the program for {library.target.name} ended with {done.returncode}: {done.stderr[-800:]}"

@@ -95,13 +95,9 @@ def build_image(
     start = ["arm.c" if library.target.architecture is Architecture.CORTEX_M else "riscv.c"]
     start += ["cores.c"] if machine.cores > 1 else []
     runtime = ("runtime.c", "math.c") if _needs_mathematics(library) else ("runtime.c",)
-    write_sources(
-        folder, library, ("main.c", *start, *runtime, "include/string.h", "include/math.h"), connection.text
-    )
+    write_sources(folder, library, ("main.c", *start, *runtime, "include/string.h", "include/math.h"), connection.text)
     room = -(-(connection.buffer_bytes + HARNESS_STACK + 4096) // 64) * 64
-    layout = lay_out(
-        machine, library.arenas, arena_names(library.arenas), library.weight_bytes, stack, room, board
-    )
+    layout = lay_out(machine, library.arenas, arena_names(library.arenas), library.weight_bytes, stack, room, board)
     (folder / "firmware.ld").write_text(linker_script(layout))
     # A Cortex-M0+ faults where the Cortex-M3 that stands in for it need not.
     trap = int(library.target.cpu == "cortex-m0plus")
@@ -166,9 +162,7 @@ def compile_library(library: Linkable, tools: Toolchain, folder: Path, flags: Se
     return [made for group, names in groups.items() for made in _compile(tools, folder, group, names, flags)]
 
 
-def _compile(
-    tools: Toolchain, folder: Path, group: str, sources: Sequence[str], flags: Sequence[str]
-) -> list[str]:
+def _compile(tools: Toolchain, folder: Path, group: str, sources: Sequence[str], flags: Sequence[str]) -> list[str]:
     """One object per source, named after its group: by these names the linker script tells them apart.
 
     What was compiled before is not compiled again: a library is linked once for its size, and once to be run.

@@ -128,9 +128,7 @@ def run_firmware(
     if emulator is Emulator.QEMU:
         found = run_qemu(firmware.path, machine, inputs, timeout_s)
         return read_record(found, machine, library.target, firmware.elf, stages)
-    found = run_unicorn(
-        firmware.elf, firmware.layout, library.target, machine, inputs, timeout_s, firmware.path.parent
-    )
+    found = run_unicorn(firmware.elf, firmware.layout, library.target, machine, inputs, timeout_s, firmware.path.parent)
     counting = replace(machine, fpgaio=0)  # its stamps are counts
     return read_record(found, counting, library.target, firmware.elf, stages)
 

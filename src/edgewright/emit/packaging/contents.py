@@ -79,9 +79,7 @@ class ExampleArgument:
         if self.is_float:
             return f"({self.ctype})(i % 255 - 127) / 127"
         return (
-            f"({self.ctype})(i % 2)"
-            if "64" in self.ctype or "32" in self.ctype
-            else f"({self.ctype})(i % 255 - 127)"
+            f"({self.ctype})(i % 2)" if "64" in self.ctype or "32" in self.ctype else f"({self.ctype})(i % 255 - 127)"
         )
 
     @property

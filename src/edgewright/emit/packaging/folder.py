@@ -17,9 +17,7 @@ from ...files import whole_folder
 MANIFEST = "edgewright.json"  # marks a folder as ours and lists our files in it
 
 
-def write_folder(
-    output: Path, files: Mapping[str, str | bytes], about: Mapping[str, Any], force: bool = False
-) -> None:
+def write_folder(output: Path, files: Mapping[str, str | bytes], about: Mapping[str, Any], force: bool = False) -> None:
     """Writes the files and the manifest. Files in the folder that are not ours stay.
 
     All are first written to a folder of their own, so that a full disk or a missing permission leaves what was there.

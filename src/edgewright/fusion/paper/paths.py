@@ -125,9 +125,7 @@ def _counts(size: int, most: int) -> range:
     return range(2, min(most, size) + 1)
 
 
-def _each(
-    network: Network, paths: Iterable[Path], step: Callable[[Network, Path], Iterator[Path]]
-) -> tuple[Path, ...]:
+def _each(network: Network, paths: Iterable[Path], step: Callable[[Network, Path], Iterator[Path]]) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(found for path in paths for found in step(network, path)))
 
 

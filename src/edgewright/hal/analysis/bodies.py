@@ -47,9 +47,7 @@ def _check_again(
         first = known[function.file, function.body]
         if (function.accesses or first.accesses) and function.flow != first.flow:
             what = f"'{function.name}' does not do the same in every file that includes it"
-            raise Refused(
-                (Refusal(function.place, what, "let its macros and declarations mean the same everywhere"),)
-            )
+            raise Refused((Refusal(function.place, what, "let its macros and declarations mean the same everywhere"),))
 
 
 def _is_replaced(cursor: Cursor, source: Source) -> bool:
@@ -129,23 +127,15 @@ def _static(cursor: Cursor, text: bytes) -> Span | None:
 def _check_text(body: Cursor, file: str, source: Source, cleanups: Iterable[Cursor]) -> None:
     """Raises where the text of a function with accesses cannot be followed."""
     found = [
-        Refusal(
-            place(declared), f"a function is called at the end of the block of '{declared.spelling}'", "call it"
-        )
+        Refusal(place(declared), f"a function is called at the end of the block of '{declared.spelling}'", "call it")
         for declared in cleanups
     ]
     if source.macros.has_choice(file, span(body)):
         found += [
-            Refusal(place(inner), "a line of #if stands in a statement", _WHOLE)
-            for inner in _cut(body, file, source)
+            Refusal(place(inner), "a line of #if stands in a statement", _WHOLE) for inner in _cut(body, file, source)
         ]
     for first, last, name in source.macros.uses.get(file, ()):
-        if (
-            span(body)[0] <= first
-            and last <= span(body)[1]
-            and name != LINE
-            and source.macros.mentions(name, LINE)
-        ):
+        if span(body)[0] <= first and last <= span(body)[1] and name != LINE and source.macros.mentions(name, LINE):
             what = f"macro '{name}' has the number of its line, which generated code changes"
             found.append(Refusal(place(body), what, f"write {LINE} where it is used"))
     if found:
@@ -159,9 +149,7 @@ def _check_snapshots(body: Cursor, file: str, source: Source, found: Mapping[int
     lines = sorted({source.files[file][:at].count(b"\n") + 1 for at in lost if at not in found})
     if lines:
         what = "'snapshot' stands before something that is no statement"
-        raise Refused(
-            [Refusal(Place(file, line), what, "write it before a block, an if or a loop") for line in lines]
-        )
+        raise Refused([Refusal(Place(file, line), what, "write it before a block, an if or a loop") for line in lines])
 
 
 _WHOLE = "choose between whole statements"
@@ -199,11 +187,7 @@ def _ambiguous(cursor: Cursor) -> frozenset[str]:
     for inner in walk(cursor):
         declared = inner.referenced if inner.kind is KINDS.DECL_REF_EXPR else inner
         if declared is not None and declared.kind.is_declaration() and declared.spelling and declared != cursor:
-            key = (
-                variable(declared)
-                if declared.kind in _VARIABLES
-                else f"{declared.kind} {declared.location.offset}"
-            )
+            key = variable(declared) if declared.kind in _VARIABLES else f"{declared.kind} {declared.location.offset}"
             meanings.setdefault(str(declared.spelling), set()).add(key)
     return frozenset(name for name, found in meanings.items() if len(found) > 1)
 
@@ -224,9 +208,7 @@ class _Statements:
     build: FlowBuilder
     macros: Macros
     cases: list[tuple[int, list[bool]]] = field(default_factory=list)  # the decisions of the switches around
-    cleanups: list[Cursor] = field(
-        default_factory=list
-    )  # variables at the end of whose block a function is called
+    cleanups: list[Cursor] = field(default_factory=list)  # variables at the end of whose block a function is called
     snapshots: dict[int, int] = field(default_factory=dict)  # where the word stands: where its statement begins
 
     def compound(self, cursor: Cursor) -> None:

@@ -239,12 +239,7 @@ class Conflicts:
     def _pinned_word(self, access: Access) -> tuple[object, ...]:
         """The register that a write has to fill, because pins put fields there that hardware changes too."""
         field = self.natures.description.field(access.owner, access.field)
-        if (
-            access.kind is Kind.READ
-            or field.pinned is None
-            or self.acts(access)
-            or not self.nature(access).by_hardware
-        ):
+        if access.kind is Kind.READ or field.pinned is None or self.acts(access) or not self.nature(access).by_hardware:
             return ()
         byte, bit = field.pinned
         return access.owner, (8 * byte + bit) // self.natures.description.bus_of(access.owner).width

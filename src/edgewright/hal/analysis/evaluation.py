@@ -43,9 +43,7 @@ class Frame:
     alone: Cursor | None  # the assignment that is the whole statement
     block: int  # where it begins
     events: int  # in that block when it began
-    condition: tuple[Span, int, int] | None = (
-        None  # of a loop: its text, its first block, events there when it began
-    )
+    condition: tuple[Span, int, int] | None = None  # of a loop: its text, its first block, events there when it began
     polled: frozenset[Span] = frozenset()  # of that condition: what is compared in it
 
 
@@ -252,9 +250,7 @@ class Evaluator:
     def _access(self, kind: Kind, cursor: Cursor, member: Member, spot: Spot) -> int:
         base = expression(member.base, self.text, self.description, member.in_argument)
         device = device_of(bare(member.base), self.description)
-        hops = tuple(
-            hop(name, index, self.text, self.description, member.in_argument) for name, index in member.hops
-        )
+        hops = tuple(hop(name, index, self.text, self.description, member.in_argument) for name, index in member.hops)
         owner = member.owner
         if self.description.field(owner, hops[-1].member).is_gathered:
             hops, owner = self._bit_of_word(member, hops, place(cursor))
@@ -282,9 +278,7 @@ class Evaluator:
         through = 1 if hops[-1].index is not None else 2  # an array of fields, or of groups
         before, rest = hops[:-through], hops[-through:]
         if len(rest) < through:
-            what = (
-                f"'{member.owner}::{rest[-1].member}' is a bit of a word, which '{member.owner} *' does not reach"
-            )
+            what = f"'{member.owner}::{rest[-1].member}' is a bit of a word, which '{member.owner} *' does not reach"
             raise Refused((Refusal(here, what, "name the element from the group that has the word"),))
         group = member.group
         for step in before:
@@ -324,8 +318,7 @@ class Evaluator:
         """Whether an access is an argument of the macro that its whole statement comes from."""
         start = self.frame.statement[0]
         return any(
-            first == start and own[1] <= last and own[0] > start
-            for first, last, _ in self.macros.at(self.file, start)
+            first == start and own[1] <= last and own[0] > start for first, last, _ in self.macros.at(self.file, start)
         )
 
     def _condition(self) -> Span | None:

@@ -65,9 +65,7 @@ class _Flat:
                 else:
                     yield from self._fields(member.group, path, all_counts)
 
-    def _elements(
-        self, group: str, member: Field | Child
-    ) -> Iterable[tuple[tuple[str, int | None], tuple[int, ...]]]:
+    def _elements(self, group: str, member: Field | Child) -> Iterable[tuple[tuple[str, int | None], tuple[int, ...]]]:
         if member.count is None:
             return [((member.name, None), ())]
         if (group, member.name) in self.indexed:

@@ -33,9 +33,7 @@ class FlowBlock:
 
     events: tuple[Event, ...]
     next: tuple[int, ...]
-    guard: tuple[
-        int, ...
-    ]  # what it stands under, outermost first: numbers of short circuits, ?:, loops (see Flow)
+    guard: tuple[int, ...]  # what it stands under, outermost first: numbers of short circuits, ?:, loops (see Flow)
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,8 +88,7 @@ def guarded(description: Description) -> Description:
         name: replace(
             group,
             members=tuple(
-                replace(member, unguarded=False) if isinstance(member, Field) else member
-                for member in group.members
+                replace(member, unguarded=False) if isinstance(member, Field) else member for member in group.members
             ),
         )
         for name, group in description.groups.items()
@@ -101,10 +100,7 @@ def _routines(source: Source, functions: Sequence[Function], named: frozenset[st
     known = {function.name for function in functions}
     if missing := sorted(named - known):
         raise Refused(
-            [
-                Refusal(functions[0].place, f"no function '{name}', named as an interrupt routine")
-                for name in missing
-            ]
+            [Refusal(functions[0].place, f"no function '{name}', named as an interrupt routine") for name in missing]
         )
     for cursor in source.cursors:
         if cursor.kind is KINDS.FUNCTION_DECL:

@@ -67,9 +67,7 @@ def _before(access: Access, paths: Paths) -> Iterable[Access]:
             yield event
 
 
-def clusters_of(
-    function: Function, regions: Regions, uses: Uses, natures: Natures, paths: Paths
-) -> list[list[Use]]:
+def clusters_of(function: Function, regions: Regions, uses: Uses, natures: Natures, paths: Paths) -> list[list[Use]]:
     """The accesses of a function in sets that can become one; reads lead with the first, writes end with the last."""
     return [
         cluster

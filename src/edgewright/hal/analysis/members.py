@@ -156,11 +156,7 @@ def _read(cursor: Cursor, description: Description) -> set[str]:
 def device_of(cursor: Cursor, description: Description) -> str | None:
     """The device that an expression names; a parameter or local of the same name is none."""
     named = cursor.referenced if cursor.kind is KINDS.DECL_REF_EXPR else None
-    if (
-        named is None
-        or named.kind is not KINDS.VAR_DECL
-        or named.semantic_parent.kind is not KINDS.TRANSLATION_UNIT
-    ):
+    if named is None or named.kind is not KINDS.VAR_DECL or named.semantic_parent.kind is not KINDS.TRANSLATION_UNIT:
         return None
     return next((device.name for device in description.devices if device.name == cursor.spelling), None)
 

@@ -60,14 +60,10 @@ def torn(moments: Sequence[tuple[Use, ...]], judge: Conflicts, spaces: Spaces) -
             verb = "read" if one.access.kind is Kind.READ else "written"
             what = f"'{one.access.field}' and '{other.access.field}' are together, and are {verb} by two accesses"
             why = f": {reason}" if reason else ""
-            yield Refusal(
-                other.access.place, what + why, f"let one follow the other (line {one.access.place.line})"
-            )
+            yield Refusal(other.access.place, what + why, f"let one follow the other (line {one.access.place.line})")
 
 
-def partial_writes(
-    moments: Sequence[tuple[Use, ...]], description: Description, spaces: Spaces
-) -> Iterator[Refusal]:
+def partial_writes(moments: Sequence[tuple[Use, ...]], description: Description, spaces: Spaces) -> Iterator[Refusal]:
     """Writes of some of the fields that are together, where the others could not be put back."""
     natures, bonds = Natures(description), bonded(spaces)
     for moment in moments:

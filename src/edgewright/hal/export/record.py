@@ -53,8 +53,7 @@ def registers(design: Design) -> list[dict[str, Any]]:
             "offset": at.offset,
             "width": at.width,
             "fields": [
-                {"name": f.name, "bit": f.bit, "size": f.size, **({"low": f.low} if f.low else {})}
-                for f in at.fields
+                {"name": f.name, "bit": f.bit, "size": f.size, **({"low": f.low} if f.low else {})} for f in at.fields
             ],
         }
         for at in elaborate(analysis.description, analysis.spaces, design.layout)
@@ -72,13 +71,10 @@ def function_record(design: Design, before: Design, name: str) -> dict[str, Any]
         "accesses_before": total(acts(before, name)),
         "accesses_after": total(now),
         "accesses": [
-            {"number": a.number, "kind": a.kind.value, "name": a.name, "place": str(a.place)}
-            for a in function.accesses
+            {"number": a.number, "kind": a.kind.value, "name": a.name, "place": str(a.place)} for a in function.accesses
         ],
         "regions": [list(region) for region in regions.regions],
-        "conflicts": None
-        if regions.conflicts is None
-        else [[c.first, c.second, c.reason] for c in regions.conflicts],
+        "conflicts": None if regions.conflicts is None else [[c.first, c.second, c.reason] for c in regions.conflicts],
         "merged": [merged_record(act) for act in now if len(act.numbers) > 1],
         "read_modify_writes": sum(act.is_update for act in now),
         "kept": [[k.first, k.second, k.reason] for k in merging.kept],

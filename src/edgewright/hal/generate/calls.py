@@ -59,8 +59,7 @@ def call_for(use: Use, merge: Merge | None, marks: Marks) -> Call:
     uses = merge.uses if merge else (use,)
     found = [mark for one in uses if (mark := marks.get((one.access.function, one.access.number)))]
     moment, snapshot, opens = (
-        next((text for mark in found if (text := getattr(mark, name))), "")
-        for name in ("moment", "snapshot", "opens")
+        next((text for mark in found if (text := getattr(mark, name))), "") for name in ("moment", "snapshot", "opens")
     )
     mark = Mark(moment, snapshot, opens) if found else None
     if merge is not None:

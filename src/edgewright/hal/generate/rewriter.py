@@ -254,9 +254,7 @@ class Rewriter:
         text = self.sheet.original
         ends_line = not text[first + 1 :].split(b"\n", 1)[0].strip()
         gap = newline(text) + line_indentation(text, first) + "    " if ends_line else " "
-        lines = [
-            f"{self._type(access)} {self.temporaries.names[access.number]};" for access in self.temporaries.early
-        ]
+        lines = [f"{self._type(access)} {self.temporaries.names[access.number]};" for access in self.temporaries.early]
         self.sheet.replace((first, first + 1), lambda: gap.join(["{", *lines]))
 
     def _can_wait(self, merge: Merge, access: Access) -> bool:
@@ -265,9 +263,7 @@ class Rewriter:
         if value is None or spot.value is None or spot.form is not Form.ASSIGN:
             return False
         words = set(re.findall(r"\w+", value.text))
-        if words & self.function.ambiguous or self.design.analysis.source.macros.is_unsteady(
-            spot.file, spot.value
-        ):
+        if words & self.function.ambiguous or self.design.analysis.source.macros.is_unsteady(spot.file, spot.value):
             return False
         return can_wait(value, list(self.paths.between(access.number, merge.at.access.number)))
 

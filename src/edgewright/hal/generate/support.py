@@ -42,17 +42,13 @@ def struct_alignments(
     return found
 
 
-def support_struct(
-    spaces: Spaces, layout: Layout, name: str, sizes: Mapping[str, int], alignment: int
-) -> list[str]:
+def support_struct(spaces: Spaces, layout: Layout, name: str, sizes: Mapping[str, int], alignment: int) -> list[str]:
     """The lines of one support struct, with assertions that the compiler lays it out as we do."""
     offsets = {place.area: place.offset for place in layout.spaces[name].areas}
     areas = sorted(spaces[name].areas, key=lambda area: offsets[area.name])
     members = [f"    {line}" for line in _members(areas, offsets, sizes, sizes[name])]
     places = [
-        _assertion(
-            f"offsetof(struct {name}, {area.name}) == {offsets[area.name]}u", f"place of {name}::{area.name}"
-        )
+        _assertion(f"offsetof(struct {name}, {area.name}) == {offsets[area.name]}u", f"place of {name}::{area.name}")
         for area in areas
     ]
     size = _assertion(f"sizeof(struct {name}) == {sizes[name]}u", f"size of {name}")

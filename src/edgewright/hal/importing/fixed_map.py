@@ -153,9 +153,7 @@ def settled(found: FixedMap) -> FixedMap:
 
 
 def _elements(items: Iterable[FixedItem]) -> int:
-    return sum(
-        (item.count or 1) * (1 if isinstance(item, FixedRegister) else _elements(item.items)) for item in items
-    )
+    return sum((item.count or 1) * (1 if isinstance(item, FixedRegister) else _elements(item.items)) for item in items)
 
 
 def _settled_items(items: Sequence[FixedItem], where: str, notes: list[str]) -> tuple[FixedItem, ...]:

@@ -44,9 +44,7 @@ def _sizes(bits: int, count: int | None) -> dict[str, int]:
     return {"bits": bits} if count is None else {"bits": bits, "count": count}
 
 
-def _registers(
-    items: Sequence[FixedItem], prefix: str, start: int, around: Dimensions
-) -> Iterator[dict[str, Any]]:
+def _registers(items: Sequence[FixedItem], prefix: str, start: int, around: Dimensions) -> Iterator[dict[str, Any]]:
     for item in items:
         dimensions = around if item.count is None else (*around, (item.count, item.stride))
         path = f"{prefix}{item.name}" + ("" if item.count is None else "[]")

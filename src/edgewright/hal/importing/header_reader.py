@@ -336,9 +336,7 @@ def _arrays(items: Sequence[FixedItem]) -> Iterator[FixedItem]:
         steps = {after.offset - before.offset for before, after in pairwise(run)}
         ends = [item.name.removeprefix(name).strip("_") for item in run]
         alike = {tuple((f.bit, f.size, f.name) for f in item.fields if not item.is_whole) for item in run}
-        is_array = (
-            len(run) > 1 and len(steps) == 1 and len(alike) == 1 and ends == [str(n) for n in range(len(run))]
-        )
+        is_array = len(run) > 1 and len(steps) == 1 and len(alike) == 1 and ends == [str(n) for n in range(len(run))]
         if not is_array or min(steps) < run[0].size:
             yield from run
             continue

@@ -176,9 +176,7 @@ def _register(element: Element, defaults: _Defaults) -> FixedRegister:
     )
 
 
-def _fields(
-    element: Element, siblings: Sequence[Element], register: Element, defaults: _Defaults
-) -> list[FixedField]:
+def _fields(element: Element, siblings: Sequence[Element], register: Element, defaults: _Defaults) -> list[FixedField]:
     whole = _derived(element, lambda base: _named(siblings, base.rpartition(".")[2]))
     bit, size = _bits(whole)
     effects = _effects(whole, defaults.access, register)
@@ -191,9 +189,7 @@ def _fields(
     if _is_indexed(whole, count) and step == size and count & (count - 1) == 0 and len(siblings) == 1:
         return [_with_reset(replace(field, name=_bare(field.name), count=count), defaults.reset)]
     names = _numbered(field.name, whole, count)
-    return [
-        _with_reset(replace(field, name=name, bit=bit + n * step), defaults.reset) for n, name in enumerate(names)
-    ]
+    return [_with_reset(replace(field, name=name, bit=bit + n * step), defaults.reset) for n, name in enumerate(names)]
 
 
 def _with_reset(field: FixedField, reset: int) -> FixedField:
@@ -217,9 +213,7 @@ def _bits(element: Element) -> tuple[int, int]:
     return low, high - low + 1
 
 
-def _effects(
-    element: Element, access: str, register: Element | None = None
-) -> tuple[Mode, WriteEffect, ReadEffect]:
+def _effects(element: Element, access: str, register: Element | None = None) -> tuple[Mode, WriteEffect, ReadEffect]:
     """What software may do, and what writing and reading do; a field follows its register where it says nothing."""
 
     def said(tag: str) -> str:

@@ -22,9 +22,7 @@ def argument_misuses(node: Node, name: str, source: Source) -> Iterator[Refusal]
     if not is_in_argument(cursor):
         return
     around = node.around
-    is_indexed = (
-        around is not None and around.cursor.kind is KINDS.ARRAY_SUBSCRIPT_EXPR and node.is_first_of(around)
-    )
+    is_indexed = around is not None and around.cursor.kind is KINDS.ARRAY_SUBSCRIPT_EXPR and node.is_first_of(around)
     where = written_span(around.cursor if around is not None and is_indexed else cursor, True)
     function = [node, *node.above][-1].cursor
     file = str(cursor.location.file)
@@ -34,17 +32,13 @@ def argument_misuses(node: Node, name: str, source: Source) -> Iterator[Refusal]
     for first, last, macro in source.macros.uses.get(file, ()):
         is_around = first <= where[0] and where[1] <= last
         if where[0] <= first and last <= where[1] and last - first > len(macro):
-            yield Refusal(
-                place(cursor), f"macro '{macro}' stands in the path to {name}, itself an argument", _READ
-            )
+            yield Refusal(place(cursor), f"macro '{macro}' stands in the path to {name}, itself an argument", _READ)
         if is_around and re.search(r"#", source.macros.bodies.get(macro, "").partition(")")[2]):
             yield Refusal(place(cursor), f"macro '{macro}' makes text of its argument {name}", _READ)
 
 
 def _written_in(function: Cursor) -> Iterator[tuple[str, int]]:
-    return (
-        (str(c.location.file), written_at(c.location)) for c in walk(function) if c.kind is KINDS.MEMBER_REF_EXPR
-    )
+    return ((str(c.location.file), written_at(c.location)) for c in walk(function) if c.kind is KINDS.MEMBER_REF_EXPR)
 
 
 def unused_arguments(function: Cursor, description: Description, source: Source) -> Iterator[Refusal]:

@@ -63,13 +63,9 @@ def _device(
     group, address = group_of(cursor.type), _address(cursor)
     bus = buses[name][0] if name in buses else default
     if group is None or group not in groups:
-        refusals.append(
-            Refusal(here, f"device '{name}' is of '{group}', which is no group", "define it with bfGroup")
-        )
+        refusals.append(Refusal(here, f"device '{name}' is of '{group}', which is no group", "define it with bfGroup"))
     elif address is None or not 0 <= address < 1 << 32:
-        refusals.append(
-            Refusal(here, f"the address of device '{name}' is no constant of 32 bits", "write a number")
-        )
+        refusals.append(Refusal(here, f"the address of device '{name}' is no constant of 32 bits", "write a number"))
     elif address % (bus.width // 8):
         what = f"device '{name}' at {address:#x} is not aligned to its bus of {bus.width} bits"
         refusals.append(Refusal(here, what, f"take a multiple of {bus.width // 8}"))

@@ -86,9 +86,7 @@ def _is_named(cursor: Cursor) -> bool:
     return not cursor.is_anonymous() and (is_group(cursor) or not cursor.is_definition())
 
 
-def _member(
-    cursor: Cursor, group: str, known: Mapping[str, Group], refusals: list[Refusal]
-) -> Field | Child | None:
+def _member(cursor: Cursor, group: str, known: Mapping[str, Group], refusals: list[Refusal]) -> Field | Child | None:
     """A field or a child; None once the refusal says why it is neither."""
     here, name = place(cursor), str(cursor.spelling)
     kind, count = _element(cursor.type)
@@ -153,9 +151,7 @@ def _limited(group: Group, known: Mapping[str, Group], refusals: list[Refusal]) 
 
     if elements(group) <= _MOST:
         return group
-    refusals.append(
-        Refusal(group.place, f"'{group.name}' has more than {_MOST} fields", "make its arrays smaller")
-    )
+    refusals.append(Refusal(group.place, f"'{group.name}' has more than {_MOST} fields", "make its arrays smaller"))
     return replace(group, members=())
 
 
@@ -169,6 +165,4 @@ def _too_wide(description: Description) -> Iterator[Refusal]:
             if field.bits > width and not field.split:
                 yield Refusal(field.place, what, "declare it split if it may be accessed in parts")
             elif field.bits > width and acts:
-                yield Refusal(
-                    field.place, f"{what}, and accessing it acts", "in parts it would act more than once"
-                )
+                yield Refusal(field.place, f"{what}, and accessing it acts", "in parts it would act more than once")

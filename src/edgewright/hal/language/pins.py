@@ -33,9 +33,7 @@ def _fault(field: Field, bus: Bus) -> tuple[str, str] | None:
     if byte % (bus.narrowest // 8):
         return f"is pinned to byte {byte}, where no register begins", f"take a multiple of {bus.narrowest // 8}"
     room = min(bus.width, 8 * (byte & -byte)) if byte else bus.width  # the widest access that is aligned there
-    if (field.bits <= bus.width and bit + field.bits > room) or (
-        field.bits > bus.width and (bit or room < bus.width)
-    ):
+    if (field.bits <= bus.width and bit + field.bits > room) or (field.bits > bus.width and (bit or room < bus.width)):
         return f"has {field.bits} bits, and from byte {byte}, bit {bit} it does not fit", "pin it lower"
     return None
 

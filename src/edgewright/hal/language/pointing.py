@@ -29,9 +29,7 @@ def cast_misuses(node: Node, description: Description, source: Source) -> Iterat
         )
 
 
-_KEEP = (
-    "declare the pointer as bfGroup Name * wherever it is kept; a parameter void * is taken over once, by a local"
-)
+_KEEP = "declare the pointer as bfGroup Name * wherever it is kept; a parameter void * is taken over once, by a local"
 
 
 def _named(kind: Any, description: Description) -> str | None:
@@ -156,9 +154,7 @@ def member_base_misuses(node: Node, description: Description, source: Source) ->
     inner = bare(before)
     is_place = inner.kind in (KINDS.MEMBER_REF_EXPR, KINDS.ARRAY_SUBSCRIPT_EXPR, KINDS.DECL_REF_EXPR)
     if not is_place and not (inner.kind is KINDS.UNARY_OPERATOR and unary_operator(inner) == "*"):
-        yield Refusal(
-            place(node.cursor), f"a field of a copy of group '{group}'", "go through a pointer to the group"
-        )
+        yield Refusal(place(node.cursor), f"a field of a copy of group '{group}'", "go through a pointer to the group")
 
 
 def measure_misuses(node: Node, description: Description, source: Source) -> Iterator[Refusal]:
@@ -178,9 +174,7 @@ def variable_misuses(node: Node, description: Description, source: Source) -> It
     kind = cursor.result_type if is_function else cursor.type
     name = f"'{cursor.spelling}'"
     if group := value(kind, description):
-        what = (
-            f"{name} returns group '{group}'" if is_function else f"{name} is a group '{group}' outside a device"
-        )
+        what = f"{name} returns group '{group}'" if is_function else f"{name} is a group '{group}' outside a device"
         yield Refusal(place(cursor), what, _ELSEWHERE)
     kind = kind.get_canonical()
     if kind.kind is POINTER and pointee(kind, description) and kind.get_pointee().is_volatile_qualified():

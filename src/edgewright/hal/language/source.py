@@ -41,9 +41,7 @@ class Source:
     main: tuple[Path, ...]  # the files given
     files: Mapping[str, bytes]  # by path as written in places: what main files are made of, headers included
     units: tuple[Any, ...]  # clang.cindex.TranslationUnit, one for each main file
-    definitions: Mapping[
-        str, tuple[Span, ...]
-    ]  # group definitions and make_device lines (with semicolon), by file
+    definitions: Mapping[str, tuple[Span, ...]]  # group definitions and make_device lines (with semicolon), by file
     cursors: tuple[Cursor, ...] = ()  # their declarations, each once though several units may include it
     again: tuple[Cursor, ...] = ()  # definitions of functions that a further unit includes
     macros: Macros = field(default_factory=lambda: Macros(frozenset(), {}, {}, {}))

@@ -43,9 +43,7 @@ def _look_up(written: EffectTarget, group: Group, groups: Mapping[str, Group]) -
 def _of_group(group: Group, name: str, also: Iterable[str] = ()) -> EffectTarget | tuple[str, str]:
     names = [member.name for member in group.members]
     if name not in names:
-        what = f"a side effect names '{name}', which is no member of '{group.name}'" + (
-            " and no group" if also else ""
-        )
+        what = f"a side effect names '{name}', which is no member of '{group.name}'" + (" and no group" if also else "")
         return (what if name else "a side effect names nothing"), _near(name, [*names, *also])
     member = group.member(name)
     return EffectTarget(member.group) if isinstance(member, Child) else EffectTarget(group.name, name)

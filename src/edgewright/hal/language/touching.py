@@ -141,9 +141,7 @@ def _use(node: Node, around: Node | None) -> str:
     return "read"
 
 
-def _update_misuses(
-    cursor: Cursor, here: Any, found: Field, name: str, description: Description
-) -> Iterator[Refusal]:
+def _update_misuses(cursor: Cursor, here: Any, found: Field, name: str, description: Description) -> Iterator[Refusal]:
     if found.w1c:
         yield Refusal(
             here, f"{name} is w1c and updated: writing back what was read clears it all", "write the bits with ="

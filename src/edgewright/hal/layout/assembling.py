@@ -71,9 +71,7 @@ def _place(
     space: Space, cells: tuple[Cell, ...], bus: Bus, how: Assembly, placed: Mapping[str, SpaceLayout], padded: bool
 ) -> SpaceLayout:
     registers = [register for cell in cells for register in registers_of(space, cell, bus, how)]
-    room = _Room(
-        [(offset, register_at(register, offset).end) for register, offset in registers if offset is not None]
-    )
+    room = _Room([(offset, register_at(register, offset).end) for register, offset in registers if offset is not None])
     areas: list[AreaPlace] = []
     areas_first = space.name not in how.registers_first
     if areas_first:

@@ -84,9 +84,7 @@ def cost_of(
     touching = touching_slots(works_of(joints))
     for name, placed in layout.spaces.items():
         for register in placed.registers:
-            for work in dict.fromkeys(
-                w for piece in register.pieces for w in touching.get((name, piece.slot), ())
-            ):
+            for work in dict.fromkeys(w for piece in register.pieces for w in touching.get((name, piece.slot), ())):
                 here, bus, time = register_cost(natures, spaces[name], register, work, sizes)
                 code, accesses, cycles = code + here, accesses + bus, cycles + time
     return Cost(code, accesses, cycles, layout.map_bytes(description))
@@ -121,6 +119,4 @@ def _indexing(register: Register, work: Work, sizes: CodeBytes) -> int:
     several = any(count > 1 for count in register.counts)
     if register.lanes == 1:
         return sizes.index if several else 0
-    return (sizes.lane_write if work.writes else sizes.lane_read) + (
-        sizes.index + sizes.lane_words if several else 0
-    )
+    return (sizes.lane_write if work.writes else sizes.lane_read) + (sizes.index + sizes.lane_words if several else 0)

@@ -31,9 +31,7 @@ def faults(
     return found
 
 
-def _space_faults(
-    description: Description, space: Space, layout: Layout, joints: Sequence[Joint]
-) -> Iterator[str]:
+def _space_faults(description: Description, space: Space, layout: Layout, joints: Sequence[Joint]) -> Iterator[str]:
     writes = [frozenset(joint.slots) for joint in joints if joint.writes]
     reads = [frozenset(joint.slots) for joint in joints if not joint.writes]
     placed = layout.spaces[space.name]

@@ -103,9 +103,7 @@ def elaborate(description: Description, spaces: Spaces, layout: Layout) -> tuple
     return tuple(found)
 
 
-def _registers(
-    spaces: Spaces, layout: Layout, name: str, device: str, start: int, prefix: str
-) -> Iterator[RegisterAt]:
+def _registers(spaces: Spaces, layout: Layout, name: str, device: str, start: int, prefix: str) -> Iterator[RegisterAt]:
     space, placed = spaces[name], layout.spaces[name]
     for register in placed.registers:
         for element in product(*map(range, register.counts)):

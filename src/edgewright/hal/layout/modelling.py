@@ -290,10 +290,7 @@ def hint(model: Model, chosen: Chosen, cells: Sequence[Cell]) -> None:
     """Starts the search at these cells."""
     order = {name: n for n, name in enumerate(chosen.part.free)}
     where: Mapping[str, str] = {
-        name: min(cell.slots, key=lambda s: order[s])
-        for cell in cells
-        if cell.slots[0] in order
-        for name in cell.slots
+        name: min(cell.slots, key=lambda s: order[s]) for cell in cells if cell.slots[0] in order for name in cell.slots
     }
     for (f, r), x in chosen.x.items():
         model.cp.add_hint(x, where[f] == r)

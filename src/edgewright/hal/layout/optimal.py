@@ -162,9 +162,7 @@ def _each_by_itself(task: Task, start: Cells, patience: float) -> _Found:
     return _Found(cells, gap)
 
 
-def _in_pieces(
-    task: Task, name: str, start: tuple[Cell, ...], instances: int, clock: _SolvingTime
-) -> tuple[Cell, ...]:
+def _in_pieces(task: Task, name: str, start: tuple[Cell, ...], instances: int, clock: _SolvingTime) -> tuple[Cell, ...]:
     """Cells of a large space: sets of slots that have nothing to do with each other are solved apart."""
     part = task.part(name)
     graph = nx.Graph()

@@ -97,6 +97,5 @@ def roomy(spaces: Spaces, slots: Collection[tuple[str, str]]) -> Spaces:
         return replace(slot, spare=bits - slot.field.bits) if (name, slot.name) in slots and not is_bound else slot
 
     return {
-        name: replace(space, slots=tuple(wider(name, slot) for slot in space.slots))
-        for name, space in spaces.items()
+        name: replace(space, slots=tuple(wider(name, slot) for slot in space.slots)) for name, space in spaces.items()
     }

@@ -19,9 +19,7 @@ from .rules import Rules
 
 Key = tuple[frozenset[str], int]  # slots and lanes of a cell
 Move = tuple[tuple[Key, ...], tuple[Key, ...]]  # the cells that go, and those that come in their place
-Measure = Callable[
-    [Mapping[str, int]], tuple[int, int]
-]  # bytes of registers by space -> size of the map, bytes over
+Measure = Callable[[Mapping[str, int]], tuple[int, int]]  # bytes of registers by space -> size of the map, bytes over
 SWAPS = 64  # pairs of slots of two registers beyond which none change places: full registers have too many
 OVER = 10**9  # what a byte above the limit costs: more than anything else
 

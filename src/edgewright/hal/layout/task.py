@@ -131,8 +131,7 @@ class Task:
         code, access, byte = self.wish.weights
         sizes = self.wish.sizes
         works = sum(
-            code * w.times * (sizes.access + (sizes.join * (len(w.slots) - 1) if w.writes else 0))
-            + access * w.weight
+            code * w.times * (sizes.access + (sizes.join * (len(w.slots) - 1) if w.writes else 0)) + access * w.weight
             for w in self.works
         )
         instances = self.instances()

@@ -52,10 +52,7 @@ class Known:
         own = {path: parts for path, parts in self.fields.items() if path.startswith(prefix)}
         starts = {path: at for path, at in self.starts.items() if path.startswith(prefix) and path != prefix}
         return Known(
-            {
-                path.removeprefix(prefix): tuple(part.moved(-start) for part in parts)
-                for path, parts in own.items()
-            },
+            {path.removeprefix(prefix): tuple(part.moved(-start) for part in parts) for path, parts in own.items()},
             {path.removeprefix(prefix): at - start for path, at in starts.items()},
         )
 

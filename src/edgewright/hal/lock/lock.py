@@ -91,9 +91,7 @@ def _field(field: Field) -> dict[str, Any]:
     said: dict[str, Any] = {mark: True for mark in marks if getattr(field, mark)}
     if field.mode is not Mode.RW:
         said[field.mode.value] = True
-    said |= {
-        side: [str(target) for target in getattr(field, side)] for side in ("rse", "wse") if getattr(field, side)
-    }
+    said |= {side: [str(target) for target in getattr(field, side)] for side in ("rse", "wse") if getattr(field, side)}
     return {"bits": field.bits, **({} if field.count is None else {"count": field.count}), **said}
 
 

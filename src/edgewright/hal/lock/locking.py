@@ -103,12 +103,7 @@ class _Locking:
         found = [0]
         for parent in self.spaces.values():
             for area in parent.areas:
-                if (
-                    area.space == name
-                    and area.counts
-                    and area.counts[-1] > 1
-                    and (around := self._known(parent.name))
-                ):
+                if area.space == name and area.counts and area.counts[-1] > 1 and (around := self._known(parent.name)):
                     first = (0,) * len(area.counts)
                     starts = [around.start(prefix_of(area, (*first[:-1], i))) for i in range(2)]
                     found.append((starts[1] or 0) - (starts[0] or 0))
@@ -158,9 +153,7 @@ def expanded(lock: Lock, name: str) -> Known:
     return Known({path: tuple(sorted(parts, key=lambda part: part.low)) for path, parts in found.items()}, starts)
 
 
-def _expand(
-    lock: Lock, name: str, start: int, prefix: str, found: dict[str, list[At]], starts: dict[str, int]
-) -> None:
+def _expand(lock: Lock, name: str, start: int, prefix: str, found: dict[str, list[At]], starts: dict[str, int]) -> None:
     for register in lock.spaces[name].registers:
         for element in product(*map(range, register.counts)):
             offset = start + register.offset + _shift(element, register.strides)

@@ -43,9 +43,7 @@ class Addresses:
     def _objects(self) -> list[tuple[int, int, str]]:
         found = self._built.elf.symbols.items()
         return sorted(
-            (start, size, _plain(name))
-            for name, (start, size) in found
-            if size and start & ~1 not in self._functions
+            (start, size, _plain(name)) for name, (start, size) in found if size and start & ~1 not in self._functions
         )
 
     def _text(self, word: int) -> bytes:

@@ -193,9 +193,7 @@ def _undefined(parts: Sequence[Elf]) -> frozenset[str]:
 def _link(
     compiler: Toolchain, folder: Path, objects: Sequence[str], stubs: Iterable[str], support: str, base: int
 ) -> None:
-    text = "".join(
-        f'void {name}(void) {{ __asm__ volatile("nop"); }}\n' for name in sorted(set(stubs) - set(_OWN))
-    )
+    text = "".join(f'void {name}(void) {{ __asm__ volatile("nop"); }}\n' for name in sorted(set(stubs) - set(_OWN)))
     (folder / "own_of_prototype.c").write_text(text + support)
     (folder / "prototype.ld").write_text(_LINK.format(code=base, data=base + DATA))
     flags = ["-Os", "-w", "-fno-builtin"]
@@ -213,9 +211,7 @@ def _link(
     compiler.run([*flags, "own_of_prototype.c", *objects, *link, *compiler.helpers], folder)
 
 
-def _built(
-    elf: Elf, parts: Sequence[Elf], stubs: frozenset[str], target: Target, compiler: str, base: int
-) -> Built:
+def _built(elf: Elf, parts: Sequence[Elf], stubs: frozenset[str], target: Target, compiler: str, base: int) -> Built:
     own = {name for part in parts for _, _, name in part.functions}
     code: dict[str, int] = {}
     for _, size, name in elf.functions:

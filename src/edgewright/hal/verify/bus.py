@@ -200,9 +200,7 @@ class ModelBus:
 
     def final(self) -> dict[str, object]:
         """What a call leaves behind: what was stored, the models' state, how often changing fields were asked for."""
-        found: dict[str, object] = {
-            f"{device}.{name} as written": v for (device, name), v in self.stored().items()
-        }
+        found: dict[str, object] = {f"{device}.{name} as written": v for (device, name), v in self.stored().items()}
         for model in self.models.values():
             found |= {f"{model.name}.{name}": value for name, value in model.state.items()}
             found |= {
@@ -288,9 +286,7 @@ class Replay:
     def write(self, address: int, bits: int, value: int) -> None:
         expected = self._next(BusAccess(True, address, bits, value))
         if expected.value != value:
-            raise Fault(
-                Why.WRONG, f"{expected}: {value:#x} instead of {expected.value:#x} once functions are inlined"
-            )
+            raise Fault(Why.WRONG, f"{expected}: {value:#x} instead of {expected.value:#x} once functions are inlined")
 
     def missing(self) -> Fault | None:
         """The first access that the earlier run made and this one did not."""
@@ -312,6 +308,4 @@ def _moved(models: Mapping[str, Peripheral]) -> Iterator[tuple[str, str]]:
     """Fields that keep what is stored, except that some read changes them."""
     for device, model in models.items():
         touched = {name for wire in model.wires.values() for name in wire.on_read}
-        yield from (
-            (device, name) for name in model.wires if name in touched and model.wires[name].nature.restorable
-        )
+        yield from ((device, name) for name in model.wires if name in touched and model.wires[name].nature.restorable)

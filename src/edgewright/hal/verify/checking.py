@@ -129,9 +129,7 @@ def variant_of(
     requests = requests_of(analysis.spaces, names_of(needed_calls(design, marks)))
     foreign = foreign_pages(analysis.source, analysis.description)
     watched = watched_variables(analysis.source)
-    return Variant(
-        analysis.description, analysis.spaces, design.layout, requests, built[0], built[1], foreign, watched
-    )
+    return Variant(analysis.description, analysis.spaces, design.layout, requests, built[0], built[1], foreign, watched)
 
 
 def _asked(analysis: Analysis, function: Function, names: Mapping[Call, str], marks: Marks) -> dict[str, str]:

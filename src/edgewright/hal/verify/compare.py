@@ -158,9 +158,7 @@ def _events(expected: Sequence[Event], found: Sequence[Event], cut: bool = False
     return f"event {min(len(expected), len(found)) + 1} is {word}: {longer[min(len(expected), len(found))]}"
 
 
-def _config(
-    want: Mapping[tuple[str, str], tuple[int, int]], got: Mapping[tuple[str, str], tuple[int, int]]
-) -> str:
+def _config(want: Mapping[tuple[str, str], tuple[int, int]], got: Mapping[tuple[str, str], tuple[int, int]]) -> str:
     key = min(key for key in {*want, *got} if want.get(key) != got.get(key))
     spelled = [f"{at[key][1]} (written)" if key in at else "the reset value" for at in (got, want)]
     if key in want and key in got and want[key][1] == got[key][1]:

@@ -56,6 +56,4 @@ def models_for(models: Models, description: Description) -> dict[str, type[Perip
 def _check(name: str | None, known: set[str], model: type[Peripheral], kind: str) -> None:
     if name is not None and name not in known:
         there = ", ".join(sorted(known))
-        raise InputError(
-            f"model '{model.__name__}' is for {kind} '{name}', which the driver lacks; it has {there}"
-        )
+        raise InputError(f"model '{model.__name__}' is for {kind} '{name}', which the driver lacks; it has {there}")

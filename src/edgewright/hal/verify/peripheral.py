@@ -39,16 +39,13 @@ class Wire:
         return (1 << self.field.bits) - 1
 
 
-def wires_of(
-    description: Description, registers: Iterable[RegisterAt], natures: Natures
-) -> dict[str, dict[str, Wire]]:
+def wires_of(description: Description, registers: Iterable[RegisterAt], natures: Natures) -> dict[str, dict[str, Wire]]:
     """The fields of every device, by name."""
     found: dict[str, dict[str, FieldAt]] = {device.name: {} for device in description.devices}
     for register in registers:
         found[register.device].update((at.name, at) for at in register.fields)
     return {
-        device: {name: _wire(at, fields, natures) for name, at in fields.items()}
-        for device, fields in found.items()
+        device: {name: _wire(at, fields, natures) for name, at in fields.items()} for device, fields in found.items()
     }
 
 

@@ -273,9 +273,7 @@ class Prototype:
 
     def _fresh_bus(self) -> ModelBus:
         models = {
-            device.name: self._models.get(device.name, Peripheral)(
-                device.name, self._wires[device.name], self._seed
-            )
+            device.name: self._models.get(device.name, Peripheral)(device.name, self._wires[device.name], self._seed)
             for device in self.variant.description.devices
         }
         return ModelBus(self.variant.description, self._registers, models, self.variant.foreign)

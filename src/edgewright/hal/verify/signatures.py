@@ -56,8 +56,7 @@ def signatures_of(source: Source, description: Description) -> dict[str, Signatu
 def _with_contexts(known: Signature, contexts: Mapping[str, str]) -> Signature:
     """The signature with groups for parameters `void *` that are pointers to them."""
     parameters = tuple(
-        (name, replace(type_, group=contexts[name]) if name in contexts else type_)
-        for name, type_ in known.parameters
+        (name, replace(type_, group=contexts[name]) if name in contexts else type_) for name, type_ in known.parameters
     )
     return replace(known, parameters=parameters)
 

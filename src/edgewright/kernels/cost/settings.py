@@ -29,9 +29,7 @@ class Setting:
     sweep: Sweep = Sweep.FORWARD
 
 
-def site_in(
-    facts: NetworkFacts, name: str, region: Region, setting: Setting, partial: Region | None = None
-) -> Site:
+def site_in(facts: NetworkFacts, name: str, region: Region, setting: Setting, partial: Region | None = None) -> Site:
     """A part of a layer in a setting, wherever it may lie."""
     layer, network = facts.network.by_name[name], facts.network
     y = network.tensors[layer.output]

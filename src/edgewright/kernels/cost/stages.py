@@ -35,9 +35,7 @@ def alike_calls(
                 for index in range(times):
                     yield from alike_calls(body, {**here, name: index}, count)
             case OnDemand(trace, bodies):
-                for chain, height, taken, body in zip(
-                    trace.chains, trace.heights, trace.taken, bodies, strict=True
-                ):
+                for chain, height, taken, body in zip(trace.chains, trace.heights, trace.taken, bodies, strict=True):
                     for (row, below), often in cuts(min(height, taken * chain.rows), chain.rows):
                         yield from alike_calls(body, {**here, ROW: row, BELOW: below}, count * often)
             case KernelCall():

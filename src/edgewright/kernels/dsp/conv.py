@@ -152,9 +152,7 @@ def _table(call: CCall, window: ConvColumns) -> str:
     return call.table("ew_dsp_convolution", fields)
 
 
-def fields_of(
-    call: CCall, window: ConvColumns, sums: tuple[Expr, ...], zero: int, kernel: str
-) -> tuple[Expr, ...]:
+def fields_of(call: CCall, window: ConvColumns, sums: tuple[Expr, ...], zero: int, kernel: str) -> tuple[Expr, ...]:
     """The fields of ew_dsp_convolution."""
     op, rows, depth = window.op, window.kernel[0], window.size[2]
     _, runs, taps = window.runs.shape
@@ -168,9 +166,7 @@ def fields_of(
     )
 
 
-def _write(
-    call: CCall, offer: Offer, c: CWriter, begun: str, batch: tuple[Expr, Expr], part: tuple[Expr, ...]
-) -> None:
+def _write(call: CCall, offer: Offer, c: CWriter, begun: str, batch: tuple[Expr, Expr], part: tuple[Expr, ...]) -> None:
     """The call, of which the beginning is given, for every image of the batch."""
     rank = len(call.output.strides)
     with loops(c, [batch], "n", backward=call.is_backward) as (n,), c.block():

@@ -248,9 +248,7 @@ def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 DUAL = frozenset({Family.DSP, Family.HELIUM})
-ADD_CONV = Kernel(
-    "dsp_add_conv", (Conv2d,), offers_conv, write_conv, DUAL, CallKind.ADD, STACK, work=work.add_conv
-)
+ADD_CONV = Kernel("dsp_add_conv", (Conv2d,), offers_conv, write_conv, DUAL, CallKind.ADD, STACK, work=work.add_conv)
 ADD_DENSE = Kernel(
     "dsp_add_dense",
     (Dense,),

@@ -55,9 +55,7 @@ def _paired(sides: Sequence[int], columns: int, rows: int) -> Mapping[int, float
     found: dict[int, float] = {}
     for begin in begins:
         partners = ((side - begin ^ 1) + begin for side in sides)
-        there = {
-            column % columns if len(begins) > 1 else min(column, columns - 1) for column in (*sides, *partners)
-        }
+        there = {column % columns if len(begins) > 1 else min(column, columns - 1) for column in (*sides, *partners)}
         for column in there:
             found[column] = found.get(column, 0.0) + 1 / len(begins)
     return found

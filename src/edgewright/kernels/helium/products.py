@@ -97,9 +97,7 @@ def write_depthwise(call: CCall, _: Offer, c: CWriter) -> None:
     _write(call, c, 0, lambda weights: np.ascontiguousarray(weights.T), ("ew_helium_depthwise", ""))
 
 
-def _write(
-    call: CCall, c: CWriter, pixels: int, arranged: Callable[[Array], Array], kernel: tuple[str, str]
-) -> None:
+def _write(call: CCall, c: CWriter, pixels: int, arranged: Callable[[Array], Array], kernel: tuple[str, str]) -> None:
     """A call for each image of the batch; of the kernel its name and its last arguments are given."""
     op, (x, w), (source, target) = call.op, call.shapes[:2], (call.inputs[0], call.output)
     assert isinstance(op, Conv2d)

@@ -249,9 +249,7 @@ def _onnx(call: CCall) -> Accumulator:
         return _activated_onnx(call, scales, activation)
     if call.result.quant is None:
         factors = per_channel(call, scales, "scales")
-        return _integers(
-            call, lambda s, ch: narrowed(call, activated(call, activation, f"(float){s} * {factors(ch)}"))
-        )
+        return _integers(call, lambda s, ch: narrowed(call, activated(call, activation, f"(float){s} * {factors(ch)}")))
     ratios = per_channel(call, scales / np.float32(call.result.quant.scale[0]), "scales")
     return _integers(call, lambda s, ch: rounded_even(call, f"(float){s} * {ratios(ch)}", activation))
 

@@ -89,9 +89,7 @@ class Copy:
             self.run(x, y, high - low)
         return True
 
-    def line(
-        self, source: Sequence[Expr], target: Sequence[Expr], span: tuple[Expr, Expr], ahead: Expr = 0
-    ) -> None:
+    def line(self, source: Sequence[Expr], target: Sequence[Expr], span: tuple[Expr, Expr], ahead: Expr = 0) -> None:
         """Elements side by side along the last axis; those of the input begin `ahead`.
 
         None of them may lie where one of the others is read.
@@ -107,9 +105,7 @@ class Copy:
 
     def run(self, source: Expr, target: Expr, count: int) -> None:
         size = count * self.y.tensor.dtype.bytes
-        self.c.line(
-            f"memcpy({moved(self.y.place.pointer, target)}, {moved(self.x.place.pointer, source)}, {size});"
-        )
+        self.c.line(f"memcpy({moved(self.y.place.pointer, target)}, {moved(self.x.place.pointer, source)}, {size});")
 
 
 def folded(place: CTensor, route: Route, rank: int) -> CTensor | None:

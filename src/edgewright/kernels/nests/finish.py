@@ -98,9 +98,7 @@ def _proven_type(site: Site) -> str:
     info = np.iinfo(x.dtype.numpy)
     most = max(abs(int(info.min) - zero_of(x)), abs(int(info.max) - zero_of(x)))
     bias = site.network.constants.get(site.inputs[2].tensor.name) if len(site.inputs) > 2 else None
-    beside = (
-        int(np.abs(bias.astype(np.int64)).max()) if bias is not None else 1 << 30 if len(site.inputs) > 2 else 0
-    )
+    beside = int(np.abs(bias.astype(np.int64)).max()) if bias is not None else 1 << 30 if len(site.inputs) > 2 else 0
     return "int32_t" if most * _reach(site, w) + beside < 1 << 31 else "int64_t"
 
 
@@ -110,9 +108,7 @@ def _reach(site: Site, w: Tensor) -> int:
     if values is None or isinstance(site.op, MatMul):
         info = np.iinfo(w.dtype.numpy)
         depth = max(place.tensor.size for place in site.inputs)
-        return depth * max(
-            abs(int(info.min) - z) + abs(int(info.max) - z) for z in (w.quant.zero if w.quant else (0,))
-        )
+        return depth * max(abs(int(info.min) - z) + abs(int(info.max) - z) for z in (w.quant.zero if w.quant else (0,)))
     zeros = np.array(w.quant.zero if w.quant else (0,), np.int64).reshape(-1, 1)
     return int(np.abs(values.reshape(len(values), -1).astype(np.int64) - zeros).sum(axis=1).max())
 

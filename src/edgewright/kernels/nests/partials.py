@@ -77,9 +77,7 @@ def _taps(call: CCall, c: CWriter, i: int, index: Expr) -> Taps:
     return taps(c, axis, call.result.shape[1 + i], index, *(("top", "ky"), ("left", "kx"))[i])
 
 
-def _sum(
-    call: CCall, c: CWriter, acc: Accumulator, batch: Expr, windows: tuple[Taps, Taps], channel: Expr
-) -> None:
+def _sum(call: CCall, c: CWriter, acc: Accumulator, batch: Expr, windows: tuple[Taps, Taps], channel: Expr) -> None:
     """`sum`: the part of a window that the call sums over, times the weights of the channel."""
     x, weights = call.inputs[0], acc.weights
     c.line(f"{acc.ctype} sum = 0;")
@@ -119,6 +117,4 @@ def _start(call: CCall, layout: PartialLayout, acc: Accumulator) -> Callable[[Ex
 
 ADD_CONV = Kernel("loops_add_conv", (Conv2d,), offers, write_conv, kind=CallKind.ADD, work=add_conv_work)
 ADD_DENSE = Kernel("loops_add_dense", (Dense,), offers, write_dense, kind=CallKind.ADD, work=add_dense_work)
-FINISH = Kernel(
-    "loops_finish", (Conv2d, Dense), offers, write_finish, kind=CallKind.FINISH, work=finish_scaled_work
-)
+FINISH = Kernel("loops_finish", (Conv2d, Dense), offers, write_finish, kind=CallKind.FINISH, work=finish_scaled_work)

@@ -57,9 +57,7 @@ def write_max(call: CCall, _: Offer, c: CWriter) -> None:
         c.line(f"{ctype} best = {least};")
         with _elements(call, c, at[0], windows, channel):
             value = widened(call, x.tensor, "*tap")
-            c.line(
-                f"best = ew_maximum(best, {value});" if is_float else f"best = best > {value} ? best : {value};"
-            )
+            c.line(f"best = ew_maximum(best, {value});" if is_float else f"best = best > {value} ? best : {value};")
         c.line(f"py[{call.output.offset((*at, channel))}] = {store('best')};")
 
 
@@ -83,9 +81,7 @@ def write_average(call: CCall, _: Offer, c: CWriter) -> None:
             c.line(f"py[{call.output.offset((*at, channel))}] = {mean.stored};")
 
 
-def _add_columns(
-    call: CCall, c: CWriter, batch: Expr, windows: tuple[Taps, Taps], channel: Expr, mean: Mean
-) -> None:
+def _add_columns(call: CCall, c: CWriter, batch: Expr, windows: tuple[Taps, Taps], channel: Expr, mean: Mean) -> None:
     """Each column of the window, from the top, then the columns: the order decides the last bit of a float."""
     x = call.inputs[0]
     with windows[1].each(c) as (_, col), c.block():

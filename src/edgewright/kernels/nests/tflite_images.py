@@ -118,9 +118,7 @@ def _linear(call: CCall, c: CWriter, op: Resize, at: tuple[Expr, ...]) -> None:
         value = _entry(call, share.astype(np.float32 if is_float else np.int16), at[1 + i], "shares")
         c.line(f"const {'float' if is_float else 'int32_t'} {axis} = {value};")
     with channels(call, c) as channel:
-        corners = [
-            f"px[{call.inputs[0].offset((at[0], row, col, channel))}]" for row in sides[0] for col in sides[1]
-        ]
+        corners = [f"px[{call.inputs[0].offset((at[0], row, col, channel))}]" for row in sides[0] for col in sides[1]]
         c.line(
             f"py[{call.output.offset((*at, channel))}] = "
             f"({call.output.ctype})ew_bilinear_{name}({', '.join([*corners, *shares])});"

@@ -60,9 +60,7 @@ def _write_lines(call: CCall, c: CWriter, types: tuple[str, str], statement: Sta
         c.line(f"{types[1]} *const py = ({types[1]} *){call.output.pointer};")
         low, high = call.region[-1]
         with loops(c, call.region[:-1], backward=call.is_backward) as at:
-            x, y = (
-                _at(name, place.offset((*at, 0))) for name, place in (("px", call.inputs[0]), ("py", call.output))
-            )
+            x, y = (_at(name, place.offset((*at, 0))) for name, place in (("px", call.inputs[0]), ("py", call.output)))
             c.line(statement(x, y, f"{low}, {high}"))
 
 

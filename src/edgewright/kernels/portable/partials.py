@@ -135,9 +135,7 @@ def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 ADD_CONV = Kernel("portable_add_conv", (Conv2d,), offers_conv, write_conv, SMALL, CallKind.ADD, work=add_conv_work)
-ADD_DENSE = Kernel(
-    "portable_add_dense", (Dense,), offers_dense, write_dense, SMALL, CallKind.ADD, work=add_dense_work
-)
+ADD_DENSE = Kernel("portable_add_dense", (Dense,), offers_dense, write_dense, SMALL, CallKind.ADD, work=add_dense_work)
 FINISH = Kernel(
     "portable_finish",
     (Conv2d, Dense),

@@ -142,9 +142,7 @@ def _fit(
         drop = np.where(drop_bits > 0, 1 << np.maximum(shifts - least, 0), 0)
         drop[rule.constant] = 0
     bits = 32 if is_wide else 0
-    found = np.stack(
-        [0 * base, rule.stored(rule.first[:, None])[:, 0].astype(np.int64) << (shifts + bits)], axis=1
-    )
+    found = np.stack([0 * base, rule.stored(rule.first[:, None])[:, 0].astype(np.int64) << (shifts + bits)], axis=1)
     fitted = _Limits(rule, rule.thresholds, base, drop, by, shifts, bits).search(live)
     if fitted is None:
         return None
@@ -265,9 +263,7 @@ class _Limits:
         at_most = np.where(
             least > first, steps - 1 - self._product(channels, np.maximum(least - 1, first), wide), limit
         )
-        lower = np.maximum(
-            at_least.max(axis=1, initial=-limit), -limit - self._product(channels, first, wide)[:, 0]
-        )
+        lower = np.maximum(at_least.max(axis=1, initial=-limit), -limit - self._product(channels, first, wide)[:, 0])
         upper = np.minimum(at_most.min(axis=1, initial=limit), limit - self._product(channels, last, wide)[:, 0])
         fits = (multiplier >= 0) & (multiplier <= INT32_MAX) & (lower <= upper)
         return fits, lower + ((upper - lower) >> 1)

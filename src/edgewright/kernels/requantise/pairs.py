@@ -96,11 +96,7 @@ def _sum_rule(task: _Task) -> PairRule | None:
             found = _start(value, task.answers, task.answers, shift)
             if found is not None and np.abs(value).max() + abs(found) < 1 << 31:
                 return _rule(task, first + i, second + j, found, shift)
-        if (
-            i == j == 0
-            and start == round(start)
-            and (rule := _even_rule(task, value, first, second, shift, start))
-        ):
+        if i == j == 0 and start == round(start) and (rule := _even_rule(task, value, first, second, shift, start)):
             return rule
     return None
 

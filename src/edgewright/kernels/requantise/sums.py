@@ -52,9 +52,7 @@ def _found(site: Site) -> Requantised | None:
         return None
     kernel = Operand(values[w.name], Region.whole(w.shape), w)
     if site.arithmetic is not Arithmetic.TFLITE:
-        return Requantised(
-            weights, bias, zero, _rule_of_onnx(x, kernel, site.result, op.activation, first, last), None
-        )
+        return Requantised(weights, bias, zero, _rule_of_onnx(x, kernel, site.result, op.activation, first, last), None)
     if isinstance(op, Dense) and site.options.rounding is Rounding.REFERENCE:
         return Requantised(
             weights, bias, zero, _rule_in_double(x, kernel, site.result, op.activation, first, last), None

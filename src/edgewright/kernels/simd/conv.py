@@ -80,9 +80,7 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     write_rest(call, c, end)
 
 
-def _fields(
-    call: CCall, window: Sequence[Expr], rows: int, end: Ending, packed: tuple[Array, Array]
-) -> Sequence[Expr]:
+def _fields(call: CCall, window: Sequence[Expr], rows: int, end: Ending, packed: tuple[Array, Array]) -> Sequence[Expr]:
     """Of an ew_simd_conv."""
     weights = call.add(packed[0], "weights in panels", ALIGNMENT)
     bias = call.add(packed[1], "bias", ALIGNMENT)

@@ -71,9 +71,7 @@ def write_dense(call: CCall, offer: Offer, c: CWriter) -> None:
         c.line(f"ew_simd_int8_run(&{table}, {x}, {y}, part, {room});")
 
 
-def _table(
-    call: CCall, layer: ByteLayer, weights: Array, window: Callable[[int], tuple[Expr, ...]], rows: int
-) -> str:
+def _table(call: CCall, layer: ByteLayer, weights: Array, window: Callable[[int], tuple[Expr, ...]], rows: int) -> str:
     """C of an ew_simd_int8 for the channels of the call; `window` are the fields that depend on their number."""
     call.use("simd_int8")
 

@@ -45,9 +45,7 @@ def coarsen(grid: Grid, merge: MergeLevel) -> Coarse:
     Hard layout instances are mostly such blocks cut up: of MiniMalloc's (Moffitt, ASPLOS'23) 154 to 454 buffers 20 to
     172 boxes remain, and all 11 still fit.
     """
-    alone = {i for pair in grid.special for i in pair} | {
-        i for i, b in enumerate(grid.boxes) if b.fixed is not None
-    }
+    alone = {i for pair in grid.special for i in pair} | {i for i, b in enumerate(grid.boxes) if b.fixed is not None}
     piles = [_Pile(b.start, b.end, b.size, b.top, ((i, 0),)) for i, b in enumerate(grid.boxes) if i not in alone]
     count = len(piles) + 1
     while merge is not MergeLevel.NOTHING and len(piles) < count:
@@ -72,9 +70,7 @@ def _chains(piles: list[_Pile]) -> list[_Pile]:
         if waiting := ending.get((pile.start, pile.size)):
             n = waiting.pop()
             first = done[n]
-            done[n] = _Pile(
-                first.start, pile.end, first.size, max(first.top, pile.top), first.members + pile.members
-            )
+            done[n] = _Pile(first.start, pile.end, first.size, max(first.top, pile.top), first.members + pile.members)
         else:
             n = len(done)
             done.append(pile)

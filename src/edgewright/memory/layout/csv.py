@@ -25,9 +25,7 @@ def read_csv(path: Path | str) -> LayoutProblem:
     try:
         header = next(rows, None)
         if header is None:
-            raise InputError(
-                f"{path}: the file is empty; its first line must name the columns id,lower,upper,size"
-            )
+            raise InputError(f"{path}: the file is empty; its first line must name the columns id,lower,upper,size")
         where = _find_columns(path, [cell.strip().lower() for cell in header])
         items: dict[str, Item] = {}
         for row in rows:
@@ -97,7 +95,5 @@ def _item(at: str, row: list[str], where: dict[str, int], header: list[str]) -> 
     if size < 0:
         raise InputError(f"{at}, column {header[where['size']]}: {size} is negative; a size is at least 0")
     if end <= start:
-        raise InputError(
-            f"{at}, column {header[where['end']]}: {end} must come after {start}, where the life begins"
-        )
+        raise InputError(f"{at}, column {header[where['end']]}: {end} must come after {start}, where the life begins")
     return Item(name, start, end, size)

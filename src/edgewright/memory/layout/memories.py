@@ -60,9 +60,7 @@ def place_in_memories(
         f"{crowd.size} bytes are live at once at time {crowd.time}",
         is_small=crowd.size <= memories[0][1] if memories else False,
     )
-    return _spread(
-        question, memories, traffic, lambda names, capacity: place_optimal(_part(problem, names), capacity)
-    )
+    return _spread(question, memories, traffic, lambda names, capacity: place_optimal(_part(problem, names), capacity))
 
 
 def place_graph_in_memories(

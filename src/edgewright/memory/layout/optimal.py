@@ -137,9 +137,7 @@ def _within(part: LayoutProblem, grid: Grid, bound: int, capacity: int, effort: 
     if found is not None:
         return _Answer(found.offsets, found.peak, bound, found.method)
     if status is Status.IMPOSSIBLE:
-        raise Infeasible(
-            f"no placement exists in {capacity} bytes, as an exhaustive search showed; {_crowd(part)}"
-        )
+        raise Infeasible(f"no placement exists in {capacity} bytes, as an exhaustive search showed; {_crowd(part)}")
     raise NotFound(f"no placement found in {capacity} bytes, though one may exist; {_crowd(part)}")
 
 

@@ -40,9 +40,7 @@ def sweep(lattice: Lattice, width: int, cap: int, floor: int = 0, follows: Seque
         for p in bits(before):
             succ[p] |= 1 << step
     ready = sum(1 << s for s in range(lattice.count) if not pred[s])
-    level: dict[int, tuple[int, int, int, int]] = {
-        0: (floor, lattice.held(0), ready, -1)
-    }  # peak, held, ready, step
+    level: dict[int, tuple[int, int, int, int]] = {0: (floor, lattice.held(0), ready, -1)}  # peak, held, ready, step
     levels = []
     complete = True
     for _ in range(lattice.count):

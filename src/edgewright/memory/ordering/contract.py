@@ -112,9 +112,7 @@ class _Draft:
         stores = []
         for index in kept:
             old = self.problem.stores[index]
-            writers, readers = (
-                tuple(sorted(new[s] for s in steps[index])) for steps in (self.writers, self.readers)
-            )
+            writers, readers = (tuple(sorted(new[s] for s in steps[index])) for steps in (self.writers, self.readers))
             stores.append(Store(old.name, old.size, writers, readers, old.is_input, old.is_output))
         savings = {
             (new[head], place[x], place[y]): saved

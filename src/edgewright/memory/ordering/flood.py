@@ -44,9 +44,7 @@ def flood(lattice: Lattice, budget: int, follows: Sequence[int], states: int) ->
     return Flooded(_trace_back(lattice, budget, levels), True, kept)
 
 
-def _advance(
-    lattice: Lattice, budget: int, follows: Sequence[int], done: Masks, held: Bytes
-) -> tuple[Masks, Bytes]:
+def _advance(lattice: Lattice, budget: int, follows: Sequence[int], done: Masks, held: Bytes) -> tuple[Masks, Bytes]:
     """All sets one step larger, sorted, and what each holds."""
     settled = np.zeros(len(done), np.bool_)  # sets that have a free move, and so need no other
     froms, nexts, afters, frees = [], [], [], []

@@ -52,9 +52,7 @@ def improve(
         for x, store in enumerate(problem.stores):
             touch = sorted(set(store.writers + store.readers))
             began = (
-                True
-                if store.is_input or s in store.writers
-                else _any(model, [earlier[w][s] for w in store.writers])
+                True if store.is_input or s in store.writers else _any(model, [earlier[w][s] for w in store.writers])
             )
             needed = True if store.is_output or s in touch else _any(model, [earlier[s][t] for t in touch])
             alive = _both(model, began, needed)

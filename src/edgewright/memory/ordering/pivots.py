@@ -151,9 +151,7 @@ class _Programme:
             legs.append({leg: model.new_bool_var("") for leg in users})
             for leg, taken_by in users.items():
                 model.add(sum(taken_by) == legs[-1][leg])
-        paths = [
-            {leg: climbs(chain, leg.begin, leg.end) for leg in of} for chain, of in zip(chains, legs, strict=True)
-        ]
+        paths = [{leg: climbs(chain, leg.begin, leg.end) for leg in of} for chain, of in zip(chains, legs, strict=True)]
 
         # Constraints: one option each, one actor at each pivot, and nothing above the peak: pivots, then climbs.
         for take in takes:

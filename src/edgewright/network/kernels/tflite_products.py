@@ -41,9 +41,7 @@ def _dense_sums(op: Dense, out: Region, operands: Sequence[Operand], result: Ten
     return dense_accumulate(_narrow(x), _narrow(w), np.int64)
 
 
-def _finish_dense(
-    op: Dense, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor
-) -> Array:
+def _finish_dense(op: Dense, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor) -> Array:
     """Unlike a convolution it multiplies in double, and so rounds once."""
     w, *bias = others
     steps = rounded(_add_bias(total, bias) * channel_scales(x, w, result))

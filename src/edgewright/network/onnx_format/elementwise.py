@@ -181,11 +181,7 @@ def chain(kind: ops.BinaryKind) -> Importer:
 def mean(node: OnnxNode) -> Value:
     count = len(node.all_inputs())
     total = _chain(ops.BinaryKind.ADD, node)
-    return (
-        pairwise(node, ops.BinaryKind.MUL, total, node.number("share", 1.0 / count), "mean")
-        if count > 1
-        else total
-    )
+    return pairwise(node, ops.BinaryKind.MUL, total, node.number("share", 1.0 / count), "mean") if count > 1 else total
 
 
 def cast(node: OnnxNode) -> Value:

@@ -147,9 +147,7 @@ class GraphReader:
             if not output:
                 continue
             if i >= len(results):
-                scope.values[output] = Absent(
-                    Problem(title, name, f"output {i + 1} ('{output}') is not supported")
-                )
+                scope.values[output] = Absent(Problem(title, name, f"output {i + 1} ('{output}') is not supported"))
                 continue
             value = results[i]
             if isinstance(value, Computed) and value.tensor in written:

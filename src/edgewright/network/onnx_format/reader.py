@@ -82,15 +82,11 @@ def _parse(opened: ModelBytes, title: str) -> tuple[onnx.ModelProto, Skeleton]:
     except ModelError as error:
         if _is_text(start):
             raise ModelError(f"'{title}' is a text file, not an ONNX model") from error
-        raise ModelError(
-            f"'{title}' is {error}" if str(error).startswith("not ") else f"'{title}': {error}"
-        ) from error
+        raise ModelError(f"'{title}' is {error}" if str(error).startswith("not ") else f"'{title}': {error}") from error
     _require_text(model, title)
     if not model.HasField("graph") or not model.graph.output:
         kind = (
-            "a text file, not an ONNX model"
-            if _is_text(start)
-            else "not an ONNX model: it holds no graph with outputs"
+            "a text file, not an ONNX model" if _is_text(start) else "not an ONNX model: it holds no graph with outputs"
         )
         raise ModelError(f"'{title}' is {kind}")
     return model, skeleton
@@ -154,9 +150,7 @@ def _read_model(
     return network
 
 
-def _initializers(
-    graph: onnx.GraphProto, skeleton: Skeleton
-) -> dict[str, tuple[onnx.TensorProto, ByteSpan | None]]:
+def _initializers(graph: onnx.GraphProto, skeleton: Skeleton) -> dict[str, tuple[onnx.TensorProto, ByteSpan | None]]:
     found: dict[str, tuple[onnx.TensorProto, ByteSpan | None]] = {}
     for i, tensor in enumerate(graph.initializer):
         if tensor.name in found:
@@ -264,9 +258,7 @@ def _describe(problems: Iterable[Problem], title: str) -> str:
         shown = ", ".join(f"'{node}'" for node in nodes[:3]) + (", ..." if len(nodes) > 3 else "")
         lines.append(f"  {operator} x{len(nodes)} ({shown})" + (f": {reason}" if reason else ""))
     count = len({operator for operator, _ in groups})
-    return f"'{title}' uses {count} operator{'s' * (count != 1)} in a way that is not supported:\n" + "\n".join(
-        lines
-    )
+    return f"'{title}' uses {count} operator{'s' * (count != 1)} in a way that is not supported:\n" + "\n".join(lines)
 
 
 FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE, onnx.TensorProto.BFLOAT16)

@@ -123,11 +123,7 @@ def _resize(
         raise node.unsupported(f"only height and width can be resized, not {list(shape)} to {list(target)}")
     if min(target) < 1:
         raise node.error(f"gives an empty image {list(target)}")
-    if (
-        node.flag("antialias")
-        and mode is ResizeMode.LINEAR
-        and any(a < b for a, b in zip(target, shape, strict=True))
-    ):
+    if node.flag("antialias") and mode is ResizeMode.LINEAR and any(a < b for a, b in zip(target, shape, strict=True)):
         raise node.unsupported("antialias is not supported")
     image = image_in(node, x)
     lines = len(shape) == 3

@@ -151,17 +151,14 @@ def conv_transpose(node: OnnxNode) -> Value:
     return image_out(node, y, rank)
 
 
-def _output_pads(
-    node: OnnxNode, window: WindowAttributes, size: Pair, extra: Pair, rank: int
-) -> tuple[Pads, Pair]:
+def _output_pads(node: OnnxNode, window: WindowAttributes, size: Pair, extra: Pair, rank: int) -> tuple[Pads, Pair]:
     """What ConvTranspose crops and what it adds: stated, or worked out from the output shape that is asked for."""
     stated = _pair(node, "output_shape", rank, None)
     if stated is None and not window.auto_pad.startswith("SAME"):
         return ((0, 0, 0, 0) if window.auto_pad == "VALID" else window.pads), extra
     wanted = stated or (size[0] * window.stride[0], size[1] * window.stride[1])
     full = [
-        (size[i] - 1) * window.stride[i] + (window.kernel[i] - 1) * window.dilation[i] + 1 + extra[i]
-        for i in range(2)
+        (size[i] - 1) * window.stride[i] + (window.kernel[i] - 1) * window.dilation[i] + 1 + extra[i] for i in range(2)
     ]
     totals = [max(full[i] - wanted[i], 0) for i in range(2)]
     # Zeros fill up an output shape that is stated; onnxruntime lets SAME fall short of it.

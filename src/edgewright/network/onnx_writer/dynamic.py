@@ -54,8 +54,7 @@ def _asymmetric(node: NodeWriter, low: str, high: str) -> tuple[str, ...]:
     from_low = node.add("Sub", [_double(node, -128), least])
     from_high = node.add("Sub", [_double(node, 127), most])
     errors = [
-        node.add("Add", [_double(node, limit), node.add("Abs", [end])])
-        for limit, end in ((128, least), (127, most))
+        node.add("Add", [_double(node, limit), node.add("Abs", [end])]) for limit, end in ((128, least), (127, most))
     ]
     zero = _away(node, node.add("Where", [node.add("Less", errors), from_low, from_high]))
     zero = node.add("Min", [node.add("Max", [zero, _double(node, -128)]), _double(node, 127)])

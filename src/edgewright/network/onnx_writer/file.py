@@ -58,9 +58,7 @@ def write_onnx(network: Network, path: str | os.PathLike[str], *, limit: int = M
                 onnx.save_model(model, draft)
             os.replace(draft, target)
     except OSError as error:
-        raise InputError(
-            f"cannot write '{target}': {error.strerror}; is the folder there and writable?"
-        ) from error
+        raise InputError(f"cannot write '{target}': {error.strerror}; is the folder there and writable?") from error
     return target
 
 

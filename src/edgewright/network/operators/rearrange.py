@@ -133,9 +133,7 @@ class Pad(Operator):
         if self.mode is not PadMode.CONSTANT:
             padded = [a > 0 or b > 0 for a, b in zip(self.before, self.after, strict=True)]
             moved = out.moved([-a for a in self.before]).clipped(shapes[0])
-            return (
-                Region(tuple((0, s) if p else m for p, s, m in zip(padded, shapes[0], moved.bounds, strict=True))),
-            )
+            return (Region(tuple((0, s) if p else m for p, s, m in zip(padded, shapes[0], moved.bounds, strict=True))),)
         return (out.moved([-a for a in self.before]).clipped(shapes[0]),)
 
 
@@ -174,9 +172,7 @@ class SpaceToDepth(Operator):
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
         n, h, w, c = shapes[0]
         require_positive("block", (self.block,))
-        require(
-            h % self.block == 0 and w % self.block == 0, f"{h}x{w} does not divide into blocks of {self.block}"
-        )
+        require(h % self.block == 0 and w % self.block == 0, f"{h}x{w} does not divide into blocks of {self.block}")
         return (n, h // self.block, w // self.block, c * self.block**2)
 
     def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
@@ -269,9 +265,7 @@ class Resize(Operator):
         require(len(shapes[0]) == 4, f"expected an image of rank 4 (NHWC), got shape {shapes[0]}")
         require_positive("size and scale", (*self.size, *(self.scale or ())))
         longest = max(*self.size, *shapes[0][1:3])
-        require(
-            longest <= MOST_RESIZED, f"{longest} rows or columns, more than the {MOST_RESIZED} that are handled"
-        )
+        require(longest <= MOST_RESIZED, f"{longest} rows or columns, more than the {MOST_RESIZED} that are handled")
         return (shapes[0][0], *self.size, shapes[0][3])
 
     def place(self, axis: int, index: int, extent: int) -> float:

@@ -112,9 +112,7 @@ class _Reorder:
         ours = self.network.tensors[name].shape
         file = pick(ours, inverse(old))
         order = "NHWC" if len(perm) == 4 else "channels last"
-        self.notes.append(
-            f"{what} '{name}' is {verb} as {_by(pick(ours, perm))} ({order}); the file has {_by(file)}"
-        )
+        self.notes.append(f"{what} '{name}' is {verb} as {_by(pick(ours, perm))} ({order}); the file has {_by(file)}")
 
     # Layers
 
@@ -144,9 +142,7 @@ class _Reorder:
         held = inverse(perm)
         # Operands after the first belong to the same space only where the operator broadcasts or joins them.
         along = len(layer.inputs) if isinstance(op, (*POINTWISE, Concat)) else 1
-        inputs = [
-            self._ordered(name, held) if i < along else self._plain(name) for i, name in enumerate(layer.inputs)
-        ]
+        inputs = [self._ordered(name, held) if i < along else self._plain(name) for i, name in enumerate(layer.inputs)]
         self._emit(layer, op, inputs, out)
 
     def _best_order(self, layer: Layer) -> Perm:

@@ -88,9 +88,7 @@ def _reorder_weights(draft: Draft, dense: Layer, perm: Perm, image: tuple[int, .
     # The file's image is ours transposed by perm; the weights go the other way, behind their own first axis.
     back = inverse(perm)
     view = value.reshape(value.shape[0], *image).transpose(back)
-    fresh = draft.add_constant(
-        f"{name}_{'x'.join(map(str, pick((value.shape[0], *image), back)))}", view, tensor.quant
-    )
+    fresh = draft.add_constant(f"{name}_{'x'.join(map(str, pick((value.shape[0], *image), back)))}", view, tensor.quant)
     if dense.inputs[1] == name:
         draft.rewire(dense, name, fresh)
         return

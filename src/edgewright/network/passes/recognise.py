@@ -21,9 +21,7 @@ def recognise_activations(network: Network) -> Network:
     for layer in draft.walk():
         if not isinstance(layer.op, ops.Binary) or layer.op.activation or not draft.is_float(layer.output):
             continue
-        found = (
-            _hard_sigmoid(draft, layer) or _gated(draft, layer) or _hard_swish(draft, layer) or _gelu(draft, layer)
-        )
+        found = _hard_sigmoid(draft, layer) or _gated(draft, layer) or _hard_swish(draft, layer) or _gelu(draft, layer)
         if found is not None:
             op, x = found
             draft.put(replace(layer, op=op, inputs=(x,)))

@@ -186,9 +186,7 @@ def _end_of_dilation(layer: LayerImport, middle: int) -> int | None:
     """
     state, file = layer.state, layer.state.file
     operator = file.operators[middle]
-    schema = {"CONV_2D": tflite.Conv2DOptions, "DEPTHWISE_CONV_2D": tflite.DepthwiseConv2DOptions}.get(
-        operator.kind
-    )
+    schema = {"CONV_2D": tflite.Conv2DOptions, "DEPTHWISE_CONV_2D": tflite.DepthwiseConv2DOptions}.get(operator.kind)
     if schema is None or operator.inputs[0] != layer.outputs[0] or len(operator.outputs) != 1:
         return None
     options, last = operator.options(schema), state.sole_reader(operator.outputs[0])
@@ -323,7 +321,5 @@ def _weights(layer: LayerImport, how: str, axis: int, x: int = 0, bias: int = 2,
         value = layer.value(bias, "bias")
         if DType(value.dtype.name) not in allowed:
             raise Unsupported(f"the bias is {value.dtype}")
-        constants.append(
-            layer.state.derived(layer.index(bias), "bias", value.reshape(-1), layer.tensor(bias).quant)
-        )
+        constants.append(layer.state.derived(layer.index(bias), "bias", value.reshape(-1), layer.tensor(bias).quant))
     return _Weights(constants, scales)

@@ -154,9 +154,7 @@ class _Parser:
             )
         graph = model.Subgraphs(0)
         buffers = self._count(model.BuffersLength(), "buffers")
-        codes = [
-            self._code(model.OperatorCodes(i)) for i in range(self._count(model.OperatorCodesLength(), "codes"))
-        ]
+        codes = [self._code(model.OperatorCodes(i)) for i in range(self._count(model.OperatorCodesLength(), "codes"))]
         tensors = tuple(
             self._tensor(i, graph.Tensors(i), model, buffers)
             for i in range(self._count(graph.TensorsLength(), "tensors"))

@@ -73,9 +73,7 @@ def _check_open(file: ModelFile, chosen: Mapping[int, Shape], title: str) -> Non
     """An error that names every input whose sizes, besides the batch, are neither stated nor given."""
     tensors = [file.tensors[index] for index in dict.fromkeys(file.inputs) if index not in chosen]
     found = [
-        OpenInput(
-            tensor.name, tuple(size if size > 0 else "?" for size in tensor.signature), tensor.dtype.is_float
-        )
+        OpenInput(tensor.name, tuple(size if size > 0 else "?" for size in tensor.signature), tensor.dtype.is_float)
         for tensor in tensors
         if -1 in tensor.signature[1:] and (tensor.data is None or not tensor.data.size)
     ]

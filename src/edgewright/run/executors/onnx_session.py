@@ -46,9 +46,7 @@ class OnnxSession:
         feed = {}
         for port, slot in zip(self._part.inputs, inputs, strict=True):
             value = slot.array
-            feed[port.tensor] = np.ascontiguousarray(
-                value.transpose(np.argsort(port.layout)) if port.layout else value
-            )
+            feed[port.tensor] = np.ascontiguousarray(value.transpose(np.argsort(port.layout)) if port.layout else value)
         results = self._session.run(self._names, feed)
         for port, slot, value in zip(self._part.outputs, outputs, results, strict=True):
             np.copyto(slot.array, value.transpose(port.layout) if port.layout else value)

@@ -113,9 +113,7 @@ def _conv_transpose2d(site: TorchSite) -> TorchFunction:
         grouped = w.reshape(op.groups, outputs // op.groups, kh, kw, depth).permute(0, 4, 1, 2, 3)
         weights = grouped.reshape(op.groups * depth, outputs // op.groups, kh, kw)
         image = _first(x)
-        full = site.functional.conv_transpose2d(
-            image, weights, None, op.stride, groups=op.groups, dilation=op.dilation
-        )
+        full = site.functional.conv_transpose2d(image, weights, None, op.stride, groups=op.groups, dilation=op.dilation)
         y = _last(site.functional.pad(full, sides))
         return y if b is None else y + b
 

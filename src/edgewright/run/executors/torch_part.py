@@ -78,9 +78,7 @@ class TorchNetwork:
     def __init__(self, torch: Any, network: Network, device: str, times: int = 1) -> None:
         self._torch, self._network, self._device, self._times = torch, network, device, times
         self._values = {name: self._placed(value) for name, value in network.constants.items()}
-        self.inputs = {
-            name: self._placed(np.zeros(network.tensors[name].shape, np.float32)) for name in network.inputs
-        }
+        self.inputs = {name: self._placed(np.zeros(network.tensors[name].shape, np.float32)) for name in network.inputs}
         last = {name: i for i, layer in enumerate(network.layers) for name in layer.inputs}
         kept = {*network.outputs, *network.constants}
         self._steps = [
