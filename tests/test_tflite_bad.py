@@ -191,7 +191,7 @@ def test_control_flow_is_unsupported() -> None:
 
 
 def test_quantised_layers_that_tflite_does_not_run() -> None:
-    with pytest.raises(Unsupported, match="1 x SIN, where TFLite has no kernel for quantised int8: 't1'"):
+    with pytest.raises(Unsupported, match="1 x SIN, where there is no kernel for quantised int8: 't1'"):
         read_tflite(chain("SIN", dtype="int8", scale=0.1))
 
 

@@ -43,7 +43,7 @@ def require_finite(name: str, value: Array) -> None:
 
 
 def require_kernel(op: Op, tensors: Sequence[Tensor], result: Tensor) -> None:
-    """Refuses quantised layers that TFLite itself does not run: what they would give is not defined."""
+    """Refuses quantised layers of a type that our kernels do not compute; most of these TFLite does not run either."""
     quantised = [tensor for tensor in (*tensors, result) if tensor.quant is not None]
     if not quantised:
         return
@@ -54,7 +54,7 @@ def require_kernel(op: Op, tensors: Sequence[Tensor], result: Tensor) -> None:
         raise Unsupported("elements are quantised per channel")
     dtype = quantised[0].dtype
     if not has_tflite_kernel(op, dtype):
-        raise Unsupported(f"TFLite has no kernel for quantised {dtype.value}")
+        raise Unsupported(f"there is no kernel for quantised {dtype.value}")
     if needs_one_scale(op, dtype):
         pairs = {(tensor.quant.scale, tensor.quant.zero) for tensor in quantised if tensor.quant is not None}
         least, most = min(pairs), max(pairs)
