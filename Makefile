@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 JOBS   ?= 2
 
-.PHONY: demo test lint check-all bench clean
+.PHONY: demo test pytest lint check-all bench clean
 
 demo: $(STAMP)
 	@mkdir -p out
@@ -20,9 +20,13 @@ demo: $(STAMP)
 	@echo "                    file://$(CURDIR)/out/resnet8_int8/report.html, file://$(CURDIR)/out/drivers/gpio.html"
 
 # Tests start many Pythons: they find their modules compiled.
-test check-all: export PYTHONDONTWRITEBYTECODE =
+test pytest check-all: export PYTHONDONTWRITEBYTECODE =
 
-test: $(STAMP) lint
+# The types are checked meanwhile: that takes one core.
+test: $(STAMP)
+	@$(MAKE) --no-print-directory -j 2 lint pytest
+
+pytest: $(STAMP)
 	$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not slow"
 
 lint: $(STAMP)

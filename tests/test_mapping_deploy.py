@@ -74,7 +74,7 @@ def _frame_period(answer: MappingAnswer, deployment) -> float:
     return float(frame_period(deployment, times)) / 1e9
 
 
-@pytest.mark.parametrize("lanes", [1, 2])
+@pytest.mark.parametrize("lanes", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_mapping_runs_natively_within_the_memory_that_was_planned(lanes):
     network = read_model(samples.build("lenet5"))
     problem = problem_of(network, made_up_profile(network, cores={"cpu": 2 * lanes}, lanes=[lanes]), "this")

@@ -65,7 +65,10 @@ def verified(library: Library, content: bytes) -> Any:
     return verify(library, content, [ties(seed) for seed in range(3)], count=0)
 
 
-@pytest.mark.parametrize("content", [stored_sums(), quantised_sums()], ids=["dynamic", "static"])
+@pytest.mark.parametrize(
+    "content",
+    [pytest.param(stored_sums(), id="dynamic"), pytest.param(quantised_sums(), id="static", marks=pytest.mark.slow)],
+)
 def test_ties_fall_to_either_side(content: bytes) -> None:
     """Beyond the tolerance, and yet right."""
     found = verified(made(content, "host"), content)
