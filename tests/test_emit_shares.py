@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from by_steps import by_steps
@@ -89,9 +89,9 @@ def test_any_shares_of_any_layer() -> None:
     @given(data=st.data(), operator=st.sampled_from(OPERATORS), kind=st.sampled_from(KINDS), seed=st.integers(0, 999))
     def collect(data: st.DataObject, operator: str, kind: str, seed: int) -> None:
         network = network_of(data.draw(summing(operator)), kind)
-        if summed_axes(network, network.layers[0]):
-            rng = np.random.default_rng(seed)
-            found.append((network, summed_up(network, random_steps(network, rng), room=int(rng.integers(3)) * 512)))
+        assume(summed_axes(network, network.layers[0]))
+        rng = np.random.default_rng(seed)
+        found.append((network, summed_up(network, random_steps(network, rng), room=int(rng.integers(3)) * 512)))
 
     collect()
     assert len(found) > 30

@@ -69,10 +69,7 @@ class AppGate:
     @cached_property
     def ends(self) -> Mapping[tuple[str, str], int]:
         """A bit for each input that is handed over."""
-        relations = self.layout.meeting.relations
-        found = [after for _, after in relations.cascades]
-        found += [end for frame in relations.frames for end in frame[1:]]
-        return {end: n for n, end in enumerate(dict.fromkeys(found))}
+        return {end: n for n, end in enumerate(self.layout.meeting.relations.handed_over)}
 
     @property
     def is_polled(self) -> bool:
@@ -166,8 +163,6 @@ class AppGate:
         yield "/* Whether a partition finds its frame and room for what it makes, and no pipeline holds others up. */"
         yield "static int32_t frames(int32_t which)"
         yield "{"
-        if not application.crossings:
-            yield "    (void)which;"
         for crossing in application.crossings:
             source = self.index[crossing.source[0]]
             own = sum(1 << self.index[member.name] for member in application.members_of(crossing.owner))

@@ -56,6 +56,8 @@ def emit_application(layout: JointLayout, options: Options | None = None) -> App
     application = layout.application
     if len(application.members) > MOST_MEMBERS:
         raise InputError(f"{len(application.members)} networks and partitions are too many: at most {MOST_MEMBERS}")
+    if (handed := len(layout.meeting.relations.handed_over)) > MOST_MEMBERS:
+        raise InputError(f"{handed} inputs that other networks hand over are too many: at most {MOST_MEMBERS}")
     name = application.file.name.lower()
     shared = SharedCode.called(name)
     chosen = options or Options()

@@ -74,6 +74,12 @@ class Relations:
         return tuple(found)
 
     @cached_property
+    def handed_over(self) -> tuple[tuple[str, str], ...]:
+        """The inputs that another network makes or brings, as (network, input)."""
+        shared = (end for frame in self.frames for end in frame[1:])
+        return tuple(dict.fromkeys((*(after for _, after in self.cascades), *shared)))
+
+    @cached_property
     def cascades(self) -> tuple[tuple[tuple[str, str], tuple[str, str]], ...]:
         """((network, output), (network, input)) of networks of which one goes on with the other's output."""
         found = []
