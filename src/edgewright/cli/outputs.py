@@ -40,10 +40,6 @@ class OutFolder(OutFile):
 class Verb(click.Command):
     """A command whose outputs are checked before it runs: that they can be written, and overwrite no input."""
 
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        self.context_settings.setdefault("help_option_names", ["-h", "--help"])
-
     def invoke(self, ctx: click.Context) -> object:
         outputs = list(self._outputs(ctx))
         for kind, path in outputs:

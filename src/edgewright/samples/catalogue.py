@@ -1,7 +1,7 @@
 """Every sample by name: list, describe, build and write; how each is built is left to its module."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache, wraps
 from pathlib import Path
@@ -82,13 +82,16 @@ def describe(name: str) -> str:
 
 def build(name: str, **options: Any) -> onnx.ModelProto:
     """The model of that name; options are the parameters of its builder. Same call, same bytes."""
-    builder = _find(name)
-    known = inspect.signature(builder).parameters
+    return onnx.load_model_from_string(_content(name, options))
+
+
+def _content(name: str, options: Mapping[str, Any]) -> bytes:
+    known = inspect.signature(_find(name)).parameters
     for option in options:
         if option not in known:
             offer = f"It has: {', '.join(known)}." if known else "It has none."
             raise InputError(f"sample {name!r} has no option {option!r}. {offer}")
-    return onnx.load_model_from_string(_built(name, tuple(sorted(options.items()))))
+    return _built(name, tuple(sorted(options.items())))
 
 
 @lru_cache(maxsize=16)
@@ -100,7 +103,7 @@ def _built(name: str, options: tuple[tuple[str, Any], ...]) -> bytes:
 def write(name: str, folder: Path | str, **options: Any) -> Path:
     """The path of NAME.onnx, written into the folder, which is made if need be."""
     path = Path(folder, f"{name}.onnx")
-    data = build(name, **options).SerializeToString(deterministic=True)
+    data = _content(name, options)
     make_folder(path.parent)
     return write_atomic(path, data)
 

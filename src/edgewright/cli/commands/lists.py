@@ -11,7 +11,7 @@ from ..options import IN_FILE, ByteSize, json_option
 from ..outputs import OutFile, OutFolder, Verb
 
 
-@click.command(cls=Verb)
+@click.command()
 @json_option
 def boards(**given: Any) -> None:
     """The boards that --board knows by name."""

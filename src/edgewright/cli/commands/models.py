@@ -22,7 +22,7 @@ from ..outputs import OutFile, OutFolder, Verb
 from ..plan_options import planning_options
 
 
-@click.command(cls=Verb)
+@click.command()
 @model_argument
 @shape_option
 @click.option("--all", "everything", is_flag=True, help="Show every layer, however many.")

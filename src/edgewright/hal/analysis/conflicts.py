@@ -57,7 +57,6 @@ class Conflicts:
     natures: Natures
     paths: Paths
     _devices: dict[str, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
-    _shared: dict[tuple[str, str], bool] = field(default_factory=dict, compare=False, repr=False)
 
     def all(self) -> list[Conflict]:
         """The whole graph: as many pairs as there are accesses, squared. `colouring` does without most of them."""
@@ -115,7 +114,7 @@ class Conflicts:
 
     def changes(self, access: Access) -> bool:
         """Whether two reads may differ though the function writes nothing in between."""
-        return self.nature(access).changes or self.is_shared(access)
+        return self.nature(access).may_differ
 
     def same_field(self, first: Access, second: Access) -> str | None:
         if first.kind is Kind.WRITE:
@@ -270,11 +269,7 @@ class Conflicts:
         return are_reads and self.nature(first).by_hardware and self.nature(second).by_hardware
 
     def is_shared(self, access: Access) -> bool:
-        key = access.owner, access.field
-        known = self._shared.get(key)
-        if known is None:
-            known = self._shared[key] = self.natures.description.field(*key).shared_with_isr
-        return known
+        return self.nature(access).is_shared
 
     def is_one_device(self, first: Access, second: Access) -> bool:
         """Whether both are certain to be accesses of one device."""

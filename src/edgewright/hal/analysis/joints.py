@@ -51,8 +51,7 @@ def _reading_hindrance(one: Access, other: Access, paths: Paths, natures: Nature
     if not paths.is_always_before(one.number, other.number):
         return f"{one.name} is not always read before {other.name}"
     speculative = not paths.is_always_after(one.number, other.number)
-    is_shared = natures.description.field(other.owner, other.field).shared_with_isr
-    if speculative and one.snapshot is None and (is_shared or natures.of(other.owner, other.field).changes):
+    if speculative and one.snapshot is None and natures.of(other.owner, other.field).may_differ:
         return f"{other.field} may change, and would be read though nobody asks"
     return None
 

@@ -14,16 +14,22 @@ class Nature:
 
     reading_acts: bool  # reading does something: read alone, once for each read in the source, never speculatively
     writing_acts: bool  # writing does something whatever the value: no write that the source does not have
-    changes: bool  # two reads may differ though nothing was written: they are never made one
+    changes: bool  # the peripheral changes it: two reads may differ though nothing was written
     by_hardware: bool  # the peripheral writes it at times of its own: reading and writing it back could undo that
     neutral: bool  # writing 0 leaves it as it is (ro, w1c, w1s)
     readable: bool
     writable: bool
     unguarded: bool = False  # an interrupt may write it at any time, and nobody has allowed critical sections
+    is_shared: bool = False  # with an interrupt routine
 
     @property
     def acts(self) -> bool:
         return self.reading_acts or self.writing_acts
+
+    @property
+    def may_differ(self) -> bool:
+        """Whether two reads may differ though the function wrote nothing in between: they are never made one."""
+        return self.changes or self.is_shared
 
     @property
     def kept(self) -> bool:
@@ -61,6 +67,7 @@ class Natures:
             readable=field.mode is not Mode.WO,
             writable=field.mode is not Mode.RO,
             unguarded=field.unguarded,
+            is_shared=field.shared_with_isr,
         )
 
     def touched(self, targets: tuple[EffectTarget, ...], group: str, name: str) -> bool:

@@ -26,7 +26,7 @@ class Addresses:
             return None
         if word & ~1 in self._functions:
             return f"function {self._functions[word & ~1]}"
-        if any(start <= word < start + size for start, size, _ in self._built.elf.functions):
+        if self._built.elf.function_at(word) is not None:
             return None
         at = bisect_right(self._objects, (word, 1 << 32, "")) - 1
         if at >= 0:
