@@ -20,7 +20,7 @@ from ..application.waiting import WaitingTrade
 from ..emit.packaging import check_folder, write_folder
 from ..files import write_atomic
 from ..report.application_page import application_page
-from .common import console, print_json, shown, working
+from .common import console, print_json, print_notes, print_written, shown, table, working
 
 
 def app(
@@ -89,8 +89,7 @@ def app(
         return
     console.print(networks_table(outcome))
     console.print(summary_table(outcome))
-    for note in outcome.notes:
-        console.print(f"note: {shown(note)}", style="dim")
+    print_notes(outcome.notes)
     if outcome.responses:
         console.print(responses_table(outcome))
     if outcome.joint is not None:
@@ -99,10 +98,8 @@ def app(
             console.print(next_table(outcome))
     if measured:
         console.print(measured_table(measured))
-    if page is not None:
-        console.print(f"wrote {shown(page)}", style="dim", soft_wrap=True)
+    print_written([page, folder if compiled else None])
     if compiled is not None:
-        console.print(f"wrote {shown(folder)}", style="dim", soft_wrap=True)
         console.print(shown(compiled.sentence), style="green" if verify else "yellow", soft_wrap=True)
     check_throughput(measured)
 
@@ -115,11 +112,9 @@ def _measured(outcome: AppOutcome, frames: int) -> Sequence[MeasuredNetwork]:
 
 def measured_table(measured: Sequence[MeasuredNetwork]) -> Table:
     """Frames a second, as measured and as the file wants them."""
-    table = Table(title="on this machine, one arena for all", title_justify="left")
-    for column in ("network", "frames/s", "wanted", "one frame", "beside"):
-        table.add_column(column, justify="left" if column in ("network", "beside") else "right")
+    made = table("on this machine, one arena for all", "network", ">frames/s", ">wanted", ">one frame", "beside")
     for one in measured:
-        table.add_row(
+        made.add_row(
             shown(one.name),
             f"{one.statistics.frames_per_s:.1f}",
             "" if one.wanted is None else f"{one.wanted:.1f}",
@@ -127,7 +122,7 @@ def measured_table(measured: Sequence[MeasuredNetwork]) -> Table:
             shown(", ".join(one.beside)),
             style=None if one.is_met else "red",
         )
-    return table
+    return made
 
 
 def _precisions(application: Path, frames: int, as_json: bool) -> None:
@@ -136,16 +131,16 @@ def _precisions(application: Path, frames: int, as_json: bool) -> None:
     if as_json:
         print_json({"precisions": [row.to_dict() for row in rows]})
         return
-    table = Table(title="precisions", title_justify="left")
-    for column in ("precision", "RAM", "weights", "network", "frames/s", "outputs differ by", "same class"):
-        table.add_column(column, justify="left" if column in ("precision", "network") else "right")
+    made = table(
+        "precisions", "precision", ">RAM", ">weights", "network", ">frames/s", ">outputs differ by", ">same class"
+    )
     for row in rows:
         head = (row.precision.value, text.size(row.ram_bytes), text.size(row.flash_bytes))
         for name, one in row.differences.items():
             figures = (f"{row.frames_per_s[name]:.1f}", f"{one.mean:.2%}, at most {one.largest:.2%}")
-            table.add_row(*head, shown(name), *figures, f"{one.same_class:.0%}")
+            made.add_row(*head, shown(name), *figures, f"{one.same_class:.0%}")
             head = ("", "", "")
-    console.print(table)
+    console.print(made)
 
 
 def _compiled(outcome: AppOutcome, verify: bool) -> CompiledApplication:
@@ -161,25 +156,21 @@ def _front(application: Application, as_json: bool) -> None:
         points = {"front": [_point(search, plan) for plan in plans]}
         print_json({**points, **({"waiting": [trade.to_dict() for trade in trades]} if trades else {})})
         return
-    table = Table(title="RAM against slow-down", title_justify="left")
-    for column in ("RAM", "slow-down, summed", "who pays"):
-        table.add_column(column, justify="left" if column == "who pays" else "right")
+    made = table("RAM against slow-down", ">RAM", ">slow-down, summed", "who pays")
     for plan in plans:
-        table.add_row(text.size(plan.peak_bytes), f"{plan.slowdown:.1%}", _payers(plan))
-    console.print(table)
+        made.add_row(text.size(plan.peak_bytes), f"{plan.slowdown:.1%}", _payers(plan))
+    console.print(made)
     if trades:
         console.print(waiting_table(trades))
 
 
 def waiting_table(trades: Sequence[WaitingTrade]) -> Table:
     """What the choice of points costs: RAM, and how long the more urgent network may have to wait."""
-    table = Table(title="RAM against waiting", title_justify="left")
-    for column in ("who waits for whom", "RAM", "waits at most", "where it interrupts"):
-        table.add_column(column, justify="right" if column in ("RAM", "waits at most") else "left")
+    made = table("RAM against waiting", "who waits for whom", ">RAM", ">waits at most", "where it interrupts")
     for trade in trades:
         pair = f"{trade.preemption.high} for {trade.preemption.low}"
-        table.add_row(shown(pair), text.size(trade.peak_bytes), text.duration(trade.wait), trade.where)
-    return table
+        made.add_row(shown(pair), text.size(trade.peak_bytes), text.duration(trade.wait), trade.where)
+    return made
 
 
 def _point(search: JointSearch, plan: JointPlan) -> dict[str, object]:
@@ -188,12 +179,10 @@ def _point(search: JointSearch, plan: JointPlan) -> dict[str, object]:
 
 
 def networks_table(outcome: AppOutcome) -> Table:
-    table = Table(title="networks", title_justify="left")
-    for column in ("network", "RAM alone", "MACs", "extra MACs", "slow-down", ""):
-        table.add_column(column, justify="left" if column in ("network", "") else "right")
+    made = table("networks", "network", ">RAM alone", ">MACs", ">extra MACs", ">slow-down", "")
     for name, one in outcome.networks.items():
         extra = one.macs - one.macs_plain
-        table.add_row(
+        made.add_row(
             shown(name),
             text.size(one.peak_bytes),
             text.count(one.macs),
@@ -201,13 +190,13 @@ def networks_table(outcome: AppOutcome) -> Table:
             f"{max(0.0, one.slowdown):.1%}",
             "sets the peak" if name in outcome.setters else "",
         )
-    return table
+    return made
 
 
 def summary_table(outcome: AppOutcome) -> Table:
     arenas = outcome.joint.layout.arenas if outcome.joint else {}
     title = "one arena for all" if len(arenas) <= 1 else "one arena in each memory for all"
-    table = Table(title=title, title_justify="left", show_header=False)
+    made = table(title, "", "")
     table.add_column("what")
     table.add_column("how much")
     for key, label in (
@@ -216,56 +205,56 @@ def summary_table(outcome: AppOutcome) -> Table:
         ("parts_bytes", "and layers by parts"),
     ):
         if key in outcome.paper:
-            table.add_row(label, text.size(outcome.paper[key]))
+            made.add_row(label, text.size(outcome.paper[key]))
     standing = "proven least" if outcome.optimal else f"none needs less than {text.size(outcome.bound_bytes)}"
-    table.add_row("RAM", f"{text.size(outcome.peak_bytes)} ({standing})")
+    made.add_row("RAM", f"{text.size(outcome.peak_bytes)} ({standing})")
     if outcome.joint is not None and outcome.joint.layout.homes:
         sizes = outcome.joint.layout.application.memories
         for memory, size in arenas.items():
-            table.add_row(f"in {shown(memory)}", f"{text.size(size)} of {text.size(sizes[memory])}")
-    table.add_row("separate arenas", text.size(outcome.separate_bytes))
-    table.add_row("weights", text.size(outcome.flash_bytes))
+            made.add_row(f"in {shown(memory)}", f"{text.size(size)} of {text.size(sizes[memory])}")
+    made.add_row("separate arenas", text.size(outcome.separate_bytes))
+    made.add_row("weights", text.size(outcome.flash_bytes))
     if outcome.ram is not None:
-        table.add_row("free", f"{text.size(outcome.ram - outcome.peak_bytes)} of {text.size(outcome.ram)}")
+        made.add_row("free", f"{text.size(outcome.ram - outcome.peak_bytes)} of {text.size(outcome.ram)}")
     if outcome.setters:
-        table.add_row("set by", shown(", ".join(outcome.setters)))
+        made.add_row("set by", shown(", ".join(outcome.setters)))
     for name, layers in outcome.phases.items():
-        table.add_row(f"by parts in {shown(name)}", shown(", ".join(layers)))
-    return table
+        made.add_row(f"by parts in {shown(name)}", shown(", ".join(layers)))
+    return made
 
 
 def buffers_table(plan: JointPlan) -> Table:
     """The largest buffers, with where they lie."""
     layout = plan.layout
-    table = Table(title="the largest buffers", title_justify="left")
-    memory = ("memory",) if layout.homes else ()
-    for column in ("buffer", *memory, "at", "bytes"):
-        table.add_column(column, justify="left" if column in ("buffer", "memory") else "right")
+    made = table("the largest buffers", "buffer", *(("memory",) if layout.homes else ()), ">at", ">bytes")
     for buffer in sorted(layout.buffers, key=lambda b: (-b.size, b.name))[:12]:
         home = (shown(layout.home(buffer.name)),) if layout.homes else ()
-        table.add_row(shown(buffer.name), *home, text.count(layout.at(buffer.name)), text.count(buffer.size))
-    return table
+        made.add_row(shown(buffer.name), *home, text.count(layout.at(buffer.name)), text.count(buffer.size))
+    return made
 
 
 def responses_table(outcome: AppOutcome) -> Table:
     """The worst that can happen to networks that have a period, the most urgent first."""
-    table = Table(title="response times, from estimated or measured instructions", title_justify="left")
-    for column in ("network", "one run", "waits", "worst", "deadline"):
-        table.add_column(column, justify="left" if column == "network" else "right")
+    made = table(
+        "response times, from estimated or measured instructions",
+        "network",
+        ">one run",
+        ">waits",
+        ">worst",
+        ">deadline",
+    )
     for one in outcome.responses:
         times = (one.task.run, one.blocking, one.worst or 0.0, one.task.deadline)
-        table.add_row(shown(one.task.name), *map(text.duration, times))
-    return table
+        made.add_row(shown(one.task.name), *map(text.duration, times))
+    return made
 
 
 def next_table(outcome: AppOutcome) -> Table:
-    table = Table(title="what each next KiB costs", title_justify="left")
-    for column in ("RAM", "slow-down, summed", "who pays"):
-        table.add_column(column, justify="left" if column == "who pays" else "right")
+    made = table("what each next KiB costs", ">RAM", ">slow-down, summed", "who pays")
     for ram, plan in outcome.next:
         cells: Sequence[str] = (f"{plan.slowdown:.1%}", _payers(plan)) if plan else ("", "not possible")
-        table.add_row(text.size(ram), *cells)
-    return table
+        made.add_row(text.size(ram), *cells)
+    return made
 
 
 def _payers(plan: JointPlan) -> str:

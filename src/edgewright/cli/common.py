@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -48,13 +48,30 @@ def working(what: str) -> Iterator[None]:
 
 
 def table(title: str, *headings: str) -> Table:
-    """An empty table; a heading that begins with > stands over numbers, to the right and never broken."""
-    made = Table(title=title, title_justify="left")
+    """An empty table; a heading that begins with > stands over numbers, to the right and never broken.
+    Without any heading there is no line for them."""
+    made = Table(title=title, title_justify="left", show_header=any(headings))
     for heading in headings:
         is_number = heading.startswith(">")
         justify: Literal["left", "right"] = "right" if is_number else "left"
         made.add_column(heading.removeprefix(">"), justify=justify, no_wrap=is_number, overflow="fold")
     return made
+
+
+def facts() -> Table:
+    """An empty table without lines, for rows of a label, a figure and what it means."""
+    return Table.grid(padding=(0, 2))
+
+
+def print_notes(notes: Iterable[object]) -> None:
+    for note in notes:
+        console.print(f"note: {shown(note)}", style="dim")
+
+
+def print_written(paths: Iterable[Path | None]) -> None:
+    """Which files were written, of those that were asked for."""
+    if written := " and ".join(shown(path) for path in paths if path):
+        console.print(f"wrote {written}", style="dim", soft_wrap=True)
 
 
 def print_json(data: object) -> None:

@@ -13,7 +13,7 @@ from ..emit.verify import predicted
 from ..emit.verify import verify as run_and_compare
 from ..fusion.request import plan_notes
 from ..network import Shape
-from .common import console, print_json, read_model, shown, working
+from .common import console, print_json, print_notes, print_written, read_model, shown, working
 from .costs import costs_table, figures_table, sentence
 from .plan_options import PlanOptions
 
@@ -60,8 +60,7 @@ def compile_(
         return
     console.print(costs_table(figures))
     console.print(figures_table(figures))
-    for note in (*plan_notes(library.plan, None if plan_file else request), *figures.notes, *network.notes):
-        console.print(f"note: {shown(note)}", style="dim")
-    console.print(f"wrote {shown(folder)}", style="dim", soft_wrap=True)
+    print_notes((*plan_notes(library.plan, None if plan_file else request), *figures.notes, *network.notes))
+    print_written([folder])
     is_clear = figures.verified and not figures.missing
     console.print(shown(sentence(figures)), style="green" if is_clear else "yellow", soft_wrap=True)

@@ -11,7 +11,7 @@ from ..kernels.cost.estimate import Estimate, estimate, modelled
 from ..platform import Board
 from ..platform.target import TARGETS, target_of
 from ..program import Plan
-from .common import shown, table
+from .common import facts, shown, table
 
 _COMPILERS = {"gcc": "GCC", "zig": "Zig"}
 
@@ -24,7 +24,7 @@ def sentence(figures: Figures) -> str:
 
 
 def figures_table(figures: Figures) -> Table:
-    grid = Table.grid(padding=(0, 2))
+    grid = facts()
     grid.add_row("target", figures.target, shown(figures.board or ""))
     linked = "not linked" if figures.ram_linked is None else f"{text.count(figures.ram_linked)} B linked"
     grid.add_row("RAM", f"{text.count(figures.ram_predicted)} B", linked)

@@ -28,7 +28,7 @@ from ..network import Shape
 from ..report.dataflow_page import dataflow_page
 from ..report.gantt import gantt_svg
 from ..report.pareto_plot import pareto_svg
-from .common import console, print_json, shown, working
+from .common import console, print_json, print_notes, print_written, shown, working
 from .csdf_graph import Conversion, Subject, subject
 from .csdf_tables import actors_table, channels_table, findings_table, front_line, front_table, graph_line
 
@@ -127,10 +127,8 @@ class _Results:
             if self.front.points:
                 console.print(front_table(self.front, unit))
             console.print(front_line(self.front, self.weight), style="green" if self.front.complete else "yellow")
-        for note in (*self._unit_note(), *self.about.notes, *(found.notes if found else ())):
-            console.print(f"note: {shown(note)}", style="dim")
-        if names := " and ".join(map(shown, written)):
-            console.print(f"wrote {names}", style="dim", soft_wrap=True)
+        print_notes((*self._unit_note(), *self.about.notes, *(found.notes if found else ())))
+        print_written(written)
 
     def _unit_note(self) -> Iterator[str]:
         if self.about.unit == "MACs":

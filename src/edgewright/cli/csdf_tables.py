@@ -20,7 +20,7 @@ from ..dataflow.speed.latency import Latency
 from ..dataflow.speed.pareto import Pareto
 from ..report.charts import exact, speed
 from ..report.dataflow_page import busy_time
-from .common import shown, table
+from .common import facts, shown, table
 
 MOST = 40  # rows of a table
 LONGEST_NAME = 19  # letters of the name of one end of a channel
@@ -130,7 +130,7 @@ def graph_line(graph: Graph, firings: Mapping[str, int]) -> str:
 def findings_table(found: GraphAnalysis, unit: str) -> Table:
     """What an analysis found, a line for each fact."""
     unit = unit or "units of time"
-    grid = Table.grid(padding=(0, 2))
+    grid = facts()
     grid.add_column(no_wrap=True)
     grid.add_column(justify="right", no_wrap=True)
     grid.add_column(overflow="fold")

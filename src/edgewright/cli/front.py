@@ -22,7 +22,7 @@ from ..program import Plan, plan_text
 from ..program.techniques import Technique, techniques
 from ..report import front_page, refusal
 from ..report.front_page import limits
-from .common import INTERRUPTED_STATUS, console, print_json, shown, table, working
+from .common import INTERRUPTED_STATUS, console, print_json, print_written, shown, table, working
 from .costs import estimated
 from .plan_options import PlanOptions
 from .plan_tables import overhead
@@ -66,8 +66,7 @@ def show_front(
         print_json([[plan.peak_bytes, plan.macs] for plan in found.plans])
     else:
         console.print(_table(found, board, core, paths))
-        if page:
-            console.print(f"wrote {shown(page)}", style="dim", soft_wrap=True)
+        print_written([page])
         console.print(f"compile a point:  {shown(commands[-1])}", style="dim", soft_wrap=True)
     least = found.plans[-1]
     verdict = fit(least, board)

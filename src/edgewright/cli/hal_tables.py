@@ -14,16 +14,14 @@ from ..hal.design import Design
 from ..hal.export.table import TableBlock, TableField, TableRegister, tables
 from ..hal.layout.front import FrontPoint
 from ..hal.verify import Verification
-from .common import shown
+from .common import shown, table
 
 MOST = 12  # fields of a register that are named
 
 
 def registers_table(design: Design) -> Table:
     """What lies where, arrays on one line."""
-    table = Table(title="registers", title_justify="left")
-    for heading in ("devices", "offset", "bits", "fields"):
-        table.add_column(heading, justify="right" if heading in ("offset", "bits") else "left", overflow="fold")
+    made = table("registers", "devices", ">offset", ">bits", "fields")
     for kind in tables(design):
         names = [device.name for device in design.analysis.description.devices if device.group == kind.group]
         told = shown(", ".join(names))
@@ -31,10 +29,10 @@ def registers_table(design: Design) -> Table:
             for register in entry.registers if isinstance(entry, TableBlock) else (entry,):
                 start = entry.offset if isinstance(entry, TableBlock) else 0
                 offset = f"0x{start + register.offset:X}{_times(entry)}"
-                table.add_row(told, offset, str(register.width), shown(_fields(register, entry.count > 1)))
+                made.add_row(told, offset, str(register.width), shown(_fields(register, entry.count > 1)))
                 told = ""  # the devices stand in the first row only
-        table.add_section()
-    return table
+        made.add_section()
+    return made
 
 
 def _times(entry: TableRegister | TableBlock) -> str:
@@ -67,17 +65,15 @@ def _bits(first: int, size: int) -> str:
 
 def functions_table(design: Design, before: Design) -> Table:
     """Accesses in the code of each function: one register for each field, and this layout."""
-    table = Table(title="bus accesses in the code", title_justify="left")
-    for heading in ("function", "before", "after", "merged", "read-modify-writes"):
-        table.add_column(heading, justify="left" if heading == "function" else "right")
+    made = table("bus accesses in the code", "function", ">before", ">after", ">merged", ">read-modify-writes")
     was = totals(before)
     for function in design.analysis.functions:
         now = acts(design, function.name)
         merged = sum(len(act.numbers) > 1 for act in now)
         updates = sum(act.is_update for act in now)
         figures = (was[function.name], total(now), merged, updates)
-        table.add_row(shown(function.name), *(text.count(figure) for figure in figures))
-    return table
+        made.add_row(shown(function.name), *(text.count(figure) for figure in figures))
+    return made
 
 
 def summary(design: Design, before: Design) -> str:
@@ -93,19 +89,23 @@ def summary(design: Design, before: Design) -> str:
 
 
 def front_table(front: Sequence[FrontPoint]) -> Table:
-    table = Table(title="size of the map against code and accesses (estimated)", title_justify="left")
-    for heading in ("map, B", "code, B", "accesses"):
-        table.add_column(heading, justify="right")
+    made = table("size of the map against code and accesses (estimated)", ">map, B", ">code, B", ">accesses")
     for point in front:
-        table.add_row(text.count(point.map_bytes), text.count(point.code), text.count(point.accesses))
-    return table
+        made.add_row(text.count(point.map_bytes), text.count(point.code), text.count(point.accesses))
+    return made
 
 
 def verification_table(found: Verification) -> Table:
     """What ran on the prototype, and what it cost with either layout."""
-    table = Table(title=f"verified on {shown(found.target)}, {shown(found.compiler)}", title_justify="left")
-    for heading in ("function", "calls", "accesses", "instructions", "code, B", "result"):
-        table.add_column(heading, justify="left" if heading in ("function", "result") else "right")
+    made = table(
+        f"verified on {shown(found.target)}, {shown(found.compiler)}",
+        "function",
+        ">calls",
+        ">accesses",
+        ">instructions",
+        ">code, B",
+        "result",
+    )
     different = {difference.function for difference in found.differences}
     for checked in found.functions:
         was, now = checked.naive, checked.optimised
@@ -117,7 +117,7 @@ def verification_table(found: Verification) -> Table:
             result = f"{result}; {shown(told)}" if checked.calls else shown(told)
         if checked.unreached and checked.calls:
             result += f"; never reached: {shown(', '.join(checked.unreached))}"
-        table.add_row(
+        made.add_row(
             shown(checked.function),
             text.count(checked.calls),
             f"{was.accesses:,} → {now.accesses:,}",
@@ -125,7 +125,7 @@ def verification_table(found: Verification) -> Table:
             f"{was.code_bytes:,} → {now.code_bytes:,}",
             result,
         )
-    return table
+    return made
 
 
 def explanation(design: Design, function: Function) -> Tree:

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from .. import text
 from ..network import Network, Shape, describe
-from .common import console, print_json, read_model, shown, table
+from .common import console, facts, print_json, print_notes, read_model, shown, table
 
 
 def inspect(model: Path, shapes: dict[str, Shape], everything: bool, as_json: bool) -> None:
@@ -20,8 +20,7 @@ def inspect(model: Path, shapes: dict[str, Shape], everything: bool, as_json: bo
     console.print(_headline(network))
     console.print(_layers(network, len(network.layers) if everything else 40))
     console.print(_dominant(network))
-    for note in network.notes:
-        console.print(f"note: {shown(note)}", style="dim")
+    print_notes(network.notes)
 
 
 def summary(network: Network) -> dict[str, object]:
@@ -63,7 +62,7 @@ def _weights(network: Network, names: tuple[str, ...]) -> int:
 
 
 def _headline(network: Network) -> Table:
-    grid = Table.grid(padding=(0, 2))
+    grid = facts()
     for label, names in (("input", network.inputs), ("output", network.outputs)):
         for name in names:
             tensor = network.tensors[name]

@@ -30,7 +30,7 @@ from ..run.pipeline import Pipeline
 from ..run.profiling import fingerprint
 from ..run.roofline import estimate_profile
 from ..run.specification import save_beside_deployment
-from .common import console, print_json, read_model, shown, working
+from .common import console, print_json, print_notes, print_written, read_model, shown, working
 from .map_tables import answer_to_dict, channels_table, front_table, run_lines, stages_table, verdict
 from .profile import measured_here
 
@@ -100,9 +100,7 @@ def map_(
     _print(problem, answer, front)
     for line in built.lines:
         console.print(line, soft_wrap=True)
-    for path in (page, output):
-        if path:
-            console.print(f"wrote {shown(path)}", style="dim", soft_wrap=True)
+    print_written([page, output])
 
 
 @dataclass(frozen=True)
@@ -193,5 +191,4 @@ def _print(problem: MappingProblem, answer: MappingAnswer, front: tuple[MappingA
     if front:
         console.print(front_table(front))
     console.print(verdict(answer), soft_wrap=True)
-    for note in problem.notes:
-        console.print(f"note: {shown(note)}", style="dim", soft_wrap=True)
+    print_notes(problem.notes)

@@ -26,7 +26,7 @@ from ..program import Plan, plan_text, plan_to_dict
 from ..program.techniques import techniques
 from ..report import plan_page, refusal
 from ..report.refusal import is_in_parts
-from .common import INTERRUPTED_STATUS, console, print_json, read_model, shown, working
+from .common import INTERRUPTED_STATUS, console, print_json, print_notes, print_written, read_model, working
 from .costs import core_of, estimated
 from .front import show_front
 from .fusion_groups import fusion_group_table
@@ -149,10 +149,8 @@ def _print(plan: Plan, written: Sequence[Path], summary: Table) -> None:
     console.print(summary)
     if len(plan.savings) > 1:
         console.print(savings_table(plan))
-    for note in (*plan.notes, *plan.network.notes):
-        console.print(f"note: {shown(note)}", style="dim")
-    if written:
-        console.print(f"wrote {' and '.join(map(shown, written))}", style="dim", soft_wrap=True)
+    print_notes((*plan.notes, *plan.network.notes))
+    print_written(written)
 
 
 def _fitting(verdict: Fit) -> str:

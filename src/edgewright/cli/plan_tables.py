@@ -15,7 +15,7 @@ from ..kernels.cost.model import stand_in
 from ..network import describe
 from ..platform import Board
 from ..program import Plan
-from .common import shown, table
+from .common import facts, shown, table
 from .costs import estimate_words, estimated
 from .fusion_groups import how
 
@@ -61,7 +61,7 @@ def summary_table(
 ) -> Table:
     """The totals; `plain` is the plan to compare with, `core` whose instructions are estimated and `whole` theirs
     where layers run whole; `not_counted` says why code and stack are not."""
-    grid = Table.grid(padding=(0, 2))
+    grid = facts()
     size = text.rounded_size(plan.peak_bytes)
     grid.add_row("peak RAM", f"{text.count(plan.peak_bytes)} B", f"{size}, {plan.standing}")
     if len(plan.arenas) > 1:

@@ -19,7 +19,7 @@ from ..run.building import plan_for_host
 from ..run.machine import core_kinds
 from ..run.profiling import REPEATS, THIS, measure_profile
 from ..run.roofline import estimate_profile
-from .common import console, print_json, read_model, shown, table, working
+from .common import console, facts, print_json, print_notes, print_written, read_model, shown, table, working
 
 
 def profile(
@@ -47,10 +47,8 @@ def profile(
         return
     console.print(_summary(found))
     console.print(_layers(found))
-    for note in found.notes:
-        console.print(f"note: {shown(note)}", style="dim")
-    if output:
-        console.print(f"wrote {shown(output)}", style="dim", soft_wrap=True)
+    print_notes(found.notes)
+    print_written([output])
 
 
 def measured_here(
@@ -85,7 +83,7 @@ def lane_plans(network: Network, most_lanes: int | None) -> dict[int, Plan]:
 
 
 def _summary(found: Profile) -> Table:
-    grid = Table.grid(padding=(0, 2))
+    grid = facts()
     machine = found.machine
     grid.add_row("board", shown(found.board), shown(machine.model if machine else ""))
     for processor in found.processors:

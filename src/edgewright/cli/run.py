@@ -18,7 +18,7 @@ from ..files import write_atomic
 from ..fusion.request import plan_notes
 from ..network import Array, Shape, describe, random_inputs
 from ..network.reference import to_file_layout
-from .common import console, print_json, read_model, shown, table, working
+from .common import console, print_json, print_notes, print_written, read_model, shown, table, working
 from .costs import costs_table, figures_table
 from .plan_options import PlanOptions
 
@@ -59,10 +59,8 @@ def run(
     console.print(costs_table(figures))
     console.print(figures_table(figures))
     console.print(_outputs(theirs))
-    for note in plan_notes(library.plan, None if plan_file else request):
-        console.print(f"note: {note}", style="dim")
-    if output:
-        console.print(f"wrote {shown(output)}", style="dim", soft_wrap=True)
+    print_notes(plan_notes(library.plan, None if plan_file else request))
+    print_written([output])
 
 
 def _save(path: Path, outputs: Mapping[str, Array]) -> None:

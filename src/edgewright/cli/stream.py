@@ -28,7 +28,7 @@ from ..run.measuring import CompetitorFigures, compared, measured, onnxruntime_s
 from ..run.pipeline import Pipeline, pipeline
 from ..run.specification import ALIGNMENT, PipelineSpec, TensorSpec
 from ..run.statistics import RunStatistics
-from .common import console, print_json, read_model, shown, table, working
+from .common import console, facts, print_json, print_notes, read_model, shown, table, working
 from .plan_options import PlanOptions
 
 FRAMES = 100  # where a folder is given and no number
@@ -128,7 +128,7 @@ def _print(running: Pipeline, found: RunStatistics, theirs: CompetitorFigures | 
     if as_json:
         print_json(_figures(spec, found, memory.estimated_bytes, lanes, theirs))
         return
-    grid = Table.grid(padding=(0, 2))
+    grid = facts()
     grid.add_row("throughput", f"{found.frames_per_s:.4g} frames/s", text.plural(found.frames, "frame"))
     spread = f"± {text.duration(found.latency_spread_s)}"
     grid.add_row("latency", text.duration(found.latency_s), f"{spread}, from taking a frame to its result")
@@ -153,8 +153,8 @@ def _print(running: Pipeline, found: RunStatistics, theirs: CompetitorFigures | 
 
 def _print_notes(plan: Plan, request: PlanRequest | None, as_json: bool) -> None:
     """How many stages lanes share, and what it costs where there are more of them than cores."""
-    for note in () if as_json else plan_notes(plan, request):
-        console.print(f"note: {shown(note)}", style="dim")
+    if not as_json:
+        print_notes(plan_notes(plan, request))
 
 
 def _busy(found: RunStatistics, lanes: int) -> float:
