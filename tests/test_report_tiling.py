@@ -24,7 +24,7 @@ from edgewright.program import Buffer, FusionSchedule, Plan, Program, Split, Sta
 from edgewright.program.techniques import Technique, layer_techniques, technique, techniques
 from edgewright.report import front_page, memory_map_svg, network_graph_svg, plan_page
 from edgewright.report.frames import film, image, part
-from edgewright.report.front_page import compile_command, overhead
+from edgewright.report.front_page import limits, overhead
 from edgewright.report.graph_layout import homes, node_name, place, wiring
 from edgewright.report.memory_map import side_by_side
 from edgewright.report.occupancy import Occupancy, layer_work
@@ -422,7 +422,8 @@ def front() -> list[Plan]:
 
 def test_front_page_has_every_point_with_all_that_belongs_to_it() -> None:
     plans, plain = front(), replace(PLANS["whole"](), peak_bytes=1000)
-    text = front_page(plans, plain=plain, model="my model.tflite", estimates=[0.25, 0.0123, 4e-5])
+    commands = [f"edgewright compile 'my model.tflite' {limits(plan)}" for plan in plans]
+    text = front_page(plans, plain=plain, commands=commands, estimates=[0.25, 0.0123, 4e-5])
     page = Page(text)
     rows = page.tables["points"]
     assert [row[:6] for row in rows] == [
@@ -444,17 +445,16 @@ def test_front_page_has_every_point_with_all_that_belongs_to_it() -> None:
     assert text.count("data-panel=") == 9
     assert "edgewright compile 'my model.tflite' --ram 700 --max-overhead" in page.text
     assert page.tags["script"] == 1
-    assert text == front_page(plans, plain=plain, model="my model.tflite", estimates=[0.25, 0.0123, 4e-5])
-    assert "time, estimated" not in front_page(plans, plain=plain)
-    assert "make all" in front_page(plans, plain=plain, commands=["make all"] * 3)
+    assert text == front_page(plans, plain=plain, commands=commands, estimates=[0.25, 0.0123, 4e-5])
+    assert "time, estimated" not in front_page(plans, plain=plain, commands=commands)
 
 
 def test_the_command_allows_what_the_plan_takes() -> None:
     plan = replace(tiled(2, 2), board="a board")
-    allowed = float(re.search(r"--max-overhead ([\d.]+)%", compile_command(plan))[1])  # type: ignore[index]
+    allowed = float(re.search(r"--max-overhead ([\d.]+)%", limits(plan))[1])  # type: ignore[index]
     assert 0 <= allowed - overhead(plan) < 0.1
-    assert "--board 'a board'" in compile_command(plan)
-    assert "--max-overhead 0%" in compile_command(streamed())
+    assert "--board 'a board'" in limits(plan)
+    assert "--max-overhead 0%" in limits(streamed())
 
 
 def test_points_stand_where_their_numbers_say() -> None:
@@ -469,20 +469,24 @@ def test_points_stand_where_their_numbers_say() -> None:
 
 
 def _plot(plans: list[Plan], plain: Plan) -> str:
-    found = re.search(r'<svg[^>]*class="chart front points".*?</svg>', front_page(plans, plain=plain), re.S)
+    found = re.search(
+        r'<svg[^>]*class="chart front points".*?</svg>',
+        front_page(plans, plain=plain, commands=[""] * len(plans)),
+        re.S,
+    )
     assert found
     return found[0]
 
 
 def test_a_front_of_one_or_no_point_has_a_page() -> None:
     plain = PLANS["whole"]()
-    assert Page(front_page([plain], plain=plain)).tables["points"]
-    assert Page(front_page([], plain=plain)).tables["points"] == []
+    assert Page(front_page([plain], plain=plain, commands=[""])).tables["points"]
+    assert Page(front_page([], plain=plain, commands=[])).tables["points"] == []
 
 
 def test_twelve_points_of_sixty_layers_make_a_page_of_fair_size() -> None:
     plans = [replace(chain_plan(60), peak_bytes=2048 - 64 * i) for i in range(12)]
-    text = front_page(plans, plain=plans[0])
+    text = front_page(plans, plain=plans[0], commands=[""] * len(plans))
     assert len(text.encode()) < 1_500_000
     assert "https://" not in text
     assert text.replace('xmlns="http://www.w3.org/2000/svg"', "").count("http://") == 0
@@ -508,7 +512,6 @@ def test_names_of_a_model_cannot_become_markup() -> None:
     plan = replace(by_hand(net, Stage(EVIL, FusionSchedule(tuple(names), streamed=True))), board=EVIL)
     pages = [
         plan_page(plan, before=plan, title=EVIL),
-        front_page([plan], plain=plan, title=EVIL, model=EVIL),
         front_page([plan], plain=plan, commands=[EVIL]),
     ]
     for text in pages:
@@ -526,7 +529,7 @@ def test_plans_of_the_planner_have_pages() -> None:
     text = plan_page(phased, before=plain)
     assert Technique.ROWS in techniques(phased).values()
     assert "by rows" in text
-    assert front_page([make_plan(net), phased], plain=plain)
+    assert front_page([make_plan(net), phased], plain=plain, commands=["", ""])
 
 
 def test_a_browser_moves_tiles_and_shows_one_point(tmp_path: Path) -> None:
@@ -535,7 +538,7 @@ def test_a_browser_moves_tiles_and_shows_one_point(tmp_path: Path) -> None:
     if browser is None:
         pytest.skip("no chromium to draw the page with")
     path = tmp_path / "front.html"
-    path.write_text(front_page(front(), plain=PLANS["whole"]()), encoding="utf-8")
+    path.write_text(front_page(front(), plain=PLANS["whole"](), commands=[""] * 3), encoding="utf-8")
     command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
     command += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
     command += [f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", f"{path.as_uri()}#point-2"]

@@ -197,8 +197,6 @@ def summary_table(outcome: AppOutcome) -> Table:
     arenas = outcome.joint.layout.arenas if outcome.joint else {}
     title = "one arena for all" if len(arenas) <= 1 else "one arena in each memory for all"
     made = table(title, "", "")
-    table.add_column("what")
-    table.add_column("how much")
     for key, label in (
         ("none_bytes", "a buffer for each edge"),
         ("reuse_bytes", "buffers shared, whole layers"),

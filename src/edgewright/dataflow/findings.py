@@ -6,7 +6,6 @@ from fractions import Fraction
 
 from .analysis import GraphAnalysis
 from .buffers.looped import looped, nested, schedule_text
-from .buffers.minimum import Buffers
 from .buffers.schedule import Sized, Weight
 from .speed.latency import Latency
 from .speed.pareto import Pareto
@@ -62,10 +61,6 @@ def _latency(found: Latency | None) -> dict[str, object] | None:
         "sources": list(found.sources),
         "sinks": list(found.sinks),
     }
-
-
-def _buffers(found: Buffers) -> dict[str, object]:
-    return {**_sized(found), "capacities": dict(found.capacities)}
 
 
 def _sized(found: Sized) -> dict[str, object]:

@@ -12,11 +12,8 @@ from ..application.joint import ARENA
 from ..application.outcome import AppOutcome
 from ..application.search import JointPlan
 from .application_map import application_map_svg, buffer_kind
-from .charts import Axis, Card, asset, grid, opening
-from .page import environment
+from .charts import FOOT, LEFT, RIGHT, TOP, Axis, Card, ChartPoint, asset, dots, grid, html_page, opening
 
-LEFT, RIGHT, TOP, FOOT = 84.0, 30.0, 26.0, 52.0  # px, of the front
-LETTER = 6.2  # px, the mean width of a letter
 WIDE = 16  # letters of a card's figure
 
 
@@ -41,36 +38,32 @@ def application_page(outcome: AppOutcome, front: Sequence[JointPlan] = ()) -> st
     layout = outcome.joint.layout
     sizes = layout.application.memories if layout.homes else {ARENA: outcome.ram}
     styles = ("page.css", "map.css", "charts.css", "dataflow.css", "application.css")
-    return (
-        environment()
-        .get_template("application.html")
-        .render(
-            text=text,
-            title=text.printable(layout.application.file.name),
-            about=" · ".join(
-                (
-                    text.plural(len(outcome.networks), "network"),
-                    text.plural(len(layout.application.file.relations), "relation"),
-                    text.plural(len(layout.buffers), "buffer"),
-                    layout.application.target.name,
-                )
-            ),
-            cards=tuple(_cards(outcome)),
-            notes=[text.printable(note) for note in outcome.notes],
-            maps=[
-                (memory if layout.homes else "", Markup(application_map_svg(layout, memory, sizes.get(memory))))
-                for memory in layout.arenas
-            ],
-            rows=tuple(_network_rows(outcome)),
-            buffers=[
-                (text.printable(b.name), buffer_kind(b), layout.home(b.name), layout.at(b.name), b.size)
-                for b in sorted(layout.buffers, key=lambda b: (-b.size, b.name))
-            ],
-            responses=outcome.responses,
-            front=[(plan, _payers(plan)) for plan in front],
-            plot=Markup("".join(_front_plot(front, outcome.peak_bytes))) if front else "",
-            style=Markup("".join(map(asset, styles))),
-        )
+    return html_page(
+        "application.html",
+        layout.application.file.name,
+        "".join(map(asset, styles)),
+        about=" · ".join(
+            (
+                text.plural(len(outcome.networks), "network"),
+                text.plural(len(layout.application.file.relations), "relation"),
+                text.plural(len(layout.buffers), "buffer"),
+                layout.application.target.name,
+            )
+        ),
+        cards=tuple(_cards(outcome)),
+        notes=[text.printable(note) for note in outcome.notes],
+        maps=[
+            (memory if layout.homes else "", Markup(application_map_svg(layout, memory, sizes.get(memory))))
+            for memory in layout.arenas
+        ],
+        rows=tuple(_network_rows(outcome)),
+        buffers=[
+            (text.printable(b.name), buffer_kind(b), layout.home(b.name), layout.at(b.name), b.size)
+            for b in sorted(layout.buffers, key=lambda b: (-b.size, b.name))
+        ],
+        responses=outcome.responses,
+        front=[(plan, _payers(plan)) for plan in front],
+        plot=Markup("".join(_front_plot(front, outcome.peak_bytes))) if front else "",
     )
 
 
@@ -114,25 +107,27 @@ def _payers(plan: JointPlan) -> str:
     return text.printable(", ".join(plan.payers)) or "nobody"
 
 
+def _percent(plan: JointPlan) -> float:
+    return 100 * max(0.0, plan.slowdown)
+
+
 def _front_plot(front: Sequence[JointPlan], chosen: int, width: int = 860, height: int = 340) -> Iterator[str]:
     """RAM to the right, slow-down upwards; the plan of the page is full."""
-    peaks = [plan.peak_bytes for plan in front]
-    margin = max(1.0, 0.06 * (max(peaks) - min(peaks)))
-    across = Axis(min(peaks) - margin, max(peaks) + margin, LEFT, width - RIGHT)
-    slow = [100 * max(0.0, plan.slowdown) for plan in front]
-    up = Axis(0.0, 1.12 * (max(slow) or 1.0), height - FOOT, TOP)
+    across = Axis.around([plan.peak_bytes for plan in front], LEFT, width - RIGHT)
+    up = Axis(0.0, 1.12 * (max(map(_percent, front)) or 1.0), height - FOOT, TOP)
     yield from opening("front", width, height, "RAM against slow-down", False)
     yield from grid(across, up, ("RAM, bytes", "slow-down of all networks, summed"), labels=("{}", "{} %"), most=6)
-    points = sorted(zip(peaks, slow, front, strict=True), key=lambda point: point[:2])
-    steps = "".join(f"H{across.at(x):.1f}V{up.at(y):.1f}" for x, y, _ in points)
-    yield f'<path class="front" d="M{across.at(points[0][0]):.1f} {TOP:g}{steps}H{across.end:g}"/>'
-    free = LEFT  # to the right of the last label
-    for x, y, plan in points:
-        told = f"{text.size(plan.peak_bytes)}\nslow-down {plan.slowdown:.1%}\n{_payers(plan)}"
-        style = "point" if plan.peak_bytes == chosen else "point open"
-        px, py, label = across.at(x), up.at(y), text.count(plan.peak_bytes)
-        yield f'<circle class="{style}" cx="{px:.1f}" cy="{py:.1f}" r="5"><title>{told}</title></circle>'
-        if px + 7 >= free and px + 7 + LETTER * len(label) < width:
-            yield f'<text class="value" x="{px + 7:.1f}" y="{py - 8:.1f}">{label}</text>'
-            free = px + 14 + LETTER * len(label)
+    points = [
+        ChartPoint(
+            across.at(plan.peak_bytes),
+            up.at(_percent(plan)),
+            f"{text.size(plan.peak_bytes)}\nslow-down {plan.slowdown:.1%}\n{_payers(plan)}",
+            text.count(plan.peak_bytes),
+            "point" if plan.peak_bytes == chosen else "point open",
+        )
+        for plan in sorted(front, key=lambda plan: (plan.peak_bytes, plan.slowdown))
+    ]
+    steps = "".join(f"H{point.x:.1f}V{point.y:.1f}" for point in points)
+    yield f'<path class="front" d="M{points[0].x:.1f} {TOP:g}{steps}H{across.end:g}"/>'
+    yield from dots(points, width)
     yield "</svg>"

@@ -1,20 +1,48 @@
-"""What pages and charts share: fixed texts, cards at the head of a page, how charts begin, axes with round numbers."""
+"""What pages and charts share: templates, cards at the head of a page, how charts begin, axes, points with labels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from hashlib import sha256
+from html import escape
 from importlib.resources import files
 from math import ceil, floor, log10
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
 
 from .. import text
+
+LEFT, RIGHT, TOP, FOOT = 84.0, 30.0, 26.0, 52.0  # px around a plot, for ticks and titles
+LETTER = 6.2  # px, the mean width of a letter, generously
 
 
 @cache
 def asset(name: str) -> str:
     return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
+
+
+def html_page(template: str, title: str, style: str, *, script: str = "", **values: Any) -> str:
+    """One self-contained HTML document; the same values give the same bytes.
+
+    Only this very script may run, whatever a model's names contain: the page names its hash.
+    """
+    environment = Environment(
+        loader=FunctionLoader(asset), autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    return environment.get_template(template).render(
+        text=text,
+        title=text.printable(title),
+        style=Markup(style),
+        script=Markup(script),
+        script_hash=b64encode(sha256(script.encode()).digest()).decode(),
+        **values,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +71,12 @@ class Axis:
     high: float
     start: float
     end: float
+
+    @classmethod
+    def around(cls, values: Sequence[float], start: float, end: float) -> Axis:
+        """With a margin at both ends."""
+        margin = max(1.0, 0.06 * (max(values) - min(values)))
+        return cls(min(values) - margin, max(values) + margin, start, end)
 
     def at(self, value: float | Fraction) -> float:
         share = (float(value) - self.low) / ((self.high - self.low) or 1)
@@ -76,8 +110,32 @@ def grid(
         yield f'<path class="grid" d="M{left:g} {y:.1f}H{across.end:g}"/>'
         yield f'<text class="tick end" x="{left - 8:g}" y="{y + 4:.1f}">{shown}</text>'
     yield f'<text class="middle" x="{(left + across.end) / 2:.0f}" y="{floor + 38:g}">{titles[0]}</text>'
-    place = f"translate(16 {(top + floor) / 2:.0f}) rotate(-90)"
+    place = f"translate({left - 68:g} {(top + floor) / 2:.0f}) rotate(-90)"
     yield f'<text class="middle" transform="{place}">{titles[1]}</text>'
+
+
+@dataclass(frozen=True, slots=True)
+class ChartPoint:
+    """A dot at a place in px: what a pointer on it shows, and the label beside it."""
+
+    x: float
+    y: float
+    told: str
+    label: str = ""
+    style: str = "point"
+    radius: float = 4.5
+
+
+def dots(points: Iterable[ChartPoint], right: float) -> Iterator[str]:
+    """The points from left to right, with those labels that find room up to `right` beside the one before."""
+    free = 0.0  # to the right of the last label
+    for point in points:
+        place = f'cx="{point.x:.1f}" cy="{point.y:.1f}" r="{point.radius:.3g}"'
+        yield f'<circle class="{point.style}" {place}><title>{escape(point.told)}</title></circle>'
+        x, width = point.x + point.radius + 2, LETTER * len(point.label)
+        if point.label and x >= free and x + width < right:
+            yield f'<text class="value" x="{x:.1f}" y="{point.y - 8:.1f}">{escape(point.label)}</text>'
+            free = x + width + 6
 
 
 def round_step(least: float) -> float:

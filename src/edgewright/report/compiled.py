@@ -10,10 +10,10 @@ from markupsafe import Markup
 from .. import text
 from ..emit.figures import Figures, LayerCost, difference, verdict
 from ..program import Plan
-from .charts import asset
+from .charts import asset, html_page
 from .graph import network_graph_svg
 from .memory_map import memory_map_svg, side_by_side
-from .page import Gauge, environment, plan_style, ram_gauge
+from .page import Gauge, plan_style, ram_gauge
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,30 +38,26 @@ def compiled_page(
     With `before`, a plan of the same network that does less, the two are drawn side by side.
     """
     code = (figures.flash_code or 0) + (figures.flash_runtime or 0)
-    return (
-        environment()
-        .get_template("compiled.html")
-        .render(
-            text=text,
-            plan=plan,
-            figures=figures,
-            title=text.printable(figures.model),
-            verdict=text.printable(verdict(figures)),
-            difference=difference,
-            notes=[text.printable(note) for note in (*_missing(figures), *figures.notes, *plan.network.notes)],
-            gauges=(
-                ram_gauge(plan, ram),
-                Gauge("Flash" if figures.flash_code is not None else "Weights", figures.flash_weights + code, flash),
-            ),
-            proof="proven least" if plan.optimal else "",
-            split=_split(figures),
-            rows=cost_rows(figures),
-            memory_map=Markup(memory_map_svg(plan, critical=critical, ram=ram, standalone=False)),
-            graph=Markup(network_graph_svg(plan, standalone=False)),
-            before=before,
-            sides=[Markup(svg) for svg in side_by_side(before, plan)] if before else (),
-            style=Markup(plan_style() + asset("compiled.css")),
-        )
+    return html_page(
+        "compiled.html",
+        figures.model,
+        plan_style() + asset("compiled.css"),
+        plan=plan,
+        figures=figures,
+        verdict=text.printable(verdict(figures)),
+        difference=difference,
+        notes=[text.printable(note) for note in (*_missing(figures), *figures.notes, *plan.network.notes)],
+        gauges=(
+            ram_gauge(plan, ram),
+            Gauge("Flash" if figures.flash_code is not None else "Weights", figures.flash_weights + code, flash),
+        ),
+        proof="proven least" if plan.optimal else "",
+        split=_split(figures),
+        rows=cost_rows(figures),
+        memory_map=Markup(memory_map_svg(plan, critical=critical, ram=ram, standalone=False)),
+        graph=Markup(network_graph_svg(plan, standalone=False)),
+        before=before,
+        sides=[Markup(svg) for svg in side_by_side(before, plan)] if before else (),
     )
 
 

@@ -16,9 +16,8 @@ from ..dataflow.formats.dot import short
 from ..dataflow.graph import Actor
 from ..dataflow.speed.pareto import Pareto
 from ..dataflow.speed.selftimed import Firing
-from .charts import Card, asset, exact, speed
+from .charts import Card, asset, exact, html_page, speed
 from .gantt import gantt_svg
-from .page import environment
 from .pareto_plot import pareto_svg
 
 MOST_ROWS = 2000  # of a table; a browser slows down beyond
@@ -57,32 +56,28 @@ def dataflow_page(
     gantt = gantt_svg(graph, firings, found.repetitions, unit=steps, standalone=False) if firings else ""
     plot = pareto_svg(front, found.weight, unit=unit, standalone=False) if front else ""
     schedule = schedule_text(found.buffers.schedule) if found.buffers else ""
-    return (
-        environment()
-        .get_template("dataflow.html")
-        .render(
-            text=text,
-            title=text.printable(graph.name),
-            about=about(found),
-            cards=tuple(cards(found, unit)),
-            trouble=text.printable(found.trouble),
-            notes=[text.printable(note) for note in found.notes],
-            gantt=Markup(gantt),
-            front=front,
-            exact=exact,
-            speed=speed,
-            weight=found.weight,
-            unit=unit,
-            plot=Markup(plot),
-            actors=tuple(actor_rows(found))[:MOST_ROWS],
-            channels=tuple(channel_rows(found))[:MOST_ROWS],
-            actor_count=len(graph.actors),
-            channel_count=len(graph.channels),
-            has_capacities=found.buffers is not None,
-            has_notes=any(actor.note for actor in graph.actors) or any(channel.note for channel in graph.channels),
-            schedule=text.printable(schedule),
-            style=Markup(asset("page.css") + asset("charts.css") + asset("dataflow.css")),
-        )
+    return html_page(
+        "dataflow.html",
+        graph.name,
+        asset("page.css") + asset("charts.css") + asset("dataflow.css"),
+        about=about(found),
+        cards=tuple(cards(found, unit)),
+        trouble=text.printable(found.trouble),
+        notes=[text.printable(note) for note in found.notes],
+        gantt=Markup(gantt),
+        front=front,
+        exact=exact,
+        speed=speed,
+        weight=found.weight,
+        unit=unit,
+        plot=Markup(plot),
+        actors=tuple(actor_rows(found))[:MOST_ROWS],
+        channels=tuple(channel_rows(found))[:MOST_ROWS],
+        actor_count=len(graph.actors),
+        channel_count=len(graph.channels),
+        has_capacities=found.buffers is not None,
+        has_notes=any(actor.note for actor in graph.actors) or any(channel.note for channel in graph.channels),
+        schedule=text.printable(schedule),
     )
 
 
@@ -105,8 +100,8 @@ def cards(found: GraphAnalysis, unit: str) -> Iterator[Card]:
     if found.buffers is not None:
         least = found.buffers
         proof = "proven least" if least.is_optimal else f"at least {_amount(least.bound, least.weight)}"
-        figure = text.size(least.size_bytes) if least.weight == "bytes" else text.plural(least.tokens, "token")
-        other = text.plural(least.tokens, "token") if least.weight == "bytes" else text.size(least.size_bytes)
+        figure, other = text.size(least.size_bytes), text.plural(least.tokens, "token")
+        figure, other = (figure, other) if least.weight == "bytes" else (other, figure)
         yield Card("Minimum buffers", figure, f"{other}; {proof}", least.is_optimal)
     if found.period_at_minimum is not None:
         which = "the fastest of all such buffers" if found.is_fastest else "others of this size may be faster"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from html import escape
 from math import ceil
 from shlex import quote
@@ -16,10 +14,10 @@ from markupsafe import Markup
 from .. import text
 from ..program import Plan
 from ..program.techniques import Technique, layer_techniques
-from .charts import Axis, asset, grid, opening
+from .charts import FOOT, LEFT, LETTER, RIGHT, TOP, Axis, asset, grid, html_page, opening
 from .graph import network_graph_svg, technique_class
 from .memory_map import memory_map_svg
-from .page import environment, plan_style
+from .page import plan_style
 
 MAP_HEIGHT = 260  # px
 HIGHEST = 3  # times its own peak: a plain plan above that does not set the scale of a point's map
@@ -47,45 +45,30 @@ def front_page(
     plans: Sequence[Plan],
     *,
     plain: Plan,
-    title: str | None = None,
-    model: str | None = None,
-    commands: Sequence[str] | None = None,
+    commands: Sequence[str],
     estimates: Sequence[float] | None = None,
 ) -> str:
-    """One self-contained HTML document; the same plans give the same bytes.
+    """One self-contained HTML document.
 
-    `plain` is what points are compared with, `model` the file that command lines name, `commands` those lines where
-    they are known better, `estimates` seconds for one run of each point.
+    `plain` is what points are compared with, `commands` the lines that compile them, `estimates` seconds for one run of
+    each.
     """
     highest = plain.peak_bytes if plain.peak_bytes <= HIGHEST * max((p.peak_bytes for p in plans), default=0) else 0
-    rows = tuple(_row(plan, number, plain, highest, estimates, commands, model) for number, plan in enumerate(plans))
-    script = asset("front.js")
-    return (
-        environment()
-        .get_template("front.html")
-        .render(
-            text=text,
-            plain=plain,
-            rows=rows,
-            title=text.printable(title or plain.network.name),
-            model=text.printable(plain.network.name),
-            board=text.printable(plain.board) if plain.board else "",
-            least=min(plans, key=lambda plan: (plan.peak_bytes, plan.macs), default=plain),
-            overhead=_percent,
-            technique_class=technique_class,
-            plot=Markup(front_svg(plans, plain=plain, width=1120, standalone=False)),
-            same_scale=bool(highest),
-            plain_map=Markup(_map(plain, highest or plain.peak_bytes)),
-            style=Markup(plan_style() + asset("charts.css") + asset("front.css")),
-            script=Markup(script),
-            script_hash=b64encode(sha256(script.encode()).digest()).decode(),
-        )
+    return html_page(
+        "front.html",
+        plain.network.name,
+        plan_style() + asset("charts.css") + asset("front.css"),
+        script=asset("front.js"),
+        plain=plain,
+        rows=tuple(_row(plan, at, plain, highest, estimates, commands) for at, plan in enumerate(plans)),
+        board=text.printable(plain.board) if plain.board else "",
+        least=min(plans, key=lambda plan: (plan.peak_bytes, plan.macs), default=plain),
+        overhead=_percent,
+        technique_class=technique_class,
+        plot=Markup(front_svg(plans, plain)),
+        same_scale=bool(highest),
+        plain_map=Markup(_map(plain, highest or plain.peak_bytes)),
     )
-
-
-def compile_command(plan: Plan, model: str | None = None) -> str:
-    """The command line that arrives at a plan as small with as little work."""
-    return f"edgewright compile {quote(model or plan.network.name)} {limits(plan)}"
 
 
 def limits(plan: Plan) -> str:
@@ -101,8 +84,7 @@ def _row(
     plain: Plan,
     highest: int,
     estimates: Sequence[float] | None,
-    commands: Sequence[str] | None,
-    model: str | None,
+    commands: Sequence[str],
 ) -> PointRow:
     used = Counter(layer_techniques(plan).values())
     return PointRow(
@@ -113,9 +95,9 @@ def _row(
         plan.macs,
         _percent(plan),
         tuple((kind, used[kind]) for kind in Technique if used[kind] and kind is not Technique.FREE),
-        _time(estimates[number]) if estimates else "",
+        text.duration(estimates[number]) if estimates else "",
         plan.standing,
-        text.printable(commands[number] if commands else compile_command(plan, model)),
+        text.printable(commands[number]),
         Markup(_map(plan, highest)),
         Markup(network_graph_svg(plan, standalone=False, light=True)),
     )
@@ -129,24 +111,13 @@ def _percent(plan: Plan) -> str:
     return f"{overhead(plan):+.1f} %" if plan.macs != plan.macs_plain else "0 %"
 
 
-def _time(seconds: float) -> str:
-    """A time with three digits in the unit that suits it."""
-    for unit, name in ((1.0, "s"), (1e-3, "ms")):
-        if seconds >= unit:
-            return f"{seconds / unit:.3g} {name}"
-    return f"{seconds / 1e-6:.3g} µs"
-
-
-LEFT, RIGHT, TOP, FOOT = 84.0, 34.0, 30.0, 52.0  # px
-LETTER = 6.2  # px, the mean width of a letter, generously
+WIDTH, HEIGHT = 1120.0, 380.0  # px, of the plot
 FAR = 2.0  # a plain plan so many times above all points is only named: its place would squash them
 
 
-def front_svg(
-    plans: Sequence[Plan], *, plain: Plan, width: int = 860, height: int = 380, standalone: bool = True
-) -> str:
+def front_svg(plans: Sequence[Plan], plain: Plan) -> str:
     """Peaks over MACs as one SVG element; points carry `data-point` for a page's script."""
-    return "".join(_FrontPlot(plans, plain, width, height).lines(standalone))
+    return "".join(_FrontPlot(plans, plain).lines())
 
 
 def overhead(plan: Plan) -> float:
@@ -155,18 +126,18 @@ def overhead(plan: Plan) -> float:
 
 
 class _FrontPlot:
-    def __init__(self, plans: Sequence[Plan], plain: Plan, width: int, height: int) -> None:
-        self.plans, self.plain, self.width, self.height = plans, plain, width, height
+    def __init__(self, plans: Sequence[Plan], plain: Plan) -> None:
+        self.plans, self.plain = plans, plain
         peaks = [plan.peak_bytes for plan in plans] or [plain.peak_bytes]
         self.is_far = plain.peak_bytes > FAR * max(peaks)
         most = max(peaks) if self.is_far else max(*peaks, plain.peak_bytes)
         low = 0.0 if min(peaks) < 0.4 * most else min(peaks) - 0.25 * (most - min(peaks) or most)
-        self.y = Axis(max(0.0, low), most + 0.1 * (most - low or 1), height - FOOT, TOP)
+        self.y = Axis(max(0.0, low), most + 0.1 * (most - low or 1), HEIGHT - FOOT, TOP)
         work = max((overhead(plan) for plan in plans), default=0.0)
-        self.x = Axis(-0.04 * (work or 1), 1.08 * (work or 1), LEFT, width - RIGHT)
+        self.x = Axis(-0.04 * (work or 1), 1.08 * (work or 1), LEFT, WIDTH - RIGHT)
 
-    def lines(self, standalone: bool) -> Iterator[str]:
-        yield from opening("front points", self.width, self.height, "RAM against extra MACs", standalone)
+    def lines(self) -> Iterator[str]:
+        yield from opening("front points", WIDTH, HEIGHT, "RAM against extra MACs", False)
         base = text.rounded_count(self.plain.macs_plain)
         work = f"multiply-accumulates beyond the {base} that the network takes"
         labels = ("+{} %", "{}")

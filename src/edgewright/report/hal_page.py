@@ -14,8 +14,7 @@ from ..hal.counting import Act, acts, total, totals
 from ..hal.design import Design
 from ..hal.export.table import tables
 from ..hal.layout.front import FrontPoint
-from .charts import Card, asset
-from .page import environment
+from .charts import Card, asset, html_page
 from .pareto_plot import layout_plot_svg
 from .register_map import COLOURS, KINDS, conflict_graph_svg, region_numbers, register_map_svg
 
@@ -57,22 +56,17 @@ class FunctionView:
 
 def hal_page(design: Design, before: Design, *, name: str, front: Sequence[FrontPoint] = ()) -> str:
     """One self-contained HTML document without a script; `before` has a register for each field."""
-    views = tuple(function_views(design, before))
-    return (
-        environment()
-        .get_template("hal.html")
-        .render(
-            text=text,
-            title=text.printable(name),
-            about=about(design),
-            cards=tuple(cards(design, before)),
-            maps=tuple(map_views(design)),
-            kinds=KINDS,
-            functions=views,
-            front=front,
-            plot=Markup(layout_plot_svg(front, standalone=False)) if front else "",
-            style=Markup(asset("page.css") + asset("charts.css") + asset("hal.css")),
-        )
+    return html_page(
+        "hal.html",
+        name,
+        asset("page.css") + asset("charts.css") + asset("hal.css"),
+        about=about(design),
+        cards=tuple(cards(design, before)),
+        maps=tuple(map_views(design)),
+        kinds=KINDS,
+        functions=tuple(function_views(design, before)),
+        front=front,
+        plot=Markup(layout_plot_svg(front, standalone=False)) if front else "",
     )
 
 

@@ -13,13 +13,11 @@ from ..dataflow.speed.selftimed import Firing
 from ..mapping.answer import MappingAnswer
 from ..mapping.mapped import MappedStage
 from ..mapping.timed_graph import frames_over_time, timed_graph
-from .charts import Axis, Card, asset, grid, opening
+from .charts import FOOT, LEFT, RIGHT, TOP, Axis, Card, ChartPoint, asset, dots, grid, html_page, opening
 from .gantt import gantt_svg
-from .page import environment
 
 FRAMES = 12  # in the Gantt chart
 SHOWN = 3  # parts of a stage that are named
-LEFT, RIGHT, TOP, FOOT = 84.0, 30.0, 16.0, 52.0  # px, of the front
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,30 +48,26 @@ def mapping_page(
 ) -> str:
     """One self-contained HTML document without a script; with what was measured where it was run."""
     mapping = answer.mapping
-    return (
-        environment()
-        .get_template("mapping.html")
-        .render(
-            text=text,
-            title=text.printable(mapping.problem.name),
-            about=" · ".join(
-                (
-                    text.plural(len(mapping.stages), "stage"),
-                    text.plural(sum(mapping.busy.values()), "busy processor"),
-                    text.plural(len(mapping.problem.layers), "layer"),
-                )
-            ),
-            cards=tuple(cards(answer, measured)),
-            bottleneck=bottleneck(answer),
-            notes=[text.printable(note) for note in mapping.problem.notes],
-            gantt=Markup(_gantt(answer)),
-            rows=tuple(_rows(answer, measured_shares)),
-            is_measured=bool(measured_shares),
-            fifos=tuple(_fifo_rows(answer)),
-            front=front,
-            plot=Markup("".join(_front_plot(front, answer))) if front else "",
-            style=Markup(asset("page.css") + asset("charts.css") + asset("dataflow.css")),
-        )
+    return html_page(
+        "mapping.html",
+        mapping.problem.name,
+        asset("page.css") + asset("charts.css") + asset("dataflow.css"),
+        about=" · ".join(
+            (
+                text.plural(len(mapping.stages), "stage"),
+                text.plural(sum(mapping.busy.values()), "busy processor"),
+                text.plural(len(mapping.problem.layers), "layer"),
+            )
+        ),
+        cards=tuple(cards(answer, measured)),
+        bottleneck=bottleneck(answer),
+        notes=[text.printable(note) for note in mapping.problem.notes],
+        gantt=Markup(_gantt(answer)),
+        rows=tuple(_rows(answer, measured_shares)),
+        is_measured=bool(measured_shares),
+        fifos=tuple(_fifo_rows(answer)),
+        front=front,
+        plot=Markup("".join(_front_plot(front, answer))) if front else "",
     )
 
 
@@ -184,9 +178,15 @@ def _front_plot(
     most = max(one.memory_bytes for one in front) or 1
     yield from opening("front", width, height, "throughput against latency and memory", False)
     yield from grid(across, up, ("latency, ms", "frames a second"))
-    for one in front:
-        x, y, radius = across.at(one.latency * 1e3), up.at(one.throughput), 3 + 6 * one.memory_bytes / most
-        told = f"{one.throughput:.2f} frames/s\n{one.latency * 1e3:.2f} ms\n{text.size(one.memory_bytes)}"
-        style = "point" if one.throughput == chosen.throughput else "point open"
-        yield f'<circle class="{style}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"><title>{told}</title></circle>'
+    points = (
+        ChartPoint(
+            across.at(one.latency * 1e3),
+            up.at(one.throughput),
+            f"{one.throughput:.2f} frames/s\n{one.latency * 1e3:.2f} ms\n{text.size(one.memory_bytes)}",
+            style="point" if one.throughput == chosen.throughput else "point open",
+            radius=3 + 6 * one.memory_bytes / most,
+        )
+        for one in front
+    )
+    yield from dots(points, across.end)
     yield "</svg>"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from .. import text
 from ..program import Plan
-from .charts import asset
+from .charts import asset, html_page
 from .graph import network_graph_svg, technique_class, technique_style
 from .memory_map import memory_map_svg, side_by_side
 from .occupancy import Occupancy
@@ -61,27 +58,26 @@ def plan_page(
     before: Plan | None = None,
     not_counted: str = "",
 ) -> str:
-    """One self-contained HTML document; the same plan gives the same bytes.
+    """One self-contained HTML document.
 
     `critical` names the buffers whose size sets the peak (S 4.3.3); `ram` and `flash` are the board's limits in bytes.
     With `before`, a plan of the same network that does less, the two are drawn side by side. `not_counted` says why
     code and stack are not.
     """
     occupancy = Occupancy(plan)
-    critical_buffers = critical_rows(occupancy, critical)
-    script = asset("page.js") + asset("tiles.js")
-    page = environment().get_template("page.html")
-    return page.render(
+    return html_page(
+        "page.html",
+        title or plan.network.name,
+        plan_style(),
+        script=asset("page.js") + asset("tiles.js"),
         plan=plan,
-        text=text,
-        title=text.printable(title or plan.network.name),
         model=text.printable(plan.network.name),
         notes=[text.printable(note) for note in (*plan.notes, *plan.network.notes)],
         free=[text.printable(name) for name in plan.free],
         proof=plan.standing,
         gauges=(ram_gauge(plan, ram), flash_gauge(plan, flash, not_counted)),
         savings=saving_rows(plan),
-        critical=critical_buffers,
+        critical=critical_rows(occupancy, critical),
         stages=stage_rows(occupancy),
         tensors=tensor_rows(occupancy),
         memories=tuple(plan.arenas.items()),
@@ -91,10 +87,6 @@ def plan_page(
         before=before,
         sides=[Markup(svg) for svg in side_by_side(before, plan)] if before else (),
         memory_map=Markup(memory_map_svg(plan, critical=critical, ram=ram, interactive=True)),
-        style=Markup(plan_style()),
-        script=Markup(script),
-        # Only this very script may run, whatever a model's names contain.
-        script_hash=b64encode(sha256(script.encode()).digest()).decode(),
     )
 
 
@@ -124,13 +116,3 @@ def plan_style() -> str:
     """The style of pages that show plans."""
     sheets = ("page.css", "map.css", "graph.css", "tiles.css")
     return "".join(map(asset, sheets)) + technique_style()
-
-
-def environment() -> Environment:
-    return Environment(
-        loader=FunctionLoader(asset),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )

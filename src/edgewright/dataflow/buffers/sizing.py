@@ -12,19 +12,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
-from typing import TYPE_CHECKING
 
-from ...lazy import lazy_module
+from ...cpsat import cp_model, repeatable_solver
 from .bounds import least_capacities
 from .circles import LeastSum, least_sum
 from .untimed import UNLIMITED, State, Untimed
 from .waits import Choice, Circle, Need, circles, remedies
-
-if TYPE_CHECKING:
-    from ortools.sat.python import cp_model
-else:
-    cp_model = lazy_module("ortools.sat.python.cp_model")  # pandas behind it takes long to load
-
 
 _ROUNDS = 200  # of running and solving
 _WORK = 8.0  # CP-SAT's deterministic time for all rounds: some seconds
@@ -205,9 +198,7 @@ def cheapest(known: Conditions, price: Sequence[int], dearest: int, work: float)
 
     # Objective
     model.minimize(sum(one * size for one, size in zip(price, capacity, strict=True)))
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.max_deterministic_time = work
+    solver = repeatable_solver(work)
     status = solver.solve(model)
     assert status != cp_model.INFEASIBLE
     found = [solver.value(one) for one in capacity] if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None

@@ -12,19 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from ...cpsat import cp_model, repeatable_solver
 from ...errors import ModelError
-from ...lazy import lazy_module
 from ..checks.liveness import blocked
 from ..graph import Graph
 from .storage import Cut, Levels, SizedChannel, Storage
-
-if TYPE_CHECKING:
-    from ortools.sat.python import cp_model
-else:
-    cp_model = lazy_module("ortools.sat.python.cp_model")  # pandas behind it takes long to load
-
 
 EFFORT = 200_000_000  # entries of tables looked at: a minute or two
 ENDLESS = 50  # points told of a front that has no end, since nothing but the channels limits the period
@@ -181,9 +174,7 @@ def _solved(
     cost = sum(store.price * (store.tokens + store.step * chosen[name]) for name, store in stores.items())
     model.add(cost >= least)
     model.minimize(cost)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.max_deterministic_time = _WORK
+    solver = repeatable_solver(_WORK)
     if solver.solve(model) != cp_model.OPTIMAL:
         return None
     return {name: solver.value(level) for name, level in chosen.items()}

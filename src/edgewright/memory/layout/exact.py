@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
-from edgewright.lazy import lazy_module
+from edgewright.cpsat import cp_model, repeatable_solver
 from edgewright.memory.layout.grid import Grid
-
-if TYPE_CHECKING:
-    from ortools.sat.python import cp_model
-else:
-    cp_model = lazy_module("ortools.sat.python.cp_model")  # pandas behind it takes long to load
 
 
 class Status(Enum):
@@ -70,15 +64,13 @@ def minimise(grid: Grid, known: Sequence[int], bound: int, budget: Budget) -> tu
 
 
 def _solver(budget: Budget) -> cp_model.CpSolver:
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.catch_sigint_signal = False  # an interrupt is for whoever plans, not for one solution
-    solver.parameters.random_seed = 0
-    solver.parameters.max_number_of_conflicts = budget.conflicts
-    solver.parameters.max_deterministic_time = budget.work
-    solver.parameters.linearization_level = 0
-    solver.parameters.cp_model_probing_level = 0
-    return solver
+    return repeatable_solver(
+        budget.work,
+        random_seed=0,
+        max_number_of_conflicts=budget.conflicts,
+        linearization_level=0,
+        cp_model_probing_level=0,
+    )
 
 
 def _placements(grid: Grid, limit: int) -> tuple[cp_model.CpModel, list[cp_model.IntVar]]:

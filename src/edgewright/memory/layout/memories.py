@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from edgewright.cpsat import cp_model, repeatable_solver
 from edgewright.errors import Infeasible, InputError
-from edgewright.lazy import lazy_module
 from edgewright.memory.layout.bound import overlap, tightest
 from edgewright.memory.layout.exact import Status
 from edgewright.memory.layout.graph import ConflictGraph, cliques, place_graph
 from edgewright.memory.layout.optimal import place_optimal
 from edgewright.memory.layout.problem import Item, LayoutProblem, NotFound, Placement, align_up
-
-if TYPE_CHECKING:
-    from ortools.sat.python import cp_model
-else:
-    cp_model = lazy_module("ortools.sat.python.cp_model")  # pandas behind it takes long to load
 
 _ROUNDS = 40  # assignments tried before giving up
 _WORK = 2.0  # CP-SAT's deterministic time for one assignment: a few seconds
@@ -188,10 +182,7 @@ def _assign(
 
     # Objective: traffic close to the fastest memory.
     model.minimize(sum(traffic.get(n, 0) * m * b for n, one in inside.items() for m, b in enumerate(one)))
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = 0
-    solver.parameters.max_deterministic_time = _WORK
+    solver = repeatable_solver(_WORK, random_seed=0)
     status = solver.solve(model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return (Status.IMPOSSIBLE if status == cp_model.INFEASIBLE else Status.GAVE_UP), {}, 0

@@ -6,15 +6,9 @@ S (4.10) to (4.23) state it with big-M rows; here CP-SAT gets positions and life
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from edgewright.lazy import lazy_module
+from edgewright.cpsat import cp_model, repeatable_solver
 from edgewright.memory.ordering.problem import OrderProblem
-
-if TYPE_CHECKING:
-    from ortools.sat.python import cp_model
-else:
-    cp_model = lazy_module("ortools.sat.python.cp_model")  # pandas behind it takes long to load
 
 MOST_STEPS = 48  # beyond this the programme proves nothing in a time anybody waits
 
@@ -73,10 +67,7 @@ def improve(
     model.minimize(peak)
     for step, variable in enumerate(at):
         model.add_hint(variable, position[step])
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.catch_sigint_signal = False  # an interrupt is for whoever plans, not for one solution
-    solver.parameters.max_deterministic_time = effort
+    solver = repeatable_solver(effort)
     status = solver.solve(model)
     assert status != cp_model.INFEASIBLE
     proven = max(bound, round(solver.best_objective_bound))

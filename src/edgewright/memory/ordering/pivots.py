@@ -9,17 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import permutations, product
-from typing import TYPE_CHECKING
 
-from edgewright.lazy import lazy_module
+from edgewright.cpsat import cp_model, repeatable_solver
 from edgewright.memory.ordering.branches import Branches
 from edgewright.memory.ordering.hills import Chain, Climb, climbs, resting_places
 from edgewright.memory.ordering.lattice import Lattice
-
-if TYPE_CHECKING:
-    from ortools.sat.python import cp_model
-else:
-    cp_model = lazy_module("ortools.sat.python.cp_model")  # pandas behind it takes long to load
 
 _MOST_OPTIONS = 4000  # of all chains; beyond it the programme would not be small
 _LONGEST_PAIRED = 64  # steps of a chain when places at two pivots are paired
@@ -187,11 +181,7 @@ class _Programme:
 
         # Objective.
         model.minimize(peak)
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.catch_sigint_signal = False  # an interrupt is for whoever plans, not for one solution
-        solver.parameters.linearization_level = 2  # the rows are knapsacks; their relaxation is what prunes
-        solver.parameters.max_deterministic_time = effort
+        solver = repeatable_solver(effort, linearization_level=2)  # rows are knapsacks: their relaxation is what prunes
         status = solver.solve(model)
         if status == cp_model.INFEASIBLE:
             return None, known, known
