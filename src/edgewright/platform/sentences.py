@@ -1,4 +1,7 @@
-"""The field types of TOML files, and what is wrong with such a file: one sentence with the key and what goes there."""
+"""The field types of files, and what is wrong with one: a sentence with the key and what goes there.
+
+People write TOML (`Entry`), we write JSON (`FileEntry`).
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from ..errors import InputError
+from ..text import printable
 from .units import parse_frequency, parse_power, parse_rate, parse_size, parse_time, show
 
 T = TypeVar("T")
@@ -34,6 +38,26 @@ class Entry(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class FileEntry(BaseModel):
+    """An object of a JSON file. No text passes for a number, no number for a text, and no key is unknown."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+MOST = 1 << 60  # of every whole number; beyond it lies no file that somebody has made on purpose
+Count = Annotated[int, Field(ge=0, lt=MOST)]
+Positive = Annotated[int, Field(ge=1, lt=MOST)]
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first thing that is wrong with a JSON file, with the way to it."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = "".join(f"[{step}]" if isinstance(step, int) else f".{printable(step)[:40]}" for step in first["loc"])
+    is_unknown = first["type"] == "unexpected_keyword_argument"  # of a data class; an entry says it in other words
+    what = "extra inputs are not permitted" if is_unknown else first["msg"]
+    return f"{where.removeprefix('.') or 'the file'}: {what[:1].lower()}{printable(what)[1:200]}"
 
 
 def _reads(parse: Callable[[object], T]) -> BeforeValidator:

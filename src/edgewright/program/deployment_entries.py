@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 from ..errors import Damaged, InputError
 from ..network import Array, Network, Region
 from ..network.parts import TensorRegion
+from ..platform.sentences import Count, FileEntry
 from ..text import printable
 from .codec import plan_from_json
 from .deployment import Deployment, Fifo, Part, Prediction, Worker
 from .form import network_flaws
-from .plan_file import Count, FileEntry, StoredNetwork
+from .plan_file import StoredNetwork
 
 Weight = Callable[[str, Region | None], Array]  # by digest, or a region of it
 Made = TypeVar("Made")

@@ -19,6 +19,7 @@ from pydantic_core import PydanticCustomError
 from ..errors import Damaged, InputError
 from ..network import Arithmetic, DType, Layer, Network, Tensor
 from ..network.operators import Op, Operator, elementwise, rearrange, reduce
+from ..platform.sentences import MOST, Count, FileEntry, Positive, first_problem
 from ..platform.target import Target
 from ..text import printable
 from .fusion import FusionSchedule, Split
@@ -29,7 +30,6 @@ from .selection import CallKind, Linked, Offer, Packed, Selection
 from .steps import Sweep
 from .weights import absent
 
-_MOST = 1 << 60  # of every number; beyond it lies no file that somebody has made on purpose
 _DIGITS = 20  # of a number, with its sign
 _OPERATORS = {cls.__name__: cls for cls in get_args(Op)}
 _ENUMS = {
@@ -48,16 +48,6 @@ _ENUMS = {
 
 
 Validated = TypeVar("Validated", bound=BaseModel)
-
-
-class FileEntry(BaseModel):
-    """An object of the file. No text passes for a number, no number for a text, and no key is unknown."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-Count = Annotated[int, Field(ge=0)]
-Positive = Annotated[int, Field(ge=1)]
 
 
 def _operator(value: object) -> Operator:
@@ -142,8 +132,8 @@ class _Stage(FileEntry):
     sweep: Sweep
     splits: tuple[Split, ...] = ()
     streamed: bool = False
-    rows: dict[str, Positive] = {}
-    columns: dict[str, Count] = {}
+    rows: dict[str, Positive] = Field(default_factory=dict)
+    columns: dict[str, Count] = Field(default_factory=dict)
 
     def made(self) -> Stage:
         rows, columns = tuple(self.rows.items()), tuple(self.columns.items())
@@ -243,7 +233,7 @@ def validated(content: bytes | str, model: type[Validated], format_: int, thing:
             content = json.dumps({key: value for key, value in data.items() if key in model.model_fields})
         return model.model_validate_json(content)
     except ValidationError as error:
-        raise Damaged(_sentence(error), thing) from None
+        raise Damaged(first_problem(error), thing) from None
 
 
 def _each_key_once(thing: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -256,15 +246,6 @@ def _each_key_once(thing: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, An
 
 
 def _bounded(thing: str, digits: str) -> int:
-    if len(digits) > _DIGITS or abs(int(digits)) >= _MOST:
+    if len(digits) > _DIGITS or abs(int(digits)) >= MOST:
         raise Damaged(f"{digits[:_DIGITS]} is beyond any number that a {thing} has", thing)
     return int(digits)
-
-
-def _sentence(error: ValidationError) -> str:
-    """The first problem, with the way to it."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    where = "".join(f"[{step}]" if isinstance(step, int) else f".{printable(step)[:40]}" for step in first["loc"])
-    is_unknown = first["type"] == "unexpected_keyword_argument"  # of a data class; an entry says it in other words
-    what = "extra inputs are not permitted" if is_unknown else first["msg"]
-    return f"{where.removeprefix('.') or 'the file'}: {what[:1].lower()}{printable(what)[1:200]}"
