@@ -76,7 +76,11 @@ class _State:
 class Demand:
     """Some actors of a graph underway. Only the given supplies limit anything; they lie between these actors."""
 
-    def __init__(self, graph: Graph, actors: Sequence[str], limiting: Sequence[Supply]) -> None:
+    def __init__(
+        self, graph: Graph, actors: Sequence[str], limiting: Sequence[Supply], order: list[str] | None = None
+    ) -> None:
+        """The actors are added to `order`, where there is one, as they fire."""
+        self._order = order
         self.supplies = limiting
         self.stock = [supply.first for supply in limiting]
         self.fired = dict.fromkeys(actors, 0)
@@ -141,6 +145,8 @@ class Demand:
             self.stock[number] += rates[phase]
         state.phase = phase + 1 if phase + 1 < state.phases else state.initial
         self.fired[name] += 1
+        if self._order is not None:
+            self._order.append(name)
         self._left -= 1
         if self._left < 0:
             raise Unsupported(
