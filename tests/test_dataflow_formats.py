@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 
 from conftest import corpus
 from edgewright.dataflow import Actor, Channel, Graph, Rates
+from edgewright.dataflow.formats.dot import dot
 from edgewright.dataflow.formats.reading import parse_graph, read_graph
-from edgewright.dataflow.formats.sdf3 import parse_sdf3, sdf3
+from edgewright.dataflow.formats.sdf3 import parse_sdf3
+from edgewright.dataflow.formats.sdf3_text import sdf3
 from edgewright.dataflow.formats.series import rates, spelt, times
-from edgewright.dataflow.formats.text import dot, from_json, to_json
+from edgewright.dataflow.formats.text import from_json, to_json
 from edgewright.errors import InputError, ModelError
 from fuzz_dataflow import damaged, seeds, survives
 from random_graphs import graphs

@@ -187,10 +187,3 @@ def components(graph: Graph, limits: Sequence[Supply]) -> Iterator[Component]:
 def pacing_components(graph: Graph, capacities: Mapping[str, int] | None) -> Iterator[Component]:
     """Those in which anything is waited for again and again, not by initial phases alone."""
     return components(graph, [supply for supply in supplies(graph, capacities) if supply.filled.total])
-
-
-def is_serial(channel: Channel) -> bool:
-    """Whether it is a self-loop of one token that each firing takes and leaves: firings do not overlap."""
-    made, taken = channel.production, channel.consumption
-    rates = {*made.initial, *made.cycle, *taken.initial, *taken.cycle}
-    return channel.is_self_loop and channel.tokens == 1 and rates == {1}

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...errors import ModelError
-from ...text import printable, shortened
-from ..graph import Actor, Channel, Graph, Rates, Time
+from ..graph import Actor, Channel, Graph, Rates, Time, quoted
 from .series import Series
 
 MOST_NUMBERS = 4_000_000  # rates and times in a graph, all lists together, written out
@@ -73,11 +72,6 @@ def nearest(word: str, known: Iterable[str]) -> str:
     words = [name for name in list(known)[:1000] if len(name) < 100]  # the comparison is slow
     near = difflib.get_close_matches(word[:100], words, n=1)
     return f"; did you mean {quoted(near[0])}?" if near else ""
-
-
-def quoted(name: str) -> str:
-    """The name as messages show it."""
-    return f"'{shortened(printable(name), 80)}'"
 
 
 def _lists(

@@ -17,12 +17,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...errors import ModelError
-from ..graph import Actor, Channel, Graph, Rates, Time
-from .dot import dot
-from .draft import ActorDraft, ChannelDraft, Shape, assembled, check_parts, nearest, quoted
+from ..graph import Actor, Channel, Graph, Rates, Time, quoted
+from .draft import ActorDraft, ChannelDraft, Shape, assembled, check_parts, nearest
 from .series import MOST, MOST_PHASES, Series, check_phases, rates, spelt, times
-
-__all__ = ["dot", "from_json", "to_json"]
 
 _ACTOR = ("name", "phases", "initial_phases", "times", "note")
 _CHANNEL = ("name", "source", "target", "production", "consumption", "tokens", "token_bytes", "note")
