@@ -46,7 +46,8 @@ def assembled(name: str, actors: Sequence[ActorDraft], channels: Sequence[Channe
     """The graph, once every list fits the phases of its actor."""
     if not actors:
         raise ModelError("the graph has no actors: a graph needs at least one")
-    check_parts(len(actors) + len(channels))
+    if (parts := len(actors) + len(channels)) > MOST_PARTS:
+        raise ModelError(f"the graph has {parts:,} actors and channels; at most {MOST_PARTS:,} are handled")
     for each in (*(actor.name for actor in actors), *(channel.name for channel in channels)):
         if len(each) > MOST_LETTERS:
             raise ModelError(f"the name {quoted(each)} is longer than {MOST_LETTERS:,} characters; shorten it")
@@ -60,11 +61,6 @@ def assembled(name: str, actors: Sequence[ActorDraft], channels: Sequence[Channe
         tuple(_actor(draft, shapes[draft.name]) for draft in actors),
         tuple(_channel(draft, shapes) for draft in channels),
     )
-
-
-def check_parts(parts: int) -> None:
-    if parts > MOST_PARTS:
-        raise ModelError(f"the graph has {parts:,} actors and channels; at most {MOST_PARTS:,} are handled")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
