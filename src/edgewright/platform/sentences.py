@@ -6,8 +6,10 @@ People write TOML (`Entry`), we write JSON (`FileEntry`).
 from __future__ import annotations
 
 import difflib
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
+from pathlib import Path
 from typing import Annotated, TypeVar, get_args
 
 from pydantic import (
@@ -23,7 +25,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from ..errors import InputError
+from ..errors import EdgewrightError, InputError
 from ..text import printable
 from .units import parse_frequency, parse_power, parse_rate, parse_size, parse_time, show
 
@@ -60,6 +62,9 @@ def first_problem(error: ValidationError) -> str:
     return f"{where.removeprefix('.') or 'the file'}: {what[:1].lower()}{printable(what)[1:200]}"
 
 
+E = TypeVar("E", bound=Entry)
+
+
 def _reads(parse: Callable[[object], T]) -> BeforeValidator:
     def validate(value: object) -> T:
         try:
@@ -94,6 +99,30 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     """ "; did you mean …?" for the nearest known word, or nothing."""
     near = difflib.get_close_matches(word.lower(), list(known), n=1)
     return f'; did you mean "{near[0]}"?' if near else ""
+
+
+def read_toml(path: Path, root: type[E], thing: str, failure: type[EdgewrightError] = InputError) -> E:
+    """What a TOML file says; an error names the file, the key and what was expected: `thing`, as in "a board file"."""
+    try:
+        text = path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise failure(f"{path}: is not UTF-8 text (byte {error.start}); expected {thing} in TOML") from error
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
+        reason = getattr(error, "strerror", None) or str(error)
+        raise failure(f"{path}: cannot be read: {reason}; expected {thing} in TOML") from error
+    return parse_toml(text, str(path), root, thing, failure)
+
+
+def parse_toml(text: str, where: str, root: type[E], thing: str, failure: type[EdgewrightError] = InputError) -> E:
+    """The same for a text, which `where` names in errors."""
+    try:
+        return root.model_validate(tomllib.loads(text))
+    except RecursionError as error:
+        raise failure(f"{where}: is nested too deeply; expected {thing} in TOML") from error
+    except ValidationError as error:
+        raise failure(f"{where}: {sentence(error, root)}") from None
+    except ValueError as error:  # TOMLDecodeError is one; so is an integer of thousands of digits
+        raise failure(f"{where}: is not TOML: {error}") from error
 
 
 def sentence(error: ValidationError, root: type[Entry]) -> str:
