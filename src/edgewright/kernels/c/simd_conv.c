@@ -13,7 +13,7 @@ typedef struct {
     float *const *to;
     int32_t column; /* where these channels lie there */
     float low, high;
-    const float *ahead; /* weights for later; NULL: all that follow are read from front to back */
+    const float *ahead; /* weights for later; NULL: those a page behind, since all are read from front to back */
     size_t apart; /* from the first panel to the second there */
     int32_t step; /* floats to go on there with each number of a pixel */
 } ew_simd_job;
@@ -241,8 +241,8 @@ static void ew_simd_multiply(const ew_simd_conv *conv, const ew_simd_job *whole,
         job.first = panels + (size_t)(job.column / EW_PANEL) * all + job.column % EW_PANEL;
         job.second = is_wide ? panels + (size_t)(next / EW_PANEL) * all + next % EW_PANEL : job.first;
         job.bias = whole->bias ? whole->bias + job.column : NULL;
-        job.step = whole->ahead ? (EW_PANEL + groups - 1) / groups : 0;
-        job.apart = whole->ahead && after + EW_LANES < conv->channels ? all : 0;
+        job.step = (EW_PANEL + groups - 1) / groups;
+        job.apart = (whole->ahead ? after + EW_LANES < conv->channels : is_wide) ? all : 0;
         for (int32_t group = 0, done = 0, n; group < groups; group++, done += n) {
             const int32_t rest = each - group % each, run = group / each, column = done - run * runs.width;
             n = (runs.width - column + rest - 1) / rest; /* alike: one or two pixels alone would wait for their sums */
@@ -251,7 +251,7 @@ static void ew_simd_multiply(const ew_simd_conv *conv, const ew_simd_job *whole,
             job.tile = whole->tile + run * runs.apart + column * job.pitch;
             job.from = whole->from + done;
             job.to = whole->to + done;
-            job.ahead = whole->ahead ? ahead + group * job.step * job.depth : job.first;
+            job.ahead = whole->ahead ? ahead + group * job.step * job.depth : job.first + 1024;
             if (columns < EW_LANES + is_wide * EW_LANES)
                 ew_simd_partly(&job, product, n, columns);
             else
