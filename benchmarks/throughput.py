@@ -315,7 +315,8 @@ def grow(what: Path, _: list[str]) -> None:
     import onnxruntime  # noqa: F401  (its own code does not count)
 
     before = resident_bytes()
-    for one in [session(what, 1, False) for _ in range(2)]:
+    both = [session(what, 1, False) for _ in range(2)]  # held until both have been counted
+    for one in both:
         shapes = {each.name: np.zeros(each.shape, np.float32) for each in one.get_inputs()}
         for _ in range(4):
             one.run(None, shapes)

@@ -49,6 +49,7 @@ STATEMENTS = {
     "lines of #if": 2,
     "macro defined again": 2,
 }
+AGAIN = {"written again": 12}  # in all but the drivers that are the same as ever
 WORDS = {"snapshot": 8, "snapshot of a loop": 6, "together": 12, "argument of a macro": 6}  # in some drivers
 UPDATES = ("|=", "&=", "^=", "+=", "-=", "<<=", ">>=", "*=")
 ADVERSE = ("tmp1", "tmp2", "grp", "p", "v0", "value", "r")  # names that generated code may want too
@@ -104,8 +105,8 @@ class Coder(Values):
 
     def statement(self, scope: Scope) -> list[Statement]:
         """One step of a function, mostly one statement."""
-        more = {name: weight for name, (weight, _) in CASES.items()} if self.has_cases else {}
-        kind = pick(self.rng, STATEMENTS | (WORDS if self.has_words else more))
+        more = {name: weight for name, (weight, _) in CASES.items()} | AGAIN if self.has_cases else {}
+        kind = pick(self.rng, STATEMENTS | (WORDS | AGAIN if self.has_words else more))
         made = _MAKERS[kind](self, scope) if scope.depth < 3 or kind not in _DEEP else []
         if not made:
             kind, made = "assign", self.assign(scope)
@@ -127,6 +128,23 @@ class Coder(Values):
         chosen = self.rng.sample(fields, min(len(fields), self.rng.randint(2, 4)))
         places = [f"{base}->{m.name}{self.index(scope, m.count, self.simple)}" for m in chosen]
         return [Line(f"{place} = {self.rng.choice((self.atom, self.quiet))(scope)};") for place in places]
+
+    def again(self, scope: Scope) -> list[Statement]:
+        """Plain fields of one group set, something else done, and some of them set again: the others are known."""
+        base, group, _ = self.rng.choice(self.bases(scope, True))
+        members = [m for m in self.world.group(group).members if isinstance(m, FieldDecl)]
+        fields = [m for m in members if m.writable and is_quiet_field(m)]
+        chosen = self.rng.sample(fields, min(len(fields), self.rng.randint(2, 5)))
+        places = [f"{base}->{m.name}{self.index(scope, m.count, self.simple)}" for m in chosen]
+        if not places:
+            return []
+        values = (self.atom, self.quiet, lambda _: "total", lambda _: str(self.rng.randrange(4)))
+        first = [Line(f"{place} = {self.rng.choice(values)(scope)};") for place in places]
+        between = (self.polling, self.global_state, self.branch, self.update, self.reads, self.unknown, self.pointer)
+        changed = [Line(f"{self.rng.choice(scope.numbers)} += 3u;")] if self.rng.random() < 0.5 else []
+        middle = self.rng.choice(between)(scope) if scope.depth < 3 and self.rng.random() < 0.7 else []
+        last = self.rng.sample(places, self.rng.randint(1, min(2, len(places))))
+        return [*first, *changed, *middle, *(Line(f"{place} = {self.rng.choice(values)(scope)};") for place in last)]
 
     def reads(self, scope: Scope) -> list[Statement]:
         """Fields of one group read one after the other into locals."""
@@ -455,6 +473,7 @@ _MAKERS: dict[str, Callable[[Coder, Scope], list[Statement]]] = {
     "assign": Coder.assign,
     "burst of writes": Coder.writes,
     "burst of reads": Coder.reads,
+    "written again": Coder.again,
     "update": Coder.update,
     "++": Coder.step,
     "hand-made update": Coder.by_hand,

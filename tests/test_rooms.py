@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "dataflow": ("memory", "program", "network", "platform"),
     "emit": BELOW_EMIT,
     "fusion": ("emit", *BELOW_EMIT),
-    "run": ("emit", *BELOW_EMIT),
+    "run": ("fusion", "emit", *BELOW_EMIT),
     "mapping": ("run", "fusion", "emit", *BELOW_EMIT),
     "hal": ("board", "platform"),
     "application": ("run", "fusion", "emit", *BELOW_EMIT, "samples"),  # of samples: how to quantise

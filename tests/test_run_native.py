@@ -5,7 +5,9 @@ import platform
 import re
 import subprocess
 import sys
+import tracemalloc
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 
@@ -27,7 +29,7 @@ from edgewright.program.deployment_file import save_deployment
 from edgewright.program.deployment_memory import weights, with_built_weights
 from edgewright.run.building import build_pipeline, plan_for_host, whole_network
 from edgewright.run.pipeline import Pipeline, pipeline
-from edgewright.run.specification import FILE, load_specification, sealed
+from edgewright.run.specification import FILE, digest_of, load_specification, sealed
 from parts_runs import assert_same
 from pipelines import threads_left
 from random_deployments import planner_in_lanes, random_deployment
@@ -331,3 +333,15 @@ def threads_of_the_process():
     """All threads, those of C too; 0 where the system does not tell."""
     folder = Path("/proc/self/task")
     return len(list(folder.iterdir())) if folder.exists() else 0
+
+
+def test_a_file_is_checked_without_holding_it(tmp_path):
+    path = tmp_path / "large"
+    path.write_bytes(bytes(range(256)) * (1 << 14))  # 4 MiB
+    tracemalloc.start()
+    try:
+        found = digest_of(path)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert found == sha256(path.read_bytes()).hexdigest()

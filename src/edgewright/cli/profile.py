@@ -9,11 +9,9 @@ from rich.table import Table
 from .. import text
 from ..emit.native import compiler
 from ..errors import EdgewrightError, InputError
-from ..fusion.lanes import laned
 from ..network import Network, Shape
 from ..platform import load_board
 from ..platform.profile import NATIVE, LayerTime, Profile, save_profile
-from ..platform.target import TARGETS
 from ..program import Plan
 from ..run.building import plan_for_host
 from ..run.machine import core_kinds
@@ -77,9 +75,8 @@ def lane_counts(most_lanes: int | None) -> list[int]:
 
 def lane_plans(network: Network, most_lanes: int | None) -> dict[int, Plan]:
     """The plan for each number of lanes that is measured."""
-    alone = plan_for_host(network)
-    shared = {n: laned(network, alone, n, target=TARGETS["host"]) for n in lane_counts(most_lanes) if n > 1}
-    return {1: alone, **{n: plan for n, plan in shared.items() if plan.lanes == n}}
+    plans = {n: plan_for_host(network, n) for n in lane_counts(most_lanes)}
+    return {n: plan for n, plan in plans.items() if plan.lanes == n}
 
 
 def _summary(found: Profile) -> Table:

@@ -15,7 +15,6 @@ from .. import text
 from ..emit.inputs import load_inputs
 from ..emit.library import check_plan
 from ..errors import InputError
-from ..fusion.lanes import laned
 from ..fusion.request import PlanRequest, make_plan, plan_notes
 from ..network import Array, Network, Shape, random_inputs
 from ..network.interface import file_inputs, stored_inputs
@@ -96,8 +95,7 @@ def _plan(network: Network, asked: PlanOptions, plan_file: Path | None) -> Plan:
     if request.pull_rows:
         raise InputError("--pull-input hands rows to one run: leave it out, or --frames")
     if replace(request, lanes=1) == PlanRequest():
-        plan = plan_for_host(network)
-        return plan if request.lanes == 1 else laned(network, plan, request.lanes, target=TARGETS["host"])
+        return plan_for_host(network, request.lanes)
     if request.alignment is None:
         request = replace(request, alignment=ALIGNMENT)
     return make_plan(network, request, None, TARGETS["host"])

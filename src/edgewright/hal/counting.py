@@ -48,25 +48,33 @@ def totals(design: Design) -> Mapping[str, int]:
     return {function.name: total(acts(design, function.name)) for function in design.analysis.functions}
 
 
-def _parts(design: Design, function: str) -> Iterator[tuple[Kind, str, tuple[str, ...], tuple[int, ...]]]:
+def _parts(
+    design: Design, function: str
+) -> Iterator[tuple[Kind, str, tuple[str, ...], tuple[int, ...], tuple[str, ...]]]:
     """Merges, and the accesses that are in none."""
     done: set[int] = set()
     for merge in design.merging[function].merges:
         numbers = tuple(use.access.number for use in merge.uses)
         done.update(numbers)
-        yield merge.kind, merge.at.space, merge.slots, numbers
+        yield merge.kind, merge.at.space, merge.slots, numbers, merge.kept
     for (name, number), use in design.analysis.uses.items():
         if name == function and number not in done:
-            yield use.access.kind, use.space, (use.slot,), (number,)
+            yield use.access.kind, use.space, (use.slot,), (number,), ()
 
 
 def _act(
-    design: Design, natures: Natures, kind: Kind, space: str, slots: tuple[str, ...], numbers: tuple[int, ...]
+    design: Design,
+    natures: Natures,
+    kind: Kind,
+    space: str,
+    slots: tuple[str, ...],
+    numbers: tuple[int, ...],
+    kept: tuple[str, ...],
 ) -> Act:
     placed = design.layout.spaces[space]
     registers = dict.fromkeys(register for slot in slots for register in placed.holding(slot))
     if kind is Kind.READ:
         return Act(kind, space, slots, numbers, len(registers), 0)
     around = design.analysis.spaces[space]
-    reads = sum(rewrites(register, slots, around, natures) for register in registers)
+    reads = sum(rewrites(register, (*slots, *kept), around, natures) for register in registers)
     return Act(kind, space, slots, numbers, reads, len(registers))

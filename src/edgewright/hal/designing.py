@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +10,13 @@ from .analysis.bodies import read_functions
 from .analysis.colouring import regions_of
 from .analysis.conflicts import Conflicts
 from .analysis.flattening import flatten
+from .analysis.functions import Function
 from .analysis.interrupts import interrupts_of, shared_fields
-from .analysis.joints import clusters_of, joints_of
+from .analysis.joints import Uses, clusters_of, joints_of
+from .analysis.knowledge import remembered
 from .analysis.moments import bonds_of, moments_of, partial_writes, torn
 from .analysis.paths import Paths
-from .analysis.spaces import Joint, Spaces
+from .analysis.spaces import Joint, Spaces, Use
 from .design import Analysis, Design
 from .language.description import Bus
 from .language.groups import describe
@@ -65,18 +67,28 @@ def analyse(
     )
     if refusals:
         raise Refused(refusals)
-    joints = tuple(joints_of(cluster for of in clusters.values() for cluster in of))
+    joints = tuple(joint for f in functions for joint in _joints_knowing(f, clusters[f.name], uses, judges[f.name]))
     routines = frozenset(function.name for function in functions if function.usr in found.routines)
     at_once = tuple(moment for of in moments.values() for moment in of)
     leaders = {(name, number): first for name, judge in judges.items() for number, first in judge.leaders.items()}
     return Analysis(source, description, functions, regions, spaces, uses, joints, routines, at_once, leaders)
 
 
+def _joints_knowing(function: Function, clusters: Sequence[list[Use]], uses: Uses, judge: Conflicts) -> Iterator[Joint]:
+    """The joints of a function's clusters, each with what the function knows beside it."""
+    own = [uses[function.name, access.number] for access in function.accesses]
+    ends = {use.access.number: cluster[-1].access.number for cluster in clusters for use in cluster}
+    for joint, cluster in zip(joints_of(clusters), clusters, strict=True):
+        yield remembered(joint, cluster, own, judge, ends)
+
+
 def design(analysis: Analysis, layout: Layout) -> Design:
     """The driver with this layout: everything merged that may be."""
     natures = Natures(analysis.description)
     merging = {
-        function.name: merged(function, analysis.regions[function.name], analysis.uses, natures, layout)
+        function.name: merged(
+            function, analysis.regions[function.name], analysis.uses, natures, analysis.spaces, layout
+        )
         for function in analysis.functions
     }
     return Design(analysis, layout, merging)
@@ -99,10 +111,11 @@ def designed(analysis: Analysis, lay_out: Callable[[Sequence[Joint]], Layout]) -
 def real_joints(made: Design) -> tuple[Joint, ...]:
     """What a design really accesses at once."""
     analysis = made.analysis
-    merged_uses = [list(merge.uses) for merging in made.merging.values() for merge in merging.merges]
-    inside = {(use.access.function, use.access.number) for uses in merged_uses for use in uses}
+    merges = [merge for merging in made.merging.values() for merge in merging.merges]
+    inside = {(use.access.function, use.access.number) for merge in merges for use in merge.uses}
     single = [[use] for key, use in analysis.uses.items() if key not in inside]
-    return tuple(joints_of([*merged_uses, *single]))
+    several = zip(joints_of(list(merge.uses) for merge in merges), merges, strict=True)
+    return *(replace(joint, known=merge.kept) for joint, merge in several), *joints_of(single)
 
 
 def _check_moments(made: Design) -> None:
@@ -134,7 +147,7 @@ def _single(joint: Joint, spaces: Spaces) -> list[Joint]:
     parts: dict[object, list[str]] = {}
     for slot in joint.slots:
         parts.setdefault(home.get(slot, slot), []).append(slot)
-    return [replace(joint, slots=tuple(slots)) for slots in parts.values()]
+    return [replace(joint, slots=tuple(slots), known=()) for slots in parts.values()]
 
 
 def naive(analysis: Analysis) -> Design:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -10,15 +10,19 @@ from .analysis.accesses import Access, Kind
 from .analysis.conflicts import Conflicts, may_alias
 from .analysis.functions import Function
 from .analysis.joints import Kept, Uses, clusters_of, gathered, kept_apart
+from .analysis.knowledge import known_at
 from .analysis.paths import Paths
 from .analysis.regions import Regions
-from .analysis.spaces import Use
+from .analysis.spaces import Spaces, Use
 from .language.meaning import Natures
 from .layout.layout import Layout
+from .layout.rewriting import put_back
 from .merging import Merge, Merging
 
 
-def merged(function: Function, regions: Regions, uses: Uses, natures: Natures, layout: Layout) -> Merging:
+def merged(
+    function: Function, regions: Regions, uses: Uses, natures: Natures, spaces: Spaces, layout: Layout
+) -> Merging:
     """What becomes one in this function, and what does not though its region would allow it."""
     paths = Paths(function.flow)
     clusters = clusters_of(function, regions, uses, natures, paths)
@@ -26,9 +30,11 @@ def merged(function: Function, regions: Regions, uses: Uses, natures: Natures, l
     reads = [merge for merge in found if merge.kind is Kind.READ]
     ahead = {merge.at.access.number: merge for merge in reads}
     writes = (_without_overtaken(merge, ahead, paths) for merge in found if merge.kind is Kind.WRITE)
-    merges = _in_order((*reads, *filter(None, writes)), Conflicts(function, natures, paths))
+    judge = Conflicts(function, natures, paths)
+    merges = _in_order((*reads, *filter(None, writes)), judge)
+    own = [uses[function.name, access.number] for access in function.accesses]
     kept = kept_apart(function, regions, uses, natures, paths)
-    return Merging(merges, (*kept, *_spread(clusters, layout)))
+    return Merging(tuple(_filling(merges, own, judge, spaces, layout)), (*kept, *_spread(clusters, layout)))
 
 
 def _merges(cluster: list[Use], layout: Layout, paths: Paths, natures: Natures) -> Iterable[Merge]:
@@ -84,6 +90,37 @@ def _overtakes(access: Access, merge: Merge, at: Mapping[int, int], judge: Confl
             if there != here and (there > here) == is_read:
                 return True
     return False
+
+
+def _filling(
+    merges: Sequence[Merge], uses: Sequence[Use], judge: Conflicts, spaces: Spaces, layout: Layout
+) -> Iterator[Merge]:
+    """The merges, and writes by themselves that need not read their register: what they put back is known."""
+    at = {use.access.number: merge.at.access.number for merge in merges for use in merge.uses}
+    single = [Merge(use.access.kind, (use,)) for use in uses if use.access.number not in at]
+    for merge in (*merges, *single):
+        known = _put_back(merge, uses, at, judge, spaces, layout) if merge.kind is Kind.WRITE else ()
+        if known or len(merge.uses) > 1:
+            yield replace(merge, known=known)
+
+
+def _put_back(
+    merge: Merge, uses: Sequence[Use], at: Mapping[int, int], judge: Conflicts, spaces: Spaces, layout: Layout
+) -> tuple[Use, ...]:
+    """The assignments whose values fill the register of a write; none where one of them is missing."""
+    last = merge.at
+    registers = layout.spaces[last.space].holding(last.slot)
+    wanted = put_back(registers[0], merge.slots, spaces[last.space], judge.natures)
+    if len(registers) > 1 or registers[0].lanes > 1 or not wanted or not last.access.spot.alone or last.is_bit:
+        return ()
+    known = known_at(last, uses, judge)
+    here = last.access.number
+    done = {
+        slot: use
+        for slot, use in known.items()
+        if judge.paths.is_always_before(at.get(use.access.number, use.access.number), here)
+    }
+    return tuple(done[slot] for slot in sorted(wanted)) if wanted <= set(done) else ()
 
 
 def _spread(clusters: list[list[Use]], layout: Layout) -> Iterable[Kept]:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from ..emit.native import compiler
 from ..errors import EdgewrightError
-from ..fusion.lanes import laned
 from ..memory.deploying import PartRequest, deploy
 from ..network import Network
 from ..platform.profile import NATIVE
@@ -23,13 +22,7 @@ from .problem import MappingProblem
 PlanPart = Callable[[Network, int], Plan | None]  # of a part, for so many lanes; None: not ours
 
 
-def plan_part(network: Network, lanes: int) -> Plan:
-    """The plan of whole layers whose inputs and outputs lie in slots, in lanes where these pay."""
-    alone = plan_for_host(network)
-    return laned(network, alone, lanes) if lanes > 1 else alone
-
-
-def deployment_of(answer: MappingAnswer, network: Network, device: str, plan: PlanPart = plan_part) -> Deployment:
+def deployment_of(answer: MappingAnswer, network: Network, device: str, plan: PlanPart = plan_for_host) -> Deployment:
     """The mapping with a plan for each part that our own code executes; what it promises is judged."""
     stages = answer.mapping.stages
     names = {

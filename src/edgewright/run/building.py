@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 
 from ..emit.library import Library, emit
@@ -17,6 +16,8 @@ from ..emit.names import library_name
 from ..emit.native import build_shared
 from ..errors import InputError
 from ..files import make_folder
+from ..fusion.lanes import laned
+from ..fusion.pooling import with_pools
 from ..memory.deploying import SLOTS, plan_in_slots
 from ..network import Network, Region
 from ..network.onnx_writer import to_onnx
@@ -36,6 +37,7 @@ from .specification import (
     PortSpec,
     TensorSpec,
     WorkerSpec,
+    digest_of,
     save_specification,
     specification_faults,
 )
@@ -85,9 +87,13 @@ def build_pipeline(deployment: Deployment, folder: Path) -> PipelineSpec:
     return spec
 
 
-def plan_for_host(network: Network) -> Plan:
-    """The plan of whole layers with its ends in FIFO slots, all of it in whole cache lines."""
-    return plan_in_slots(network, SLOT_ALIGNMENT)
+def plan_for_host(network: Network, lanes: int = 1) -> Plan:
+    """The plan with its ends in FIFO slots, all of it in whole cache lines.
+
+    Lanes share whole layers where that pays. One core takes some layers by rows, with the pools behind them.
+    """
+    whole = plan_in_slots(network, SLOT_ALIGNMENT)
+    return laned(network, whole, lanes, target=TARGETS["host"]) if lanes > 1 else with_pools(network, whole)
 
 
 def whole_network(
@@ -119,7 +125,7 @@ def _native(deployment: Deployment, part: Part, library: Library, path: Path, fo
         part.name,
         "native",
         path.relative_to(folder.resolve()).as_posix(),
-        _digest(path),
+        digest_of(path),
         _ports(deployment, part, deployment.reads[part.name], part.network.inputs),
         _ports(deployment, part, deployment.writes[part.name], dict.fromkeys(part.network.outputs)),
         f"{library.name}_run_in",
@@ -148,7 +154,7 @@ def _foreign(deployment: Deployment, part: Part, name: str, folder: Path) -> Par
         part.name,
         part.runtime,
         file.name,
-        _digest(file),
+        digest_of(file),
         _ports(deployment, part, deployment.reads[part.name], part.network.inputs, has_layout=not is_torch),
         _ports(deployment, part, deployment.writes[part.name], outputs, has_layout=not is_torch),
         weights_bytes=sum(value.nbytes for value in part.network.constants.values()),
@@ -216,7 +222,3 @@ def _free_name(wanted: str, taken: set[str]) -> str:
         name = f"{wanted}_{number}"
     taken.add(name)
     return name
-
-
-def _digest(path: Path) -> str:
-    return sha256(path.read_bytes()).hexdigest()

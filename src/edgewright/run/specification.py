@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from functools import cached_property
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from itertools import combinations
 from math import gcd, lcm, prod
 from pathlib import Path, PurePosixPath
@@ -180,7 +180,7 @@ def save_specification(spec: PipelineSpec, folder: Path) -> None:
 
 def save_beside_deployment(spec: PipelineSpec, folder: Path) -> None:
     """Writes the file anew, bound to the deployment in the same folder: neither is changed without the other."""
-    save_specification(replace(spec, deployment=_digest(folder / DEPLOYMENT_FILE)), folder)
+    save_specification(replace(spec, deployment=digest_of(folder / DEPLOYMENT_FILE)), folder)
 
 
 def sealed(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -216,16 +216,18 @@ def load_specification(folder: Path) -> PipelineSpec:
     if problem:
         raise InputError(f"'{path}' is damaged: {problem}; build the pipeline anew")
     source = folder / DEPLOYMENT_FILE
-    if spec.deployment and source.exists() and _digest(source) != spec.deployment:
+    if spec.deployment and source.exists() and digest_of(source) != spec.deployment:
         raise InputError(f"'{source}' is damaged, or not what '{FILE}' was built from; map the model anew")
     return spec
 
 
-def _digest(path: Path) -> str:
+def digest_of(path: Path) -> str:
+    """The digest of a file, which is read in pieces: a library that is checked takes no memory beside its mapping."""
     try:
-        return sha256(path.read_bytes()).hexdigest()
+        with path.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise InputError(f"cannot read '{path}': {error.strerror}") from error
+        raise InputError(f"cannot read '{path}': {error.strerror}; build the pipeline anew") from error
 
 
 def specification_faults(spec: PipelineSpec) -> Iterator[str]:

@@ -166,6 +166,13 @@ class Conflicts:
             return f"{_doing(event)} {event.field} in between affects {access.field} (line {event.place.line})"
         return self.ordered(event, access)
 
+    def alters(self, event: Event, access: Access) -> bool:
+        """Whether a field that only software changes may hold something else after the event, or be another one."""
+        if not isinstance(event, Access):
+            return self._stops(event, access) is not None
+        is_written = event.kind is Kind.WRITE and may_alias(event, access)
+        return is_written or (self.acts(event) and self.touches(event, access))
+
     def _stops_in_snapshot(self, event: Event, access: Access) -> str | None:
         """Why a read cannot be taken for one before the event: the function itself changes the field or the pointer."""
         if isinstance(event, Barrier) and not event.is_text:

@@ -94,6 +94,7 @@ class Joint:
     function: str
     depth: int = 0  # loops around it
     dynamic: bool = False  # an index is not a constant
+    known: tuple[str, ...] = ()  # slots beside a write whose values the function knows: they need not be read
 
 
 Spaces = Mapping[str, Space]  # children before parents

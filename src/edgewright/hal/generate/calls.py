@@ -21,7 +21,13 @@ class Call:
     slots: tuple[str, ...]
     is_bit: bool = False  # one bit of each: of words that gather bits, by number
     is_polled: bool = False  # in the condition of a loop
+    kept: tuple[str, ...] = ()  # slots that a write puts back: it is given what they hold
     mark: Mark | None = None  # only on the prototype, where functions of their own tell who calls
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The slots whose values a writing function is given, in this order."""
+        return self.slots + self.kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +69,9 @@ def call_for(use: Use, merge: Merge | None, marks: Marks) -> Call:
     )
     mark = Mark(moment, snapshot, opens) if found else None
     if merge is not None:
-        return Call(merge.kind, merge.at.space, merge.slots, merge.at.is_bit, mark=mark)
+        return Call(merge.kind, merge.at.space, merge.slots, merge.at.is_bit, kept=merge.kept, mark=mark)
     is_polled = use.access.spot.is_polled and not use.is_bit
-    return Call(use.access.kind, use.space, (use.slot,), use.is_bit, is_polled, mark)
+    return Call(use.access.kind, use.space, (use.slot,), use.is_bit, is_polled, mark=mark)
 
 
 def needed_calls(design: Design, marks: Marks | None = None) -> tuple[Call, ...]:
@@ -94,7 +100,8 @@ def names_of(calls: tuple[Call, ...]) -> Mapping[Call, str]:
     names: dict[Call, str] = {}
     for call in calls:
         kinds = ("bit",) if call.is_bit else ("polled",) if call.is_polled else ()
-        endings = (*kinds, *((str(call.mark),) if call.mark else ()))
+        kept = ("keeping", *call.kept) if call.kept else ()
+        endings = (*kept, *kinds, *((str(call.mark),) if call.mark else ()))
         plain = "_".join((f"HAL_{call.kind.name}", call.space, *call.slots, *endings))
         name, number = plain, 2
         while name in names.values():

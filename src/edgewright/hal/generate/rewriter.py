@@ -98,12 +98,22 @@ class Rewriter:
         if last.kind is Kind.READ:
             return self._read(last)
         merge = self.merge_of.get(last.number)
-        if merge is None:
-            return self._write(accesses)
-        value = self._value(accesses)
-        if merge.at.access.number != last.number:
-            return self.temporaries.stored(last, self._type(last), value)
-        return self._merged_write(merge, value)
+        if last.number not in self.temporaries.names:
+            return self._write(accesses) if merge is None else self._merged_write(merge, self._value(accesses))
+        stored = self.temporaries.stored(last, self._type(last), self._value(accesses))
+        if merge is not None and merge.at.access.number != last.number:
+            return stored
+        name = self.temporaries.names[last.number]
+        call = self._call(self._use(last), name) if merge is None else self._merged_write(merge, name)
+        return self._in_a_row(last, stored, call)
+
+    def _in_a_row(self, access: Access, first: str, second: str) -> str:
+        """C: two expressions or a declaration and an expression in place of one, on lines of their own if it is."""
+        if access in self.temporaries.early:
+            return f"{first}, {second}"
+        text = self.sheet.original
+        indent = indentation(text, access.spot.statement[0])
+        return f"{first};{' ' if indent is None else newline(text) + indent}{second}"
 
     def _read(self, access: Access) -> str:
         name = self.temporaries.names.get(access.number)
@@ -137,9 +147,10 @@ class Rewriter:
         return f"({self._type(last)})({self._read(accesses[0])} {operator} {grouped(operand)})"
 
     def _merged_write(self, merge: Merge, value: str) -> str:
-        """C: the one call, with the last value of each slot."""
+        """C: the one call, with the last value of each slot, and then what others hold that are put back."""
         values = {use.slot: self._waiting(use.access) for use in merge.uses[:-1]} | {merge.at.slot: value}
-        return self._call(merge.at, *(values[slot] for slot in merge.slots))
+        kept = (self._waiting(use.access) for use in merge.known)
+        return self._call(merge.at, *(values[slot] for slot in merge.slots), *kept)
 
     def _waiting(self, access: Access) -> str:
         """C: the value of an earlier assignment at the place of the merged write."""
@@ -257,7 +268,8 @@ class Rewriter:
         lines = [f"{self._type(access)} {self.temporaries.names[access.number]};" for access in self.temporaries.early]
         self.sheet.replace((first, first + 1), lambda: gap.join(["{", *lines]))
 
-    def _can_wait(self, merge: Merge, access: Access) -> bool:
+    def _can_wait(self, access: Access, place: Access) -> bool:
+        """Whether what is assigned is the same at a later access: then it is written there once more."""
         spot = access.spot
         value = self.facts.values.get((spot.file, spot.value)) if spot.value else None
         if value is None or spot.value is None or spot.form is not Form.ASSIGN:
@@ -265,7 +277,11 @@ class Rewriter:
         words = set(re.findall(r"\w+", value.text))
         if words & self.function.ambiguous or self.design.analysis.source.macros.is_unsteady(spot.file, spot.value):
             return False
-        return can_wait(value, list(self.paths.between(access.number, merge.at.access.number)))
+        home = self.merge_of.get(access.number)
+        is_written_before = home is None or home.at.access.number != place.number
+        if is_written_before and value.names & self.function.escaping:  # an interrupt routine may change it meanwhile
+            return False
+        return can_wait(value, list(self.paths.between(access.number, place.number)))
 
     def _is_ignored(self, whole: Span) -> bool:
         """Whether nobody takes the value of an expression: it is the step of a `for`."""

@@ -1,8 +1,8 @@
-"""Variables for merged accesses: where the values of reads are kept, and those of writes until the last of them."""
+"""Variables for merged accesses: where the values of reads are kept, and those of writes until they are needed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
 
@@ -18,31 +18,47 @@ class Temporaries:
     early: tuple[Access, ...]  # assignments whose temporary is declared at the top of the function
 
     def stored(self, access: Access, kind: str, value: str) -> str:
-        """C: an earlier assignment of a merged write, now to its temporary."""
+        """C: an assignment whose value is needed later, now to its temporary."""
         name = self.names[access.number]
         return f"{name} = {value}" if access in self.early else f"{kind} {name} = {value}"
 
 
 def temporaries_of(
-    function: Function, merges: tuple[Merge, ...], can_wait: Callable[[Merge, Access], bool]
+    function: Function, merges: tuple[Merge, ...], can_wait: Callable[[Access, Access], bool]
 ) -> Temporaries:
-    """Names for all that needs one, in the order of the source, different from every name in the function."""
+    """Names for all that needs one, in the order of the source, different from every name in the function.
+
+    `can_wait` tells whether the value of an assignment is the same at a later access.
+    """
     fresh = (f"tmp{n}" for n in count(1) if f"tmp{n}" not in function.names)
     names: dict[int, str] = {}
     dropped: set[int] = set()
     early: list[Access] = []
-    for merge in sorted(merges, key=lambda merge: merge.uses[0].access.number):
-        if merge.kind is Kind.READ:
-            names |= _read_names(merge, fresh)
+    reads = {merge.at.access.number: merge for merge in merges if merge.kind is Kind.READ}
+    needed = _needed(merges)
+    moved = {use.access.number for merge in merges if merge.kind is Kind.WRITE for use in merge.uses[:-1]}
+    for number in sorted((*reads, *needed)):
+        if number in reads:
+            names |= _read_names(reads[number], fresh)
             continue
-        for use in merge.uses[:-1]:
-            if can_wait(merge, use.access):
-                dropped.add(use.access.number)
-                continue
-            names[use.access.number] = next(fresh)
-            if not _is_known_at(use.access, merge.at.access):
-                early.append(use.access)
+        access, places = needed[number]
+        if all(can_wait(access, place) for place in places):
+            dropped |= {number} & moved
+            continue
+        names[number] = next(fresh)
+        if not all(_is_known_at(access, place) for place in places):
+            early.append(access)
     return Temporaries(names, frozenset(dropped), tuple(early))
+
+
+def _needed(merges: Iterable[Merge]) -> dict[int, tuple[Access, list[Access]]]:
+    """The assignments whose values are needed later, with all places of that: merged writes, and put back by others."""
+    found: dict[int, tuple[Access, list[Access]]] = {}
+    for merge in merges:
+        uses = (*merge.uses[:-1], *merge.known) if merge.kind is Kind.WRITE else ()
+        for use in uses:
+            found.setdefault(use.access.number, (use.access, []))[1].append(merge.at.access)
+    return found
 
 
 def _read_names(merge: Merge, fresh: Iterator[str]) -> dict[int, str]:

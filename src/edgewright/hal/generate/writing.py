@@ -15,7 +15,7 @@ _SMALL = 1 << 11  # constants below it fit an instruction of RISC-V, and so do t
 def write_function(ground: Ground, call: Call, name: str) -> list[str]:
     """The lines of one writing HAL function; a single write gives back the value as it is stored."""
     slots = ground.slots(call.slots)
-    values = [f"{value_type(slot, call)} v{n}" for n, slot in enumerate(slots)]
+    values = [f"{value_type(slot, call)} v{n}" for n, slot in enumerate(ground.slots(call.given))]
     indices = [f"uint32_t {index}" for index in ground.indices(call)]
     parameters = ", ".join([f"struct {call.space} *grp", *indices, *values])
     stores = _stores(ground, call)
@@ -38,7 +38,7 @@ def _stores(ground: Ground, call: Call) -> list[str]:
 def needs_critical_section(ground: Ground, call: Call) -> bool:
     """Whether the function reads, modifies and writes a register that an interrupt handler uses."""
     return any(
-        ground.is_shared(register) and is_read_modify_write(ground, call.slots, register)
+        ground.is_shared(register) and is_read_modify_write(ground, call.given, register)
         for register in ground.registers(call.slots)
     )
 
@@ -53,9 +53,9 @@ def _stored(bits: int) -> str:
 
 
 def _store(ground: Ground, call: Call, register: Register) -> Iterator[str]:
-    terms = " | ".join(_term(ground, call, register, p) for p in register.pieces if p.slot in call.slots)
+    terms = " | ".join(_term(ground, call, register, p) for p in register.pieces if p.slot in call.given)
     cast = f"(uint{register.width}_t)" if register.width < 32 else ""
-    if not is_read_modify_write(ground, call.slots, register):
+    if not is_read_modify_write(ground, call.given, register):
         yield f"*{address(register)} = {f'{cast}({terms})' if cast else terms};"
         return
     shared = ground.is_shared(register)
@@ -108,7 +108,7 @@ def _and_mask(ground: Ground, slots: tuple[str, ...], register: Register) -> int
 
 def _term(ground: Ground, call: Call, register: Register, piece: Piece) -> str:
     """C: the value in its place."""
-    number = call.slots.index(piece.slot)
+    number = call.given.index(piece.slot)
     kind = arithmetic_type(register.width)
     amount = shift_amount(register, piece, call)
     if call.is_bit:

@@ -46,19 +46,23 @@ class Work:
     times: int  # places in the code
     indexed: int  # of these, with an index that is no constant
     weight: int  # with loops
+    known: frozenset[str] = frozenset()  # slots that it puts back without reading them
 
 
 def works_of(joints: Iterable[Joint]) -> tuple[Work, ...]:
     """The joints, equal ones counted together."""
-    times: Counter[tuple[str, frozenset[str], bool]] = Counter()
-    indexed: Counter[tuple[str, frozenset[str], bool]] = Counter()
-    weight: Counter[tuple[str, frozenset[str], bool]] = Counter()
+    times: Counter[_Doing] = Counter()
+    indexed: Counter[_Doing] = Counter()
+    weight: Counter[_Doing] = Counter()
     for joint in joints:
-        key = joint.space, frozenset(joint.slots), joint.writes
+        key = joint.space, frozenset(joint.slots), joint.writes, frozenset(joint.known)
         times[key] += 1
         indexed[key] += joint.dynamic
         weight[key] += LOOP ** min(joint.depth, 3)
-    return tuple(Work(*key, times[key], indexed[key], weight[key]) for key in times)
+    return tuple(Work(*key[:3], times[key], indexed[key], weight[key], key[3]) for key in times)
+
+
+_Doing = tuple[str, frozenset[str], bool, frozenset[str]]  # space, slots, whether they are written, what is known
 
 
 def touching_slots(works: Iterable[Work]) -> dict[tuple[str, str], list[Work]]:
@@ -95,8 +99,9 @@ def register_cost(
 ) -> tuple[int, int, int]:
     """Bytes of code, bus accesses and cycles that a work needs for one of the registers it touches."""
     pieces = [piece for piece in register.pieces if piece.slot in work.slots]
-    once = sizes.access + (sizes.join * (len(pieces) - 1) if work.writes else 0)
-    is_rewritten = work.writes and rewrites(register, work.slots, space, natures)
+    is_rewritten = work.writes and rewrites(register, work.slots | work.known, space, natures)
+    known = 0 if is_rewritten else sum(piece.slot in work.known for piece in register.pieces)
+    once = sizes.access + (sizes.join * (len(pieces) + known - 1) if work.writes else 0)
     if is_rewritten:
         once += sizes.rewrite + (
             sizes.critical if any(space.slot(p.slot).field.shared_with_isr for p in register.pieces) else 0

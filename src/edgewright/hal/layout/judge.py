@@ -11,6 +11,7 @@ from ..language.meaning import Nature, Natures
 from .layout import Layout, Piece, Register, SpaceLayout
 
 Extent = tuple[int, int, str]  # first byte, one past the last, what lies there
+Written = tuple[frozenset[str], frozenset[str]]  # slots that a place writes, and those that it knows beside them
 
 
 def faults(
@@ -32,7 +33,7 @@ def faults(
 
 
 def _space_faults(description: Description, space: Space, layout: Layout, joints: Sequence[Joint]) -> Iterator[str]:
-    writes = [frozenset(joint.slots) for joint in joints if joint.writes]
+    writes = [(frozenset(joint.slots), frozenset(joint.known)) for joint in joints if joint.writes]
     reads = [frozenset(joint.slots) for joint in joints if not joint.writes]
     placed = layout.spaces[space.name]
     bus = description.bus_of(space.name)
@@ -88,7 +89,7 @@ def _shape_faults(space: Space, register: Register, piece: Piece) -> Iterator[st
 
 
 def _rule_faults(
-    description: Description, space: Space, register: Register, writes: Sequence[frozenset[str]]
+    description: Description, space: Space, register: Register, writes: Sequence[Written]
 ) -> Iterator[str]:
     """Side effects, and what read-modify-write would do to the neighbours."""
     inside = _natures(description, space, register)
@@ -99,8 +100,8 @@ def _rule_faults(
             yield f"{a} and {b} share a register, and writing one of them acts"
     if register.lanes > 1 and any(nature.acts for nature in inside.values()):
         yield f"{register.pieces[0].slot} has lanes, and accessing it acts"
-    for written in dict.fromkeys(writes):
-        yield from _rewrite_faults(register, inside, written)
+    for written, known in dict.fromkeys(writes):
+        yield from _rewrite_faults(register, inside, written, known)
 
 
 def _natures(description: Description, space: Space, register: Register) -> dict[str, Nature]:
@@ -114,7 +115,7 @@ def _use_faults(
     space: Space,
     register: Register,
     reads: Sequence[frozenset[str]],
-    writes: Sequence[frozenset[str]],
+    writes: Sequence[Written],
 ) -> Iterator[str]:
     """What the code would do to the neighbours in a register that is as it is; what it never does is no fault."""
     inside = _natures(description, space, register)
@@ -122,11 +123,11 @@ def _use_faults(
         for name, nature in inside.items():
             if nature.reading_acts and (name not in read or register.lanes > 1):
                 yield f"reading {', '.join(sorted(read & set(inside)))} would read {name} too, which acts"
-    for written in dict.fromkeys(used for used in writes if used & set(inside)):
+    for written, known in dict.fromkeys(used for used in writes if used[0] & set(inside)):
         beside = {
             name: nature
             for name, nature in inside.items()
-            if nature.writable and not nature.neutral and (name not in written or register.lanes > 1)
+            if nature.writable and not nature.neutral and (name not in written | known or register.lanes > 1)
         }
         what = f"writing {', '.join(sorted(written & set(inside)))} is a read-modify-write"
         for name, nature in beside.items():
@@ -137,10 +138,12 @@ def _use_faults(
                 yield f"{what}, and reading {name} acts"
 
 
-def _rewrite_faults(register: Register, inside: dict[str, Nature], written: frozenset[str]) -> Iterator[str]:
+def _rewrite_faults(
+    register: Register, inside: dict[str, Nature], written: frozenset[str], known: frozenset[str]
+) -> Iterator[str]:
     if not written & set(inside):
         return
-    beside = {name for name, n in inside.items() if n.writable and not n.neutral and name not in written}
+    beside = {name for name, n in inside.items() if n.writable and not n.neutral and name not in written | known}
     if register.lanes == 1 and not beside:
         return
     what = f"writing {', '.join(sorted(written & set(inside)))} is a read-modify-write"

@@ -212,12 +212,16 @@ def _touches(model: Model, chosen: Chosen) -> None:
             join = model.sizes.join if work.writes else 0
             code = work.times * (model.sizes.access - join) + (work.indexed * model.sizes.index if several else 0)
             model.pay(touched, code, work.weight)
-            kept = [g for g in inside if g not in work.slots and rules.kept(g)]
-            if work.writes and kept:
-                _rewrite(model, chosen, work, r, touched, kept)
+            beside = [g for g in inside if g not in work.slots and rules.kept(g)] if work.writes else []
+            kept = [g for g in beside if g not in work.known]
+            rewrite = _rewrite(model, chosen, work, r, touched, kept) if kept else None
+            for g in [g for g in beside if g in work.known]:
+                known = model.new("known")
+                model.at_least_all(known, (touched, x[g, r], *([rewrite.negated()] if rewrite is not None else [])))
+                model.pay(known, work.times * model.sizes.join)
 
 
-def _rewrite(model: Model, chosen: Chosen, work: Work, r: str, touched: Literal, kept: Sequence[str]) -> None:
+def _rewrite(model: Model, chosen: Chosen, work: Work, r: str, touched: Literal, kept: Sequence[str]) -> Literal:
     rules, x = chosen.part.rules, chosen.x
     rewrite = model.new("rmw")
     for g in kept:
@@ -238,6 +242,7 @@ def _rewrite(model: Model, chosen: Chosen, work: Work, r: str, touched: Literal,
             far = model.new("far")
             model.at_least_all(far, (rewrite, x[f, r], chosen.zero[f, r].negated()))
             model.pay(far, work.times * model.sizes.far)
+    return rewrite
 
 
 def content(model: Model, chosen: Chosen) -> Linear:

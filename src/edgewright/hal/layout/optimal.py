@@ -223,7 +223,11 @@ def _added(model: Model, task: Task, part: LayoutPart, start: Cells) -> Chosen:
 def _near(part: LayoutPart, start: Sequence[Cell]) -> frozenset[frozenset[str]]:
     """Pairs of slots that some place accesses together, or that share a register already."""
     free = frozenset(part.free)
-    near = [*(work.slots for work in part.works), *part.rules.bonds, *(frozenset(cell.slots) for cell in start)]
+    near = [
+        *(work.slots | work.known for work in part.works),
+        *part.rules.bonds,
+        *(frozenset(cell.slots) for cell in start),
+    ]
     pairs = (combinations(sorted(slots & free), 2) for slots in near)
     return frozenset(frozenset(pair) for of in pairs for pair in of)
 

@@ -20,14 +20,15 @@ class Rules:
     bus: Bus
     slots: dict[str, Slot]
     natures: dict[str, Nature]
-    writes: tuple[frozenset[str], ...]  # distinct sets of slots that some place writes at once
+    writes: tuple[tuple[frozenset[str], frozenset[str]], ...]  # what places write at once; that with what they know
     bonds: tuple[frozenset[str], ...] = ()  # slots that share a register because their fields are together
     _known: dict[str, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, description: Description, space: Space, joints: Iterable[Joint]) -> Rules:
         natures = Natures(description)
-        writes = dict.fromkeys(frozenset(j.slots) for j in joints if j.writes and j.space == space.name)
+        here = [joint for joint in joints if joint.writes and joint.space == space.name]
+        writes = dict.fromkeys((frozenset(joint.slots), frozenset({*joint.slots, *joint.known})) for joint in here)
         return cls(
             description.bus_of(space.name),
             {slot.name: slot for slot in space.slots},
@@ -72,15 +73,15 @@ class Rules:
         """Whether some write of the code would have to read and put back what else is in the register."""
         here = frozenset(names)
         kept = {name for name in here if self.kept(name)}
-        return any(kept - written for name in here for written in self._writes_of.get(name, ()))
+        return any(kept - filled for name in here for filled in self._writes_of.get(name, ()))
 
     @cached_property
     def _writes_of(self) -> dict[str, list[frozenset[str]]]:
-        """The sets of slots that are written at once, by each of their slots."""
+        """By slot, what its writes can fill: the sets that are written at once, with what is known beside them."""
         found: dict[str, list[frozenset[str]]] = {}
-        for written in self.writes:
+        for written, filled in self.writes:
             for name in written:
-                found.setdefault(name, []).append(written)
+                found.setdefault(name, []).append(filled)
         return found
 
     def together(self, names: Sequence[str]) -> bool:

@@ -47,7 +47,8 @@ class Search:
     def run(self) -> dict[str, tuple[Cell, ...]]:
         """The cells once no single change makes them cheaper."""
         self.companions = {
-            key: frozenset[str]().union(*(work.slots for work in works)) for key, works in self.touching.items()
+            key: frozenset[str]().union(*(work.slots | work.known for work in works))
+            for key, works in self.touching.items()
         }
         self.order = {name: {s.name: n for n, s in enumerate(space.slots)} for name, space in self.spaces.items()}
         self.bytes = {name: sum(self._cost(name, key)[1] for key in keys) for name, keys in self.cells.items()}

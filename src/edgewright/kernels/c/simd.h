@@ -177,4 +177,20 @@ EW_INLINE void ew_vf_copy_over(float *to, const float *from, int32_t n)
 #endif
 }
 
+/* Taps k with low <= at + k * step < high, from `first` on; how many there are. */
+static inline int32_t ew_simd_inside(int32_t at, int32_t step, int32_t taps, int32_t low, int32_t high, int32_t *first)
+{
+    int32_t begin = 0, end = taps;
+    if (at >= low && at + (taps - 1) * step < high) { /* all of them, nearly always */
+        *first = 0;
+        return taps;
+    }
+    while (begin < taps && at + begin * step < low)
+        begin++;
+    while (end > begin && at + (end - 1) * step >= high)
+        end--;
+    *first = begin;
+    return end - begin;
+}
+
 #endif /* EW_SIMD_H */

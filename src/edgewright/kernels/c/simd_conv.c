@@ -3,6 +3,7 @@
 /* A product of some pixels of a tile with two vectors of channels. */
 typedef struct {
     const float *tile; /* of the first pixel */
+    int32_t pitch; /* floats from pixel to pixel there */
     int32_t depth; /* numbers per pixel and tap */
     int32_t taps, across; /* how many there are, and from tap to tap of a pixel in the tile */
     size_t tap; /* from tap to tap in weights */
@@ -12,7 +13,7 @@ typedef struct {
     float *const *to;
     int32_t column; /* where these channels lie there */
     float low, high;
-    const float *ahead; /* weights for later; NULL: all that follow are read from front to back */
+    const float *ahead; /* weights for later; NULL: those a page behind, since all are read from front to back */
     size_t apart; /* from the first panel to the second there */
     int32_t step; /* floats to go on there with each number of a pixel */
 } ew_simd_job;
@@ -54,19 +55,19 @@ typedef struct {
 #define EW_DECLARE_2(i) ew_vf s##i, t##i;
 #define EW_BIAS_2(i) s##i = b0; t##i = b1;
 #define EW_LOAD_2(i) s##i = ew_vf_load(job->from[i] + column); t##i = ew_vf_load(job->from[i] + column + EW_LANES);
-#define EW_STEP_2(i) { const ew_vf v = ew_vf_all(a[(i) * EW_SIMD_PITCH]); s##i = ew_vf_fma(v, w0, s##i); t##i = ew_vf_fma(v, w1, t##i); }
+#define EW_STEP_2(i) { const ew_vf v = ew_vf_all(a[(i) * pitch]); s##i = ew_vf_fma(v, w0, s##i); t##i = ew_vf_fma(v, w1, t##i); }
 #define EW_STORE_2(i) ew_vf_store(job->to[i] + column, ew_vf_clamp(s##i, low, high)); \
     ew_vf_store(job->to[i] + column + EW_LANES, ew_vf_clamp(t##i, low, high));
 #define EW_DECLARE_1(i) ew_vf s##i;
 #define EW_BIAS_1(i) s##i = b0;
 #define EW_LOAD_1(i) s##i = ew_vf_load(job->from[i] + column);
-#define EW_STEP_1(i) s##i = ew_vf_fma(ew_vf_all(a[(i) * EW_SIMD_PITCH]), w0, s##i);
+#define EW_STEP_1(i) s##i = ew_vf_fma(ew_vf_all(a[(i) * pitch]), w0, s##i);
 #define EW_STORE_1(i) ew_vf_store(job->to[i] + column, ew_vf_clamp(s##i, low, high));
 
 /* Four numbers of every pixel at once where a vector is multiplied by a lane of another: a number in all lanes would go
  * through the units that multiply. All registers are taken, so that nothing is to be fetched early. */
 #if defined(__aarch64__) && defined(__ARM_NEON)
-#define EW_NUMBERS(i) const ew_vf v##i = ew_vf_load(a + (i) * EW_SIMD_PITCH);
+#define EW_NUMBERS(i) const ew_vf v##i = ew_vf_load(a + (i) * pitch);
 #define EW_LANE_0(i) s##i = vfmaq_laneq_f32(s##i, w0, v##i, 0); t##i = vfmaq_laneq_f32(t##i, w1, v##i, 0);
 #define EW_LANE_1(i) s##i = vfmaq_laneq_f32(s##i, w0, v##i, 1); t##i = vfmaq_laneq_f32(t##i, w1, v##i, 1);
 #define EW_LANE_2(i) s##i = vfmaq_laneq_f32(s##i, w0, v##i, 2); t##i = vfmaq_laneq_f32(t##i, w1, v##i, 2);
@@ -100,9 +101,10 @@ typedef struct {
 #define EW_AS_WRITTEN
 #endif
 
-#define EW_PRODUCT(n)                                                                                                  \
-    EW_AS_WRITTEN static void ew_simd_two_##n(const ew_simd_job *job)                                                  \
+#define EW_PRODUCTS(n, name, between, ahead, fetch)                                                                    \
+    EW_AS_WRITTEN static void ew_simd_two_##name(const ew_simd_job *job)                                               \
     {                                                                                                                  \
+        const intptr_t pitch = between;                                                                                \
         const ew_vf low = ew_vf_all(job->low), high = ew_vf_all(job->high);                                            \
         const int32_t column = job->column;                                                                            \
         EW_UPTO_##n(EW_DECLARE_2)                                                                                      \
@@ -115,18 +117,19 @@ typedef struct {
         for (int32_t k = 0; k < job->taps; k++) {                                                                      \
             const float *first = job->first + (size_t)k * job->tap, *second = job->second + (size_t)k * job->tap;      \
             const float *a = job->tile + k * job->across, *const end = a + job->depth;                                 \
-            EW_AHEAD                                                                                                   \
+            ahead                                                                                                      \
             EW_FOURS_2(n)                                                                                              \
             for (; a < end; a++, first += EW_PANEL, second += EW_PANEL) {                                              \
-                EW_FETCH                                                                                               \
+                fetch                                                                                                  \
                 const ew_vf w0 = ew_vf_load(first), w1 = ew_vf_load(second);                                           \
                 EW_UPTO_##n(EW_STEP_2)                                                                                 \
             }                                                                                                          \
         }                                                                                                              \
         EW_UPTO_##n(EW_STORE_2)                                                                                        \
     }                                                                                                                  \
-    static void ew_simd_one_##n(const ew_simd_job *job)                                                                \
+    static void ew_simd_one_##name(const ew_simd_job *job)                                                             \
     {                                                                                                                  \
+        const intptr_t pitch = between;                                                                                \
         const ew_vf low = ew_vf_all(job->low), high = ew_vf_all(job->high);                                            \
         const int32_t column = job->column;                                                                            \
         EW_UPTO_##n(EW_DECLARE_1)                                                                                      \
@@ -147,6 +150,8 @@ typedef struct {
         EW_UPTO_##n(EW_STORE_1)                                                                                        \
     }
 
+#define EW_PRODUCT(n) EW_PRODUCTS(n, n, EW_SIMD_PITCH, EW_AHEAD, EW_FETCH)
+
 EW_PRODUCT(1)
 EW_PRODUCT(2)
 EW_PRODUCT(3)
@@ -164,6 +169,15 @@ EW_PRODUCT(11)
 EW_PRODUCT(12)
 EW_PRODUCT(13)
 EW_PRODUCT(14)
+#endif
+
+/* As many as there can be, wherever they lie; their weights are near. */
+#if EW_SIMD_MOST == 14
+EW_PRODUCTS(14, apart, job->pitch, , )
+#elif EW_SIMD_MOST == 8
+EW_PRODUCTS(8, apart, job->pitch, , )
+#else
+EW_PRODUCTS(6, apart, job->pitch, , )
 #endif
 
 typedef void (*ew_simd_product)(const ew_simd_job *);
@@ -184,6 +198,8 @@ static const ew_simd_product ew_simd_products[2][EW_SIMD_MOST] = {
     {ew_simd_two_1, ew_simd_two_2, ew_simd_two_3, ew_simd_two_4, ew_simd_two_5, ew_simd_two_6},
 #endif
 };
+
+static const ew_simd_product ew_simd_apart[2] = {ew_simd_one_apart, ew_simd_two_apart};
 
 /* The same where fewer than whole vectors of channels exist: sums are moved to whole vectors and back. */
 static void ew_simd_partly(const ew_simd_job *whole, ew_simd_product product, int32_t count, int32_t columns)
@@ -207,7 +223,7 @@ static ew_simd_job ew_simd_job_of(const float *tile, int32_t taps, int32_t acros
 {
     const size_t tap = (size_t)depth * EW_PANEL;
     const ew_simd_job job = {
-        tile, depth, taps, across, tap, NULL, NULL, NULL, sums, sums, 0, -INFINITY, INFINITY, NULL, 0, 0};
+        tile, EW_SIMD_PITCH, depth, taps, across, tap, NULL, NULL, NULL, sums, sums, 0, -INFINITY, INFINITY, NULL, 0, 0};
     return job;
 }
 
@@ -225,19 +241,21 @@ static void ew_simd_multiply(const ew_simd_conv *conv, const ew_simd_job *whole,
         job.first = panels + (size_t)(job.column / EW_PANEL) * all + job.column % EW_PANEL;
         job.second = is_wide ? panels + (size_t)(next / EW_PANEL) * all + next % EW_PANEL : job.first;
         job.bias = whole->bias ? whole->bias + job.column : NULL;
-        job.step = whole->ahead ? (EW_PANEL + groups - 1) / groups : 0;
-        job.apart = whole->ahead && after + EW_LANES < conv->channels ? all : 0;
+        job.step = (EW_PANEL + groups - 1) / groups;
+        job.apart = (whole->ahead ? after + EW_LANES < conv->channels : is_wide) ? all : 0;
         for (int32_t group = 0, done = 0, n; group < groups; group++, done += n) {
             const int32_t rest = each - group % each, run = group / each, column = done - run * runs.width;
             n = (runs.width - column + rest - 1) / rest; /* alike: one or two pixels alone would wait for their sums */
-            job.tile = whole->tile + run * runs.apart + column * EW_SIMD_PITCH;
+            const ew_simd_product product =
+                job.pitch == EW_SIMD_PITCH ? ew_simd_products[is_wide][n - 1] : ew_simd_apart[is_wide];
+            job.tile = whole->tile + run * runs.apart + column * job.pitch;
             job.from = whole->from + done;
             job.to = whole->to + done;
-            job.ahead = whole->ahead ? ahead + group * job.step * job.depth : job.first;
+            job.ahead = whole->ahead ? ahead + group * job.step * job.depth : job.first + 1024;
             if (columns < EW_LANES + is_wide * EW_LANES)
-                ew_simd_partly(&job, ew_simd_products[is_wide][n - 1], n, columns);
+                ew_simd_partly(&job, product, n, columns);
             else
-                ew_simd_products[is_wide][n - 1](&job);
+                product(&job);
         }
     }
 }
@@ -354,16 +372,16 @@ static void ew_simd_tile(
     ew_simd_end(conv, rows, count);
 }
 
-/* Numbers from..until of the `lines` pixels that row k of the windows reaches from each row of a part of the output. */
+/* Numbers from..until of the `lines` pixels that row k of the windows reaches from rows of the output. */
 static void ew_simd_fill_strips(
     const ew_simd_conv *conv, const float *x, ew_part part, int32_t k, int32_t from, int32_t until, int32_t lines,
     float *to)
 {
     for (int32_t row = part.top; row < part.bottom; row++) {
         const int32_t i = row * conv->stride_y - conv->top + k * conv->dilation_y, side = part.left - conv->left;
-        const float *const line = i >= 0 && i < conv->height ? x + ew_row(&conv->in, i) + from : NULL;
+        const float *const line = x + ew_row(&conv->in, i) + from;
         for (int32_t j = side; j < side + lines; j++, to += EW_SIMD_PITCH)
-            if (line && j >= 0 && j < conv->width)
+            if (j >= 0 && j < conv->width)
                 ew_vf_copy_over(to, line + j * conv->in.pixel, until - from);
             else
                 memset(to, 0, (size_t)(until - from) * sizeof *to);
@@ -371,26 +389,40 @@ static void ew_simd_fill_strips(
 }
 
 /* The same for whole rows, or a piece of one, where windows lie side by side: pixels that several of them read are packed
- * once for each row of the windows. */
+ * once for each row of the windows. Rows of padding add nothing: there sums begin and end without numbers. */
 static void ew_simd_strips(const ew_simd_conv *conv, const float *x, float *y, ew_part part, float *tile)
 {
     const int32_t width = part.right - part.left, count = (part.bottom - part.top) * width;
     const int32_t lines = width + (conv->kernel_x - 1) * conv->dilation_x, unit = conv->kernel_x * conv->depth;
     const int32_t most = ew_min(EW_SIMD_DEPTH, EW_SIMD_STRIP / conv->kernel_x / 4 * 4);
     const int32_t blocks = (conv->depth + most - 1) / most, depth = ((conv->depth + blocks - 1) / blocks + 3) / 4 * 4;
-    const ew_simd_runs runs = {part.bottom - part.top, width, lines * EW_SIMD_PITCH};
     float *sums[EW_SIMD_ROWS], *rows[EW_SIMD_ROWS];
     ew_simd_rows(conv, y, part, 0, count, rows);
     ew_simd_sums(conv, count, tile, rows, sums);
     ew_simd_job job = ew_simd_job_of(tile, conv->kernel_x, conv->dilation_x * EW_SIMD_PITCH, conv->depth, sums);
-    for (int32_t k = 0; k < conv->kernel_y; k++)
+    for (int32_t k = 0; k < conv->kernel_y; k++) {
+        const int32_t up = k * conv->dilation_y - conv->top, height = part.bottom - part.top;
+        int32_t begin = 0, end = height; /* rows that have numbers */
+        while (begin < height && (part.top + begin) * conv->stride_y + up < 0)
+            begin++;
+        while (end > begin && (part.top + end - 1) * conv->stride_y + up >= conv->height)
+            end--;
+        const ew_part inside = {part.top + begin, part.top + end, part.left, part.right};
+        const int32_t bounds[4] = {0, begin, end, height};
         for (int32_t from = 0; from < conv->depth; from += depth) {
             const int32_t until = ew_min(from + depth, conv->depth), is_last = k + 1 == conv->kernel_y;
             const int32_t later = until < conv->depth ? k * unit + until : is_last ? 0 : (k + 1) * unit;
-            job.depth = until - from;
-            ew_simd_fill_strips(conv, x, part, k, from, until, lines, tile);
-            ew_simd_add(conv, &job, k * unit + from, later, runs, rows);
+            ew_simd_fill_strips(conv, x, inside, k, from, until, lines, tile);
+            for (int32_t n = 0; n < 3; n++) {
+                const ew_simd_runs runs = {bounds[n + 1] - bounds[n], width, lines * EW_SIMD_PITCH};
+                if (runs.count == 0 || (n != 1 && later && k + from))
+                    continue;
+                job.depth = n == 1 ? until - from : 0;
+                job.from = sums + bounds[n] * width;
+                ew_simd_add(conv, &job, k * unit + from, later, runs, rows + bounds[n] * width);
+            }
         }
+    }
     ew_simd_end(conv, rows, count);
 }
 
@@ -427,21 +459,77 @@ static void ew_simd_run_strips(
     }
 }
 
-void ew_simd_conv_run(const ew_simd_conv *conv, const float *x, float *y, ew_part part, float *tile)
+/* Tiles of pixels in raster order, packed window by window. */
+static void ew_simd_run_tiles(const ew_simd_conv *conv, const float *x, float *y, ew_part part, float *tile)
 {
     const int32_t pixels = (part.bottom - part.top) * (part.right - part.left);
     const int32_t unit = ew_min(EW_SIMD_MOST, conv->rows), units = (pixels + unit - 1) / unit, most = conv->rows / unit;
-    const int32_t pieces = ew_simd_pieces(conv, part.right - part.left), tiles = (units + most - 1) / most;
-    if (pieces) {
-        ew_simd_run_strips(conv, x, y, part, pieces, tile);
-        return;
-    }
+    const int32_t tiles = (units + most - 1) / most;
     for (int32_t done = 0; done < tiles; done++) {
         const int32_t index = conv->is_backward ? tiles - 1 - done : done;
         const int32_t first = unit * ew_simd_share(units, tiles, index);
         const int32_t end = ew_min(pixels, unit * ew_simd_share(units, tiles, index + 1));
         ew_simd_tile(conv, x, y, part, first, end - first, tile);
     }
+}
+
+/* Windows of few numbers are read where they lie in the image: to pack them would take as long as to multiply. */
+static int32_t ew_simd_is_direct(const ew_simd_conv *conv)
+{
+    const int32_t unit = conv->kernel_x * conv->depth;
+    const int32_t is_joined = conv->kernel_x == 1 || (conv->dilation_x == 1 && conv->in.pixel == conv->depth);
+    return is_joined && unit < 80 && unit * conv->kernel_y <= EW_SIMD_DEPTH && !conv->is_shared && conv->bias &&
+        !conv->in.rows && conv->stride_x * conv->in.pixel < EW_SIMD_PITCH;
+}
+
+/* Columns whose windows reach neither beyond the left nor the right side; the last pixels come twice rather than few at
+ * once. */
+static void ew_simd_run_direct(const ew_simd_conv *conv, const float *x, float *y, ew_part part)
+{
+    const int32_t width = part.right - part.left, unit = conv->kernel_x * conv->depth;
+    float *rows[EW_SIMD_ROWS];
+    ew_simd_job job = ew_simd_job_of(x, 0, conv->dilation_y * conv->in.row, unit, rows);
+    job.pitch = conv->stride_x * conv->in.pixel;
+    for (int32_t row = part.top; row < part.bottom; row++) {
+        const int32_t up = row * conv->stride_y - conv->top;
+        int32_t ky;
+        job.taps = ew_simd_inside(up, conv->dilation_y, conv->kernel_y, 0, conv->height, &ky);
+        const float *const line = x + (up + ky * conv->dilation_y) * conv->in.row - conv->left * conv->in.pixel;
+        for (int32_t done = 0, count; done < width; done += count) {
+            count = ew_max(1, ew_min(width - done, EW_SIMD_ROWS) / EW_SIMD_MOST) * EW_SIMD_MOST;
+            const ew_simd_runs runs = {1, count, 0};
+            const int32_t first = part.left + ew_min(done, width - count);
+            const ew_part some = {row, row + 1, first, first + count};
+            ew_simd_rows(conv, y, some, 0, count, rows);
+            job.tile = line + first * job.pitch;
+            job.bias = conv->bias;
+            job.low = conv->low;
+            job.high = conv->high;
+            ew_simd_multiply(conv, &job, ky * unit, runs);
+            ew_simd_end(conv, rows, count);
+        }
+    }
+}
+
+void ew_simd_conv_run(const ew_simd_conv *conv, const float *x, float *y, ew_part part, float *tile)
+{
+    const int32_t pieces = ew_simd_pieces(conv, part.right - part.left);
+    if (pieces) {
+        ew_simd_run_strips(conv, x, y, part, pieces, tile);
+        return;
+    }
+    ew_part left = part, middle = part, right = part; /* of its columns */
+    middle.left = ew_max(part.left, (conv->left + conv->stride_x - 1) / conv->stride_x);
+    middle.right = ew_min(part.right, (conv->width - conv->kernel_x + conv->left) / conv->stride_x + 1);
+    if (!ew_simd_is_direct(conv) || middle.right - middle.left < EW_SIMD_MOST) {
+        ew_simd_run_tiles(conv, x, y, part, tile);
+        return;
+    }
+    left.right = middle.left;
+    right.left = middle.right;
+    ew_simd_run_tiles(conv, x, y, left, tile);
+    ew_simd_run_direct(conv, x, y, middle);
+    ew_simd_run_tiles(conv, x, y, right, tile);
 }
 
 /* A line reads each weight once: panel after panel, so that memory is read from front to back. */

@@ -10,15 +10,17 @@
 #include "simd_math.h"
 
 /* Numbers of a pixel in one block, so that two vectors of weights stay in the nearest cache; and floats from pixel to
- * pixel there: a vector more, which copies may overwrite, and no power of two, lest all pixels fall on the same cache sets. */
+ * pixel there: a vector more, which copies may overwrite, and no power of two, lest all pixels fall on the same cache sets.
+ * A strip is a row of a window: as many of its numbers make a block, where windows are not packed one by one. */
 #if EW_LANES >= 8
 #define EW_SIMD_DEPTH 192
 #define EW_SIMD_PITCH 208
+#define EW_SIMD_STRIP 192
 #else
 #define EW_SIMD_DEPTH 256
 #define EW_SIMD_PITCH 272
+#define EW_SIMD_STRIP 384
 #endif
-#define EW_SIMD_STRIP 384 /* numbers of a row of a window in one block, where they are not packed window by window */
 #define EW_SIMD_ROWS 112 /* most pixels in a tile */
 
 typedef struct {

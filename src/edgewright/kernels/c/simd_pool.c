@@ -1,17 +1,5 @@
 #include "simd_pool.h"
 
-/* Taps k with low <= at + k * step < high, from `first` on; how many there are. */
-static int32_t ew_simd_inside(int32_t at, int32_t step, int32_t taps, int32_t low, int32_t high, int32_t *first)
-{
-    int32_t begin = 0, end = taps;
-    while (begin < taps && at + begin * step < low)
-        begin++;
-    while (end > begin && at + (end - 1) * step >= high)
-        end--;
-    *first = begin;
-    return end - begin;
-}
-
 /* The taps of a window that exist: its first row begins `line` elements behind x. */
 typedef struct {
     int32_t line, rows, taps;
@@ -65,34 +53,39 @@ EW_INLINE void ew_simd_pool_channels(
         ew_simd_pool_some(x + c, window, is_max, share, y + c, channels - c);
 }
 
-static void ew_simd_pool_pixel(const ew_simd_pool *pool, const float *x, float *y, int32_t i, int32_t j)
+/* Of a row of the output, whose windows begin at row `up` of the input. */
+static void ew_simd_pool_row(const ew_simd_pool *pool, const float *x, float *y, int32_t up, int32_t left, int32_t right)
 {
-    const int32_t up = i * pool->stride_y - pool->top, side = j * pool->stride_x - pool->left;
     const ew_part *const counted = &pool->counted;
     int32_t ky, kx, unused;
     const int32_t rows = ew_simd_inside(up, pool->dilation_y, pool->kernel_y, 0, pool->height, &ky);
-    const int32_t taps = ew_simd_inside(side, pool->dilation_x, pool->kernel_x, 0, pool->width, &kx);
-    const ew_simd_window window = {ew_row(&pool->in, up + ky * pool->dilation_y), rows, taps,
-                                   pool->dilation_y * pool->in.row, pool->dilation_x * pool->in.pixel,
-                                   pool->in.rows * pool->in.row};
-    const int32_t count =
-        ew_simd_inside(up, pool->dilation_y, pool->kernel_y, counted->top, counted->bottom, &unused) *
-        ew_simd_inside(side, pool->dilation_x, pool->kernel_x, counted->left, counted->right, &unused);
-    const ew_vf share = ew_vf_all((float)ew_max(count, 1));
-    x += (side + kx * pool->dilation_x) * pool->in.pixel;
-    if (pool->is_max)
-        ew_simd_pool_channels(x, &window, 1, share, y, pool->channels);
-    else
-        ew_simd_pool_channels(x, &window, 0, share, y, pool->channels);
-    ew_simd_activate(y, pool->channels, pool->kind, pool->a, pool->b);
+    const int32_t lines =
+        ew_simd_inside(up, pool->dilation_y, pool->kernel_y, counted->top, counted->bottom, &unused);
+    ew_simd_window window = {ew_row(&pool->in, up + ky * pool->dilation_y), rows, 0, pool->dilation_y * pool->in.row,
+                             pool->dilation_x * pool->in.pixel, pool->in.rows * pool->in.row};
+    for (int32_t n = left; n < right; n++) {
+        const int32_t j = pool->is_backward ? left + right - 1 - n : n, side = j * pool->stride_x - pool->left;
+        float *const to = y + j * pool->out.pixel;
+        window.taps = ew_simd_inside(side, pool->dilation_x, pool->kernel_x, 0, pool->width, &kx);
+        const float *const from = x + (side + kx * pool->dilation_x) * pool->in.pixel;
+        if (pool->is_max) {
+            ew_simd_pool_channels(from, &window, 1, ew_vf_all(1.0f), to, pool->channels);
+        } else {
+            const int32_t columns =
+                ew_simd_inside(side, pool->dilation_x, pool->kernel_x, counted->left, counted->right, &unused);
+            ew_simd_pool_channels(
+                from, &window, 0, ew_vf_all((float)ew_max(lines * columns, 1)), to, pool->channels);
+        }
+        if (pool->kind)
+            ew_simd_activate(to, pool->channels, pool->kind, pool->a, pool->b);
+    }
 }
 
 void ew_simd_pool_run(const ew_simd_pool *pool, const float *x, float *y, ew_part part)
 {
-    const int32_t width = part.right - part.left, pixels = (part.bottom - part.top) * width;
-    for (int32_t n = 0; n < pixels; n++) {
-        const int32_t at = pool->is_backward ? pixels - 1 - n : n;
-        const int32_t i = part.top + at / width, j = part.left + at % width;
-        ew_simd_pool_pixel(pool, x, y + ew_row(&pool->out, i) + j * pool->out.pixel, i, j);
+    for (int32_t n = part.top; n < part.bottom; n++) {
+        const int32_t i = pool->is_backward ? part.top + part.bottom - 1 - n : n;
+        ew_simd_pool_row(
+            pool, x, y + ew_row(&pool->out, i), i * pool->stride_y - pool->top, part.left, part.right);
     }
 }

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
 from ...errors import InputError
 from ..ring import Array, FrameSlot
-from ..specification import PartSpec, PipelineSpec
+from ..specification import PartSpec, PipelineSpec, digest_of
 
 EXECUTORS = ("native", "onnxruntime", "torch")
 
@@ -36,11 +35,7 @@ def executor_of(
 ) -> Executor:
     """The executor of a part for one worker, which brings its arenas by memory."""
     path = folder / part.file
-    try:
-        found = sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise InputError(f"cannot read '{path}': {error.strerror}; build the pipeline anew") from error
-    if found != part.digest:
+    if digest_of(path) != part.digest:
         raise InputError(f"'{path}' is not the file that was built for {part.where}; build the pipeline anew")
     if part.executor == "native":
         from .native import NativePart

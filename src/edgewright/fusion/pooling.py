@@ -1,0 +1,58 @@
+"""Layers that run a few rows at a time with the pool behind them: what lies between is never whole in memory.
+
+The first layers of many networks give the largest tensors, and a pool of few elements follows at once. On a processor
+with caches both take as long as one after the other: weights and rows stay in a core's own cache, no row is computed
+twice, and none is kept for the next step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import pairwise
+
+from ..memory import plan as plan_network
+from ..memory.step_sizes import weights_read
+from ..network import Layer, Network
+from ..network.operators import AvgPool2d, MaxPool2d
+from ..program import ROWS, FusionSchedule, Plan, rows_needed
+from ..program.legal import problems
+
+CACHED = 256 * 1024  # bytes of rows and weights that stay in a core's own cache, of which others have their part
+
+
+def with_pools(network: Network, plan: Plan) -> Plan:
+    """The plan of whole layers with those in a stage that a pool follows, where that takes less RAM; else itself."""
+    schedules = list(pool_schedules(network, plan.free))
+    if not schedules:
+        return plan
+    made = plan_network(network, outside=plan.outside, alignment=plan.alignment, explain=False, schedules=schedules)
+    return made if made.peak_bytes < plan.peak_bytes else plan
+
+
+def pool_schedules(network: Network, free: Collection[str] = ()) -> Iterator[FusionSchedule]:
+    """A stage for every layer that multiplies, and a pool that reads each of its rows once and gives less."""
+    for pool in network.layers:
+        maker = network.producers.get(pool.inputs[0])
+        if maker is None or not network.macs(maker) or not isinstance(pool.op, MaxPool2d | AvgPool2d):
+            continue
+        schedule = _schedule(network, maker, pool)
+        if schedule is not None and not any(problems(network, schedule, free)):
+            yield schedule
+
+
+def _schedule(network: Network, maker: Layer, pool: Layer) -> FusionSchedule | None:
+    """Both row by row, in steps of as many rows as the cache holds; None where it holds all, or not a single step."""
+    between, result = network.tensors[maker.output], network.tensors[pool.output]
+    if between.name in network.outputs or len(network.readers[between.name]) > 1 or result.bytes >= between.bytes:
+        return None
+    rows = rows_needed(network, pool, between.name) if len(result.shape) == len(between.shape) == 4 else None
+    if rows is None or any(stop > start for (_, stop), (start, _) in pairwise(rows)):
+        return None
+    room = CACHED - weights_read(network, maker)
+    height, given = between.shape[ROWS], result.shape[ROWS]
+    count = given * room // between.bytes  # rows of the result in a step
+    if not 0 < count < given:
+        return None
+    return FusionSchedule(
+        (maker.name, pool.name), streamed=True, rows=((maker.name, count * height // given), (pool.name, count))
+    )

@@ -1,0 +1,99 @@
+"""Fields whose values a function knows are put back without being read, and only these."""
+
+from __future__ import annotations
+
+import pytest
+
+from edgewright.hal.analysis.conflicts import Conflicts
+from edgewright.hal.choosing import chosen_design
+from edgewright.hal.counting import acts
+from edgewright.hal.design import Design
+from edgewright.hal.designing import analyse
+from edgewright.hal.generate import rewritten
+from edgewright.hal.verify import verify
+
+HEAD = """
+#include "edgewright_hal.h"
+bfGroup Lamp { bit pin(0, 0) on; uint4 pin(0, 4) mode; uint4 pin(0, 8) level; bit ro pin(4, 0) ready; };
+bfGroup Row { bfGroup Lamp lamps[4]; };
+make_device(Lamp, lamp, 0x40000000);
+make_device(Row, row, 0x40001000);
+void other(void);
+static uint32_t current;
+"""
+# Functions that end with a write of `on`; `mode` and `level` lie beside it.
+SET = "lamp->mode = (uint8_t)n; lamp->level = 2; lamp->on = 0;"
+KNOWN = {
+    "straight": f"{SET} while (!lamp->ready) {{ }} lamp->on = 1;",
+    "its value changes": f"{SET} while (!lamp->ready) {{ n++; }} lamp->on = (uint8_t)n;",
+    "a global": "lamp->mode = (uint8_t)current; lamp->level = 1; lamp->on = 0; current = n; lamp->on = 1;",
+    "under a condition": f"{SET} if (n > 3) lamp->on = 1;",
+    "in an inner block": "if (n) { { lamp->mode = (uint8_t)n; } lamp->level = 1; lamp->on = 0; n = 4; lamp->on = 1; }",
+    "after a label": "if (n) goto a; a: lamp->mode = (uint8_t)n; lamp->level = 2; lamp->on = 0; n = 9; lamp->on = 1;",
+    "one of an array": "bfGroup Lamp *p = &row->lamps[n & 3u]; p->mode = 1; p->level = 2; p->on = 0;"
+    " lamp->on = 0; p->on = 1;",
+}
+UNKNOWN = {
+    "never written": "lamp->mode = (uint8_t)n; lamp->on = 0; lamp->on = 1;",
+    "unknown call": f"{SET} other(); lamp->on = 1;",
+    "written in a branch": f"{SET} if (n) lamp->level = 3; lamp->on = 1;",
+    "written in one branch only": "if (n) { lamp->mode = 1; lamp->level = 2; } lamp->on = 1;",
+    "updated": f"{SET} lamp->level++; lamp->on = 1;",
+    "another name": f"bfGroup Lamp *p = n ? lamp : &row->lamps[1]; {SET} p->level = 3; lamp->on = 1;",
+    "another lamp": "bfGroup Lamp *p = &row->lamps[n & 3u]; p->mode = 1; p->level = 2; p->on = 0;"
+    " p = &row->lamps[0]; p->on = 1;",
+    "later in the loop": f"{SET} for (uint32_t i = 0; i < (n & 3u); i++) {{ lamp->on = 1; lamp->level = 3; }}",
+}
+
+
+def made(tmp_path, functions: dict[str, str], head: str = HEAD) -> Design:
+    """All functions in one driver, its plain fields in one register as they are pinned: f0, f1, …"""
+    texts = [f"void f{number}(uint32_t n) {{ {body} }}" for number, body in enumerate(functions.values())]
+    (tmp_path / "lamp.c").write_text("\n".join((head, *texts, "")))
+    return chosen_design(analyse([tmp_path / "lamp.c"]))
+
+
+def writes_on(design: Design, number: int) -> list[bool]:
+    """Of every write of `on` in a function, whether it reads its register first."""
+    return [act.is_update for act in acts(design, f"f{number}") if "on" in act.slots and act.writes]
+
+
+def test_what_is_known_is_not_read(tmp_path):
+    design = made(tmp_path, KNOWN)
+    found = {name: writes_on(design, number)[-1] for number, name in enumerate(KNOWN)}
+    assert found == dict.fromkeys(KNOWN, False)
+
+
+def test_what_may_have_changed_is_read(tmp_path):
+    design = made(tmp_path, UNKNOWN)
+    found = {name: writes_on(design, number)[-1] for number, name in enumerate(UNKNOWN)}
+    assert found == dict.fromkeys(UNKNOWN, True)
+
+
+def test_fields_of_interrupt_routines_are_read(tmp_path):
+    routine = "void LAMP_IRQHandler(void) { lamp->level = 1; }\n"
+    marked = HEAD.replace("pin(0, 8) level", "shared_with_isr pin(0, 8) level")
+    design = made(tmp_path, {"straight": KNOWN["straight"]}, marked + routine)
+    assert all(use.slot != "level" for merge in design.merging["f0"].merges for use in merge.known)
+
+
+def test_values_stand_there_again_or_are_kept(tmp_path):
+    design = made(tmp_path, KNOWN)
+    text = next(iter(rewritten(design).values()))
+    lines = [line for line in text.splitlines() if line.startswith("void f")]
+    assert lines[0].endswith("HAL_WRITE_Lamp_on_keeping_level_mode(lamp, 1, 2, (uint8_t)n); }")
+    assert "uint8_t tmp1 = (uint8_t)n;" in lines[1] and "(lamp, (uint8_t)n, 2, tmp1)" in lines[1]
+    assert "(lamp, 1, 1, tmp1)" in lines[2]  # an interrupt routine may change what is no local variable
+
+
+def test_drivers_that_know_do_the_same(tmp_path):
+    pytest.importorskip("unicorn")
+    design = made(tmp_path, KNOWN | UNKNOWN)
+    assert verify(design.analysis, design, calls=40).is_equal
+
+
+def test_verification_finds_what_was_not_known(tmp_path, monkeypatch):
+    pytest.importorskip("unicorn")
+    monkeypatch.setattr(Conflicts, "alters", lambda *_: False)
+    design = made(tmp_path, {"updated": UNKNOWN["updated"], "branch": UNKNOWN["written in a branch"]})
+    assert not verify(design.analysis, design, calls=40).is_equal
