@@ -140,7 +140,7 @@ def inner_roots(network: Network, views: Views, layers: Collection[str]) -> Mapp
     for layer in network.layers:
         if layer.name not in inside:
             outer.update(views.places[name].root for name in (*network.activations(layer), layer.output))
-    members = views.members()
+    members = views.members
     written = {views.places[network.by_name[name].output].root for name in layers}
     return {root: members[root] for root in sorted(written - outer)}
 

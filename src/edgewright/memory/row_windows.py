@@ -111,7 +111,7 @@ def _note_lags(lags: dict[str, int], tails: dict[str, int], written: int, first:
 
 def passing_roots(views: Views, trace: RowTrace) -> Mapping[str, int]:
     """The roots that only hand rows on inside a chain, and which chain that is."""
-    members = views.members()
+    members = views.members
     found = {}
     for index, chain in enumerate(trace.chains):
         outputs = {trace.network.by_name[name].output for name in chain.layers[:-1]}

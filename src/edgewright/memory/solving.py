@@ -68,7 +68,7 @@ def _alternatives(network: Network, solution: Solution, choice: ViewChoice) -> l
     work = solution.work
     spans = work.lifetimes(solution.order.steps)
     fullest = work.fullest(solution.order.steps)
-    members = work.views.members()
+    members = work.views.members
     parts: dict[str, str] = {}  # a concat's buffer -> the part that is written first
     for layer in work.layers:
         root = work.views.places[layer.output].root

@@ -35,12 +35,9 @@ class Views:
     in_place: Mapping[str, tuple[int, ...]]  # for a concat that still copies: the inputs that need no copy
     planes: Mapping[str, int] = field(default_factory=dict)  # layers that work in place by channel: their scratch
 
+    @cached_property
     def members(self) -> Mapping[str, tuple[str, ...]]:
         """The tensors in each root's buffer."""
-        return self._members
-
-    @cached_property
-    def _members(self) -> Mapping[str, tuple[str, ...]]:
         found: dict[str, list[str]] = {}
         for name, place in self.places.items():
             found.setdefault(place.root, []).append(name)
@@ -105,7 +102,7 @@ def with_planes(
     places = dict(views.places)
     planes: dict[str, int] = {}
     interface = {*network.inputs, *network.outputs}
-    members = {root: set(names) for root, names in views.members().items()}
+    members = {root: set(names) for root, names in views.members.items()}
     for layer in network.layers:
         source, target = layer.inputs[0], layer.output
         scratch = None if source in network.constants else plane_scratch(network, layer, source, alignment)
@@ -139,7 +136,7 @@ def with_rows_in_place(
     """
     apart = tiled or {}
     places = dict(views.places)
-    alone = {names[0] for names in views.members().values() if len(names) == 1}
+    alone = {names[0] for names in views.members.values() if len(names) == 1}
     interface = {*network.inputs, *network.outputs}
     for layer in reversed(network.layers):
         if layer.name not in layers or layer.op.grain is not Grain.ELEMENT:

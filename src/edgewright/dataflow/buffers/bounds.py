@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
+import networkx as nx
+
 from ..graph import Channel
 from .untimed import Line, Untimed, sums
 
@@ -72,16 +74,4 @@ def _reached(graph: Untimed, actor: int, most: int) -> tuple[dict[int, list[int]
 
 def _behind(graph: Untimed, actor: int) -> list[int]:
     """The other actors that tokens of this one lead to, producers before consumers where there is such an order."""
-    order: list[int] = []
-    seen = {actor}
-    stack = [(actor, iter(graph.outputs[actor]))]
-    while stack:
-        here, outputs = stack[-1]
-        target = next((graph.lines[at].target for at in outputs if graph.lines[at].target not in seen), None)
-        if target is None:
-            order.append(here)
-            stack.pop()
-        else:
-            seen.add(target)
-            stack.append((target, iter(graph.outputs[target])))
-    return order[-2::-1]
+    return list(nx.dfs_postorder_nodes(graph.links, actor))[-2::-1]

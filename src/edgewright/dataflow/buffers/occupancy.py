@@ -151,9 +151,7 @@ def _next(graph: Untimed, load: Load, place: list[int], depth: list[int], able: 
 
 def _depths(graph: Untimed) -> list[int]:
     """How many steps each actor is from where tokens come from; those of a cycle are equally far."""
-    links = nx.DiGraph((line.source, line.target) for line in graph.lines)
-    links.add_nodes_from(range(len(graph.actors)))
-    cycles = nx.condensation(links)
+    cycles = nx.condensation(graph.links)
     depths: dict[int, int] = {}
     for part in nx.topological_sort(cycles):
         depths[part] = 1 + max((depths[before] for before in cycles.predecessors(part)), default=0)

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, cycle, islice
 
+import networkx as nx
+
 from ...errors import Unsupported
 from ..graph import Channel, Graph, Rates, quoted
 
@@ -71,6 +73,14 @@ class Untimed:
     def outputs(self) -> Sequence[Sequence[int]]:
         """For each actor the lines that it produces into."""
         return _grouped(len(self.actors), [line.source for line in self.lines])
+
+    @cached_property
+    def links(self) -> nx.DiGraph:
+        """Who sends tokens to whom."""
+        found = nx.DiGraph()
+        found.add_nodes_from(range(len(self.actors)))
+        found.add_edges_from((line.source, line.target) for line in self.lines)
+        return found
 
     def start(self) -> State:
         return [0] * len(self.actors)

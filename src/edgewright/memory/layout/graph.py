@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from edgewright.errors import InputError
+from edgewright.lazy import lazy_module
 from edgewright.memory.layout.exact import minimise
 from edgewright.memory.layout.first_fit import best_first_fit
 from edgewright.memory.layout.grid import to_grid
 from edgewright.memory.layout.optimal import LayoutEffort
 from edgewright.memory.layout.problem import Item, LayoutProblem, Placement, align_up, conflicts
 
+nx = lazy_module("networkx")  # takes a while to load, and few layouts are graphs
 Pair = tuple[str, str]
 NEVER = (0, 0)  # the gaps of two buffers that never meet: any distance will do
 
@@ -102,22 +104,11 @@ def _place_part(graph: ConflictGraph, enough: int, effort: LayoutEffort) -> Plac
 
 def components(graph: ConflictGraph) -> Iterator[ConflictGraph]:
     """The parts of the graph between which nothing meets."""
-    beside: dict[str, set[str]] = {name: set() for name in graph.sizes}
-    for x, y in graph.meeting:
-        beside[x].add(y)
-        beside[y].add(x)
-    left = dict.fromkeys(graph.sizes)
-    while left:
-        reached: set[str] = set()
-        todo = [next(iter(left))]
-        while todo:
-            name = todo.pop()
-            if name not in reached:
-                reached.add(name)
-                todo.extend(beside[name] - reached)
-        for name in reached:
-            del left[name]
-        yield graph.part(frozenset(reached))
+    pairs = nx.Graph(graph.meeting)
+    pairs.add_nodes_from(graph.sizes)
+    place = {name: at for at, name in enumerate(graph.sizes)}
+    for part in sorted(nx.connected_components(pairs), key=lambda part: min(place[name] for name in part)):
+        yield graph.part(frozenset(part))
 
 
 def heaviest_clique(graph: ConflictGraph) -> tuple[str, ...]:
