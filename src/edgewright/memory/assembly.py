@@ -18,9 +18,9 @@ from ..program import (
     check_order,
 )
 from ..program.plan import copied_parts, slot_name
-from .apart import Solution
 from .footprint import view_of
 from .problems import PlanningProblem
+from .solving import Solution
 from .views import Subview
 
 

@@ -14,14 +14,13 @@ from ..network.operators import Concat, Reshape, Slice
 from ..platform import Board
 from ..program import FusionSchedule, Plan, Saving, rows_needed
 from ..program.legal import can_stream, can_sum
-from .apart import Solution, moved_apart
 from .assembly import assemble
 from .layout import MemoryPlacement, place_greedy_by_size, place_in_memories
 from .layout.problem import align_up
 from .ordering import order
 from .problems import PLAIN, PlanningProblem, Techniques, relaxed_problem
 from .row_windows import pullable
-from .solving import solve
+from .solving import Solution, drop_needless_overlaps, solve
 from .streamed import lay_out, named, phased
 from .views import no_views
 
@@ -84,17 +83,17 @@ def _solved(
 ) -> tuple[Solution, int, str]:
     """The best solution, what no other can do without, and what running layers in parts is called, if they do."""
     if schedules is not None:
-        best = moved_apart(lay_out(network, techniques, unit, schedules))
+        best = drop_needless_overlaps(lay_out(network, techniques, unit, schedules))
         return best, min(best.peak, least_bound(network, techniques, unit)), "layers in parts"
     if phases and phases is not True:
-        best = moved_apart(named(network, techniques, unit, phases))
+        best = drop_needless_overlaps(named(network, techniques, unit, phases))
         return best, min(best.peak, phased_bound(network, techniques, unit)), "layers row by row"
     bound = 0 if techniques.is_plain else order(relaxed_problem(network, techniques, unit)).bound
     best = solve(network, techniques, unit, bound)
     if phases:
-        best = moved_apart(phased(network, techniques, unit, best, loose))
+        best = drop_needless_overlaps(phased(network, techniques, unit, best, loose))
         return best, min(best.peak, phased_bound(network, techniques, unit)), "layers row by row"
-    best = moved_apart(best)
+    best = drop_needless_overlaps(best)
     return best, min(best.peak, best.order.bound if techniques.is_plain else bound), ""
 
 

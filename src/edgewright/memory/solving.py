@@ -1,13 +1,17 @@
-"""The best way to run whole layers: what is a view and what is copied, the order, the addresses."""
+"""The best way to run whole layers: what is a view and what is copied, the order, the addresses.
+
+Memory is shared only where that lowers the peak (`drop_needless_overlaps`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from ..errors import Infeasible
 from ..network import Network, Shape
-from ..network.operators import Concat, Reshape, Slice
-from .apart import Solution, judge
-from .layout import LayoutEffort, place_optimal
+from ..network.operators import Concat, Grain, Reshape, Slice
+from .layout import LayoutEffort, LayoutProblem, Placement, place_optimal
 from .ordering import Order, order
 from .problems import PlanningProblem, Techniques
 from .views import Views, find_views, no_views, with_copies, with_planes
@@ -15,8 +19,25 @@ from .views import Views, find_views, no_views, with_copies, with_planes
 MOST_SEARCHED = 500  # buffers; with more, an exact search costs long and gains little over first fit
 MOST_TRIALS = 24  # of deciding otherwise about a concat or slice that stands in the way
 
+MOST_DROPS = 16  # of layouts that keep one more pair apart
+MOST_REPLACED = 100  # buffers; with more, only first fit is tried for them
+
+Pair = tuple[str, str]
 # Layers of one kind do the same to tensors of the same shapes.
 Kind = tuple[Concat | Slice, tuple[Shape, ...]]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One way to run a network: what shares memory, the order, the addresses."""
+
+    work: PlanningProblem
+    order: Order
+    placement: Placement
+
+    @property
+    def peak(self) -> int:
+        return self.placement.peak
 
 
 @dataclass(frozen=True)
@@ -113,6 +134,56 @@ def ordered(network: Network, views: Views, techniques: Techniques, alignment: i
 def place(work: PlanningProblem, found: Order) -> Solution:
     problem = work.layout_problem(found.steps)
     effort = LayoutEffort.NORMAL if len(problem.items) <= MOST_SEARCHED else LayoutEffort.QUICK
-    placement = place_optimal(problem, effort=effort)
-    judge(problem, placement)
-    return Solution(work, found, placement)
+    return Solution(work, found, place_optimal(problem, effort=effort))
+
+
+def drop_needless_overlaps(solution: Solution) -> Solution:
+    """The solution with the same peak in which as few layers as possible share memory with their input.
+
+    A layer whose output lies apart from its input runs in any order: kernels then compute several pixels at once and
+    read inputs again; where memory is shared they must go pixel by pixel.
+    """
+    problem = solution.work.layout_problem(solution.order.steps)
+    pairs = _needless_overlaps(solution, problem)
+    best = _without(problem, pairs, solution.peak)
+    if best is None:
+        dropped: list[Pair] = []
+        for pair in pairs[:MOST_DROPS]:
+            found = _without(problem, [*dropped, pair], solution.peak)
+            if found is not None:
+                best = found
+                dropped.append(pair)
+    if best is None:
+        return solution
+    placement = replace(solution.placement, offsets=best.offsets, peak=best.peak)
+    return replace(solution, placement=placement)
+
+
+def _needless_overlaps(solution: Solution, problem: LayoutProblem) -> list[Pair]:
+    """The pairs that share memory although there is room for both, those with the most work first.
+
+    Layers that go element by element lose nothing by working in place, and are left alone.
+    """
+    work = solution.work
+    writer = {work.views.places[layer.output].root: layer for layer in work.layers}
+    birth = {item.name: item.start for item in problem.items}
+    room = {
+        start: solution.peak - sum(i.size for i in problem.items if i.start <= start < i.end)
+        for start in set(birth.values())
+    }
+    pairs = [(x, y) for x, y in problem.gaps if writer[y].op.grain is not Grain.ELEMENT and room[birth[y]] >= 0]
+    return sorted(pairs, key=lambda pair: -work.network.macs(writer[pair[1]]))
+
+
+def _without(problem: LayoutProblem, pairs: Collection[Pair], peak: int) -> Placement | None:
+    """A placement within `peak` bytes in which these pairs do not share."""
+    if not pairs:
+        return None
+    kept = {pair: gap for pair, gap in problem.gaps.items() if pair not in pairs}
+    apart = replace(problem, gaps=kept)
+    effort = LayoutEffort.NORMAL if len(problem.items) < MOST_REPLACED else LayoutEffort.QUICK
+    try:
+        found = place_optimal(apart, capacity=peak, effort=effort)
+    except Infeasible:
+        return None
+    return found if found.peak <= peak else None

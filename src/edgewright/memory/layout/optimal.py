@@ -55,8 +55,15 @@ def place_optimal(
     """The placement with the least peak, or, given a capacity in bytes, one that fits.
 
     Proven best (`optimal`), found (`bound` < `peak`), proven impossible (`Infeasible`) or given up (`NotFound`): four
-    answers. Parts of the problem between which nothing is alive are solved one by one.
+    answers. Parts of the problem between which nothing is alive are solved one by one. What comes out is judged: a
+    placement that fails is our bug and must not leave the house.
     """
+    placement = _placed(problem, capacity, effort)
+    assert not (bad := conflicts(problem, placement)), f"placed wrongly: {bad[:5]}"
+    return placement
+
+
+def _placed(problem: LayoutProblem, capacity: int | None, effort: LayoutEffort) -> Placement:
     bound = lower_bound(problem)
     if capacity is not None and bound > capacity:
         raise Infeasible(f"no placement exists in {capacity} bytes; {_crowd(problem)}")
@@ -90,9 +97,7 @@ def _place(problem: LayoutProblem, bound: int, capacity: int | None, effort: Lay
         offsets |= {i.name: o * grid.unit for i, o in zip(part.items, answer.offsets, strict=True)}
         peak, bound = max(peak, answer.peak), max(bound, answer.bound)
         methods += [] if answer.method in methods else [answer.method]
-    placement = Placement({i.name: offsets[i.name] for i in problem.items}, peak, bound, "; ".join(methods))
-    assert not (bad := conflicts(problem, placement)), f"placed wrongly: {bad[:5]}"
-    return placement
+    return Placement({i.name: offsets[i.name] for i in problem.items}, peak, bound, "; ".join(methods))
 
 
 def _least(grid: Grid, bound: int, enough: int, effort: LayoutEffort) -> _Answer:
