@@ -1,4 +1,4 @@
-"""The files of a library that hold no decisions: kernels as they are kept here, and weights."""
+"""The files of a library that hold no decisions: C as it is kept here, and weights."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ ALWAYS = ("base",)  # kernel files that every library has
 def renamed(text: str, prefix: str) -> str:
     """The text with our names under the library's: several libraries live in one firmware."""
     return re.sub(r"\bew_", f"{prefix}_", re.sub(r"\bEW_", f"{prefix.upper()}_", text))
+
+
+def own_source(name: str, prefix: str) -> str:
+    """A C file of this room, for one library."""
+    return renamed((resources.files(__package__) / "c" / f"{name}.c").read_text(), prefix)
 
 
 def kernel_files(prefix: str, names: Iterable[str]) -> dict[str, str]:

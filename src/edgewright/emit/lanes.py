@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import resources
 
 from ..kernels.printing.source import CWriter
 from ..platform.target import Architecture, Target
 from ..program import Plan
-from .files import renamed
+from .files import own_source
 from .storage import LANE
 
 LANES = "lanes"  # the parameter that says how many share the run
@@ -103,8 +102,6 @@ def declarations(prefix: str, target: Target, returns: str, parameters: Sequence
 
 def lanes_file(prefix: str, target: Target) -> str:
     """NAME_lanes.c: threads, or tasks."""
-    kind = "posix" if has_threads(target) else "tasks"
-    text = (resources.files("edgewright.emit") / "lanes_c" / f"{kind}.c").read_text()
-    head, _, body = text.partition("*/\n")
+    head, _, body = own_source("lanes_posix" if has_threads(target) else "lanes_tasks", prefix).partition("*/\n")
     system = "#define _POSIX_C_SOURCE 200809L\n" if has_threads(target) else ""
-    return renamed(f'{head}*/\n{system}#include "{prefix}.h"\n{body}', prefix)
+    return f'{head}*/\n{system}#include "{prefix}.h"\n{body}'

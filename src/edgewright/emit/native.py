@@ -18,22 +18,13 @@ from ..network.kernels import checked_input
 from ..platform.target import TARGETS
 from ..program import Plan, checked
 from ..program.plan import slot_name
+from .files import own_source
 from .lanes import has_threads, lanes_file
 from .library import Library, emit
 from .stagewise import Tracer
 
 ALIGNMENT = 16  # of arenas, and of inputs and outputs in the caller's memory
 FLAGS = ("-std=c99", "-O3", NATIVE, "-ffp-contract=off", "-fno-strict-aliasing")
-# Calls whoever watches where a stage begins.
-_PROBE = """#include <stdint.h>
-void (*{name}_watcher)(int32_t);
-void {name}_probe(int32_t stage);
-void {name}_probe(int32_t stage)
-{{
-    if ({name}_watcher)
-        {name}_watcher(stage);
-}}
-"""
 
 
 def compiler() -> Toolchain:
@@ -205,7 +196,7 @@ def build_shared(
     sources = [str(where / name) for name in library.sources]
     if probes:
         probe = where / f"{library.name}_probe.c"
-        probe.write_text(_PROBE.format(name=library.name))
+        probe.write_text(own_source("probe_watcher", library.name))
         flags, sources = [*flags, f"-D{library.name.upper()}_PROFILE"], [*sources, str(probe)]
     threads = ["-pthread"] if library.plan.lanes > 1 else []
     arguments = [*flags, "-shared", "-fPIC", *threads, "-I", str(where), "-o", str(target), *sources, "-lm"]

@@ -13,41 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..network import Array
+from .files import own_source
 from .library import Library
 from .native import FLAGS, build_shared
-
-# Of one lane the time that its thread computes, so that whatever else the machine does disturbs little. Lanes wait for
-# each other: there it is the time of the clock.
-_PROBE = """/* What {name} calls where a stage begins. */
-#include <stdint.h>
-#include <time.h>
-int64_t {name}_stage_times[{count}];
-int32_t {name}_is_probing;
-void {name}_probe(int32_t stage);
-int64_t {name}_probe_cost(void);
-
-static int64_t now(void)
-{{
-    struct timespec time;
-    clock_gettime({clock}, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}}
-
-void {name}_probe(int32_t stage)
-{{
-    if ({name}_is_probing)
-        {name}_stage_times[stage] = now();
-}}
-
-/* Nanoseconds of a thousand probes. */
-int64_t {name}_probe_cost(void)
-{{
-    const int64_t start = now();
-    for (int32_t i = 0; i < 1000; i++)
-        {name}_probe(0);
-    return now() - start;
-}}
-"""
 
 
 @dataclass(frozen=True)
@@ -77,10 +45,14 @@ class TimedLibrary:
 
 def build_timed(library: Library, folder: Path, lanes: int = 1) -> TimedLibrary:
     """The library compiled with probes, and loaded."""
+    # Of one lane the time that its thread computes, so that whatever else the machine does disturbs little. Lanes wait
+    # for each other: there it is the time of the clock.
     clock = "CLOCK_MONOTONIC" if lanes > 1 else "CLOCK_THREAD_CPUTIME_ID"
-    probe = _PROBE.format(name=library.name, count=len(library.stages) + 1, clock=clock)
-    profiled = replace(library, files={**library.files, f"{library.name}_probe.c": probe})
-    flags = (*FLAGS, "-D_POSIX_C_SOURCE=200809L", f"-D{library.name.upper()}_PROFILE")
+    probe = {f"{library.name}_probe.c": own_source("probe_times", library.name)}
+    profiled = replace(library, files={**library.files, **probe})
+    settings = {"PROFILE": 1, "STAGE_COUNT": len(library.stages), "CLOCK": clock}
+    defined = (f"-D{library.name.upper()}_{name}={value}" for name, value in settings.items())
+    flags = (*FLAGS, "-D_POSIX_C_SOURCE=200809L", *defined)
     path = build_shared(profiled, folder, flags)
     loaded = ctypes.CDLL(str(path))
     function = loaded[f"{library.name}_run_in"]
