@@ -12,10 +12,17 @@ from typing import Any
 import click
 
 from .. import text
-from ..dataflow.analysis import QUICK, GraphAnalysis, analyse, bounded_front, usual_weight
+from ..dataflow.analysis import (
+    QUICK,
+    GraphAnalysis,
+    analyse,
+    analysis_to_dict,
+    bounded_front,
+    front_to_list,
+    usual_weight,
+)
 from ..dataflow.buffers.schedule import Weight
 from ..dataflow.checks.consistency import mismatch, repetitions
-from ..dataflow.findings import analysis_to_dict, front_to_list
 from ..dataflow.formats.dot import dot
 from ..dataflow.formats.sdf3_text import sdf3
 from ..dataflow.formats.text import to_json

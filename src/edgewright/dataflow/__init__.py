@@ -1,6 +1,6 @@
 """SDF and CSDF: graphs, consistency, liveness, throughput, buffer sizes, and CNNs as dataflow."""
 
-from .analysis import GraphAnalysis, analyse
+from .analysis import GraphAnalysis, analyse, analysis_to_dict
 from .buffers.looped import ScheduleLoop, looped, schedule_text
 from .buffers.minimum import Buffers, minimum_buffers
 from .buffers.occupancy import peak_occupancy
@@ -11,7 +11,6 @@ from .cnn.conversion import cnn_to_csdf, cnn_to_sdf
 from .cnn.counts import phases
 from .cnn.deployed import deployed_csdf, fifo_slots, frame_period
 from .cnn.mapped import mapped_csdf
-from .findings import analysis_to_dict
 from .formats.dot import dot
 from .formats.reading import parse_graph, read_graph
 from .formats.sdf3_text import sdf3
