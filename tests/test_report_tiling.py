@@ -23,7 +23,7 @@ from edgewright.network.operators import Binary, BinaryKind, Clamp, Concat, Conv
 from edgewright.program import Buffer, FusionSchedule, Plan, Program, Split, Stage, View
 from edgewright.program.techniques import Technique, layer_techniques, technique, techniques
 from edgewright.report import front_page, memory_map_svg, network_graph_svg, plan_page
-from edgewright.report.frames import film, image, part
+from edgewright.report.frames import animate, image, part
 from edgewright.report.front_page import limits, overhead
 from edgewright.report.graph_layout import homes, node_name, place, wiring
 from edgewright.report.memory_map import side_by_side
@@ -287,12 +287,12 @@ def test_a_free_layer_stands_with_the_stage_it_lies_inside_of() -> None:
 
 def test_film_of_a_stream_shows_windows() -> None:
     plan = streamed()
-    shots = film(plan, plan.program.stages[0])
-    maps = {item.tensor: item for item in shots.maps}
+    animation = animate(plan, plan.program.stages[0])
+    maps = {item.tensor: item for item in animation.maps}
     assert list(maps) == ["image", "a", "b", "c"]
-    assert len(shots.captions) == 8
-    assert shots.captions[3] == "row 3 of 8"
-    fourth = {name: item.shots[3] for name, item in maps.items()}
+    assert len(animation.captions) == 8
+    assert animation.captions[3] == "row 3 of 8"
+    fourth = {name: item.snapshots[3] for name, item in maps.items()}
     # For row 3 of c, rows up to 4 of b are there and three of them kept; a, which leaves, is there up to row 5.
     assert fourth["c"].now.rows == (3, 4)
     assert (fourth["b"].kept.rows, fourth["b"].now.rows) == ((2, 5), (4, 5))
@@ -304,9 +304,9 @@ def test_film_of_a_stream_shows_windows() -> None:
 
 def test_film_of_tiles_shows_the_halo() -> None:
     plan = tiled(2, 2)
-    shots = film(plan, plan.program.stages[1])
-    maps = {item.tensor: item.shots for item in shots.maps}
-    assert shots.captions[3] == "rows 4–7 of 8, columns 4–7 of 8"
+    animation = animate(plan, plan.program.stages[1])
+    maps = {item.tensor: item.snapshots for item in animation.maps}
+    assert animation.captions[3] == "rows 4–7 of 8, columns 4–7 of 8"
     b = maps["b"]
     assert [(s.now.rows, s.now.columns) for s in b] == [
         ((0, 5), (0, 5)),
@@ -326,9 +326,9 @@ def test_film_of_tiles_shows_the_halo() -> None:
 
 def test_film_of_channels_lights_them() -> None:
     plan = summed()
-    maps = {item.tensor: item for item in film(plan, plan.program.stages[1]).maps}
-    assert [s.now.channels for s in maps["b"].shots] == [(0, 2), (2, 4)]
-    assert [s.kept.channels for s in maps["b"].shots] == [(0, 2), (2, 4)]
+    maps = {item.tensor: item for item in animate(plan, plan.program.stages[1]).maps}
+    assert [s.now.channels for s in maps["b"].snapshots] == [(0, 2), (2, 4)]
+    assert [s.kept.channels for s in maps["b"].snapshots] == [(0, 2), (2, 4)]
     assert maps["c"].is_summed
     assert maps["a"].layer is None
 
@@ -338,21 +338,21 @@ def test_what_is_fresh_adds_up_to_each_map(name: str) -> None:
     """Over all moments each pixel is new once: halo is what remains."""
     plan = PLANS[name]()
     for stage in plan.program.stages:
-        for item in film(plan, stage, most=1000).maps:
+        for item in animate(plan, stage, most=1000).maps:
             if item.layer is None or item.is_summed:
                 continue
-            boxes = [shot.fresh for shot in item.shots]
+            boxes = [snapshot.fresh for snapshot in item.snapshots]
             sizes = [np.prod([b - a for a, b in (p.rows, p.columns, p.channels)]) for p in boxes]
             assert sum(sizes) == plan.network.tensors[item.tensor].size
 
 
 def test_few_moments_are_chosen_of_many() -> None:
     plan = streamed()
-    full = film(plan, plan.program.stages[0])
-    short = film(plan, plan.program.stages[0], most=3)
+    full = animate(plan, plan.program.stages[0])
+    short = animate(plan, plan.program.stages[0], most=3)
     assert short.captions == (full.captions[0], full.captions[3], full.captions[7])
     for one, other in zip(full.maps, short.maps, strict=True):
-        assert other.shots == (one.shots[0], one.shots[3], one.shots[7])
+        assert other.snapshots == (one.snapshots[0], one.snapshots[3], one.snapshots[7])
 
 
 def test_images_of_any_rank() -> None:

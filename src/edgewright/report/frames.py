@@ -39,7 +39,7 @@ NOTHING = Extent((0, 0), (0, 0), (0, 0))
 
 
 @dataclass(frozen=True, slots=True)
-class Shot:
+class Snapshot:
     """One map at one moment."""
 
     kept: Extent  # what lies in memory
@@ -54,12 +54,12 @@ class Map:
     tensor: str
     layer: Layer | None  # that computes it; none for what comes from outside
     image: Image
-    shots: tuple[Shot, ...]
+    snapshots: tuple[Snapshot, ...]
     is_summed: bool = False  # share by share
 
 
 @dataclass(frozen=True)
-class Film:
+class Animation:
     """A group from its first step to its last."""
 
     maps: tuple[Map, ...]
@@ -82,26 +82,26 @@ def part(region: Region) -> Extent:
     return Extent(front[-1] if front else (0, 1), (0, 1), channels)
 
 
-def film(plan: Plan, stage: Stage, most: int = MOST_FRAMES) -> Film:
+def animate(plan: Plan, stage: Stage, most: int = MOST_FRAMES) -> Animation:
     """The group at moments when its last layer has got on, evenly chosen."""
     recorder = _Recorder(plan, stage)
     steps = list(plan.program.steps(stage))
     recorder.look_ahead(steps)
-    beats = _beats(plan, stage, steps)
-    chosen = {beats[i * (len(beats) - 1) // (most - 1)] for i in range(most)} if len(beats) > most else {*beats}
-    ends = {*beats}
+    ends = _moment_ends(plan, stage, steps)
+    every = {*ends}
+    chosen = {ends[i * (len(ends) - 1) // (most - 1)] for i in range(most)} if len(ends) > most else every
     captions = []
     for at, step in enumerate(steps):
-        recorder.take(at, step)
+        recorder.execute(at, step)
         if at in chosen:
-            recorder.shoot(at)
+            recorder.record(at)
             captions.append(_caption(plan, step))
-        if at in ends:
-            recorder.next_beat()
-    return Film(recorder.maps(), tuple(captions))
+        if at in every:
+            recorder.next_moment()
+    return Animation(recorder.maps(), tuple(captions))
 
 
-def _beats(plan: Plan, stage: Stage, steps: Sequence[Step]) -> list[int]:
+def _moment_ends(plan: Plan, stage: Stage, steps: Sequence[Step]) -> list[int]:
     """The steps that end a moment: each of the last layer's, but a row that goes a few columns at a time is one."""
     last, has_width = _sink(plan, stage)
     own = [at for at, step in enumerate(steps) if step.layer == last]
@@ -160,7 +160,7 @@ class _Recorder:
         self.recent: dict[str, Extent] = {}  # the last part of each map that was computed
         self.done: dict[str, Extent] = {}  # all parts so far
         self.masks: dict[tuple[str, Interval], Array] = {}
-        self.shots: dict[str, list[Shot]] = {name: [] for name in self.names}
+        self.snapshots: dict[str, list[Snapshot]] = {name: [] for name in self.names}
         self.reads: list[tuple[tuple[str, Extent], ...]] = []  # of each step, from outside
         # After each step, the first row of a given map still to be read.
         self.waiting: list[Mapping[str, int]] = []
@@ -182,7 +182,7 @@ class _Recorder:
                 first = {**first, name: min(first[name], needed.rows[0])}
         self.waiting.reverse()
 
-    def take(self, at: int, step: Step) -> None:
+    def execute(self, at: int, step: Step) -> None:
         name, region = self.network.by_name[step.layer].output, part(step.region)
         for source, needed in self.reads[at]:
             self.now[source] = self.now.get(source, NOTHING) | needed
@@ -192,14 +192,14 @@ class _Recorder:
         self.now[name] = self.now.get(name, NOTHING) | region
         self.fresh[name] = self.fresh.get(name, NOTHING) | (region if step.share else self._unseen(name, region))
 
-    def next_beat(self) -> None:
+    def next_moment(self) -> None:
         self.now.clear()
         self.fresh.clear()
 
-    def shoot(self, at: int) -> None:
+    def record(self, at: int) -> None:
         for name in self.names:
             now = self.now.get(name, NOTHING)
-            self.shots[name].append(Shot(self._kept(name, at), now, self.fresh.get(name, NOTHING)))
+            self.snapshots[name].append(Snapshot(self._kept(name, at), now, self.fresh.get(name, NOTHING)))
 
     def maps(self) -> tuple[Map, ...]:
         return tuple(
@@ -207,7 +207,7 @@ class _Recorder:
                 name,
                 self.network.producers[name] if name not in self.given else None,
                 image(self.network.tensors[name].shape),
-                tuple(self.shots[name]),
+                tuple(self.snapshots[name]),
                 name in self.summing,
             )
             for name in self.names

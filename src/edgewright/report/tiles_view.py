@@ -13,7 +13,7 @@ from .. import text
 from ..network import describe
 from ..program import Plan, Stage
 from ..program.techniques import Technique, technique
-from .frames import NOTHING, Extent, Image, Map, Shot, film, fusion_groups
+from .frames import NOTHING, Extent, Image, Map, Snapshot, animate, fusion_groups
 from .graph import short_operator
 from .occupancy import Occupancy
 
@@ -64,18 +64,18 @@ def fusion_group_views(occupancy: Occupancy) -> tuple[FusionGroupView, ...]:
 
 def _view(occupancy: Occupancy, position: int, stage: Stage) -> FusionGroupView:
     plan = occupancy.plan
-    shots, kind = film(plan, stage), technique(plan, stage)
-    shown = len(shots.captions) // 2
-    scale = LARGEST / max(max(item.image[:2]) for item in shots.maps)
+    animation, kind = animate(plan, stage), technique(plan, stage)
+    shown = len(animation.captions) // 2
+    scale = LARGEST / max(max(item.image[:2]) for item in animation.maps)
     return FusionGroupView(
         position,
         text.printable(stage.name),
         kind,
         text.plural(len(stage.layers), "layer"),
-        tuple(_map_view(occupancy, item, scale, shown, kind) for item in shots.maps[:MOST_MAPS]),
-        shots.captions,
+        tuple(_map_view(occupancy, item, scale, shown, kind) for item in animation.maps[:MOST_MAPS]),
+        animation.captions,
         shown,
-        max(0, len(shots.maps) - MOST_MAPS),
+        max(0, len(animation.maps) - MOST_MAPS),
     )
 
 
@@ -142,7 +142,7 @@ def _map_svg(plan: Plan, item: Map, scale: float, shown: int, kind: Technique) -
     by_channels = kind is Technique.FDT
     sheets = min(SHEETS if by_channels else 3, item.image[2])
     canvas = _Canvas(item.image, max(scale, SMALLEST / max(item.image[:2])), max(1, sheets))
-    frames = [_frame(canvas, shot, by_channels) for shot in item.shots]
+    frames = [_frame(canvas, snapshot, by_channels) for snapshot in item.snapshots]
     title = _title(plan, item)
     wide, high = canvas.width + canvas.depth + 2, canvas.height + canvas.depth + 2
     lines = [
@@ -173,17 +173,17 @@ def _marks(frame: Sequence[Sequence[float]]) -> Iterator[str]:
         yield f'<rect class="mark {style}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"/>'
 
 
-def _frame(canvas: _Canvas, shot: Shot, by_channels: bool) -> list[list[float]]:
+def _frame(canvas: _Canvas, snapshot: Snapshot, by_channels: bool) -> list[list[float]]:
     """The boxes of one moment: kept, now, the halo in up to two parts; and which sheets are lit.
 
     Where whole sheets are computed, being lit says it all.
     """
-    now, kept = shot.now, shot.kept
+    now, kept = snapshot.now, snapshot.kept
     lit: Sequence[int] = (0, 0)
     if by_channels:
         lit = canvas.lit((kept if now.is_empty else now).channels)
         kept, now = (NOTHING if canvas.is_whole(box) else box for box in (kept, now))
-    top, side = _halo(now, shot.fresh)
+    top, side = _halo(now, snapshot.fresh)
     boxes = [canvas.rect(*box) for box in ((kept.rows, kept.columns), (now.rows, now.columns), top, side)]
     return [*boxes, [float(value) for value in lit]]
 
