@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from damage import damaged_bytes, damaged_json, damaged_onnx, damaged_text, damaged_tflite
-from edgewright.dataflow.formats.sdf3 import sdf3
+from edgewright.dataflow.formats.sdf3_text import sdf3
 from edgewright.dataflow.formats.text import to_json
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
 from edgewright.fusion.request import PlanRequest, make_plan

@@ -83,7 +83,7 @@ DAMAGE: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda d: d.update(format=2), "the deployment has format 2, this edgewright reads 1"),
     (lambda d: d.pop("format"), "this is not an edgewright deployment: there is no 'format' in it"),
     (lambda d: d.pop("workers"), "the deployment is damaged: workers: field required; make it anew"),
-    (lambda d: d["fifos"][0].update(slots=0), "fifos.*slots: input should be greater than or equal to 1"),
+    (lambda d: d["fifos"][0].update(slots=0), "the FIFO of .* has 0 slots; give it one or more"),
     (lambda d: d["fifos"][0].update(slots="two"), "fifos.*slots: input should be a valid integer"),
     (lambda d: d["workers"][0].update(speed=1), "workers.*speed: extra inputs are not permitted"),
     (lambda d: d["parts"][0]["plan"].update(peak_bytes=1), "part 'head': .*it promises 1"),

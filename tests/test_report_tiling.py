@@ -433,7 +433,7 @@ def test_front_page_has_every_point_with_all_that_belongs_to_it() -> None:
             f"{plan.peak_bytes / 10:.1f} %",
             f"{plan.macs:,}",
             f"{overhead(plan):+.1f} %" if i else "0 %",
-            ["250 ms", "12.3 ms", "40 µs"][i],
+            ["250 ms", "12.3 ms", "40 us"][i],
         ]
         for i, plan in enumerate(plans)
     ]

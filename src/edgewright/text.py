@@ -35,7 +35,7 @@ def rounded_count(number: int) -> str:
 
 def duration(seconds: float) -> str:
     """A time with three digits, in the unit that suits it."""
-    for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
         if seconds * factor >= 1:
             return f"{seconds * factor:.3g} {unit}"
     return f"{seconds * 1e9:.3g} ns"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from enum import Enum
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StrictBool, StrictInt, StringConstraints, ValidationError, model_validator
+from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
-from ..errors import InputError
-from ..platform.sentences import Bytes, Entry, Seconds, sentence
+from ..platform.sentences import Bytes, Entry, Seconds, parse_toml, read_toml
 
 ALWAYS = "always"
 SHARE = "a share from 0, such as 0.05 for 5 %"
@@ -172,28 +170,12 @@ class ApplicationFile(Entry):
 
 def read_application(path: Path) -> ApplicationFile:
     """What the file says; an error names the file, the key and what was expected."""
-    try:
-        text = path.read_bytes().decode()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not UTF-8 text (byte {error.start}); expected an application in TOML") from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{path}: cannot be read: {reason}; expected an application in TOML") from error
-    return parse_application(text, str(path))
+    return read_toml(path, ApplicationFile, "an application")
 
 
 def parse_application(text: str, where: str) -> ApplicationFile:
     """The application that a TOML text describes; `where` names the text in errors."""
-    try:
-        tables = tomllib.loads(text)
-    except RecursionError as error:
-        raise InputError(f"{where}: is nested too deeply; expected an application in TOML") from error
-    except ValueError as error:
-        raise InputError(f"{where}: is not TOML: {error}") from error
-    try:
-        return ApplicationFile.model_validate(tables)
-    except ValidationError as error:
-        raise InputError(f"{where}: {sentence(error, ApplicationFile)}") from None
+    return parse_toml(text, where, ApplicationFile, "an application")
 
 
 def _broken_rules(app: ApplicationFile) -> Iterator[tuple[str, str]]:

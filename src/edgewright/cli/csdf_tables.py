@@ -13,7 +13,6 @@ from ..dataflow.buffers.looped import schedule_text
 from ..dataflow.buffers.minimum import Buffers
 from ..dataflow.buffers.occupancy import Peak
 from ..dataflow.buffers.schedule import Weight
-from ..dataflow.checks.demand import is_serial
 from ..dataflow.formats.dot import short
 from ..dataflow.graph import Actor, Channel, Graph
 from ..dataflow.speed.latency import Latency
@@ -63,7 +62,7 @@ def _actor_row(actor: Actor, firings: Mapping[str, int], has_note: bool) -> Iter
 
 def channels_table(graph: Graph, capacities: Mapping[str, int] | None = None) -> Table:
     """The channels; loops that only keep firings from overlapping are counted, not shown."""
-    shown = [channel for channel in graph.channels if not is_serial(channel)]
+    shown = [channel for channel in graph.channels if not channel.is_serial]
     table = Table(title="channels", title_justify="left")
     table.add_column("channel", overflow="fold", min_width=24)
     for heading in ("produced", "consumed"):

@@ -6,6 +6,7 @@ Values are written down here, so that `--help` loads nothing that knows what the
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -35,18 +36,24 @@ shape_option = click.option(
 )
 
 
-class ByteSize(click.ParamType[int]):
-    """A size in bytes, such as 65536, 64K, "128 KiB"."""
+class Parsed(click.ParamType[Any]):
+    """A value that a function of another room reads, which is loaded when one is given; its errors are of usage."""
 
-    name = "size"
+    def __init__(self, name: str, module: str, function: str) -> None:
+        self.name, self.module, self.function = name, module, function
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        from ..platform.units import parse_size
-
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
         try:
-            return parse_size(value)
+            return getattr(import_module(self.module, __package__), self.function)(value)
         except EdgewrightError as error:
             self.fail(str(error), param, ctx)
+
+
+BYTE_SIZE = Parsed("size", "..platform.units", "parse_size")  # 65536, 64K, "128 KiB"
+DURATION = Parsed("time", "..platform.units", "parse_time")  # 0.04, 40ms
+TILE = Parsed("tile", "..fusion.by_hand", "parse_tile")  # conv1..conv3:rows=4
 
 
 def _parse_shape(text: str) -> tuple[str, tuple[int, ...]]:

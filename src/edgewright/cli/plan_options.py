@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import wraps
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import EdgewrightError
-from .options import METHODS, ByteSize
+from .options import BYTE_SIZE, METHODS, TILE
 
 if TYPE_CHECKING:  # what these stand on takes long to load, and `--help` needs none of it
     from ..fusion.by_hand import TileRequest
@@ -49,22 +49,6 @@ class Extra(click.ParamType[float]):
         return round(share, 12)  # 1.05x is 5 %, to the last digit
 
 
-class TileText(click.ParamType["TileRequest"]):
-    """Layers and how they are cut, such as conv1..conv3:rows=4."""
-
-    name = "tile"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> TileRequest:
-        from ..fusion.by_hand import parse_tile
-
-        if not isinstance(value, str):
-            return cast("TileRequest", value)
-        try:
-            return parse_tile(value)
-        except EdgewrightError as error:
-            self.fail(str(error), param, ctx)
-
-
 class Alignment(click.ParamType[int]):
     """A power of two up to the largest that a plan takes."""
 
@@ -89,7 +73,7 @@ pull_option = click.option(
     help="Images come row by row through a callback, and are never held whole.",
 )
 _OPTIONS = (
-    click.option("--ram", type=ByteSize(), help="RAM that there is, such as 64K. Overrules the board's."),
+    click.option("--ram", type=BYTE_SIZE, help="RAM that there is, such as 64K. Overrules the board's."),
     click.option(
         "--minimise",
         type=click.Choice(["ram"]),
@@ -118,7 +102,7 @@ _OPTIONS = (
     click.option(
         "--tile",
         "tiles",
-        type=TileText(),
+        type=TILE,
         multiple=True,
         metavar="FIRST..LAST:rows=4",
         help="These layers together, in so many parts: rows=, columns= (or both), channels=, or stripes= (columns, by "

@@ -12,9 +12,10 @@ from .cnn.counts import phases
 from .cnn.deployed import deployed_csdf, fifo_slots, frame_period
 from .cnn.mapped import mapped_csdf
 from .findings import analysis_to_dict
+from .formats.dot import dot
 from .formats.reading import parse_graph, read_graph
-from .formats.sdf3 import sdf3
-from .formats.text import dot, from_json, to_json
+from .formats.sdf3_text import sdf3
+from .formats.text import from_json, to_json
 from .graph import Actor, Channel, Graph, Rates, fold
 from .speed.latency import latency
 from .speed.pareto import Pareto, pareto

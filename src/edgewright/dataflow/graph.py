@@ -86,6 +86,13 @@ class Channel:
     def is_self_loop(self) -> bool:
         return self.source == self.target
 
+    @property
+    def is_serial(self) -> bool:
+        """Whether it is a self-loop of one token that each firing takes and leaves: firings do not overlap."""
+        made, taken = self.production, self.consumption
+        rates = {*made.initial, *made.cycle, *taken.initial, *taken.cycle}
+        return self.is_self_loop and self.tokens == 1 and rates == {1}
+
 
 @dataclass(frozen=True)
 class Graph:
@@ -183,10 +190,17 @@ def _check_channel(channel: Channel, actors: Mapping[str, Actor]) -> None:
         raise ModelError(f"{what}: '{channel.source}' produces into it, but '{channel.target}' never consumes")
 
 
+def serial_loop(actor: Actor, note: str) -> Channel:
+    """The self-loop, of a token without bytes, that keeps firings of the actor from overlapping."""
+    ones = Rates((1,) * actor.phases)
+    return Channel(f"{actor.name}.serial", actor.name, actor.name, ones, ones, tokens=1, token_bytes=0, note=note)
+
+
 ROOM = 60  # characters that a name may take in a message
 
 
 def quoted(name: str) -> str:
+    """The name as messages show it."""
     return f"'{shortened(printable(name), ROOM)}'"
 
 

@@ -3,7 +3,6 @@
 from .board import Board, Link, LinkKind, Memory, Power
 from .catalogue import board_names, boards_with, catalogue, load_board, parse_board, read_board
 from .processor import Feature, Processor, ProcessorKind
-from .tables import catalogue_table, key_table
 from .units import (
     format_frequency,
     format_rate,
@@ -17,7 +16,7 @@ from .units import (
 
 __all__ = [
     "Board", "Feature", "Link", "LinkKind", "Memory", "Power", "Processor", "ProcessorKind", "board_names",
-    "boards_with", "catalogue", "catalogue_table", "format_frequency", "format_rate", "format_size", "key_table",
+    "boards_with", "catalogue", "format_frequency", "format_rate", "format_size",
     "load_board", "parse_board", "parse_frequency", "parse_power", "parse_rate", "parse_size", "parse_time",
     "read_board",
 ]  # fmt: skip

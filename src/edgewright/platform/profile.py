@@ -6,21 +6,21 @@ else. Times are seconds, sizes bytes; a time is the median of several runs.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from ..errors import InputError
 from ..files import read_file, write_atomic
-from ..text import printable
+from .sentences import Count, FileEntry, Positive, first_problem
 
 FORMAT: Literal[1] = 1
 NATIVE = "native"  # the executor that is our own library; others are named as Python imports them
-_MOST = 1 << 60
 
 
 class TimeOrigin(Enum):
@@ -30,20 +30,12 @@ class TimeOrigin(Enum):
     ROOFLINE = "estimated by roofline"
 
 
-class _ProfileEntry(BaseModel):
-    """An object of the file. No text passes for a number, no number for a text, and no key is unknown."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
-
-
 Seconds = Annotated[float, Field(ge=0, lt=1e9)]
-Count = Annotated[int, Field(ge=0, lt=_MOST)]
-Positive = Annotated[int, Field(ge=1, lt=_MOST)]
 Text = Annotated[str, Field(max_length=500)]
 Origin = Annotated[TimeOrigin, Field(strict=False)]  # JSON has no enums
 
 
-class Fingerprint(_ProfileEntry):
+class Fingerprint(FileEntry):
     """What tells one machine from another as far as times go."""
 
     architecture: Text  # as the kernel names it: "aarch64"
@@ -53,7 +45,7 @@ class Fingerprint(_ProfileEntry):
     compiler: Text = ""  # its first line of --version
 
 
-class ProfiledProcessor(_ProfileEntry):
+class ProfiledProcessor(FileEntry):
     """One kind of cores, or one GPU."""
 
     name: Text  # as times and transfers name it
@@ -64,7 +56,7 @@ class ProfiledProcessor(_ProfileEntry):
     slowdown: tuple[Annotated[float, Field(gt=0, lt=1e6)], ...] = (1.0,)
 
 
-class LayerTime(_ProfileEntry):
+class LayerTime(FileEntry):
     """One layer on so many cores of one processor, by one executor."""
 
     processor: Text
@@ -75,7 +67,7 @@ class LayerTime(_ProfileEntry):
     origin: Origin = TimeOrigin.MEASURED
 
 
-class LayerProfile(_ProfileEntry):
+class LayerProfile(FileEntry):
     """A layer with what it does and the times it takes."""
 
     name: Text
@@ -85,7 +77,7 @@ class LayerProfile(_ProfileEntry):
     times: tuple[LayerTime, ...]
 
 
-class FrameTime(_ProfileEntry):
+class FrameTime(FileEntry):
     """The whole network in one call, without probes: what the layers should add up to."""
 
     processor: Text
@@ -96,7 +88,7 @@ class FrameTime(_ProfileEntry):
     origin: Origin = TimeOrigin.MEASURED
 
 
-class TransferTime(_ProfileEntry):
+class TransferTime(FileEntry):
     """Handing a tensor from a core of one processor to a core of another, or of the same: latency + bytes / rate."""
 
     source: Text
@@ -109,7 +101,7 @@ class TransferTime(_ProfileEntry):
         return self.latency + size / self.bytes_per_second
 
 
-class Profile(_ProfileEntry):
+class Profile(FileEntry):
     """All times of one network on one board."""
 
     format: Literal[1] = FORMAT
@@ -172,7 +164,7 @@ def load_profile(path: str | Path) -> Profile:
     try:
         return Profile.model_validate_json(content)
     except ValidationError as error:
-        problem = _sentence(error)
+        problem = first_problem(error)
     raise InputError(f"'{path}' is no profile of layer times ({problem}); `edgewright profile` writes one")
 
 
@@ -196,16 +188,4 @@ def _broken_rules(profile: Profile) -> Iterator[str]:
 
 
 def _repeated(names: list[str]) -> str | None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None
-
-
-def _sentence(error: ValidationError) -> str:
-    """The first problem, with the way to it."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    where = "".join(f"[{step}]" if isinstance(step, int) else f".{printable(step)[:40]}" for step in first["loc"])
-    return printable(f"{where.removeprefix('.') or 'the file'}: {first['msg']}")[:300]
+    return next((name for name, count in Counter(names).items() if count > 1), None)

@@ -1,10 +1,15 @@
-"""The field types of TOML files, and what is wrong with such a file: one sentence with the key and what goes there."""
+"""The field types of files, and what is wrong with one: a sentence with the key and what goes there.
+
+People write TOML (`Entry`), we write JSON (`FileEntry`).
+"""
 
 from __future__ import annotations
 
 import difflib
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
+from pathlib import Path
 from typing import Annotated, TypeVar, get_args
 
 from pydantic import (
@@ -20,7 +25,8 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from ..errors import InputError
+from ..errors import EdgewrightError, InputError
+from ..text import printable
 from .units import parse_frequency, parse_power, parse_rate, parse_size, parse_time, show
 
 T = TypeVar("T")
@@ -34,6 +40,29 @@ class Entry(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class FileEntry(BaseModel):
+    """An object of a JSON file. No text passes for a number, no number for a text, and no key is unknown."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+MOST = 1 << 60  # of every whole number; beyond it lies no file that somebody has made on purpose
+Count = Annotated[int, Field(ge=0, lt=MOST)]
+Positive = Annotated[int, Field(ge=1, lt=MOST)]
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first thing that is wrong with a JSON file, with the way to it."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = "".join(f"[{step}]" if isinstance(step, int) else f".{printable(step)[:40]}" for step in first["loc"])
+    is_unknown = first["type"] == "unexpected_keyword_argument"  # of a data class; an entry says it in other words
+    what = "extra inputs are not permitted" if is_unknown else first["msg"]
+    return f"{where.removeprefix('.') or 'the file'}: {what[:1].lower()}{printable(what)[1:200]}"
+
+
+E = TypeVar("E", bound=Entry)
 
 
 def _reads(parse: Callable[[object], T]) -> BeforeValidator:
@@ -70,6 +99,30 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     """ "; did you mean …?" for the nearest known word, or nothing."""
     near = difflib.get_close_matches(word.lower(), list(known), n=1)
     return f'; did you mean "{near[0]}"?' if near else ""
+
+
+def read_toml(path: Path, root: type[E], thing: str, failure: type[EdgewrightError] = InputError) -> E:
+    """What a TOML file says; an error names the file, the key and what was expected: `thing`, as in "a board file"."""
+    try:
+        text = path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise failure(f"{path}: is not UTF-8 text (byte {error.start}); expected {thing} in TOML") from error
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
+        reason = getattr(error, "strerror", None) or str(error)
+        raise failure(f"{path}: cannot be read: {reason}; expected {thing} in TOML") from error
+    return parse_toml(text, str(path), root, thing, failure)
+
+
+def parse_toml(text: str, where: str, root: type[E], thing: str, failure: type[EdgewrightError] = InputError) -> E:
+    """The same for a text, which `where` names in errors."""
+    try:
+        return root.model_validate(tomllib.loads(text))
+    except RecursionError as error:
+        raise failure(f"{where}: is nested too deeply; expected {thing} in TOML") from error
+    except ValidationError as error:
+        raise failure(f"{where}: {sentence(error, root)}") from None
+    except ValueError as error:  # TOMLDecodeError is one; so is an integer of thousands of digits
+        raise failure(f"{where}: is not TOML: {error}") from error
 
 
 def sentence(error: ValidationError, root: type[Entry]) -> str:

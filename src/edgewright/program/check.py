@@ -83,6 +83,8 @@ def _scratch_in_the_way(plan: Plan) -> Iterator[PlanFault]:
 def _broken_promises(plan: Plan) -> Iterator[str]:
     """Figures that are not what the plan's own parts come to."""
     network = plan.network
+    if any(saving.peak_bytes < 0 for saving in plan.savings):
+        yield "a technique is said to have left less than no RAM"
     if (placed := sum(plan.arenas.values())) != plan.peak_bytes:
         yield f"its buffers come to {placed} bytes, and it promises {plan.peak_bytes}"
     if plan.bound_bytes > plan.peak_bytes:
@@ -102,8 +104,13 @@ def _broken_code(plan: Plan) -> Iterator[str]:
     if plan.program.stages and plan.packed and not plan.selections:
         yield "weights are packed for kernels, and none are selected"
     linked = plan.linked
+    if any(each.bytes < 0 or each.alignment < 1 for each in plan.packed):
+        yield "weights are packed to no size, or at no alignment"
+        return
     if linked is None:
         return
+    if min(linked.code_bytes, linked.runtime_bytes, linked.stack_bytes or 0) < 0:
+        yield "code, what it calls or the stack has a negative size"
     if (packed := packed_bytes(plan.packed)) != linked.weights_bytes:
         yield f"its packed weights come to {packed} bytes, and it says that {linked.weights_bytes} are linked"
     least = max((selection.stack for stage in plan.selections for selection in stage), default=0)

@@ -94,7 +94,7 @@ class Prediction:
     """A promise about the deployment."""
 
     name: str  # throughput, latency, memory, ...
-    value: float
+    value: int | float
     unit: str
     how: str  # it was found: "exact", or what kind of estimate from what
 

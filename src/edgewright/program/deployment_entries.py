@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any, TypeVar
-
-from pydantic import ConfigDict, Field
+from typing import Any, TypeVar
 
 from ..errors import Damaged, InputError
 from ..network import Array, Network, Region
 from ..network.parts import TensorRegion
+from ..platform.sentences import Count, FileEntry
 from ..text import printable
 from .codec import plan_from_json
 from .deployment import Deployment, Fifo, Part, Prediction, Worker
 from .form import network_flaws
-from .plan_file import Count, FileEntry, Positive, StoredNetwork, ValueEntry
+from .plan_file import StoredNetwork
 
 Weight = Callable[[str, Region | None], Array]  # by digest, or a region of it
 Made = TypeVar("Made")
@@ -50,7 +49,7 @@ class WeightedNetworkEntry(StoredNetwork):
         return found
 
 
-class RegionEntry(ValueEntry[TensorRegion]):
+class RegionEntry(FileEntry):
     network: str
     tensor: str
     region: Bounds
@@ -80,23 +79,15 @@ class PartEntry(FileEntry):
         )
 
 
-class WorkerEntry(ValueEntry[Worker]):
-    Makes = Worker
-    name: str
-    device: str
-    processor: str
-    cores: tuple[Count, ...]
-    parts: tuple[str, ...]
-    replica: tuple[Count, Positive]
-
-
-class FifoEntry(ValueEntry[Fifo]):
-    Makes = Fifo
+class FifoEntry(FileEntry):
     what: RegionEntry
     source: str
     readers: tuple[str, ...]
-    slots: Positive
+    slots: int
     memory: str
+
+    def made(self) -> Fifo:
+        return Fifo(self.what.made(), self.source, self.readers, self.slots, self.memory)
 
 
 class ArenaEntry(FileEntry):
@@ -105,25 +96,16 @@ class ArenaEntry(FileEntry):
     bytes: Count
 
 
-class PredictionEntry(ValueEntry[Prediction]):
-    Makes = Prediction
-    name: str
-    value: Annotated[float, Field(strict=False)] | int
-    unit: str
-    how: str
-
-
 class DeploymentFile(FileEntry):
-    """deployment.json. What else may stand in it is left aside."""
+    """deployment.json."""
 
-    model_config = ConfigDict(extra="ignore")
     format: Count
     networks: tuple[WeightedNetworkEntry, ...]
     parts: tuple[PartEntry, ...]
-    workers: tuple[WorkerEntry, ...]
+    workers: tuple[Worker, ...]
     fifos: tuple[FifoEntry, ...]
     arenas: tuple[ArenaEntry, ...]
-    predictions: tuple[PredictionEntry, ...]
+    predictions: tuple[Prediction, ...]
 
     def made(self, weight: Weight) -> Deployment:
         arenas = {(entry.device, entry.memory): entry.bytes for entry in self.arenas}
@@ -132,10 +114,10 @@ class DeploymentFile(FileEntry):
         return Deployment(
             networks=tuple(_within(f"network '{each.name}'", each.filled, weight) for each in self.networks),
             parts=tuple(_within(f"part '{each.name}'", each.made, weight) for each in self.parts),
-            workers=tuple(entry.made() for entry in self.workers),
+            workers=self.workers,
             fifos=tuple(entry.made() for entry in self.fifos),
             arenas=arenas,
-            predictions=tuple(entry.made() for entry in self.predictions),
+            predictions=self.predictions,
         )
 
 

@@ -71,7 +71,7 @@ def _flaws_of_tensors(network: Network) -> Iterator[str]:
 
 
 def _is_tensor(tensor: Tensor) -> bool:
-    if tensor.size > MOST_ELEMENTS:
+    if min(tensor.shape, default=0) < 0 or tensor.size > MOST_ELEMENTS:
         return False
     quant = tensor.quant
     if quant is None:
@@ -99,8 +99,10 @@ def _can_store(dtype: DType, quant: Quant) -> bool:
 def _flaws_of_buffers(plan: Plan) -> Iterator[str]:
     stages = max(1, len(plan.program.stages))
     for buffer in plan.buffers:
-        if not buffer.first <= buffer.last < stages:
+        if not 0 <= buffer.first <= buffer.last < stages:
             yield f"buffer '{buffer.name}' is reserved for stages that do not exist"
+        elif min(buffer.offset, buffer.size, buffer.lanes - 1) < 0:
+            yield f"buffer '{buffer.name}' has a negative size or address, or no lanes"
         elif buffer.lanes > 1 and not _is_of_lanes(plan, buffer):
             yield f"buffer '{buffer.name}' is divided among lanes that its stage does not have"
     if len({buffer.name for buffer in plan.buffers}) < len(plan.buffers):
@@ -172,7 +174,7 @@ def _flaws_of_slots(plan: Plan) -> Iterator[str]:
 def _is_place(view: View, tensor: Tensor, buffer: Buffer) -> bool:
     """Whether the tensor fits where it lies; along windows and tiles, whether one index does."""
     shape, size = tensor.shape, tensor.dtype.bytes
-    if len(view.strides) != len(shape) or any(stride % size for stride in view.strides):
+    if len(view.strides) != len(shape) or any(stride < 0 or stride % size for stride in view.strides):
         return False
     kept = list(shape)
     for axis in view.tiled:
@@ -181,7 +183,9 @@ def _is_place(view: View, tensor: Tensor, buffer: Buffer) -> bool:
         kept[axis] = 1
     if view.window is not None:
         axis, count = view.window
-        if axis >= len(shape) or count > shape[axis] or axis in {at % len(shape) for at in view.tiled}:
+        if not 0 <= axis < len(shape) or axis in {at % len(shape) for at in view.tiled}:
+            return False
+        if not 1 <= count <= shape[axis]:
             return False
         kept[axis] = count
     if not all(kept):
@@ -191,7 +195,7 @@ def _is_place(view: View, tensor: Tensor, buffer: Buffer) -> bool:
         if n > 1 and stride < reach:
             return False
         reach += (n - 1) * stride
-    return view.offset + reach <= buffer.part
+    return 0 <= view.offset <= buffer.part - reach
 
 
 def _is_pulled(view: View, tensor: Tensor) -> bool:

@@ -198,6 +198,8 @@ def _parts(fused: FusedLayers, split: Split, what: str) -> Iterator[str]:
 def _lanes(fused: FusedLayers) -> Iterator[str]:
     """Lanes share the outermost loop alone, and no two of them compute the same element, or add to the same sum."""
     schedule, name = fused.schedule, fused.schedule.name
+    if any(split.lanes < 1 for split in schedule.splits):
+        yield f"'{name}' runs in no lanes at all"
     if any(split.lanes > 1 for split in schedule.splits[1:]):
         yield f"lanes of '{name}' share its outermost loop over tiles, and no other"
     if schedule.lanes == 1:

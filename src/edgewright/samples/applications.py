@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import resources
 from pathlib import Path
 
 import onnx
@@ -11,96 +12,6 @@ from edgewright.files import make_folder, write_together
 from edgewright.samples.builder import ModelBuilder
 from edgewright.samples.papers import minakova_cnn1, minakova_cnn2
 from edgewright.samples.quantise import quantise
-
-PAPER = """\
-# The application of Minakova fig. 6.1: CNN2 is a pipeline of two partitions, CNN1 runs when it does not.
-# A token is a byte, and the limit of the example is 0.02 MB.
-
-[limits]
-ram = 20000
-
-[[network]]
-name = "cnn1"
-file = "cnn1.onnx"
-quantised_input = true
-quantised_output = true
-
-[[network]]
-name = "cnn2"
-file = "cnn2.onnx"
-quantised_input = true
-quantised_output = true
-partitions = ["l2", "flatten1..l3"]
-
-[[relation]]
-kind = "pipelined"
-networks = ["cnn2.1", "cnn2.2"]
-"""
-
-TINY = """\
-# A small camera: every kind of relation once. What is not related is exclusive.
-
-keep = ["classify.output", "wake.input"]
-
-[[network]]
-name = "wake"
-file = "wake.onnx"
-
-[[network]]
-name = "monitor"
-file = "monitor.onnx"
-
-[[network]]
-name = "detect"
-file = "detect.onnx"
-
-[[network]]
-name = "classify"
-file = "classify.onnx"
-
-[[network]]
-name = "landmarks"
-file = "landmarks.onnx"
-
-[[network]]
-name = "gesture"
-file = "gesture.onnx"
-partitions = ["first", "second", "flatten1..third"]
-
-[[relation]]  # a keyword may interrupt the search for a face between two layers
-kind = "preempts"
-networks = ["wake", "detect"]
-
-[[relation]]  # both look at one frame, which lies in memory once
-kind = "same input"
-networks = ["detect", "classify"]
-
-[[relation]]  # landmarks are sought in what detect puts out, without a copy
-kind = "after"
-networks = ["detect", "landmarks"]
-
-[[relation]]  # on another core
-kind = "parallel"
-networks = ["wake", "monitor"]
-
-[[relation]]  # three frames under way
-kind = "pipelined"
-networks = ["gesture.1", "gesture.2", "gesture.3"]
-
-[[relation]]
-kind = "exclusive"
-networks = ["classify", "landmarks"]
-
-[[buffer]]
-name = "log"
-size = 64
-state = true
-
-[[buffer]]
-name = "overlay"
-size = "256 B"
-alive = ["classify", "landmarks"]
-"""
 
 
 def tiny_wake() -> onnx.ModelProto:
@@ -149,7 +60,7 @@ def tiny_gesture() -> onnx.ModelProto:
 def paper_application() -> Mapping[str, str | bytes]:
     """Application of Minakova fig. 6.1: two networks, one of them a pipeline; int8."""
     return {
-        "app.toml": PAPER,
+        "app.toml": _described("paper_application"),
         "cnn1.onnx": _stored(quantise(minakova_cnn1())),
         "cnn2.onnx": _stored(quantise(minakova_cnn2())),
     }
@@ -159,7 +70,7 @@ def tiny_application() -> Mapping[str, str | bytes]:
     """Six tiny networks with every kind of relation."""
     models = (tiny_wake, tiny_monitor, tiny_detect, tiny_classify, tiny_landmarks, tiny_gesture)
     files = {f"{model.__name__.removeprefix('tiny_')}.onnx": _stored(model()) for model in models}
-    return {"app.toml": TINY, **files}
+    return {"app.toml": _described("tiny_application"), **files}
 
 
 APPLICATIONS: dict[str, Callable[[], Mapping[str, str | bytes]]] = {
@@ -182,6 +93,10 @@ def write_application(name: str, folder: Path | str) -> Path:
     make_folder(Path(folder))
     write_together({Path(folder, file): content for file, content in APPLICATIONS[name]().items()})
     return Path(folder, "app.toml")
+
+
+def _described(name: str) -> str:
+    return (resources.files(__package__) / "app_files" / f"{name}.toml").read_text(encoding="utf-8")
 
 
 def _stored(model: onnx.ModelProto) -> bytes:

@@ -11,8 +11,16 @@ import onnx
 
 from edgewright.errors import InputError
 from edgewright.files import make_folder, write_atomic
-from edgewright.samples.classics import lenet5, mobilenet_v2, resnet18, squeezenet
-from edgewright.samples.mlperf import autoencoder, ds_cnn, mobilenet_v1, resnet8
+from edgewright.samples.classics import (
+    autoencoder,
+    ds_cnn,
+    lenet5,
+    mobilenet_v1,
+    mobilenet_v2,
+    resnet8,
+    resnet18,
+    squeezenet,
+)
 from edgewright.samples.papers import minakova_example, stahl_running_example, stahl_two_paths
 from edgewright.samples.quantise import Form, quantise
 from edgewright.samples.wirings import (
@@ -34,6 +42,7 @@ def int8(build_float: Build) -> Build:
     def build_int8(**options: Any) -> onnx.ModelProto:
         return quantise(build_float(**options))
 
+    build_int8.__name__ = f"{build_float.__name__}_int8"
     build_int8.__doc__ = f"{_first_line(build_float).rstrip('.')}; int8 in QDQ form."
     return build_int8
 
@@ -44,29 +53,13 @@ def _first_line(builder: Build) -> str:
 
 
 SAMPLES: dict[str, Build] = {
-    "stahl_running_example": stahl_running_example,
-    "stahl_two_paths": stahl_two_paths,
-    "minakova_example": minakova_example,
-    "minakova_example_int8": int8(minakova_example),
-    "ds_cnn": ds_cnn,
-    "ds_cnn_int8": int8(ds_cnn),
-    "mobilenet_v1": mobilenet_v1,
-    "mobilenet_v1_int8": int8(mobilenet_v1),
-    "resnet8": resnet8,
-    "resnet8_int8": int8(resnet8),
-    "autoencoder": autoencoder,
-    "autoencoder_int8": int8(autoencoder),
-    "mobilenet_v2": mobilenet_v2,
-    "mobilenet_v2_int8": int8(mobilenet_v2),
-    "resnet18": resnet18,
-    "squeezenet": squeezenet,
-    "lenet5": lenet5,
-    "tiny_inception": tiny_inception,
-    "tiny_densenet": tiny_densenet,
-    "tiny_mobilenet_v3": tiny_mobilenet_v3,
-    "unet": unet,
-    "randwire": randwire,
-    "text_classifier": text_classifier,
+    builder.__name__: builder
+    for builder in (
+        *(stahl_running_example, stahl_two_paths, minakova_example, int8(minakova_example)),
+        *(ds_cnn, int8(ds_cnn), mobilenet_v1, int8(mobilenet_v1), resnet8, int8(resnet8)),
+        *(autoencoder, int8(autoencoder), mobilenet_v2, int8(mobilenet_v2), resnet18, squeezenet, lenet5),
+        *(tiny_inception, tiny_densenet, tiny_mobilenet_v3, unet, randwire, text_classifier),
+    )
 }
 
 

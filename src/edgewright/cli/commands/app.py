@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from ..options import APPLICATION_METHODS, IN_FILE, ByteSize, json_option
+from ..options import APPLICATION_METHODS, BYTE_SIZE, IN_FILE, json_option
 from ..outputs import OutFile, OutFolder, Verb
 
 
 @click.command(cls=Verb)
 @click.argument("application", type=IN_FILE, metavar="APP.TOML")
-@click.option("--ram", type=ByteSize(), help="RAM that there is, such as 24K: the least slow-down that fits.")
+@click.option("--ram", type=BYTE_SIZE, help="RAM that there is, such as 24K: the least slow-down that fits.")
 @click.option("--pull-input", is_flag=True, help="Images come row by row, wherever networks can take them so.")
 @click.option(
     "--pareto",

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ...errors import InputError
-from ..options import IN_FILE, ByteSize, json_option
+from ..options import BYTE_SIZE, IN_FILE, json_option
 from ..outputs import OutFile, OutFolder, Verb
 
 RDL_KINDS = ("html", "ipxact", "regblock", "cheader")
@@ -58,9 +58,7 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
     help="Processor of the prototype.",
 )
 @click.option("--model", type=IN_FILE, metavar="FILE.py", help="How the peripherals behave, for --verify.")
-@click.option(
-    "--max-map", type=ByteSize(), metavar="BYTES", help="Limit for the register maps of all devices together."
-)
+@click.option("--max-map", type=BYTE_SIZE, metavar="BYTES", help="Limit for the register maps of all devices together.")
 @click.option(
     "--minimise",
     type=click.Choice(["balanced", "code", "accesses", "map"]),

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..options import IN_FILE, ByteSize, json_option
+from ..options import BYTE_SIZE, IN_FILE, json_option
 from ..outputs import OutFile, OutFolder, Verb
 
 
@@ -32,7 +32,7 @@ def sample(**given: Any) -> None:
 
 @click.command(cls=Verb)
 @click.argument("buffers", type=IN_FILE)
-@click.option("--capacity", type=ByteSize(), help="Bytes that there are; without it, the least that is needed.")
+@click.option("--capacity", type=BYTE_SIZE, help="Bytes that there are; without it, the least that is needed.")
 @click.option("--alignment", type=click.IntRange(min=1), default=1, show_default=True, help="Of every offset.")
 @click.option("-o", "--output", type=OutFile(), help="Write the CSV with a column of offsets.")
 @json_option

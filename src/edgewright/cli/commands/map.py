@@ -6,23 +6,8 @@ from typing import Any
 
 import click
 
-from ...errors import EdgewrightError
-from ..options import IN_FILE, ByteSize, executor_option, json_option, model_argument, shape_option
+from ..options import BYTE_SIZE, DURATION, IN_FILE, executor_option, json_option, model_argument, shape_option
 from ..outputs import OutFile, OutFolder, Verb
-
-
-class Duration(click.ParamType[float]):
-    """A time in seconds, such as 0.04 or 40ms."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from ...platform.units import parse_time
-
-        try:
-            return parse_time(value)
-        except EdgewrightError as error:
-            self.fail(str(error), param, ctx)
 
 
 def _cores(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
@@ -52,8 +37,8 @@ def _cores(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
 @click.option("--stages", type=click.IntRange(min=1), help="At most so many pipeline stages.")
 @click.option("--replicas", type=click.IntRange(min=1), help="At most so many replicas of a stage.")
 @click.option("--lanes", type=click.IntRange(min=1), help="At most so many cores that share a layer.")
-@click.option("--max-latency", type=Duration(), help="Of a frame, such as 40ms, when frames come without pause.")
-@click.option("--ram", type=ByteSize(), help="For all arenas and FIFOs; weights do not count.")
+@click.option("--max-latency", type=DURATION, help="Of a frame, such as 40ms, when frames come without pause.")
+@click.option("--ram", type=BYTE_SIZE, help="For all arenas and FIFOs; weights do not count.")
 @click.option("--min-throughput", type=click.FloatRange(min=0, min_open=True), help="Frames a second.")
 @click.option(
     "--minimise",

@@ -102,11 +102,13 @@ def _lowest(graph: Graph, ready: Untimed, loads: Load, bound: int, weight: Weigh
         return best, bound
     if sum(ready.each) * len(ready.actors) > _MOST_LOOKS:
         return best, bound
-    other = runs_of(ready, downstream_first(ready, loads))
+    other = runs_of(ready.actors[actor] for actor in downstream_first(ready, loads))
     if loads.peak(other) < peak:
         best, peak = Schedule((), other), loads.peak(other)
     found = least_peak(ready, loads, bound, peak)
-    return (best if found.order is None else Schedule((), runs_of(ready, found.order))), found.bound
+    if found.order is None:
+        return best, found.bound
+    return Schedule((), runs_of(ready.actors[actor] for actor in found.order)), found.bound
 
 
 def _largest_channel(ready: Untimed, weight: Weight) -> int:

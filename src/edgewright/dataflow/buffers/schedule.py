@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
 from ...errors import ModelError
 from ..checks.consistency import repetitions
+from ..checks.demand import Demand, supplies
 from ..checks.liveness import blocked
 from ..graph import Channel, Graph
-from .untimed import UNLIMITED, State, Untimed, check_size, untimed
+from .untimed import check_size
 
 Runs = tuple[tuple[str, int], ...]  # actors, and how often each fires in a row
 
@@ -30,52 +30,24 @@ def lazy_schedule(graph: Graph, capacities: Mapping[str, int] | None = None) -> 
 
     For a graph that is live under the capacities, if there are any.
     """
-    ready = untimed(graph, repetitions(graph))
-    capacity = [UNLIMITED if capacities is None else capacities[line.channel.name] for line in ready.lines]
+    firings = repetitions(graph)
+    check_size(graph, firings)
     # those that nobody consumes from do the asking; others follow only if that left them behind
-    order = sorted(range(len(ready.actors)), key=lambda actor: len(ready.outputs[actor]) > 0)
-    state = ready.start()
-    first = _pull(ready, state, capacity, [(actor, graph.actors[actor].initial_phases) for actor in order])
-    goals = [done + each for done, each in zip(state, ready.each, strict=True)]
-    again = _pull(ready, state, capacity, [(actor, goals[actor]) for actor in order])
-    return Schedule(runs_of(ready, first), runs_of(ready, again))
+    ends = {actor: all(one.is_self_loop for one in channels) for actor, channels in graph.outputs.items()}
+    asking = sorted(graph.actors, key=lambda actor: not ends[actor.name])
+    order: list[str] = []
+    demand = Demand(graph, list(graph.by_name), supplies(graph, capacities), order)
+    is_live = demand.reach({actor.name: actor.initial_phases for actor in asking})
+    first = runs_of(order)
+    order.clear()
+    is_live &= demand.reach({actor.name: demand.fired[actor.name] + firings[actor.name] for actor in asking})
+    assert is_live, "the graph is not live"
+    return Schedule(first, runs_of(order))
 
 
-def runs_of(ready: Untimed, order: Iterable[int]) -> Runs:
+def runs_of(order: Iterable[str]) -> Runs:
     """Firing after firing, taken together where an actor fires several times in a row."""
-    return tuple((ready.actors[actor], sum(1 for _ in same)) for actor, same in groupby(order))
-
-
-def _pull(ready: Untimed, state: State, capacity: Sequence[int], goals: Iterable[tuple[int, int]]) -> list[int]:
-    """The actors that fire to bring each to its goal; `state` is moved on. In a live graph no demand comes back."""
-    order: list[int] = []
-    for goal in goals:
-        asked = [goal] if state[goal[0]] < goal[1] else []
-        while asked:
-            actor, wanted = asked[-1]
-            lacking = _lacking(ready, state, capacity, actor)
-            if lacking is not None:
-                asked.append(lacking)
-                assert len(asked) <= len(ready.actors), "the graph is not live"
-                continue
-            order.append(actor)
-            state[actor] += 1
-            if state[actor] == wanted:
-                asked.pop()
-    return order
-
-
-def _lacking(ready: Untimed, state: State, capacity: Sequence[int], actor: int) -> tuple[int, int] | None:
-    """An actor that the next firing of this one waits for, and the firings it must have done; None if it can fire."""
-    following = state[actor] + 1
-    taking, making = ready.tables[actor]
-    for made, source, taken in taking:
-        if made[state[source]] < taken[following]:
-            return source, bisect_left(made, taken[following])
-    for at, taken, target, made in making:
-        if made[following] - taken[state[target]] > capacity[at]:
-            return target, bisect_left(taken, made[following] - capacity[at])
-    return None
+    return tuple((actor, sum(1 for _ in same)) for actor, same in groupby(order))
 
 
 Weight = Literal["tokens", "bytes"]  # what a token counts as: one, or its bytes

@@ -76,7 +76,11 @@ class _State:
 class Demand:
     """Some actors of a graph underway. Only the given supplies limit anything; they lie between these actors."""
 
-    def __init__(self, graph: Graph, actors: Sequence[str], limiting: Sequence[Supply]) -> None:
+    def __init__(
+        self, graph: Graph, actors: Sequence[str], limiting: Sequence[Supply], order: list[str] | None = None
+    ) -> None:
+        """The actors are added to `order`, where there is one, as they fire."""
+        self._order = order
         self.supplies = limiting
         self.stock = [supply.first for supply in limiting]
         self.fired = dict.fromkeys(actors, 0)
@@ -141,6 +145,8 @@ class Demand:
             self.stock[number] += rates[phase]
         state.phase = phase + 1 if phase + 1 < state.phases else state.initial
         self.fired[name] += 1
+        if self._order is not None:
+            self._order.append(name)
         self._left -= 1
         if self._left < 0:
             raise Unsupported(
@@ -181,10 +187,3 @@ def components(graph: Graph, limits: Sequence[Supply]) -> Iterator[Component]:
 def pacing_components(graph: Graph, capacities: Mapping[str, int] | None) -> Iterator[Component]:
     """Those in which anything is waited for again and again, not by initial phases alone."""
     return components(graph, [supply for supply in supplies(graph, capacities) if supply.filled.total])
-
-
-def is_serial(channel: Channel) -> bool:
-    """Whether it is a self-loop of one token that each firing takes and leaves: firings do not overlap."""
-    made, taken = channel.production, channel.consumption
-    rates = {*made.initial, *made.cycle, *taken.initial, *taken.cycle}
-    return channel.is_self_loop and channel.tokens == 1 and rates == {1}

@@ -25,7 +25,7 @@ from typing import Literal
 from ... import text
 from ...errors import ModelError, Unsupported
 from ...network import Interval, Layer, Network, Tensor, describe
-from ..graph import Actor, Channel, Graph, Rates
+from ..graph import Actor, Channel, Graph, Rates, serial_loop
 from ..graph import fold as folded
 from .counts import input_actors, output_actors
 from .counts import phases as by_rows
@@ -120,8 +120,9 @@ class _Conversion:
 
     def graph(self) -> Graph:
         channels = [channel for edge in self.edges() for channel in self.channels(edge)]
-        loops = [self.loop(name) for name in self.phases] if self.serial else []
-        return Graph(self.network.name, tuple(self.actors()), (*channels, *loops))
+        actors = tuple(self.actors())
+        loops = [serial_loop(actor, "one phase at a time") for actor in actors] if self.serial else []
+        return Graph(self.network.name, actors, (*channels, *loops))
 
     @cached_property
     def inputs(self) -> Mapping[str, str]:
@@ -144,11 +145,6 @@ class _Conversion:
         for layer in self.network.layers:
             found[layer.name] = describe.operator(layer.op, self.network.shapes(layer))
         return found
-
-    def loop(self, name: str) -> Channel:
-        """What keeps an actor from running two phases at once."""
-        ones = Rates((1,) * self.phases[name])
-        return Channel(f"{name}.serial", name, name, ones, ones, tokens=1, token_bytes=0, note="one phase at a time")
 
     def edges(self) -> Iterator[_Edge]:
         """One for each tensor and each actor that reads it."""

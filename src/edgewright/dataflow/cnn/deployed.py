@@ -16,7 +16,7 @@ from ...network.parts import TensorRegion
 from ...program.deployment import OUTSIDE, Deployment, Fifo, Part, Worker
 from ...program.deployment_check import checked_deployment, shown, turns
 from ...program.deployment_memory import with_slots
-from ..graph import Actor, Channel, Graph, Rates, Time
+from ..graph import Actor, Channel, Graph, Rates, Time, serial_loop
 from ..speed.ratio import period
 from .durations import RESOLUTION, layer_work
 
@@ -107,7 +107,7 @@ class _DeployedGraph:
         phases = {actor.name: actor.phases for actor in actors}
         whole = [_with_phases(channel, phases) for channel in channels]
         name = " + ".join(network.name for network in self.deployment.networks)
-        return Graph(name, tuple(actors), (*whole, *map(_one_at_a_time, actors)))
+        return Graph(name, tuple(actors), (*whole, *(serial_loop(actor, "one part at a time") for actor in actors)))
 
     def _worker(self, worker: Worker) -> Actor:
         each = tuple(self._time(worker, self.deployment.part_named[part]) for part in worker.parts)
@@ -216,11 +216,6 @@ def _with_phases(channel: Channel, phases: Mapping[str, int]) -> Channel:
     gives = [channel.production.cycle.count(phase) for phase in range(phases[channel.source])]
     takes = [channel.consumption.cycle.count(phase) for phase in range(phases[channel.target])]
     return replace(channel, production=Rates(tuple(gives)), consumption=Rates(tuple(takes)))
-
-
-def _one_at_a_time(actor: Actor) -> Channel:
-    ones = Rates((1,) * actor.phases)
-    return Channel(f"{actor.name}, one at a time", actor.name, actor.name, ones, ones, tokens=1, token_bytes=0)
 
 
 def _exact(time: int | float | Fraction) -> Time:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from ...errors import ModelError
 from ...network import Network
-from ..graph import Actor, Channel, Graph, Rates, Time
+from ..graph import Actor, Channel, Graph, Rates, Time, serial_loop
 from .durations import Given, layer_time
 from .subnets import Wiring, cut
 
@@ -32,7 +32,7 @@ def mapped_csdf(
     """
     phases = subnets(network, mapping)
     actors = [_actor(network, processor, runs, times) for processor, runs in phases.items()]
-    loops = [_serial_loop(actor) for actor in actors] if serial else []
+    loops = [serial_loop(actor, "one subnet at a time") for actor in actors] if serial else []
     return Graph(network.name, tuple(actors), (*_channels(network, mapping, phases), *loops))
 
 
@@ -56,12 +56,6 @@ def _actor(network: Network, processor: str, runs: tuple[tuple[str, ...], ...], 
     each: list[Time] = [sum((layer_time(network, layer, times) for layer in run), Fraction(0)) for run in runs]
     whole = tuple(int(time) if time == int(time) else time for time in each)
     return Actor(processor, len(runs), whole, note=" | ".join(", ".join(run) for run in runs))
-
-
-def _serial_loop(actor: Actor) -> Channel:
-    ones = Rates((1,) * actor.phases)
-    note = "one subnet at a time"
-    return Channel(f"{actor.name}.serial", actor.name, actor.name, ones, ones, tokens=1, token_bytes=0, note=note)
 
 
 def _channels(network: Network, mapping: Mapping[str, str], phases: Subnets) -> Iterator[Channel]:

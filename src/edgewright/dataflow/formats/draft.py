@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...errors import ModelError
-from ...text import printable, shortened
-from ..graph import Actor, Channel, Graph, Rates, Time
+from ..graph import Actor, Channel, Graph, Rates, Time, quoted
 from .series import Series
 
 MOST_NUMBERS = 4_000_000  # rates and times in a graph, all lists together, written out
@@ -47,7 +46,8 @@ def assembled(name: str, actors: Sequence[ActorDraft], channels: Sequence[Channe
     """The graph, once every list fits the phases of its actor."""
     if not actors:
         raise ModelError("the graph has no actors: a graph needs at least one")
-    check_parts(len(actors) + len(channels))
+    if (parts := len(actors) + len(channels)) > MOST_PARTS:
+        raise ModelError(f"the graph has {parts:,} actors and channels; at most {MOST_PARTS:,} are handled")
     for each in (*(actor.name for actor in actors), *(channel.name for channel in channels)):
         if len(each) > MOST_LETTERS:
             raise ModelError(f"the name {quoted(each)} is longer than {MOST_LETTERS:,} characters; shorten it")
@@ -63,21 +63,11 @@ def assembled(name: str, actors: Sequence[ActorDraft], channels: Sequence[Channe
     )
 
 
-def check_parts(parts: int) -> None:
-    if parts > MOST_PARTS:
-        raise ModelError(f"the graph has {parts:,} actors and channels; at most {MOST_PARTS:,} are handled")
-
-
 def nearest(word: str, known: Iterable[str]) -> str:
     """ "; did you mean …?" for the most similar known word, or nothing."""
     words = [name for name in list(known)[:1000] if len(name) < 100]  # the comparison is slow
     near = difflib.get_close_matches(word[:100], words, n=1)
     return f"; did you mean {quoted(near[0])}?" if near else ""
-
-
-def quoted(name: str) -> str:
-    """The name as messages show it."""
-    return f"'{shortened(printable(name), 80)}'"
 
 
 def _lists(

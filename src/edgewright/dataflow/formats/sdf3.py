@@ -14,9 +14,8 @@ from pathlib import Path
 from xml.parsers import expat
 
 from ...errors import InputError, ModelError
-from ..graph import Graph, Time
-from .draft import ActorDraft, ChannelDraft, Shape, assembled, nearest, quoted
-from .sdf3_text import sdf3
+from ..graph import Graph, Time, quoted
+from .draft import ActorDraft, ChannelDraft, Shape, assembled, nearest
 from .series import MOST_PHASES, Series, rates, times, whole
 
 _MOST_DEPTH = 64
@@ -89,8 +88,6 @@ class _MarkupReader:
             "need and hostile files use; remove the <!DOCTYPE …> lines"
         )
 
-
-__all__ = ["parse_sdf3", "sdf3"]
 
 _GRAPHS = ("csdf", "sdf")
 _PROPERTIES = ("csdfProperties", "sdfProperties")

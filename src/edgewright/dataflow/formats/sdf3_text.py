@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from xml.sax.saxutils import quoteattr
 
 from ...errors import ModelError
-from ..graph import Actor, Channel, Graph, Rates
-from .draft import quoted
+from ..graph import Actor, Channel, Graph, Rates, quoted
 from .series import spelt
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -14,8 +14,7 @@ from itertools import chain, groupby, repeat
 from typing import Generic, TypeVar
 
 from ...errors import ModelError
-from ...text import printable, shortened
-from ..graph import Time
+from ..graph import Time, quoted
 
 # The largest number that a file may hold: beyond it other tools lose digits, and a slip of the pen is likelier.
 MOST = 2**53
@@ -67,7 +66,7 @@ def whole(text: str, where: str) -> int:
     """A single whole number."""
     value = _rate(text.strip())
     if value is None:
-        raise ModelError(f"{where} is {_quoted(text)}; expected a whole number from 0 to 2^53")
+        raise ModelError(f"{where} is {quoted(text)}; expected a whole number from 0 to 2^53")
     return value
 
 
@@ -99,7 +98,7 @@ def spelt_time(time: Time) -> str:
 def _series(text: str, where: str, run: Callable[[str], tuple[int, Number] | None], wanted: str) -> Series[Number]:
     parts = text.split(";")
     if len(parts) > 2:
-        raise ModelError(f"{where}: {_quoted(text)} has more than one ';': it parts initial phases from the others")
+        raise ModelError(f"{where}: {quoted(text)} has more than one ';': it parts initial phases from the others")
     check_phases(text.count(",") + len(parts), where)  # as many at least, counted before the work of reading them
     runs = [_runs(part, where, run, wanted) for part in parts]
     series = Series(runs[-1], runs[0] if len(runs) == 2 else (), where)
@@ -115,7 +114,7 @@ def _runs(
         parsed = run(item)
         if parsed is None:
             raise ModelError(
-                f"{where}: {_quoted(item)} is not {wanted}; write lists as 1,0,2, as 3*1 for 1,1,1, "
+                f"{where}: {quoted(item)} is not {wanted}; write lists as 1,0,2, as 3*1 for 1,1,1, "
                 "and with phases that happen once before a semicolon: 1;3"
             )
         found.append(parsed)
@@ -173,7 +172,3 @@ def _spelt(values: Iterable[Time], comma: str) -> str:
 def _run_text(value: str, count: int, comma: str) -> str:
     """Two equal numbers are as short written out, and need no second look."""
     return f"{count}*{value}" if count > 2 else comma.join([value] * count)
-
-
-def _quoted(text: str) -> str:
-    return f"'{shortened(printable(text), 40)}'"

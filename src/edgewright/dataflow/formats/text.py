@@ -13,19 +13,18 @@ Other keys beside `actors` and `channels` are left alone: a report may put the g
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
 from ...errors import ModelError
-from ..graph import Actor, Channel, Graph, Rates, Time
-from .dot import dot
-from .draft import ActorDraft, ChannelDraft, Shape, assembled, check_parts, nearest, quoted
-from .series import MOST, MOST_PHASES, Series, check_phases, rates, spelt, times
-
-__all__ = ["dot", "from_json", "to_json"]
-
-_ACTOR = ("name", "phases", "initial_phases", "times", "note")
-_CHANNEL = ("name", "source", "target", "production", "consumption", "tokens", "token_bytes", "note")
+from ...platform.sentences import Entry, sentence
+from ...platform.units import show
+from ..graph import Actor, Channel, Graph, Rates, quoted
+from .draft import ActorDraft, ChannelDraft, Shape, assembled
+from .series import MOST, MOST_PHASES, rates, spelt, times
 
 
 def to_json(graph: Graph) -> dict[str, object]:
@@ -40,11 +39,12 @@ def to_json(graph: Graph) -> dict[str, object]:
 def from_json(value: object, name: str) -> Graph:
     """The graph that JSON values describe; `name` is the file's, for errors and for a graph that has none."""
     try:
-        table = _table(value, "the graph")
-        title = _text(table.get("name", Path(name).stem), "the graph's 'name'")
-        actors = [_actor(each, f"actors[{i}]") for i, each in enumerate(_list(table, "actors"))]
-        channels = [_channel(each, f"channels[{i}]") for i, each in enumerate(_list(table, "channels"))]
-        return assembled(title, actors, channels)
+        found = _GraphEntry.model_validate(value)
+        actors = [actor.drafted(f"actors[{i}]") for i, actor in enumerate(found.actors)]
+        channels = [channel.drafted(f"channels[{i}]") for i, channel in enumerate(found.channels)]
+        return assembled(Path(name).stem if found.name is None else found.name, actors, channels)
+    except ValidationError as error:
+        raise ModelError(f"{name}: {sentence(error, _GraphEntry)}") from None
     except ModelError as error:
         raise ModelError(f"{name}: {error}") from None
 
@@ -79,119 +79,80 @@ def _note(note: str) -> dict[str, object]:
     return {"note": note} if note else {}
 
 
-def _actor(value: object, where: str) -> ActorDraft:
-    table = _known(_table(value, where), _ACTOR, where)
-    named = f"{where}, actor {quoted(_text(_needed(table, 'name', where), where + '.name'))}"
-    return ActorDraft(
-        str(table["name"]),
-        f"its 'phases' ({where})",
-        _times(table["times"], f"'times' of {named}") if table.get("times") is not None else None,
-        _shape(table, named),
-        _text(table.get("note", ""), f"'note' of {named}"),
-    )
-
-
-def _shape(table: Mapping[str, object], where: str) -> Shape | None:
-    if "phases" not in table:
-        if "initial_phases" in table:
-            raise ModelError(f"{where} has 'initial_phases' but no 'phases'; give both, or neither")
-        return None
-    initial = _whole(table.get("initial_phases", 0), f"'initial_phases' of {where}")
-    again = _whole(table["phases"], f"'phases' of {where}")
-    if not 0 < again <= initial + again <= MOST_PHASES:
-        raise ModelError(f"{where} has {initial + again:,} phases; expected 1 to {MOST_PHASES:,}, one of them repeated")
-    return initial, again
-
-
-def _channel(value: object, where: str) -> ChannelDraft:
-    table = _known(_table(value, where), _CHANNEL, where)
-    name = _text(_needed(table, "name", where), f"{where}.name")
-    named = f"{where}, channel {quoted(name)}"
-    return ChannelDraft(
-        name,
-        named,
-        _text(_needed(table, "source", named), f"'source' of {named}"),
-        _text(_needed(table, "target", named), f"'target' of {named}"),
-        _series(_needed(table, "production", named), f"'production' of {named}"),
-        _series(_needed(table, "consumption", named), f"'consumption' of {named}"),
-        tokens=_whole(table.get("tokens", 0), f"'tokens' of {named}"),
-        token_bytes=_whole(table.get("token_bytes", 1), f"'token_bytes' of {named}"),
-        note=_text(table.get("note", ""), f"'note' of {named}"),
-    )
-
-
-def _series(value: object, where: str) -> Series[int]:
-    return rates(_spelt(value, where), where)
-
-
-def _times(value: object, where: str) -> Series[Time]:
-    return times(_spelt(value, where), where)
-
-
-def _spelt(value: object, where: str) -> str:
-    """A list, given as text, as a number or as numbers, as text."""
+def _spelt(value: object) -> str:
+    """A list of rates or times as text: given so, as a number, or as numbers."""
     if isinstance(value, str):
         return value
     items: Sequence[object] = value if isinstance(value, list | tuple) else [value]
-    check_phases(len(items), where)
-    return ",".join(_item(item, where) for item in items)
+    if len(items) > MOST_PHASES:
+        raise ValueError(f"{len(items):,} phases; at most {MOST_PHASES:,} are handled")
+    return ",".join(map(_item, items))
 
 
-def _item(item: object, where: str) -> str:
+def _item(item: object) -> str:
     if isinstance(item, str) and not set(",;*") & set(item):
         return item
     if isinstance(item, int | float) and not isinstance(item, bool) and abs(item) <= MOST:
         return repr(item)  # the shortest decimal that is this number: 0.1 means a tenth
-    raise ModelError(f"{where} holds {_shown(item)}; expected numbers from 0 to 2^53, or a text such as 3*1,0")
+    raise ValueError(f"holds {show(item)}; expected numbers from 0 to 2^53, or a text such as 3*1,0")
 
 
-def _table(value: object, where: str) -> Mapping[str, object]:
-    if not isinstance(value, Mapping):
-        raise ModelError(f"{where} is {_shown(value)}; expected an object with keys")
-    return value
+def _whole_characters(text: str) -> str:
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError(f"{quoted(text)} holds half a character (a lone surrogate); rename it")
+    return text
 
 
-def _list(table: Mapping[str, object], key: str) -> Sequence[object]:
-    value = table.get(key)
-    if not isinstance(value, list | tuple):
-        raise ModelError(f"the graph's '{key}' is {_shown(value)}; expected a list of objects")
-    check_parts(len(value))
-    return value
+Text = Annotated[StrictStr, AfterValidator(_whole_characters)]
+Numbers = Annotated[str, BeforeValidator(_spelt)]
+Whole = Annotated[StrictInt, Field(ge=0, le=MOST)]
 
 
-def _known(table: Mapping[str, object], keys: Sequence[str], where: str) -> Mapping[str, object]:
-    for key in table:
-        if key not in keys:
-            raise ModelError(f"{where}: {quoted(str(key))} is not a key here{nearest(str(key), keys)}")
-    return table
+class _ActorEntry(Entry):
+    name: Text = Field(description="a text")
+    phases: Whole | None = Field(default=None, description="a whole number from 0 to 2^53")
+    initial_phases: Whole | None = Field(default=None, description="a whole number from 0 to 2^53")
+    times: Numbers | None = Field(default=None, description="numbers, or a text such as 3*1,0")
+    note: Text = Field(default="", description="a text")
+
+    def drafted(self, place: str) -> ActorDraft:
+        where = f"{place}, actor {quoted(self.name)}"
+        given = None if self.times is None else times(self.times, f"'times' of {where}")
+        return ActorDraft(self.name, f"its 'phases' ({place})", given, self._shape(where), self.note)
+
+    def _shape(self, where: str) -> Shape | None:
+        if self.phases is None:
+            if self.initial_phases is not None:
+                raise ModelError(f"{where} has 'initial_phases' but no 'phases'; give both, or neither")
+            return None
+        initial, again = self.initial_phases or 0, self.phases
+        if not 0 < again <= initial + again <= MOST_PHASES:
+            raise ModelError(
+                f"{where} has {initial + again:,} phases; expected 1 to {MOST_PHASES:,}, one of them repeated"
+            )
+        return initial, again
 
 
-def _needed(table: Mapping[str, object], key: str, where: str) -> object:
-    if key not in table:
-        raise ModelError(f"{where} has no '{key}'")
-    return table[key]
+class _ChannelEntry(Entry):
+    name: Text = Field(description="a text")
+    source: Text = Field(description="the name of an actor")
+    target: Text = Field(description="the name of an actor")
+    production: Numbers = Field(description="numbers, or a text such as 3*1,0")
+    consumption: Numbers = Field(description="numbers, or a text such as 3*1,0")
+    tokens: Whole = Field(default=0, description="a whole number from 0 to 2^53")
+    token_bytes: Whole = Field(default=1, description="a whole number from 0 to 2^53")
+    note: Text = Field(default="", description="a text")
+
+    def drafted(self, place: str) -> ChannelDraft:
+        where = f"{place}, channel {quoted(self.name)}"
+        ends = (self.source, self.target)
+        made = rates(self.production, f"'production' of {where}")
+        taken = rates(self.consumption, f"'consumption' of {where}")
+        return ChannelDraft(self.name, where, *ends, made, taken, self.tokens, self.token_bytes, self.note)
 
 
-def _text(value: object, where: str) -> str:
-    if not isinstance(value, str):
-        raise ModelError(f"{where} is {_shown(value)}; expected a text")
-    if any("\ud800" <= character <= "\udfff" for character in value):
-        raise ModelError(f"{where} is {quoted(value)}, which holds half a character (a lone surrogate); rename it")
-    return value
-
-
-def _whole(value: object, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST:
-        raise ModelError(f"{where} is {_shown(value)}; expected a whole number from 0 to 2^53")
-    return value
-
-
-def _shown(value: object) -> str:
-    """The value in a few characters; of big ones the kind."""
-    if value is None:
-        return "missing"
-    if isinstance(value, str):
-        return quoted(value)
-    if isinstance(value, bool | float) or (isinstance(value, int) and abs(value) < 10**20):
-        return str(value)
-    return {int: "a huge number", list: "a list", dict: "an object"}.get(type(value), type(value).__name__)
+class _GraphEntry(Entry):
+    model_config = ConfigDict(extra="ignore")
+    name: Text | None = Field(default=None, description="a text")
+    actors: list[_ActorEntry] = Field(description="objects in a list")
+    channels: list[_ChannelEntry] = Field(description="objects in a list")

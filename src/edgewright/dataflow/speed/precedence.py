@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from ...errors import ModelError
 from ..checks.consistency import repetitions
-from ..checks.demand import is_serial
 from ..graph import Actor, Channel, Graph, Rates, check_times, quoted
 
 MOST_FIRINGS = 250_000  # in one iteration: about ten seconds where each waits for the one before
@@ -199,7 +198,9 @@ def _blocks(graph: Graph) -> dict[str, ActorNodes]:
     first = 0
     for actor in graph.actors:
         times = _times(graph, actor, counts[actor.name])
-        may_overtake = len(set(times.tolist())) > 1 and not any(map(is_serial, graph.inputs[actor.name]))
+        may_overtake = len(set(times.tolist())) > 1 and not any(
+            channel.is_serial for channel in graph.inputs[actor.name]
+        )
         blocks[actor.name] = ActorNodes(first, counts[actor.name], times, may_overtake)
         first = blocks[actor.name].stop
     return blocks

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from ...errors import ModelError
 from ..checks.consistency import cycles
-from ..checks.demand import Component, is_serial, pacing_components, supplies
+from ..checks.demand import Component, pacing_components, supplies
 from ..checks.liveness import blocked
 from ..graph import Actor, Graph, check_times
 from .circuit import Cycle, Gains, Ints, fresh, positive_cycles, wide_enough
@@ -89,7 +89,7 @@ def period(graph: Graph, capacities: Mapping[str, int] | None = None) -> Fractio
 
 
 def _period(graph: Graph, part: Component, whole: Mapping[str, int], capacities: Mapping[str, int] | None) -> Fraction:
-    if all(is_serial(supply.channel) and supply.first > 0 for supply in part.limits):
+    if all(supply.channel.is_serial and supply.first > 0 for supply in part.limits):
         return max(whole[actor.name] * _busy(actor) for actor in part.actors)
     alone = Graph(graph.name, tuple(part.actors), part.channels)
     inside = {name: size for name, size in (capacities or {}).items() if name in alone.channel}

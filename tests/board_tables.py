@@ -1,18 +1,11 @@
-"""The Markdown tables of docs/boards.md, from the models and the catalogue they describe.
-
-`python -c "from edgewright.platform.tables import refresh; refresh('docs/boards.md')"` brings the page up to date.
-"""
+"""The Markdown tables of docs/boards.md, from the models and the catalogue they describe."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
-from .board import Board, Link, Memory, Power
-from .catalogue import catalogue
-from .processor import Processor
-from .sentences import Entry
-from .units import format_frequency, format_size
+from edgewright.platform import Board, Link, Memory, Power, Processor, catalogue, format_frequency, format_size
+from edgewright.platform.sentences import Entry
 
 
 def catalogue_table() -> str:
@@ -59,12 +52,6 @@ def with_tables(page: str) -> str:
         _, _, after = rest.partition(closing)
         page = f"{before}{opening}\n{table()}\n{closing}{after}"
     return page
-
-
-def refresh(path: str) -> None:
-    """Bring the tables of a file up to date."""
-    file = Path(path)
-    file.write_text(with_tables(file.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def _processor_cell(processor: Processor) -> str:
