@@ -487,7 +487,7 @@ static int32_t ew_simd_is_direct(const ew_simd_conv *conv)
 static void ew_simd_run_direct(const ew_simd_conv *conv, const float *x, float *y, ew_part part)
 {
     const int32_t width = part.right - part.left, unit = conv->kernel_x * conv->depth;
-    float *rows[EW_SIMD_ROWS];
+    float *rows[EW_SIMD_ROWS] = {NULL};
     ew_simd_job job = ew_simd_job_of(x, 0, conv->dilation_y * conv->in.row, unit, rows);
     job.pitch = conv->stride_x * conv->in.pixel;
     for (int32_t row = part.top; row < part.bottom; row++) {
