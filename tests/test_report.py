@@ -118,7 +118,7 @@ def tiny_plan(image: str = "image") -> Plan:
     network = tiny_network(image)
     dense = {name: t.strides for name, t in network.tensors.items() if name not in network.constants}
     return Plan(
-        program=replace(Program.of_layers(network, ["conv", "swish", "logits"]), free=("flatten",)),
+        program=replace(Program(network, tuple(map(Stage.whole, ["conv", "swish", "logits"]))), free=("flatten",)),
         buffers=(
             Buffer(image, 32, 64, 0, 0),
             Buffer("conv", 64, 16, 0, 1),
@@ -150,7 +150,7 @@ def chain_plan(layers: int) -> Plan:
         Buffer(name, 1024, 1024 * (i % 3 == 2), max(0, i - 1), min(i, layers - 1)) for i, name in enumerate(names)
     )
     views = {name: View(name, 0, network.tensors[name].strides) for name in names}
-    program = Program.of_layers(network, [layer.name for layer in network.layers])
+    program = Program(network, tuple(map(Stage.whole, [layer.name for layer in network.layers])))
     return Plan(program, buffers, views, 4, 2048, 2048, 0, 0, "by hand")
 
 
@@ -371,7 +371,7 @@ def test_interleaved_views_share_nothing() -> None:
     network = b.build([b.layer(Concat(3), [x, y], "z")])
     strides = (16, 8, 4, 1)
     views = {"x": View("z", 0, strides), "y": View("z", 2, strides), "z": View("z", 0, strides)}
-    program = Program.of_layers(network, ["y"])
+    program = Program(network, tuple(map(Stage.whole, ["y"])))
     plan = Plan(replace(program, free=("z",)), (Buffer("z", 16, 0, 0, 0),), views, 4, 16, 16, 0, 0, "by hand")
     occupancy = Occupancy(plan)
     assert occupancy.shared_bytes("x", "y") == 0

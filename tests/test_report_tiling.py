@@ -170,7 +170,7 @@ def test_parts_of_one_buffer_are_in_place_only_at_the_same_bytes() -> None:
     net = b.build([b.layer(Concat(3), [x, y], "z")])
     strides = (16, 8, 4, 1)
     views = {"x": View("z", 0, strides), "y": View("z", 2, strides), "z": View("z", 0, strides)}
-    program = replace(Program.of_layers(net, ["y"]), free=("z",))
+    program = replace(Program(net, tuple(map(Stage.whole, ["y"]))), free=("z",))
     plan = Plan(program, (Buffer("z", 16, 0, 0, 0),), views, 4, 16, 16, 0, 0, "by hand")
     assert techniques(plan) == {"y": Technique.WHOLE}
     assert techniques(replace(plan, views={**views, "y": views["x"]})) == {"y": Technique.IN_PLACE}

@@ -5,7 +5,6 @@ from .catalogue import board_names, boards_with, catalogue, load_board, parse_bo
 from .processor import Feature, Processor, ProcessorKind
 from .units import (
     format_frequency,
-    format_rate,
     format_size,
     parse_frequency,
     parse_power,
@@ -16,7 +15,7 @@ from .units import (
 
 __all__ = [
     "Board", "Feature", "Link", "LinkKind", "Memory", "Power", "Processor", "ProcessorKind", "board_names",
-    "boards_with", "catalogue", "format_frequency", "format_rate", "format_size",
+    "boards_with", "catalogue", "format_frequency", "format_size",
     "load_board", "parse_board", "parse_frequency", "parse_power", "parse_rate", "parse_size", "parse_time",
     "read_board",
 ]  # fmt: skip

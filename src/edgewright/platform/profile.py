@@ -56,8 +56,8 @@ class ProfiledProcessor(FileEntry):
     slowdown: tuple[Annotated[float, Field(gt=0, lt=1e6)], ...] = (1.0,)
 
 
-class LayerTime(FileEntry):
-    """One layer on so many cores of one processor, by one executor."""
+class ExecutionTime(FileEntry):
+    """On so many cores of one processor, by one executor."""
 
     processor: Text
     executor: Text = NATIVE
@@ -65,6 +65,10 @@ class LayerTime(FileEntry):
     seconds: Seconds
     spread: Seconds = 0.0  # half the distance between the first and the third quartile
     origin: Origin = TimeOrigin.MEASURED
+
+
+class LayerTime(ExecutionTime):
+    """Of one layer."""
 
 
 class LayerProfile(FileEntry):
@@ -77,15 +81,8 @@ class LayerProfile(FileEntry):
     times: tuple[LayerTime, ...]
 
 
-class FrameTime(FileEntry):
-    """The whole network in one call, without probes: what the layers should add up to."""
-
-    processor: Text
-    executor: Text = NATIVE
-    lanes: Positive = 1
-    seconds: Seconds
-    spread: Seconds = 0.0
-    origin: Origin = TimeOrigin.MEASURED
+class FrameTime(ExecutionTime):
+    """Of the whole network in one call, without probes: what the layers should add up to."""
 
 
 class TransferTime(FileEntry):

@@ -124,11 +124,6 @@ def format_frequency(hertz: int) -> str:
     return _format(FREQUENCY, hertz)
 
 
-def format_rate(bits_per_second: int) -> str:
-    """The shortest exact spelling, which `parse_rate` reads back."""
-    return _format(RATE, bits_per_second)
-
-
 def show(value: object) -> str:
     """A value as a person wrote it, cut to what fits in one line of a message."""
     if isinstance(value, bool):

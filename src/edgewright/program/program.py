@@ -40,11 +40,6 @@ class Program:
     # Of a concat that runs whole, the inputs that are still to be copied, where the others lie in place.
     copied: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
-    @classmethod
-    def of_layers(cls, network: Network, names: Iterable[str]) -> Program:
-        """Layer by layer: one stage each, the whole output at once, in this order."""
-        return cls(network, tuple(map(Stage.whole, names)))
-
     def fused(self, stage: Stage) -> FusedLayers:
         """The stage's schedule with what follows from the operators."""
         return FusedLayers(self.network, stage.schedule, self.free)

@@ -40,10 +40,6 @@ class SelfTimed:
     firings: tuple[Firing, ...] = ()  # of the first iterations, as many as asked for, by their start
 
     @property
-    def is_deadlocked(self) -> bool:
-        return self.period is None
-
-    @property
     def throughput(self) -> Fraction | None:
         """Iterations per unit of time; None where nothing limits it."""
         if self.period is None:

@@ -32,7 +32,6 @@ class LayoutEffort(Enum):
 
     QUICK = 0  # first fit alone
     NORMAL = 2
-    THOROUGH = 4
 
     @property
     def proof(self) -> Budget:
